@@ -1,0 +1,7 @@
+import { defineConfig } from 'drizzle-kit'
+
+export default defineConfig({
+  dialect: 'postgresql',
+  schema: ['./schema/identity.ts', './schema/models.ts', './schema/governance.ts'],
+  out: './schema/migrations',
+})

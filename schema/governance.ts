@@ -1,0 +1,114 @@
+import {
+  bigint,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core'
+
+const instant = (name: string) => timestamp(name, { withTimezone: true })
+const microCredits = (name: string) => bigint(name, { mode: 'number' })
+
+/**
+ * One row per call and per administrative change, chained by hash within (organization, shard).
+ * `body` is the canonical JSON that was hashed; the columns beside it are copies for queries, and `audit verify`
+ * compares them with it.
+ */
+export const auditRecords = pgTable(
+  'audit_records',
+  {
+    organizationId: uuid('organization_id').notNull(),
+    shard: integer('shard').notNull(),
+    sequence: bigint('sequence', { mode: 'number' }).notNull(),
+    id: text('id').notNull(),
+    kind: text('kind', { enum: ['call', 'change'] }).notNull(),
+    at: instant('at').notNull(),
+    requestId: text('request_id').notNull(),
+    userId: text('user_id'),
+    keyId: text('key_id'),
+    surface: text('surface').notNull(),
+    action: text('action').notNull(),
+    modelId: text('model_id'),
+    status: integer('status').notNull(),
+    creditsSettled: microCredits('credits_settled').notNull(),
+    body: text('body').notNull(),
+    previousHash: text('previous_hash').notNull(),
+    hash: text('hash').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.organizationId, table.shard, table.sequence] }),
+    uniqueIndex('audit_records_id').on(table.id),
+    index('audit_records_at').on(table.organizationId, table.at),
+  ],
+)
+
+/** Heads of every chain at one moment, under a MAC, so that a rewritten chain shows. */
+export const auditCheckpoints = pgTable('audit_checkpoints', {
+  id: uuid('id').primaryKey().defaultRandom(),
+  at: instant('at').notNull(),
+  heads: jsonb('heads')
+    .$type<Array<{ organizationId: string; shard: number; sequence: number; hash: string }>>()
+    .notNull(),
+  pepperId: text('pepper_id').notNull(),
+  mac: text('mac').notNull(),
+})
+
+/** Append-only: the balance of an organization is the sum of its amounts. Corrections are new entries. */
+export const creditEntries = pgTable(
+  'credit_entries',
+  {
+    /** The granting caller's id, or the call id of a settlement. */
+    id: text('id').notNull(),
+    organizationId: uuid('organization_id').notNull(),
+    kind: text('kind', { enum: ['grant', 'settlement'] }).notNull(),
+    /** Micro-credits; negative for spending. */
+    amount: microCredits('amount').notNull(),
+    reason: text('reason').notNull(),
+    at: instant('at').notNull(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.organizationId, table.kind, table.id] }),
+    index('credit_entries_at').on(table.organizationId, table.at),
+  ],
+)
+
+/** Token counts of one model call, by class, with where the figures came from. */
+export const usageEvents = pgTable(
+  'usage_events',
+  {
+    callId: text('call_id').primaryKey(),
+    organizationId: uuid('organization_id').notNull(),
+    userId: text('user_id'),
+    keyId: text('key_id'),
+    modelId: text('model_id').notNull(),
+    provider: text('provider'),
+    surface: text('surface').notNull(),
+    at: instant('at').notNull(),
+    inputTokens: bigint('input_tokens', { mode: 'number' }).notNull(),
+    cacheReadTokens: bigint('cache_read_tokens', { mode: 'number' }).notNull(),
+    cacheWrite5MinuteTokens: bigint('cache_write_5_minute_tokens', { mode: 'number' }).notNull(),
+    cacheWrite1HourTokens: bigint('cache_write_1_hour_tokens', { mode: 'number' }).notNull(),
+    outputTokens: bigint('output_tokens', { mode: 'number' }).notNull(),
+    reasoningTokens: bigint('reasoning_tokens', { mode: 'number' }).notNull(),
+    provenance: text('provenance', { enum: ['reported', 'estimated', 'unknown'] }).notNull(),
+    cost: microCredits('cost').notNull(),
+  },
+  (table) => [index('usage_events_at').on(table.organizationId, table.at, table.callId)],
+)
+
+/** Calls refused before anybody was known, counted per address and minute: no row per attempt, so no flood of rows. */
+export const rejectedCalls = pgTable(
+  'rejected_calls',
+  {
+    ip: text('ip').notNull(),
+    minute: instant('minute').notNull(),
+    surface: text('surface').notNull(),
+    count: integer('count').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.ip, table.minute, table.surface] })],
+)

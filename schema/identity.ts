@@ -1,0 +1,128 @@
+import {
+  bigint,
+  index,
+  integer,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core'
+
+const createdAt = () => timestamp('created_at', { withTimezone: true }).notNull().defaultNow()
+const instant = (name: string) => timestamp(name, { withTimezone: true })
+
+/** A tenant. Everything a caller can reach belongs to exactly one. */
+export const organizations = pgTable('organizations', {
+  id: uuid('id').primaryKey().defaultRandom(),
+  name: text('name').notNull(),
+  slug: text('slug').notNull().unique(),
+  /** Calls a minute over all users; null takes the deployment's default. */
+  rateLimitPerMinute: integer('rate_limit_per_minute'),
+  /** Calls a minute for each user that has no limit of its own; null takes the deployment's default. */
+  userRateLimitPerMinute: integer('user_rate_limit_per_minute'),
+  /** Revocation epoch: raised by every change of rights, compared by inequality with what an isolate cached. */
+  epoch: bigint('epoch', { mode: 'number' }).notNull().default(1),
+  disabledAt: instant('disabled_at'),
+  createdAt: createdAt(),
+})
+
+/** A person or service account. Its place in an organization is a membership. */
+export const users = pgTable('users', {
+  id: uuid('id').primaryKey().defaultRandom(),
+  email: text('email').notNull().unique(),
+  name: text('name').notNull(),
+  createdAt: createdAt(),
+})
+
+export const memberships = pgTable(
+  'memberships',
+  {
+    organizationId: uuid('organization_id')
+      .notNull()
+      .references(() => organizations.id),
+    userId: uuid('user_id')
+      .notNull()
+      .references(() => users.id),
+    role: text('role', { enum: ['owner', 'admin', 'member'] }).notNull(),
+    /** Calls a minute of this user; null takes the organization's. */
+    rateLimitPerMinute: integer('rate_limit_per_minute'),
+    disabledAt: instant('disabled_at'),
+    createdAt: createdAt(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.organizationId, table.userId] }),
+    index('memberships_user').on(table.userId),
+  ],
+)
+
+export const groups = pgTable(
+  'groups',
+  {
+    id: uuid('id').primaryKey().defaultRandom(),
+    organizationId: uuid('organization_id')
+      .notNull()
+      .references(() => organizations.id),
+    name: text('name').notNull(),
+    createdAt: createdAt(),
+  },
+  (table) => [uniqueIndex('groups_organization_name').on(table.organizationId, table.name)],
+)
+
+export const groupMemberships = pgTable(
+  'group_memberships',
+  {
+    organizationId: uuid('organization_id').notNull(),
+    groupId: uuid('group_id')
+      .notNull()
+      .references(() => groups.id, { onDelete: 'cascade' }),
+    userId: uuid('user_id')
+      .notNull()
+      .references(() => users.id),
+    createdAt: createdAt(),
+  },
+  (table) => [
+    primaryKey({ columns: [table.groupId, table.userId] }),
+    index('group_memberships_user').on(table.organizationId, table.userId),
+  ],
+)
+
+/** A named right that is not a model grant, such as `personal_api_key_access` for the MCP gateway. */
+export const entitlements = pgTable(
+  'entitlements',
+  {
+    organizationId: uuid('organization_id').notNull(),
+    userId: uuid('user_id').notNull(),
+    name: text('name', { enum: ['personal_api_key_access'] }).notNull(),
+    createdAt: createdAt(),
+  },
+  (table) => [primaryKey({ columns: [table.organizationId, table.userId, table.name] })],
+)
+
+/** API keys: only an HMAC digest under a named pepper is kept, so no row can be turned back into a key. */
+export const apiKeys = pgTable(
+  'api_keys',
+  {
+    id: text('id').primaryKey(),
+    organizationId: uuid('organization_id')
+      .notNull()
+      .references(() => organizations.id),
+    userId: uuid('user_id')
+      .notNull()
+      .references(() => users.id),
+    label: text('label').notNull(),
+    /** HMAC-SHA-256 of the whole key, hex. */
+    digest: text('digest').notNull().unique(),
+    /** Which pepper made the digest. */
+    pepperId: text('pepper_id').notNull(),
+    scopes: text('scopes').array().notNull(),
+    expiresAt: instant('expires_at'),
+    revokedAt: instant('revoked_at'),
+    createdAt: createdAt(),
+  },
+  (table) => [
+    index('api_keys_organization').on(table.organizationId, table.createdAt),
+    index('api_keys_user').on(table.userId),
+  ],
+)

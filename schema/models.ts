@@ -1,0 +1,90 @@
+import {
+  bigint,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core'
+import { organizations } from './identity.ts'
+
+const createdAt = () => timestamp('created_at', { withTimezone: true }).notNull().defaultNow()
+
+/** An upstream service of this deployment. The credential is sealed (AES-256-GCM) and never read back out. */
+export const providers = pgTable('providers', {
+  id: uuid('id').primaryKey().defaultRandom(),
+  /** Lowercase slug, also the default owner label of its models. */
+  name: text('name').notNull().unique(),
+  kind: text('kind', { enum: ['openai-compatible', 'anthropic'] }).notNull(),
+  baseUrl: text('base_url').notNull(),
+  sealedCredential: text('sealed_credential').notNull(),
+  disabledAt: timestamp('disabled_at', { withTimezone: true }),
+  createdAt: createdAt(),
+})
+
+/** What a model costs, in micro-credits per million tokens of each class (integers). */
+export interface ModelPrices {
+  input: number
+  output: number
+  cacheRead: number
+  cacheWrite5Minutes: number
+  cacheWrite1Hour: number
+}
+
+/** A model as callers name it. Prices are data, so that a settled call can be recomputed from its row. */
+export const models = pgTable('models', {
+  id: text('id').primaryKey(),
+  ownedBy: text('owned_by').notNull(),
+  contextWindow: integer('context_window').notNull(),
+  maxOutputTokens: integer('max_output_tokens').notNull(),
+  prices: jsonb('prices').$type<ModelPrices>().notNull(),
+  capabilities: jsonb('capabilities').$type<string[]>().notNull().default([]),
+  disabledAt: timestamp('disabled_at', { withTimezone: true }),
+  createdAt: createdAt(),
+})
+
+/** Where a model's calls go, best first. One model may have several routes. */
+export const modelRoutes = pgTable(
+  'model_routes',
+  {
+    modelId: text('model_id')
+      .notNull()
+      .references(() => models.id, { onDelete: 'cascade' }),
+    position: integer('position').notNull(),
+    providerId: uuid('provider_id')
+      .notNull()
+      .references(() => providers.id),
+    upstreamModel: text('upstream_model').notNull(),
+  },
+  (table) => [primaryKey({ columns: [table.modelId, table.position] })],
+)
+
+/** Who may use a model. `subject_id` is a group id, a user id, a role name, or the organization id itself. */
+export const grants = pgTable(
+  'grants',
+  {
+    id: uuid('id').primaryKey().defaultRandom(),
+    organizationId: uuid('organization_id')
+      .notNull()
+      .references(() => organizations.id),
+    subjectType: text('subject_type', { enum: ['organization', 'group', 'role', 'user'] }).notNull(),
+    subjectId: text('subject_id').notNull(),
+    /** A model id, or `*` for every model of the deployment. */
+    modelId: text('model_id').notNull(),
+    createdAt: createdAt(),
+  },
+  (table) => [
+    uniqueIndex('grants_unique').on(table.organizationId, table.subjectType, table.subjectId, table.modelId),
+    index('grants_model').on(table.modelId),
+  ],
+)
+
+/** Single-row counters. `catalogue` is raised by every change of a provider or model. */
+export const deploymentEpochs = pgTable('deployment_epochs', {
+  name: text('name').primaryKey(),
+  epoch: bigint('epoch', { mode: 'number' }).notNull().default(1),
+})

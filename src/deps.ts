@@ -1,0 +1,60 @@
+import { neon, neonConfig } from '@neondatabase/serverless'
+import { Redis } from '@upstash/redis'
+import { drizzle, type NeonHttpDatabase } from 'drizzle-orm/neon-http'
+import { type Bindings, type Configuration, parseConfiguration } from './env.ts'
+import type { LedgerOf } from './governance/ledger/ledger.ts'
+import { type Clock, systemClock } from './lib/clock.ts'
+
+export type Database = NeonHttpDatabase
+
+/** Everything that reaches out of the process, built in one place and handed in slices to the modules that need it. */
+export interface Deps {
+  configuration: Configuration
+  clock: Clock
+  database: Database
+  /** One client for each request: it batches commands, and a batch must not outlive the request that began it. */
+  redis: Redis
+  ledgerOf: LedgerOf
+  /** Lets work go on after the answer. Never the only copy of anything. */
+  waitUntil: (work: Promise<unknown>) => void
+}
+
+let parsed: { environment: object; configuration: Configuration } | undefined
+
+/** Parses once for each isolate. @throws ConfigurationError */
+export function configurationOf(environment: Bindings): Configuration {
+  if (parsed?.environment !== environment) {
+    parsed = { environment, configuration: parseConfiguration(environment) }
+  }
+  return parsed.configuration
+}
+
+/** A query builder over Neon's HTTP driver: each query is its own fetch, so it may be shared by requests. */
+export function createDatabase(configuration: Configuration): Database {
+  const endpoint = configuration.DATABASE_FETCH_ENDPOINT
+  if (endpoint) neonConfig.fetchEndpoint = () => endpoint
+  return drizzle({ client: neon(configuration.DATABASE_URL) })
+}
+
+function createRedis(configuration: Configuration): Redis {
+  return new Redis({
+    url: configuration.UPSTASH_REDIS_REST_URL,
+    token: configuration.UPSTASH_REDIS_REST_TOKEN,
+    // The default repeats for over four seconds, on the path of every call; limits have their own fallback.
+    retry: false,
+    enableTelemetry: false,
+    readYourWrites: false,
+  })
+}
+
+export function createDeps(environment: Bindings, context: ExecutionContext): Deps {
+  const configuration = configurationOf(environment)
+  return {
+    configuration,
+    clock: systemClock,
+    database: createDatabase(configuration),
+    redis: createRedis(configuration),
+    ledgerOf: (organizationId) => environment.LEDGER.getByName(`${organizationId}:0`) as never,
+    waitUntil: (work) => context.waitUntil(work),
+  }
+}

@@ -1,0 +1,99 @@
+import { z } from 'zod'
+import type { KeyRing } from './lib/crypto.ts'
+
+/** `host:port` pairs that the guarded fetch lets through although they are loopback or private. */
+const hostList = z
+  .string()
+  .default('')
+  .transform((text) => text.split(',').map((part) => part.trim().toLowerCase()))
+  .transform((parts) => parts.filter((part) => part !== ''))
+
+const wholeNumber = (fallback: number, minimum = 1) => z.coerce.number().int().min(minimum).default(fallback)
+
+const secret = z.string().min(16, 'must have at least 16 characters')
+
+/** `id:base64` pairs, 32 bytes each, the current one first. */
+const keyRing = z.string().transform((text, context): KeyRing => {
+  const ring = new Map<string, Uint8Array>()
+  for (const part of text.split(',')) {
+    const [id, encoded] = part.trim().split(':')
+    const key = Buffer.from(encoded ?? '', 'base64')
+    if (!id || !/^[a-z0-9_-]+$/i.test(id) || key.length !== 32) {
+      context.addIssue({ code: 'custom', message: 'must be id:base64 pairs of 32-byte keys, current first' })
+      return z.NEVER
+    }
+    ring.set(id, key)
+  }
+  return ring
+})
+
+/** An origin without a trailing slash. */
+const origin = z.url().transform((text) => text.replace(/\/+$/, ''))
+const optional = <Schema extends z.ZodType>(schema: Schema) =>
+  z.preprocess((value) => (value === '' ? undefined : value), schema.optional())
+
+/**
+ * Every variable and secret the Worker reads. README's configuration table and `.env.example` describe the same
+ * list; a test compares the three.
+ */
+export const configurationSchema = z.object({
+  BASE_URL: optional(origin),
+  LLM_HOST: hostList,
+  DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must be a postgres:// connection string'),
+  DATABASE_FETCH_ENDPOINT: optional(z.url()),
+  UPSTASH_REDIS_REST_URL: origin,
+  UPSTASH_REDIS_REST_TOKEN: z.string().min(1),
+  QSTASH_URL: optional(origin),
+  QSTASH_TOKEN: optional(z.string()),
+  QSTASH_CURRENT_SIGNING_KEY: optional(z.string()),
+  QSTASH_NEXT_SIGNING_KEY: optional(z.string()),
+  // The QStash receiver would accept published signing keys under this variable, whoever set it.
+  QSTASH_DEV: z
+    .undefined({ error: 'is refused: it makes the receiver accept published signing keys' })
+    .optional(),
+  ADMIN_TOKEN: optional(secret),
+  KEY_PEPPERS: keyRing,
+  VAULT_KEYS: keyRing,
+  EGRESS_ALLOW: hostList,
+  ORGANIZATION_RATE_LIMIT: wholeNumber(6000),
+  USER_RATE_LIMIT: wholeNumber(600),
+  DEGRADED_RATE_LIMIT: wholeNumber(60),
+  LIMITS_TIMEOUT_MS: wholeNumber(300),
+  BUFFER_LIMIT_BYTES: wholeNumber(64 * 1024 * 1024),
+  UPSTREAM_HEADERS_TIMEOUT_MS: wholeNumber(60_000),
+  UPSTREAM_FIRST_EVENT_TIMEOUT_MS: wholeNumber(300_000),
+  UPSTREAM_EVENT_TIMEOUT_MS: wholeNumber(120_000),
+  UPSTREAM_ANSWER_TIMEOUT_MS: wholeNumber(600_000),
+  STREAM_COMMIT_MS: wholeNumber(15_000),
+  STREAM_HEARTBEAT_MS: wholeNumber(15_000),
+  LEDGER_LEASE_MS: wholeNumber(120_000),
+  LEDGER_FLUSH_MS: wholeNumber(1_000),
+  IDENTITY_CACHE_MS: wholeNumber(30_000).pipe(z.number().max(30_000)),
+})
+
+export type Configuration = z.infer<typeof configurationSchema>
+
+/** What wrangler binds beside the variables. */
+export interface Bindings extends Record<string, unknown> {
+  LEDGER: DurableObjectNamespace
+}
+
+/** A variable that is missing or wrong. The message names it and says why; it never repeats a value. */
+export class ConfigurationError extends Error {
+  constructor(issues: string[]) {
+    super(`Invalid configuration: ${issues.join('; ')}`)
+    this.name = 'ConfigurationError'
+  }
+}
+
+/** @throws ConfigurationError naming every variable that does not fit. */
+export function parseConfiguration(environment: Record<string, unknown>): Configuration {
+  const parsed = configurationSchema.safeParse(environment)
+  if (parsed.success) return parsed.data
+  throw new ConfigurationError(
+    parsed.error.issues.map((issue) => {
+      const missing = issue.code === 'invalid_type' && environment[String(issue.path[0])] === undefined
+      return `${String(issue.path[0])} ${missing ? 'is not set' : issue.message}`
+    }),
+  )
+}

@@ -1,0 +1,52 @@
+/** Money is integers: micro-credits, a millionth of a credit. Prices are micro-credits per million tokens. */
+
+export interface Prices {
+  input: number
+  output: number
+  cacheRead: number
+  cacheWrite5Minutes: number
+  cacheWrite1Hour: number
+}
+
+/** Tokens by the class they are charged in; classes never overlap (cached input is not in `input`). */
+export interface Usage {
+  input: number
+  cacheRead: number
+  cacheWrite5Minutes: number
+  cacheWrite1Hour: number
+  output: number
+  /** Part of `output`, told apart for the record only. */
+  reasoning: number
+}
+
+/** `reported` by the upstream, `estimated` from what passed, `unknown` when a call was never closed. */
+export type UsageProvenance = 'reported' | 'estimated' | 'unknown'
+
+export const NO_USAGE: Usage = {
+  input: 0,
+  cacheRead: 0,
+  cacheWrite5Minutes: 0,
+  cacheWrite1Hour: 0,
+  output: 0,
+  reasoning: 0,
+}
+
+/** Cost in micro-credits, rounded up once over all classes. */
+export function costOf(usage: Usage, prices: Prices): number {
+  const total =
+    usage.input * prices.input +
+    usage.cacheRead * prices.cacheRead +
+    usage.cacheWrite5Minutes * prices.cacheWrite5Minutes +
+    usage.cacheWrite1Hour * prices.cacheWrite1Hour +
+    usage.output * prices.output
+  return Math.ceil(total / 1_000_000)
+}
+
+/**
+ * The most a call can cost, in micro-credits: what has to be free in the balance before it is dispatched.
+ * @param inputTokens an upper bound. @param outputTokens the most the call may generate, over all choices.
+ */
+export function reservationFor(inputTokens: number, outputTokens: number, prices: Prices): number {
+  const dearestInput = Math.max(prices.input, prices.cacheWrite5Minutes, prices.cacheWrite1Hour)
+  return Math.ceil((inputTokens * dearestInput + outputTokens * prices.output) / 1_000_000)
+}

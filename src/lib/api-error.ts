@@ -1,0 +1,61 @@
+/** What went wrong, independent of the surface that tells it. Each surface's renderer maps it to its own words. */
+export type ErrorKind =
+  | 'invalid_request'
+  | 'unauthorized'
+  | 'forbidden'
+  | 'not_found'
+  | 'too_large'
+  | 'unprocessable'
+  | 'rate_limited'
+  | 'upstream'
+  | 'internal'
+
+const STATUS: Record<ErrorKind, number> = {
+  invalid_request: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  too_large: 413,
+  unprocessable: 422,
+  rate_limited: 429,
+  upstream: 502,
+  internal: 500,
+}
+
+export interface ApiErrorOptions {
+  /** The interface's code for this cause, such as `model_not_found`; absent where its table says so. */
+  code?: string
+  /** Seconds; rounded up to at least 1 when sent. */
+  retryAfterSeconds?: number
+  /** False tells official SDKs not to repeat the call (`x-should-retry: false`). */
+  shouldRetry?: boolean
+  cause?: unknown
+}
+
+/** A request that ends here. Thrown anywhere, rendered once, in the envelope of the surface (interface: Errors). */
+export class ApiError extends Error {
+  readonly kind: ErrorKind
+  readonly status: number
+  readonly code: string | undefined
+  readonly retryAfterSeconds: number | undefined
+  readonly shouldRetry: boolean | undefined
+
+  /** @param message told to the caller as it stands: never a credential, never a third party's text. */
+  constructor(kind: ErrorKind, message: string, options: ApiErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'ApiError'
+    this.kind = kind
+    this.status = STATUS[kind]
+    this.code = options.code
+    this.retryAfterSeconds = options.retryAfterSeconds
+    this.shouldRetry = options.shouldRetry
+  }
+}
+
+/** A body or parameter that breaks the interface's rules. */
+export const invalidRequest = (message: string, code = 'invalid_body') =>
+  new ApiError('invalid_request', message, { code })
+
+/** An entity that does not exist, or that this caller may not see (the two are told alike). */
+export const notFound = (entity: string, id: string) =>
+  new ApiError('not_found', `${entity} ${id} not found.`, { code: 'not_found' })
