@@ -1,0 +1,76 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** Thrown by `readBody` when a request is larger than the stand-in takes; answered with 413. */
+export class BodyTooLargeError extends Error {}
+
+/** Handles one request. What it throws is answered with 500 and the message. */
+export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => Promise<void>
+
+/** An HTTP server that is bound to the loopback address and nothing else. */
+export interface LoopbackServer {
+  readonly server: Server
+  readonly port: number
+  readonly url: string
+  close(): Promise<void>
+}
+
+/**
+ * Listens on 127.0.0.1.
+ *
+ * @param port the TCP port, 0 for any free one
+ * @param handle answers each request
+ * @throws the error of `listen`, `EADDRINUSE` included
+ */
+export async function listenOnLoopback(port: number, handle: RequestHandler): Promise<LoopbackServer> {
+  const server = createServer((request, response) => {
+    handle(request, response).catch((error: unknown) => {
+      if (response.headersSent) return response.destroy()
+      const status = error instanceof BodyTooLargeError ? 413 : 500
+      const message = error instanceof Error ? error.message : String(error)
+      sendJson(response, status, { error: message, message })
+    })
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, '127.0.0.1', () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+  const address = server.address() as AddressInfo
+  let closing: Promise<void> | undefined
+  const close = (): Promise<void> => {
+    closing ??= new Promise<void>((resolve) => {
+      server.close(() => resolve())
+      server.closeAllConnections()
+    })
+    return closing
+  }
+  return { server, port: address.port, url: `http://127.0.0.1:${address.port}`, close }
+}
+
+/**
+ * Reads a request body as bytes.
+ *
+ * @param limit the largest body that is taken, in bytes
+ * @throws BodyTooLargeError as soon as the body is larger
+ */
+export async function readBody(request: IncomingMessage, limit: number): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request) {
+    size += (chunk as Buffer).length
+    if (size > limit) throw new BodyTooLargeError(`request body is larger than ${limit} bytes`)
+    chunks.push(chunk as Buffer)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** Sends a JSON answer with its length, so that keep-alive connections are reused. */
+export function sendJson(response: ServerResponse, status: number, body: unknown): void {
+  const text = body === undefined ? '' : JSON.stringify(body)
+  response
+    .writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
+    .end(text)
+}
