@@ -1,4 +1,4 @@
-import { parseArgs, type ParseArgsOptionsConfig } from 'node:util'
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 
 /** A service that listens on loopback until it is closed. */
 export interface RunningStandIn {

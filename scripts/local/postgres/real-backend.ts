@@ -1,0 +1,75 @@
+import net from 'node:net'
+import pg from 'pg'
+import type { WebSocket } from 'ws'
+import { OptionError } from '../stand-in-process.ts'
+import { mayChangeSession, type PostgresBackend, toParameterText } from './backend.ts'
+
+/** Node's pool of sessions; below the 100 connections a stock server takes, with room for WebSockets. */
+const POOL_SIZE = 20
+
+/**
+ * Puts a real PostgreSQL behind the same two endpoints, for work that needs true concurrency.
+ *
+ * @param connectionString `postgres://user:password@host:port/database`
+ * @throws OptionError when the string is no such URL; the connection error when the server cannot be reached
+ */
+export async function openRealPostgres(connectionString: string): Promise<PostgresBackend> {
+  const address = readAddress(connectionString)
+  const pool = new pg.Pool({
+    connectionString,
+    max: POOL_SIZE,
+    // Values stay text: the Neon driver on the other side does the parsing.
+    types: { getTypeParser: () => (value: string) => value } as never,
+  })
+  // A server that restarts ends idle connections; without a listener that would end this process too.
+  pool.on('error', () => {})
+  ;(await pool.connect()).release()
+  return {
+    async openSession() {
+      const client = await pool.connect()
+      let changed = false
+      let lost = false
+      return {
+        async query(text, parameters) {
+          changed ||= mayChangeSession(text)
+          try {
+            const result = await client.query({
+              text,
+              values: parameters.map(toParameterText),
+              rowMode: 'array',
+              queryMode: 'extended',
+            } as pg.QueryArrayConfig)
+            const { fields, rows, command, rowCount } = result as pg.QueryArrayResult<(string | null)[]>
+            return { fields, rows, command, rowCount }
+          } catch (error) {
+            lost ||= !(error instanceof pg.DatabaseError)
+            throw error
+          }
+        },
+        // A connection that may carry settings or an open transaction is not used again.
+        end: async () => client.release(changed || lost),
+      }
+    },
+    serveSocket: (socket) => tunnel(socket, address),
+    close: () => pool.end(),
+  }
+}
+
+function readAddress(connectionString: string): { host: string; port: number } {
+  if (!URL.canParse(connectionString) || !/^postgres(ql)?:/.test(connectionString)) {
+    throw new OptionError('--database-url must be a postgres:// URL')
+  }
+  const { hostname, port } = new URL(connectionString)
+  return { host: hostname, port: Number(port || 5432) }
+}
+
+/** Joins a WebSocket and a TCP connection; the driver speaks with the server itself. */
+function tunnel(socket: WebSocket, address: { host: string; port: number }): void {
+  const upstream = net.connect({ ...address, noDelay: true })
+  socket.on('message', (data) => upstream.write(data as Buffer))
+  socket.on('close', () => upstream.destroy())
+  socket.on('error', () => upstream.destroy())
+  upstream.on('data', (bytes) => socket.send(bytes))
+  upstream.on('close', () => socket.close())
+  upstream.on('error', () => socket.close())
+}

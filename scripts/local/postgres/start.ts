@@ -1,0 +1,70 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { WebSocketServer } from 'ws'
+import { listenOnLoopback, readBody, sendJson } from '../loopback-server.ts'
+import type { RunningStandIn } from '../stand-in-process.ts'
+import type { PostgresBackend } from './backend.ts'
+import { openEmbeddedPostgres } from './embedded-backend.ts'
+import { openRealPostgres } from './real-backend.ts'
+import { answerSql } from './sql-over-http.ts'
+
+/** How the Postgres stand-in is started. */
+export interface PostgresOptions {
+  /** TCP port on 127.0.0.1; any free one when left out. */
+  readonly port?: number
+  /** Data folder of embedded Postgres, or `memory` (the default) for one that ends with the process. */
+  readonly folder?: string
+  /** A real PostgreSQL to stand before, in place of the embedded one. */
+  readonly databaseUrl?: string
+  /** How long a query may wait for the one session of embedded Postgres, in milliseconds; 5000 by default. */
+  readonly lockTimeoutMs?: number
+}
+
+/** Neon's limit for a request of SQL over HTTP, in bytes. https://neon.com/docs/serverless/serverless-driver */
+const REQUEST_LIMIT = 64 * 1024 * 1024
+
+/**
+ * Starts the stand-in for Neon: `POST /sql` is its SQL-over-HTTP endpoint, a WebSocket on any path is its proxy, and
+ * `GET /health` answers 200 once the database is open. Any connection string is taken, since there is one database.
+ *
+ * @throws `EADDRINUSE` for a port in use, OptionError for a folder in use or a malformed URL
+ */
+export async function startPostgres(options: PostgresOptions = {}): Promise<RunningStandIn> {
+  const lockTimeoutMs = options.lockTimeoutMs ?? 5_000
+  let backend: PostgresBackend | undefined
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const path = (request.url ?? '').split('?', 1)[0]
+    if (backend === undefined) return sendJson(response, 503, { message: 'the database is starting' })
+    if (path === '/health') return sendJson(response, 200, { ready: true })
+    if (path !== '/sql') return sendJson(response, 404, { message: `nothing at ${path}` })
+    if (request.method !== 'POST') return sendJson(response, 405, { message: 'POST only' })
+    const answer = await answerSql(backend, request.headers, await readBody(request, REQUEST_LIMIT))
+    sendJson(response, answer.status, answer.body)
+  }
+  // The port comes first: a second start must fail before it touches the first one's data.
+  const http = await listenOnLoopback(options.port ?? 0, handle)
+  const sockets = new WebSocketServer({ server: http.server, perMessageDeflate: false })
+  sockets.on('connection', (socket) =>
+    backend === undefined ? socket.terminate() : backend.serveSocket(socket),
+  )
+  try {
+    backend =
+      options.databaseUrl === undefined
+        ? await openEmbeddedPostgres(options.folder ?? 'memory', lockTimeoutMs)
+        : await openRealPostgres(options.databaseUrl)
+  } catch (error) {
+    await http.close()
+    throw error
+  }
+  const opened = backend
+  let closing: Promise<void> | undefined
+  const shutDown = async (): Promise<void> => {
+    for (const socket of sockets.clients) socket.terminate()
+    await http.close()
+    await opened.close()
+  }
+  const close = (): Promise<void> => {
+    closing ??= shutDown()
+    return closing
+  }
+  return { port: http.port, url: http.url, close }
+}
