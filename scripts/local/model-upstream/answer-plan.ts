@@ -1,0 +1,112 @@
+import { exampleFromSchema } from './example-from-schema.ts'
+
+export interface OfferedTool {
+  name: string
+  /** `custom` is OpenAI's free-text tool; everything else takes JSON arguments. */
+  kind: 'function' | 'custom'
+  schema: unknown
+}
+
+export type ToolChoice = { mode: 'auto' | 'none' | 'required' } | { mode: 'named'; name: string }
+
+/** What the answer depends on, in neither vendor's words. */
+export interface Turn {
+  /** Text of the last message when a user wrote it, else empty. */
+  userText: string
+  /** Text of the last tool result, when the last message carries one. */
+  toolResult: string | undefined
+  tools: OfferedTool[]
+  choice: ToolChoice
+  parallelToolCalls: boolean
+  /** What the answer must be: prose, any JSON object, or JSON that satisfies `schema`. */
+  format: { type: 'text' | 'json_object' } | { type: 'json_schema'; schema: unknown }
+}
+
+export interface PlannedCall {
+  name: string
+  kind: 'function' | 'custom'
+  /** JSON text of the arguments, or the free text of a custom tool. */
+  input: string
+}
+
+export interface AnswerPlan {
+  text: string
+  calls: PlannedCall[]
+}
+
+const echoLimit = 400
+
+/**
+ * Decides the default answer, the same for the same turn: tool calls when the choice forces them or the user's
+ * text contains the word "tool" ("every tool" calls each once), JSON when a format asks for it, else a sentence
+ * that quotes the tool result or the user.
+ */
+export function planAnswer(turn: Turn): AnswerPlan {
+  const calls = planCalls(turn)
+  if (calls.length > 0) return { text: '', calls }
+  return { text: planText(turn), calls: [] }
+}
+
+function planCalls(turn: Turn): PlannedCall[] {
+  const { choice } = turn
+  const first = turn.tools[0]
+  if (first === undefined || choice.mode === 'none') return []
+  if (choice.mode === 'named') {
+    const named = turn.tools.find((tool) => tool.name === choice.name)
+    return named === undefined ? [] : [callOf(named)]
+  }
+  if (turn.toolResult === undefined && turn.parallelToolCalls && /\bevery tool\b/i.test(turn.userText)) {
+    return turn.tools.map(callOf)
+  }
+  const invited = turn.toolResult === undefined && /\btools?\b/i.test(turn.userText)
+  return choice.mode === 'required' || invited ? [callOf(first)] : []
+}
+
+function callOf(tool: OfferedTool): PlannedCall {
+  const input =
+    tool.kind === 'custom' ? 'example' : JSON.stringify(exampleFromSchema(tool.schema ?? { type: 'object' }))
+  return { name: tool.name, kind: tool.kind, input }
+}
+
+function planText(turn: Turn): string {
+  if (turn.format.type === 'json_schema') return JSON.stringify(exampleFromSchema(turn.format.schema))
+  const quoted = excerpt(turn.toolResult ?? turn.userText)
+  if (turn.format.type === 'json_object') return JSON.stringify({ answer: quoted })
+  if (turn.toolResult !== undefined) return `The tool answered: "${quoted}". That is all I needed to know.`
+  return `Hello! You said: "${quoted}". This answer comes from the local model, so no provider was called.`
+}
+
+function excerpt(text: string): string {
+  // Cut by code point: half of a surrogate pair would not survive UTF-8.
+  return text.length <= echoLimit ? text : `${[...text.slice(0, echoLimit)].slice(0, -1).join('')}…`
+}
+
+export interface FittedText {
+  /** The text in pieces, one per output token: a word with the space before it. */
+  pieces: string[]
+  end: 'natural' | 'length' | 'stop_sequence'
+  stopSequence: string | null
+}
+
+/** Cuts `text` before the first of `stops` that occurs in it, then after `maximumTokens` pieces. */
+export function fitText(text: string, stops: string[], maximumTokens: number): FittedText {
+  let cut = text.length
+  let stopSequence: string | null = null
+  for (const stop of stops) {
+    const index = stop === '' ? -1 : text.indexOf(stop)
+    if (index >= 0 && index < cut) {
+      cut = index
+      stopSequence = stop
+    }
+  }
+  const pieces = splitIntoPieces(text.slice(0, cut))
+  if (pieces.length > maximumTokens) {
+    return { pieces: pieces.slice(0, Math.max(0, maximumTokens)), end: 'length', stopSequence: null }
+  }
+  return { pieces, end: stopSequence === null ? 'natural' : 'stop_sequence', stopSequence }
+}
+
+/** Splits a text into pieces of at most a word (12 characters), none of them cutting a code point in two. */
+export function splitIntoPieces(text: string): string[] {
+  return text.match(/\s*\S{1,12}|\s+$/gu) ?? []
+}

@@ -1,0 +1,189 @@
+import { createHash } from 'node:crypto'
+import { fitText, planAnswer, splitIntoPieces, type Turn } from './answer-plan.ts'
+import { nextIdentifier } from './identifiers.ts'
+import { contentText, type JsonRecord, toList, toNumber, toRecord, toText } from './json-value.ts'
+import {
+  blockDeltaFrame,
+  blockStartFrame,
+  blockStopFrame,
+  type MessagesUsage,
+  messageDeltaFrame,
+  messageStartFrame,
+  messageStopFrame,
+  messageUsageJson,
+  pingFrame,
+} from './message-frames.ts'
+import { measureMessagesInput } from './prompt-cache.ts'
+import { jsonReply, type Reply, streamReply } from './reply.ts'
+import { badRequest } from './vendor-errors.ts'
+
+type AnswerBlock =
+  | { type: 'thinking'; pieces: string[]; signature: string }
+  | { type: 'text'; pieces: string[] }
+  | { type: 'tool_use'; id: string; name: string; input: string }
+
+interface MessageAnswer {
+  blocks: AnswerBlock[]
+  stopReason: string
+  stopSequence: string | null
+  usage: MessagesUsage
+}
+
+/**
+ * Answers a parsed `POST /v1/messages`, streamed when `stream` is true. `hasMarkers` says whether the raw body
+ * mentions `cache_control`, which spares the walk over all blocks when it does not.
+ * Shape: https://docs.anthropic.com/en/api/messages
+ */
+export function answerMessages(body: JsonRecord, hasMarkers: boolean): Reply {
+  const fault = findFault(body, true)
+  if (fault !== undefined) return badRequest('messages', fault)
+  const answer = buildAnswer(body, hasMarkers)
+  return body.stream === true ? streamAnswer(body, answer) : wholeAnswer(body, answer)
+}
+
+/** Answers a parsed `POST /v1/messages/count_tokens` with the input tokens the same message would report. */
+export function countMessageTokens(body: JsonRecord): Reply {
+  const fault = findFault(body, false)
+  if (fault !== undefined) return badRequest('messages', fault)
+  return jsonReply('messages', 200, `{"input_tokens":${measureMessagesInput(body, false).input}}`)
+}
+
+/** The newest models also take instructions as messages of role `system`. */
+const roles = new Set<unknown>(['user', 'assistant', 'system'])
+
+function findFault(body: JsonRecord, needsMaximum: boolean): string | undefined {
+  if (typeof body.model !== 'string') return 'model: Field required'
+  if (needsMaximum && body.max_tokens === undefined) return 'max_tokens: Field required'
+  if (!Array.isArray(body.messages)) return 'messages: Field required'
+  if (body.messages.length === 0) return 'messages: at least one message is required'
+  const wrong = body.messages.findIndex((message) => !roles.has(toRecord(message).role))
+  if (wrong >= 0) return `messages.${wrong}.role: Input should be 'user' or 'assistant'`
+  const thinking = toRecord(body.thinking)
+  const budget = toNumber(thinking.budget_tokens)
+  if (thinking.type === 'enabled' && (budget === undefined || budget < 1024)) {
+    return 'thinking.enabled.budget_tokens: Input should be greater than or equal to 1024'
+  }
+  if (needsMaximum && budget !== undefined && budget >= (toNumber(body.max_tokens) ?? 0)) {
+    return '`max_tokens` must be greater than `thinking.budget_tokens`.'
+  }
+  return undefined
+}
+
+function readTurn(body: JsonRecord): Turn {
+  const last = toRecord(toList(body.messages).findLast((message) => toRecord(message).role !== 'system'))
+  const result = toList(last.content)
+    .map(toRecord)
+    .findLast((block) => block.type === 'tool_result')
+  return {
+    userText: last.role === 'user' ? contentText(last.content) : '',
+    toolResult: result === undefined ? undefined : contentText(result.content),
+    tools: toList(body.tools).flatMap(readTool),
+    choice: readChoice(toRecord(body.tool_choice)),
+    parallelToolCalls: toRecord(body.tool_choice).disable_parallel_tool_use !== true,
+    format: readFormat(toRecord(toRecord(body.output_config).format ?? body.output_format)),
+  }
+}
+
+/** Only client tools: server tools such as `web_search_20250305` have no schema and run upstream. */
+function readTool(tool: unknown): Turn['tools'] {
+  const { name, input_schema: schema } = toRecord(tool)
+  return typeof name === 'string' && schema !== undefined ? [{ name, kind: 'function', schema }] : []
+}
+
+function readChoice({ type, name }: JsonRecord): Turn['choice'] {
+  if (type === 'none') return { mode: 'none' }
+  if (type === 'any') return { mode: 'required' }
+  return type === 'tool' ? { mode: 'named', name: toText(name) } : { mode: 'auto' }
+}
+
+function readFormat(format: JsonRecord): Turn['format'] {
+  return format.type === 'json_schema' ? { type: 'json_schema', schema: format.schema } : { type: 'text' }
+}
+
+function buildAnswer(body: JsonRecord, hasMarkers: boolean): MessageAnswer {
+  const plan = planAnswer(readTurn(body))
+  const blocks = thinkingBlocks(body)
+  const thinking = blocks.reduce(
+    (sum, block) => sum + (block.type === 'thinking' ? block.pieces.length + 2 : 0),
+    0,
+  )
+  const stops = toList(body.stop_sequences).map((stop) => toText(stop))
+  const maximum = toNumber(body.max_tokens) ?? Number.POSITIVE_INFINITY
+  const fitted = fitText(plan.text, stops, maximum - thinking)
+  if (plan.calls.length === 0) blocks.push({ type: 'text', pieces: fitted.pieces })
+  for (const call of plan.calls) {
+    blocks.push({ type: 'tool_use', id: nextIdentifier('toolu_'), name: call.name, input: call.input })
+  }
+  const callTokens = plan.calls.reduce((sum, call) => sum + 8 + splitIntoPieces(call.input).length, 0)
+  const reasons = { natural: 'end_turn', length: 'max_tokens', stop_sequence: 'stop_sequence' }
+  return {
+    blocks: omitThinkingText(body, blocks),
+    stopReason: plan.calls.length > 0 ? 'tool_use' : reasons[fitted.end],
+    stopSequence: fitted.stopSequence,
+    usage: {
+      ...measureMessagesInput(body, hasMarkers),
+      output: Math.max(1, fitted.pieces.length + callTokens + thinking),
+      thinking,
+    },
+  }
+}
+
+function thinkingBlocks(body: JsonRecord): AnswerBlock[] {
+  const { type } = toRecord(body.thinking)
+  if (type !== 'enabled' && type !== 'adaptive') return []
+  const pieces = splitIntoPieces('The user wrote to me, so I will think for a moment and then answer.')
+  const signature = createHash('sha512')
+    .update(JSON.stringify(toList(body.messages).at(-1)))
+    .digest('base64')
+  return [{ type: 'thinking', pieces, signature }]
+}
+
+/** With `display: omitted` the block stays, with its signature and no text; its tokens are still counted. */
+function omitThinkingText(body: JsonRecord, blocks: AnswerBlock[]): AnswerBlock[] {
+  if (toRecord(body.thinking).display !== 'omitted') return blocks
+  return blocks.map((block) => (block.type === 'thinking' ? { ...block, pieces: [] } : block))
+}
+
+function wholeAnswer(body: JsonRecord, answer: MessageAnswer): Reply {
+  const content = answer.blocks.map((block) => {
+    if (block.type === 'text') return { type: 'text', text: block.pieces.join('') }
+    if (block.type === 'tool_use') return { ...block, input: JSON.parse(block.input) }
+    return { type: 'thinking', thinking: block.pieces.join(''), signature: block.signature }
+  })
+  const json =
+    `{"id":"${nextIdentifier('msg_')}","type":"message","role":"assistant","model":${JSON.stringify(body.model)},` +
+    `"content":${JSON.stringify(content)},"stop_reason":"${answer.stopReason}",` +
+    `"stop_sequence":${JSON.stringify(answer.stopSequence)},"stop_details":null,"container":null,` +
+    `"usage":${messageUsageJson(answer.usage)}}`
+  return jsonReply('messages', 200, json)
+}
+
+function streamAnswer(body: JsonRecord, answer: MessageAnswer): Reply {
+  const frames = [messageStartFrame(toText(body.model), answer.usage)]
+  answer.blocks.forEach((block, index) => {
+    frames.push(blockStartFrame(index, emptyBlock(block)))
+    if (index === 0) frames.push(pingFrame)
+    frames.push(...blockDeltas(block, index), blockStopFrame(index))
+  })
+  frames.push(messageDeltaFrame(answer.stopReason, answer.stopSequence, answer.usage), messageStopFrame)
+  return streamReply('messages', frames)
+}
+
+function emptyBlock(block: AnswerBlock): string {
+  if (block.type === 'text') return '{"type":"text","text":""}'
+  if (block.type === 'thinking') return '{"type":"thinking","thinking":"","signature":""}'
+  return JSON.stringify({ type: 'tool_use', id: block.id, name: block.name, input: {} })
+}
+
+function blockDeltas(block: AnswerBlock, index: number): string[] {
+  if (block.type === 'text') {
+    return block.pieces.map((piece) => blockDeltaFrame(index, 'text_delta', 'text', piece))
+  }
+  if (block.type === 'thinking') {
+    const frames = block.pieces.map((piece) => blockDeltaFrame(index, 'thinking_delta', 'thinking', piece))
+    return [...frames, blockDeltaFrame(index, 'signature_delta', 'signature', block.signature)]
+  }
+  // Input streams as an empty fragment first; a tool called without arguments sends nothing more.
+  const pieces = block.input === '{}' ? [''] : ['', ...splitIntoPieces(block.input)]
+  return pieces.map((piece) => blockDeltaFrame(index, 'input_json_delta', 'partial_json', piece))
+}

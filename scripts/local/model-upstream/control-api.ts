@@ -1,0 +1,84 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { clearPromptCache } from './prompt-cache.ts'
+import type { RequestLog } from './request-log.ts'
+import type { ScriptLibrary } from './script-library.ts'
+import { scriptSchema } from './script-steps.ts'
+import type { SignalBoard } from './signal-board.ts'
+
+export interface ControlledParts {
+  scripts: ScriptLibrary
+  signals: SignalBoard
+  log: RequestLog
+  stats: () => unknown
+}
+
+/**
+ * Answers `/control/…`: scripts, signals, the request log, the prompt cache and counters. It takes no key, since the
+ * server listens on loopback only. Everything it answers is JSON.
+ */
+export function answerControl(
+  request: IncomingMessage,
+  response: ServerResponse,
+  body: Buffer,
+  parts: ControlledParts,
+): void {
+  const url = new URL(request.url ?? '/', 'http://localhost')
+  const [, , subject = '', ...rest] = url.pathname.split('/')
+  const name = decodeURIComponent(rest.join('/'))
+  const [status, answer] = decide(`${request.method} ${subject}`, name, url, body, parts)
+  response.writeHead(status, { 'content-type': 'application/json' })
+  response.end(JSON.stringify(answer))
+}
+
+type Answer = [status: number, body: unknown]
+
+function decide(route: string, name: string, url: URL, body: Buffer, parts: ControlledParts): Answer {
+  const { scripts, signals, log } = parts
+  switch (route) {
+    case 'PUT scripts':
+      return registerScript(name, body, scripts)
+    case 'GET scripts':
+      return [200, scripts.names()]
+    case 'DELETE scripts':
+      if (name === '') scripts.clear()
+      return name === '' || scripts.remove(name) ? [200, {}] : [404, { error: `no script ${name}` }]
+    case 'POST signals':
+      return name === ''
+        ? [400, { error: 'a signal needs a name' }]
+        : [200, { released: signals.release(name) }]
+    case 'GET signals':
+      return [200, { waiting: signals.counts() }]
+    case 'DELETE signals':
+      signals.clear()
+      return [200, {}]
+    case 'GET requests': {
+      const after = Number(url.searchParams.get('after') ?? 0)
+      return [200, { requests: log.list(Number.isNaN(after) ? 0 : after), last: log.lastSequence }]
+    }
+    case 'DELETE requests':
+      log.clear()
+      return [200, { last: log.lastSequence }]
+    case 'DELETE cache':
+      clearPromptCache()
+      return [200, {}]
+    case 'GET stats':
+      return [200, parts.stats()]
+    default:
+      return [404, { error: `no control route ${route}` }]
+  }
+}
+
+function registerScript(name: string, body: Buffer, scripts: ScriptLibrary): Answer {
+  if (!/^[\w.-]*[\w-]$/.test(name))
+    return [400, { error: 'a script name has letters, digits, dot, dash, underscore' }]
+  let value: unknown
+  try {
+    value = JSON.parse(body.toString('utf8'))
+  } catch {
+    return [400, { error: 'the script is not JSON' }]
+  }
+  const parsed = scriptSchema.safeParse(value)
+  if (!parsed.success) return [400, { error: 'not a script', issues: parsed.error.issues }]
+  scripts.register(name, parsed.data)
+  return [200, { name }]
+}

@@ -1,0 +1,119 @@
+import { createHash } from 'node:crypto'
+import {
+  countCharacters,
+  isRecord,
+  type JsonRecord,
+  tokensOfCharacters,
+  toList,
+  toRecord,
+} from './json-value.ts'
+
+const maximumEntries = 20_000
+const openAiMinimumTokens = 1024
+const openAiStep = 128
+const seenPrefixes = new Set<string>()
+
+/** Forgets every prompt prefix seen so far. */
+export function clearPromptCache(): void {
+  seenPrefixes.clear()
+}
+
+function remember(prefix: string): void {
+  if (seenPrefixes.size >= maximumEntries) {
+    const [oldest] = seenPrefixes
+    if (oldest !== undefined) seenPrefixes.delete(oldest)
+  }
+  seenPrefixes.add(prefix)
+}
+
+/**
+ * Cached prompt tokens as OpenAI reports them: automatic, for the longest prefix of whole messages seen before, from
+ * 1024 tokens on and in steps of 128. https://platform.openai.com/docs/guides/prompt-caching
+ */
+export function cachedChatTokens(
+  model: string,
+  tools: unknown,
+  messages: unknown[],
+  promptTokens: number,
+): number {
+  if (promptTokens < openAiMinimumTokens) return 0
+  const hash = createHash('sha256').update(`chat\0${model}\0${JSON.stringify(tools ?? null)}`)
+  let characters = countCharacters(tools)
+  let cached = 0
+  for (const message of messages) {
+    hash.update(JSON.stringify(message))
+    characters += countCharacters(message)
+    const prefix = hash.copy().digest('base64')
+    if (seenPrefixes.has(prefix)) cached = tokensOfCharacters(characters)
+    remember(prefix)
+  }
+  return cached < openAiMinimumTokens ? 0 : Math.floor(cached / openAiStep) * openAiStep
+}
+
+export interface MessagesInput {
+  /** Tokens after the last cache marker: Anthropic's `input_tokens` exclude what was read or written. */
+  input: number
+  created5m: number
+  created1h: number
+  read: number
+}
+
+interface PromptBlock {
+  block: unknown
+  context: string
+}
+
+/**
+ * Input usage as Anthropic reports it. Tools, system and messages are one sequence of blocks; everything up to the
+ * last `cache_control` marker is read from the longest prefix seen before and otherwise written, each stretch
+ * under the ttl of the marker that closes it. Unlike upstream there is no least length, so short prompts show it too.
+ * https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
+ */
+export function measureMessagesInput(body: JsonRecord, hasMarkers: boolean): MessagesInput {
+  const characters =
+    countCharacters(body.system) + countCharacters(body.messages) + countCharacters(body.tools)
+  const total = tokensOfCharacters(characters)
+  if (!hasMarkers) return { input: total, created5m: 0, created1h: 0, read: 0 }
+  return measureMarked(body, total)
+}
+
+function measureMarked(body: JsonRecord, total: number): MessagesInput {
+  const blocks = promptBlocks(body)
+  const hash = createHash('sha256').update(`messages\0${String(body.model)}`)
+  const result: MessagesInput = { input: total, created5m: 0, created1h: 0, read: 0 }
+  let characters = 0
+  let counted = 0
+  blocks.forEach(({ block, context }, index) => {
+    const { cache_control: marker, ...content } = toRecord(block)
+    const last = index === blocks.length - 1 ? body.cache_control : undefined
+    hash.update(context + JSON.stringify(content))
+    characters += countCharacters(content)
+    const prefix = hash.copy().digest('base64')
+    const tokens = Math.min(total, tokensOfCharacters(characters))
+    if (seenPrefixes.has(prefix)) {
+      Object.assign(result, { read: tokens, created5m: 0, created1h: 0 })
+      counted = tokens
+    } else if (isRecord(marker ?? last)) {
+      remember(prefix)
+      if (toRecord(marker ?? last).ttl === '1h') result.created1h += tokens - counted
+      else result.created5m += tokens - counted
+      counted = tokens
+    }
+  })
+  return { ...result, input: total - counted }
+}
+
+function promptBlocks(body: JsonRecord): PromptBlock[] {
+  const blocks: PromptBlock[] = toList(body.tools).map((block) => ({ block, context: 'tool' }))
+  blocks.push(...contentBlocks(body.system, 'system'))
+  for (const message of toList(body.messages)) {
+    const { role, content } = toRecord(message)
+    blocks.push(...contentBlocks(content, String(role)))
+  }
+  return blocks
+}
+
+function contentBlocks(content: unknown, context: string): PromptBlock[] {
+  if (typeof content === 'string') return [{ block: { type: 'text', text: content }, context }]
+  return toList(content).map((block) => ({ block, context }))
+}

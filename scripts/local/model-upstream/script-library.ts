@@ -1,0 +1,95 @@
+import { type BuiltInScript, builtInScripts } from './built-in-scripts.ts'
+import { contentText, toList, toRecord, toText } from './json-value.ts'
+import type { Dialect } from './reply.ts'
+import { ScriptRequest } from './script-request.ts'
+import type { Script, Step } from './script-steps.ts'
+
+const token = 'script:'
+/** Above this size the body is not parsed to find its last user message. */
+const maximumParsed = 1024 * 1024
+const textWindow = 512
+
+interface RegisteredScript {
+  responses: { steps: Step[] }[]
+  used: number
+}
+
+export interface SelectedScript {
+  name: string
+  builtIn: BuiltInScript | undefined
+  /** What follows the token in the message: the place of `tokens=5` and the like. */
+  text: string
+}
+
+/** Registered and built-in scripts, found by the token `script:NAME` in the last user message of a raw body. */
+export class ScriptLibrary {
+  readonly #registered = new Map<string, RegisteredScript>()
+
+  /** Registers a script, replacing one of the same name and starting again with its first response. */
+  register(name: string, script: Script): void {
+    const responses = 'responses' in script ? script.responses : [script]
+    this.#registered.set(name, { responses, used: 0 })
+  }
+
+  /** Removes a registered script and tells whether it was there. */
+  remove(name: string): boolean {
+    return this.#registered.delete(name)
+  }
+
+  clear(): void {
+    this.#registered.clear()
+  }
+
+  names(): { registered: string[]; builtIn: string[] } {
+    return { registered: [...this.#registered.keys()], builtIn: [...builtInScripts.keys()] }
+  }
+
+  /**
+   * The script that the last user message names. A body without the token costs one byte search. A token that names no
+   * known script (such as the end of "JavaScript: ") is passed over; of several the last counts.
+   */
+  select(body: Buffer): SelectedScript | undefined {
+    const last = body.lastIndexOf(token)
+    if (last < 0) return undefined
+    const message = body.length <= maximumParsed ? lastUserText(body) : undefined
+    const text = message ?? body.toString('utf8', last, last + textWindow).split('"', 1)[0] ?? ''
+    for (const match of [...text.matchAll(/script:([\w.-]*[\w-])/g)].reverse()) {
+      const name = match[1] ?? ''
+      const builtIn = this.#registered.has(name) ? undefined : builtInScripts.get(name)
+      if (builtIn !== undefined || this.#registered.has(name)) {
+        return { name, builtIn, text: text.slice(match.index + match[0].length) }
+      }
+    }
+    return undefined
+  }
+
+  /** The steps that answer this request; each call takes a registered script's next response. */
+  steps(selected: SelectedScript, body: Buffer, dialect: Dialect, credential: string): Iterable<Step> {
+    if (selected.builtIn !== undefined) {
+      return selected.builtIn(new ScriptRequest(body, selected.text, dialect, credential))
+    }
+    const script = this.#registered.get(selected.name)
+    if (script === undefined) return []
+    const response = script.responses[Math.min(script.used, script.responses.length - 1)]
+    script.used += 1
+    return response?.steps ?? []
+  }
+}
+
+/**
+ * The text of the last user message that has any (a message of tool results alone has none, so that a script goes on
+ * through a tool loop), or undefined when the body is not JSON.
+ */
+function lastUserText(body: Buffer): string | undefined {
+  try {
+    const { messages, prompt } = toRecord(JSON.parse(body.toString('utf8')))
+    if (prompt !== undefined) return toText(Array.isArray(prompt) ? prompt.at(-1) : prompt)
+    const texts = toList(messages)
+      .map(toRecord)
+      .filter((message) => message.role === 'user')
+      .map((message) => contentText(message.content))
+    return texts.findLast((text) => text !== '') ?? ''
+  } catch {
+    return undefined
+  }
+}

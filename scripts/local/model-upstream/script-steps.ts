@@ -1,0 +1,39 @@
+import { z } from 'zod'
+
+const headerValues = z.record(z.string(), z.union([z.string(), z.array(z.string())]))
+
+/** Status and headers; with `body` it is the whole answer, without it the following steps write the body. */
+const headStep = z
+  .strictObject({
+    status: z.int().min(200).max(599).optional(),
+    headers: headerValues.optional(),
+    body: z.string().optional(),
+  })
+  .refine((step) => Object.keys(step).length > 0, 'an empty step does nothing')
+
+const stepSchema = z.union([
+  z.strictObject({ sse: z.array(z.string()) }),
+  z.strictObject({ chunk: z.string() }),
+  z.strictObject({ chunkBase64: z.base64() }),
+  z.strictObject({ waitMilliseconds: z.number().min(0).max(600_000) }),
+  z.strictObject({ waitForSignal: z.string().min(1) }),
+  z.strictObject({ destroy: z.literal(true) }),
+  z.strictObject({ end: z.literal(true) }),
+  z.strictObject({ silent: z.literal(true) }),
+  headStep,
+])
+
+export type ScriptStep = z.infer<typeof stepSchema>
+
+/** A step of a built-in script: as registered ones, or bytes written as fast as the client reads. */
+export type Step = ScriptStep | { bytes: Buffer | string; events: number }
+
+const responseSchema = z.strictObject({ steps: z.array(stepSchema) })
+
+/** What `PUT /control/scripts/{name}` takes: one response, or several used in turn of which the last repeats. */
+export const scriptSchema = z.union([
+  responseSchema,
+  z.strictObject({ responses: z.array(responseSchema).min(1) }),
+])
+
+export type Script = z.infer<typeof scriptSchema>

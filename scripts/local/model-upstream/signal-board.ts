@@ -1,0 +1,43 @@
+/**
+ * Named signals that let a test decide when a script goes on. A signal that nobody waits for yet is kept for the
+ * next one that waits, so that the order of the two does not matter.
+ */
+export class SignalBoard {
+  readonly #waiting = new Map<string, Set<() => void>>()
+  readonly #kept = new Set<string>()
+
+  /** Resolves when `name` is released, or when `departure` aborts. */
+  wait(name: string, departure: AbortSignal): Promise<void> {
+    if (departure.aborted || this.#kept.delete(name)) return Promise.resolve()
+    return new Promise((resolve) => {
+      const waiters = this.#waiting.get(name) ?? new Set()
+      this.#waiting.set(name, waiters)
+      const settle = (): void => {
+        waiters.delete(settle)
+        departure.removeEventListener('abort', settle)
+        resolve()
+      }
+      waiters.add(settle)
+      departure.addEventListener('abort', settle)
+    })
+  }
+
+  /** Releases everyone who waits for `name` and returns how many; with nobody there the signal is kept. */
+  release(name: string): number {
+    const waiters = [...(this.#waiting.get(name) ?? [])]
+    if (waiters.length === 0) this.#kept.add(name)
+    for (const settle of waiters) settle()
+    return waiters.length
+  }
+
+  /** How many wait for each signal. */
+  counts(): Record<string, number> {
+    const pairs = [...this.#waiting].map(([name, waiters]) => [name, waiters.size] as const)
+    return Object.fromEntries(pairs.filter(([, count]) => count > 0))
+  }
+
+  /** Forgets the signals that were kept. */
+  clear(): void {
+    this.#kept.clear()
+  }
+}

@@ -1,0 +1,41 @@
+import { type Dialect, jsonReply, type Reply } from './reply.ts'
+
+export interface OpenAiFault {
+  message: string
+  type?: string
+  param?: string | null
+  code?: string | null
+}
+
+/** The JSON text of an OpenAI error body; all four members are always present. */
+export function openAiErrorBody({
+  message,
+  type = 'invalid_request_error',
+  param = null,
+  code = null,
+}: OpenAiFault): string {
+  return JSON.stringify({ error: { message, type, param, code } })
+}
+
+/** The JSON text of an Anthropic error body, which repeats the request id of the header. */
+export function anthropicErrorBody(type: string, message: string, requestId: string): string {
+  return JSON.stringify({ type: 'error', error: { type, message }, request_id: requestId })
+}
+
+/** An OpenAI error answer with the vendor's headers. */
+export function openAiError(status: number, fault: OpenAiFault): Reply {
+  return jsonReply('chat', status, openAiErrorBody(fault))
+}
+
+/** An Anthropic error answer with the vendor's headers. */
+export function anthropicError(status: number, type: string, message: string): Reply {
+  const reply = jsonReply('messages', status, '')
+  const requestId = reply.headers['request-id'] ?? ''
+  return { status, headers: reply.headers, body: anthropicErrorBody(type, message, requestId) }
+}
+
+/** A 400 in the dialect's shape. */
+export function badRequest(dialect: Dialect, message: string, param: string | null = null): Reply {
+  if (dialect === 'messages') return anthropicError(400, 'invalid_request_error', message)
+  return openAiError(400, { message, param, code: param === null ? null : 'missing_required_parameter' })
+}
