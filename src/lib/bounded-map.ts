@@ -1,0 +1,40 @@
+/**
+ * A map that forgets the entry written longest ago when it is full. For what an isolate remembers between requests:
+ * an isolate lives for hours and serves callers without number, so nothing at module scope may grow with them.
+ */
+export class BoundedMap<Key, Value> {
+  readonly #entries = new Map<Key, Value>()
+  readonly #capacity: number
+
+  /** @param capacity most entries kept, at least 1. */
+  constructor(capacity: number) {
+    this.#capacity = Math.max(1, capacity)
+  }
+
+  get size(): number {
+    return this.#entries.size
+  }
+
+  get(key: Key): Value | undefined {
+    return this.#entries.get(key)
+  }
+
+  /** Writes an entry as the newest one, even if the key was known. */
+  set(key: Key, value: Value): void {
+    this.#entries.delete(key)
+    this.#entries.set(key, value)
+    if (this.#entries.size <= this.#capacity) return
+    for (const oldest of this.#entries.keys()) {
+      this.#entries.delete(oldest)
+      return
+    }
+  }
+
+  delete(key: Key): void {
+    this.#entries.delete(key)
+  }
+
+  clear(): void {
+    this.#entries.clear()
+  }
+}
