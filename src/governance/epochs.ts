@@ -18,7 +18,7 @@ export interface EpochEvidence {
   degraded: boolean
 }
 
-export const CATALOGUE_EPOCH_KEY = 'epoch:catalogue'
+export const catalogueEpochKey = 'epoch:catalogue'
 
 export const organizationEpochKey = (organizationId: string) => `epoch:${organizationId}`
 
@@ -92,7 +92,7 @@ async function shareEpochs(
   organizationId: string,
   epochs: Awaited<ReturnType<typeof readEpochs>>,
 ): Promise<void> {
-  const writes = [publishEpoch(redis, CATALOGUE_EPOCH_KEY, epochs.catalogue)]
+  const writes = [publishEpoch(redis, catalogueEpochKey, epochs.catalogue)]
   if (epochs.organization !== null) {
     writes.push(publishEpoch(redis, organizationEpochKey(organizationId), epochs.organization))
   }

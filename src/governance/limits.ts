@@ -3,7 +3,7 @@ import type { Redis } from '@upstash/redis'
 import type { Deps } from '../deps.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { errorText, logEvent } from '../lib/log.ts'
-import { CATALOGUE_EPOCH_KEY, type EpochReading, organizationEpochKey } from './epochs.ts'
+import { catalogueEpochKey, type EpochReading, organizationEpochKey } from './epochs.ts'
 import type { Principal } from './principal.ts'
 
 export type LimitScope = 'organization' | 'user'
@@ -130,7 +130,7 @@ function remember(refusal: Refusal, allowances: Allowance[], now: number): void 
 async function askRedis(redis: Redis, principal: Principal, allowances: Allowance[]) {
   const batch = openBatch(redis)
   const epochs = batch.add<unknown[]>((pipeline) =>
-    pipeline.mget(organizationEpochKey(principal.organizationId), CATALOGUE_EPOCH_KEY),
+    pipeline.mget(organizationEpochKey(principal.organizationId), catalogueEpochKey),
   )
   const checks = allowances.map((allowance) => limiterOf(batch, allowance).limit(allowance.identifier))
   batch.send()
