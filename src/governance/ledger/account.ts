@@ -1,0 +1,226 @@
+import type { Clock } from '../../lib/clock.ts'
+import type { AuditedChange, CallOpening, CallOutcome } from '../audit-record.ts'
+import type { Usage } from '../credits.ts'
+import { type AccountState, AccountTables, type LedgerStorage, type OpenRow } from './account-tables.ts'
+import { type ChainIdentity, type ChainLink, nextLink } from './chain.ts'
+import type { CallProgress, CreditBalance, CreditGrant, OpenCall, OpenResult } from './ledger.ts'
+import { callContent, changeContent } from './record-body.ts'
+
+/** Records stay this long after they were appended, so that a repeated call is known for one. */
+const REMEMBERED_MS = 10 * 60_000
+/** What one batch to Postgres may hold. */
+const BATCH_RECORDS = 200
+const BATCH_CHARACTERS = 4_000_000
+
+/**
+ * Balance, open calls and audit chain of one organization, over the storage of its Durable Object. Everything is
+ * synchronous: no other request can run between what a method reads and what it writes, which is why concurrent calls
+ * never reserve more than the balance. The runtime holds answers back until the writes are durable.
+ */
+export class LedgerAccount {
+  readonly #storage: LedgerStorage
+  readonly #tables: AccountTables
+  readonly #identity: ChainIdentity
+  readonly #clock: Clock
+  #state: AccountState & { flushed: number }
+  #reserved: number
+  #openCount: number
+  /** No open call's lease ends before this; closing calls does not raise it. */
+  #firstDeadline: number | null
+  readonly #rememberedIds: Set<string>
+
+  /** Loads an account that was begun in this storage. */
+  constructor(storage: LedgerStorage, identity: ChainIdentity, clock: Clock) {
+    this.#storage = storage
+    this.#tables = new AccountTables(storage)
+    this.#identity = identity
+    this.#clock = clock
+    this.#state = this.#tables.state()
+    const open = this.#tables.openTotals()
+    this.#reserved = open.reserved
+    this.#openCount = open.count
+    this.#firstDeadline = open.firstDeadline
+    this.#rememberedIds = new Set(this.#tables.outboxIds())
+  }
+
+  /** When the next lease can run out, in milliseconds since the epoch; null when no call is open. */
+  get nextDeadline(): number | null {
+    return this.#openCount === 0 ? null : this.#firstDeadline
+  }
+
+  balance(): CreditBalance {
+    const { balance } = this.#state
+    return { balance, reserved: this.#reserved, available: balance - this.#reserved }
+  }
+
+  open({ opening, reserve, leaseMilliseconds }: OpenCall): OpenResult {
+    this.#checkOwner(opening.organizationId)
+    checkAmount('reserve', reserve)
+    checkAmount('lease', leaseMilliseconds)
+    checkInstant(opening.at)
+    if (this.#rememberedIds.has(opening.callId) || this.#tables.findOpen(opening.callId)) {
+      return { admitted: true }
+    }
+    const { available } = this.balance()
+    if (reserve > 0 && available < reserve) {
+      return { admitted: false, reason: 'no_credits', available, required: reserve }
+    }
+    const deadline = this.#clock() + leaseMilliseconds
+    this.#tables.insertOpen(opening, reserve, deadline)
+    this.#reserved += reserve
+    this.#openCount += 1
+    this.#firstDeadline = Math.min(this.#firstDeadline ?? deadline, deadline)
+    return { admitted: true }
+  }
+
+  close(callId: string, outcome: CallOutcome): { closed: boolean } {
+    const row = this.#tables.findOpen(callId)
+    if (!row) return { closed: false }
+    checkOutcome(outcome)
+    const flags = outcome.cost > row.reserve ? [...outcome.flags, 'cost_exceeded_reservation'] : outcome.flags
+    this.#settle(row, { ...outcome, flags })
+    return { closed: true }
+  }
+
+  extend(callId: string, leaseMilliseconds: number, progress: CallProgress | null): { open: boolean } {
+    checkAmount('lease', leaseMilliseconds)
+    if (progress) {
+      checkAmount('cost', progress.cost)
+      checkUsage(progress.usage)
+    }
+    const deadline = this.#clock() + leaseMilliseconds
+    if (!this.#tables.renewOpen(callId, deadline, progress)) return { open: false }
+    this.#firstDeadline = Math.min(this.#firstDeadline ?? deadline, deadline)
+    return { open: true }
+  }
+
+  record(opening: CallOpening, outcome: CallOutcome): void {
+    this.#checkOwner(opening.organizationId)
+    checkInstant(opening.at)
+    checkOutcome(outcome)
+    if (this.#rememberedIds.has(opening.callId)) return
+    const content = { ...callContent(opening, outcome, 0) }
+    this.#append(opening.callId, content, -outcome.cost, () => {})
+  }
+
+  recordChange(change: AuditedChange): void {
+    this.#checkOwner(change.organizationId)
+    checkInstant(change.at)
+    if (this.#rememberedIds.has(change.id)) return
+    this.#append(change.id, { ...changeContent(change, null) }, 0, () => {})
+  }
+
+  grantCredits({ id, amount, reason, change }: CreditGrant): CreditBalance {
+    this.#checkOwner(change.organizationId)
+    checkInstant(change.at)
+    if (!Number.isSafeInteger(amount)) throw new RangeError('amount is not a whole number of micro-credits')
+    if (!this.#tables.hasGrant(id)) {
+      const content = { ...changeContent(change, { id, amount, reason }) }
+      this.#append(change.id, content, amount, () => this.#tables.rememberGrant(id))
+    }
+    return this.balance()
+  }
+
+  /**
+   * Settles every call whose lease has run out: at the cost it last reported, else at all that was held for it, since
+   * what the provider delivered is not known. Its status is 0: nobody knows what the caller got.
+   */
+  settleExpired(): void {
+    const now = this.#clock()
+    if (this.#firstDeadline === null || this.#firstDeadline > now) return
+    for (const callId of this.#tables.expiredCallIds(now)) {
+      const row = this.#tables.findOpen(callId)
+      if (row) this.#settle(row, lapsedOutcome(row, now))
+    }
+    this.#firstDeadline = this.#tables.openTotals().firstDeadline
+  }
+
+  /** Records that Postgres does not have yet. */
+  pending(): number {
+    return this.#state.sequence - this.#state.flushed
+  }
+
+  /** The oldest records that Postgres does not have yet, in order; null when it has all. */
+  nextBatch(): ChainLink[] | null {
+    if (this.pending() === 0) return null
+    return this.#tables.linksAfter(this.#state.flushed, BATCH_RECORDS, BATCH_CHARACTERS)
+  }
+
+  /** Notes that Postgres has everything up to and including `sequence`, and forgets what is old. */
+  markFlushed(sequence: number): void {
+    if (sequence <= this.#state.flushed) return
+    const forgotten = this.#storage.transactionSync(() => {
+      this.#tables.markFlushed(sequence)
+      return this.#tables.deleteFlushed(sequence, this.#state.sequence, this.#clock() - REMEMBERED_MS)
+    })
+    this.#state.flushed = sequence
+    for (const id of forgotten) this.#rememberedIds.delete(id)
+  }
+
+  #settle(row: OpenRow, outcome: CallOutcome): void {
+    const { callId } = row.opening
+    const content = { ...callContent(row.opening, outcome, row.reserve) }
+    this.#append(callId, content, -outcome.cost, () => this.#tables.deleteOpen(callId))
+    this.#reserved -= row.reserve
+    this.#openCount -= 1
+  }
+
+  /** Appends to the chain and moves the balance, together with `alongside`; memory follows once both are written. */
+  #append(id: string, content: Record<string, unknown>, amount: number, alongside: () => void): void {
+    const link = nextLink(this.#identity, this.#state, id, content)
+    const balance = this.#state.balance + amount
+    if (!Number.isSafeInteger(balance)) throw new RangeError('the balance would leave the range of integers')
+    this.#storage.transactionSync(() => {
+      this.#tables.appendLink(link, balance, this.#clock())
+      alongside()
+    })
+    this.#state = { ...this.#state, sequence: link.sequence, hash: link.hash, balance }
+    this.#rememberedIds.add(id)
+  }
+
+  #checkOwner(organizationId: string): void {
+    if (organizationId !== this.#identity.organizationId) {
+      throw new RangeError(`a record of organization ${organizationId} reached another organization's ledger`)
+    }
+  }
+}
+
+function lapsedOutcome({ opening, reserve, progress }: OpenRow, now: number): CallOutcome {
+  return {
+    status: 0,
+    errorCode: 'unsettled',
+    provider: progress?.provider ?? null,
+    attempts: [],
+    usage: progress?.usage ?? null,
+    provenance: progress ? 'estimated' : 'unknown',
+    cost: progress?.cost ?? reserve,
+    durationMilliseconds: Math.max(0, now - opening.at),
+    request: null,
+    response: null,
+    dlp: null,
+    connectionId: null,
+    flags: ['settled_by_alarm'],
+  }
+}
+
+// What follows guards the account against figures that Postgres would refuse, or that would spoil the balance for
+// good: a record that cannot be flushed would hold back all that come after it.
+
+function checkAmount(name: string, value: number): void {
+  if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${name} is not a whole number from 0`)
+}
+
+function checkInstant(at: number): void {
+  if (!Number.isFinite(new Date(at).getTime())) throw new RangeError('at is not an instant')
+}
+
+function checkUsage(usage: Usage): void {
+  for (const [name, count] of Object.entries(usage)) checkAmount(`usage.${name}`, count)
+}
+
+function checkOutcome(outcome: CallOutcome): void {
+  checkAmount('cost', outcome.cost)
+  checkAmount('status', outcome.status)
+  if (outcome.status > 999) throw new RangeError('status is not an HTTP status')
+  if (outcome.usage) checkUsage(outcome.usage)
+}

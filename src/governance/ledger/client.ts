@@ -1,0 +1,78 @@
+import { sha256Hex } from '../../lib/crypto.ts'
+import type { ChainIdentity } from './chain.ts'
+import type { Ledger } from './ledger.ts'
+
+/** What the Durable Object class answers to. */
+export interface LedgerObject extends Ledger {
+  /** @param minute its first millisecond. */
+  countRejected(ip: string, minute: number, surface: string): Promise<void>
+}
+
+/** Objects that keyless calls are counted in; which one is decided by the address. */
+const REJECTED_CALL_OBJECTS = 8
+
+/** Name of the object that holds an organization's ledger. */
+export const ledgerName = (organizationId: string, shard = 0) => `${organizationId}:${shard}`
+
+/**
+ * Reads the name of an object back.
+ * @throws if it is no ledger's name, or unknown because the object was found by id.
+ */
+export function parseLedgerName(name: string | undefined): ChainIdentity {
+  const [, organizationId, shard] = /^([0-9a-f-]{36}):(\d{1,4})$/.exec(name ?? '') ?? []
+  if (organizationId === undefined) throw new Error('this object was not found by the name of a ledger')
+  return { organizationId, shard: Number(shard) }
+}
+
+/** Name of the object that counts the refused calls of an address. */
+export function rejectedCallsName(ip: string): string {
+  return `unauthenticated:${Number.parseInt(sha256Hex(ip).slice(0, 8), 16) % REJECTED_CALL_OBJECTS}`
+}
+
+/**
+ * The ledger of an organization. A call that fails is made once more on a fresh stub, since a stub whose object went
+ * away stays broken and every call is idempotent; unless the object is overloaded, when repeating makes it worse
+ * (https://developers.cloudflare.com/durable-objects/best-practices/error-handling/).
+ */
+export function ledgerClient(namespace: DurableObjectNamespace, organizationId: string): Ledger {
+  const call = <Result>(use: (ledger: Ledger) => Promise<Result>) =>
+    withFreshStub(namespace, ledgerName(organizationId), use)
+  return {
+    open: (opening) => call((ledger) => ledger.open(opening)),
+    close: (callId, outcome) => call((ledger) => ledger.close(callId, outcome)),
+    extend: (callId, leaseMilliseconds, progress) =>
+      call((ledger) => ledger.extend(callId, leaseMilliseconds, progress)),
+    record: (opening, outcome) => call((ledger) => ledger.record(opening, outcome)),
+    recordChange: (change) => call((ledger) => ledger.recordChange(change)),
+    grantCredits: (grant) => call((ledger) => ledger.grantCredits(grant)),
+    balance: () => call((ledger) => ledger.balance()),
+    flush: () => call((ledger) => ledger.flush()),
+  }
+}
+
+/**
+ * Counts a call that was refused before anybody was known. Not repeated on failure: a count too many would be as
+ * wrong as one too few.
+ * @param call.at milliseconds since the epoch.
+ */
+export async function countRejectedCall(
+  namespace: DurableObjectNamespace,
+  call: { ip: string; at: number; surface: string },
+): Promise<void> {
+  const stub = namespace.getByName(rejectedCallsName(call.ip)) as unknown as LedgerObject
+  await stub.countRejected(call.ip, call.at - (call.at % 60_000), call.surface)
+}
+
+async function withFreshStub<Result>(
+  namespace: DurableObjectNamespace,
+  name: string,
+  use: (ledger: Ledger) => Promise<Result>,
+): Promise<Result> {
+  const stub = () => namespace.getByName(name) as unknown as Ledger
+  try {
+    return await use(stub())
+  } catch (error) {
+    if ((error as { overloaded?: boolean } | null)?.overloaded) throw error
+    return await use(stub())
+  }
+}

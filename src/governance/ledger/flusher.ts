@@ -1,0 +1,88 @@
+import type { Clock } from '../../lib/clock.ts'
+import { errorText, logEvent } from '../../lib/log.ts'
+
+/** Something that waits in a Durable Object until Postgres has it. */
+export interface FlushSource<Batch> {
+  /** How much waits. */
+  pending(): number
+  /** The oldest part of it, or null when nothing waits. Taking removes nothing. */
+  take(): Batch | null
+  /** Puts a batch into Postgres. Doing it twice must do no harm. @throws when it cannot be known to be there. */
+  write(batch: Batch): Promise<void>
+  /** Called once Postgres has the batch. */
+  written(batch: Batch): void
+}
+
+const FIRST_BACKOFF_MS = 1_000
+const LONGEST_BACKOFF_MS = 60_000
+/** Neon's own limit is 15 s; a write given up on may still arrive, which does no harm. */
+const WRITE_LIMIT_MS = 10_000
+/** Batches of one run; what is left waits for the next, so that one alarm stays far below its 15 minutes. */
+const MOST_BATCHES = 50
+
+/** Moves a source to Postgres, one run at a time, and knows when the next run is due. */
+export class Flusher<Batch> {
+  readonly #source: FlushSource<Batch>
+  readonly #clock: Clock
+  readonly #intervalMilliseconds: number
+  #running: Promise<void> | undefined
+  #failures = 0
+  #dueAt: number | null = null
+
+  /** @param intervalMilliseconds how long what is new waits for company. */
+  constructor(source: FlushSource<Batch>, clock: Clock, intervalMilliseconds: number) {
+    this.#source = source
+    this.#clock = clock
+    this.#intervalMilliseconds = intervalMilliseconds
+  }
+
+  /** When to run next, in milliseconds since the epoch; null when nothing waits. */
+  dueAt(): number | null {
+    if (this.#source.pending() === 0) return null
+    this.#dueAt ??= this.#clock() + this.#intervalMilliseconds
+    return this.#dueAt
+  }
+
+  /** Writes what waits, joining a run that is on its way. Never throws; a failure moves `dueAt` back. */
+  async run(): Promise<{ pending: number }> {
+    this.#running ??= this.#flush().finally(() => {
+      this.#running = undefined
+    })
+    await this.#running
+    return { pending: this.#source.pending() }
+  }
+
+  async #flush(): Promise<void> {
+    try {
+      for (let round = 0; round < MOST_BATCHES; round += 1) {
+        const batch = this.#source.take()
+        if (batch === null) break
+        await withinLimit(this.#source.write(batch))
+        this.#source.written(batch)
+      }
+      this.#failures = 0
+      this.#dueAt = null
+    } catch (error) {
+      const wait = Math.min(FIRST_BACKOFF_MS * 2 ** this.#failures, LONGEST_BACKOFF_MS)
+      this.#failures += 1
+      this.#dueAt = this.#clock() + wait
+      logEvent('error', 'ledger.flush_failed', {
+        pending: this.#source.pending(),
+        failures: this.#failures,
+        error: errorText(error),
+      })
+    }
+  }
+}
+
+async function withinLimit(work: Promise<void>): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const limit = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error('Postgres took too long')), WRITE_LIMIT_MS)
+  })
+  try {
+    await Promise.race([work, limit])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,160 @@
+import { DurableObject } from 'cloudflare:workers'
+import { configurationOf, createDatabase } from '../src/deps.ts'
+import type { Bindings } from '../src/env.ts'
+import type { AuditedChange, CallOpening, CallOutcome } from '../src/governance/audit-record.ts'
+import { LedgerAccount } from '../src/governance/ledger/account.ts'
+import { AccountTables } from '../src/governance/ledger/account-tables.ts'
+import type { ChainIdentity, ChainLink } from '../src/governance/ledger/chain.ts'
+import { type LedgerObject, parseLedgerName } from '../src/governance/ledger/client.ts'
+import { Flusher } from '../src/governance/ledger/flusher.ts'
+import type { CallProgress, CreditGrant, OpenCall } from '../src/governance/ledger/ledger.ts'
+import { RejectedCalls } from '../src/governance/ledger/rejected-calls.ts'
+import { loadAccount, writeLinks, writeRejectedCounts } from '../src/governance/ledger/store.ts'
+import { systemClock } from '../src/lib/clock.ts'
+
+interface Books {
+  identity: ChainIdentity
+  account: LedgerAccount
+  flusher: Flusher<ChainLink[]>
+}
+
+/**
+ * The Durable Object behind an organization's ledger (named `organization:shard`) and, under the names of
+ * `rejectedCallsName`, behind the counts of keyless calls. A shell: what is here is storage, alarm and name.
+ */
+export class Ledger extends DurableObject<Bindings> implements LedgerObject {
+  readonly #configuration
+  readonly #database
+  #books: Books | undefined
+  #beginning: Promise<Books> | undefined
+  #rejected:
+    | { counts: RejectedCalls; flusher: Flusher<ReturnType<RejectedCalls['take']> & object> }
+    | undefined
+  /** Mirror of the stored alarm, because each time it is set costs a row. */
+  #alarmAt: number | null = null
+
+  constructor(context: DurableObjectState, environment: Bindings) {
+    super(context, environment)
+    this.#configuration = configurationOf(environment)
+    this.#database = createDatabase(this.#configuration)
+    const identity = new AccountTables(context.storage).identity()
+    if (identity) this.#books = this.#openBooks(identity)
+    if (RejectedCalls.existIn(context.storage.sql)) this.#countRejected()
+    context.blockConcurrencyWhile(async () => {
+      this.#alarmAt = await context.storage.getAlarm()
+    })
+  }
+
+  async open(call: OpenCall) {
+    return this.#use(({ account }) => account.open(call))
+  }
+
+  async close(callId: string, outcome: CallOutcome) {
+    return this.#use(({ account }) => account.close(callId, outcome))
+  }
+
+  async extend(callId: string, leaseMilliseconds: number, progress: CallProgress | null) {
+    return this.#use(({ account }) => account.extend(callId, leaseMilliseconds, progress))
+  }
+
+  async record(opening: CallOpening, outcome: CallOutcome) {
+    return this.#use(({ account }) => account.record(opening, outcome))
+  }
+
+  async recordChange(change: AuditedChange) {
+    return this.#use(({ account }) => account.recordChange(change))
+  }
+
+  async grantCredits(grant: CreditGrant) {
+    return this.#use(({ account }) => account.grantCredits(grant))
+  }
+
+  async balance() {
+    return this.#use(({ account }) => account.balance())
+  }
+
+  async flush() {
+    const flusher = this.#rejected?.flusher ?? (this.#books ?? (await this.#begin())).flusher
+    const result = await flusher.run()
+    this.#arrangeAlarm()
+    return result
+  }
+
+  async countRejected(ip: string, minute: number, surface: string) {
+    this.#countRejected().counts.count(ip, minute, surface)
+    this.#arrangeAlarm()
+  }
+
+  /** Settles leases that ran out, then writes what waits to Postgres. Never throws: six failures would end it for good. */
+  override async alarm() {
+    this.#alarmAt = null
+    this.#books?.account.settleExpired()
+    await Promise.all([this.#books?.flusher.run(), this.#rejected?.flusher.run()])
+    this.#arrangeAlarm()
+  }
+
+  async #use<Result>(use: (books: Books) => Result): Promise<Result> {
+    const books = this.#books ?? (await this.#begin())
+    const result = use(books)
+    this.#arrangeAlarm()
+    return result
+  }
+
+  /** Begins the books of an empty storage from Postgres. The next call tries again if Postgres is away. */
+  #begin(): Promise<Books> {
+    this.#beginning ??= this.#readBeginning().finally(() => {
+      this.#beginning = undefined
+    })
+    return this.#beginning
+  }
+
+  async #readBeginning(): Promise<Books> {
+    const identity = parseLedgerName(this.ctx.id.name)
+    const { state, grantIds } = await loadAccount(this.#database, identity)
+    this.ctx.storage.transactionSync(() => {
+      const tables = new AccountTables(this.ctx.storage)
+      tables.create()
+      tables.begin(identity, state, grantIds)
+    })
+    this.#books = this.#openBooks(identity)
+    return this.#books
+  }
+
+  #openBooks(identity: ChainIdentity): Books {
+    const account = new LedgerAccount(this.ctx.storage, identity, systemClock)
+    const source = {
+      pending: () => account.pending(),
+      take: () => account.nextBatch(),
+      write: (links: ChainLink[]) => writeLinks(this.#database, identity, links),
+      written: (links: ChainLink[]) => account.markFlushed(links.at(-1)?.sequence ?? 0),
+    }
+    return { identity, account, flusher: this.#flusherOf(source) }
+  }
+
+  #countRejected() {
+    if (this.#rejected) return this.#rejected
+    const send = (batch: Parameters<typeof writeRejectedCounts>[1]) =>
+      writeRejectedCounts(this.#database, batch)
+    const counts = new RejectedCalls(this.ctx.storage.sql, send, systemClock)
+    this.#rejected = { counts, flusher: this.#flusherOf(counts) }
+    return this.#rejected
+  }
+
+  #flusherOf<Batch>(source: ConstructorParameters<typeof Flusher<Batch>>[0]): Flusher<Batch> {
+    return new Flusher(source, systemClock, this.#configuration.LEDGER_FLUSH_MS)
+  }
+
+  /** One alarm serves leases and flushes: it is set to whichever comes first, and never again to a later time. */
+  #arrangeAlarm(): void {
+    const times = [
+      this.#books?.account.nextDeadline,
+      this.#books?.flusher.dueAt(),
+      this.#rejected?.flusher.dueAt(),
+    ].filter((time) => typeof time === 'number')
+    if (times.length === 0) return
+    const next = Math.min(...times)
+    if (this.#alarmAt !== null && this.#alarmAt <= next) return
+    this.#alarmAt = next
+    void this.ctx.storage.setAlarm(next)
+  }
+}
