@@ -1,0 +1,27 @@
+// node scripts/local/redis/main.ts --port 8079 --data .headgate/redis.json
+// node scripts/local/redis/main.ts --port 8079 --redis-url redis://127.0.0.1:6379
+import { OptionError, runAsProcess } from '../stand-in-process.ts'
+import { startRedis } from './start.ts'
+
+await runAsProcess(
+  'local redis',
+  {
+    data: { type: 'string' },
+    'redis-url': { type: 'string' },
+    token: { type: 'string' },
+    control: { type: 'boolean' },
+  },
+  async (values, port) => {
+    const { data, 'redis-url': redisUrl, token, control } = values
+    if (redisUrl !== undefined && (data !== undefined || control === true)) {
+      throw new OptionError('--redis-url excludes --data and --control')
+    }
+    return startRedis({
+      port,
+      control: control === true,
+      ...(typeof data === 'string' && { file: data }),
+      ...(typeof redisUrl === 'string' && { redisUrl }),
+      ...(typeof token === 'string' && { token }),
+    })
+  },
+)

@@ -1,0 +1,38 @@
+/**
+ * Values as the Redis protocol has them. Every string is a byte string: one character per byte (Latin-1), so that
+ * lengths, order and Lua see bytes, as in Redis. `toBytes` and `toText` convert at the borders.
+ */
+
+/** A simple string such as `OK`; Lua sees it as a table with the member `ok`. */
+export class StatusReply {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** What a command answers. Integers beyond 2^53 are bigints. */
+export type Reply = null | number | bigint | string | StatusReply | Reply[]
+
+/** An error that Redis tells the client; the first word of the message is its code. */
+export class RedisError extends Error {}
+
+/** The status of most commands that have nothing to report. */
+export const OK = new StatusReply('OK')
+
+export const WRONG_TYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value'
+export const SYNTAX_ERROR = 'ERR syntax error'
+export const NOT_AN_INTEGER = 'ERR value is not an integer or out of range'
+export const NOT_A_FLOAT = 'ERR value is not a valid float'
+export const NO_SUCH_KEY = 'ERR no such key'
+export const INDEX_OUT_OF_RANGE = 'ERR index out of range'
+
+/** Text to byte string (UTF-8). */
+export function toBytes(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1')
+}
+
+/** Byte string to text (UTF-8); bytes that are no UTF-8 become U+FFFD. */
+export function toText(bytes: string): string {
+  return Buffer.from(bytes, 'latin1').toString('utf8')
+}
