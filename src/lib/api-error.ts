@@ -29,6 +29,8 @@ export interface ApiErrorOptions {
   retryAfterSeconds?: number
   /** False tells official SDKs not to repeat the call (`x-should-retry: false`). */
   shouldRetry?: boolean
+  /** More than the message says, as JSON; the management surface tells it, no other does. */
+  details?: Record<string, unknown>
   cause?: unknown
 }
 
@@ -39,6 +41,7 @@ export class ApiError extends Error {
   readonly code: string | undefined
   readonly retryAfterSeconds: number | undefined
   readonly shouldRetry: boolean | undefined
+  readonly details: Record<string, unknown> | undefined
 
   /** @param message told to the caller as it stands: never a credential, never a third party's text. */
   constructor(kind: ErrorKind, message: string, options: ApiErrorOptions = {}) {
@@ -49,6 +52,7 @@ export class ApiError extends Error {
     this.code = options.code
     this.retryAfterSeconds = options.retryAfterSeconds
     this.shouldRetry = options.shouldRetry
+    this.details = options.details
   }
 }
 

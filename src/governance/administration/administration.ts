@@ -1,0 +1,153 @@
+import type { Redis } from '@upstash/redis'
+import type { Database } from '../../deps.ts'
+import { ApiError } from '../../lib/api-error.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { KeyRing } from '../../lib/crypto.ts'
+import { newId } from '../../lib/ids.ts'
+import { errorText, logEvent } from '../../lib/log.ts'
+import type { Actor, AuditedChange } from '../audit-record.ts'
+import type { LedgerOf } from '../ledger/ledger.ts'
+
+/**
+ * How every change of the management API is made: audit first, then one statement or batch, then the epoch.
+ *
+ * No change without an audit record: the record of what is about to be done is stored before the statement runs. A
+ * change that then does not happen is followed by a `change.failed` record naming the first one. So the trail may
+ * show a change that did not happen (a process that died in between leaves no second record), never the reverse.
+ */
+
+/** The slice of a request that administration works with. */
+export interface Administration {
+  database: Database
+  redis: Redis
+  ledgerOf: LedgerOf
+  clock: Clock
+  pepperRing: KeyRing
+  vaultRing: KeyRing
+  egressAllow: readonly string[]
+  requestId: string
+  actor: Actor
+  /** Told when a change stands, and isolates will learn of it only as their caches expire. */
+  propagationDelayed: () => void
+}
+
+/** What is about to be done. Nothing secret: it is kept for good. */
+export interface Intent {
+  organizationId: string
+  /** Dotted, such as `api_key.created`. */
+  action: string
+  resource: string
+  detail: Record<string, unknown>
+}
+
+/** An audit record of an intent, by the caller of this request, now. */
+export function describeChange(administration: Administration, intent: Intent): AuditedChange {
+  return {
+    id: newId('change'),
+    requestId: administration.requestId,
+    at: administration.clock(),
+    actor: administration.actor,
+    ...intent,
+    // Members without a value are left out here, so that the record's hash never depends on how they travel.
+    detail: JSON.parse(JSON.stringify(intent.detail)),
+  }
+}
+
+/**
+ * Records the intent, then makes the change.
+ * @throws ApiError `internal` when the record cannot be stored (nothing was changed) or the change broke;
+ * `unprocessable` when it conflicts with what exists; what `change` throws as ApiError.
+ */
+export async function audited<Result>(
+  administration: Administration,
+  intent: Intent,
+  change: () => Promise<Result>,
+): Promise<Result> {
+  const record = describeChange(administration, intent)
+  await recordOrRefuse(administration, record, 'nothing was changed')
+  try {
+    return await change()
+  } catch (error) {
+    const failure = explainFailure(intent, error)
+    await recordFailure(administration, record, failure)
+    throw failure.error
+  }
+}
+
+/** Records that somebody looked. @throws ApiError `internal` when that cannot be stored. */
+export async function recordView(administration: Administration, intent: Intent): Promise<void> {
+  await recordOrRefuse(administration, describeChange(administration, intent), 'nothing is shown')
+}
+
+/** SQLSTATE classes of a connection or server that went away, perhaps after the commit. */
+const LEAVES_DOUBT = /^(08|57|40003)/
+
+/** Two things that may not share a name, or a state that does not allow the change. */
+export const conflict = (message: string) => new ApiError('unprocessable', message, { code: 'conflict' })
+
+async function recordOrRefuse(administration: Administration, record: AuditedChange, otherwise: string) {
+  try {
+    await administration.ledgerOf(record.organizationId).recordChange(record)
+  } catch (error) {
+    logEvent('error', 'audit.record_failed', { action: record.action, error: errorText(error) })
+    throw new ApiError('internal', `The audit record could not be stored, so ${otherwise}.`)
+  }
+}
+
+interface Failure {
+  error: ApiError
+  /** `refused`: surely not done. `unknown`: the database did not say. */
+  outcome: 'refused' | 'unknown'
+}
+
+function explainFailure(intent: Intent, error: unknown): Failure {
+  if (error instanceof ApiError) return { error, outcome: 'refused' }
+  const cause = databaseCause(error)
+  if (cause?.code === '23505')
+    return { error: conflict('One with this name or id exists already.'), outcome: 'refused' }
+  if (cause?.code === '23503') {
+    return { error: conflict('Something this refers to was removed meanwhile.'), outcome: 'refused' }
+  }
+  // Only the innermost message: the query builder's own quotes every parameter, sealed credentials included.
+  const innermost = cause ?? rootCause(error)
+  logEvent('error', 'management.change_failed', {
+    action: intent.action,
+    code: cause?.code ?? null,
+    error: errorText(innermost),
+  })
+  return cause === null || LEAVES_DOUBT.test(cause.code)
+    ? {
+        error: new ApiError('internal', 'The change may stand; look before you repeat it.'),
+        outcome: 'unknown',
+      }
+    : { error: new ApiError('internal', 'Something went wrong; nothing was changed.'), outcome: 'refused' }
+}
+
+async function recordFailure(administration: Administration, record: AuditedChange, failure: Failure) {
+  const followUp = describeChange(administration, {
+    organizationId: record.organizationId,
+    action: 'change.failed',
+    resource: record.resource,
+    detail: { change_id: record.id, action: record.action, outcome: failure.outcome },
+  })
+  await administration
+    .ledgerOf(record.organizationId)
+    .recordChange(followUp)
+    .catch((error: unknown) => logEvent('error', 'audit.record_failed', { error: errorText(error) }))
+}
+
+/** The database's own error inside whatever wrapped it: the one that carries an SQLSTATE. */
+function databaseCause(error: unknown): (Error & { code: string }) | null {
+  for (let current = error; current instanceof Error; current = current.cause) {
+    const code = (current as Error & { code?: unknown }).code
+    if (typeof code === 'string' && /^[0-9FHPX][0-9A-Z]{4}$/.test(code))
+      return current as Error & { code: string }
+  }
+  return null
+}
+
+function rootCause(error: unknown): unknown {
+  let current = error
+  while (current instanceof Error && current.cause instanceof Error) current = current.cause
+  return current
+}

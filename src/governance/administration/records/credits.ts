@@ -1,0 +1,49 @@
+import { ApiError } from '../../../lib/api-error.ts'
+import { newId } from '../../../lib/ids.ts'
+import { errorText, logEvent } from '../../../lib/log.ts'
+import type { Page, PageRequest } from '../../../wire/page-cursor.ts'
+import type { CreditBalance } from '../../ledger/ledger.ts'
+import { type Administration, conflict, describeChange } from '../administration.ts'
+import { type CreditEntryRow, selectCreditEntries, selectCreditGrant } from './store.ts'
+
+/**
+ * Adds micro-credits to a balance, or takes them away. The ledger stores grant and audit record in one step.
+ * @param values `id` makes it repeatable: a second grant under the same id changes nothing.
+ * @throws ApiError `unprocessable` when the id stands for another amount; `internal`, with the id in its details,
+ * when the ledger did not answer: repeat it with that id.
+ */
+export async function grantCredits(
+  administration: Administration,
+  organizationId: string,
+  values: { amount: number; reason: string; id?: string | undefined },
+): Promise<{ id: string; balance: CreditBalance }> {
+  const { amount, reason, id = newId('grant') } = values
+  const made = await selectCreditGrant(administration.database, organizationId, id)
+  if (made !== null && made.amount !== amount) throw conflict(`Grant ${id} was made with another amount.`)
+  const change = describeChange(administration, {
+    organizationId,
+    action: 'credits.granted',
+    resource: `credits/${id}`,
+    detail: { amount, reason },
+  })
+  try {
+    const ledger = administration.ledgerOf(organizationId)
+    return { id, balance: await ledger.grantCredits({ id, amount, reason, change }) }
+  } catch (error) {
+    logEvent('error', 'credits.grant_failed', { organizationId, error: errorText(error) })
+    throw new ApiError('internal', 'The grant may stand; repeat it with the same id.', { details: { id } })
+  }
+}
+
+/** The live balance, and the newest entries that Postgres has. */
+export async function readCredits(
+  administration: Administration,
+  organizationId: string,
+  page: PageRequest,
+): Promise<{ balance: CreditBalance; entries: Page<CreditEntryRow> }> {
+  const [balance, entries] = await Promise.all([
+    administration.ledgerOf(organizationId).balance(),
+    selectCreditEntries(administration.database, organizationId, page),
+  ])
+  return { balance, entries }
+}

@@ -1,0 +1,79 @@
+import { and, desc, eq, type SQL, sql } from 'drizzle-orm'
+import type { PgColumn } from 'drizzle-orm/pg-core'
+import { organizations } from '../../../schema/identity.ts'
+import { deploymentEpochs } from '../../../schema/models.ts'
+import type { Database } from '../../deps.ts'
+import type { Page, PagePosition, PageRequest } from '../../wire/page-cursor.ts'
+
+// What the stores of administration share: raising epochs, and pages that stay put while rows are added.
+
+/**
+ * The statement that makes every isolate read an organization's rights anew. It belongs in the batch that changes
+ * them, so that no reader can see the one without the other.
+ */
+export function raiseOrganizationEpoch(database: Database, organizationId: string) {
+  return database
+    .update(organizations)
+    .set({ epoch: sql`${organizations.epoch} + 1` })
+    .where(eq(organizations.id, organizationId))
+    .returning({ epoch: organizations.epoch })
+}
+
+/** The same for providers and models, deployment-wide. A row that is missing counts as epoch 1. */
+export function raiseCatalogueEpoch(database: Database) {
+  return database
+    .insert(deploymentEpochs)
+    .values({ name: 'catalogue', epoch: 2 })
+    .onConflictDoUpdate({
+      target: deploymentEpochs.name,
+      set: { epoch: sql`${deploymentEpochs.epoch} + 1` },
+    })
+    .returning({ epoch: deploymentEpochs.epoch })
+}
+
+/** The epoch that a raising statement returned. @throws if the row was missing. */
+export function raisedEpoch(rows: Array<{ epoch: number }>): number {
+  const [row] = rows
+  if (row === undefined) throw new Error('no epoch was raised')
+  return row.epoch
+}
+
+/** The value of a `disabled_at` column: the first time of disabling stays, enabling clears it. */
+export const disabledSince = (column: PgColumn, disabled: boolean) =>
+  disabled ? sql`coalesce(${column}, now())` : null
+
+/** A timestamp read without losing the microseconds that JavaScript's Date has no room for. */
+export const microseconds = (column: PgColumn) =>
+  sql<number>`(extract(epoch from ${column}) * 1000000)::bigint`.mapWith(Number)
+
+/** Newest first. The id decides between rows of one instant. */
+export const newestFirst = (at: PgColumn, id: PgColumn | SQL) => [desc(at), sql`${id}::text desc`]
+
+/** Rows that come after a position in `newestFirst` order. */
+export function beyond(at: PgColumn, id: PgColumn | SQL, after: PagePosition | null): SQL | undefined {
+  if (after === null) return undefined
+  const instant = sql`'epoch'::timestamptz + ${after.at}::double precision * interval '1 microsecond'`
+  return sql`(${at}, ${id}::text) < (${instant}, ${after.id})`
+}
+
+/** Cuts the one row too many that tells whether there is a next page. */
+export function toPage<Row>(
+  rows: Row[],
+  page: PageRequest,
+  positionOf: (row: Row) => PagePosition,
+): Page<Row> {
+  const shown = rows.slice(0, page.limit)
+  const last = shown.at(-1)
+  return { rows: shown, next: rows.length > page.limit && last !== undefined ? positionOf(last) : null }
+}
+
+/** Conditions of a period over `at`: from inclusive, to exclusive. */
+export function within(
+  at: PgColumn,
+  period: { from?: Date | undefined; to?: Date | undefined },
+): SQL | undefined {
+  return and(
+    period.from && sql`${at} >= ${period.from.toISOString()}::timestamptz`,
+    period.to && sql`${at} < ${period.to.toISOString()}::timestamptz`,
+  )
+}

@@ -1,0 +1,247 @@
+import { z } from 'zod'
+import { cursorParameter, isPlainText } from './page-cursor.ts'
+
+/**
+ * Bodies and queries of the management API. Objects are strict: a member that is not listed is an error that names
+ * it, so that a misspelt limit is never silently no limit. Members left out of an update keep their value.
+ */
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+const MODEL_ID = /^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,199}$/
+
+/** Postgres `integer`. */
+const LARGEST_INTEGER = 2_147_483_647
+/** Sums of many amounts of this size still are safe integers. */
+const LARGEST_AMOUNT = 1_000_000_000_000_000
+
+/** Whether text has the form of an id of an organization, user, group, grant or provider. */
+export const isUuid = (text: string) => UUID.test(text)
+export const isModelId = (text: string) => MODEL_ID.test(text) && !text.startsWith('agent/')
+
+const text = (longest: number) =>
+  z
+    .string()
+    .trim()
+    .min(1, 'must not be empty')
+    .max(longest, `must have at most ${longest} characters`)
+    .refine(isPlainText, 'must not hold control characters')
+
+const slug = z
+  .string()
+  .regex(
+    /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/,
+    'must be lowercase letters, digits and inner hyphens, up to 63',
+  )
+
+const uuid = z.string().regex(UUID, 'must be a UUID').toLowerCase()
+
+const modelId = z
+  .string()
+  .refine(isModelId, 'must be a model id: letters, digits and . _ : @ / -, not beginning with agent/')
+
+/** Calls a minute; null takes the next wider default. */
+const rateLimit = z
+  .int('must be a whole number')
+  .min(1, 'must be at least 1')
+  .max(1_000_000, 'must be at most 1000000')
+  .nullable()
+
+const role = z.enum(['owner', 'admin', 'member'])
+const scope = z.enum(['models', 'agents', 'mcp'])
+
+/** `2026-11-21` (midnight UTC) or `2026-11-21T10:00:00Z`. */
+const instant = z
+  .union([z.iso.datetime({ offset: true }), z.iso.date()], 'must be a date or an ISO 8601 time with a zone')
+  .transform((value) => new Date(value))
+
+const pageParameters = {
+  limit: z.coerce
+    .number('must be a number')
+    .int('must be a whole number')
+    .min(1, 'must be at least 1')
+    .max(200, 'must be at most 200')
+    .default(50),
+  cursor: cursorParameter.optional(),
+}
+
+const period = { from: instant.optional(), to: instant.optional() }
+
+export const pageQuery = z.strictObject(pageParameters)
+
+export const organizationListQuery = z.strictObject({ ...pageParameters, slug: slug.optional() })
+
+export const organizationCreation = z.strictObject({
+  name: text(200),
+  slug,
+  rate_limit_per_minute: rateLimit.optional(),
+  user_rate_limit_per_minute: rateLimit.optional(),
+})
+
+export const organizationUpdate = z.strictObject({
+  name: text(200).optional(),
+  rate_limit_per_minute: rateLimit.optional(),
+  user_rate_limit_per_minute: rateLimit.optional(),
+  disabled: z.boolean().optional(),
+})
+
+const email = z.email('must be an e-mail address').max(254, 'must have at most 254 characters').toLowerCase()
+
+export const userListQuery = z.strictObject({ ...pageParameters, email: email.optional() })
+
+export const userCreation = z.strictObject({
+  email,
+  name: text(200),
+  role: role.default('member'),
+  rate_limit_per_minute: rateLimit.optional(),
+})
+
+export const userUpdate = z.strictObject({
+  name: text(200).optional(),
+  role: role.optional(),
+  rate_limit_per_minute: rateLimit.optional(),
+  disabled: z.boolean().optional(),
+})
+
+export const ENTITLEMENTS = ['personal_api_key_access'] as const
+
+export const groupCreation = z.strictObject({ name: text(200) })
+
+export const keyListQuery = z.strictObject({ ...pageParameters, user_id: uuid.optional() })
+
+export const keyCreation = z.strictObject({
+  user_id: uuid,
+  label: text(200),
+  /** All of them unless told otherwise. */
+  scopes: z
+    .array(scope)
+    .min(1, 'must hold at least one scope')
+    .refine((scopes) => new Set(scopes).size === scopes.length, 'must not repeat a scope')
+    .default(['models', 'agents', 'mcp']),
+  expires_at: instant.nullable().default(null),
+})
+
+export const grantListQuery = z.strictObject({ ...pageParameters, model_id: z.string().max(200).optional() })
+
+const grantedModel = z.union([z.literal('*'), modelId], 'must be a model id or *')
+
+export const grantCreation = z.discriminatedUnion(
+  'subject_type',
+  [
+    z.strictObject({ subject_type: z.literal('organization'), model_id: grantedModel }),
+    z.strictObject({ subject_type: z.literal('group'), subject_id: uuid, model_id: grantedModel }),
+    z.strictObject({ subject_type: z.literal('user'), subject_id: uuid, model_id: grantedModel }),
+    z.strictObject({ subject_type: z.literal('role'), subject_id: role, model_id: grantedModel }),
+  ],
+  'must be organization, group, user or role',
+)
+
+export const creditGrant = z.strictObject({
+  /** Micro-credits, a millionth of a credit; negative takes away. */
+  amount: z
+    .int('must be a whole number of micro-credits')
+    .min(-LARGEST_AMOUNT, `must be at least -${LARGEST_AMOUNT}`)
+    .max(LARGEST_AMOUNT, `must be at most ${LARGEST_AMOUNT}`)
+    .refine((amount) => amount !== 0, 'must not be 0'),
+  reason: text(500),
+  /** Makes the grant repeatable: a second one under the same id changes nothing. */
+  id: z
+    .string()
+    .regex(/^[A-Za-z0-9._:-]{1,100}$/, 'must be 1 to 100 of letters, digits and . _ : -')
+    .optional(),
+})
+
+export const auditQuery = z.strictObject({
+  ...pageParameters,
+  ...period,
+  user_id: text(100).optional(),
+  key_id: text(100).optional(),
+  model: text(200).optional(),
+  status: z.coerce.number('must be a number').int().min(0).max(999).optional(),
+  surface: text(50).optional(),
+})
+
+export const auditVerificationQuery = z.strictObject({
+  after_sequence: z.coerce.number('must be a number').int().min(0).max(Number.MAX_SAFE_INTEGER).default(0),
+  shard: z.coerce.number('must be a number').int().min(0).max(LARGEST_INTEGER).default(0),
+  limit: z.coerce.number('must be a number').int().min(1).max(1_000).default(500),
+})
+
+export const USAGE_DIMENSIONS = ['model', 'key', 'user', 'day'] as const
+
+export const usageQuery = z.strictObject({
+  ...pageParameters,
+  ...period,
+  group_by: z.enum(USAGE_DIMENSIONS).default('model'),
+})
+
+export const usageEventQuery = z.strictObject({ ...pageParameters, ...period })
+
+const credential = z
+  .string()
+  .min(1, 'must not be empty')
+  .max(20_000, 'must have at most 20000 characters')
+  .refine(isPlainText, 'must be one line of text')
+
+const address = z
+  .string()
+  .min(1, 'must not be empty')
+  .max(2_000)
+  .refine(isPlainText, 'must be one line of text')
+
+export const providerCreation = z.strictObject({
+  name: slug,
+  kind: z.enum(['openai-compatible', 'anthropic']),
+  base_url: address,
+  credential,
+})
+
+export const providerUpdate = z.strictObject({
+  name: slug.optional(),
+  base_url: address.optional(),
+  credential: credential.optional(),
+  disabled: z.boolean().optional(),
+})
+
+const price = z
+  .int('must be a whole number of micro-credits per million tokens')
+  .min(0, 'must be at least 0')
+  .max(1_000_000_000_000, 'must be at most 1000000000000')
+
+/** Classes left out are charged as plain input. */
+const prices = z
+  .strictObject({
+    input: price,
+    output: price,
+    cache_read: price.optional(),
+    cache_write_5_minutes: price.optional(),
+    cache_write_1_hour: price.optional(),
+  })
+  .transform(({ input, output, ...cache }) => ({
+    input,
+    output,
+    cacheRead: cache.cache_read ?? input,
+    cacheWrite5Minutes: cache.cache_write_5_minutes ?? input,
+    cacheWrite1Hour: cache.cache_write_1_hour ?? input,
+  }))
+
+const tokens = z.int('must be a whole number of tokens').min(1, 'must be at least 1').max(LARGEST_INTEGER)
+
+/** The whole model: a PUT replaces every member. */
+export const modelReplacement = z.strictObject({
+  owned_by: text(100),
+  context_window: tokens,
+  max_output_tokens: tokens,
+  prices,
+  capabilities: z.array(text(50)).max(50, 'must hold at most 50 capabilities').default([]),
+  /** Best first. */
+  routes: z
+    .array(z.strictObject({ provider_id: uuid, upstream_model: text(300) }))
+    .min(1, 'must hold at least one route')
+    .max(20, 'must hold at most 20 routes'),
+  disabled: z.boolean().default(false),
+})
+
+export type GrantCreation = z.infer<typeof grantCreation>
+export type AuditQuery = z.infer<typeof auditQuery>
+export type UsageQuery = z.infer<typeof usageQuery>
+export type ModelReplacement = z.infer<typeof modelReplacement>

@@ -1,0 +1,68 @@
+import { z } from 'zod'
+
+/** Where a list page ended: the time of its last row, in microseconds since the epoch, and that row's id. */
+export interface PagePosition {
+  at: number
+  id: string
+}
+
+export interface PageRequest {
+  limit: number
+  after: PagePosition | null
+}
+
+/** Rows of one page, and where the next one begins; null after the last. */
+export interface Page<Row> {
+  rows: Row[]
+  next: PagePosition | null
+}
+
+/** The envelope of every list of the management API. */
+export interface ListBody<Item> {
+  data: Item[]
+  has_more: boolean
+  next_cursor: string | null
+}
+
+const position = z.tuple([z.int().nonnegative(), z.string().max(300).refine(isPlainText)])
+
+/** Opaque to callers: what is inside may change. */
+export function encodeCursor(at: PagePosition): string {
+  return Buffer.from(JSON.stringify([at.at, at.id])).toString('base64url')
+}
+
+/** The `cursor` query parameter, decoded. Text that no list gave out is an issue, never a database error. */
+export const cursorParameter = z
+  .string()
+  .max(1_000)
+  .transform((text, context): PagePosition => {
+    const parsed = position.safeParse(parseJson(Buffer.from(text, 'base64url').toString('utf8')))
+    if (!parsed.success) {
+      context.addIssue({ code: 'custom', message: 'is not a cursor of this list' })
+      return z.NEVER
+    }
+    return { at: parsed.data[0], id: parsed.data[1] }
+  })
+
+/** Text that Postgres can store: well-formed UTF-16 without control characters. */
+export function isPlainText(text: string): boolean {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
+  return text.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(text)
+}
+
+/** Builds the answer of a list from a page of rows. */
+export function listBody<Row, Item>(page: Page<Row>, present: (row: Row) => Item): ListBody<Item> {
+  return {
+    data: page.rows.map(present),
+    has_more: page.next !== null,
+    next_cursor: page.next === null ? null : encodeCursor(page.next),
+  }
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
