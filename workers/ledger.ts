@@ -13,7 +13,6 @@ import { loadAccount, writeLinks, writeRejectedCounts } from '../src/governance/
 import { systemClock } from '../src/lib/clock.ts'
 
 interface Books {
-  identity: ChainIdentity
   account: LedgerAccount
   flusher: Flusher<ChainLink[]>
 }
@@ -128,7 +127,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
       write: (links: ChainLink[]) => writeLinks(this.#database, identity, links),
       written: (links: ChainLink[]) => account.markFlushed(links.at(-1)?.sequence ?? 0),
     }
-    return { identity, account, flusher: this.#flusherOf(source) }
+    return { account, flusher: this.#flusherOf(source) }
   }
 
   #countRejected() {

@@ -1,0 +1,53 @@
+import { type ChainHead, linkHash } from './chain.ts'
+import { type AuditRow, type CopiedColumns, copiedColumns, type RecordBody } from './record-body.ts'
+
+export type Verification =
+  | { intact: true; head: ChainHead }
+  | { intact: false; sequence: number; reason: BrokenLink; detail: string }
+
+/**
+ * How a chain can be broken: a record that is not where it has to be (deleted, inserted or moved), one that does not
+ * follow the record before it, one whose body was changed, one whose copied columns were.
+ */
+export type BrokenLink = 'missing' | 'unlinked' | 'altered' | 'columns_differ'
+
+/**
+ * Verifies a page of one chain's rows, in order of sequence.
+ * @param previous the head of the page before, or `GENESIS`.
+ * @returns the head to go on from, or the first record that is broken and why.
+ */
+export function verifyLinks(rows: readonly AuditRow[], previous: ChainHead): Verification {
+  let head = previous
+  for (const row of rows) {
+    const broken = findBreak(row, head)
+    if (broken) return { intact: false, ...broken }
+    head = { sequence: row.sequence, hash: row.hash }
+  }
+  return { intact: true, head }
+}
+
+function findBreak(row: AuditRow, head: ChainHead) {
+  const sequence = head.sequence + 1
+  if (row.sequence !== sequence) {
+    return { sequence, reason: 'missing' as const, detail: `found record ${row.sequence} in its place` }
+  }
+  if (row.previousHash !== head.hash) {
+    return { sequence, reason: 'unlinked' as const, detail: 'does not follow the record before it' }
+  }
+  if (row.hash !== linkHash(row.previousHash, row.body)) {
+    return { sequence, reason: 'altered' as const, detail: 'its body does not have its hash' }
+  }
+  const column = differingColumn(row)
+  if (column === null) return null
+  return { sequence, reason: 'columns_differ' as const, detail: `${column} is not what its body says` }
+}
+
+function differingColumn(row: AuditRow): string | null {
+  const expected = copiedColumns(JSON.parse(row.body) as RecordBody)
+  for (const name of Object.keys(expected) as Array<keyof CopiedColumns>) {
+    if (plain(row[name]) !== plain(expected[name])) return name
+  }
+  return null
+}
+
+const plain = (value: CopiedColumns[keyof CopiedColumns]) => (value instanceof Date ? value.getTime() : value)

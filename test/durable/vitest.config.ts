@@ -1,0 +1,28 @@
+import { cloudflareTest } from '@cloudflare/vitest-plugin'
+import { defineConfig } from 'vitest/config'
+
+const key = (byte: number) => `test:${Buffer.alloc(32, byte).toString('base64')}`
+
+export default defineConfig({
+  root: import.meta.dirname,
+  plugins: [
+    cloudflareTest(({ inject }) => ({
+      main: './worker.ts',
+      miniflare: {
+        compatibilityDate: '2026-11-01',
+        durableObjects: { LEDGER: { className: 'Ledger', useSQLite: true } },
+        bindings: {
+          DATABASE_URL: 'postgres://local@localhost/headgate',
+          DATABASE_FETCH_ENDPOINT: inject('databaseEndpoint'),
+          UPSTASH_REDIS_REST_URL: 'http://127.0.0.1:9',
+          UPSTASH_REDIS_REST_TOKEN: 'unused',
+          KEY_PEPPERS: key(1),
+          VAULT_KEYS: key(2),
+          // The tests flush by hand; an alarm in the middle of one would make it depend on the hour.
+          LEDGER_FLUSH_MS: '3600000',
+        },
+      },
+    })),
+  ],
+  test: { globalSetup: './global-setup.ts', include: ['**/*.test.ts'] },
+})

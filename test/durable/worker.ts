@@ -1,0 +1,2 @@
+/** The objects under test; the tests call them by their bindings, so there is nothing to fetch. */
+export { Ledger } from '../../workers/ledger.ts'
