@@ -2,8 +2,10 @@ import { neon, neonConfig } from '@neondatabase/serverless'
 import { Redis } from '@upstash/redis'
 import { drizzle, type NeonHttpDatabase } from 'drizzle-orm/neon-http'
 import { type Bindings, type Configuration, parseConfiguration } from './env.ts'
+import { countRejectedCall, ledgerClient } from './governance/ledger/client.ts'
 import type { LedgerOf } from './governance/ledger/ledger.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
+import { errorText, logEvent } from './lib/log.ts'
 
 export type Database = NeonHttpDatabase
 
@@ -15,6 +17,8 @@ export interface Deps {
   /** One client for each request: it batches commands, and a batch must not outlive the request that began it. */
   redis: Redis
   ledgerOf: LedgerOf
+  /** Counts a call that was refused before anybody was known. Never throws. */
+  countRejectedCall: (call: { ip: string; at: number; surface: string }) => Promise<void>
   /** Lets work go on after the answer. Never the only copy of anything. */
   waitUntil: (work: Promise<unknown>) => void
 }
@@ -54,7 +58,11 @@ export function createDeps(environment: Bindings, context: ExecutionContext): De
     clock: systemClock,
     database: createDatabase(configuration),
     redis: createRedis(configuration),
-    ledgerOf: (organizationId) => environment.LEDGER.getByName(`${organizationId}:0`) as never,
+    ledgerOf: (organizationId) => ledgerClient(environment.LEDGER, organizationId),
+    countRejectedCall: (call) =>
+      countRejectedCall(environment.LEDGER, call).catch((error) =>
+        logEvent('warn', 'rejected_call_not_counted', { error: errorText(error) }),
+      ),
     waitUntil: (work) => context.waitUntil(work),
   }
 }

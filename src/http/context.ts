@@ -1,8 +1,9 @@
 import type { Context } from 'hono'
 import type { Deps } from '../deps.ts'
 import type { Bindings } from '../env.ts'
+import type { CallRecord } from '../gateway/call-record.ts'
 import type { Administrator, Principal } from '../governance/principal.ts'
-import type { Surface } from './surfaces.ts'
+import type { HostKind, Surface } from './surfaces.ts'
 
 /** Each context value, who sets it, and who may read it. */
 export interface AppEnv {
@@ -14,14 +15,24 @@ export interface AppEnv {
     requestId: string
     /** middleware/request-context, milliseconds since the epoch; audit and the gateway. */
     startedAt: number
-    /** middleware/request-context, from the route table; error rendering, audit, authentication. */
+    /** middleware/request-context, from the path; error rendering, audit, authentication. */
     surface: Surface
-    /** middleware/authenticate; routes under /v1. */
+    /** middleware/request-context; authentication. */
+    host: HostKind
+    /** middleware/audit begins it; the gateway and error rendering add to it. */
+    call: CallRecord
+    /** middleware/authenticate; middleware/rate-limit. Never logged, never stored. */
+    presentedKey: string
+    /** middleware/authenticate, confirmed by middleware/rate-limit; routes under /v1. */
     principal: Principal
+    /** middleware/authenticate and rate-limit: whose key was refused, when its row exists; middleware/audit. */
+    refusedKeyOrganizationId: string | undefined
     /** middleware/administer; routes under /api. */
     administrator: Administrator
-    /** middleware/rate-limit: what the limiter knew, for the audit record and the model list. */
-    limits: { degraded: boolean; catalogueEpoch: number | null }
+    /** middleware/rate-limit; routes that read the catalogue. Null when nobody could say. */
+    catalogueEpoch: number | null
+    /** middleware/audit and http/errors: how the call failed, for the audit record. */
+    errorCode: string | null
   }
 }
 

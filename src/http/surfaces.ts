@@ -1,10 +1,39 @@
 /** A family of routes that share header forms and an error envelope (interface: Authentication, Errors). */
-export type Surface =
-  | 'chat_completions'
-  | 'messages'
-  | 'models'
-  | 'responses'
-  | 'agents'
-  | 'mcp'
-  | 'management'
-  | 'none'
+export type Surface = 'chat_completions' | 'messages' | 'models' | 'management' | 'none'
+
+/** Header forms that carry a key. `authorization` means `Authorization: Bearer <key>`. */
+export type KeyHeader = 'authorization' | 'x-api-key' | 'api-key'
+
+export type HostKind = 'base' | 'llm'
+
+/** Accepted header forms by surface and host; a surface that is absent for a host is not served there. */
+export const KEY_HEADERS: Record<HostKind, Partial<Record<Surface, readonly KeyHeader[]>>> = {
+  base: {
+    chat_completions: ['authorization', 'x-api-key'],
+    messages: ['authorization', 'x-api-key'],
+    models: ['authorization', 'x-api-key'],
+  },
+  llm: {
+    chat_completions: ['authorization', 'api-key'],
+  },
+}
+
+/** Paths of each surface, longest first: errors before a route is found need the envelope too. */
+const PATHS: ReadonlyArray<[prefix: string, surface: Surface]> = [
+  ['/v1/chat/completions', 'chat_completions'],
+  ['/v1/completions', 'chat_completions'],
+  ['/v1/messages/count_tokens', 'messages'],
+  ['/v1/messages', 'messages'],
+  ['/v1/models', 'models'],
+  ['/api', 'management'],
+]
+
+/** The surface a path belongs to; `none` for paths that nothing serves. */
+export function surfaceOf(path: string): Surface {
+  return PATHS.find(([prefix]) => path === prefix || path.startsWith(`${prefix}/`))?.[1] ?? 'none'
+}
+
+/** @param hosts lowercase `host[:port]` values of the LLM host (configuration LLM_HOST). */
+export function hostKind(host: string | undefined, hosts: readonly string[]): HostKind {
+  return host !== undefined && hosts.includes(host.toLowerCase()) ? 'llm' : 'base'
+}

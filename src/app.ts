@@ -1,0 +1,31 @@
+import { Hono } from 'hono'
+import type { AppEnv } from './http/context.ts'
+import { renderError } from './http/errors.ts'
+import { audit } from './http/middleware/audit.ts'
+import { authenticate } from './http/middleware/authenticate.ts'
+import { limitDeclaredLength } from './http/middleware/declared-length.ts'
+import { rateLimit } from './http/middleware/rate-limit.ts'
+import { requestContext } from './http/middleware/request-context.ts'
+import { chatCompletionRoutes, messageRoutes } from './http/routes/model-calls.ts'
+import { modelRoutes } from './http/routes/models.ts'
+import { notFound } from './lib/api-error.ts'
+
+/** The API at a glance: what every request passes, in order, and what is mounted where. */
+export const app = new Hono<AppEnv>()
+
+app.use(requestContext())
+app.onError(renderError)
+app.notFound((context) =>
+  renderError(notFound('Route', `${context.req.method} ${context.req.path}`), context),
+)
+
+// Asked by coding agents without a key to see whether anybody is there.
+app.on(['GET', 'HEAD'], '/api/hello', (context) => context.body(null, 200))
+app.get('/health', (context) => context.json({ status: 'ok' }))
+
+for (const routes of [chatCompletionRoutes, messageRoutes, modelRoutes]) {
+  for (const { method, path } of routes.routes) {
+    app.on(method, path, audit(), limitDeclaredLength(), authenticate(), rateLimit())
+  }
+  app.route('/', routes)
+}

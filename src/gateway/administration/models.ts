@@ -1,0 +1,72 @@
+import { type Administration, audited } from '../../governance/administration/administration.ts'
+import { publishCatalogue } from '../../governance/administration/propagation.ts'
+import { DEPLOYMENT_ORGANIZATION_ID } from '../../governance/principal.ts'
+import { notFound } from '../../lib/api-error.ts'
+import type { ModelReplacement } from '../../wire/management.ts'
+import type { Page, PageRequest } from '../../wire/page-cursor.ts'
+import {
+  type ModelRow,
+  replaceModel,
+  selectModel,
+  selectModels,
+  selectProviderIds,
+  updateModelDisabled,
+} from './store.ts'
+
+export type { ModelRow } from './store.ts'
+
+export function listModels(administration: Administration, page: PageRequest): Promise<Page<ModelRow>> {
+  return selectModels(administration.database, page)
+}
+
+/** @throws ApiError `not_found`. */
+export async function readModel(administration: Administration, modelId: string): Promise<ModelRow> {
+  const row = await selectModel(administration.database, modelId)
+  if (row === null) throw notFound('Model', modelId)
+  return row
+}
+
+/**
+ * Makes a model, or replaces what it was: every member, and all routes.
+ * @returns the model, and whether it is new. @throws ApiError `not_found` for a provider of a route.
+ */
+export async function putModel(
+  administration: Administration,
+  modelId: string,
+  replacement: ModelReplacement,
+): Promise<{ row: ModelRow; created: boolean }> {
+  const providerIds = [...new Set(replacement.routes.map((route) => route.provider_id))]
+  const known = await selectProviderIds(administration.database, providerIds)
+  const unknown = providerIds.find((id) => !known.has(id))
+  if (unknown !== undefined) throw notFound('Provider', unknown)
+  const created = (await selectModel(administration.database, modelId)) === null
+  const epoch = await audited(
+    administration,
+    {
+      organizationId: DEPLOYMENT_ORGANIZATION_ID,
+      action: created ? 'model.created' : 'model.updated',
+      resource: `models/${modelId}`,
+      detail: { ...replacement },
+    },
+    () => replaceModel(administration.database, modelId, replacement),
+  )
+  await publishCatalogue(administration, epoch)
+  return { row: await readModel(administration, modelId), created }
+}
+
+/** Takes a model out of use; a PUT brings it back. @throws ApiError `not_found`. */
+export async function disableModel(administration: Administration, modelId: string): Promise<ModelRow> {
+  await readModel(administration, modelId)
+  const epoch = await audited(
+    administration,
+    {
+      organizationId: DEPLOYMENT_ORGANIZATION_ID,
+      action: 'model.disabled',
+      resource: `models/${modelId}`,
+      detail: {},
+    },
+    () => updateModelDisabled(administration.database, modelId),
+  )
+  await publishCatalogue(administration, epoch)
+  return readModel(administration, modelId)
+}

@@ -1,0 +1,112 @@
+import { type Administration, audited, conflict } from '../../governance/administration/administration.ts'
+import { publishCatalogue } from '../../governance/administration/propagation.ts'
+import { DEPLOYMENT_ORGANIZATION_ID } from '../../governance/principal.ts'
+import { invalidRequest, notFound } from '../../lib/api-error.ts'
+import { seal } from '../../lib/crypto.ts'
+import { checkEgress, EgressError } from '../../lib/safe-fetch.ts'
+import type { Page, PageRequest } from '../../wire/page-cursor.ts'
+import { insertProvider, type ProviderRow, selectProvider, selectProviders, updateProvider } from './store.ts'
+
+export type { ProviderRow } from './store.ts'
+
+/** What a sealed credential is bound to, so that it does not open in another provider's row. */
+const sealContext = (providerId: string) => `provider:${providerId}`
+
+/** @throws ApiError `invalid_request` for an address that may not be called; `unprocessable` for a taken name. */
+export async function createProvider(
+  administration: Administration,
+  values: { name: string; kind: ProviderRow['kind']; baseUrl: string; credential: string },
+): Promise<ProviderRow> {
+  const id = crypto.randomUUID()
+  const { name, kind, credential } = values
+  const baseUrl = checkBaseUrl(values.baseUrl, administration.egressAllow)
+  const { row, epoch } = await audited(
+    administration,
+    {
+      organizationId: DEPLOYMENT_ORGANIZATION_ID,
+      action: 'provider.created',
+      resource: `providers/${id}`,
+      detail: { name, kind, base_url: baseUrl },
+    },
+    () => {
+      const sealedCredential = seal(administration.vaultRing, credential, sealContext(id))
+      return insertProvider(administration.database, { id, name, kind, baseUrl, sealedCredential })
+    },
+  )
+  await publishCatalogue(administration, epoch)
+  return row
+}
+
+export function listProviders(administration: Administration, page: PageRequest): Promise<Page<ProviderRow>> {
+  return selectProviders(administration.database, page)
+}
+
+/** @throws ApiError `not_found`. */
+export async function readProvider(administration: Administration, providerId: string): Promise<ProviderRow> {
+  const row = await selectProvider(administration.database, providerId)
+  if (row === null) throw notFound('Provider', providerId)
+  return row
+}
+
+/**
+ * Changes name, address, credential or whether a provider is disabled.
+ * @throws ApiError `not_found`; `invalid_request` for an address that may not be called; `unprocessable` for another
+ * host without the credential: whoever may change addresses could otherwise have the stored one sent to their own.
+ */
+export async function changeProvider(
+  administration: Administration,
+  providerId: string,
+  values: {
+    name?: string | undefined
+    baseUrl?: string | undefined
+    credential?: string | undefined
+    disabled?: boolean | undefined
+  },
+): Promise<ProviderRow> {
+  const before = await readProvider(administration, providerId)
+  const { name, credential, disabled } = values
+  const baseUrl =
+    values.baseUrl === undefined ? undefined : checkBaseUrl(values.baseUrl, administration.egressAllow)
+  if (baseUrl !== undefined && credential === undefined && !sameOrigin(baseUrl, before.baseUrl)) {
+    throw conflict('A base_url on another host needs its credential in the same request.')
+  }
+  const epoch = await audited(
+    administration,
+    {
+      organizationId: DEPLOYMENT_ORGANIZATION_ID,
+      action: disabled === true ? 'provider.disabled' : 'provider.updated',
+      resource: `providers/${providerId}`,
+      detail: { name, base_url: baseUrl, credential_replaced: credential !== undefined, disabled },
+    },
+    () =>
+      updateProvider(administration.database, providerId, {
+        name,
+        disabled,
+        ...(baseUrl !== undefined && { baseUrl }),
+        ...(credential !== undefined && {
+          sealedCredential: seal(administration.vaultRing, credential, sealContext(providerId)),
+        }),
+      }),
+  )
+  await publishCatalogue(administration, epoch)
+  return readProvider(administration, providerId)
+}
+
+/**
+ * Checks an address by the rules of every outgoing call, and that paths can be appended to it.
+ * @returns it without a trailing slash.
+ */
+function checkBaseUrl(address: string, egressAllow: readonly string[]): string {
+  try {
+    const url = checkEgress(address, egressAllow)
+    if (url.search !== '' || url.hash !== '' || /[?#]/.test(address)) {
+      throw new EgressError('a query or fragment is not allowed')
+    }
+    return url.href.replace(/\/+$/, '')
+  } catch (error) {
+    if (error instanceof EgressError) throw invalidRequest(`base_url: ${error.message}`)
+    throw error
+  }
+}
+
+const sameOrigin = (left: string, right: string) => new URL(left).origin === new URL(right).origin

@@ -1,0 +1,85 @@
+import type { Prices } from '../../governance/credits.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { type KeyRing, unseal } from '../../lib/crypto.ts'
+import type { Provider, ProviderKind } from '../providers/provider.ts'
+import { type CatalogDatabase, readCatalogue } from './store.ts'
+
+/** A model as callers name it, with the places that serve it, best first. */
+export interface CatalogModel {
+  id: string
+  ownedBy: string
+  /** Seconds since the epoch. */
+  created: number
+  contextWindow: number
+  maxOutputTokens: number
+  prices: Prices
+  routes: Route[]
+}
+
+export interface Route {
+  provider: Provider
+  upstreamModel: string
+}
+
+export interface CatalogDeps {
+  database: CatalogDatabase
+  clock: Clock
+  configuration: { VAULT_KEYS: KeyRing }
+}
+
+/** How long a catalogue is used when nobody can say whether it is the current one. */
+const UNCONFIRMED_MILLISECONDS = 5_000
+const CONFIRMED_MILLISECONDS = 60_000
+
+let cached: { epoch: number | null; at: number; models: ReadonlyMap<string, CatalogModel> } | undefined
+
+/**
+ * The models of the deployment, cached for each isolate under the catalogue's epoch.
+ * @param epoch as read with the rate limits; null when it could not be read.
+ * @throws what the database throws when there is nothing cached to use.
+ */
+export async function loadCatalog(
+  deps: CatalogDeps,
+  epoch: number | null,
+): Promise<ReadonlyMap<string, CatalogModel>> {
+  const now = deps.clock()
+  if (cached && isCurrent(cached, epoch, now)) return cached.models
+  const rows = await readCatalogue(deps.database)
+  const models = new Map<string, CatalogModel>()
+  for (const row of rows) addRow(models, row, deps.configuration.VAULT_KEYS)
+  cached = { epoch, at: now, models }
+  return models
+}
+
+function isCurrent(entry: { epoch: number | null; at: number }, epoch: number | null, now: number): boolean {
+  const age = now - entry.at
+  if (epoch === null) return age < UNCONFIRMED_MILLISECONDS
+  return entry.epoch === epoch && age < CONFIRMED_MILLISECONDS
+}
+
+type Row = Awaited<ReturnType<typeof readCatalogue>>[number]
+
+function addRow(models: Map<string, CatalogModel>, row: Row, ring: KeyRing): void {
+  if (row.providerDisabledAt) return
+  const model = models.get(row.id) ?? {
+    id: row.id,
+    ownedBy: row.ownedBy,
+    created: Math.floor(row.createdAt.getTime() / 1000),
+    contextWindow: row.contextWindow,
+    maxOutputTokens: row.maxOutputTokens,
+    prices: row.prices,
+    routes: [],
+  }
+  model.routes.push({ provider: providerOf(row, ring), upstreamModel: row.upstreamModel })
+  models.set(row.id, model)
+}
+
+function providerOf(row: Row, ring: KeyRing): Provider {
+  return {
+    id: row.providerId,
+    name: row.providerName,
+    kind: row.providerKind satisfies ProviderKind,
+    baseUrl: row.baseUrl,
+    credential: unseal(ring, row.sealedCredential, `provider:${row.providerId}`),
+  }
+}

@@ -1,0 +1,33 @@
+import { asc, eq, isNull } from 'drizzle-orm'
+import type { NeonHttpDatabase } from 'drizzle-orm/neon-http'
+import { modelRoutes, models, providers } from '../../../schema/models.ts'
+
+export type CatalogDatabase = NeonHttpDatabase
+
+/**
+ * Every usable route of every enabled model, models in order of id, routes best first. The catalogue belongs to the
+ * deployment; which of its models an organization may use is decided by its grants.
+ */
+export async function readCatalogue(database: CatalogDatabase) {
+  return database
+    .select({
+      id: models.id,
+      ownedBy: models.ownedBy,
+      createdAt: models.createdAt,
+      contextWindow: models.contextWindow,
+      maxOutputTokens: models.maxOutputTokens,
+      prices: models.prices,
+      upstreamModel: modelRoutes.upstreamModel,
+      providerId: providers.id,
+      providerName: providers.name,
+      providerKind: providers.kind,
+      baseUrl: providers.baseUrl,
+      sealedCredential: providers.sealedCredential,
+      providerDisabledAt: providers.disabledAt,
+    })
+    .from(models)
+    .innerJoin(modelRoutes, eq(modelRoutes.modelId, models.id))
+    .innerJoin(providers, eq(providers.id, modelRoutes.providerId))
+    .where(isNull(models.disabledAt))
+    .orderBy(asc(models.id), asc(modelRoutes.position))
+}

@@ -1,0 +1,155 @@
+/**
+ * The one door to a model: outline -> catalogue and access -> inspection of the request -> reservation -> dispatch ->
+ * inspection and metering of the answer -> settlement. No other module reaches a provider.
+ */
+import type { InspectionCounts } from '../governance/audit-record.ts'
+import { Inspection, passAllEngine } from '../governance/dlp/inspection.ts'
+import type { LedgerOf } from '../governance/ledger/ledger.ts'
+import { mayUse } from '../governance/model-access.ts'
+import type { Principal } from '../governance/principal.ts'
+import { ApiError } from '../lib/api-error.ts'
+import { applyEdits } from '../lib/byte-edits.ts'
+import { type AnswerDeps, type DispatchedCall, dispatch } from './attempts.ts'
+import { type CallRecord, openingOf } from './call-record.ts'
+import { type CatalogDeps, type CatalogModel, loadCatalog, type Route } from './catalog/catalog.ts'
+import { reservationOf } from './metering.ts'
+import { chatCompletions, completions } from './protocols/chat-completions.ts'
+import { countTokens, messages } from './protocols/messages.ts'
+import type { Protocol } from './protocols/protocol.ts'
+import { inspectRequest, requestEdits } from './protocols/request-edits.ts'
+import type { RequestOutline } from './protocols/request-outline.ts'
+import { type Operation, speaks } from './providers/provider.ts'
+import { Settlement } from './settlement.ts'
+
+const PROTOCOLS: Record<Operation, Protocol> = {
+  chat_completions: chatCompletions,
+  completions,
+  messages,
+  count_tokens: countTokens,
+}
+
+export type ModelDeps = CatalogDeps & AnswerDeps & { ledgerOf: LedgerOf }
+
+export interface ModelCall {
+  operation: Operation
+  body: Uint8Array
+  /** The caller's headers. */
+  headers: Headers
+  /** Fires when the caller leaves. */
+  signal: AbortSignal
+  principal: Principal
+  /** As read with the rate limits; null when unknown. */
+  catalogueEpoch: number | null
+  record: CallRecord
+}
+
+/** An answer for the caller: the upstream's own, with the permitted edits. */
+export interface ModelAnswer {
+  status: number
+  headers: Headers
+  body: Uint8Array | ReadableStream<Uint8Array>
+}
+
+/**
+ * Makes one governed model call.
+ * @throws ApiError for everything that ends before an answer: an invalid body, a model that is unknown or not allowed,
+ * no credits, an upstream without an answer. After the first byte failures are told in the stream.
+ */
+export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<ModelAnswer> {
+  const protocol = PROTOCOLS[call.operation]
+  const outline = protocol.outline(call.body)
+  call.record.modelId = outline.model
+  const model = await admittedModel(deps, call, outline.model)
+  const routes = routesFor(model, call.operation)
+  const inspection = new Inspection(passAllEngine)
+  const textEdits = inspectRequest(outline, protocol, inspection)
+  await open(deps, call, model, outline)
+  const settlement = new Settlement(
+    deps,
+    call.record,
+    call.principal.organizationId,
+    model,
+    outline.body.length,
+  )
+  deps.waitUntil(settlement.done)
+  const requestFor = (route: Route) => {
+    const edited = applyEdits(outline.body, [
+      ...requestEdits(outline, protocol, route.upstreamModel),
+      ...textEdits,
+    ])
+    // One body leaves, however many attempts it takes: the sink counts what the last attempt sends.
+    settlement.request = countsOf(inspection, edited)
+    return edited
+  }
+  const dispatched: DispatchedCall = { ...call, protocol, outline, model, routes, settlement, requestFor }
+  try {
+    return await dispatch(deps, dispatched)
+  } catch (error) {
+    settlement.fail(error)
+    throw error
+  }
+}
+
+function countsOf(inspection: Inspection, edited: { released: number; withheld: number }): InspectionCounts {
+  return { ...inspection.counts, released: edited.released, withheld: edited.withheld }
+}
+
+async function admittedModel(deps: ModelDeps, call: ModelCall, modelId: string): Promise<CatalogModel> {
+  const model = (await loadCatalog(deps, call.catalogueEpoch)).get(modelId)
+  if (!model) {
+    const message = `The model ${printable(modelId)} does not exist. GET /v1/models lists the models you may use.`
+    throw new ApiError(isMessages(call.operation) ? 'not_found' : 'invalid_request', message, {
+      code: 'model_not_found',
+    })
+  }
+  if (!mayUse(call.principal, modelId)) {
+    const message = `Your organization has not granted you access to the model ${modelId}.`
+    throw new ApiError('forbidden', message, { code: 'model_access_denied' })
+  }
+  return model
+}
+
+const isMessages = (operation: Operation) => operation === 'messages' || operation === 'count_tokens'
+
+/** Model ids come from callers: told back short and without control characters. */
+const printable = (text: string) => text.slice(0, 100).replace(/\p{Cc}/gu, '')
+
+/** @throws ApiError when no provider of the model speaks the caller's protocol. */
+function routesFor(model: CatalogModel, operation: Operation): Route[] {
+  const routes = model.routes.filter((route) => speaks(route.provider, operation))
+  if (routes.length > 0) return routes
+  const path = isMessages(operation) ? '/v1/chat/completions' : '/v1/messages'
+  throw new ApiError('invalid_request', `The model ${model.id} is served on POST ${path}.`, {
+    code: 'model_not_found',
+  })
+}
+
+async function open(
+  deps: ModelDeps,
+  call: ModelCall,
+  model: CatalogModel,
+  outline: RequestOutline,
+): Promise<void> {
+  const { configuration } = deps
+  const beforeStream = outline.stream
+    ? configuration.UPSTREAM_HEADERS_TIMEOUT_MS
+    : configuration.UPSTREAM_ANSWER_TIMEOUT_MS
+  const result = await deps.ledgerOf(call.principal.organizationId).open({
+    opening: openingOf(call.record, call.principal.organizationId),
+    reserve: call.operation === 'count_tokens' ? 0 : reservationOf(outline, model),
+    leaseMilliseconds: beforeStream + configuration.LEDGER_LEASE_MS,
+  })
+  if (result.admitted) {
+    call.record.opened = true
+    return
+  }
+  throw new ApiError(
+    'rate_limited',
+    `Not enough credits: this call can cost up to ${result.required} micro-credits and ${Math.max(0, result.available)} are available. ` +
+      'Lower max_tokens or add credits.',
+    { retryAfterSeconds: NO_CREDITS_RETRY_SECONDS, shouldRetry: false },
+  )
+}
+
+/** Credits come back when a running call settles or somebody adds some: not within a client's own retries. */
+const NO_CREDITS_RETRY_SECONDS = 60

@@ -1,0 +1,202 @@
+import type { Usage } from '../../governance/credits.ts'
+import type { ByteEdit } from '../../lib/byte-edits.ts'
+import { type JsonKind, type JsonPath, JsonSyntaxError, scanJson } from '../../lib/json-scan.ts'
+import { encodeFrame, HEARTBEAT_COMMENT, type SseFrame } from '../../lib/sse.ts'
+import { chatCompletionRequest, completionRequest } from '../../wire/model-requests.ts'
+import { ChatMessagesCheck } from './message-checks.ts'
+import type { AnswerContext, AnswerReading, FrameVerdict, Protocol, StreamReader } from './protocol.ts'
+import { type OutlineRules, outlineRequest } from './request-outline.ts'
+import { isText } from './text-fields.ts'
+import { usageOfChat } from './usage.ts'
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+const REMOVALS = ['metadata', 'litellm_metadata', 'proxy_server_request']
+
+const chatRules: OutlineRules = {
+  schema: chatCompletionRequest,
+  messages: () => new ChatMessagesCheck(),
+  maximumOutput: (fields) => numberOf(fields.max_completion_tokens) ?? numberOf(fields.max_tokens),
+  choices: (fields) => numberOf(fields.n) ?? 1,
+}
+
+const completionRules: OutlineRules = {
+  schema: completionRequest,
+  messages: null,
+  required: 'prompt',
+  maximumOutput: (fields) => numberOf(fields.max_tokens) ?? 16,
+  choices: (fields) => Math.max(numberOf(fields.n) ?? 1, numberOf(fields.best_of) ?? 1),
+}
+
+const numberOf = (value: unknown): number | null => (typeof value === 'number' ? value : null)
+
+/** Chat completions between equal protocols. */
+export const chatCompletions: Protocol = {
+  outline: (body) => outlineRequest(body, chatRules),
+  removals: REMOVALS,
+  usageIsOptional: true,
+  readAnswer,
+  streamReader: (context) => new ChatStreamReader(context),
+}
+
+/** Legacy completions: the same frames and usage around `text` instead of messages. */
+export const completions: Protocol = {
+  ...chatCompletions,
+  outline: (body) => outlineRequest(body, completionRules),
+}
+
+function readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading {
+  const scan = new ChunkScan(body, context, false)
+  scanJson(body, scan)
+  context.inspection.endUnit(body.length)
+  return { edits: scan.edits, usage: usageOfChat(scan.usageValue()) }
+}
+
+/** Reads an answer or a chunk: texts to the inspection, usage, errors, and the edits that are permitted. */
+class ChunkScan {
+  readonly valueDepth = 3
+  readonly edits: ByteEdit[] = []
+  error: { start: number; end: number } | null = null
+  usage: { kind: JsonKind; memberStart: number; start: number; end: number } | null = null
+  choices = 0
+  finished = false
+  textBytes = 0
+  /** Where the member before `usage` ended, for the comma; and where the one after it begins. */
+  #previousEnd = -1
+  #usagePreviousEnd = -1
+  #nextStart = -1
+  readonly #bytes: Uint8Array
+  readonly #context: AnswerContext
+  readonly #partial: boolean
+
+  constructor(bytes: Uint8Array, context: AnswerContext, partial: boolean) {
+    this.#bytes = bytes
+    this.#context = context
+    this.#partial = partial
+  }
+
+  string(path: JsonPath, start: number, end: number): void {
+    if (!isText(path, this.#bytes, start)) return
+    if (path[0] === 'choices') this.textBytes += end - start
+    const edit = this.#context.inspection.text({ path, partial: this.#partial }, this.#bytes, start, end)
+    if (edit) this.edits.push(edit)
+  }
+
+  value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
+    if (path.length === 1) this.#member(String(path[0]), kind, start, end, memberStart)
+    else if (path[0] === 'choices' && path.length === 2) this.choices++
+    else if (path[0] === 'choices' && path[2] === 'finish_reason' && kind === 'string') this.finished = true
+  }
+
+  #member(name: string, kind: JsonKind, start: number, end: number, memberStart: number): void {
+    if (this.usage && this.#nextStart < 0) this.#nextStart = memberStart
+    if (name === 'usage') {
+      this.usage = { kind, memberStart, start, end }
+      this.#usagePreviousEnd = this.#previousEnd
+    } else if (name === 'error' && kind !== 'null') this.error = { start, end }
+    else if (name === 'model' && this.#context.modelId !== null) {
+      this.edits.push({ start, end, replacement: encoder.encode(JSON.stringify(this.#context.modelId)) })
+    }
+    this.#previousEnd = end
+  }
+
+  usageValue(): unknown {
+    if (this.usage?.kind !== 'object') return null
+    return JSON.parse(decoder.decode(this.#bytes.subarray(this.usage.start, this.usage.end)))
+  }
+
+  /** Cuts the `usage` member out of the chunk. */
+  removeUsage(): void {
+    if (!this.usage) return
+    if (this.#nextStart >= 0) {
+      this.edits.push({ start: this.usage.memberStart, end: this.#nextStart, replacement: null })
+    } else {
+      const start = this.#usagePreviousEnd >= 0 ? this.#usagePreviousEnd : this.usage.memberStart
+      this.edits.push({ start, end: this.usage.end, replacement: null })
+    }
+  }
+}
+
+class ChatStreamReader implements StreamReader {
+  ended = false
+  textBytes = 0
+  readonly heartbeat = HEARTBEAT_COMMENT
+  #finished = false
+  #usage: Usage | null = null
+  readonly #context: AnswerContext
+
+  constructor(context: AnswerContext) {
+    this.#context = context
+  }
+
+  read(frame: SseFrame): FrameVerdict {
+    const { inspection } = this.#context
+    if (frame.data === null) {
+      inspection.endUnit(frame.bytes.length)
+      // Comments of the upstream are its own heartbeats; ours run on our clock.
+      return { kind: 'drop' }
+    }
+    if (isDone(frame.data)) {
+      this.ended = true
+      inspection.endUnit(frame.bytes.length)
+      return { kind: 'forward', edits: [], started: false }
+    }
+    return this.#readChunk(frame, frame.data)
+  }
+
+  #readChunk(frame: SseFrame, data: Uint8Array): FrameVerdict {
+    const scan = new ChunkScan(data, this.#context, true)
+    try {
+      scanJson(data, scan)
+    } catch (error) {
+      this.#context.inspection.endUnit(frame.bytes.length)
+      if (!(error instanceof JsonSyntaxError)) throw error
+      return { kind: 'failure', message: 'The upstream sent an event that is not JSON.', forward: false }
+    }
+    this.#context.inspection.endUnit(frame.bytes.length)
+    if (scan.error) return { kind: 'failure', message: errorMessage(data, scan.error), forward: false }
+    this.textBytes += scan.textBytes
+    if (scan.finished) this.#finished = true
+    this.#usage = usageOfChat(scan.usageValue()) ?? this.#usage
+    return this.#editUsage(scan, frame)
+  }
+
+  /** Interface, chat completion object: usage is omitted from intermediate chunks, and sent only where asked for. */
+  #editUsage(scan: ChunkScan, frame: SseFrame): FrameVerdict {
+    if (scan.usage) {
+      const unasked = scan.usage.kind === 'object' && !this.#context.usageAsked
+      if (unasked && scan.choices === 0) return { kind: 'drop' }
+      if (unasked || scan.usage.kind === 'null') scan.removeUsage()
+    }
+    for (const edit of scan.edits) {
+      edit.start += frame.dataStart
+      edit.end += frame.dataStart
+    }
+    return { kind: 'forward', edits: scan.edits, started: true }
+  }
+
+  /** Some upstreams omit `[DONE]` after a finish reason; clients wait for it. */
+  closing(): Uint8Array[] | null {
+    if (this.ended) return []
+    return this.#finished ? [encodeFrame(null, '[DONE]')] : null
+  }
+
+  usage(): { usage: Usage; final: boolean } | null {
+    return this.#usage && { usage: this.#usage, final: true }
+  }
+
+  failure(message: string): Uint8Array[] {
+    const error = { message, type: 'server_error', code: 'stream_error' }
+    return [encodeFrame('error', { error }), encodeFrame(null, '[DONE]')]
+  }
+}
+
+const isDone = (data: Uint8Array) => data.length < 12 && decoder.decode(data).trim() === '[DONE]'
+
+/** The upstream's own words for its error. */
+function errorMessage(data: Uint8Array, at: { start: number; end: number }): string {
+  const error = JSON.parse(decoder.decode(data.subarray(at.start, at.end))) as unknown
+  const message =
+    typeof error === 'object' && error !== null ? (error as { message?: unknown }).message : error
+  return typeof message === 'string' && message !== '' ? message : 'The upstream reported an error.'
+}

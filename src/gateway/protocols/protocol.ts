@@ -1,0 +1,53 @@
+import type { Usage } from '../../governance/credits.ts'
+import type { Inspection } from '../../governance/dlp/inspection.ts'
+import type { ByteEdit } from '../../lib/byte-edits.ts'
+import type { SseFrame } from '../../lib/sse.ts'
+import type { RequestOutline } from './request-outline.ts'
+
+/** A wire format. Pure: it reads and edits bytes, it reaches nothing. */
+export interface Protocol {
+  /** Reads and checks a request body. @throws ApiError invalid_request */
+  outline(body: Uint8Array): RequestOutline
+  /** Top-level members that are not sent upstream (interface: Chat completions, Messages). */
+  removals: readonly string[]
+  /** Whether usage on a stream has to be asked for with `stream_options`. */
+  usageIsOptional: boolean
+  /** Reads a whole answer. @throws JsonSyntaxError if it is not JSON. */
+  readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading
+  streamReader(context: AnswerContext): StreamReader
+}
+
+export interface AnswerContext {
+  inspection: Inspection
+  /** The model id to write in place of the upstream's; null leaves the upstream's. */
+  modelId: string | null
+  /** Whether the caller asked for usage on its stream. */
+  usageAsked: boolean
+}
+
+export interface AnswerReading {
+  edits: ByteEdit[]
+  usage: Usage | null
+}
+
+/** Follows one stream, a frame at a time. */
+export interface StreamReader {
+  read(frame: SseFrame): FrameVerdict
+  /** True once the stream has ended as its protocol demands. */
+  readonly ended: boolean
+  /** What is still owed to a caller when the upstream closed the stream: frames of a tolerated early end, or null when it was cut off. */
+  closing(): Uint8Array[] | null
+  /** Usage as reported so far; `final` when nothing more can change it. */
+  usage(): { usage: Usage; final: boolean } | null
+  /** Bytes of generated text so far, for an estimate when the upstream reported nothing. */
+  readonly textBytes: number
+  /** A failure in the caller's dialect (interface: Events). */
+  failure(message: string): Uint8Array[]
+  heartbeat: Uint8Array
+}
+
+export type FrameVerdict =
+  | { kind: 'forward'; edits: ByteEdit[]; started: boolean }
+  | { kind: 'drop' }
+  /** The upstream told an error in its stream. `forward` when the caller's dialect is the upstream's own. */
+  | { kind: 'failure'; message: string; forward: boolean }

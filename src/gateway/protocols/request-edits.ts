@@ -1,0 +1,74 @@
+import type { Inspection } from '../../governance/dlp/inspection.ts'
+import type { ByteEdit } from '../../lib/byte-edits.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import type { Protocol } from './protocol.ts'
+import type { RequestOutline, TopMember } from './request-outline.ts'
+import { isText } from './text-fields.ts'
+
+const encoder = new TextEncoder()
+
+/**
+ * The edits that same-protocol traffic permits (design: Models): removed members, the upstream's model id, and
+ * usage asked for on streams.
+ */
+export function requestEdits(outline: RequestOutline, protocol: Protocol, upstreamModel: string): ByteEdit[] {
+  const edits = removalEdits(outline.members, new Set(protocol.removals))
+  const model = outline.members.find((member) => member.name === 'model')
+  if (model && upstreamModel !== outline.model) {
+    edits.push({
+      start: model.start,
+      end: model.end,
+      replacement: encoder.encode(JSON.stringify(upstreamModel)),
+    })
+  }
+  if (outline.stream && protocol.usageIsOptional && !outline.usageAsked) edits.push(usageEdit(outline))
+  return edits
+}
+
+/** Cuts members out with the comma that would be left over: the one after, or for the last members the one before. */
+function removalEdits(members: readonly TopMember[], names: ReadonlySet<string>): ByteEdit[] {
+  const edits: ByteEdit[] = []
+  let lastKept = members.length - 1
+  while (lastKept >= 0 && names.has(members[lastKept]?.name ?? '')) lastKept--
+  for (let index = 0; index < lastKept; index++) {
+    const member = members[index]
+    const next = members[index + 1]
+    if (member && next && names.has(member.name)) {
+      edits.push({ start: member.memberStart, end: next.memberStart, replacement: null })
+    }
+  }
+  const last = members[members.length - 1]
+  if (last && lastKept < members.length - 1) {
+    const start = members[lastKept]?.end ?? members[0]?.memberStart ?? 0
+    edits.push({ start, end: last.end, replacement: null })
+  }
+  return edits
+}
+
+/** Without `include_usage` a chat stream reports no usage at all, and every call is metered. */
+function usageEdit(outline: RequestOutline): ByteEdit {
+  const options = JSON.stringify({ ...outline.streamOptions, include_usage: true })
+  const member = outline.members.find((candidate) => candidate.name === 'stream_options')
+  if (member) return { start: member.start, end: member.end, replacement: encoder.encode(options) }
+  const start = outline.members[0]?.memberStart ?? 1
+  return { start, end: start, replacement: encoder.encode(`"stream_options":${options},`) }
+}
+
+/** Shows every text of a request to the inspection. Removed members do not leave and are not inspected. */
+export function inspectRequest(
+  outline: RequestOutline,
+  protocol: Protocol,
+  inspection: Inspection,
+): ByteEdit[] {
+  const edits: ByteEdit[] = []
+  const { body } = outline
+  scanJson(body, {
+    string(path, start, end) {
+      if (protocol.removals.includes(String(path[0])) || !isText(path, body, start)) return
+      const edit = inspection.text({ path, partial: false }, body, start, end)
+      if (edit) edits.push(edit)
+    },
+  })
+  inspection.endUnit(body.length)
+  return edits
+}

@@ -1,0 +1,179 @@
+import type { z } from 'zod'
+import { invalidRequest } from '../../lib/api-error.ts'
+import { decodeString, type JsonKind, type JsonPath, JsonSyntaxError, scanJson } from '../../lib/json-scan.ts'
+
+/** A top-level member of a request, by its place in the body. */
+export interface TopMember {
+  name: string
+  kind: JsonKind
+  /** Offset of the opening quote of its name. */
+  memberStart: number
+  start: number
+  end: number
+}
+
+/** What Headgate knows of a request body without holding it as a tree. */
+export interface RequestOutline {
+  body: Uint8Array
+  members: TopMember[]
+  model: string
+  stream: boolean
+  /** Whether the caller asked for usage on its stream. */
+  usageAsked: boolean
+  streamOptions: Record<string, unknown> | null
+  /** The most tokens it may generate over all choices; null leaves it to the model's maximum, times `choices`. */
+  maximumOutput: number | null
+  choices: number
+  /** Content whose token count its bytes do not bound. */
+  images: number
+  documents: number
+}
+
+/** Checks the elements of `messages` as they pass, in constant memory. Says the first thing wrong. */
+export interface MessagesCheck {
+  /** A member of a message has ended: `text` is its value when it is a short string. */
+  member(index: number, name: string, kind: JsonKind, text: string | null): void
+  /** A message has ended. */
+  message(index: number, kind: JsonKind): void
+  problem: string | null
+}
+
+export interface OutlineRules {
+  schema: z.ZodType<Record<string, unknown>>
+  /** Null for requests without `messages`. */
+  messages: (() => MessagesCheck) | null
+  /** A required member that is not `messages`. */
+  required?: string
+  maximumOutput(fields: Record<string, unknown>): number | null
+  choices(fields: Record<string, unknown>): number
+}
+
+/** Members that can be large are not parsed; larger ones than this are not either. */
+const UNPARSED = new Set(['messages', 'system', 'prompt', 'tools', 'input'])
+const LARGEST_PARSED_BYTES = 64 * 1024
+const EMPTY_OF_KIND: Record<JsonKind, unknown> = {
+  object: {},
+  array: [],
+  string: '',
+  number: 0,
+  boolean: false,
+  null: null,
+}
+const IMAGE_TYPES = new Set(['image_url', 'image', 'input_audio', 'input_image'])
+const DOCUMENT_TYPES = new Set(['document', 'file', 'container_upload', 'input_file'])
+const decoder = new TextDecoder()
+const strictDecoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
+
+/**
+ * Reads a request body in one pass.
+ * @throws ApiError invalid_request `invalid_body` for text that is not JSON, a member given twice (two readers could
+ * choose differently), and everything the rules refuse.
+ */
+export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOutline {
+  const scan = new OutlineScan(body, rules)
+  try {
+    scanJson(body, scan)
+    checkUtf8(body)
+  } catch (error) {
+    if (error instanceof JsonSyntaxError)
+      throw invalidRequest(`The body is not valid JSON: ${error.message}.`)
+    throw error
+  }
+  if (scan.rootKind !== 'object') throw invalidRequest('The body must be a JSON object.')
+  if (scan.duplicate !== null) throw invalidRequest(`The member ${scan.duplicate} is given twice.`)
+  const fields = checkFields(scan, rules)
+  const streamOptions = (fields.stream_options as Record<string, unknown> | null | undefined) ?? null
+  return {
+    body,
+    members: scan.members,
+    model: fields.model as string,
+    stream: fields.stream === true,
+    usageAsked: streamOptions?.include_usage === true,
+    streamOptions,
+    maximumOutput: rules.maximumOutput(fields),
+    choices: rules.choices(fields),
+    images: scan.images,
+    documents: scan.documents,
+  }
+}
+
+function checkFields(scan: OutlineScan, rules: OutlineRules): Record<string, unknown> {
+  const parsed = rules.schema.safeParse(scan.fields)
+  if (!parsed.success) {
+    const issue = parsed.error.issues[0]
+    const path = issue?.path.join('.') ?? ''
+    const message = issue?.message ?? 'invalid body'
+    throw invalidRequest(message.startsWith(path) ? `${message}.` : `${path}: ${message}.`)
+  }
+  if (rules.messages) {
+    const messages = scan.members.find((member) => member.name === 'messages')
+    if (messages?.kind !== 'array') throw invalidRequest('messages is required and must be an array.')
+    if (scan.messageCount === 0) throw invalidRequest('messages: at least one message is required.')
+    if (scan.check?.problem) throw invalidRequest(scan.check.problem)
+  }
+  if (rules.required && !(rules.required in scan.fields))
+    throw invalidRequest(`${rules.required} is required.`)
+  return parsed.data
+}
+
+/** RFC 8259 section 8.1: JSON between systems is UTF-8. Broken sequences could read differently here and upstream. */
+function checkUtf8(body: Uint8Array): void {
+  const text = strictDecoder()
+  try {
+    for (let at = 0; at < body.length; at += 65_536) {
+      text.decode(body.subarray(at, at + 65_536), { stream: true })
+    }
+    text.decode()
+  } catch {
+    throw invalidRequest('The body is not valid UTF-8.')
+  }
+}
+
+class OutlineScan {
+  readonly valueDepth = 3
+  readonly members: TopMember[] = []
+  readonly fields: Record<string, unknown> = Object.create(null)
+  readonly check: MessagesCheck | null
+  rootKind: JsonKind | null = null
+  duplicate: string | null = null
+  messageCount = 0
+  images = 0
+  documents = 0
+  readonly #body: Uint8Array
+
+  constructor(body: Uint8Array, rules: OutlineRules) {
+    this.#body = body
+    this.check = rules.messages?.() ?? null
+  }
+
+  string(path: JsonPath, start: number, end: number): void {
+    if (path[path.length - 1] !== 'type' || end - start > 20) return
+    const type = decodeString(this.#body, start, end)
+    if (IMAGE_TYPES.has(type)) this.images++
+    else if (DOCUMENT_TYPES.has(type)) this.documents++
+  }
+
+  value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
+    if (path.length === 0) this.rootKind = kind
+    else if (path.length === 1) this.#member(String(path[0]), kind, start, end, memberStart)
+    else if (path[0] === 'messages' && this.check && typeof path[1] === 'number') {
+      if (path.length === 2) {
+        this.messageCount++
+        this.check.message(path[1], kind)
+      } else this.check.member(path[1], String(path[2]), kind, this.#shortText(kind, start, end))
+    }
+  }
+
+  #member(name: string, kind: JsonKind, start: number, end: number, memberStart: number): void {
+    if (name in this.fields) this.duplicate ??= name
+    this.members.push({ name, kind, memberStart, start, end })
+    const large = UNPARSED.has(name) || end - start > LARGEST_PARSED_BYTES
+    this.fields[name] = large
+      ? EMPTY_OF_KIND[kind]
+      : JSON.parse(decoder.decode(this.#body.subarray(start, end)))
+  }
+
+  #shortText(kind: JsonKind, start: number, end: number): string | null {
+    return kind === 'string' && end - start < 512 ? decodeString(this.#body, start + 1, end - 1) : null
+  }
+}

@@ -1,0 +1,229 @@
+import type { Inspection } from '../governance/dlp/inspection.ts'
+import { applyEdits, joinBytes } from '../lib/byte-edits.ts'
+import type { Clock } from '../lib/clock.ts'
+import { errorText, logEvent } from '../lib/log.ts'
+import { parseFrame, SseSplitter } from '../lib/sse.ts'
+import type { StreamReader } from './protocols/protocol.ts'
+
+/**
+ * Carries one upstream stream to one caller, a frame at a time. It starts only with the upstream's first valid event
+ * (or after `commit`), keeps a silent connection open with heartbeats, tells a failure in the caller's dialect, and
+ * stops the upstream when the caller leaves (design: Models). A slow caller slows the upstream: nothing is read while
+ * a write waits.
+ */
+
+export interface RelayTimes {
+  /** Milliseconds after the upstream's headers when the answer starts without an event. */
+  commit: number
+  heartbeat: number
+  firstEvent: number
+  betweenEvents: number
+}
+
+export interface RelayOptions {
+  upstream: ReadableStream<Uint8Array>
+  reader: StreamReader
+  inspection: Inspection
+  times: RelayTimes
+  clock: Clock
+  /** The caller's connection; one of three signs that it left, with the cancelled body and the failed write. */
+  callerSignal: AbortSignal
+  abortUpstream: () => void
+  /** Called now and then while the stream lasts. */
+  onTick: () => void
+}
+
+export type FailureReason = 'empty' | 'cut' | 'timeout' | 'error'
+
+export type RelayEnd =
+  | { kind: 'completed' }
+  | { kind: 'client_left' }
+  | { kind: 'failed'; reason: FailureReason; message: string }
+
+/** Either the answer has started, or it ended before it could and can still be told as an HTTP error. */
+export type RelayStart =
+  | { started: true; body: ReadableStream<Uint8Array>; ended: Promise<RelayEnd> }
+  | { started: false; end: Exclude<RelayEnd, { kind: 'completed' }> }
+
+/** Bytes that may wait for a slow caller before the upstream is no longer read. */
+const CALLER_BUFFER_BYTES = 64 * 1024
+
+export function relayStream(options: RelayOptions): Promise<RelayStart> {
+  return new StreamRelay(options).start()
+}
+
+type Chunk = ReadableStreamReadResult<Uint8Array>
+
+class StreamRelay {
+  readonly #options: RelayOptions
+  readonly #source: ReadableStreamDefaultReader<Uint8Array>
+  readonly #splitter = new SseSplitter()
+  readonly #watch: ReturnType<typeof setInterval>
+  /** Frames that were read before the answer started. */
+  #waiting: Uint8Array[] = []
+  #writer: WritableStreamDefaultWriter<Uint8Array> | null = null
+  #pendingRead: Promise<Chunk> | null = null
+  #started = false
+  /** Frames that tell a failure, sent last. */
+  #farewell: Uint8Array[] = []
+  #end: RelayEnd | null = null
+  #lastRead: number
+  #lastWrite: number
+
+  constructor(options: RelayOptions) {
+    this.#options = options
+    this.#source = options.upstream.getReader()
+    this.#lastRead = this.#lastWrite = options.clock()
+    const { heartbeat, firstEvent, betweenEvents } = options.times
+    this.#watch = setInterval(
+      () => this.#tick(),
+      Math.max(10, Math.min(heartbeat, firstEvent, betweenEvents) / 4),
+    )
+    options.callerSignal.addEventListener('abort', this.#leave)
+    if (options.callerSignal.aborted) this.#leave()
+  }
+
+  async start(): Promise<RelayStart> {
+    let commit: ReturnType<typeof setTimeout> | undefined
+    const committed = new Promise<'commit'>((resolve) => {
+      commit = setTimeout(() => resolve('commit'), this.#options.times.commit)
+    })
+    while (!this.#started && !this.#end) {
+      const next = await Promise.race([this.#read(), committed])
+      if (next === 'commit') break
+      await this.#take(next)
+    }
+    clearTimeout(commit)
+    if (this.#end && !this.#started && this.#end.kind !== 'completed') {
+      this.#release()
+      return { started: false, end: this.#end }
+    }
+    const { readable, writable } = new IdentityTransformStream({ highWaterMark: CALLER_BUFFER_BYTES })
+    this.#writer = writable.getWriter()
+    this.#writer.closed.catch(this.#leave)
+    return { started: true, body: readable, ended: this.#pump() }
+  }
+
+  async #pump(): Promise<RelayEnd> {
+    for (const frame of this.#waiting.splice(0)) await this.#write(frame)
+    while (!this.#end) await this.#take(await this.#read())
+    for (const frame of this.#farewell) await this.#write(frame)
+    this.#release()
+    if (this.#end.kind !== 'client_left') await this.#writer?.close().catch(() => {})
+    return this.#end
+  }
+
+  /** The read in flight, or a new one. A failed read is told as data, so that nothing is left unhandled. */
+  #read(): Promise<Chunk | { failed: true }> {
+    this.#pendingRead ??= this.#source.read()
+    return this.#pendingRead.then(
+      (chunk) => {
+        this.#pendingRead = null
+        this.#lastRead = this.#options.clock()
+        return chunk
+      },
+      () => ({ failed: true as const }),
+    )
+  }
+
+  async #take(chunk: Chunk | { failed: true }): Promise<void> {
+    if (this.#end) return
+    if ('failed' in chunk) return this.#fail('cut', 'The upstream broke off its answer.')
+    if (chunk.done) return this.#close()
+    let frames: Uint8Array[]
+    try {
+      frames = this.#splitter.push(chunk.value)
+    } catch {
+      return this.#fail('error', 'The upstream sent an event that is too long.')
+    }
+    try {
+      for (const frame of frames) if (!this.#end) await this.#frame(frame)
+    } catch (error) {
+      logEvent('error', 'stream_reader_failed', { error: errorText(error) })
+      this.#fail('error', 'The gateway could not read the answer.')
+    }
+  }
+
+  async #frame(bytes: Uint8Array): Promise<void> {
+    const { reader, inspection } = this.#options
+    const frame = parseFrame(bytes)
+    const verdict = reader.read(frame)
+    if (verdict.kind === 'drop') return inspection.sink(0, frame.bytes.length)
+    if (verdict.kind === 'failure') {
+      inspection.sink(verdict.forward ? frame.bytes.length : 0, verdict.forward ? 0 : frame.bytes.length)
+      return this.#fail('error', verdict.message, verdict.forward ? [frame.bytes] : undefined)
+    }
+    this.#started ||= verdict.started
+    if (verdict.edits.length === 0) {
+      inspection.sink(frame.bytes.length, 0)
+      return this.#write(frame.bytes)
+    }
+    const edited = applyEdits(frame.bytes, verdict.edits)
+    inspection.sink(edited.released, edited.withheld)
+    return this.#write(joinBytes(edited.pieces))
+  }
+
+  /** The upstream closed its stream: an end, or less than one. */
+  async #close(): Promise<void> {
+    const owed = this.#options.reader.closing()
+    if (owed === null || !(this.#started || this.#writer)) {
+      return this.#started
+        ? this.#fail('cut', 'The upstream ended its answer early.')
+        : this.#fail('empty', 'The upstream sent an empty answer.')
+    }
+    for (const frame of owed) await this.#write(frame)
+    this.#end = { kind: 'completed' }
+  }
+
+  #fail(reason: FailureReason, message: string, farewell?: Uint8Array[]): void {
+    if (this.#end) return
+    this.#end = { kind: 'failed', reason, message }
+    this.#farewell = farewell ?? this.#options.reader.failure(message)
+  }
+
+  async #write(bytes: Uint8Array): Promise<void> {
+    if (!this.#writer) {
+      this.#waiting.push(bytes)
+      return
+    }
+    try {
+      await this.#writer.ready
+      this.#lastWrite = this.#options.clock()
+      this.#writer.write(bytes).catch(this.#leave)
+    } catch {
+      this.#leave()
+    }
+  }
+
+  readonly #leave = (): void => {
+    if (this.#end) return
+    this.#end = { kind: 'client_left' }
+    this.#stopUpstream()
+  }
+
+  #stopUpstream(): void {
+    this.#options.abortUpstream()
+    this.#source.cancel().catch(() => {})
+  }
+
+  /** Watches the upstream only while it is being read: a caller that does not read is not the upstream's fault. */
+  #tick(): void {
+    if (this.#end) return
+    this.#options.onTick()
+    if (!this.#pendingRead) return
+    const { heartbeat, firstEvent, betweenEvents } = this.#options.times
+    const now = this.#options.clock()
+    if (now - this.#lastRead >= (this.#started ? betweenEvents : firstEvent)) {
+      this.#fail('timeout', 'The upstream stopped sending.')
+      this.#stopUpstream()
+    } else if (this.#writer && now - this.#lastWrite >= heartbeat) {
+      void this.#write(this.#options.reader.heartbeat)
+    }
+  }
+
+  #release(): void {
+    clearInterval(this.#watch)
+    this.#options.callerSignal.removeEventListener('abort', this.#leave)
+    if (this.#end?.kind !== 'completed') this.#stopUpstream()
+  }
+}

@@ -1,0 +1,99 @@
+import { HTTPException } from 'hono/http-exception'
+import { ConfigurationError } from '../env.ts'
+import { ApiError, type ErrorKind, invalidRequest } from '../lib/api-error.ts'
+import { errorText, logEvent } from '../lib/log.ts'
+import type { AppContext } from './context.ts'
+import type { Surface } from './surfaces.ts'
+
+/** One renderer for each envelope of the interface (Errors). */
+type Renderer = (error: ApiError) => unknown
+
+const NESTED_TYPES: Partial<Record<ErrorKind, string>> = {
+  forbidden: 'permission_error',
+  rate_limited: 'rate_limit_error',
+  upstream: 'server_error',
+  internal: 'server_error',
+}
+
+const MESSAGES_TYPES: Partial<Record<ErrorKind, string>> = {
+  unauthorized: 'authentication_error',
+  forbidden: 'permission_error',
+  not_found: 'not_found_error',
+  rate_limited: 'rate_limit_error',
+  upstream: 'api_error',
+  internal: 'api_error',
+}
+
+const LABELS: Record<ErrorKind, string> = {
+  invalid_request: 'Bad Request',
+  unauthorized: 'Unauthorized',
+  forbidden: 'Forbidden',
+  not_found: 'Not found',
+  too_large: 'Payload Too Large',
+  unprocessable: 'Unprocessable Entity',
+  rate_limited: 'Too Many Requests',
+  upstream: 'Bad Gateway',
+  internal: 'Internal Server Error',
+}
+
+const nested: Renderer = (error) => {
+  // The table gives a 401 from key authentication this body, with no type and no code.
+  if (error.kind === 'unauthorized') return { error: 'Unauthorized' }
+  const code = error.kind === 'internal' ? 'internal_error' : error.code
+  return {
+    error: {
+      message: error.message,
+      type: NESTED_TYPES[error.kind] ?? 'invalid_request_error',
+      ...(code === undefined ? {} : { code }),
+    },
+  }
+}
+
+const messagesEnvelope: Renderer = (error) => ({
+  type: 'error',
+  error: { type: MESSAGES_TYPES[error.kind] ?? 'invalid_request_error', message: error.message },
+})
+
+const flat: Renderer = (error) => ({
+  error: LABELS[error.kind],
+  message: error.message,
+  ...(error.details === undefined ? {} : { details: error.details }),
+})
+
+const RENDERERS: Record<Surface, Renderer> = {
+  chat_completions: nested,
+  messages: messagesEnvelope,
+  models: flat,
+  management: flat,
+  none: flat,
+}
+
+/** Renders whatever a request ended with. Texts of unexpected errors are logged, never told. */
+export function renderError(error: unknown, context: AppContext): Response {
+  const known = toApiError(error)
+  if (known.kind === 'internal') {
+    logEvent('error', 'request_failed', {
+      request_id: context.var.requestId ?? null,
+      error: errorText(error),
+    })
+  }
+  context.set('errorCode', known.code ?? (known.kind === 'internal' ? 'internal_error' : known.kind))
+  // Interface: a body over the limit is answered `{ message }` on every surface.
+  const surface = context.var.surface ?? 'none'
+  const body = known.kind === 'too_large' ? { message: known.message } : RENDERERS[surface](known)
+  const headers: Record<string, string> = {}
+  if (known.retryAfterSeconds !== undefined) {
+    headers['retry-after'] = String(Math.max(1, Math.ceil(known.retryAfterSeconds)))
+  }
+  if (known.shouldRetry === false) headers['x-should-retry'] = 'false'
+  return context.json(body as object, known.status as 400, headers)
+}
+
+function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error
+  // The validator's hook never sees malformed JSON: hono throws this instead.
+  if (error instanceof HTTPException && error.status === 400)
+    return invalidRequest('The body is not valid JSON.')
+  if (error instanceof ConfigurationError) return new ApiError('internal', error.message, { cause: error })
+  return new ApiError('internal', 'Something went wrong.', { cause: error })
+}

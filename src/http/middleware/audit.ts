@@ -1,0 +1,47 @@
+import type { MiddlewareHandler } from 'hono'
+import { emptyOutcome, openingOf } from '../../gateway/call-record.ts'
+import { newId } from '../../lib/ids.ts'
+import { errorText, logEvent } from '../../lib/log.ts'
+import type { AppContext, AppEnv } from '../context.ts'
+import { renderError } from '../errors.ts'
+
+/**
+ * One audit record for every call, whatever ends it. A model call is recorded by the ledger that opened it; every
+ * other call whose organization is known is recorded here before the answer leaves.
+ */
+export function audit(): MiddlewareHandler<AppEnv> {
+  return async function auditMiddleware(context, next) {
+    context.set('call', {
+      callId: newId('call'),
+      requestId: context.var.requestId,
+      startedAt: context.var.startedAt,
+      actor: { userId: null, keyId: null, administrator: null, ip: callerAddress(context) },
+      surface: context.var.surface,
+      action: `${context.req.method} ${context.req.path}`,
+      modelId: null,
+      flags: [],
+      opened: false,
+    })
+    await next()
+    await recordCall(context)
+  }
+}
+
+/** Cloudflare sets the header itself and drops what a caller sends under this name. */
+export function callerAddress(context: AppContext): string | null {
+  return context.req.header('cf-connecting-ip') ?? null
+}
+
+async function recordCall(context: AppContext): Promise<void> {
+  const { call, deps, errorCode } = context.var
+  const organizationId = context.var.principal?.organizationId ?? context.var.refusedKeyOrganizationId
+  if (call.opened || organizationId === undefined) return
+  const outcome = emptyOutcome(call, deps.clock(), context.res.status, errorCode)
+  try {
+    await deps.ledgerOf(organizationId).record(openingOf(call, organizationId), outcome)
+  } catch (error) {
+    logEvent('error', 'audit_failed', { request_id: call.requestId, error: errorText(error) })
+    // An answer that gave something may not go unrecorded; a refusal stays the refusal it is.
+    if (context.res.status < 400) context.res = renderError(error, context)
+  }
+}

@@ -1,0 +1,33 @@
+import type { MiddlewareHandler } from 'hono'
+import { confirmCatalogueEpoch, confirmRights } from '../../governance/epochs.ts'
+import { checkLimits } from '../../governance/limits.ts'
+import { ApiError } from '../../lib/api-error.ts'
+import type { AppEnv } from '../context.ts'
+import { refuse, refusedBy } from './authenticate.ts'
+
+/**
+ * Counts the call against its organization and user, and on the same round trip confirms that the rights it was
+ * identified with are still the current ones: a key that was revoked a moment ago fails here.
+ */
+export function rateLimit(): MiddlewareHandler<AppEnv> {
+  return async function rateLimitMiddleware(context, next) {
+    const { deps, principal, presentedKey, call } = context.var
+    const decision = await checkLimits(deps, principal)
+    if (decision.degraded) call.flags.push('limits_degraded')
+    const identification = await confirmRights(deps, presentedKey, principal, decision)
+    if (identification.kind === 'refused') {
+      refusedBy(context, identification.owner)
+      throw refuse(context)
+    }
+    context.set('principal', identification.principal)
+    if (!decision.allowed) {
+      const whose = decision.scope === 'user' ? 'Your' : "Your organization's"
+      const seconds = Math.max(1, decision.retryAfterSeconds)
+      throw new ApiError('rate_limited', `${whose} rate limit is reached. Try again in ${seconds} seconds.`, {
+        retryAfterSeconds: seconds,
+      })
+    }
+    context.set('catalogueEpoch', await confirmCatalogueEpoch(deps, identification.principal, decision))
+    await next()
+  }
+}

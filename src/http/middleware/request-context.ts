@@ -1,0 +1,29 @@
+import type { MiddlewareHandler } from 'hono'
+import { createDeps } from '../../deps.ts'
+import { notFound } from '../../lib/api-error.ts'
+import { newId } from '../../lib/ids.ts'
+import type { AppEnv } from '../context.ts'
+import { hostKind, KEY_HEADERS, surfaceOf } from '../surfaces.ts'
+
+/** Gives a request its id, clock, clients and surface, and keeps each host to the surfaces it serves. */
+export function requestContext(): MiddlewareHandler<AppEnv> {
+  return async function requestContextMiddleware(context, next) {
+    const requestId = newId('req')
+    context.set('requestId', requestId)
+    context.header('x-request-id', requestId)
+    const surface = surfaceOf(context.req.path)
+    context.set('surface', surface)
+    context.set('errorCode', null)
+    // Anthropic's SDKs read their request id from this header.
+    if (surface === 'messages') context.header('request-id', requestId)
+    const deps = createDeps(context.env, context.executionCtx as ExecutionContext)
+    context.set('deps', deps)
+    context.set('startedAt', deps.clock())
+    const host = hostKind(context.req.header('host'), deps.configuration.LLM_HOST)
+    context.set('host', host)
+    if (host === 'llm' && !KEY_HEADERS.llm[surface]) {
+      throw notFound('Route', `${context.req.method} ${context.req.path}`)
+    }
+    await next()
+  }
+}

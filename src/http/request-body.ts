@@ -1,0 +1,141 @@
+import { ApiError, invalidRequest } from '../lib/api-error.ts'
+import { BufferBudget } from '../lib/buffer-budget.ts'
+import { joinBytes } from '../lib/byte-edits.ts'
+import type { AppContext } from './context.ts'
+
+/** Interface, Limits: 50 MB on every endpoint that reads JSON. */
+export const MAXIMUM_BODY_BYTES = 52_428_800
+
+/** What is read of a refused body and thrown away, so that its sender gets to the answer before the connection closes. */
+const DRAINED_BYTES = 16 * 1024 * 1024
+const DRAIN_MILLISECONDS = 5_000
+
+let limit = 0
+const budget = new BufferBudget(() => limit)
+
+export interface HeldBody {
+  bytes: Uint8Array
+  /** Gives the bytes back to the isolate's budget; to be called once. */
+  release: () => void
+}
+
+export const tooLarge = () =>
+  new ApiError('too_large', `The request body is larger than ${MAXIMUM_BODY_BYTES} bytes.`)
+
+/**
+ * Reads a JSON body, counted while it is read and after decompression.
+ * @throws ApiError too_large over the limit, invalid_request for an encoding other than gzip, rate_limited when this
+ * isolate holds too many bytes already.
+ */
+export async function readBody(context: AppContext): Promise<HeldBody> {
+  limit = context.var.deps.configuration.BUFFER_LIMIT_BYTES
+  const { body } = context.req.raw
+  const declared = declaredLength(context)
+  const encoding = context.req.header('content-encoding')?.trim().toLowerCase() || 'identity'
+  if (!body) return { bytes: new Uint8Array(), release: () => {} }
+  if (encoding === 'identity') return collect(body, declared)
+  if (encoding !== 'gzip') {
+    await drain(body.getReader())
+    throw invalidRequest(`The content encoding ${encoding.slice(0, 40)} is not supported: send gzip or none.`)
+  }
+  const decompress = new DecompressionStream('gzip') as unknown as ReadableWritablePair<
+    Uint8Array,
+    Uint8Array
+  >
+  return collect(body.pipeThrough(decompress), null, 'The body is not valid gzip.')
+}
+
+/** @returns the declared length in bytes, or null for a chunked body. */
+export function declaredLength(context: AppContext): number | null {
+  const header = context.req.header('content-length')
+  return header === undefined || !/^\d+$/.test(header) ? null : Number(header)
+}
+
+async function collect(
+  stream: ReadableStream<Uint8Array>,
+  declared: number | null,
+  unreadable = 'The body could not be read.',
+): Promise<HeldBody> {
+  const collector = new BodyCollector(declared)
+  const reader = stream.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch(() => {
+        throw invalidRequest(unreadable)
+      })
+      if (done) return collector.finish()
+      collector.add(value)
+    }
+  } catch (error) {
+    collector.release()
+    if (error instanceof ApiError && error.code === undefined) await drain(reader)
+    throw error
+  }
+}
+
+/** Gathers chunks within the isolate's budget. With a declared length there is one buffer from the start, never two copies. */
+class BodyCollector {
+  #taken = 0
+  #length = 0
+  #buffer: Uint8Array | null = null
+  readonly #chunks: Uint8Array[] = []
+
+  constructor(declared: number | null) {
+    if (declared === null || declared > MAXIMUM_BODY_BYTES) return
+    this.#take(declared)
+    this.#buffer = new Uint8Array(declared)
+  }
+
+  add(chunk: Uint8Array): void {
+    const length = this.#length + chunk.length
+    if (length > MAXIMUM_BODY_BYTES) throw tooLarge()
+    if (this.#buffer && length <= this.#buffer.length) this.#buffer.set(chunk, this.#length)
+    else {
+      this.#take(chunk.length)
+      this.#chunks.push(chunk)
+    }
+    this.#length = length
+  }
+
+  #take(bytes: number): void {
+    if (!budget.take(bytes)) {
+      throw new ApiError(
+        'rate_limited',
+        'Too many large requests are in progress here. Try again in a moment.',
+        {
+          retryAfterSeconds: 1,
+        },
+      )
+    }
+    this.#taken += bytes
+  }
+
+  finish(): HeldBody {
+    const head = this.#buffer?.subarray(0, this.#length)
+    const bytes = joinBytes(head ? [head, ...this.#chunks] : this.#chunks)
+    return { bytes, release: () => this.release() }
+  }
+
+  release(): void {
+    budget.give(this.#taken)
+    this.#taken = 0
+  }
+}
+
+/** Reads on for a while without keeping anything. */
+export async function drain(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const timeUp = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, DRAIN_MILLISECONDS)
+  })
+  const readOn = async () => {
+    for (let read = 0; read < DRAINED_BYTES; ) {
+      const { done, value } = await reader.read()
+      if (done) return
+      read += value.length
+    }
+  }
+  await Promise.race([readOn().catch(() => {}), timeUp])
+  clearTimeout(timer)
+  reader.cancel().catch(() => {})
+}

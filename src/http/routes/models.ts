@@ -1,0 +1,67 @@
+import { Hono } from 'hono'
+import { loadCatalog } from '../../gateway/catalog/catalog.ts'
+import { grantSetId, mayUse } from '../../governance/model-access.ts'
+import { sha256Hex } from '../../lib/crypto.ts'
+import type { AppContext, AppEnv } from '../context.ts'
+
+/** How long an edge location keeps a list; its key changes with every change of the catalogue or of the grants. */
+const EDGE_CACHE_SECONDS = 300
+
+/** The models the caller may use (interface: Models). */
+export const modelRoutes = new Hono<AppEnv>().get('/v1/models', async (context) => {
+  const body = await modelList(context)
+  const etag = `"${sha256Hex(body).slice(0, 32)}"`
+  const headers = {
+    etag,
+    'cache-control': 'private, no-cache',
+    vary: 'Authorization, x-api-key',
+  }
+  if (matches(context.req.header('if-none-match'), etag)) return context.body(null, 304, headers)
+  return context.body(body, 200, { ...headers, 'content-type': 'application/json' })
+})
+
+const matches = (header: string | undefined, etag: string) =>
+  header?.split(',').some((part) => part.trim().replace(/^W\//, '') === etag || part.trim() === '*') ?? false
+
+async function modelList(context: AppContext): Promise<string> {
+  const { principal, catalogueEpoch, deps } = context.var
+  const key =
+    catalogueEpoch === null
+      ? null
+      : `https://models.headgate.invalid/${principal.organizationId}/${grantSetId(principal)}/${catalogueEpoch}`
+  const cached = key && (await readEdge(key))
+  if (cached) return cached
+  const body = await buildList(context)
+  if (key) deps.waitUntil(writeEdge(key, body))
+  return body
+}
+
+async function buildList(context: AppContext): Promise<string> {
+  const { principal, catalogueEpoch, deps } = context.var
+  const catalog = await loadCatalog(deps, catalogueEpoch)
+  const data = [...catalog.values()]
+    .filter((model) => mayUse(principal, model.id))
+    .map((model) => ({ id: model.id, object: 'model', created: model.created, owned_by: model.ownedBy }))
+  return JSON.stringify({ object: 'list', data })
+}
+
+/** The Cache API is optional: one's own workerd may have none, and then every list is built. */
+async function readEdge(key: string): Promise<string | null> {
+  try {
+    return (await (await caches.default.match(key))?.text()) ?? null
+  } catch {
+    return null
+  }
+}
+
+async function writeEdge(key: string, body: string): Promise<void> {
+  const headers = {
+    'cache-control': `public, max-age=${EDGE_CACHE_SECONDS}`,
+    'content-type': 'application/json',
+  }
+  try {
+    await caches.default.put(key, new Response(body, { headers }))
+  } catch {
+    // Nothing is lost: the next list is built again.
+  }
+}

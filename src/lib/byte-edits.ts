@@ -1,0 +1,54 @@
+/** Edits of a byte text: pieces of the source, in order, with replacements between them. */
+
+export interface ByteEdit {
+  /** Source range that goes; empty for an insertion. */
+  start: number
+  end: number
+  replacement: Uint8Array | null
+}
+
+export interface EditedBytes {
+  pieces: Uint8Array[]
+  length: number
+  /** Source bytes that stand in the result, and those that were cut out. Insertions are in neither. */
+  released: number
+  withheld: number
+}
+
+/**
+ * Applies edits without copying what stays.
+ * @param edits in any order, not overlapping.
+ * @throws if two edits overlap, because one of them would be lost silently.
+ */
+export function applyEdits(source: Uint8Array, edits: ByteEdit[]): EditedBytes {
+  const result: EditedBytes = { pieces: [], length: 0, released: 0, withheld: 0 }
+  let at = 0
+  const push = (piece: Uint8Array) => {
+    if (piece.length === 0) return
+    result.pieces.push(piece)
+    result.length += piece.length
+  }
+  for (const edit of [...edits].sort((left, right) => left.start - right.start || left.end - right.end)) {
+    if (edit.start < at) throw new Error('overlapping edits')
+    push(source.subarray(at, edit.start))
+    result.released += edit.start - at
+    result.withheld += edit.end - edit.start
+    if (edit.replacement) push(edit.replacement)
+    at = edit.end
+  }
+  push(source.subarray(at))
+  result.released += source.length - at
+  return result
+}
+
+/** One array of all pieces; the piece itself when there is only one. */
+export function joinBytes(pieces: readonly Uint8Array[]): Uint8Array {
+  if (pieces.length === 1 && pieces[0]) return pieces[0]
+  const joined = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    joined.set(piece, at)
+    at += piece.length
+  }
+  return joined
+}

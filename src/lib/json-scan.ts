@@ -1,0 +1,267 @@
+/**
+ * A one-pass JSON scanner over bytes. It checks the whole text against RFC 8259, keeps no tree, and tells a visitor
+ * where strings and shallow values lie, so that a body can be read, checked and edited in place: every byte that
+ * is not edited stays as it was sent. Memory is a stack of at most `MAXIMUM_DEPTH` entries, whatever the body holds.
+ */
+
+/** Member names and element indexes from the root. Live: copy it to keep it. */
+export type JsonPath = ReadonlyArray<string | number>
+
+export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'boolean' | 'null'
+
+export interface JsonVisitor {
+  /** A string value; `start` and `end` enclose its contents without the quotes, escapes untouched. */
+  string?(path: JsonPath, start: number, end: number): void
+  /**
+   * The end of a value no deeper than `valueDepth`.
+   * @param memberStart where its key begins (for an element, or the root: where the value begins).
+   */
+  value?(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void
+  /** Values deeper than this many path entries are not told to `value`. Default 1: the root's members. */
+  valueDepth?: number
+}
+
+/** Text that is not JSON. `offset` is in bytes. */
+export class JsonSyntaxError extends Error {
+  readonly offset: number
+  constructor(message: string, offset: number) {
+    super(`${message} at byte ${offset}`)
+    this.name = 'JsonSyntaxError'
+    this.offset = offset
+  }
+}
+
+/** Deeper nesting is refused: no client needs it, and every later reader of the body would have to survive it. */
+export const MAXIMUM_DEPTH = 256
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COMMA = 0x2c
+const COLON = 0x3a
+const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
+const OPEN_BRACKET = 0x5b
+const CLOSE_BRACKET = 0x5d
+
+const decoder = new TextDecoder()
+
+/**
+ * Scans one JSON text.
+ * @throws JsonSyntaxError if `bytes` is not exactly one JSON value, or nests deeper than `MAXIMUM_DEPTH`.
+ */
+export function scanJson(bytes: Uint8Array, visitor: JsonVisitor): void {
+  new Scanner(bytes, visitor).run()
+}
+
+class Scanner {
+  readonly #bytes: Uint8Array
+  readonly #visitor: JsonVisitor
+  readonly #valueDepth: number
+  readonly #path: Array<string | number> = []
+  readonly #isObject: boolean[] = []
+  readonly #starts: number[] = []
+  readonly #memberStarts: number[] = []
+  #at = 0
+  #memberStart = 0
+
+  constructor(bytes: Uint8Array, visitor: JsonVisitor) {
+    this.#bytes = bytes
+    this.#visitor = visitor
+    this.#valueDepth = visitor.valueDepth ?? 1
+  }
+
+  run(): void {
+    this.#skipSpace()
+    this.#memberStart = this.#at
+    for (let more = true; more; ) more = this.#scanValue() || this.#afterValue()
+    this.#skipSpace()
+    if (this.#at < this.#bytes.length) this.#fail('unexpected text after the JSON value')
+  }
+
+  /** Reads one scalar, or opens a container. @returns true when a value has yet to be read inside it. */
+  #scanValue(): boolean {
+    const start = this.#at
+    const byte = this.#bytes[start]
+    if (byte === QUOTE) {
+      this.#scanString()
+      this.#visitor.string?.(this.#path, start + 1, this.#at - 1)
+      this.#tell('string', start)
+    } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) return this.#open(byte === OPEN_BRACE)
+    else if (byte === 0x74) this.#literal('true', 'boolean')
+    else if (byte === 0x66) this.#literal('false', 'boolean')
+    else if (byte === 0x6e) this.#literal('null', 'null')
+    else this.#scanNumber()
+    return false
+  }
+
+  #open(isObject: boolean): boolean {
+    if (this.#isObject.length >= MAXIMUM_DEPTH) this.#fail(`nested deeper than ${MAXIMUM_DEPTH} levels`)
+    this.#isObject.push(isObject)
+    this.#starts.push(this.#at)
+    this.#memberStarts.push(this.#memberStart)
+    this.#at++
+    this.#skipSpace()
+    if (this.#bytes[this.#at] === (isObject ? CLOSE_BRACE : CLOSE_BRACKET)) {
+      this.#close()
+      return false
+    }
+    this.#path.push(0)
+    if (isObject) this.#scanKey()
+    else this.#memberStart = this.#at
+    return true
+  }
+
+  /** After a value: the next member or element, or the end of containers. @returns true when a value follows. */
+  #afterValue(): boolean {
+    while (this.#isObject.length > 0) {
+      this.#skipSpace()
+      const isObject = this.#isObject[this.#isObject.length - 1] === true
+      const byte = this.#bytes[this.#at]
+      if (byte === COMMA) {
+        this.#at++
+        this.#skipSpace()
+        if (isObject) this.#scanKey()
+        else {
+          const last = this.#path.length - 1
+          this.#path[last] = (this.#path[last] as number) + 1
+          this.#memberStart = this.#at
+        }
+        return true
+      }
+      if (byte !== (isObject ? CLOSE_BRACE : CLOSE_BRACKET)) this.#fail(`expected a comma or the end`)
+      this.#path.pop()
+      this.#close()
+    }
+    return false
+  }
+
+  #close(): void {
+    this.#at++
+    const kind = this.#isObject.pop() ? 'object' : 'array'
+    const start = this.#starts.pop() ?? 0
+    this.#memberStart = this.#memberStarts.pop() ?? 0
+    this.#tell(kind, start)
+  }
+
+  #tell(kind: JsonKind, start: number): void {
+    if (this.#path.length <= this.#valueDepth) {
+      this.#visitor.value?.(this.#path, kind, start, this.#at, this.#memberStart)
+    }
+  }
+
+  #scanKey(): void {
+    const start = this.#at
+    if (this.#bytes[start] !== QUOTE) this.#fail('expected a member name')
+    const escaped = this.#scanString()
+    this.#path[this.#path.length - 1] = decodeString(this.#bytes, start + 1, this.#at - 1, escaped)
+    this.#skipSpace()
+    if (this.#bytes[this.#at] !== COLON) this.#fail('expected a colon')
+    this.#at++
+    this.#skipSpace()
+    this.#memberStart = start
+  }
+
+  /** @returns whether the string holds an escape. */
+  #scanString(): boolean {
+    const bytes = this.#bytes
+    let escaped = false
+    let at = this.#at + 1
+    for (;;) {
+      const byte = bytes[at]
+      if (byte === QUOTE) break
+      if (byte === BACKSLASH) {
+        escaped = true
+        at = this.#scanEscape(at)
+      } else if (byte === undefined) {
+        this.#at = at
+        this.#fail('unterminated string')
+      } else if (byte < 0x20) {
+        this.#at = at
+        this.#fail('control character in a string')
+      } else at++
+    }
+    this.#at = at + 1
+    return escaped
+  }
+
+  #scanEscape(at: number): number {
+    const byte = this.#bytes[at + 1] ?? 0
+    if (byte === 0x75) {
+      for (let digit = at + 2; digit < at + 6; digit++) {
+        if (!isHexDigit(this.#bytes[digit] ?? 0)) this.#failAt('invalid unicode escape', at)
+      }
+      return at + 6
+    }
+    if (!'"\\/bfnrt'.includes(String.fromCharCode(byte)) || byte === 0) this.#failAt('invalid escape', at)
+    return at + 2
+  }
+
+  #scanNumber(): void {
+    const start = this.#at
+    if (this.#bytes[this.#at] === 0x2d) this.#at++
+    if (this.#bytes[this.#at] === 0x30) this.#at++
+    else this.#digits()
+    if (this.#bytes[this.#at] === 0x2e) {
+      this.#at++
+      this.#digits()
+    }
+    const exponent = this.#bytes[this.#at]
+    if (exponent === 0x65 || exponent === 0x45) {
+      this.#at++
+      const sign = this.#bytes[this.#at]
+      if (sign === 0x2b || sign === 0x2d) this.#at++
+      this.#digits()
+    }
+    this.#tell('number', start)
+  }
+
+  #digits(): void {
+    const start = this.#at
+    while (isDigit(this.#bytes[this.#at] ?? 0)) this.#at++
+    if (this.#at === start)
+      this.#fail(start >= this.#bytes.length ? 'unexpected end' : 'unexpected character')
+  }
+
+  #literal(text: string, kind: JsonKind): void {
+    const start = this.#at
+    for (let index = 0; index < text.length; index++) {
+      if (this.#bytes[start + index] !== text.charCodeAt(index)) this.#fail('unexpected character')
+    }
+    this.#at += text.length
+    this.#tell(kind, start)
+  }
+
+  #skipSpace(): void {
+    for (;;) {
+      const byte = this.#bytes[this.#at]
+      if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return
+      this.#at++
+    }
+  }
+
+  #fail(message: string): never {
+    throw new JsonSyntaxError(message, this.#at)
+  }
+
+  #failAt(message: string, at: number): never {
+    throw new JsonSyntaxError(message, at)
+  }
+}
+
+const isDigit = (byte: number) => byte >= 0x30 && byte <= 0x39
+const isHexDigit = (byte: number) => isDigit(byte) || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66)
+
+/** The text of a JSON string's contents. @param escaped false skips the search for escapes. */
+export function decodeString(bytes: Uint8Array, start: number, end: number, escaped = true): string {
+  const contents = bytes.subarray(start, end)
+  if (escaped && contents.includes(BACKSLASH)) {
+    return JSON.parse(`"${decoder.decode(contents)}"`) as string
+  }
+  if (contents.length > 48) return decoder.decode(contents)
+  let text = ''
+  for (const byte of contents) {
+    if (byte >= 0x80) return decoder.decode(contents)
+    text += String.fromCharCode(byte)
+  }
+  return text
+}

@@ -1,0 +1,56 @@
+import ipaddr from 'ipaddr.js'
+
+/**
+ * The only way out of the process. Addresses come from administrators' data, never from callers, and still every
+ * one is checked: https, an expected port, no literal private address, no redirect followed. Names that resolve to
+ * private addresses are stopped by the platform (`global_fetch_strictly_public`) or, on one's own workerd, by its
+ * network service.
+ */
+
+/** An address that may not be fetched. The message names the host and the rule, never a query or a credential. */
+export class EgressError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'EgressError'
+  }
+}
+
+const INTERNAL_NAMES = /(^|\.)(localhost|local|internal|intranet|home\.arpa)$/
+
+/**
+ * @param allow lowercase `host:port` exceptions, for loopback and private upstreams (configuration EGRESS_ALLOW).
+ * @throws EgressError
+ */
+export function checkEgress(address: string, allow: readonly string[]): URL {
+  const url = URL.canParse(address) ? new URL(address) : null
+  if (!url) throw new EgressError('not a URL')
+  const port = url.port || (url.protocol === 'http:' ? '80' : '443')
+  const host = url.hostname.toLowerCase()
+  if (url.username || url.password) throw new EgressError(`${host}: credentials in a URL are not allowed`)
+  if ((url.protocol === 'https:' || url.protocol === 'http:') && allow.includes(`${host}:${port}`)) return url
+  if (url.protocol !== 'https:') throw new EgressError(`${host}: only https is allowed`)
+  if (port !== '443') throw new EgressError(`${host}: port ${port} is not allowed`)
+  if (INTERNAL_NAMES.test(host)) throw new EgressError(`${host}: internal names are not allowed`)
+  if (!isPublicHost(host)) throw new EgressError(`${host}: private addresses are not allowed`)
+  return url
+}
+
+/** The URL parser has already turned decimal, octal and hexadecimal forms into dotted ones. */
+function isPublicHost(host: string): boolean {
+  const literal = host.replace(/^\[|\]$/g, '')
+  if (!ipaddr.isValid(literal)) return !host.startsWith('[') && host.includes('.')
+  return ipaddr.process(literal).range() === 'unicast'
+}
+
+/**
+ * Fetches after `checkEgress`. Redirects are returned, not followed: the next address was not checked and the
+ * headers carry credentials.
+ */
+export async function safeFetch(
+  address: string,
+  options: RequestInit & { allow: readonly string[] },
+): Promise<Response> {
+  const { allow, ...init } = options
+  const url = checkEgress(address, allow)
+  return fetch(url, { ...init, redirect: 'manual' })
+}

@@ -1,0 +1,68 @@
+import { z } from 'zod'
+
+/**
+ * Members of model requests that Headgate reads. Bodies are loose: what is not listed passes to the upstream as it
+ * was sent (interface: Chat completions, Messages, Versioning 4). `messages` is checked while it is scanned and is
+ * absent here, so that a large conversation is never held as a tree.
+ */
+
+const optionalNumber = (name: string) => z.number(`${name} must be a number`).nullish()
+const optionalBoolean = (name: string) => z.boolean(`${name} must be a boolean`).nullish()
+const model = z.string('model is required and must be a string').min(1, 'model must not be empty')
+const positiveInteger = (name: string) =>
+  z.int(`${name} must be an integer`).positive(`${name} must be a positive integer`)
+
+const responseFormat = z.looseObject({ type: z.string('response_format.type must be a string') })
+const streamOptions = z.looseObject(
+  { include_usage: z.boolean().nullish() },
+  'stream_options must be an object',
+)
+
+export const chatCompletionRequest = z.looseObject({
+  model,
+  stream: optionalBoolean('stream'),
+  stream_options: streamOptions.nullish(),
+  temperature: optionalNumber('temperature'),
+  max_tokens: positiveInteger('max_tokens').nullish(),
+  max_completion_tokens: positiveInteger('max_completion_tokens').nullish(),
+  n: positiveInteger('n').nullish(),
+  top_p: optionalNumber('top_p'),
+  frequency_penalty: optionalNumber('frequency_penalty'),
+  presence_penalty: optionalNumber('presence_penalty'),
+  stop: z.union([z.string(), z.array(z.string())], 'stop must be a string or an array of strings').nullish(),
+  tools: z.array(z.unknown(), 'tools must be an array').nullish(),
+  tool_choice: z
+    .union([z.string(), z.looseObject({})], 'tool_choice must be a string or an object')
+    .nullish(),
+  response_format: responseFormat.nullish(),
+  user: z.string('user must be a string').nullish(),
+  seed: z.int('seed must be an integer').nullish(),
+  logprobs: z.union([z.boolean(), z.looseObject({})], 'logprobs must be a boolean or an object').nullish(),
+})
+
+export const completionRequest = z.looseObject({
+  model,
+  stream: optionalBoolean('stream'),
+  stream_options: streamOptions.nullish(),
+  max_tokens: positiveInteger('max_tokens').nullish(),
+  n: positiveInteger('n').nullish(),
+  best_of: positiveInteger('best_of').nullish(),
+})
+
+export const messagesRequest = z.looseObject({
+  model,
+  max_tokens: positiveInteger('max_tokens'),
+  stream: optionalBoolean('stream'),
+  tools: z.array(z.unknown(), 'tools must be an array').nullish(),
+  tool_choice: z.looseObject({}, 'tool_choice must be an object').nullish(),
+})
+
+export const countTokensRequest = z.looseObject({
+  model,
+  max_tokens: positiveInteger('max_tokens').nullish(),
+  stream: z.literal(false, 'stream is not supported on count_tokens: omit it or send false').nullish(),
+  tools: z.array(z.unknown(), 'tools must be an array').nullish(),
+})
+
+export type ChatCompletionRequest = z.infer<typeof chatCompletionRequest>
+export type MessagesRequest = z.infer<typeof messagesRequest>
