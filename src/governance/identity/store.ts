@@ -77,7 +77,7 @@ export async function findKeyRights(
 
 /**
  * The epochs as Postgres has them now.
- * @returns `organization` is null when there is no such organization; `catalogue` is 0 before the first change.
+ * @returns `organization` is null when there is no such organization; `catalogue` is 1 before the first change.
  */
 export async function readEpochs(
   database: Database,
@@ -97,7 +97,7 @@ export async function readEpochs(
   const epochs = rows[0]
   return {
     organization: epochs?.organization == null ? null : Number(epochs.organization),
-    catalogue: Number(epochs?.catalogue ?? 0),
+    catalogue: Number(epochs?.catalogue ?? 1),
   }
 }
 

@@ -1,0 +1,104 @@
+import { spawn } from 'node:child_process'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+
+/** A service that a test started. Closing is the test's duty. */
+export interface Service {
+  url: string
+  close(): Promise<void>
+}
+
+/** Starts one of `scripts/local` as its own process. @throws if it ends before it is ready. */
+export async function startStandIn(name: 'postgres' | 'redis', options: string[] = []): Promise<Service> {
+  const script = fileURLToPath(new URL(`../../../scripts/local/${name}/main.ts`, import.meta.url).href)
+  // With --parent it also ends when this process does, however that comes about.
+  const child = spawn(process.execPath, [script, '--parent', ...options], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const port = await new Promise<number>((resolve, reject) => {
+    createInterface(child.stdout).once('line', (line) => resolve(JSON.parse(line).port))
+    ended.then(() => reject(new Error(`the ${name} stand-in ended before it was ready`)))
+  })
+  const close = async () => {
+    child.stdin.end()
+    await ended
+  }
+  return { url: `http://127.0.0.1:${port}`, close }
+}
+
+/** What a forwarder does with the next requests. */
+export type Behaviour =
+  | 'forward'
+  /** Takes the request and never answers. */
+  | 'stall'
+  /** Answers this. */
+  | { status: number; body: string }
+
+export interface Forwarder extends Service {
+  behaviour: Behaviour
+  /** Requests that arrived, since the start or since it was last set. */
+  requests: number
+  /** Cuts the connections that are being stalled. */
+  cutStalled(): void
+}
+
+/** Stands between the code and a service, counts what passes, and fails in the ways a network does. */
+export async function startForwarder(target: string): Promise<Forwarder> {
+  const stalled = new Set<ServerResponse>()
+  const server = createServer((request, response) => {
+    forwarder.requests += 1
+    if (forwarder.behaviour === 'stall') {
+      stalled.add(response)
+      return
+    }
+    if (forwarder.behaviour === 'forward') {
+      forward(target, request, response).catch(() => response.destroy())
+      return
+    }
+    response.writeHead(forwarder.behaviour.status).end(forwarder.behaviour.body)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const forwarder: Forwarder = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    behaviour: 'forward',
+    requests: 0,
+    cutStalled: () => {
+      for (const response of stalled) response.destroy()
+      stalled.clear()
+    },
+    close: async () => {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+  return forwarder
+}
+
+async function forward(target: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const headers = new Headers()
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (!['host', 'connection', 'content-length'].includes(name)) headers.set(name, String(value))
+  }
+  const chunks: Buffer[] = []
+  for await (const chunk of request) chunks.push(chunk as Buffer)
+  const answer = await fetch(target + (request.url ?? '/'), {
+    method: request.method ?? 'POST',
+    headers,
+    body: Buffer.concat(chunks),
+  })
+  const body = Buffer.from(await answer.arrayBuffer())
+  response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? 'text/plain' })
+  response.end(body)
+}
+
+/** A loopback address where nothing listens. */
+export async function unusedUrl(): Promise<string> {
+  const server = createTcpServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return `http://127.0.0.1:${port}`
+}
