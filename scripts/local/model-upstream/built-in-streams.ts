@@ -180,7 +180,8 @@ function* usageOnLastChunk(frames: StreamFrames, request: ScriptRequest): Iterab
   if (request.dialect === 'messages') {
     yield { sse: [finish, second.replace(/"usage":\{.*\}\}/, `"usage":{"output_tokens":${pieces.length}}}`)] }
   } else {
-    const usage = `"usage":{"prompt_tokens":12,"completion_tokens":${pieces.length},"total_tokens":${12 + pieces.length}}`
+    const prompt = request.promptTokens
+    const usage = `"usage":{"prompt_tokens":${prompt},"completion_tokens":${pieces.length},"total_tokens":${prompt + pieces.length}}`
     yield { sse: [`${finish.trimEnd().replace(/,"usage":null\}$|\}$/, '')},${usage}}\n\n`] }
   }
   yield { sse: [frames.end] }

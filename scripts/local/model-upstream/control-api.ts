@@ -5,6 +5,10 @@ import type { ScriptLibrary } from './script-library.ts'
 import { scriptSchema } from './script-steps.ts'
 import type { SignalBoard } from './signal-board.ts'
 
+/** Names must survive being a word in a message and a segment of a path, unescaped. */
+const namePattern = /^[\w.-]*[\w-]$/
+const namingRule = 'a name has letters, digits, dot, dash and underscore, and does not end with a dot'
+
 export interface ControlledParts {
   scripts: ScriptLibrary
   signals: SignalBoard
@@ -24,8 +28,7 @@ export function answerControl(
 ): void {
   const url = new URL(request.url ?? '/', 'http://localhost')
   const [, , subject = '', ...rest] = url.pathname.split('/')
-  const name = decodeURIComponent(rest.join('/'))
-  const [status, answer] = decide(`${request.method} ${subject}`, name, url, body, parts)
+  const [status, answer] = decide(`${request.method} ${subject}`, rest.join('/'), url, body, parts)
   response.writeHead(status, { 'content-type': 'application/json' })
   response.end(JSON.stringify(answer))
 }
@@ -43,9 +46,8 @@ function decide(route: string, name: string, url: URL, body: Buffer, parts: Cont
       if (name === '') scripts.clear()
       return name === '' || scripts.remove(name) ? [200, {}] : [404, { error: `no script ${name}` }]
     case 'POST signals':
-      return name === ''
-        ? [400, { error: 'a signal needs a name' }]
-        : [200, { released: signals.release(name) }]
+      if (!namePattern.test(name)) return [400, { error: namingRule }]
+      return [200, { released: signals.release(name) }]
     case 'GET signals':
       return [200, { waiting: signals.counts() }]
     case 'DELETE signals':
@@ -69,8 +71,7 @@ function decide(route: string, name: string, url: URL, body: Buffer, parts: Cont
 }
 
 function registerScript(name: string, body: Buffer, scripts: ScriptLibrary): Answer {
-  if (!/^[\w.-]*[\w-]$/.test(name))
-    return [400, { error: 'a script name has letters, digits, dot, dash, underscore' }]
+  if (!namePattern.test(name)) return [400, { error: namingRule }]
   let value: unknown
   try {
     value = JSON.parse(body.toString('utf8'))

@@ -59,7 +59,10 @@ export interface MessagesInput {
 }
 
 interface PromptBlock {
-  block: unknown
+  /** The block without its marker, which may move between requests. */
+  content: JsonRecord
+  marker: unknown
+  /** `tool`, `system` or the message's role. */
   context: string
 }
 
@@ -70,41 +73,40 @@ interface PromptBlock {
  * https://docs.anthropic.com/en/docs/build-with-claude/prompt-caching
  */
 export function measureMessagesInput(body: JsonRecord, hasMarkers: boolean): MessagesInput {
-  const characters =
-    countCharacters(body.system) + countCharacters(body.messages) + countCharacters(body.tools)
+  const blocks = promptBlocks(body)
+  const characters = blocks.reduce((sum, { content }) => sum + countCharacters(content), 0)
   const total = tokensOfCharacters(characters)
-  if (!hasMarkers) return { input: total, created5m: 0, created1h: 0, read: 0 }
-  return measureMarked(body, total)
+  const result: MessagesInput = { input: total, created5m: 0, created1h: 0, read: 0 }
+  return hasMarkers ? measureMarked(body, blocks, result) : result
 }
 
-function measureMarked(body: JsonRecord, total: number): MessagesInput {
-  const blocks = promptBlocks(body)
+function measureMarked(body: JsonRecord, blocks: PromptBlock[], unmarked: MessagesInput): MessagesInput {
+  const result = { ...unmarked }
   const hash = createHash('sha256').update(`messages\0${String(body.model)}`)
-  const result: MessagesInput = { input: total, created5m: 0, created1h: 0, read: 0 }
   let characters = 0
   let counted = 0
-  blocks.forEach(({ block, context }, index) => {
-    const { cache_control: marker, ...content } = toRecord(block)
-    const last = index === blocks.length - 1 ? body.cache_control : undefined
+  blocks.forEach(({ content, marker, context }, index) => {
+    // A marker at the top level stands for one on the last block.
+    const closing = marker ?? (index === blocks.length - 1 ? body.cache_control : undefined)
     hash.update(context + JSON.stringify(content))
     characters += countCharacters(content)
     const prefix = hash.copy().digest('base64')
-    const tokens = Math.min(total, tokensOfCharacters(characters))
+    const tokens = tokensOfCharacters(characters)
     if (seenPrefixes.has(prefix)) {
       Object.assign(result, { read: tokens, created5m: 0, created1h: 0 })
       counted = tokens
-    } else if (isRecord(marker ?? last)) {
+    } else if (isRecord(closing)) {
       remember(prefix)
-      if (toRecord(marker ?? last).ttl === '1h') result.created1h += tokens - counted
+      if (closing.ttl === '1h') result.created1h += tokens - counted
       else result.created5m += tokens - counted
       counted = tokens
     }
   })
-  return { ...result, input: total - counted }
+  return { ...result, input: unmarked.input - counted }
 }
 
 function promptBlocks(body: JsonRecord): PromptBlock[] {
-  const blocks: PromptBlock[] = toList(body.tools).map((block) => ({ block, context: 'tool' }))
+  const blocks = contentBlocks(body.tools, 'tool')
   blocks.push(...contentBlocks(body.system, 'system'))
   for (const message of toList(body.messages)) {
     const { role, content } = toRecord(message)
@@ -113,7 +115,11 @@ function promptBlocks(body: JsonRecord): PromptBlock[] {
   return blocks
 }
 
-function contentBlocks(content: unknown, context: string): PromptBlock[] {
-  if (typeof content === 'string') return [{ block: { type: 'text', text: content }, context }]
-  return toList(content).map((block) => ({ block, context }))
+function contentBlocks(value: unknown, context: string): PromptBlock[] {
+  if (typeof value === 'string')
+    return [{ content: { type: 'text', text: value }, marker: undefined, context }]
+  return toList(value).map((block) => {
+    const { cache_control: marker, ...content } = toRecord(block)
+    return { content, marker, context }
+  })
 }

@@ -1,3 +1,4 @@
+import { tokensOfCharacters } from './json-value.ts'
 import type { Dialect } from './reply.ts'
 
 /** What a built-in script can know about its request, found in the raw bytes without parsing them. */
@@ -29,6 +30,12 @@ export class ScriptRequest {
     const start = this.#body.indexOf('"model"')
     const window = start < 0 ? '' : this.#body.toString('utf8', start, start + 300)
     return /^"model"\s*:\s*"([^"\\]*)"/.exec(window)?.[1] ?? 'unknown'
+  }
+
+  /** Input tokens to report: `prompt=N` after the token, else 12, or by length when the body is large. */
+  get promptTokens(): number {
+    const { length } = this.#body
+    return this.count('prompt', length > 1024 * 1024 ? tokensOfCharacters(length) : 12)
   }
 
   /** The word given as `name=word` after the token. */

@@ -1,6 +1,9 @@
+import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { z } from 'zod'
 
-const headerValues = z.record(z.string(), z.union([z.string(), z.array(z.string())]))
+const headerValues = z
+  .record(z.string(), z.union([z.string(), z.array(z.string())]))
+  .refine(areLegalHeaders, 'an illegal header name or value')
 
 /** Status and headers; with `body` it is the whole answer, without it the following steps write the body. */
 const headStep = z
@@ -16,7 +19,7 @@ const stepSchema = z.union([
   z.strictObject({ chunk: z.string() }),
   z.strictObject({ chunkBase64: z.base64() }),
   z.strictObject({ waitMilliseconds: z.number().min(0).max(600_000) }),
-  z.strictObject({ waitForSignal: z.string().min(1) }),
+  z.strictObject({ waitForSignal: z.string().regex(/^[\w.-]*[\w-]$/) }),
   z.strictObject({ destroy: z.literal(true) }),
   z.strictObject({ end: z.literal(true) }),
   z.strictObject({ silent: z.literal(true) }),
@@ -37,3 +40,15 @@ export const scriptSchema = z.union([
 ])
 
 export type Script = z.infer<typeof scriptSchema>
+
+function areLegalHeaders(headers: Record<string, string | string[]>): boolean {
+  try {
+    for (const [name, values] of Object.entries(headers)) {
+      validateHeaderName(name)
+      for (const value of [values].flat()) validateHeaderValue(name, value)
+    }
+    return true
+  } catch {
+    return false
+  }
+}

@@ -35,23 +35,28 @@ export interface ModelUpstream {
   close(): Promise<void>
 }
 
-/** Bodies above this are answered from prebuilt bytes without being parsed, as default answers go. */
-const maximumParsed = 1024 * 1024
 const maximumBody = 256 * 1024 * 1024
 
 interface GenerationRoute {
   dialect: Dialect
+  /** Bodies above this many bytes get the prebuilt answer of the script `canned`, without being parsed. */
+  maximumParsed: number
   answer: (body: JsonRecord, raw: Buffer) => Reply
 }
 
 const generationRoutes: Record<string, GenerationRoute> = {
-  '/v1/chat/completions': { dialect: 'chat', answer: answerChat },
-  '/v1/completions': { dialect: 'completions', answer: answerCompletion },
+  '/v1/chat/completions': { dialect: 'chat', maximumParsed: 1024 * 1024, answer: answerChat },
+  '/v1/completions': { dialect: 'completions', maximumParsed: 1024 * 1024, answer: answerCompletion },
   '/v1/messages': {
     dialect: 'messages',
+    maximumParsed: 1024 * 1024,
     answer: (body, raw) => answerMessages(body, raw.includes('"cache_control"')),
   },
-  '/v1/messages/count_tokens': { dialect: 'messages', answer: countMessageTokens },
+  '/v1/messages/count_tokens': {
+    dialect: 'messages',
+    maximumParsed: maximumBody,
+    answer: countMessageTokens,
+  },
 }
 
 /**
@@ -181,7 +186,7 @@ class Upstream {
       return exchange.send(badRequest(dialect, 'anthropic-version: header is required'))
     }
     const credential = presentedCredential(request.headers, dialect)?.value ?? ''
-    const script = selected ?? (body.length > maximumParsed ? cannedScript : undefined)
+    const script = selected ?? (body.length > route.maximumParsed ? cannedScript : undefined)
     if (script !== undefined) {
       return playSteps(this.#scripts.steps(script, body, dialect, credential), exchange, this.#signals)
     }
@@ -197,7 +202,7 @@ class Upstream {
         fromAnthropic ? 'messages' : 'chat',
         this.#options.apiKey,
       )
-      const id = path === '/v1/models' ? undefined : decodeURIComponent(path.slice('/v1/models/'.length))
+      const id = path === '/v1/models' ? undefined : decodePath(path.slice('/v1/models/'.length))
       return rejection ?? answerModels(id, fromAnthropic)
     }
     if (path in generationRoutes) {
@@ -206,6 +211,14 @@ class Upstream {
     }
     if (dialect === 'messages') return anthropicError(404, 'not_found_error', 'Not Found')
     return openAiError(404, { message: `Invalid URL (${request.method} ${path})` })
+  }
+}
+
+function decodePath(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
   }
 }
 

@@ -15,8 +15,6 @@ import {
 import type { ScriptRequest } from './script-request.ts'
 import { openAiErrorBody } from './vendor-errors.ts'
 
-export const promptTokens = 12
-
 /** The frames of one plain text stream in the request's dialect, for scripts that break it somewhere. */
 export interface StreamFrames {
   /** Everything before the first text. */
@@ -49,7 +47,7 @@ function chatStream(request: ScriptRequest): StreamFrames {
     opening: [frames.choice(0, roleDelta)],
     text: (piece) => frames.text(0, piece),
     finish: (completion) => {
-      const usage = frames.usage({ prompt: promptTokens, cached: 0, completion, reasoning: 0 })
+      const usage = frames.usage({ prompt: request.promptTokens, cached: 0, completion, reasoning: 0 })
       return request.includeUsage ? [frames.finish(0, 'stop'), usage] : [frames.finish(0, 'stop')]
     },
     end: streamEnd,
@@ -69,7 +67,7 @@ function completionStream(request: ScriptRequest): StreamFrames {
     opening: [],
     text: (piece) => chunk(piece, null),
     finish: (completion) => {
-      const usage = chatUsageJson({ prompt: promptTokens, cached: 0, completion, reasoning: 0 })
+      const usage = chatUsageJson({ prompt: request.promptTokens, cached: 0, completion, reasoning: 0 })
       return request.includeUsage
         ? [chunk('', 'stop'), `${head}],"usage":${usage}}\n\n`]
         : [chunk('', 'stop')]
@@ -80,19 +78,19 @@ function completionStream(request: ScriptRequest): StreamFrames {
   }
 }
 
-function plainUsage(output: number): MessagesUsage {
-  return { input: promptTokens, created5m: 0, created1h: 0, read: 0, output, thinking: 0 }
+function plainUsage(request: ScriptRequest, output: number): MessagesUsage {
+  return { input: request.promptTokens, created5m: 0, created1h: 0, read: 0, output, thinking: 0 }
 }
 
 function messageStream(request: ScriptRequest): StreamFrames {
   return {
     opening: [
-      messageStartFrame(request.model, plainUsage(1)),
+      messageStartFrame(request.model, plainUsage(request, 1)),
       blockStartFrame(0, '{"type":"text","text":""}'),
       pingFrame,
     ],
     text: (piece) => blockDeltaFrame(0, 'text_delta', 'text', piece),
-    finish: (output) => [blockStopFrame(0), messageDeltaFrame('end_turn', null, plainUsage(output))],
+    finish: (output) => [blockStopFrame(0), messageDeltaFrame('end_turn', null, plainUsage(request, output))],
     end: messageStopFrame,
     error: messageFrame(
       'error',
@@ -112,10 +110,10 @@ export function wholeAnswerAround(request: ScriptRequest, completion: number): [
     return [
       `{"id":"${nextIdentifier('msg_')}","type":"message","role":"assistant","model":${model},"content":[{"type":"text","text":"`,
       '"}],"stop_reason":"end_turn","stop_sequence":null,"stop_details":null,"container":null,' +
-        `"usage":${messageUsageJson(plainUsage(completion))}}`,
+        `"usage":${messageUsageJson(plainUsage(request, completion))}}`,
     ]
   }
-  const usage = chatUsageJson({ prompt: promptTokens, cached: 0, completion, reasoning: 0 })
+  const usage = chatUsageJson({ prompt: request.promptTokens, cached: 0, completion, reasoning: 0 })
   const after = `"logprobs":null,"finish_reason":"stop"}],"usage":${usage}}`
   if (request.dialect === 'completions') {
     return [

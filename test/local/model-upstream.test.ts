@@ -1,0 +1,209 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { startModelUpstream } from '../../scripts/local/model-upstream/server.ts'
+import {
+  chat,
+  control,
+  lastRecorded,
+  openStream,
+  post,
+  recorded,
+  upstream,
+} from './model-upstream-harness.ts'
+
+describe('requests that are not scripted', () => {
+  it('are answered from prebuilt bytes when the body is large', async () => {
+    const response = await chat('x'.repeat(2 * 1024 * 1024))
+    const { usage } = (await response.json()) as { usage: { prompt_tokens: number } }
+    expect(usage.prompt_tokens).toBeGreaterThan(500_000)
+    const count = await post('/v1/messages/count_tokens', 'x'.repeat(2 * 1024 * 1024))
+    expect(await count.json()).toEqual({ input_tokens: expect.any(Number) })
+  })
+
+  it.each([
+    [
+      'POST',
+      '/v1/chat/completions',
+      'not json',
+      400,
+      { error: { type: 'invalid_request_error', param: null } },
+    ],
+    ['POST', '/v1/messages', '[]', 400, { type: 'error', error: { type: 'invalid_request_error' } }],
+    ['GET', '/v1/chat/completions', undefined, 405, { error: { message: expect.any(String) } }],
+    ['GET', '/v1/messages', undefined, 405, { type: 'error' }],
+    ['POST', '/v1/nothing', '{}', 404, { error: { message: expect.stringContaining('/v1/nothing') } }],
+    ['GET', '/v1/models/%zz', undefined, 404, { error: { code: 'model_not_found' } }],
+    ['GET', '/control/nothing', undefined, 404, { error: expect.any(String) }],
+    ['POST', '/control/signals/%zz', undefined, 400, { error: expect.any(String) }],
+  ])('%s %s with body %s gets its error', async (method, path, body, status, expected) => {
+    const headers = { 'anthropic-version': '2023-06-01' }
+    const plain = path.startsWith('/v1/models')
+    const response = await fetch(upstream.url + path, {
+      method,
+      headers: plain ? {} : headers,
+      ...(body === undefined ? {} : { body }),
+    })
+    expect(response.status).toBe(status)
+    expect(await response.json()).toMatchObject(expected)
+  })
+
+  it('need the version header on messages', async () => {
+    const response = await fetch(`${upstream.url}/v1/messages`, { method: 'POST', body: '{}' })
+    expect(await response.json()).toMatchObject({
+      error: { message: 'anthropic-version: header is required' },
+    })
+  })
+})
+
+describe('observation', () => {
+  afterEach(() => control('DELETE', '/requests'))
+
+  it('records a request with its credentials as digests', async () => {
+    const { body } = await control('DELETE', '/requests')
+    const after = (body as { last: number }).last
+    const keys = {
+      authorization: 'Bearer sk-secret-one',
+      'x-api-key': 'sk-secret-two',
+      'anthropic-beta': 'a,b',
+    }
+    const started = Date.now()
+    await (await post('/v1/messages?beta=true', 'hello', {}, keys)).text()
+    const [record, ...others] = await recorded(after)
+    const digest = (text: string) => createHash('sha256').update(text).digest('hex')
+    expect(others).toEqual([])
+    expect(record).toMatchObject({
+      sequence: after + 1,
+      method: 'POST',
+      path: '/v1/messages?beta=true',
+      script: null,
+      status: 200,
+      finished: true,
+      clientClosedAt: null,
+    })
+    expect(record?.headers).toMatchObject({
+      authorization: `Bearer ${digest('sk-secret-one')}`,
+      'x-api-key': digest('sk-secret-two'),
+      'anthropic-beta': 'a,b',
+    })
+    expect(record?.bodySha256).toBe(digest(record?.body ?? ''))
+    expect(record?.bodyBytes).toBe(record?.body.length)
+    expect(record?.receivedAt).toBeGreaterThanOrEqual(started)
+    expect(JSON.stringify(record)).not.toContain('sk-secret')
+  })
+
+  it('keeps 64 KB of a body and the last 1000 requests', async () => {
+    await (await chat('y'.repeat(100_000))).text()
+    expect((await lastRecorded()).body).toHaveLength(65_536)
+    expect((await lastRecorded()).bodyBytes).toBeGreaterThan(100_000)
+    for (let round = 0; round < 101; round += 1) {
+      await Promise.all(
+        Array.from({ length: 10 }, async () => (await fetch(`${upstream.url}/v1/models`)).arrayBuffer()),
+      )
+    }
+    const records = await recorded()
+    expect(records).toHaveLength(1000)
+    expect(records.every((record) => record.path === '/v1/models')).toBe(true)
+  })
+
+  it('counts requests and open connections, without the control calls', async () => {
+    const stats = async () => (await control('GET', '/stats')).body as Record<string, number>
+    const before = await stats()
+    const incoming = await openStream('script:silent-stream')
+    expect(await stats()).toMatchObject({
+      totalRequests: (before.totalRequests ?? 0) + 1,
+      openRequests: (before.openRequests ?? 0) + 1,
+    })
+    incoming.destroy()
+    await vi.waitFor(async () => expect((await stats()).openRequests).toBe(before.openRequests))
+    expect((await stats()).openConnections).toBeGreaterThan(0)
+  })
+
+  it('records nothing when told so', async () => {
+    const silent = await startModelUpstream({ port: 0, record: false })
+    await (await fetch(`${silent.url}/v1/models`)).text()
+    const { requests } = (await (await fetch(`${silent.url}/control/requests`)).json()) as {
+      requests: unknown[]
+    }
+    await silent.close()
+    expect(requests).toEqual([])
+  })
+
+  it('closes while a client still waits', async () => {
+    const doomed = await startModelUpstream({ port: 0 })
+    const body = JSON.stringify({ messages: [{ role: 'user', content: 'script:stall' }] })
+    const response = await fetch(`${doomed.url}/v1/chat/completions`, { method: 'POST', body })
+    await doomed.close()
+    await expect(response.text()).rejects.toThrow()
+  })
+})
+
+describe('the command', () => {
+  const main = join(import.meta.dirname, '../../scripts/local/model-upstream/main.ts')
+  const children: ChildProcess[] = []
+  afterEach(() => {
+    for (const child of children.splice(0)) child.kill('SIGKILL')
+  })
+
+  const start = (...options: string[]): ChildProcess => {
+    const child = spawn(process.execPath, [main, ...options], { stdio: 'pipe' })
+    children.push(child)
+    return child
+  }
+  const readLine = async (child: ChildProcess, from: 'stdout' | 'stderr'): Promise<string> => {
+    const stream = child[from]
+    if (stream === null) throw new Error('no pipe')
+    const [line] = (await once(createInterface(stream), 'line')) as [string]
+    return line
+  }
+  const exitCode = async (child: ChildProcess): Promise<unknown> => (await once(child, 'exit'))[0]
+
+  it.each(['SIGINT', 'SIGTERM'] as const)('says when it is ready and ends cleanly on %s', async (signal) => {
+    const child = start('--port', '0', '--api-key', 'sk-one', '--quiet')
+    const { ready, port } = JSON.parse(await readLine(child, 'stdout')) as { ready: boolean; port: number }
+    expect(ready).toBe(true)
+    expect((await fetch(`http://127.0.0.1:${port}/v1/models`)).status).toBe(401)
+    const ended = exitCode(child)
+    child.kill(signal)
+    expect(await ended).toBe(0)
+  })
+
+  it('ends with its parent when told to, and logs requests without their key unless quiet', async () => {
+    const child = start('--port', '0', '--parent')
+    const { port } = JSON.parse(await readLine(child, 'stdout')) as { port: number }
+    const logged = readLine(child, 'stderr')
+    await (
+      await fetch(`http://127.0.0.1:${port}/v1/models`, { headers: { authorization: 'Bearer sk-x' } })
+    ).text()
+    expect(await logged).toMatch(/^model-upstream: GET \/v1\/models 200 \d+ ms$/)
+    const ended = exitCode(child)
+    child.stdin?.end()
+    expect(await ended).toBe(0)
+  })
+
+  it('says in one line that the port is in use', async () => {
+    const holder = createServer().listen(0, '127.0.0.1')
+    await once(holder, 'listening')
+    const address = holder.address()
+    const port = typeof address === 'object' ? String(address?.port) : ''
+    const child = start('--port', port)
+    const ended = exitCode(child)
+    expect(await readLine(child, 'stderr')).toBe(`model-upstream: port ${port} is in use`)
+    expect(await ended).toBe(1)
+    holder.close()
+  })
+
+  it.each([[[]], [['--port', 'many']], [['--port', '1', '--unknown']]])(
+    'refuses the options %j',
+    async (options) => {
+      const child = start(...options)
+      const ended = exitCode(child)
+      expect(await readLine(child, 'stderr')).toMatch(/^model-upstream: (usage|Unknown option)/)
+      expect(await ended).toBe(1)
+    },
+  )
+})
