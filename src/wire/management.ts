@@ -6,7 +6,8 @@ import { cursorParameter, isPlainText } from './page-cursor.ts'
  * it, so that a misspelt limit is never silently no limit. Members left out of an update keep their value.
  */
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+// Lower case only: an organization's id is also the name of its ledger, which knows no second spelling.
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const MODEL_ID = /^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,199}$/
 
 /** Postgres `integer`. */
@@ -33,7 +34,7 @@ const slug = z
     'must be lowercase letters, digits and inner hyphens, up to 63',
   )
 
-const uuid = z.string().regex(UUID, 'must be a UUID').toLowerCase()
+const uuid = z.string().toLowerCase().regex(UUID, 'must be a UUID')
 
 const modelId = z
   .string()
@@ -165,6 +166,11 @@ export const auditVerificationQuery = z.strictObject({
   shard: z.coerce.number('must be a number').int().min(0).max(LARGEST_INTEGER).default(0),
   limit: z.coerce.number('must be a number').int().min(1).max(1_000).default(500),
 })
+
+/** The deployment's own chain unless an organization is named, known or not: orphaned chains must verify, too. */
+export const deploymentVerificationQuery = auditVerificationQuery.extend({ organization_id: uuid.optional() })
+
+export const noQuery = z.strictObject({})
 
 export const USAGE_DIMENSIONS = ['model', 'key', 'user', 'day'] as const
 

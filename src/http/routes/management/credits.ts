@@ -1,0 +1,26 @@
+import { Hono } from 'hono'
+import { grantCredits, readCredits } from '../../../governance/administration/records/credits.ts'
+import { creditGrant, noQuery, pageQuery } from '../../../wire/management.ts'
+import { listBody } from '../../../wire/page-cursor.ts'
+import type { AppEnv } from '../../context.ts'
+import { administrationOf, jsonBody, pageRequest, query } from './request.ts'
+
+const CREDITS = '/organizations/:organizationId/credits'
+
+/** Amounts are micro-credits throughout. */
+export const creditRoutes = new Hono<AppEnv>()
+  .get(CREDITS, query(pageQuery), async (context) => {
+    const { organizationId } = context.req.param()
+    const page = pageRequest(context.req.valid('query'))
+    const { balance, entries } = await readCredits(administrationOf(context), organizationId, page)
+    return context.json({
+      ...balance,
+      ...listBody(entries, ({ id, kind, amount, reason, at }) => ({ id, kind, amount, reason, at })),
+    })
+  })
+  .post(CREDITS, query(noQuery), jsonBody(creditGrant), async (context) => {
+    const { organizationId } = context.req.param()
+    const { amount, reason, id } = context.req.valid('json')
+    const granted = await grantCredits(administrationOf(context), organizationId, { amount, reason, id })
+    return context.json({ id: granted.id, amount, reason, ...granted.balance }, 201)
+  })

@@ -1,0 +1,32 @@
+import { Hono } from 'hono'
+import type { AppEnv } from '../../context.ts'
+import { administer } from '../../middleware/administer.ts'
+import { auditRoutes } from './audit.ts'
+import { creditRoutes } from './credits.ts'
+import { grantRoutes } from './grants.ts'
+import { groupRoutes } from './groups.ts'
+import { keyRoutes } from './keys.ts'
+import { modelRoutes } from './models.ts'
+import { organizationRoutes } from './organizations.ts'
+import { providerRoutes } from './providers.ts'
+import { organizationScope } from './request.ts'
+import { usageRoutes } from './usage.ts'
+import { userRoutes } from './users.ts'
+
+/**
+ * The management API, to be mounted at `/api`. Nobody but an administrator gets past the first line, and nothing of an
+ * organization is reached without the second: each route below adds the check that the ids in its path belong to it.
+ */
+export const managementRoutes = new Hono<AppEnv>()
+  .use(administer())
+  .use('/organizations/:organizationId/*', organizationScope())
+  .route('/', organizationRoutes)
+  .route('/', userRoutes)
+  .route('/', groupRoutes)
+  .route('/', keyRoutes)
+  .route('/', grantRoutes)
+  .route('/', creditRoutes)
+  .route('/', usageRoutes)
+  .route('/', auditRoutes)
+  .route('/', providerRoutes)
+  .route('/', modelRoutes)

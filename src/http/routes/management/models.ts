@@ -1,0 +1,66 @@
+import { Hono } from 'hono'
+import {
+  disableModel,
+  listModels,
+  type ModelRow,
+  putModel,
+  readModel,
+} from '../../../gateway/administration/models.ts'
+import { invalidRequest } from '../../../lib/api-error.ts'
+import { isModelId, modelReplacement, noQuery, pageQuery } from '../../../wire/management.ts'
+import { listBody } from '../../../wire/page-cursor.ts'
+import type { AppEnv } from '../../context.ts'
+import { administrationOf, deploymentScope, jsonBody, pageRequest, query, unknownId } from './request.ts'
+
+/** Model ids may hold slashes. */
+const MODEL = '/models/:modelId{.+}'
+
+const present = (row: ModelRow) => ({
+  id: row.id,
+  owned_by: row.ownedBy,
+  context_window: row.contextWindow,
+  max_output_tokens: row.maxOutputTokens,
+  prices: {
+    input: row.prices.input,
+    output: row.prices.output,
+    cache_read: row.prices.cacheRead,
+    cache_write_5_minutes: row.prices.cacheWrite5Minutes,
+    cache_write_1_hour: row.prices.cacheWrite1Hour,
+  },
+  capabilities: row.capabilities,
+  routes: row.routes.map((route) => ({
+    provider_id: route.providerId,
+    provider: route.providerName,
+    upstream_model: route.upstreamModel,
+  })),
+  disabled_at: row.disabledAt,
+  created_at: row.createdAt,
+})
+
+export const modelRoutes = new Hono<AppEnv>()
+  .use('/models/*', deploymentScope())
+  .get('/models', query(pageQuery), async (context) => {
+    const page = await listModels(administrationOf(context), pageRequest(context.req.valid('query')))
+    return context.json(listBody(page, present))
+  })
+  .get(MODEL, query(noQuery), async (context) => {
+    const id = modelParameter(context.req.param('modelId'))
+    return context.json(present(await readModel(administrationOf(context), id)))
+  })
+  .put(MODEL, query(noQuery), jsonBody(modelReplacement), async (context) => {
+    const id = context.req.param('modelId')
+    if (!isModelId(id)) {
+      throw invalidRequest('The model id must be letters, digits and . _ : @ / -, and not begin with agent/.')
+    }
+    const { row, created } = await putModel(administrationOf(context), id, context.req.valid('json'))
+    return context.json(present(row), created ? 201 : 200)
+  })
+  .delete(MODEL, query(noQuery), async (context) => {
+    const id = modelParameter(context.req.param('modelId'))
+    return context.json(present(await disableModel(administrationOf(context), id)))
+  })
+
+function modelParameter(text: string): string {
+  if (!isModelId(text)) throw unknownId('Model', text)
+  return text
+}

@@ -1,0 +1,14 @@
+import type { MemberRow } from '../../../governance/administration/members/members.ts'
+
+/** A user in its place in an organization, as users and group members are answered. */
+export const presentMember = (row: MemberRow) => ({
+  id: row.userId,
+  email: row.email,
+  name: row.name,
+  role: row.role,
+  rate_limit_per_minute: row.rateLimitPerMinute,
+  entitlements: row.entitlements,
+  group_ids: row.groupIds,
+  disabled_at: row.disabledAt,
+  created_at: row.createdAt,
+})

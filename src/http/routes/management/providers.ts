@@ -1,0 +1,49 @@
+import { Hono } from 'hono'
+import {
+  changeProvider,
+  createProvider,
+  listProviders,
+  type ProviderRow,
+  readProvider,
+} from '../../../gateway/administration/providers.ts'
+import { noQuery, pageQuery, providerCreation, providerUpdate } from '../../../wire/management.ts'
+import { listBody } from '../../../wire/page-cursor.ts'
+import type { AppEnv } from '../../context.ts'
+import { administrationOf, deploymentScope, idParameter, jsonBody, pageRequest, query } from './request.ts'
+
+/** The credential goes in and never comes out. */
+const present = (row: ProviderRow) => ({
+  id: row.id,
+  name: row.name,
+  kind: row.kind,
+  base_url: row.baseUrl,
+  credential_set: true,
+  disabled_at: row.disabledAt,
+  created_at: row.createdAt,
+})
+
+export const providerRoutes = new Hono<AppEnv>()
+  .use('/providers/*', deploymentScope())
+  .get('/providers', query(pageQuery), async (context) => {
+    const page = await listProviders(administrationOf(context), pageRequest(context.req.valid('query')))
+    return context.json(listBody(page, present))
+  })
+  .post('/providers', query(noQuery), jsonBody(providerCreation), async (context) => {
+    const { name, kind, base_url: baseUrl, credential } = context.req.valid('json')
+    const row = await createProvider(administrationOf(context), { name, kind, baseUrl, credential })
+    return context.json(present(row), 201)
+  })
+  .get('/providers/:providerId', query(noQuery), async (context) => {
+    const id = idParameter('Provider', context.req.param('providerId'))
+    return context.json(present(await readProvider(administrationOf(context), id)))
+  })
+  .put('/providers/:providerId', query(noQuery), jsonBody(providerUpdate), async (context) => {
+    const id = idParameter('Provider', context.req.param('providerId'))
+    const { name, base_url: baseUrl, credential, disabled } = context.req.valid('json')
+    const changes = { name, baseUrl, credential, disabled }
+    return context.json(present(await changeProvider(administrationOf(context), id, changes)))
+  })
+  .delete('/providers/:providerId', query(noQuery), async (context) => {
+    const id = idParameter('Provider', context.req.param('providerId'))
+    return context.json(present(await changeProvider(administrationOf(context), id, { disabled: true })))
+  })
