@@ -195,6 +195,12 @@ describe('the rights of a key', () => {
     const principal = await principalOf(caller)
     expect(principal).toMatchObject({ organizationId: caller.organizationId, role: 'member' })
     expect(principal.models.ids.size).toBe(0)
+
+    const former = await seedCaller(direct, { membership: null })
+    await direct
+      .insert(memberships)
+      .values({ organizationId: other.organizationId, userId: former.userId, role: 'owner' })
+    expect(await identify(dependencies(), former.key)).toEqual(refused(former, 'disabled'))
   })
 
   it('hold every model with a grant on *', async () => {
@@ -393,7 +399,10 @@ describe('a change counts on the next call', () => {
 describe('epochs in Redis', () => {
   it('are asked of Postgres once when missing, then found for at most a minute', async () => {
     const caller = await seedCaller(direct)
+    postgresForwarder.requests = 0
     await call(caller)
+    // The key's rights, then the epochs; equal epochs need no third query.
+    expect(postgresForwarder.requests).toBe(2)
     const key = organizationEpochKey(caller.organizationId)
     const client = redisAt(redis.url)
     expect(await client.get(key)).toBe(1)
