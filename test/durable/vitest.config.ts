@@ -1,13 +1,14 @@
+import { join } from 'node:path'
 import { cloudflareTest } from '@cloudflare/vitest-plugin'
 import { defineConfig } from 'vitest/config'
 
 const key = (byte: number) => `test:${Buffer.alloc(32, byte).toString('base64')}`
 
 export default defineConfig({
-  root: import.meta.dirname,
+  root: join(import.meta.dirname, '../..'),
   plugins: [
     cloudflareTest(({ inject }) => ({
-      main: './worker.ts',
+      main: './test/durable/worker.ts',
       miniflare: {
         compatibilityDate: '2026-11-01',
         durableObjects: { LEDGER: { className: 'Ledger', useSQLite: true } },
@@ -20,9 +21,10 @@ export default defineConfig({
           VAULT_KEYS: key(2),
           // The tests flush by hand; an alarm in the middle of one would make it depend on the hour.
           LEDGER_FLUSH_MS: '3600000',
+          LEDGER_SEEDS: process.env.LEDGER_SEEDS ?? '3',
         },
       },
     })),
   ],
-  test: { globalSetup: './global-setup.ts', include: ['**/*.test.ts'] },
+  test: { globalSetup: './test/durable/global-setup.ts', include: ['test/durable/**/*.test.ts'] },
 })

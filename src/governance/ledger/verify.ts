@@ -37,13 +37,25 @@ function findBreak(row: AuditRow, head: ChainHead) {
   if (row.hash !== linkHash(row.previousHash, row.body)) {
     return { sequence, reason: 'altered' as const, detail: 'its body does not have its hash' }
   }
-  const column = differingColumn(row)
+  const body = parseBody(row.body)
+  if (body === null) return { sequence, reason: 'altered' as const, detail: 'its body is no record' }
+  const column = differingColumn(row, body)
   if (column === null) return null
   return { sequence, reason: 'columns_differ' as const, detail: `${column} is not what its body says` }
 }
 
-function differingColumn(row: AuditRow): string | null {
-  const expected = copiedColumns(JSON.parse(row.body) as RecordBody)
+/** Whoever can write rows can also give a body that is no record the right hash. */
+function parseBody(text: string): RecordBody | null {
+  try {
+    const body: Partial<RecordBody> | null = JSON.parse(text)
+    return typeof body?.actor === 'object' && body.actor !== null ? (body as RecordBody) : null
+  } catch {
+    return null
+  }
+}
+
+function differingColumn(row: AuditRow, body: RecordBody): string | null {
+  const expected = copiedColumns(body)
   for (const name of Object.keys(expected) as Array<keyof CopiedColumns>) {
     if (plain(row[name]) !== plain(expected[name])) return name
   }

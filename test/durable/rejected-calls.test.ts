@@ -1,0 +1,120 @@
+import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { sql } from 'drizzle-orm'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { countRejectedCall, rejectedCallsName } from '../../src/governance/ledger/client.ts'
+import { DatabaseGate } from './database-gate.ts'
+import { database } from './ledger-harness.ts'
+
+const gate = new DatabaseGate()
+const minute = Date.UTC(2026, 10, 21, 10, 30)
+let nextAddress = 0
+
+beforeEach(() => {
+  Object.assign(gate, { mode: 'open', held: false })
+  gate.install()
+  vi.useFakeTimers({ toFake: ['Date'], now: minute })
+})
+
+afterEach(() => {
+  gate.remove()
+  vi.useRealTimers()
+})
+
+function newAddress() {
+  nextAddress += 1
+  const ip = `2001:db8::${nextAddress}`
+  const stub = () => env.LEDGER.getByName(rejectedCallsName(ip))
+  return {
+    ip,
+    count: (at: number, surface = 'messages') => countRejectedCall(env.LEDGER, { ip, at, surface }),
+    runAlarm: () => runDurableObjectAlarm(stub()),
+    evict: () => evictDurableObject(stub()),
+    held: () =>
+      runInDurableObject(stub(), (_, state) =>
+        state.storage.sql.exec('SELECT minute, surface, count FROM rejected WHERE ip = ?', ip).toArray(),
+      ),
+    stored: async () => {
+      const { rows } = await database.execute(sql`SELECT minute, surface, count FROM rejected_calls
+        WHERE ip = ${ip} ORDER BY minute, surface`)
+      return rows.map((row) => [new Date(String(row.minute)).getTime(), row.surface, row.count])
+    },
+  }
+}
+
+describe('keyless calls', () => {
+  it('are counted per address, minute and surface', async () => {
+    const address = newAddress()
+    await Promise.all(Array.from({ length: 20 }, (_, index) => address.count(minute + index)))
+    await address.count(minute + 59_999, 'mcp')
+    await address.count(minute + 60_000)
+    expect(await address.stored()).toEqual([])
+    expect(await address.runAlarm()).toBe(true)
+    expect(await address.stored()).toEqual([
+      [minute, 'mcp', 1],
+      [minute, 'messages', 20],
+      [minute + 60_000, 'messages', 1],
+    ])
+  })
+
+  it('are counted once, whatever becomes of the object or the answer of Postgres', async () => {
+    const address = newAddress()
+    await address.count(minute)
+    gate.mode = 'answer_lost'
+    await address.runAlarm()
+    await address.count(minute)
+    await address.evict()
+    gate.mode = 'away'
+    await address.runAlarm()
+    await address.count(minute)
+    gate.mode = 'open'
+    await address.runAlarm()
+    await address.evict()
+    await address.count(minute)
+    await address.runAlarm()
+    expect(await address.stored()).toEqual([[minute, 'messages', 4]])
+  })
+
+  it('counted while a flush is on its way are flushed too', async () => {
+    const address = newAddress()
+    await address.count(minute)
+    gate.held = true
+    const flushed = address.runAlarm()
+    await address.count(minute)
+    gate.held = false
+    await flushed
+    expect(await address.stored()).toEqual([[minute, 'messages', 2]])
+  })
+
+  it('leave the object once Postgres has them and their minute is over', async () => {
+    const address = newAddress()
+    await address.count(minute)
+    await address.runAlarm()
+    expect(await address.held()).toHaveLength(1)
+    vi.setSystemTime(minute + 3 * 60_000)
+    gate.mode = 'away'
+    await address.count(minute + 3 * 60_000)
+    await address.count(minute)
+    await address.runAlarm()
+    expect(await address.held()).toHaveLength(2)
+    gate.mode = 'open'
+    await address.runAlarm()
+    expect(await address.held()).toEqual([{ minute: minute + 3 * 60_000, surface: 'messages', count: 1 }])
+    expect(await address.stored()).toEqual([
+      [minute, 'messages', 2],
+      [minute + 3 * 60_000, 'messages', 1],
+    ])
+  })
+
+  it('do not lower a total that Postgres has, when the object lost its own', async () => {
+    const address = newAddress()
+    for (let call = 0; call < 5; call += 1) await address.count(minute)
+    await address.runAlarm()
+    vi.setSystemTime(minute + 3 * 60_000)
+    await address.count(minute + 3 * 60_000)
+    await address.runAlarm()
+    await address.count(minute)
+    await address.runAlarm()
+    expect((await address.stored())[0]).toEqual([minute, 'messages', 5])
+  })
+})
