@@ -13,6 +13,7 @@ export interface EpochReading {
 
 /** The part of a limit decision that tells how far its epochs can be believed. */
 export interface EpochEvidence {
+  /** Replaced by what Postgres says where Postgres had to be asked, so that it is asked once for each call. */
   epochs: EpochReading
   /** Redis is away: nothing can be written to it either. */
   degraded: boolean
@@ -50,7 +51,7 @@ type ConfirmDeps = Pick<Deps, 'configuration' | 'clock' | 'database' | 'redis' |
  * Makes sure that a principal has the rights it was read with. Equal epochs settle it without a query; an epoch that
  * differs, is missing, or could not be asked for makes Postgres the judge.
  * @param presentedKey the credential the principal was identified by.
- * @param evidence what `checkLimits` learned on its way.
+ * @param evidence what `checkLimits` learned on its way; its epochs are brought up to date.
  * @returns the principal as it was or as it is now, or the refusal of a key that no longer counts.
  * @throws whatever the database throws when it cannot be asked. Nobody is let in then.
  */
@@ -82,6 +83,7 @@ export async function confirmCatalogueEpoch(
 
 async function readAndShareEpochs(deps: ConfirmDeps, organizationId: string, evidence: EpochEvidence) {
   const current = await readEpochs(deps.database, organizationId)
+  evidence.epochs = current
   if (!evidence.degraded) deps.waitUntil(shareEpochs(deps.redis, organizationId, current))
   return current
 }

@@ -107,6 +107,7 @@ async function call(caller: Caller): Promise<Identification> {
   if (identification.kind === 'refused') return identification
   const decision = await checkLimits(deps, identification.principal)
   const confirmed = await confirmRights(deps, caller.key, identification.principal, decision)
+  if (confirmed.kind === 'known') await confirmCatalogueEpoch(deps, confirmed.principal, decision)
   await Promise.all(deps.background)
   return confirmed
 }
@@ -401,7 +402,7 @@ describe('epochs in Redis', () => {
     const caller = await seedCaller(direct)
     postgresForwarder.requests = 0
     await call(caller)
-    // The key's rights, then the epochs; equal epochs need no third query.
+    // The key's rights, then both epochs; neither equal epochs nor the catalogue's need a third query.
     expect(postgresForwarder.requests).toBe(2)
     const key = organizationEpochKey(caller.organizationId)
     const client = redisAt(redis.url)
@@ -467,11 +468,11 @@ describe('epochs in Redis', () => {
     const caller = await seedCaller(direct)
     const deps = dependencies()
     const principal = known(await identify(deps, caller.key))
-    const evidence = { epochs: { organization: 1, catalogue: null }, degraded: false }
+    const missing = () => ({ epochs: { organization: 1, catalogue: null }, degraded: false })
     await direct.delete(deploymentEpochs)
-    expect(await confirmCatalogueEpoch(deps, principal, evidence)).toBe(1)
+    expect(await confirmCatalogueEpoch(deps, principal, missing())).toBe(1)
     await direct.insert(deploymentEpochs).values({ name: 'catalogue', epoch: 12 })
-    expect(await confirmCatalogueEpoch(deps, principal, evidence)).toBe(12)
+    expect(await confirmCatalogueEpoch(deps, principal, missing())).toBe(12)
     await Promise.all(deps.background)
     expect(await redisAt(redis.url).get(catalogueEpochKey)).toBe(12)
     const found = { epochs: { organization: 1, catalogue: 12 }, degraded: false }
