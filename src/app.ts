@@ -6,6 +6,8 @@ import { authenticate } from './http/middleware/authenticate.ts'
 import { limitDeclaredLength } from './http/middleware/declared-length.ts'
 import { rateLimit } from './http/middleware/rate-limit.ts'
 import { requestContext } from './http/middleware/request-context.ts'
+import { requireScope } from './http/middleware/require-scope.ts'
+import { managementRoutes } from './http/routes/management/management.ts'
 import { chatCompletionRoutes, messageRoutes } from './http/routes/model-calls.ts'
 import { modelRoutes } from './http/routes/models.ts'
 import { notFound } from './lib/api-error.ts'
@@ -23,9 +25,11 @@ app.notFound((context) =>
 app.on(['GET', 'HEAD'], '/api/hello', (context) => context.body(null, 200))
 app.get('/health', (context) => context.json({ status: 'ok' }))
 
+app.route('/api', managementRoutes)
+
 for (const routes of [chatCompletionRoutes, messageRoutes, modelRoutes]) {
   for (const { method, path } of routes.routes) {
-    app.on(method, path, audit(), limitDeclaredLength(), authenticate(), rateLimit())
+    app.on(method, path, audit(), limitDeclaredLength(), authenticate(), rateLimit(), requireScope('models'))
   }
   app.route('/', routes)
 }

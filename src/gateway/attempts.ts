@@ -7,14 +7,15 @@ import { JsonSyntaxError } from '../lib/json-scan.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { readAll } from '../lib/read-stream.ts'
 import { answerHeaders, redactCredential, streamHeaders } from './answer-headers.ts'
+import type { CallRecord } from './call-record.ts'
 import type { CatalogModel, Route } from './catalog/catalog.ts'
 import type { ModelAnswer, ModelCall } from './invoke-model.ts'
 import { NOTHING_METERED } from './metering.ts'
-import type { AnswerContext, Protocol } from './protocols/protocol.ts'
+import type { AnswerContext, Protocol, StreamReader } from './protocols/protocol.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
 import { ProviderUnreachable, sendToProvider } from './providers/provider.ts'
 import { CLIENT_LEFT, type Settlement } from './settlement.ts'
-import { type RelayEnd, relayStream } from './stream-relay.ts'
+import { type RelayEnd, type RelayTimes, relayStream } from './stream-relay.ts'
 
 export interface AnswerDeps {
   clock: Clock
@@ -222,10 +223,14 @@ class UpstreamAttempt {
     }
   }
 
+  /**
+   * What lives as long as the stream is named one by one: a reference to this attempt would keep the request's body,
+   * which may be 50 MB, for as long as a model talks.
+   */
   async #stream(response: Response, upstream: ReadableStream<Uint8Array>): Promise<ModelAnswer> {
     clearTimeout(this.#timer)
-    const { configuration, clock } = this.#deps
-    const { protocol, settlement, signal } = this.#call
+    const abort = this.#abort
+    const { protocol, settlement, signal, record } = this.#call
     const inspection = new Inspection(passAllEngine)
     settlement.response = inspection.counts
     const reader = protocol.streamReader(this.#context(inspection))
@@ -233,15 +238,10 @@ class UpstreamAttempt {
       upstream,
       reader,
       inspection,
-      times: {
-        commit: configuration.STREAM_COMMIT_MS,
-        heartbeat: configuration.STREAM_HEARTBEAT_MS,
-        firstEvent: configuration.UPSTREAM_FIRST_EVENT_TIMEOUT_MS,
-        betweenEvents: configuration.UPSTREAM_EVENT_TIMEOUT_MS,
-      },
-      clock,
+      times: relayTimes(this.#deps.configuration),
+      clock: this.#deps.clock,
       callerSignal: signal,
-      abortUpstream: () => this.#abort.abort(),
+      abortUpstream: () => abort.abort(),
       onTick: () => settlement.keepAlive(reader),
     })
     if (!relay.started) {
@@ -249,17 +249,9 @@ class UpstreamAttempt {
       settlement.unanswered = relay.end.reason === 'timeout'
       throw noAnswer(relay.end.message)
     }
-    this.#deps.waitUntil(relay.ended.then((end) => this.#settleStream(end, reader)))
+    this.#deps.waitUntil(relay.ended.then((end) => settleStream(end, reader, settlement, record)))
     const headers = streamHeaders(response.headers, this.#route.provider.credential)
     return { status: response.status, headers, body: relay.body }
-  }
-
-  #settleStream(end: RelayEnd, reader: Parameters<Settlement['streamUse']>[0]): void {
-    const { settlement, record } = this.#call
-    if (end.kind === 'client_left') record.flags.push('client_left')
-    if (end.kind === 'failed') record.flags.push(`stream_${end.reason}`)
-    const errorCode = { completed: null, client_left: 'client_left', failed: 'stream_error' }[end.kind]
-    settlement.close(end.kind === 'client_left' ? CLIENT_LEFT : 200, errorCode, settlement.streamUse(reader))
   }
 
   /** After `answer` a stream goes on by itself; what watched the beginning ends here. */
@@ -267,4 +259,20 @@ class UpstreamAttempt {
     clearTimeout(this.#timer)
     this.#call.signal.removeEventListener('abort', this.#leave)
   }
+}
+
+function relayTimes(configuration: AnswerDeps['configuration']): RelayTimes {
+  return {
+    commit: configuration.STREAM_COMMIT_MS,
+    heartbeat: configuration.STREAM_HEARTBEAT_MS,
+    firstEvent: configuration.UPSTREAM_FIRST_EVENT_TIMEOUT_MS,
+    betweenEvents: configuration.UPSTREAM_EVENT_TIMEOUT_MS,
+  }
+}
+
+function settleStream(end: RelayEnd, reader: StreamReader, settlement: Settlement, record: CallRecord): void {
+  if (end.kind === 'client_left') record.flags.push('client_left')
+  if (end.kind === 'failed') record.flags.push(`stream_${end.reason}`)
+  const errorCode = { completed: null, client_left: 'client_left', failed: 'stream_error' }[end.kind]
+  settlement.close(end.kind === 'client_left' ? CLIENT_LEFT : 200, errorCode, settlement.streamUse(reader))
 }
