@@ -1,0 +1,70 @@
+// npm run build: bundles the Worker as a deployment would, without deploying, and says how large it is.
+import { spawn } from 'node:child_process'
+import { readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { inheritedEnvironment, StartError } from './local/children.ts'
+import { wranglerArguments, wranglerEnvironment } from './local/wrangler-command.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+
+export interface Bundle {
+  directory: string
+  /** Bytes of the Worker's code. */
+  size: number
+  /** The same, gzip-compressed: what Cloudflare's limit is about. */
+  compressedSize: number
+}
+
+/**
+ * Builds the Worker into a folder with `wrangler deploy --dry-run`, so that what is tested is what would be deployed.
+ *
+ * @param directory emptied first
+ * @throws StartError with wrangler's first error line
+ */
+export async function buildWorker(directory: string): Promise<Bundle> {
+  rmSync(directory, { recursive: true, force: true })
+  const output = await run(['deploy', '--dry-run', '--outdir', directory])
+  if (output.code !== 0) throw new StartError(`the Worker does not build: ${firstError(output.text)}`)
+  const code = readFileSync(join(directory, 'gateway.js'))
+  return { directory, size: code.length, compressedSize: gzipSync(code, { level: 9 }).length }
+}
+
+/** The first line of wrangler's output that names an error, without colours. */
+export function firstError(output: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences are made of one
+  const lines = output.replace(/\u001b\[[0-9;]*m/g, '').split('\n')
+  const line = lines.find((text) => /\berror\b/i.test(text)) ?? lines.find((text) => text.trim() !== '')
+  return (line ?? 'no reason given').replace(/^.*?\[ERROR\]/, '').trim()
+}
+
+function run(parameters: string[]): Promise<{ code: number | null; text: string }> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, wranglerArguments(parameters), {
+      cwd: ROOT,
+      env: { ...inheritedEnvironment(), ...wranglerEnvironment(join(ROOT, '.headgate')) },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let text = ''
+    const collect = (chunk: Buffer): void => {
+      text = (text + chunk.toString()).slice(-100_000)
+    }
+    child.stdout.on('data', collect)
+    child.stderr.on('data', collect)
+    child.once('error', reject)
+    child.once('close', (code) => resolve({ code, text }))
+  })
+}
+
+async function main(): Promise<void> {
+  const bundle = await buildWorker(join(ROOT, 'dist'))
+  const kibibytes = (bytes: number) => `${(bytes / 1024).toFixed(1)} KiB`
+  console.log(`dist/gateway.js: ${kibibytes(bundle.size)}, gzip ${kibibytes(bundle.compressedSize)}`)
+}
+
+if (import.meta.main) {
+  main().catch((error: unknown) => {
+    console.error(`build: ${error instanceof Error ? error.message : String(error)}`)
+    process.exitCode = 1
+  })
+}

@@ -1,0 +1,120 @@
+import type { ModelPrices } from '../schema/models.ts'
+import catalogue from '../src/gateway/model-catalogue.json' with { type: 'json' }
+import { StartError } from './local/children.ts'
+
+/** A provider that is to be in the database, with the models it serves. */
+export interface WantedProvider {
+  /** `openai` and `anthropic` are real ones, `scripted-…` stand on the local upstream. */
+  name: 'openai' | 'anthropic' | 'scripted-openai' | 'scripted-anthropic'
+  kind: 'openai-compatible' | 'anthropic'
+  baseUrl: string
+  credential: string
+  models: WantedModel[]
+}
+
+export interface WantedModel {
+  id: string
+  ownedBy: string
+  contextWindow: number
+  maxOutputTokens: number
+  prices: ModelPrices
+  capabilities: string[]
+}
+
+/** Every provider name that this file may register: one that is not wanted any more is disabled. */
+export const REGISTERED_PROVIDERS = ['openai', 'anthropic', 'scripted-openai', 'scripted-anthropic'] as const
+
+/**
+ * The providers that the environment asks for: a real one for each key that is set, the scripted upstream for the
+ * others.
+ *
+ * @param environment OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL
+ * @param scriptedUpstream its URL, or null when it does not run
+ * @throws StartError naming a base URL that is none
+ */
+export function wantedProviders(
+  environment: NodeJS.ProcessEnv,
+  scriptedUpstream: string | null,
+): WantedProvider[] {
+  const wanted: WantedProvider[] = []
+  const { OPENAI_API_KEY, ANTHROPIC_API_KEY } = environment
+  if (OPENAI_API_KEY) {
+    const baseUrl = baseUrlOf(environment, 'OPENAI_BASE_URL', 'https://api.openai.com/v1')
+    const models = catalogueModels('openai')
+    wanted.push({ name: 'openai', kind: 'openai-compatible', baseUrl, credential: OPENAI_API_KEY, models })
+  } else if (scriptedUpstream !== null) {
+    wanted.push(scriptedOpenAi(scriptedUpstream))
+  }
+  if (ANTHROPIC_API_KEY) {
+    const baseUrl = baseUrlOf(environment, 'ANTHROPIC_BASE_URL', 'https://api.anthropic.com')
+    const models = catalogueModels('anthropic')
+    wanted.push({ name: 'anthropic', kind: 'anthropic', baseUrl, credential: ANTHROPIC_API_KEY, models })
+  } else if (scriptedUpstream !== null) {
+    wanted.push(scriptedAnthropic(scriptedUpstream))
+  }
+  return wanted
+}
+
+/** Whether any provider of this environment stands on the scripted upstream. */
+export function needsScriptedUpstream(environment: NodeJS.ProcessEnv): boolean {
+  return !(environment.OPENAI_API_KEY && environment.ANTHROPIC_API_KEY)
+}
+
+function baseUrlOf(environment: NodeJS.ProcessEnv, name: string, fallback: string): string {
+  const text = environment[name] || fallback
+  if (!/^https?:\/\/./.test(text) || !URL.canParse(text))
+    throw new StartError(`${name} is not an http(s) URL`)
+  return text.replace(/\/+$/, '')
+}
+
+function catalogueModels(provider: 'openai' | 'anthropic'): WantedModel[] {
+  return catalogue.models
+    .filter((model) => model.provider === provider)
+    .map(({ id, contextWindow, maxOutputTokens, prices }) => ({
+      id,
+      ownedBy: provider,
+      contextWindow,
+      maxOutputTokens,
+      prices,
+      capabilities: [],
+    }))
+}
+
+const scriptedOpenAi = (url: string): WantedProvider => ({
+  name: 'scripted-openai',
+  kind: 'openai-compatible',
+  baseUrl: `${url}/v1`,
+  credential: 'scripted-upstream',
+  models: [scriptedModel('scripted-chat', 'openai', 1), scriptedModel('scripted-chat-large', 'openai', 5)],
+})
+
+const scriptedAnthropic = (url: string): WantedProvider => ({
+  name: 'scripted-anthropic',
+  kind: 'anthropic',
+  baseUrl: url,
+  credential: 'scripted-upstream',
+  models: [
+    scriptedModel('scripted-messages', 'anthropic', 1),
+    scriptedModel('scripted-messages-large', 'anthropic', 5),
+  ],
+})
+
+/** Prices in the proportions that both vendors use. @param dollars for a million input tokens */
+function scriptedModel(id: string, ownedBy: string, dollars: number): WantedModel {
+  const input = dollars * 1_000_000
+  const cacheWrites = ownedBy === 'anthropic' ? { five: 1.25, hour: 2 } : { five: 1, hour: 1 }
+  return {
+    id,
+    ownedBy,
+    contextWindow: 200_000,
+    maxOutputTokens: 16_384,
+    prices: {
+      input,
+      output: input * 5,
+      cacheRead: input / 10,
+      cacheWrite5Minutes: input * cacheWrites.five,
+      cacheWrite1Hour: input * cacheWrites.hour,
+    },
+    capabilities: [],
+  }
+}

@@ -1,0 +1,122 @@
+// npm run generate:catalogue: writes src/gateway/model-catalogue.json from the prices package.
+
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { findProvider, type ModelInfo, type ModelPrice } from '@pydantic/genai-prices'
+
+export const CATALOGUE_FILE = join(import.meta.dirname, '../src/gateway/model-catalogue.json')
+
+type Vendor = 'openai' | 'anthropic'
+
+/**
+ * Models that talk in text over chat completions or messages and are offered today. Left out: retired generations,
+ * audio, realtime, image, embedding and moderation models, and models that only the responses API serves.
+ */
+const OFFERED: Record<Vendor, RegExp> = {
+  openai:
+    /^(gpt-4o|gpt-4o-mini|gpt-4\.1(-mini|-nano)?|gpt-5(\.\d)?(-mini|-nano|-luna|-sol|-terra)?|gpt-6(-\w+)?|o3|o3-mini|o4-mini)$/,
+  anthropic: /^claude-(haiku|sonnet|opus|fable)-\d(-\d+)?$/,
+}
+
+/**
+ * The package knows no output limits. These are the vendors' published ones where a family shares one, and the
+ * family's smallest where it does not; newer models get their family's last known figure.
+ * https://platform.openai.com/docs/models and https://docs.claude.com/en/docs/about-claude/models/overview
+ */
+const OUTPUT_LIMITS: Array<[RegExp, number]> = [
+  [/^gpt-4o/, 16_384],
+  [/^gpt-4\.1/, 32_768],
+  [/^gpt-5\.3$/, 16_384],
+  [/^gpt-/, 128_000],
+  [/^o\d/, 100_000],
+  [/^claude-opus-4-[01]$/, 32_000],
+  [/^claude-/, 64_000],
+]
+
+interface CatalogueModel {
+  id: string
+  provider: Vendor
+  contextWindow: number
+  maxOutputTokens: number
+  prices: {
+    input: number
+    output: number
+    cacheRead: number
+    cacheWrite5Minutes: number
+    cacheWrite1Hour: number
+  }
+}
+
+/**
+ * The text of the catalogue file for the installed package. It depends on nothing else: a regeneration with the
+ * same version gives the same bytes.
+ *
+ * @throws if the package lacks a price or context window of a model that is offered
+ */
+export function generateCatalogue(): string {
+  const require = createRequire(import.meta.url)
+  const manifest = join(require.resolve('@pydantic/genai-prices'), '../../package.json')
+  const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }
+  const models = [...modelsOf('openai'), ...modelsOf('anthropic')]
+  const source = `@pydantic/genai-prices ${version}`
+  return `${JSON.stringify({ source, unit: 'micro-credits per million tokens', models }, null, 2)}\n`
+}
+
+function modelsOf(vendor: Vendor): CatalogueModel[] {
+  const provider = findProvider({ providerId: vendor })
+  if (provider === undefined) throw new Error(`the package knows no provider ${vendor}`)
+  return provider.models
+    .filter((model) => OFFERED[vendor].test(model.id) && model.context_window !== undefined)
+    .map((model) => catalogueModel(vendor, model))
+    .sort((left, right) => (left.id < right.id ? -1 : 1))
+}
+
+function catalogueModel(vendor: Vendor, model: ModelInfo): CatalogueModel {
+  const prices = currentPrices(model)
+  const input = microCredits(model, prices, 'input_mtok')
+  const anthropic = vendor === 'anthropic'
+  const price = (name: string, fallback: number) =>
+    prices[name] === undefined ? fallback : microCredits(model, prices, name)
+  const limit = OUTPUT_LIMITS.find(([pattern]) => pattern.test(model.id))
+  if (limit === undefined || model.context_window === undefined) throw new Error(`no limits for ${model.id}`)
+  const cacheWrite5Minutes = price('cache_write_mtok', anthropic ? Math.ceil(input * 1.25) : input)
+  return {
+    id: model.id,
+    provider: vendor,
+    contextWindow: model.context_window,
+    maxOutputTokens: Math.min(limit[1], model.context_window),
+    prices: {
+      input,
+      output: microCredits(model, prices, 'output_mtok'),
+      cacheRead: price('cache_read_mtok', input),
+      cacheWrite5Minutes,
+      // OpenAI has no lifetimes to choose from: whatever is written costs the same.
+      cacheWrite1Hour: price('cache_write_1h_mtok', anthropic ? input * 2 : cacheWrite5Minutes),
+    },
+  }
+}
+
+/** The last of several dated prices: the package lists them oldest first, and they are chosen by date. */
+function currentPrices(model: ModelInfo): ModelPrice {
+  if (!Array.isArray(model.prices)) return model.prices
+  const latest = model.prices.at(-1)
+  if (latest === undefined) throw new Error(`no prices for ${model.id}`)
+  return latest.prices
+}
+
+/**
+ * A price in whole micro-credits (1 credit is 1 USD). Of prices that rise with the length of the prompt it is the
+ * base price, which holds for all but very long prompts.
+ */
+function microCredits(model: ModelInfo, prices: ModelPrice, name: string): number {
+  const price = prices[name]
+  const dollars = typeof price === 'object' ? price.base : price
+  if (typeof dollars !== 'number') throw new Error(`${model.id} has no ${name}`)
+  return Math.round(dollars * 1_000_000)
+}
+
+if (import.meta.main) {
+  writeFileSync(CATALOGUE_FILE, generateCatalogue())
+  console.log(`wrote ${CATALOGUE_FILE}`)
+}

@@ -1,0 +1,242 @@
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
+import { closeSync, createWriteStream, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { watchGroup } from './group-watch.ts'
+import { endGroup, signalGroup } from './process-group.ts'
+
+/** A start that failed. The message is one line made for a person and holds no secret. */
+export class StartError extends Error {}
+
+/** A process in a process group of its own. */
+export interface Child {
+  readonly name: string
+  /** Id of the process, and of its group. */
+  readonly pid: number
+  /** Settles when the process has ended; never rejects. */
+  readonly exited: Promise<void>
+  /** Whether it still runs. */
+  alive(): boolean
+  /** Sends a signal to the process alone. */
+  signal(signal: NodeJS.Signals): void
+  /** Ends the whole group; calling it twice is harmless. */
+  stop(graceMs?: number): Promise<void>
+}
+
+export interface ChildCommand {
+  /** What messages and the log file call it. */
+  name: string
+  command: string
+  arguments: string[]
+  environment: NodeJS.ProcessEnv
+  workingDirectory?: string
+}
+
+export interface StandInCommand {
+  /** Folder under scripts/local that holds the stand-in's main.ts. */
+  name: string
+  port: number
+  arguments: string[]
+  environment?: NodeJS.ProcessEnv
+}
+
+const START_LIMIT_MS = 60_000
+
+/**
+ * The child processes of one local system: each has a log file, its death is reported, and none outlives this
+ * process, however it ends.
+ */
+export class Children {
+  readonly #logFolder: string
+  readonly #onDeath: (message: string) => void
+  readonly #running = new Set<Child>()
+  #stopping = false
+
+  /**
+   * @param logFolder where `<name>.log` files go; created
+   * @param onDeath called with one line when a child that was started ends without having been told to
+   */
+  constructor(logFolder: string, onDeath: (message: string) => void) {
+    this.#logFolder = logFolder
+    this.#onDeath = onDeath
+    mkdirSync(logFolder, { recursive: true })
+  }
+
+  /** Path of a child's log file. */
+  logFile(name: string): string {
+    return join(this.#logFolder, `${name}.log`)
+  }
+
+  /** Starts a process whose output goes to its log file. @throws StartError if it cannot be run at all */
+  async spawn(command: ChildCommand): Promise<Child> {
+    const log = openSync(this.logFile(command.name), 'w', 0o600)
+    try {
+      return await this.#spawn(command, ['ignore', log, log])
+    } finally {
+      closeSync(log)
+    }
+  }
+
+  /**
+   * Starts `scripts/local/<name>/main.ts` and waits for its ready line.
+   *
+   * @returns the child and the port it listens on
+   * @throws StartError with the last line it wrote, if it ends or says nothing within a minute
+   */
+  async startStandIn(command: StandInCommand): Promise<{ child: Child; port: number }> {
+    const main = join(import.meta.dirname, command.name, 'main.ts')
+    const log = openSync(this.logFile(command.name), 'w', 0o600)
+    const standIn = {
+      name: command.name,
+      command: process.execPath,
+      arguments: [main, '--port', String(command.port), '--parent', ...command.arguments],
+      environment: { ...inheritedEnvironment(), ...command.environment },
+    }
+    let started: { process: ChildProcess; child: Child }
+    try {
+      started = await this.#spawnProcess(standIn, ['pipe', 'pipe', log], false)
+    } finally {
+      closeSync(log)
+    }
+    const port = await this.#readyPort(started.process, started.child)
+    this.#watchForDeath(started.child)
+    return { child: started.child, port }
+  }
+
+  /** Ends one child after the other, in the order given, then all others at once. */
+  async stop(first: Child[] = []): Promise<void> {
+    this.#stopping = true
+    for (const child of first) await child.stop()
+    await Promise.all([...this.#running].map((child) => child.stop()))
+  }
+
+  /** The last line a child wrote, for a message; empty when it wrote nothing. */
+  lastLine(name: string): string {
+    try {
+      const text = readFileSync(this.logFile(name), 'utf8').trimEnd()
+      return text.slice(text.lastIndexOf('\n') + 1).trim()
+    } catch {
+      return ''
+    }
+  }
+
+  async #spawn(command: ChildCommand, stdio: StdioOptions): Promise<Child> {
+    const { child } = await this.#spawnProcess(command, stdio, true)
+    return child
+  }
+
+  async #spawnProcess(command: ChildCommand, stdio: StdioOptions, watched: boolean) {
+    const process = spawn(command.command, command.arguments, {
+      detached: true,
+      stdio,
+      env: command.environment,
+      ...(command.workingDirectory !== undefined && { cwd: command.workingDirectory }),
+    })
+    const exited = new Promise<void>((resolve) => process.once('close', () => resolve()))
+    await new Promise<void>((resolve, reject) => {
+      process.once('spawn', resolve)
+      process.once('error', (error) => reject(new StartError(`${command.name} cannot run: ${error.message}`)))
+    })
+    const child = this.#childOf(command.name, process, exited)
+    if (watched) this.#watchForDeath(child)
+    return { process, child }
+  }
+
+  #childOf(name: string, process: ChildProcess, exited: Promise<void>): Child {
+    const pid = Number(process.pid)
+    const forget = watchGroup(pid)
+    let stopped: Promise<void> | undefined
+    const child: Child = {
+      name,
+      pid,
+      exited,
+      alive: () => process.exitCode === null && process.signalCode === null,
+      signal: (signal) => {
+        if (child.alive()) process.kill(signal)
+      },
+      stop: (graceMs = 5_000) => {
+        this.#running.delete(child)
+        stopped ??= endGroup(pid, graceMs)
+        return stopped
+      },
+    }
+    this.#running.add(child)
+    exited.then(() => {
+      // What the leader leaves behind in its group would keep ports and files.
+      signalGroup(pid, 'SIGKILL')
+      forget()
+    })
+    return child
+  }
+
+  #watchForDeath(child: Child): void {
+    child.exited.then(() => {
+      if (!this.#running.delete(child)) return
+      const line = this.lastLine(child.name)
+      this.#report(`${child.name} ended unexpectedly${line === '' ? '' : `: ${line}`}`)
+    })
+  }
+
+  #report(message: string): void {
+    if (!this.#stopping) this.#onDeath(message)
+  }
+
+  /** Reads the ready line; everything a stand-in prints on stdout later goes to its log. */
+  #readyPort(process: ChildProcess, child: Child): Promise<number> {
+    const log = createWriteStream(this.logFile(child.name), { flags: 'a', mode: 0o600 })
+    log.on('error', () => {})
+    let ready = false
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        reject(new StartError(`${child.name} was not ready within ${START_LIMIT_MS / 1000} s`))
+      }, START_LIMIT_MS)
+      child.exited.then(() => {
+        log.end()
+        if (ready) return
+        clearTimeout(timer)
+        this.#running.delete(child)
+        const line = this.lastLine(child.name)
+        reject(new StartError(`${child.name} did not start${line === '' ? '' : `: ${line}`}`))
+      })
+      if (process.stdout === null) return
+      createInterface({ input: process.stdout }).on('line', (line) => {
+        const port = readyPortOf(line)
+        if (ready || port === null) return log.write(`${line}\n`)
+        ready = true
+        clearTimeout(timer)
+        resolve(port)
+      })
+    })
+  }
+}
+
+/** What a child needs of this process's environment; never its secrets. */
+export function inheritedEnvironment(): NodeJS.ProcessEnv {
+  const names = [
+    'PATH',
+    'HOME',
+    'USER',
+    'TMPDIR',
+    'TEMP',
+    'TMP',
+    'LANG',
+    'TZ',
+    'SYSTEMROOT',
+    'APPDATA',
+    'COMSPEC',
+  ]
+  return Object.fromEntries(
+    names.filter((name) => process.env[name] !== undefined).map((name) => [name, process.env[name]]),
+  )
+}
+
+function readyPortOf(line: string): number | null {
+  try {
+    const message: unknown = JSON.parse(line)
+    if (typeof message !== 'object' || message === null) return null
+    const { ready, port } = message as { ready?: unknown; port?: unknown }
+    return ready === true && typeof port === 'number' ? port : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,83 @@
+import type { StandInCommand } from './children.ts'
+
+/** Which stand-ins to start, and how. A service that is left out has a real counterpart. */
+export interface StackPlan {
+  /** `folder`: where embedded Postgres keeps its data, or `memory`; `url`: a real PostgreSQL to stand before. */
+  postgres?: { folder: string } | { url: string }
+  /** `file`: what survives a restart; nothing does without it. */
+  redis?: { token: string; file?: string }
+  qstash?: { token: string; currentSigningKey: string; nextSigningKey: string; file?: string }
+  modelUpstream?: { record: boolean }
+  /** Whether tests may move the clocks of the stand-ins. */
+  control: boolean
+}
+
+export type StandInName = 'postgres' | 'redis' | 'qstash' | 'modelUpstream'
+
+/** Ports on 127.0.0.1, chosen before anything starts, so that all of it can start at once. */
+export type StackPorts = Record<StandInName, number>
+
+/** URLs of what a plan starts, `http://127.0.0.1:<port>`; null for what it leaves out. */
+export type StackUrls = Record<StandInName, string | null>
+
+/** Where everything of a plan will be, known before it runs. */
+export function stackUrls(plan: StackPlan, ports: StackPorts): StackUrls {
+  const url = (name: StandInName) => (plan[name] === undefined ? null : `http://127.0.0.1:${ports[name]}`)
+  return {
+    postgres: url('postgres'),
+    redis: url('redis'),
+    qstash: url('qstash'),
+    modelUpstream: url('modelUpstream'),
+  }
+}
+
+/** How to start each stand-in of a plan, for `Children.startStandIn`. */
+export function stackCommands(
+  plan: StackPlan,
+  ports: StackPorts,
+): Partial<Record<StandInName, StandInCommand>> {
+  const control = plan.control ? ['--control'] : []
+  const { postgres, redis, qstash, modelUpstream } = plan
+  return {
+    ...(postgres && {
+      postgres: { name: 'postgres', port: ports.postgres, arguments: postgresArguments(postgres) },
+    }),
+    ...(redis && {
+      redis: {
+        name: 'redis',
+        port: ports.redis,
+        arguments: ['--token', redis.token, ...fileArguments(redis.file), ...control],
+      },
+    }),
+    ...(qstash && {
+      qstash: {
+        name: 'qstash',
+        port: ports.qstash,
+        arguments: [...fileArguments(qstash.file), ...control],
+        environment: qstashEnvironment(qstash),
+      },
+    }),
+    ...(modelUpstream && {
+      modelUpstream: {
+        name: 'model-upstream',
+        port: ports.modelUpstream,
+        arguments: modelUpstream.record ? [] : ['--no-record'],
+      },
+    }),
+  }
+}
+
+function postgresArguments(plan: { folder: string } | { url: string }): string[] {
+  return 'folder' in plan ? ['--data', plan.folder] : ['--database-url', plan.url]
+}
+
+const fileArguments = (file: string | undefined): string[] => (file === undefined ? [] : ['--data', file])
+
+/** Secrets go by environment where a stand-in takes them so: a command line can be read by every process. */
+function qstashEnvironment(plan: NonNullable<StackPlan['qstash']>): Record<string, string> {
+  return {
+    QSTASH_TOKEN: plan.token,
+    QSTASH_CURRENT_SIGNING_KEY: plan.currentSigningKey,
+    QSTASH_NEXT_SIGNING_KEY: plan.nextSigningKey,
+  }
+}

@@ -1,0 +1,25 @@
+// node scripts/local/watchdog.ts
+//
+// Ends process groups whose owner is gone. It reads lines on stdin: `+<group id>` begins to watch a group,
+// `-<group id>` forgets it. When stdin closes, because the owner ended in whatever way, every group that is still
+// watched is told to end, and killed when it does not. workerd and wrangler survive their parent otherwise and
+// keep the port.
+import { createInterface } from 'node:readline'
+import { endGroup } from './process-group.ts'
+
+const groups = new Set<number>()
+
+const lines = createInterface({ input: process.stdin })
+lines.on('line', (line) => {
+  const match = /^([+-])(\d+)$/.exec(line)
+  if (match === null) return
+  const group = Number(match[2])
+  if (match[1] === '+') groups.add(group)
+  else groups.delete(group)
+})
+lines.on('close', () => {
+  const grace = groups.size === 0 ? 0 : 3_000
+  Promise.all([...groups].map((group) => endGroup(group, grace))).then(() => process.exit(0))
+})
+// A terminal's Ctrl-C or an owner's signal is for the owner; the watchdog ends when stdin does.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})

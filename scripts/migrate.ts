@@ -1,0 +1,122 @@
+// npm run migrate: brings the database of DATABASE_URL to the newest schema.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { sql } from 'drizzle-orm'
+import { sha256Hex } from '../src/lib/crypto.ts'
+import { type DatabaseAddress, databaseErrorText, type OpenDatabase, openDatabase } from './database.ts'
+import { scriptEnvironment } from './script-environment.ts'
+
+const MIGRATIONS_FOLDER = join(import.meta.dirname, '../schema/migrations')
+
+/** Any number that no other application locks: two migrations of one database must not run at once. */
+const LOCK_ID = 7_264_190_331
+
+/** The table and shape that drizzle-kit's own migrator keeps, so that either can continue the other's work. */
+const JOURNAL = 'drizzle.__drizzle_migrations'
+
+interface Migration {
+  name: string
+  statements: string[]
+  hash: string
+  /** Milliseconds since the epoch; the journal is ordered by it. */
+  madeAt: number
+}
+
+export interface MigrationReport {
+  /** Names of the migrations that were applied now, oldest first. */
+  applied: string[]
+  total: number
+}
+
+/** A migration that failed; nothing of it is in the database. */
+export class MigrationError extends Error {}
+
+/**
+ * Applies the migrations that the database does not have yet, each in one transaction together with its journal
+ * row. Running it twice, or twice at once, is harmless: an advisory lock lets one run at a time.
+ *
+ * @throws DatabaseError if the database cannot be reached, MigrationError naming the migration that failed
+ */
+export async function migrateDatabase(address: DatabaseAddress): Promise<MigrationReport> {
+  const migrations = readMigrations()
+  const opened = await openDatabase(address)
+  try {
+    const newest = await newestApplied(opened)
+    const missing = migrations.filter((migration) => migration.madeAt > newest)
+    const applied: string[] = []
+    for (const migration of missing) {
+      if (await apply(opened, migration)) applied.push(migration.name)
+    }
+    return { applied, total: migrations.length }
+  } finally {
+    await opened.close()
+  }
+}
+
+/** @returns when the newest applied migration was made, 0 for a database without any */
+async function newestApplied({ database }: OpenDatabase): Promise<number> {
+  const journal = await rowsOf(database.execute(sql`select to_regclass(${JOURNAL}) is not null as there`))
+  if (journal[0]?.there !== true) return 0
+  const rows = await rowsOf(database.execute(sql.raw(`select max(created_at) as newest from ${JOURNAL}`)))
+  return Number(rows[0]?.newest ?? 0)
+}
+
+/** @returns false when another run applied it while this one waited for the lock */
+async function apply(opened: OpenDatabase, migration: Migration): Promise<boolean> {
+  try {
+    await opened.transaction([
+      `select pg_advisory_xact_lock(${LOCK_ID})`,
+      'create schema if not exists drizzle',
+      `create table if not exists ${JOURNAL} (id serial primary key, hash text not null, created_at bigint)`,
+      // Fails the transaction when the lock was waited for and the other run did the work; told apart below.
+      `do $$ begin if exists (select from ${JOURNAL} where created_at >= ${migration.madeAt}) then
+         raise exception 'headgate: already applied'; end if; end $$`,
+      ...migration.statements,
+      `insert into ${JOURNAL} (hash, created_at) values ('${migration.hash}', ${migration.madeAt})`,
+    ])
+    return true
+  } catch (error) {
+    const text = databaseErrorText(error)
+    if (text.includes('headgate: already applied')) return false
+    throw new MigrationError(`migration ${migration.name} failed, nothing of it was applied: ${text}`)
+  }
+}
+
+/** Reads what drizzle-kit generated: the journal names the files and when each was made. */
+function readMigrations(): Migration[] {
+  const journal = JSON.parse(readFileSync(join(MIGRATIONS_FOLDER, 'meta/_journal.json'), 'utf8')) as {
+    entries: Array<{ tag: string; when: number }>
+  }
+  return journal.entries.map(({ tag, when }) => {
+    const text = readFileSync(join(MIGRATIONS_FOLDER, `${tag}.sql`), 'utf8')
+    return {
+      name: tag,
+      statements: text.split('--> statement-breakpoint').filter((statement) => statement.trim() !== ''),
+      hash: sha256Hex(text),
+      madeAt: when,
+    }
+  })
+}
+
+/** The two drivers wrap rows differently. */
+async function rowsOf(result: PromiseLike<unknown>): Promise<Array<Record<string, unknown>>> {
+  return ((await result) as { rows: Array<Record<string, unknown>> }).rows
+}
+
+async function main(): Promise<void> {
+  const environment = scriptEnvironment()
+  const { applied, total } = await migrateDatabase({
+    DATABASE_URL: environment.DATABASE_URL ?? '',
+    DATABASE_FETCH_ENDPOINT: environment.DATABASE_FETCH_ENDPOINT,
+  })
+  console.log(
+    applied.length === 0 ? `up to date (${total} migrations)` : `applied ${applied.length} of ${total}`,
+  )
+}
+
+if (import.meta.main) {
+  main().catch((error: unknown) => {
+    console.error(`migrate: ${error instanceof Error ? error.message : String(error)}`)
+    process.exitCode = 1
+  })
+}

@@ -1,0 +1,130 @@
+import { asc, eq, inArray, notInArray, sql } from 'drizzle-orm'
+import { deploymentEpochs, modelRoutes, models, providers } from '../schema/models.ts'
+import { type KeyRing, seal, unseal } from '../src/lib/crypto.ts'
+import type { ScriptDatabase } from './database.ts'
+import { REGISTERED_PROVIDERS, type WantedModel, type WantedProvider } from './demo-catalogue.ts'
+import { demoId } from './demo-organizations.ts'
+
+/**
+ * Brings the providers of the environment into the database with their models and routes, and disables those that
+ * the environment asked for earlier and does not any more. The catalogue's epoch is raised when, and only when,
+ * something changed. Providers registered by other means are left alone.
+ */
+export async function seedCatalogue(
+  database: ScriptDatabase,
+  vaultKeys: KeyRing,
+  wanted: WantedProvider[],
+): Promise<void> {
+  let changed = await disableUnwanted(database, wanted)
+  for (const provider of wanted) {
+    const id = await putProvider(database, vaultKeys, provider)
+    if (id.changed) changed = true
+    for (const model of provider.models) {
+      if (await putModel(database, id.id, model)) changed = true
+    }
+  }
+  const raise = { epoch: sql`${deploymentEpochs.epoch} + ${changed ? 1 : 0}` }
+  await database
+    .insert(deploymentEpochs)
+    .values({ name: 'catalogue' })
+    .onConflictDoUpdate({ target: deploymentEpochs.name, set: raise })
+}
+
+async function putProvider(
+  database: ScriptDatabase,
+  vaultKeys: KeyRing,
+  wanted: WantedProvider,
+): Promise<{ id: string; changed: boolean }> {
+  const [held] = await database.select().from(providers).where(eq(providers.name, wanted.name))
+  const id = held?.id ?? demoId(`provider ${wanted.name}`)
+  const context = `provider:${id}`
+  const same =
+    held !== undefined &&
+    held.disabledAt === null &&
+    held.kind === wanted.kind &&
+    held.baseUrl === wanted.baseUrl &&
+    opens(vaultKeys, held.sealedCredential, context) === wanted.credential
+  if (same) return { id, changed: false }
+  const values = {
+    kind: wanted.kind,
+    baseUrl: wanted.baseUrl,
+    sealedCredential: seal(vaultKeys, wanted.credential, context),
+    disabledAt: null,
+  }
+  await database
+    .insert(providers)
+    .values({ id, name: wanted.name, ...values })
+    .onConflictDoUpdate({ target: providers.name, set: values })
+  return { id, changed: true }
+}
+
+/** The credential, or null when it was sealed under a key that is gone. */
+function opens(vaultKeys: KeyRing, sealed: string, context: string): string | null {
+  try {
+    return unseal(vaultKeys, sealed, context)
+  } catch {
+    return null
+  }
+}
+
+async function putModel(database: ScriptDatabase, providerId: string, wanted: WantedModel): Promise<boolean> {
+  const [held] = await database.select().from(models).where(eq(models.id, wanted.id))
+  const routes = await database
+    .select({ providerId: modelRoutes.providerId })
+    .from(modelRoutes)
+    .where(eq(modelRoutes.modelId, wanted.id))
+    .orderBy(asc(modelRoutes.position))
+  const { id, ...values } = { ...wanted, disabledAt: null }
+  const same =
+    held !== undefined &&
+    held.disabledAt === null &&
+    held.ownedBy === wanted.ownedBy &&
+    held.contextWindow === wanted.contextWindow &&
+    held.maxOutputTokens === wanted.maxOutputTokens &&
+    sameMembers(held.prices, wanted.prices) &&
+    routes[0]?.providerId === providerId
+  if (same) return false
+  await database
+    .insert(models)
+    .values({ id, ...values })
+    .onConflictDoUpdate({ target: models.id, set: values })
+  const route = { providerId, upstreamModel: id }
+  await database
+    .insert(modelRoutes)
+    .values({ modelId: id, position: 0, ...route })
+    .onConflictDoUpdate({ target: [modelRoutes.modelId, modelRoutes.position], set: route })
+  return true
+}
+
+/** Members in any order: jsonb does not keep theirs. */
+function sameMembers(left: object, right: object): boolean {
+  const sorted = (value: object) => JSON.stringify(Object.entries(value).sort())
+  return sorted(left) === sorted(right)
+}
+
+/** @returns whether anything was enabled until now */
+async function disableUnwanted(database: ScriptDatabase, wanted: WantedProvider[]): Promise<boolean> {
+  const names = REGISTERED_PROVIDERS.filter((name) => wanted.every((provider) => provider.name !== name))
+  if (names.length === 0) return false
+  const gone = await database
+    .update(providers)
+    .set({ disabledAt: sql`now()` })
+    .where(sql`${inArray(providers.name, [...names])} and ${providers.disabledAt} is null`)
+    .returning({ id: providers.id })
+  if (gone.length === 0) return false
+  const ids = gone.map(({ id }) => id)
+  const served = database
+    .select({ id: modelRoutes.modelId })
+    .from(modelRoutes)
+    .where(inArray(modelRoutes.providerId, ids))
+  // A model that another provider serves as well stays.
+  const servedElsewhere = database
+    .select({ id: modelRoutes.modelId })
+    .from(modelRoutes)
+    .where(notInArray(modelRoutes.providerId, ids))
+  await database
+    .update(models)
+    .set({ disabledAt: sql`now()` })
+    .where(sql`${inArray(models.id, served)} and ${notInArray(models.id, servedElsewhere)}`)
+  return true
+}

@@ -1,0 +1,35 @@
+import type { TestProject } from 'vitest/node'
+import { buildBundle } from './bundle.ts'
+import { type GatewayAddress, startGateway } from './start-gateway.ts'
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** The gateway that all tests of the project share. */
+    gateway: GatewayAddress
+    /** Folder with the built Worker, for gateways that a test starts itself. */
+    bundleDirectory: string
+  }
+}
+
+let end: (() => Promise<void>) | undefined
+
+/** Builds the Worker and starts one gateway with its local system, shared by every test file of the project. */
+export async function setup(project: TestProject): Promise<void> {
+  const bundle = await buildBundle()
+  const gateway = await startGateway({ bundleDirectory: bundle.directory }).catch((error: unknown) => {
+    bundle.remove()
+    throw error
+  })
+  end = async () => {
+    await gateway.stop()
+    bundle.remove()
+  }
+  const { workerd: _workerd, processes: _processes, ...rest } = gateway
+  // Only plain data reaches the test processes.
+  project.provide('gateway', JSON.parse(JSON.stringify(rest)) as GatewayAddress)
+  project.provide('bundleDirectory', bundle.directory)
+}
+
+export async function teardown(): Promise<void> {
+  await end?.()
+}
