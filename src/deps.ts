@@ -23,6 +23,9 @@ export interface Deps {
   waitUntil: (work: Promise<unknown>) => void
 }
 
+const REDIS_TIMEOUT_MS = 2_000
+const DATABASE_TIMEOUT_MS = 10_000
+
 let parsed: { environment: object; configuration: Configuration } | undefined
 
 /** Parses once for each isolate. @throws ConfigurationError */
@@ -37,6 +40,9 @@ export function configurationOf(environment: Bindings): Configuration {
 export function createDatabase(configuration: Configuration): Database {
   const endpoint = configuration.DATABASE_FETCH_ENDPOINT
   if (endpoint) neonConfig.fetchEndpoint = () => endpoint
+  // The driver has no time-out of its own: a database that does not answer must not hold a request for ever.
+  neonConfig.fetchFunction = (address: string, init: RequestInit) =>
+    fetch(address, { ...init, signal: AbortSignal.timeout(DATABASE_TIMEOUT_MS) })
   return drizzle({ client: neon(configuration.DATABASE_URL) })
 }
 
@@ -44,8 +50,11 @@ function createRedis(configuration: Configuration): Redis {
   return new Redis({
     url: configuration.UPSTASH_REDIS_REST_URL,
     token: configuration.UPSTASH_REDIS_REST_TOKEN,
-    // The default repeats for over four seconds, on the path of every call; limits have their own fallback.
-    retry: false,
+    // The default repeats for over four seconds, on the path of every call; limits have their own fallback. (`false`
+    // would still try twice.)
+    retry: { retries: 0 },
+    // The limits give up sooner; this ends the connection itself, one of the few that may wait for headers at a time.
+    signal: () => AbortSignal.timeout(REDIS_TIMEOUT_MS),
     enableTelemetry: false,
     readYourWrites: false,
   })
