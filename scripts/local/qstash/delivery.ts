@@ -1,0 +1,81 @@
+import http from 'node:http'
+import https from 'node:https'
+import type { Message } from './message.ts'
+
+/** What came of one attempt. A status of 0 means that there was no answer. */
+export interface DeliveryOutcome {
+  readonly status: number
+  /** Lower-case names. */
+  readonly headers: Record<string, string[]>
+  readonly body: Buffer
+  /** Why there was no answer. */
+  readonly error?: string
+}
+
+/** Largest answer that is kept, in bytes: the free plan's message size. The rest is cut off. */
+const MAX_ANSWER_BYTES = 1024 * 1024
+
+/**
+ * Sends a message to its destination once. Not `fetch`: it follows redirects unless told otherwise and gives up
+ * on headers after five minutes, and QStash does neither.
+ *
+ * @param message what to send; its timeout covers the whole answer
+ * @param signature value of `Upstash-Signature`
+ * @param signal ends the attempt
+ */
+export function deliver(message: Message, signature: string, signal: AbortSignal): Promise<DeliveryOutcome> {
+  const body = deliveredBody(message)
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(message.timeoutMs)])
+  const client = message.url.startsWith('https:') ? https : http
+  return new Promise((resolve) => {
+    const fail = (error: Error): void => {
+      const isTimeout = limit.aborted && !signal.aborted
+      const reason = isTimeout ? `no answer within ${message.timeoutMs} ms` : error.message
+      resolve({ status: 0, headers: {}, body: Buffer.from(reason), error: reason })
+    }
+    const request = client.request(
+      message.url,
+      // A connection of its own: a kept one may have died with a restarted receiver, and cost an attempt.
+      {
+        agent: false,
+        method: message.method,
+        headers: deliveredHeaders(message, signature, body),
+        signal: limit,
+      },
+      (response) => {
+        const chunks: Buffer[] = []
+        let size = 0
+        response.on('data', (chunk: Buffer) => {
+          if (size < MAX_ANSWER_BYTES) chunks.push(chunk.subarray(0, MAX_ANSWER_BYTES - size))
+          size += chunk.length
+        })
+        response.on('error', fail)
+        response.on('end', () => {
+          const headers = response.headersDistinct as Record<string, string[]>
+          resolve({ status: response.statusCode ?? 0, headers, body: Buffer.concat(chunks) })
+        })
+      },
+    )
+    request.on('error', fail)
+    request.end(body)
+  })
+}
+
+/** The bytes that are sent and signed; a GET has none. */
+export function deliveredBody(message: Message): Buffer {
+  return message.method === 'GET' ? Buffer.alloc(0) : Buffer.from(message.body, 'base64')
+}
+
+function deliveredHeaders(message: Message, signature: string, body: Buffer): Record<string, string> {
+  return {
+    ...message.forwardHeaders,
+    ...(message.method !== 'GET' && { 'content-length': String(body.length) }),
+    'user-agent': 'Upstash-QStash',
+    'upstash-message-id': message.messageId,
+    'upstash-retried': String(message.retried),
+    'upstash-caller-ip': message.callerIp,
+    'upstash-signature': signature,
+    ...(message.scheduleId !== undefined && { 'upstash-schedule-id': message.scheduleId }),
+    ...(message.labels.length > 0 && { 'upstash-label': message.labels.join(',') }),
+  }
+}

@@ -1,0 +1,161 @@
+import { randomUUID } from 'node:crypto'
+import { parseDuration } from './durations.ts'
+import { ExpressionError, evaluateExpression } from './expression.ts'
+
+/** Thrown for a request that QStash would refuse; `status` is the HTTP status of the answer. */
+export class RefusedError extends Error {
+  readonly status: number
+  constructor(status: number, message: string) {
+    super(message)
+    this.status = status
+  }
+}
+
+/** What publish, batch, enqueue, schedules and callbacks hand in. */
+export interface PublishRequest {
+  /** The destination URL, exactly as received. */
+  readonly url: string
+  /** `content-type` and the `upstash-` headers, with lower-case names. */
+  readonly headers: Record<string, string>
+  readonly body: Buffer
+  readonly callerIp: string
+  readonly queueName?: string
+  readonly scheduleId?: string
+}
+
+/** A message that waits for delivery. Times are in milliseconds since 1970. */
+export interface Message {
+  readonly messageId: string
+  readonly url: string
+  readonly method: string
+  /** The publishing headers, kept so that a message from the DLQ can be published again. */
+  readonly publishHeaders: Record<string, string>
+  /** The headers that reach the destination. */
+  readonly forwardHeaders: Record<string, string>
+  /** Base64. */
+  readonly body: string
+  readonly createdAt: number
+  readonly notBefore: number
+  readonly nextDeliveryAt: number
+  readonly retried: number
+  readonly maxRetries: number
+  readonly retryDelay?: string
+  readonly timeoutMs: number
+  readonly callback?: string
+  readonly failureCallback?: string
+  readonly queueName?: string
+  readonly scheduleId?: string
+  readonly labels: string[]
+  readonly flowControlKey?: string
+  readonly callerIp: string
+}
+
+/** A message whose retries are exhausted, with the last answer. */
+export interface DeadMessage extends Message {
+  readonly dlqId: string
+  readonly responseStatus: number
+  readonly responseHeader: Record<string, string[]>
+  /** Base64. */
+  readonly responseBody: string
+}
+
+/** The free plan's longest wait for an answer, in milliseconds. */
+const DEFAULT_TIMEOUT_MS = 15 * 60_000
+const DEFAULT_RETRIES = 3
+const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
+
+/**
+ * Makes a message from a publish request.
+ *
+ * @param now milliseconds since 1970
+ * @throws RefusedError (400) for a destination or a header that QStash would refuse
+ */
+export function createMessage(request: PublishRequest, now: number): Message {
+  const { url, headers, body, callerIp, queueName, scheduleId } = request
+  const header = (name: string): string | undefined => headers[`upstash-${name}`]
+  checkUrl(url, 'destination')
+  const notBefore = readNotBefore(header('not-before'), header('delay'), now)
+  const method = (header('method') ?? 'POST').toUpperCase()
+  if (!METHODS.has(method)) throw new RefusedError(400, `invalid method ${method}`)
+  const callback = readCallback(header('callback'))
+  const failureCallback = readCallback(header('failure-callback'))
+  const retryDelay = readRetryDelay(header('retry-delay'))
+  const flowControlKey = header('flow-control-key')
+  return {
+    messageId: `msg_${randomUUID().replaceAll('-', '')}`,
+    url,
+    method,
+    publishHeaders: headers,
+    forwardHeaders: readForwardHeaders(headers),
+    body: body.toString('base64'),
+    createdAt: now,
+    notBefore,
+    nextDeliveryAt: notBefore,
+    retried: 0,
+    maxRetries: readCount(header('retries'), DEFAULT_RETRIES),
+    timeoutMs: readDuration(header('timeout'), 'timeout') ?? DEFAULT_TIMEOUT_MS,
+    labels: (header('label') ?? '').split(',').filter((label) => label !== ''),
+    callerIp,
+    ...(retryDelay !== undefined && { retryDelay }),
+    ...(callback !== undefined && { callback }),
+    ...(failureCallback !== undefined && { failureCallback }),
+    ...(queueName !== undefined && { queueName }),
+    ...(scheduleId !== undefined && { scheduleId }),
+    ...(flowControlKey !== undefined && { flowControlKey }),
+  }
+}
+
+/** @throws RefusedError (400) unless it is an absolute http or https URL */
+export function checkUrl(url: string, what: string): void {
+  if (!/^https?:\/\//i.test(url)) {
+    throw new RefusedError(400, `invalid ${what} url: endpoint has invalid scheme, add http:// or https://`)
+  }
+  if (!URL.canParse(url)) throw new RefusedError(400, `invalid ${what} url`)
+}
+
+function readCallback(url: string | undefined): string | undefined {
+  if (url !== undefined) checkUrl(url, 'callback')
+  return url
+}
+
+function readNotBefore(notBefore: string | undefined, delay: string | undefined, now: number): number {
+  const delayMs = readDuration(delay, 'delay') ?? 0
+  if (notBefore === undefined) return now + delayMs
+  if (!/^\d+$/.test(notBefore))
+    throw new RefusedError(400, 'invalid not-before: expected a unix timestamp in seconds')
+  return Math.max(now, Number(notBefore) * 1_000)
+}
+
+function readDuration(text: string | undefined, name: string): number | undefined {
+  if (text === undefined) return undefined
+  const duration = parseDuration(text)
+  if (duration === undefined) throw new RefusedError(400, `invalid ${name}: ${text}`)
+  return duration
+}
+
+function readCount(text: string | undefined, fallback: number): number {
+  if (text === undefined) return fallback
+  if (!/^\d{1,4}$/.test(text)) throw new RefusedError(400, `invalid retries: ${text}`)
+  return Number(text)
+}
+
+/** An expression is tried out when it is published, so that it cannot fail at the first retry. */
+function readRetryDelay(expression: string | undefined): string | undefined {
+  if (expression === undefined) return undefined
+  try {
+    evaluateExpression(expression, { retried: 0 })
+  } catch (error) {
+    if (error instanceof ExpressionError) throw new RefusedError(400, `invalid retry delay: ${error.message}`)
+    throw error
+  }
+  return expression
+}
+
+function readForwardHeaders(headers: Record<string, string>): Record<string, string> {
+  const forwarded: Record<string, string> = {}
+  if (headers['content-type'] !== undefined) forwarded['content-type'] = headers['content-type']
+  for (const [name, value] of Object.entries(headers)) {
+    if (name.startsWith('upstash-forward-')) forwarded[name.slice('upstash-forward-'.length)] = value
+  }
+  return forwarded
+}
