@@ -43,13 +43,13 @@ export const jsonBody = <Schema extends z.ZodType>(schema: Schema) =>
     if (!/^application\/([\w.-]+\+)?json\b/i.test(context.req.header('content-type') ?? '')) {
       throw invalidRequest('The body must be JSON, sent as content-type application/json.')
     }
-    if (!result.success) throw explain(result.error.issues, 'body', 'invalid_body')
+    if (!result.success) throw explain(result.error.issues, result.data, 'body')
   })
 
 /** Checks a query. @throws ApiError `invalid_request` naming every parameter that does not fit, and why. */
 export const query = <Schema extends z.ZodType>(schema: Schema) =>
   zValidator('query', schema, (result) => {
-    if (!result.success) throw explain(result.error.issues, 'query', 'invalid_query')
+    if (!result.success) throw explain(result.error.issues, result.data, 'query')
   })
 
 /** An id from the path. @throws ApiError `not_found` for text that can be no id of anything. */
@@ -90,16 +90,17 @@ export function deploymentScope(): MiddlewareHandler<AppEnv> {
 
 type Issue = { path: PropertyKey[]; message: string; code?: string | undefined }
 
-function explain(issues: readonly Issue[], whole: string, code: string): ApiError {
+function explain(issues: readonly Issue[], sent: unknown, whole: string): ApiError {
   const reasons = issues.map((issue) => ({
     path: issue.path.map(String).join('.') || whole,
-    reason: reasonOf(issue),
+    reason: isMissing(issue, sent) ? 'is required' : issue.message,
   }))
   const message = reasons.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
-  return new ApiError('invalid_request', message, { code, details: { issues: reasons } })
+  return new ApiError('invalid_request', message, { code: `invalid_${whole}`, details: { issues: reasons } })
 }
 
-/** Zod tells of a missing member as of one with the type `undefined`. */
-function reasonOf(issue: Issue): string {
-  return /received undefined$/.test(issue.message) ? 'is required' : issue.message
+/** Zod tells of a missing member as of one with the wrong type. */
+function isMissing({ path, code }: Issue, sent: unknown): boolean {
+  const value = path.reduce((held: unknown, name) => (held as Record<PropertyKey, unknown>)?.[name], sent)
+  return code === 'invalid_type' && path.length > 0 && value === undefined
 }

@@ -1,0 +1,204 @@
+import { sql } from 'drizzle-orm'
+import { Hono } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import type { Database, Deps } from '../../../src/deps.ts'
+import type { AppEnv } from '../../../src/http/context.ts'
+import { managementRoutes } from '../../../src/http/routes/management/management.ts'
+import { ApiError } from '../../../src/lib/api-error.ts'
+import { configuration, databaseAt, migrateDatabase, redisAt } from '../governance/fixtures.ts'
+import { type Forwarder, type Service, startForwarder, startStandIn } from '../governance/stand-ins.ts'
+import { createMemoryLedgers, type MemoryLedgers } from './memory-ledger.ts'
+
+export const ADMIN_TOKEN = 'administration-token-of-the-tests'
+
+/** An answer, with its body both as text and as JSON. */
+export interface Answer {
+  status: number
+  headers: Headers
+  text: string
+  // biome-ignore lint/suspicious/noExplicitAny: answers are looked into member by member
+  json: any
+}
+
+export interface Harness {
+  app: Hono<AppEnv>
+  database: Database
+  redis: Deps['redis']
+  /** Between the API and Redis, to fail on demand. */
+  redisForwarder: Forwarder
+  /** Between the API and Postgres, to fail on demand. */
+  postgresForwarder: Forwarder
+  ledgers: MemoryLedgers
+  request(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  close(): Promise<void>
+}
+
+/** The management API as it is mounted, over the stand-ins. @param values configuration beside the defaults. */
+export async function startManagement(values: Record<string, unknown> = {}): Promise<Harness> {
+  const services: Service[] = []
+  const started = <Started extends Service>(service: Started): Started => {
+    services.unshift(service)
+    return service
+  }
+  const [postgres, redis] = await Promise.all([
+    startStandIn('postgres'),
+    startStandIn('redis', ['--token', 'local-token']),
+  ])
+  started(postgres)
+  started(redis)
+  const postgresForwarder = started(await startForwarder(postgres.url))
+  const redisForwarder = started(await startForwarder(redis.url))
+  const database = databaseAt(postgres.url)
+  await migrateDatabase(database)
+  const ledgers = createMemoryLedgers(database)
+  const deps: Deps = {
+    configuration: configuration({
+      ADMIN_TOKEN,
+      EGRESS_ALLOW: '127.0.0.1:9999,models.internal:8443',
+      ...values,
+    }),
+    clock: Date.now,
+    database: databaseAt(postgresForwarder.url),
+    redis: redisAt(redisForwarder.url),
+    ledgerOf: ledgers.of,
+    waitUntil: () => {},
+  }
+  const app = mount(deps)
+  return {
+    app,
+    database,
+    redis: redisAt(redis.url),
+    redisForwarder,
+    postgresForwarder,
+    ledgers,
+    request: (method, path, body, headers = {}) => request(app, method, path, body, headers),
+    close: async () => {
+      for (const service of services) await service.close()
+    },
+  }
+}
+
+function mount(deps: Deps): Hono<AppEnv> {
+  const app = new Hono<AppEnv>()
+  app.use(async (context, next) => {
+    context.set('deps', deps)
+    context.set('requestId', `req_${crypto.randomUUID()}`)
+    context.set('startedAt', deps.clock())
+    context.set('surface', 'management')
+    await next()
+  })
+  app.route('/api', managementRoutes)
+  app.notFound((context) => context.json({ error: 'Not found', message: 'Not found.' }, 404))
+  app.onError((error, context) => {
+    if (error instanceof HTTPException) {
+      return context.json({ error: 'Error', message: error.message }, error.status)
+    }
+    if (!(error instanceof ApiError)) throw error
+    const { message, kind, details } = error
+    return context.json({ error: kind, message, details }, error.status as 400)
+  })
+  return app
+}
+
+async function request(
+  app: Hono<AppEnv>,
+  method: string,
+  path: string,
+  body: unknown,
+  headers: Record<string, string>,
+): Promise<Answer> {
+  const response = await app.request(`/api${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${ADMIN_TOKEN}`,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  return { status: response.status, headers: response.headers, text, json: parse(text) }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+/** Every route of the API, once: method and path with its parameters, without `/api`. */
+export function listRoutes(): Array<{ method: string; path: string }> {
+  const routes = new Map<string, { method: string; path: string }>()
+  for (const { method, path } of managementRoutes.routes) {
+    if (method !== 'ALL') routes.set(`${method} ${path}`, { method, path })
+  }
+  return [...routes.values()]
+}
+
+let names = 0
+/** A name nobody else has: slugs, group names and the like. */
+export const uniqueName = (prefix: string) => `${prefix}-${names++}-${crypto.randomUUID().slice(0, 8)}`
+
+/** Makes something and fails loudly if that was refused. */
+export async function create(harness: Harness, path: string, body: unknown) {
+  const answer = await harness.request('POST', path, body)
+  if (answer.status !== 201) throw new Error(`POST ${path}: ${answer.status} ${answer.text}`)
+  return answer.json
+}
+
+/** An organization with one of everything in it. */
+export async function seedTenant(harness: Harness) {
+  const organization = await create(harness, '/organizations', { name: 'Acme', slug: uniqueName('acme') })
+  const base = `/organizations/${organization.id}`
+  const email = `${uniqueName('person')}@example.com`
+  const user = await create(harness, `${base}/users`, { email, name: 'Person' })
+  const group = await create(harness, `${base}/groups`, { name: uniqueName('group') })
+  const member = await harness.request('PUT', `${base}/groups/${group.id}/members/${user.id}`)
+  if (member.status !== 200) throw new Error(`group member: ${member.text}`)
+  const key = await create(harness, `${base}/keys`, { user_id: user.id, label: 'laptop' })
+  const grant = await create(harness, `${base}/grants`, {
+    subject_type: 'user',
+    subject_id: user.id,
+    model_id: '*',
+  })
+  return { organization, base, user, group, key, grant }
+}
+
+export type Tenant = Awaited<ReturnType<typeof seedTenant>>
+
+export const somePrices = { input: 1_000_000, output: 5_000_000 }
+
+export function someModel(providerId: string) {
+  return {
+    owned_by: 'acme',
+    context_window: 200_000,
+    max_output_tokens: 8_000,
+    prices: somePrices,
+    routes: [{ provider_id: providerId, upstream_model: 'upstream-model' }],
+  }
+}
+
+export const someProvider = (values: Record<string, unknown> = {}) => ({
+  name: uniqueName('provider'),
+  kind: 'anthropic',
+  base_url: 'https://api.example.com/v1/',
+  credential: `sk-very-secret-${crypto.randomUUID()}`,
+  ...values,
+})
+
+/** Everything that is in the database, as text. */
+export async function dumpDatabase(database: Database): Promise<string> {
+  const tables = await database.execute<{ name: string }>(
+    sql`select table_name as name from information_schema.tables where table_schema = 'public'`,
+  )
+  const dumps: string[] = []
+  for (const { name } of tables.rows) {
+    const rows = await database.execute<{ text: string }>(
+      sql`select coalesce(string_agg(t::text, E'\n' order by t::text), '') as text from ${sql.identifier(name)} as t`,
+    )
+    dumps.push(`${name}\n${rows.rows[0]?.text ?? ''}`)
+  }
+  return dumps.sort().join('\n')
+}

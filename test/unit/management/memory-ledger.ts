@@ -1,0 +1,109 @@
+import type { Database } from '../../../src/deps.ts'
+import type { AuditedChange, CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
+import { type ChainHead, type ChainLink, GENESIS, nextLink } from '../../../src/governance/ledger/chain.ts'
+import type { CreditBalance, CreditGrant, Ledger, LedgerOf } from '../../../src/governance/ledger/ledger.ts'
+import { callContent, changeContent } from '../../../src/governance/ledger/record-body.ts'
+import { writeLinks } from '../../../src/governance/ledger/store.ts'
+
+/** Ledgers without Durable Objects: the real chain and the real flush, held in memory in between. */
+export interface MemoryLedgers {
+  of: LedgerOf
+  /** Every change recorded so far, over all organizations, oldest first. */
+  changes: AuditedChange[]
+  /** Makes every call fail, as an object that cannot be reached does. */
+  away: boolean
+  /** Called as each change is recorded. */
+  onChange: (change: AuditedChange) => void | Promise<void>
+}
+
+export function createMemoryLedgers(database: Database): MemoryLedgers {
+  const held = new Map<string, MemoryLedger>()
+  const ledgers: MemoryLedgers = {
+    changes: [],
+    away: false,
+    onChange: () => {},
+    of: (organizationId) => {
+      const ledger = held.get(organizationId) ?? new MemoryLedger(database, organizationId, ledgers)
+      held.set(organizationId, ledger)
+      return ledger
+    },
+  }
+  return ledgers
+}
+
+class MemoryLedger implements Ledger {
+  readonly #database: Database
+  readonly #organizationId: string
+  readonly #ledgers: MemoryLedgers
+  #head: ChainHead = GENESIS
+  #pending: ChainLink[] = []
+  #balance = 0
+  #grants = new Set<string>()
+
+  constructor(database: Database, organizationId: string, ledgers: MemoryLedgers) {
+    this.#database = database
+    this.#organizationId = organizationId
+    this.#ledgers = ledgers
+  }
+
+  async record(opening: CallOpening, outcome: CallOutcome): Promise<void> {
+    this.#reach()
+    this.#append(opening.callId, { ...callContent(opening, outcome, 0) })
+    this.#balance -= outcome.cost
+  }
+
+  async recordChange(change: AuditedChange): Promise<void> {
+    this.#reach()
+    await this.#ledgers.onChange(change)
+    this.#ledgers.changes.push(change)
+    this.#append(change.id, { ...changeContent(change, null) })
+  }
+
+  async grantCredits({ id, amount, reason, change }: CreditGrant): Promise<CreditBalance> {
+    this.#reach()
+    if (!this.#grants.has(id)) {
+      this.#grants.add(id)
+      this.#balance += amount
+      this.#ledgers.changes.push(change)
+      this.#append(change.id, { ...changeContent(change, { id, amount, reason }) })
+    }
+    return this.balance()
+  }
+
+  async balance(): Promise<CreditBalance> {
+    this.#reach()
+    return { balance: this.#balance, reserved: 0, available: this.#balance }
+  }
+
+  async flush(): Promise<{ pending: number }> {
+    this.#reach()
+    const links = this.#pending
+    if (links.length > 0) {
+      await writeLinks(this.#database, { organizationId: this.#organizationId, shard: 0 }, links)
+    }
+    this.#pending = this.#pending.slice(links.length)
+    return { pending: this.#pending.length }
+  }
+
+  open(): Promise<never> {
+    throw new Error('no model call is made here')
+  }
+
+  close(): Promise<never> {
+    throw new Error('no model call is made here')
+  }
+
+  extend(): Promise<never> {
+    throw new Error('no model call is made here')
+  }
+
+  #reach(): void {
+    if (this.#ledgers.away) throw new Error('the ledger cannot be reached')
+  }
+
+  #append(id: string, content: Record<string, unknown>): void {
+    const link = nextLink({ organizationId: this.#organizationId, shard: 0 }, this.#head, id, content)
+    this.#head = { sequence: link.sequence, hash: link.hash }
+    this.#pending.push(link)
+  }
+}
