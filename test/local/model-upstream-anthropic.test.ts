@@ -124,6 +124,29 @@ describe.each(clients)('%s', (name, Client) => {
     expect(seen).toEqual([{ city: 'example', days: 3 }])
   })
 
+  it('answers a lost or repeated thread so that the client can start over', async () => {
+    const betas = ['message-threads-2026-08-12']
+    const send = (thread: object, text: string) =>
+      connect().beta.messages.create({
+        ...request(text),
+        betas,
+        thread,
+      } as Anthropic.Beta.MessageCreateParamsNonStreaming)
+    const first = await send({ type: 'create' }, 'remember me')
+    const again = { type: 'continue', previous_message_id: first.id }
+    const second = await send(again, 'and me')
+    expect(second.usage.input_tokens).toBeGreaterThan(first.usage.input_tokens + first.usage.output_tokens)
+    const code = (errorCode: string) => ({ error: { error: { details: { error_code: errorCode } } } })
+    await expect(send(again, 'x')).rejects.toMatchObject({ status: 400, ...code('thread_already_continued') })
+    const lost = { type: 'continue', previous_message_id: 'msg_unknown' }
+    await expect(send(lost, 'x')).rejects.toMatchObject({ status: 404, ...code('thread_not_found') })
+    const unasked = {
+      ...request('x'),
+      thread: { type: 'create' },
+    } as Anthropic.MessageCreateParamsNonStreaming
+    await expect(connect().messages.create(unasked)).rejects.toThrow('thread: Extra inputs are not permitted')
+  })
+
   it('calls every tool in blocks of their own, one when parallel use is off', async () => {
     const both = { ...request('call every tool'), tools: [weather, clock] }
     const streamed = await connect().messages.stream(both).finalMessage()

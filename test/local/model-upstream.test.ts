@@ -52,6 +52,53 @@ describe('requests that are not scripted', () => {
     expect(await response.json()).toMatchObject(expected)
   })
 
+  const call = { id: 'call_1', type: 'function', function: { name: 'f', arguments: '{}' } }
+  const calling = { role: 'assistant', content: null, tool_calls: [call] }
+  const asking = { role: 'user', content: 'hi' }
+  it.each([
+    [
+      'a result without a call',
+      'must be a response',
+      [asking, { role: 'tool', tool_call_id: 'x', content: '1' }],
+    ],
+    ['a call without a result', 'call_1', [asking, calling, asking]],
+    ['a last call without a result', 'call_1', [asking, calling]],
+    [
+      'a result of another call',
+      'call_1',
+      [asking, calling, { role: 'tool', tool_call_id: 'x', content: '1' }],
+    ],
+  ])('are refused on chat for %s', async (_, reason, messages) => {
+    const response = await chat('', { messages })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ error: { message: expect.stringContaining(reason) } })
+  })
+
+  const use = { role: 'assistant', content: [{ type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }] }
+  const result = (id: string) => ({
+    role: 'user',
+    content: [{ type: 'tool_result', tool_use_id: id, content: '1' }],
+  })
+  it.each([
+    ['empty text', 'non-empty', [{ role: 'user', content: [{ type: 'text', text: '' }] }]],
+    ['a result without a use', 'unexpected `tool_use_id`', [asking, result('toolu_1')]],
+    ['a use without a result', 'without `tool_result`', [asking, use, asking]],
+    ['a result of another use', 'toolu_2', [asking, use, result('toolu_2')]],
+  ])('are refused on messages for %s', async (_, reason, messages) => {
+    const response = await post('/v1/messages', '', { messages })
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ error: { message: expect.stringContaining(reason) } })
+  })
+
+  it('may spread results over consecutive messages of one role', async () => {
+    const messages = [asking, use, result('toolu_1'), asking]
+    expect((await post('/v1/messages', '', { messages })).status).toBe(200)
+  })
+
+  it('may not send stream options without a stream', async () => {
+    expect((await chat('hi', { stream_options: { include_usage: true } })).status).toBe(400)
+  })
+
   it('need the version header on messages', async () => {
     const response = await fetch(`${upstream.url}/v1/messages`, { method: 'POST', body: '{}' })
     expect(await response.json()).toMatchObject({

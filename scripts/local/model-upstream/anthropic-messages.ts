@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { fitText, planAnswer, splitIntoPieces, type Turn } from './answer-plan.ts'
+import { findMessagesFault } from './conversation-rules.ts'
 import { nextIdentifier } from './identifiers.ts'
 import { contentText, type JsonRecord, toList, toNumber, toRecord, toText } from './json-value.ts'
 import {
@@ -13,6 +14,7 @@ import {
   messageUsageJson,
   pingFrame,
 } from './message-frames.ts'
+import { holdThread, openThread } from './message-threads.ts'
 import { measureMessagesInput } from './prompt-cache.ts'
 import { jsonReply, type Reply, streamReply } from './reply.ts'
 import { badRequest } from './vendor-errors.ts'
@@ -23,6 +25,7 @@ type AnswerBlock =
   | { type: 'tool_use'; id: string; name: string; input: string }
 
 interface MessageAnswer {
+  id: string
   blocks: AnswerBlock[]
   stopReason: string
   stopSequence: string | null
@@ -30,15 +33,20 @@ interface MessageAnswer {
 }
 
 /**
- * Answers a parsed `POST /v1/messages`, streamed when `stream` is true. `hasMarkers` says whether the raw body
- * mentions `cache_control`, which spares the walk over all blocks when it does not.
+ * Answers a parsed `POST /v1/messages`, streamed when `stream` is true. `hasMarkers` says whether the raw body mentions
+ * `cache_control`, which spares hashing all blocks when it does not; `betas` is the `anthropic-beta` header.
  * Shape: https://docs.anthropic.com/en/api/messages
  */
-export function answerMessages(body: JsonRecord, hasMarkers: boolean): Reply {
+export function answerMessages(sent: JsonRecord, hasMarkers: boolean, betas: string): Reply {
+  const opened = openThread(sent, betas)
+  if ('refusal' in opened) return opened.refusal
+  const { body } = opened
   const fault = findFault(body, true)
   if (fault !== undefined) return badRequest('messages', fault)
   const answer = buildAnswer(body, hasMarkers)
-  return body.stream === true ? streamAnswer(body, answer) : wholeAnswer(body, answer)
+  const content = wholeContent(answer)
+  holdThread(body, answer.id, content)
+  return body.stream === true ? streamAnswer(body, answer) : wholeAnswer(body, answer, content)
 }
 
 /** Answers a parsed `POST /v1/messages/count_tokens` with the input tokens the same message would report. */
@@ -58,15 +66,16 @@ function findFault(body: JsonRecord, needsMaximum: boolean): string | undefined 
   if (body.messages.length === 0) return 'messages: at least one message is required'
   const wrong = body.messages.findIndex((message) => !roles.has(toRecord(message).role))
   if (wrong >= 0) return `messages.${wrong}.role: Input should be 'user' or 'assistant'`
+  return findMessagesFault(body.messages) ?? findThinkingFault(body, needsMaximum)
+}
+
+function findThinkingFault(body: JsonRecord, needsMaximum: boolean): string | undefined {
   const thinking = toRecord(body.thinking)
-  const budget = toNumber(thinking.budget_tokens)
-  if (thinking.type === 'enabled' && (budget === undefined || budget < 1024)) {
-    return 'thinking.enabled.budget_tokens: Input should be greater than or equal to 1024'
-  }
-  if (needsMaximum && budget !== undefined && budget >= (toNumber(body.max_tokens) ?? 0)) {
-    return '`max_tokens` must be greater than `thinking.budget_tokens`.'
-  }
-  return undefined
+  if (thinking.type !== 'enabled') return undefined
+  const budget = toNumber(thinking.budget_tokens) ?? 0
+  if (budget < 1024) return 'thinking.enabled.budget_tokens: Input should be greater than or equal to 1024'
+  if (!needsMaximum || budget < (toNumber(body.max_tokens) ?? 0)) return undefined
+  return '`max_tokens` must be greater than `thinking.budget_tokens`.'
 }
 
 function readTurn(body: JsonRecord): Turn {
@@ -117,6 +126,7 @@ function buildAnswer(body: JsonRecord, hasMarkers: boolean): MessageAnswer {
   const callTokens = plan.calls.reduce((sum, call) => sum + 8 + splitIntoPieces(call.input).length, 0)
   const reasons = { natural: 'end_turn', length: 'max_tokens', stop_sequence: 'stop_sequence' }
   return {
+    id: nextIdentifier('msg_'),
     blocks: omitThinkingText(body, blocks),
     stopReason: plan.calls.length > 0 ? 'tool_use' : reasons[fitted.end],
     stopSequence: fitted.stopSequence,
@@ -144,14 +154,17 @@ function omitThinkingText(body: JsonRecord, blocks: AnswerBlock[]): AnswerBlock[
   return blocks.map((block) => (block.type === 'thinking' ? { ...block, pieces: [] } : block))
 }
 
-function wholeAnswer(body: JsonRecord, answer: MessageAnswer): Reply {
-  const content = answer.blocks.map((block) => {
+function wholeContent(answer: MessageAnswer): JsonRecord[] {
+  return answer.blocks.map((block) => {
     if (block.type === 'text') return { type: 'text', text: block.pieces.join('') }
     if (block.type === 'tool_use') return { ...block, input: JSON.parse(block.input) }
     return { type: 'thinking', thinking: block.pieces.join(''), signature: block.signature }
   })
+}
+
+function wholeAnswer(body: JsonRecord, answer: MessageAnswer, content: JsonRecord[]): Reply {
   const json =
-    `{"id":"${nextIdentifier('msg_')}","type":"message","role":"assistant","model":${JSON.stringify(body.model)},` +
+    `{"id":"${answer.id}","type":"message","role":"assistant","model":${JSON.stringify(body.model)},` +
     `"content":${JSON.stringify(content)},"stop_reason":"${answer.stopReason}",` +
     `"stop_sequence":${JSON.stringify(answer.stopSequence)},"stop_details":null,"container":null,` +
     `"usage":${messageUsageJson(answer.usage)}}`
@@ -159,7 +172,7 @@ function wholeAnswer(body: JsonRecord, answer: MessageAnswer): Reply {
 }
 
 function streamAnswer(body: JsonRecord, answer: MessageAnswer): Reply {
-  const frames = [messageStartFrame(toText(body.model), answer.usage)]
+  const frames = [messageStartFrame(answer.id, toText(body.model), answer.usage)]
   answer.blocks.forEach((block, index) => {
     frames.push(blockStartFrame(index, emptyBlock(block)))
     if (index === 0) frames.push(pingFrame)

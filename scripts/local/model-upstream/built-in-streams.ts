@@ -233,8 +233,9 @@ function refusal(request: ScriptRequest): Iterable<Step> {
 export const streamScripts: [string, StreamScript][] = [
   [
     'canned',
-    streamed(function* (frames) {
-      yield { bytes: plainFrames(frames).join(''), events: plainFrames(frames).length }
+    streamed((frames) => {
+      const all = plainFrames(frames)
+      return [{ bytes: all.join(''), events: all.length }]
     }),
   ],
   ['empty-stream', (request) => [{ status: 200, headers: streamHeaders(request.dialect) }, { end: true }]],

@@ -1,4 +1,3 @@
-import { nextIdentifier } from './identifiers.ts'
 import type { MessagesInput } from './prompt-cache.ts'
 
 export interface MessagesUsage extends MessagesInput {
@@ -42,10 +41,10 @@ export const pingFrame = messageFrame('ping', '')
 export const messageStopFrame = messageFrame('message_stop', '')
 
 /** `message_start`: the message without content and stop reason, with the input's usage. */
-export function messageStartFrame(model: string, usage: MessagesInput): string {
+export function messageStartFrame(id: string, model: string, usage: MessagesInput): string {
   return messageFrame(
     'message_start',
-    `"message":{"id":"${nextIdentifier('msg_')}","type":"message","role":"assistant",` +
+    `"message":{"id":"${id}","type":"message","role":"assistant",` +
       `"model":${JSON.stringify(model)},"content":[],"stop_reason":null,"stop_sequence":null,` +
       `"stop_details":null,"container":null,"usage":${messageUsageJson({ ...usage, output: 1, thinking: 0 })}}`,
   )

@@ -7,6 +7,7 @@ import {
   type Turn,
 } from './answer-plan.ts'
 import { type ChatUsage, chatUsageJson, createChatFrames, roleDelta, streamEnd } from './chat-frames.ts'
+import { findChatFault } from './conversation-rules.ts'
 import { nextIdentifier, nowInSeconds } from './identifiers.ts'
 import {
   contentText,
@@ -49,6 +50,11 @@ export function answerChat(body: JsonRecord): Reply {
   if (!Array.isArray(body.messages)) {
     return badRequest('chat', "Missing required parameter: 'messages'.", 'messages')
   }
+  if (body.stream_options !== undefined && body.stream_options !== null && body.stream !== true) {
+    return badRequest('chat', "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
+  }
+  const fault = findChatFault(body.messages)
+  if (fault !== undefined) return badRequest('chat', fault)
   const turn = readTurn(body)
   const answer = finishAnswer(body, planAnswer(turn), turn)
   return body.stream === true ? streamAnswer(body, answer) : wholeAnswer(body, answer)

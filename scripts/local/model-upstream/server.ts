@@ -1,11 +1,17 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { answerMessages, countMessageTokens } from './anthropic-messages.ts'
 import { presentedCredential, rejectCredential } from './authentication.ts'
 import { builtInScripts } from './built-in-scripts.ts'
 import { answerControl } from './control-api.ts'
 import { Exchange } from './exchange.ts'
-import { isRecord, type JsonRecord } from './json-value.ts'
+import { isRecord, type JsonRecord, toText } from './json-value.ts'
 import { answerModels } from './model-list.ts'
 import { answerChat } from './openai-chat.ts'
 import { answerCompletion } from './openai-completions.ts'
@@ -41,7 +47,7 @@ interface GenerationRoute {
   dialect: Dialect
   /** Bodies above this many bytes get the prebuilt answer of the script `canned`, without being parsed. */
   maximumParsed: number
-  answer: (body: JsonRecord, raw: Buffer) => Reply
+  answer: (body: JsonRecord, raw: Buffer, headers: IncomingHttpHeaders) => Reply
 }
 
 const generationRoutes: Record<string, GenerationRoute> = {
@@ -50,7 +56,8 @@ const generationRoutes: Record<string, GenerationRoute> = {
   '/v1/messages': {
     dialect: 'messages',
     maximumParsed: 1024 * 1024,
-    answer: (body, raw) => answerMessages(body, raw.includes('"cache_control"')),
+    answer: (body, raw, headers) =>
+      answerMessages(body, raw.includes('"cache_control"'), toText(headers['anthropic-beta'])),
   },
   '/v1/messages/count_tokens': {
     dialect: 'messages',
@@ -124,7 +131,7 @@ class Upstream {
     const receivedAt = Date.now()
     const path = (request.url ?? '/').split('?', 1)[0] ?? '/'
     const control = path.startsWith('/control/')
-    if (!control) this.#count(request, response, receivedAt)
+    if (!control) this.#count(`${request.method} ${path}`, response, receivedAt)
     const exchange = control ? undefined : new Exchange(response)
     const body = await readBody(request)
     // The client left while it was still sending: there is nobody to answer.
@@ -147,13 +154,13 @@ class Upstream {
     else await this.#answerGeneration(request, body, exchange, route, selected)
   }
 
-  #count(request: IncomingMessage, response: ServerResponse, receivedAt: number): void {
+  #count(name: string, response: ServerResponse, receivedAt: number): void {
     this.#totalRequests += 1
     this.#openRequests += 1
     response.once('close', () => {
       this.#openRequests -= 1
       const ending = response.writableFinished ? response.statusCode : 'cut'
-      this.#options.onAnswered?.(`${request.method} ${request.url} ${ending} ${Date.now() - receivedAt} ms`)
+      this.#options.onAnswered?.(`${name} ${ending} ${Date.now() - receivedAt} ms`)
     })
   }
 
@@ -190,7 +197,7 @@ class Upstream {
     if (script !== undefined) {
       return playSteps(this.#scripts.steps(script, body, dialect, credential), exchange, this.#signals)
     }
-    exchange.send(answerParsed(body, route))
+    exchange.send(answerParsed(body, route, request.headers))
   }
 
   #answerOther(request: IncomingMessage, path: string): Reply {
@@ -224,14 +231,14 @@ function decodePath(segment: string): string {
 
 const cannedScript: SelectedScript = { name: 'canned', builtIn: builtInScripts.get('canned'), text: '' }
 
-function answerParsed(raw: Buffer, route: GenerationRoute): Reply {
+function answerParsed(raw: Buffer, route: GenerationRoute, headers: IncomingHttpHeaders): Reply {
   let body: unknown
   try {
     body = JSON.parse(raw.toString('utf8'))
   } catch {
     body = undefined
   }
-  if (isRecord(body)) return route.answer(body, raw)
+  if (isRecord(body)) return route.answer(body, raw, headers)
   return badRequest(route.dialect, 'We could not parse the JSON body of your request.')
 }
 

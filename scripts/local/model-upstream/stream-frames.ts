@@ -85,7 +85,7 @@ function plainUsage(request: ScriptRequest, output: number): MessagesUsage {
 function messageStream(request: ScriptRequest): StreamFrames {
   return {
     opening: [
-      messageStartFrame(request.model, plainUsage(request, 1)),
+      messageStartFrame(nextIdentifier('msg_'), request.model, plainUsage(request, 1)),
       blockStartFrame(0, '{"type":"text","text":""}'),
       pingFrame,
     ],

@@ -17,9 +17,15 @@ export function openAiErrorBody({
   return JSON.stringify({ error: { message, type, param, code } })
 }
 
-/** The JSON text of an Anthropic error body, which repeats the request id of the header. */
-export function anthropicErrorBody(type: string, message: string, requestId: string): string {
-  return JSON.stringify({ type: 'error', error: { type, message }, request_id: requestId })
+/** The JSON text of an Anthropic error body, which repeats the request id of the header; details are rare. */
+export function anthropicErrorBody(
+  type: string,
+  message: string,
+  requestId: string,
+  details?: Record<string, unknown>,
+): string {
+  const error = details === undefined ? { type, message } : { type, message, details }
+  return JSON.stringify({ type: 'error', error, request_id: requestId })
 }
 
 /** An OpenAI error answer with the vendor's headers. */
@@ -28,10 +34,15 @@ export function openAiError(status: number, fault: OpenAiFault): Reply {
 }
 
 /** An Anthropic error answer with the vendor's headers. */
-export function anthropicError(status: number, type: string, message: string): Reply {
+export function anthropicError(
+  status: number,
+  type: string,
+  message: string,
+  details?: Record<string, unknown>,
+): Reply {
   const reply = jsonReply('messages', status, '')
   const requestId = reply.headers['request-id'] ?? ''
-  return { status, headers: reply.headers, body: anthropicErrorBody(type, message, requestId) }
+  return { status, headers: reply.headers, body: anthropicErrorBody(type, message, requestId, details) }
 }
 
 /** A 400 in the dialect's shape. */
