@@ -7,15 +7,16 @@ import { demoId } from './demo-organizations.ts'
 
 /**
  * Brings the providers of the environment into the database with their models and routes, and disables those that
- * the environment asked for earlier and does not any more. The catalogue's epoch is raised when, and only when,
+ * the environment asked for earlier and does not any more, if that is wanted. The catalogue's epoch is raised when, and only when,
  * something changed. Providers registered by other means are left alone.
  */
 export async function seedCatalogue(
   database: ScriptDatabase,
   vaultKeys: KeyRing,
   wanted: WantedProvider[],
+  disableOthers: boolean,
 ): Promise<void> {
-  let changed = await disableUnwanted(database, wanted)
+  let changed = disableOthers && (await disableUnwanted(database, wanted))
   for (const provider of wanted) {
     const id = await putProvider(database, vaultKeys, provider)
     if (id.changed) changed = true

@@ -6,7 +6,7 @@ import { grants, models } from '../schema/models.ts'
 import { parseConfiguration } from '../src/env.ts'
 import type { KeyRing } from '../src/lib/crypto.ts'
 import { DatabaseError, databaseErrorText, openDatabase, type ScriptDatabase } from './database.ts'
-import { needsScriptedUpstream, type WantedProvider, wantedProviders } from './demo-catalogue.ts'
+import { type WantedProvider, wantedProviders } from './demo-catalogue.ts'
 import { organizationId, userId } from './demo-organizations.ts'
 import { type DemoKeys, loadLocalSecrets } from './local-secrets.ts'
 import { LOCAL_FOLDER, scriptEnvironment } from './script-environment.ts'
@@ -21,6 +21,8 @@ export interface SeedOptions {
   /** The demo callers' keys; only their digests are stored. */
   keys: DemoKeys
   providers: WantedProvider[]
+  /** Whether providers that an earlier run registered and that are not named now are disabled. */
+  disableOthers: boolean
 }
 
 export interface SeedReport {
@@ -40,7 +42,7 @@ export async function seedDatabase(options: SeedOptions): Promise<SeedReport> {
   const opened = await openDatabase(options)
   const { database } = opened
   try {
-    await seedCatalogue(database, options.vaultKeys, options.providers)
+    await seedCatalogue(database, options.vaultKeys, options.providers, options.disableOthers)
     await seedOrganizations(database, options.keyPeppers, options.keys)
     const callable = await database
       .select({ id: models.id })
@@ -84,8 +86,7 @@ async function allowRestricted(
 async function main(): Promise<void> {
   const environment = scriptEnvironment()
   const configuration = parseConfiguration(environment)
-  const scripted = needsScriptedUpstream(environment) ? (environment.MODEL_UPSTREAM_URL ?? null) : null
-  const providers = wantedProviders(environment, scripted)
+  const providers = wantedProviders(environment, null)
   const secretsFile = join(LOCAL_FOLDER, 'secrets.json')
   const report = await seedDatabase({
     DATABASE_URL: configuration.DATABASE_URL,
@@ -94,8 +95,10 @@ async function main(): Promise<void> {
     vaultKeys: configuration.VAULT_KEYS,
     keys: loadLocalSecrets(secretsFile).keys,
     providers,
+    disableOthers: false,
   })
-  console.log(`seeded ${report.models.length} models; the demo keys are in ${secretsFile}`)
+  console.log(`${report.models.length} models can be called; the demo keys are in ${secretsFile}`)
+  if (report.models.length === 0) console.log('set OPENAI_API_KEY or ANTHROPIC_API_KEY to register models')
 }
 
 if (import.meta.main) {

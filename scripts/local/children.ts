@@ -1,5 +1,5 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
-import { closeSync, createWriteStream, mkdirSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, createWriteStream, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { watchGroup } from './group-watch.ts'
@@ -42,6 +42,9 @@ export interface StandInCommand {
 
 const START_LIMIT_MS = 60_000
 
+/** A little more than a stand-in gives itself before it ends by its own means. */
+const STOP_GRACE_MS = 9_000
+
 /**
  * The child processes of one local system: each has a log file, its death is reported, and none outlives this
  * process, however it ends.
@@ -69,7 +72,7 @@ export class Children {
 
   /** Starts a process whose output goes to its log file. @throws StartError if it cannot be run at all */
   async spawn(command: ChildCommand): Promise<Child> {
-    const log = openSync(this.logFile(command.name), 'w', 0o600)
+    const log = this.#openLog(command.name)
     try {
       return await this.#spawn(command, ['ignore', log, log])
     } finally {
@@ -85,7 +88,7 @@ export class Children {
    */
   async startStandIn(command: StandInCommand): Promise<{ child: Child; port: number }> {
     const main = join(import.meta.dirname, command.name, 'main.ts')
-    const log = openSync(this.logFile(command.name), 'w', 0o600)
+    const log = this.#openLog(command.name)
     const standIn = {
       name: command.name,
       command: process.execPath,
@@ -99,7 +102,7 @@ export class Children {
       closeSync(log)
     }
     const port = await this.#readyPort(started.process, started.child)
-    this.#watchForDeath(started.child)
+    this.#watchForDeath(started.process, started.child)
     return { child: started.child, port }
   }
 
@@ -110,14 +113,18 @@ export class Children {
     await Promise.all([...this.#running].map((child) => child.stop()))
   }
 
-  /** The last line a child wrote, for a message; empty when it wrote nothing. */
-  lastLine(name: string): string {
-    try {
-      const text = readFileSync(this.logFile(name), 'utf8').trimEnd()
-      return text.slice(text.lastIndexOf('\n') + 1).trim()
-    } catch {
-      return ''
-    }
+  /** Why a child ended, from its log and its exit: `: <last line>`, or the signal or code when it wrote nothing. */
+  #reason(name: string, process: ChildProcess): string {
+    const line = lastTellingLine(this.logFile(name))
+    if (line !== '') return `: ${line}`
+    if (process.signalCode !== null) return ` (${process.signalCode})`
+    return process.exitCode === null ? '' : ` (exit code ${process.exitCode})`
+  }
+
+  /** Empties the log and opens it for appending, since more than one writer may hold it. */
+  #openLog(name: string): number {
+    writeFileSync(this.logFile(name), '', { mode: 0o600 })
+    return openSync(this.logFile(name), 'a', 0o600)
   }
 
   async #spawn(command: ChildCommand, stdio: StdioOptions): Promise<Child> {
@@ -138,7 +145,7 @@ export class Children {
       process.once('error', (error) => reject(new StartError(`${command.name} cannot run: ${error.message}`)))
     })
     const child = this.#childOf(command.name, process, exited)
-    if (watched) this.#watchForDeath(child)
+    if (watched) this.#watchForDeath(process, child)
     return { process, child }
   }
 
@@ -154,7 +161,7 @@ export class Children {
       signal: (signal) => {
         if (child.alive()) process.kill(signal)
       },
-      stop: (graceMs = 5_000) => {
+      stop: (graceMs = STOP_GRACE_MS) => {
         this.#running.delete(child)
         stopped ??= endGroup(pid, graceMs)
         return stopped
@@ -169,11 +176,10 @@ export class Children {
     return child
   }
 
-  #watchForDeath(child: Child): void {
+  #watchForDeath(process: ChildProcess, child: Child): void {
     child.exited.then(() => {
       if (!this.#running.delete(child)) return
-      const line = this.lastLine(child.name)
-      this.#report(`${child.name} ended unexpectedly${line === '' ? '' : `: ${line}`}`)
+      this.#report(`${child.name} ended unexpectedly${this.#reason(child.name, process)}`)
     })
   }
 
@@ -195,8 +201,7 @@ export class Children {
         if (ready) return
         clearTimeout(timer)
         this.#running.delete(child)
-        const line = this.lastLine(child.name)
-        reject(new StartError(`${child.name} did not start${line === '' ? '' : `: ${line}`}`))
+        reject(new StartError(`${child.name} did not start${this.#reason(child.name, process)}`))
       })
       if (process.stdout === null) return
       createInterface({ input: process.stdout }).on('line', (line) => {
@@ -208,6 +213,21 @@ export class Children {
       })
     })
   }
+}
+
+/** The last line of a log that says something: of a crash the message, not the trace after it. */
+function lastTellingLine(path: string): string {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8').slice(-20_000)
+  } catch {
+    return ''
+  }
+  const lines = text
+    .split('\n')
+    .filter((line) => /\w/.test(line) && !/^(\s+at |Node\.js v|\s+\w+: )/.test(line))
+  const error = lines.findLast((line) => /^\w*Error\b/.test(line))
+  return (error ?? lines.at(-1) ?? '').trim()
 }
 
 /** What a child needs of this process's environment; never its secrets. */

@@ -188,5 +188,6 @@ export async function migrateAndSeed(
     vaultKeys: configuration.VAULT_KEYS,
     keys,
     providers: wantedProviders({}, modelUpstream),
+    disableOthers: true,
   })
 }

@@ -1,0 +1,208 @@
+// npm run dev: the whole gateway on this machine, in one command. `-- --fresh` begins with empty data, PORT moves it.
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { parseArgs } from 'node:util'
+import { parseConfiguration } from '../src/env.ts'
+import { wantedProviders } from './demo-catalogue.ts'
+import { readPort, stackPlan } from './dev-plan.ts'
+import { type Child, Children, StartError } from './local/children.ts'
+import { formatEnvFile } from './local/env-file.ts'
+import { claimPath } from './local/folder-claim.ts'
+import { startHostForwarder } from './local/host-forwarder.ts'
+import { freePorts, portProblem } from './local/ports.ts'
+import { writePrivateFile } from './local/private-file.ts'
+import { type StackPlan, stackCommands, stackUrls } from './local/stack.ts'
+import type { RunningStandIn } from './local/stand-in-process.ts'
+import { startWranglerDev, workerReady } from './local/wrangler-dev.ts'
+import { type LocalSecrets, loadLocalSecrets } from './local-secrets.ts'
+import { migrateDatabase } from './migrate.ts'
+import { LOCAL_FOLDER } from './script-environment.ts'
+import { type SeedReport, seedDatabase } from './seed.ts'
+import { workerVariables } from './worker-variables.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const DEV_FILE = join(LOCAL_FOLDER, 'dev.json')
+const ENV_FILE = join(LOCAL_FOLDER, 'worker.env')
+
+/** What has to be ended, in reverse order of its start. */
+interface Running {
+  children?: Children
+  worker?: Child
+  forwarder?: RunningStandIn
+  releaseFolder?: () => void
+}
+
+interface Settings {
+  port: number
+  secrets: LocalSecrets
+  plan: StackPlan
+  variables: Record<string, string>
+  urls: ReturnType<typeof stackUrls>
+  commands: ReturnType<typeof stackCommands>
+}
+
+const running: Running = {}
+let ending = false
+
+async function main(): Promise<void> {
+  const begun = performance.now()
+  const { fresh } = readArguments()
+  const port = readPort(process.env)
+  mkdirSync(LOCAL_FOLDER, { recursive: true, mode: 0o700 })
+  running.releaseFolder = claimPath(join(LOCAL_FOLDER, 'dev'))
+  await checkPorts(port)
+  rmSync(DEV_FILE, { force: true })
+  if (fresh) removeData()
+  const settings = await readSettings(port)
+  const report = await start(settings)
+  const seconds = (performance.now() - begun) / 1000
+  announce(settings, report, seconds)
+}
+
+function readArguments(): { fresh: boolean } {
+  try {
+    const { values } = parseArgs({ options: { fresh: { type: 'boolean', default: false } } })
+    return { fresh: values.fresh }
+  } catch {
+    throw new StartError('usage: npm run dev [-- --fresh]')
+  }
+}
+
+async function checkPorts(port: number): Promise<void> {
+  for (const wanted of [port, port + 1]) {
+    const problem = await portProblem(wanted)
+    if (problem === 'EADDRINUSE')
+      throw new StartError(`port ${wanted} is in use; PORT=<number> takes another`)
+    if (problem !== null) throw new StartError(`port ${wanted} cannot be used (${problem})`)
+  }
+}
+
+/** A real database outlives the folder, and what was sealed and digested for it needs the same secrets. */
+function removeData(): void {
+  const kept = ['dev.lock', ...(process.env.DATABASE_URL ? ['secrets.json'] : [])]
+  for (const name of readdirSync(LOCAL_FOLDER)) {
+    if (!kept.includes(name)) rmSync(join(LOCAL_FOLDER, name), { recursive: true, force: true })
+  }
+}
+
+/** Reads and checks everything before anything starts. */
+async function readSettings(port: number): Promise<Settings> {
+  const secrets = loadLocalSecrets(join(LOCAL_FOLDER, 'secrets.json'))
+  const plan = stackPlan(process.env, secrets, LOCAL_FOLDER)
+  const [postgres = 0, redis = 0, qstash = 0, modelUpstream = 0] = await freePorts(4)
+  const ports = { postgres, redis, qstash, modelUpstream }
+  const urls = stackUrls(plan, ports)
+  const variables = workerVariables(process.env, secrets, { baseUrl: `http://127.0.0.1:${port}`, ...urls })
+  wantedProviders(process.env, urls.modelUpstream)
+  writePrivateFile(ENV_FILE, formatEnvFile(variables))
+  return { port, secrets, plan, variables, urls, commands: stackCommands(plan, ports) }
+}
+
+async function start(settings: Settings): Promise<SeedReport> {
+  const { port, commands, variables } = settings
+  const children = new Children(join(LOCAL_FOLDER, 'logs'), (message) => fail(message))
+  running.children = children
+  const [postgres, ...others] = [
+    commands.postgres,
+    commands.redis,
+    commands.qstash,
+    commands.modelUpstream,
+  ].map(async (command) => command && children.startStandIn(command))
+  const worker = startWranglerDev(children, { root: ROOT, folder: LOCAL_FOLDER, envFile: ENV_FILE, port })
+  const workerUp = worker.then((child) => {
+    running.worker = child
+    return workerReady(children, child, port)
+  })
+  const forwarder = startHostForwarder({
+    port: port + 1,
+    targetPort: port,
+    host: variables.LLM_HOST?.split(',')[0] ?? '',
+  }).then((started) => {
+    running.forwarder = started
+  })
+  const seeded = (postgres ?? Promise.resolve()).then(() => migrateAndSeed(settings))
+  const [report] = await Promise.all([seeded, ...others, workerUp, forwarder])
+  await checkGateway(settings)
+  return report
+}
+
+async function migrateAndSeed({ variables, secrets, urls }: Settings): Promise<SeedReport> {
+  const configuration = parseConfiguration(variables)
+  const { DATABASE_URL, DATABASE_FETCH_ENDPOINT } = configuration
+  await migrateDatabase({ DATABASE_URL, DATABASE_FETCH_ENDPOINT })
+  return seedDatabase({
+    DATABASE_URL,
+    DATABASE_FETCH_ENDPOINT,
+    keyPeppers: configuration.KEY_PEPPERS,
+    vaultKeys: configuration.VAULT_KEYS,
+    keys: secrets.keys,
+    providers: wantedProviders(process.env, urls.modelUpstream),
+    disableOthers: true,
+  })
+}
+
+/** One call through everything, so that "ready" means that a first call works. */
+async function checkGateway({ port, secrets }: Settings): Promise<void> {
+  const response = await fetch(`http://127.0.0.1:${port}/v1/models`, {
+    headers: { authorization: `Bearer ${secrets.keys.owner}` },
+    signal: AbortSignal.timeout(20_000),
+  }).catch(() => null)
+  await response?.body?.cancel()
+  if (response?.ok) return
+  const answer = response === null ? 'does not answer' : `answers ${response.status} to`
+  throw new StartError(`the gateway ${answer} GET /v1/models; see ${shown('logs/worker.log')}`)
+}
+
+function announce({ port, secrets, variables }: Settings, report: SeedReport, seconds: number): void {
+  const baseUrl = variables.BASE_URL ?? ''
+  const llmUrl = `http://127.0.0.1:${port + 1}`
+  const content = {
+    base_url: `http://127.0.0.1:${port}`,
+    llm_url: llmUrl,
+    admin_token: variables.ADMIN_TOKEN,
+    keys: secrets.keys,
+    denied_models: report.deniedModels,
+  }
+  writePrivateFile(DEV_FILE, `${JSON.stringify(content, null, 2)}\n`)
+  const model = report.models[0] ?? 'model'
+  console.log(`Headgate is ready after ${seconds.toFixed(1)} s
+
+  Base URL  ${baseUrl}
+  LLM URL   ${llmUrl}
+  API key   ${secrets.keys.owner}
+  Models    ${report.models.slice(0, 6).join(', ')}${report.models.length > 6 ? ', …' : ''}
+  More      ${shown('dev.json')} (admin token, keys of other callers), ${shown('logs')}
+
+  curl ${content.base_url}/v1/models -H "Authorization: Bearer ${secrets.keys.owner}"
+
+Ctrl-C ends everything; the data stay (npm run dev -- --fresh begins anew).`)
+  if (model === 'model') console.log('No model can be called: register one with npm run admin.')
+}
+
+const shown = (name: string): string => relative(process.cwd(), join(LOCAL_FOLDER, name))
+
+/** Ends everything, the gateway before what it needs. */
+async function end(): Promise<void> {
+  rmSync(DEV_FILE, { force: true })
+  await running.forwarder?.close()
+  await running.worker?.stop(3_000)
+  await running.children?.stop()
+  running.releaseFolder?.()
+}
+
+function fail(error: unknown): void {
+  if (ending) return
+  ending = true
+  const message = error instanceof Error ? error.message : String(error)
+  process.stderr.write(`headgate: ${message.split('\n', 1)[0]}\n`)
+  end().finally(() => process.exit(1))
+}
+
+function interrupt(): void {
+  if (ending) return
+  ending = true
+  end().finally(() => process.exit(0))
+}
+
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt)
+main().catch(fail)
