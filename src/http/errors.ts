@@ -51,7 +51,11 @@ const nested: Renderer = (error) => {
 
 const messagesEnvelope: Renderer = (error) => ({
   type: 'error',
-  error: { type: MESSAGES_TYPES[error.kind] ?? 'invalid_request_error', message: error.message },
+  error: {
+    type: MESSAGES_TYPES[error.kind] ?? 'invalid_request_error',
+    message: error.message,
+    ...(error.details === undefined ? {} : { details: error.details }),
+  },
 })
 
 const flat: Renderer = (error) => ({

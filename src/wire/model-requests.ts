@@ -49,7 +49,15 @@ export const completionRequest = z.looseObject({
   best_of: positiveInteger('best_of').nullish(),
 })
 
+/**
+ * Message threads keep a conversation at the provider under its own ids, which our provider credential would open to
+ * every organization alike. Official tool runners go on without threads after this answer.
+ */
+export const THREAD_DETAILS = { error_code: 'thread_unsupported_request', unsupported: ['thread'] }
+const thread = z.null('thread is not supported: send the whole conversation').optional()
+
 export const messagesRequest = z.looseObject({
+  thread,
   model,
   max_tokens: positiveInteger('max_tokens'),
   stream: optionalBoolean('stream'),
@@ -59,6 +67,7 @@ export const messagesRequest = z.looseObject({
 
 export const countTokensRequest = z.looseObject({
   model,
+  thread,
   max_tokens: positiveInteger('max_tokens').nullish(),
   stream: z.literal(false, 'stream is not supported on count_tokens: omit it or send false').nullish(),
   tools: z.array(z.unknown(), 'tools must be an array').nullish(),

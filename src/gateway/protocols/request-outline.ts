@@ -1,6 +1,7 @@
 import type { z } from 'zod'
-import { invalidRequest } from '../../lib/api-error.ts'
+import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { decodeString, type JsonKind, type JsonPath, JsonSyntaxError, scanJson } from '../../lib/json-scan.ts'
+import { THREAD_DETAILS } from '../../wire/model-requests.ts'
 
 /** A top-level member of a request, by its place in the body. */
 export interface TopMember {
@@ -103,7 +104,9 @@ function checkFields(scan: OutlineScan, rules: OutlineRules): Record<string, unk
     const issue = parsed.error.issues[0]
     const path = issue?.path.join('.') ?? ''
     const message = issue?.message ?? 'invalid body'
-    throw invalidRequest(message.startsWith(path) ? `${message}.` : `${path}: ${message}.`)
+    const text = message.startsWith(path) ? `${message}.` : `${path}: ${message}.`
+    const details = path === 'thread' ? { details: THREAD_DETAILS } : {}
+    throw new ApiError('invalid_request', text, { code: 'invalid_body', ...details })
   }
   if (rules.messages) {
     const messages = scan.members.find((member) => member.name === 'messages')
