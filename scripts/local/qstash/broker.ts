@@ -74,17 +74,16 @@ export class Broker {
     const now = this.#parts.clock.now()
     const message = createMessage(request, now)
     const deduplicationId = readDeduplicationId(request)
-    if (deduplicationId !== undefined) {
-      const earlier = this.#deduplication.get(deduplicationId)
-      if (earlier !== undefined && earlier.until > now)
-        return { messageId: earlier.messageId, deduplicated: true }
-      this.#deduplication.set(deduplicationId, {
-        messageId: message.messageId,
-        until: now + DEDUPLICATION_MS,
-      })
-    }
+    const earlier = deduplicationId === undefined ? undefined : this.#deduplication.get(deduplicationId)
+    if (earlier !== undefined && earlier.until > now)
+      return { messageId: earlier.messageId, deduplicated: true }
     this.#forgetOldDeduplication(now)
     this.#accept(message)
+    // After the message: a kill in between may double it, but an id without its message would swallow the next one.
+    if (deduplicationId !== undefined) {
+      const until = now + DEDUPLICATION_MS
+      this.#deduplication.set(deduplicationId, { messageId: message.messageId, until })
+    }
     this.pump()
     return { messageId: message.messageId }
   }

@@ -15,6 +15,17 @@ export interface DeliveryOutcome {
 /** Largest answer that is kept, in bytes: the free plan's message size. The rest is cut off. */
 const MAX_ANSWER_BYTES = 1024 * 1024
 
+/** Headers of a connection, which cannot be forwarded. */
+const HOP_HEADERS = new Set([
+  'connection',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+])
+
 /**
  * Sends a message to its destination once. Not `fetch`: it follows redirects unless told otherwise and gives up
  * on headers after five minutes, and QStash does neither.
@@ -22,26 +33,31 @@ const MAX_ANSWER_BYTES = 1024 * 1024
  * @param message what to send; its timeout covers the whole answer
  * @param signature value of `Upstash-Signature`
  * @param signal ends the attempt
+ * @returns the answer, or status 0 and the reason if there was none; never rejects
  */
-export function deliver(message: Message, signature: string, signal: AbortSignal): Promise<DeliveryOutcome> {
-  const body = deliveredBody(message)
+export async function deliver(
+  message: Message,
+  signature: string,
+  signal: AbortSignal,
+): Promise<DeliveryOutcome> {
   const limit = AbortSignal.any([signal, AbortSignal.timeout(message.timeoutMs)])
+  try {
+    return await send(message, signature, limit)
+  } catch (error) {
+    const isTimeout = limit.aborted && !signal.aborted
+    const reason = isTimeout ? `no answer within ${message.timeoutMs} ms` : (error as Error).message
+    return { status: 0, headers: {}, body: Buffer.from(reason), error: reason }
+  }
+}
+
+function send(message: Message, signature: string, signal: AbortSignal): Promise<DeliveryOutcome> {
+  const body = deliveredBody(message)
   const client = message.url.startsWith('https:') ? https : http
-  return new Promise((resolve) => {
-    const fail = (error: Error): void => {
-      const isTimeout = limit.aborted && !signal.aborted
-      const reason = isTimeout ? `no answer within ${message.timeoutMs} ms` : error.message
-      resolve({ status: 0, headers: {}, body: Buffer.from(reason), error: reason })
-    }
+  return new Promise((resolve, reject) => {
     const request = client.request(
       message.url,
       // A connection of its own: a kept one may have died with a restarted receiver, and cost an attempt.
-      {
-        agent: false,
-        method: message.method,
-        headers: deliveredHeaders(message, signature, body),
-        signal: limit,
-      },
+      { agent: false, method: message.method, headers: deliveredHeaders(message, signature, body), signal },
       (response) => {
         const chunks: Buffer[] = []
         let size = 0
@@ -49,14 +65,14 @@ export function deliver(message: Message, signature: string, signal: AbortSignal
           if (size < MAX_ANSWER_BYTES) chunks.push(chunk.subarray(0, MAX_ANSWER_BYTES - size))
           size += chunk.length
         })
-        response.on('error', fail)
+        response.on('error', reject)
         response.on('end', () => {
           const headers = response.headersDistinct as Record<string, string[]>
           resolve({ status: response.statusCode ?? 0, headers, body: Buffer.concat(chunks) })
         })
       },
     )
-    request.on('error', fail)
+    request.on('error', reject)
     request.end(body)
   })
 }
@@ -67,8 +83,9 @@ export function deliveredBody(message: Message): Buffer {
 }
 
 function deliveredHeaders(message: Message, signature: string, body: Buffer): Record<string, string> {
+  const forwarded = Object.entries(message.forwardHeaders).filter(([name]) => !HOP_HEADERS.has(name))
   return {
-    ...message.forwardHeaders,
+    ...Object.fromEntries(forwarded),
     ...(message.method !== 'GET' && { 'content-length': String(body.length) }),
     'user-agent': 'Upstash-QStash',
     'upstash-message-id': message.messageId,

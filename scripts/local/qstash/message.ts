@@ -62,6 +62,10 @@ export interface DeadMessage extends Message {
 /** The free plan's longest wait for an answer, in milliseconds. */
 const DEFAULT_TIMEOUT_MS = 15 * 60_000
 const DEFAULT_RETRIES = 3
+/** The pay-as-you-go plan's longest delay, in milliseconds. */
+const MAX_DELAY_MS = 366 * 86_400_000
+/** Longest wait for an answer that is taken, in milliseconds. */
+const MAX_TIMEOUT_MS = 86_400_000
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
 
 /**
@@ -93,7 +97,7 @@ export function createMessage(request: PublishRequest, now: number): Message {
     nextDeliveryAt: notBefore,
     retried: 0,
     maxRetries: readCount(header('retries'), DEFAULT_RETRIES),
-    timeoutMs: readDuration(header('timeout'), 'timeout') ?? DEFAULT_TIMEOUT_MS,
+    timeoutMs: readDuration(header('timeout'), 'timeout', MAX_TIMEOUT_MS) ?? DEFAULT_TIMEOUT_MS,
     labels: (header('label') ?? '').split(',').filter((label) => label !== ''),
     callerIp,
     ...(retryDelay !== undefined && { retryDelay }),
@@ -119,17 +123,22 @@ function readCallback(url: string | undefined): string | undefined {
 }
 
 function readNotBefore(notBefore: string | undefined, delay: string | undefined, now: number): number {
-  const delayMs = readDuration(delay, 'delay') ?? 0
+  const delayMs = readDuration(delay, 'delay', MAX_DELAY_MS) ?? 0
   if (notBefore === undefined) return now + delayMs
-  if (!/^\d+$/.test(notBefore))
-    throw new RefusedError(400, 'invalid not-before: expected a unix timestamp in seconds')
-  return Math.max(now, Number(notBefore) * 1_000)
+  const time = /^\d{1,12}$/.test(notBefore) ? Number(notBefore) * 1_000 : Number.NaN
+  if (!(time - now <= MAX_DELAY_MS)) {
+    throw new RefusedError(
+      400,
+      'invalid not-before: expected a unix timestamp in seconds, at most a year ahead',
+    )
+  }
+  return Math.max(now, time)
 }
 
-function readDuration(text: string | undefined, name: string): number | undefined {
+function readDuration(text: string | undefined, name: string, most: number): number | undefined {
   if (text === undefined) return undefined
   const duration = parseDuration(text)
-  if (duration === undefined) throw new RefusedError(400, `invalid ${name}: ${text}`)
+  if (duration === undefined || duration > most) throw new RefusedError(400, `invalid ${name}: ${text}`)
   return duration
 }
 
