@@ -11,6 +11,10 @@ import type { CallProgress, CreditGrant, OpenCall } from '../src/governance/ledg
 import { RejectedCalls } from '../src/governance/ledger/rejected-calls.ts'
 import { loadAccount, writeLinks, writeRejectedCounts } from '../src/governance/ledger/store.ts'
 import { systemClock } from '../src/lib/clock.ts'
+import { withinTime } from '../src/lib/time-limit.ts'
+
+/** How long the first call of an account waits for Postgres, which may have to wake up. */
+const BEGIN_LIMIT_MS = 5_000
 
 interface Books {
   account: LedgerAccount
@@ -109,7 +113,8 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
 
   async #readBeginning(): Promise<Books> {
     const identity = parseLedgerName(this.ctx.id.name)
-    const { state, grantIds } = await loadAccount(this.#database, identity)
+    const loading = loadAccount(this.#database, identity)
+    const { state, grantIds } = await withinTime(loading, BEGIN_LIMIT_MS, 'reading the ledger from Postgres')
     this.ctx.storage.transactionSync(() => {
       const tables = new AccountTables(this.ctx.storage)
       tables.create()

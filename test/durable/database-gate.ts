@@ -1,3 +1,5 @@
+import { afterEach, beforeEach, vi } from 'vitest'
+
 /** What stands between the objects and Postgres in a test; the tests run in the objects' isolate and share its fetch. */
 export type GateMode = 'open' | 'away' | 'answer_lost'
 
@@ -29,4 +31,32 @@ export class DatabaseGate {
   remove(): void {
     globalThis.fetch = realFetch
   }
+}
+
+/**
+ * Puts a gate before Postgres in every test of a file, stops the clock that objects read (timers go on), and keeps the
+ * log of expected failures out of the output.
+ * @param now where the clock stands, in milliseconds since the epoch; the real time when left out.
+ */
+export function useDatabaseGate(now?: number): DatabaseGate {
+  const gate = new DatabaseGate()
+  beforeEach(() => {
+    Object.assign(gate, { mode: 'open', held: false, requests: 0 })
+    gate.install()
+    vi.spyOn(console, 'error').mockImplementation(() => {})
+    // An object is not evicted while a timer is pending, and a signal's timer goes on after its request has ended.
+    vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => new AbortController().signal)
+    vi.useFakeTimers({ toFake: ['Date'], now: now ?? Date.now() })
+  })
+  afterEach(() => {
+    gate.remove()
+    vi.restoreAllMocks()
+    vi.useRealTimers()
+  })
+  return gate
+}
+
+/** Moves the stopped clock on. */
+export function passTime(milliseconds: number): void {
+  vi.setSystemTime(Date.now() + milliseconds)
 }

@@ -1,9 +1,9 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { NO_USAGE } from '../../src/governance/credits.ts'
 import type { RecordBody } from '../../src/governance/ledger/record-body.ts'
-import { DatabaseGate } from './database-gate.ts'
+import { useDatabaseGate } from './database-gate.ts'
 import {
   creditSum,
   expectIntactChain,
@@ -15,20 +15,7 @@ import {
 } from './ledger-harness.ts'
 
 const STEPS = 120
-const gate = new DatabaseGate()
-
-beforeEach(() => {
-  Object.assign(gate, { mode: 'open', held: false })
-  gate.install()
-  vi.spyOn(console, 'error').mockImplementation(() => {})
-  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() })
-})
-
-afterEach(() => {
-  gate.remove()
-  vi.restoreAllMocks()
-  vi.useRealTimers()
-})
+const gate = useDatabaseGate()
 
 type Random = (below: number) => number
 

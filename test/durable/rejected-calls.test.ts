@@ -1,25 +1,14 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { sql } from 'drizzle-orm'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { countRejectedCall, rejectedCallsName } from '../../src/governance/ledger/client.ts'
-import { DatabaseGate } from './database-gate.ts'
+import { useDatabaseGate } from './database-gate.ts'
 import { database } from './ledger-harness.ts'
 
-const gate = new DatabaseGate()
 const minute = Date.UTC(2026, 10, 21, 10, 30)
+const gate = useDatabaseGate(minute)
 let nextAddress = 0
-
-beforeEach(() => {
-  Object.assign(gate, { mode: 'open', held: false })
-  gate.install()
-  vi.useFakeTimers({ toFake: ['Date'], now: minute })
-})
-
-afterEach(() => {
-  gate.remove()
-  vi.useRealTimers()
-})
 
 function newAddress() {
   nextAddress += 1
@@ -73,6 +62,17 @@ describe('keyless calls', () => {
     await address.count(minute)
     await address.runAlarm()
     expect(await address.stored()).toEqual([[minute, 'messages', 4]])
+  })
+
+  it('are not told to the log when they cannot be written', async () => {
+    const address = newAddress()
+    await address.count(minute)
+    gate.mode = 'away'
+    await address.runAlarm()
+    const lines = vi.mocked(console.error).mock.calls.join('\n')
+    expect(lines).toContain('ledger.flush_failed')
+    expect(lines).toContain('connection refused')
+    expect(lines).not.toContain(address.ip)
   })
 
   it('counted while a flush is on its way are flushed too', async () => {

@@ -157,22 +157,26 @@ export class AccountTables {
     return links
   }
 
-  outboxIds(): string[] {
-    const rows = this.#sql.exec('SELECT id FROM outbox').toArray()
-    return rows.map((row) => String(row.id))
+  /** Ids of the newest records, oldest first. */
+  newestIds(most: number): string[] {
+    const rows = this.#sql.exec('SELECT id FROM outbox ORDER BY sequence DESC LIMIT ?', most).toArray()
+    return rows.map((row) => String(row.id)).reverse()
   }
 
   markFlushed(sequence: number): void {
     this.#sql.exec('UPDATE account SET flushed = ?', sequence)
   }
 
-  /** Deletes records that Postgres has and that are older than `before`, but never the newest. @returns their ids. */
-  deleteFlushed(flushed: number, head: number, before: number): string[] {
-    const rows = this.#sql.exec(
-      'DELETE FROM outbox WHERE sequence <= ? AND sequence < ? AND appended_at < ? RETURNING id',
-      ...[flushed, head, before],
-    )
-    return rows.toArray().map((row) => String(row.id))
+  /** The first record that is not older than `instant`; null when all are. Reads only those that are, and one more. */
+  firstSince(instant: number): number | null {
+    const [row] = this.#sql
+      .exec('SELECT sequence FROM outbox WHERE appended_at >= ? ORDER BY sequence LIMIT 1', instant)
+      .toArray()
+    return row ? Number(row.sequence) : null
+  }
+
+  deleteLinksBefore(sequence: number): void {
+    this.#sql.exec('DELETE FROM outbox WHERE sequence < ?', sequence)
   }
 
   hasGrant(id: string): boolean {

@@ -1,13 +1,18 @@
 import type { Clock } from '../../lib/clock.ts'
+import { errorText, logEvent } from '../../lib/log.ts'
 import type { AuditedChange, CallOpening, CallOutcome } from '../audit-record.ts'
 import type { Usage } from '../credits.ts'
 import { type AccountState, AccountTables, type LedgerStorage, type OpenRow } from './account-tables.ts'
 import { type ChainIdentity, type ChainLink, nextLink } from './chain.ts'
 import type { CallProgress, CreditBalance, CreditGrant, OpenCall, OpenResult } from './ledger.ts'
-import { callContent, changeContent } from './record-body.ts'
+import { callContent, changeContent, trimmedOpening } from './record-body.ts'
 
 /** Records stay this long after they were appended, so that a repeated call is known for one. */
-const REMEMBERED_MS = 10 * 60_000
+const REMEMBERED_MS = 2 * 60_000
+/** Ids of them that are kept in memory: some 6 MB, also when Postgres is away for hours. */
+const REMEMBERED_IDS = 50_000
+/** How long to wait with a lapsed call that could not be settled. */
+const SETTLE_AGAIN_MS = 60_000
 /** What one batch to Postgres may hold. */
 const BATCH_RECORDS = 200
 const BATCH_CHARACTERS = 4_000_000
@@ -40,7 +45,7 @@ export class LedgerAccount {
     this.#reserved = open.reserved
     this.#openCount = open.count
     this.#firstDeadline = open.firstDeadline
-    this.#rememberedIds = new Set(this.#tables.outboxIds())
+    this.#rememberedIds = new Set(this.#tables.newestIds(REMEMBERED_IDS))
   }
 
   /** When the next lease can run out, in milliseconds since the epoch; null when no call is open. */
@@ -66,7 +71,7 @@ export class LedgerAccount {
       return { admitted: false, reason: 'no_credits', available, required: reserve }
     }
     const deadline = this.#clock() + leaseMilliseconds
-    this.#tables.insertOpen(opening, reserve, deadline)
+    this.#tables.insertOpen(trimmedOpening(opening), reserve, deadline)
     this.#reserved += reserve
     this.#openCount += 1
     this.#firstDeadline = Math.min(this.#firstDeadline ?? deadline, deadline)
@@ -129,10 +134,17 @@ export class LedgerAccount {
     const now = this.#clock()
     if (this.#firstDeadline === null || this.#firstDeadline > now) return
     for (const callId of this.#tables.expiredCallIds(now)) {
-      const row = this.#tables.findOpen(callId)
-      if (row) this.#settle(row, lapsedOutcome(row, now))
+      try {
+        const row = this.#tables.findOpen(callId)
+        if (row) this.#settle(row, lapsedOutcome(row, now))
+      } catch (error) {
+        // One call that cannot be recorded must hold back neither the others nor the flush that comes after.
+        logEvent('error', 'ledger.settle_failed', { callId, error: errorText(error) })
+      }
     }
-    this.#firstDeadline = this.#tables.openTotals().firstDeadline
+    const { firstDeadline } = this.#tables.openTotals()
+    const overdue = firstDeadline !== null && firstDeadline <= now
+    this.#firstDeadline = overdue ? now + SETTLE_AGAIN_MS : firstDeadline
   }
 
   /** Records that Postgres does not have yet. */
@@ -146,15 +158,15 @@ export class LedgerAccount {
     return this.#tables.linksAfter(this.#state.flushed, BATCH_RECORDS, BATCH_CHARACTERS)
   }
 
-  /** Notes that Postgres has everything up to and including `sequence`, and forgets what is old. */
+  /** Notes that Postgres has everything up to and including `sequence`, and forgets what is old, but never the newest. */
   markFlushed(sequence: number): void {
     if (sequence <= this.#state.flushed) return
-    const forgotten = this.#storage.transactionSync(() => {
+    const recent = this.#tables.firstSince(this.#clock() - REMEMBERED_MS) ?? this.#state.sequence
+    this.#storage.transactionSync(() => {
       this.#tables.markFlushed(sequence)
-      return this.#tables.deleteFlushed(sequence, this.#state.sequence, this.#clock() - REMEMBERED_MS)
+      this.#tables.deleteLinksBefore(Math.min(recent, sequence))
     })
     this.#state.flushed = sequence
-    for (const id of forgotten) this.#rememberedIds.delete(id)
   }
 
   #settle(row: OpenRow, outcome: CallOutcome): void {
@@ -175,7 +187,16 @@ export class LedgerAccount {
       alongside()
     })
     this.#state = { ...this.#state, sequence: link.sequence, hash: link.hash, balance }
+    this.#remember(id)
+  }
+
+  #remember(id: string): void {
     this.#rememberedIds.add(id)
+    if (this.#rememberedIds.size <= REMEMBERED_IDS) return
+    for (const oldest of this.#rememberedIds) {
+      this.#rememberedIds.delete(oldest)
+      return
+    }
   }
 
   #checkOwner(organizationId: string): void {

@@ -30,9 +30,8 @@ export function rejectedCallsName(ip: string): string {
 }
 
 /**
- * The ledger of an organization. A call that fails is made once more on a fresh stub, since a stub whose object went
- * away stays broken and every call is idempotent; unless the object is overloaded, when repeating makes it worse
- * (https://developers.cloudflare.com/durable-objects/best-practices/error-handling/).
+ * The ledger of an organization. A call that fails on its way is made once more on a fresh stub, since a stub whose
+ * object went away stays broken and every call is idempotent.
  */
 export function ledgerClient(namespace: DurableObjectNamespace, organizationId: string): Ledger {
   const call = <Result>(use: (ledger: Ledger) => Promise<Result>) =>
@@ -72,7 +71,16 @@ async function withFreshStub<Result>(
   try {
     return await use(stub())
   } catch (error) {
-    if ((error as { overloaded?: boolean } | null)?.overloaded) throw error
+    if (isFinal(error)) throw error
     return await use(stub())
   }
+}
+
+/**
+ * Whether repeating is of no use: the object is overloaded, which repeating makes worse, or its own code threw.
+ * https://developers.cloudflare.com/durable-objects/best-practices/error-handling/
+ */
+function isFinal(error: unknown): boolean {
+  const { overloaded, remote, retryable } = error as Record<string, boolean | undefined>
+  return overloaded === true || (remote === true && retryable !== true)
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
+import { withinTime } from '../../lib/time-limit.ts'
 
 /** Something that waits in a Durable Object until Postgres has it. */
 export interface FlushSource<Batch> {
@@ -57,7 +58,7 @@ export class Flusher<Batch> {
       for (let round = 0; round < MOST_BATCHES; round += 1) {
         const batch = this.#source.take()
         if (batch === null) break
-        await withinLimit(this.#source.write(batch))
+        await withinTime(this.#source.write(batch), WRITE_LIMIT_MS, 'writing to Postgres')
         this.#source.written(batch)
       }
       this.#failures = 0
@@ -69,20 +70,13 @@ export class Flusher<Batch> {
       logEvent('error', 'ledger.flush_failed', {
         pending: this.#source.pending(),
         failures: this.#failures,
-        error: errorText(error),
+        error: causeText(error),
       })
     }
   }
 }
 
-async function withinLimit(work: Promise<void>): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const limit = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error('Postgres took too long')), WRITE_LIMIT_MS)
-  })
-  try {
-    await Promise.race([work, limit])
-  } finally {
-    clearTimeout(timer)
-  }
+/** Drizzle puts the statement and its parameters into the message, which are the records; the cause has neither. */
+function causeText(error: unknown): string {
+  return errorText(error instanceof Error && error.cause instanceof Error ? error.cause : error)
 }

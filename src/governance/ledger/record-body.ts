@@ -46,19 +46,21 @@ const TEXT_LIMIT = 500
 const cut = (text: string) => (text.length > TEXT_LIMIT ? `${text.slice(0, TEXT_LIMIT)}…` : text)
 const cutActor = (actor: Actor): Actor => ({ ...actor, ip: actor.ip === null ? null : cut(actor.ip) })
 
-/** Content of a call's record. @param reserved micro-credits that were held for it. */
-export function callContent(opening: CallOpening, outcome: CallOutcome, reserved: number): CallContent {
-  const { callId: _, ...rest } = opening
+/** What is kept of an opening: the texts in it that a caller chooses are cut to a length that every store takes. */
+export function trimmedOpening(opening: CallOpening): CallOpening {
   return {
-    kind: 'call',
-    ...rest,
-    ...outcome,
-    reserved,
+    ...opening,
     requestId: cut(opening.requestId),
     action: cut(opening.action),
     modelId: opening.modelId === null ? null : cut(opening.modelId),
     actor: cutActor(opening.actor),
   }
+}
+
+/** Content of a call's record. @param reserved micro-credits that were held for it. */
+export function callContent(opening: CallOpening, outcome: CallOutcome, reserved: number): CallContent {
+  const { callId: _, ...rest } = trimmedOpening(opening)
+  return { kind: 'call', ...rest, ...outcome, reserved }
 }
 
 /** Content of the record of an administrative change. */

@@ -1,0 +1,20 @@
+/**
+ * Waits for `work`, but not for ever. The work itself goes on: only the waiting ends.
+ * @param milliseconds the longest wait. @param what names the work in the error.
+ * @throws Error when the time is over first, and whatever `work` throws.
+ */
+export async function withinTime<Result>(
+  work: Promise<Result>,
+  milliseconds: number,
+  what: string,
+): Promise<Result> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const limit = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${what} took longer than ${milliseconds} ms`)), milliseconds)
+  })
+  try {
+    return await Promise.race([work, limit])
+  } finally {
+    clearTimeout(timer)
+  }
+}

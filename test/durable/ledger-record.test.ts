@@ -1,0 +1,218 @@
+import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
+import { describe, expect, it } from 'vitest'
+import { passTime, useDatabaseGate } from './database-gate.ts'
+import {
+  creditSum,
+  expectIntactChain,
+  LEASE_MS,
+  newOrganization,
+  type Organization,
+  outcome,
+  tableRows,
+} from './ledger-harness.ts'
+
+const gate = useDatabaseGate()
+
+describe('loss of the object', () => {
+  it.each([
+    ['eviction', (organization: Organization) => organization.evict()],
+    ['abort', () => abortAllDurableObjects()],
+  ])('%s between any two steps loses and doubles nothing', async (_, lose) => {
+    const organization = newOrganization()
+    await organization.ledger.grantCredits(organization.grant(100))
+    await lose(organization)
+    const call = organization.opening()
+    await organization.open(40, call)
+    await lose(organization)
+    expect(await organization.ledger.balance()).toEqual({ balance: 100, reserved: 40, available: 60 })
+    await organization.ledger.close(call.callId, outcome({ cost: 13 }))
+    await lose(organization)
+    expect(await organization.ledger.balance()).toEqual({ balance: 87, reserved: 0, available: 87 })
+    expect(await organization.open(40, call)).toEqual({ admitted: true })
+    expect((await organization.ledger.balance()).reserved).toBe(0)
+    await organization.ledger.flush()
+    await lose(organization)
+    await organization.ledger.flush()
+    expect(await expectIntactChain(organization)).toHaveLength(2)
+    expect(await creditSum(organization.organizationId)).toBe(87)
+  })
+
+  it('begins again from Postgres when its storage is gone', async () => {
+    const organization = newOrganization()
+    const grant = organization.grant(100)
+    await organization.ledger.grantCredits(grant)
+    const call = organization.opening()
+    await organization.open(40, call)
+    await organization.ledger.close(call.callId, outcome({ cost: 13 }))
+    await organization.ledger.flush()
+    await organization.loseStorage()
+
+    expect(await organization.ledger.balance()).toEqual({ balance: 87, reserved: 0, available: 87 })
+    await organization.ledger.grantCredits(grant)
+    await organization.ledger.recordChange(organization.change('api_key.created'))
+    await organization.ledger.flush()
+    const rows = await expectIntactChain(organization)
+    expect(rows.map(({ sequence }) => sequence)).toEqual([1, 2, 3])
+    expect((await organization.ledger.balance()).balance).toBe(87)
+  })
+
+  it('is called again on a fresh stub when its object goes away', async () => {
+    const organization = newOrganization()
+    await organization.open(0)
+    await abortAllDurableObjects()
+    expect(await organization.open(0)).toEqual({ admitted: true })
+  })
+})
+
+describe('flush', () => {
+  it.each(['away', 'answer_lost'] as const)('keeps what it has while Postgres is %s', async (mode) => {
+    const organization = newOrganization()
+    await organization.ledger.grantCredits(organization.grant(1000))
+    gate.mode = mode
+    for (let call = 0; call < 5; call += 1) {
+      const opening = organization.opening()
+      await organization.open(10, opening)
+      await organization.ledger.close(opening.callId, outcome({ cost: 3 }))
+      expect((await organization.ledger.flush()).pending).toBe(call + 2)
+    }
+    await organization.evict()
+    gate.mode = 'open'
+    expect(await organization.ledger.flush()).toEqual({ pending: 0 })
+    expect(await expectIntactChain(organization)).toHaveLength(6)
+    expect(await tableRows('usage_events', organization.organizationId)).toHaveLength(5)
+    expect(await creditSum(organization.organizationId)).toBe(1000 - 15)
+  })
+
+  it('tries again by alarm, ever later, until Postgres is back', async () => {
+    const organization = newOrganization()
+    await organization.ledger.recordChange(organization.change('model.created'))
+    gate.mode = 'away'
+    const waits: number[] = []
+    for (let attempt = 0; attempt < 9; attempt += 1) {
+      await organization.runAlarm()
+      const alarm = await runInDurableObject(organization.stub(), (_, state) => state.storage.getAlarm())
+      waits.push((alarm ?? 0) - Date.now())
+    }
+    expect(waits).toEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000])
+    gate.mode = 'open'
+    await organization.runAlarm()
+    expect(await expectIntactChain(organization)).toHaveLength(1)
+    expect(await organization.runAlarm()).toBe(false)
+  })
+
+  it('goes on admitting and settling while a flush waits for Postgres', async () => {
+    const organization = newOrganization()
+    await organization.ledger.grantCredits(organization.grant(100))
+    gate.held = true
+    const flushed = organization.ledger.flush()
+    const call = organization.opening()
+    await organization.open(10, call)
+    await organization.ledger.close(call.callId, outcome({ cost: 3 }))
+    gate.held = false
+    expect(await flushed).toEqual({ pending: 0 })
+    expect(await expectIntactChain(organization)).toHaveLength(2)
+  })
+
+  it('moves more than a batch holds, in order', async () => {
+    const organization = newOrganization()
+    const calls = Array.from({ length: 450 }, () => organization.opening())
+    await Promise.all(calls.map((call) => organization.ledger.record(call, outcome())))
+    const before = gate.requests
+    expect(await organization.ledger.flush()).toEqual({ pending: 0 })
+    expect(gate.requests - before).toBe(3)
+    expect(await expectIntactChain(organization)).toHaveLength(450)
+  })
+
+  it('forgets records only when Postgres has them and they are old, and never the newest', async () => {
+    const organization = newOrganization()
+    const stored = () =>
+      runInDurableObject(organization.stub(), (_, state) =>
+        state.storage.sql.exec('SELECT sequence FROM outbox ORDER BY sequence').toArray(),
+      )
+    await organization.ledger.record(organization.opening(), outcome())
+    await organization.ledger.record(organization.opening(), outcome())
+    passTime(3_600_000)
+    gate.mode = 'away'
+    await organization.ledger.flush()
+    expect(await stored()).toHaveLength(2)
+    gate.mode = 'open'
+    await organization.ledger.flush()
+    expect(await stored()).toEqual([{ sequence: 2 }])
+    await organization.evict()
+    await organization.ledger.record(organization.opening(), outcome())
+    await organization.ledger.flush()
+    expect(await expectIntactChain(organization)).toHaveLength(3)
+  })
+
+  it('keeps its records when another chain has taken their place in Postgres', async () => {
+    const organization = newOrganization()
+    await organization.ledger.recordChange(organization.change('a'))
+    await organization.ledger.flush()
+    await organization.loseStorage()
+    // Begun while Postgres had no record, as if the earlier chain had been restored behind the object's back.
+    await organization.ledger.balance()
+    await runInDurableObject(organization.stub(), (_, state) => {
+      state.storage.sql.exec('UPDATE account SET sequence = 0, flushed = 0, hash = ?', '0'.repeat(64))
+    })
+    await organization.evict()
+    await organization.ledger.recordChange(organization.change('b'))
+    expect(await organization.ledger.flush()).toEqual({ pending: 1 })
+  })
+})
+
+describe('grants', () => {
+  it('adds once however often the same grant comes', async () => {
+    const organization = newOrganization()
+    const grant = organization.grant(100)
+    await organization.ledger.grantCredits(grant)
+    const again = { ...grant, change: organization.change('credits.granted') }
+    expect((await organization.ledger.grantCredits(again)).balance).toBe(100)
+    await organization.ledger.flush()
+    passTime(3_600_000)
+    await organization.ledger.recordChange(organization.change('x'))
+    await organization.ledger.flush()
+    await organization.evict()
+    expect((await organization.ledger.grantCredits(again)).balance).toBe(100)
+    expect(await tableRows('credit_entries', organization.organizationId)).toMatchObject([
+      { id: grant.id, kind: 'grant', amount: '100', reason: 'test' },
+    ])
+    expect(await expectIntactChain(organization)).toHaveLength(2)
+  })
+
+  it.each([0.5, Number.NaN, 2 ** 53])('refuses a grant of %s', async (amount) => {
+    const organization = newOrganization()
+    await expect(organization.ledger.grantCredits(organization.grant(amount))).rejects.toThrow('amount')
+  })
+})
+
+describe('what it costs', () => {
+  it('writes one row to open a call and two to close it', async () => {
+    const organization = newOrganization()
+    await organization.ledger.grantCredits(organization.grant(100))
+    const written = (use: (instance: Organization['ledger']) => Promise<unknown>) =>
+      runInDurableObject(organization.stub(), async (instance, state) => {
+        let rows = 0
+        const { sql } = state.storage
+        const exec = sql.exec.bind(sql)
+        Object.defineProperty(sql, 'exec', {
+          configurable: true,
+          value: (...parameters: Parameters<typeof exec>) => {
+            const cursor = exec(...parameters)
+            cursors.push(cursor)
+            return cursor
+          },
+        })
+        const cursors: Array<ReturnType<typeof exec>> = []
+        await use(instance as unknown as Organization['ledger'])
+        for (const cursor of cursors) rows += cursor.rowsWritten
+        Reflect.deleteProperty(sql, 'exec')
+        return rows
+      })
+    const call = organization.opening()
+    const opened = await written((ledger) =>
+      ledger.open({ opening: call, reserve: 10, leaseMilliseconds: LEASE_MS }),
+    )
+    expect(opened).toBe(1)
+    expect(await written((ledger) => ledger.close(call.callId, outcome({ cost: 3 })))).toBe(2)
+  })
+})
