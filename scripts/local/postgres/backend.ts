@@ -58,11 +58,18 @@ export function toParameterText(value: unknown): string | null {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
+/** A statement that starts with one of these words, at the start, after a semicolon or after a message's name. */
+const CHANGING_START =
+  /(?:^|;|\0)(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*(?:set|begin|start|prepare|listen|discard|load|do|call|create\s+(?:local\s+|global\s+)?temp)/i
+
+/** A function or a clause that changes the session wherever it stands. */
+const CHANGING_PART = /\bset_config\b|advisory_lock|\binto\s+temp/i
+
 /**
  * Whether a statement can leave something behind in its session: a setting, an open transaction, an advisory
  * lock, a prepared statement, a temporary table. Neon runs every HTTP query in a session of its own, so none of
  * that may reach the next query. False alarms only cost time.
  */
 export function mayChangeSession(text: string): boolean {
-  return /\b(set|set_config|begin|start|prepare|listen|temp|temporary|discard|load)\b|advisory/i.test(text)
+  return CHANGING_START.test(text) || CHANGING_PART.test(text)
 }

@@ -1,0 +1,110 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { migrate } from 'drizzle-orm/neon-http/migrator'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { startPostgres } from '../../scripts/local/postgres/start.ts'
+import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
+import { configureNeon, failureOf, openHttp, openSocket } from './neon-clients.ts'
+
+describe('the one session of embedded Postgres', () => {
+  let standIn: RunningStandIn
+  const { sql } = openHttp()
+
+  beforeAll(async () => {
+    standIn = await startPostgres({ lockTimeoutMs: 300 })
+    configureNeon(standIn.port)
+  }, 60_000)
+  afterAll(() => standIn?.close())
+
+  it('fails loudly where a request waits for its own transaction', async () => {
+    const { pool } = openSocket(1)
+    const client = await pool.connect()
+    await client.query('begin')
+    const failure = await failureOf(sql`select 1`)
+    expect(failure).toMatchObject({ code: '55P03', severity: 'ERROR' })
+    expect(failure.message).toMatch(/held by WebSocket connection \d+/)
+    expect(failure.hint).toMatch(/use only the client of that transaction/)
+    await client.query('commit')
+    expect(await sql`select 1 as one`).toEqual([{ one: 1 }])
+    client.release()
+    await pool.end()
+  })
+
+  it('tells a second connection the same, and serves it afterwards', async () => {
+    const { pool } = openSocket(2)
+    const [first, second] = [await pool.connect(), await pool.connect()]
+    await first.query('begin')
+    expect(await failureOf(second.query('select 1'))).toMatchObject({ code: '55P03' })
+    await first.query('commit')
+    expect((await second.query('select 1 as one')).rows).toEqual([{ one: 1 }])
+    first.release()
+    second.release()
+    await pool.end()
+  })
+})
+
+describe('the folder of embedded Postgres', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-pglite-'))
+  const data = join(folder, 'data')
+  const { sql, database } = openHttp()
+  let standIn: RunningStandIn | undefined
+  const open = async (): Promise<void> => {
+    standIn = await startPostgres({ folder: data })
+    configureNeon(standIn.port)
+  }
+  afterEach(() => standIn?.close())
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  it('keeps the data over a restart and refuses a second process meanwhile', {
+    timeout: 60_000,
+  }, async () => {
+    await open()
+    await sql`create table kept (n int)`
+    await sql`insert into kept values (1)`
+    await expect(startPostgres({ folder: data })).rejects.toThrow(/in use by process \d+/)
+    await standIn?.close()
+    await open()
+    expect(await sql`select n from kept`).toEqual([{ n: 1 }])
+  })
+
+  it('runs the migrations of drizzle, once', { timeout: 60_000 }, async () => {
+    await open()
+    const migrationsFolder = writeMigrations(folder, [
+      'create table first (id serial primary key);\n--> statement-breakpoint\ncreate index first_id on first (id);',
+      'create table second (id int references first (id));\n--> statement-breakpoint\ninsert into first default values;',
+    ])
+    await migrate(database, { migrationsFolder })
+    await migrate(database, { migrationsFolder })
+    expect(await sql`select count(*)::int as n from first`).toEqual([{ n: 1 }])
+    expect(await sql`select count(*)::int as n from drizzle.__drizzle_migrations`).toEqual([{ n: 2 }])
+  })
+
+  it('runs a migration atomically as one batch', { timeout: 60_000 }, async () => {
+    await open()
+    const statements = [
+      'create table half (n int)',
+      'create index on half (missing)',
+      'insert into half values (1)',
+    ]
+    const failure = await failureOf(sql.transaction(statements.map((statement) => sql.query(statement))))
+    expect(failure.code).toBe('42703')
+    expect(await sql`select to_regclass('half') as half`).toEqual([{ half: null }])
+  })
+})
+
+/** Writes a folder as drizzle-kit generates it. */
+function writeMigrations(parent: string, files: string[]): string {
+  const folder = join(parent, 'migrations')
+  mkdirSync(join(folder, 'meta'), { recursive: true })
+  const entries = files.map((text, index) => {
+    const tag = `000${index}_step`
+    writeFileSync(join(folder, `${tag}.sql`), text)
+    return { idx: index, version: '7', when: 1_700_000_000_000 + index, tag, breakpoints: true }
+  })
+  writeFileSync(
+    join(folder, 'meta/_journal.json'),
+    JSON.stringify({ version: '7', dialect: 'postgresql', entries }),
+  )
+  return folder
+}
