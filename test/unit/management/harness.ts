@@ -1,10 +1,10 @@
+import { Redis } from '@upstash/redis'
 import { sql } from 'drizzle-orm'
 import { Hono } from 'hono'
-import { HTTPException } from 'hono/http-exception'
 import type { Database, Deps } from '../../../src/deps.ts'
 import type { AppEnv } from '../../../src/http/context.ts'
+import { renderError } from '../../../src/http/errors.ts'
 import { managementRoutes } from '../../../src/http/routes/management/management.ts'
-import { ApiError } from '../../../src/lib/api-error.ts'
 import { configuration, databaseAt, migrateDatabase, redisAt } from '../governance/fixtures.ts'
 import { type Forwarder, type Service, startForwarder, startStandIn } from '../governance/stand-ins.ts'
 import { createMemoryLedgers, type MemoryLedgers } from './memory-ledger.ts'
@@ -59,8 +59,15 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
     }),
     clock: Date.now,
     database: databaseAt(postgresForwarder.url),
-    redis: redisAt(redisForwarder.url),
+    redis: new Redis({
+      url: redisForwarder.url,
+      token: 'local-token',
+      retry: { retries: 0 },
+      signal: () => AbortSignal.timeout(500),
+      enableTelemetry: false,
+    }),
     ledgerOf: ledgers.of,
+    countRejectedCall: async () => {},
     waitUntil: () => {},
   }
   const app = mount(deps)
@@ -89,14 +96,7 @@ function mount(deps: Deps): Hono<AppEnv> {
   })
   app.route('/api', managementRoutes)
   app.notFound((context) => context.json({ error: 'Not found', message: 'Not found.' }, 404))
-  app.onError((error, context) => {
-    if (error instanceof HTTPException) {
-      return context.json({ error: 'Error', message: error.message }, error.status)
-    }
-    if (!(error instanceof ApiError)) throw error
-    const { message, kind, details } = error
-    return context.json({ error: kind, message, details }, error.status as 400)
-  })
+  app.onError(renderError)
   return app
 }
 

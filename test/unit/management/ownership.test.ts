@@ -161,7 +161,7 @@ describe('authentication', () => {
       ADMIN_TOKEN,
     ]) {
       const answer = await harness.request(method, path, undefined, { authorization })
-      expect(answer, authorization).toMatchObject({ status: 401, json: { error: 'unauthorized' } })
+      expect(answer, authorization).toMatchObject({ status: 401, json: { error: 'Unauthorized' } })
       expect(answer.text).not.toContain('guessed')
     }
     const keyHeader = { authorization: '', 'x-api-key': ADMIN_TOKEN }

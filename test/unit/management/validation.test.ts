@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
+  ADMIN_TOKEN,
   create,
   dumpDatabase,
   type Harness,
@@ -98,7 +99,7 @@ describe('bodies', () => {
     const before = await dumpDatabase(harness.database)
     const sent = typeof body === 'string' ? body : JSON.parse(fill(JSON.stringify(body)))
     const answer = await harness.request(method, fill(path), sent)
-    expect(answer).toMatchObject({ status: 400, json: { error: 'invalid_request' } })
+    expect(answer).toMatchObject({ status: 400, json: { error: 'Bad Request' } })
     if (typeof message === 'string') expect(answer.json.message).toBe(message)
     else expect(answer.json.message).toMatch(message)
     expect(await dumpDatabase(harness.database)).toBe(before)
@@ -119,6 +120,28 @@ describe('bodies', () => {
     const headers = { 'content-type': 'text/plain' }
     const answer = await harness.request('POST', '/organizations', { name: 'x', slug: 'x' }, headers)
     expect(answer).toMatchObject({ status: 400, json: { message: expect.stringContaining('content-type') } })
+  })
+
+  it('refuses more than 50 MB, declared or not', async () => {
+    const declared = await harness.request('POST', '/organizations', {}, { 'content-length': '52428801' })
+    expect(declared).toMatchObject({ status: 413, json: { message: expect.any(String) } })
+    const chunk = new Uint8Array(1024 * 1024).fill(32)
+    let sent = 0
+    const stream = new ReadableStream({
+      pull: (controller) => {
+        sent += 1
+        controller.enqueue(chunk)
+        if (sent > 60) controller.close()
+      },
+    })
+    const response = await harness.app.request('/api/organizations', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' },
+      body: stream,
+      duplex: 'half',
+    } as RequestInit)
+    expect(response.status).toBe(413)
+    expect(sent).toBeLessThan(60)
   })
 
   it('never repeats a value that may be secret', async () => {
@@ -154,7 +177,7 @@ describe('queries', () => {
   ]
   it.each(refused)('GET %s is 400', async (path, message) => {
     const answer = await harness.request('GET', fill(path))
-    expect(answer).toMatchObject({ status: 400, json: { error: 'invalid_request' } })
+    expect(answer).toMatchObject({ status: 400, json: { error: 'Bad Request' } })
     if (typeof message === 'string') expect(answer.json.message).toBe(message)
     else expect(answer.json.message).toMatch(message)
   })

@@ -1,6 +1,9 @@
 import { Hono } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
 import type { AppEnv } from '../../context.ts'
 import { administer } from '../../middleware/administer.ts'
+import { limitDeclaredLength } from '../../middleware/declared-length.ts'
+import { MAXIMUM_BODY_BYTES, tooLarge } from '../../request-body.ts'
 import { auditRoutes } from './audit.ts'
 import { creditRoutes } from './credits.ts'
 import { grantRoutes } from './grants.ts'
@@ -13,12 +16,20 @@ import { organizationScope } from './request.ts'
 import { usageRoutes } from './usage.ts'
 import { userRoutes } from './users.ts'
 
+/** For bodies that do not declare their length. */
+const limitLength = bodyLimit({
+  maxSize: MAXIMUM_BODY_BYTES,
+  onError: () => {
+    throw tooLarge()
+  },
+})
+
 /**
  * The management API, to be mounted at `/api`. Nobody but an administrator gets past the first line, and nothing of an
  * organization is reached without the second: each route below adds the check that the ids in its path belong to it.
  */
 export const managementRoutes = new Hono<AppEnv>()
-  .use(administer())
+  .use(limitDeclaredLength(), administer(), limitLength)
   .use('/organizations/:organizationId/*', organizationScope())
   .route('/', organizationRoutes)
   .route('/', userRoutes)
