@@ -57,7 +57,7 @@ export function unseal(ring: KeyRing, sealedText: string, context: string): stri
   const key = id === undefined ? undefined : ring.get(id)
   if (version !== 'v1' || !id || !iv || !body || !key) throw new Error('sealed value cannot be opened')
   const sealed = Buffer.from(body, 'base64url')
-  const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(iv, 'base64url'))
+  const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(iv, 'base64url'), { authTagLength: 16 })
   decipher.setAAD(Buffer.from(`${id}:${context}`)).setAuthTag(sealed.subarray(-16))
   return Buffer.concat([decipher.update(sealed.subarray(0, -16)), decipher.final()]).toString('utf8')
 }

@@ -43,7 +43,8 @@ const CLOSE_BRACE = 0x7d
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 
-const decoder = new TextDecoder()
+/** A byte order mark inside a string is a character of it: a decoder that drops it would confuse two names. */
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 
 /**
  * Scans one JSON text.
@@ -192,7 +193,7 @@ class Scanner {
       }
       return at + 6
     }
-    if (!'"\\/bfnrt'.includes(String.fromCharCode(byte)) || byte === 0) this.#failAt('invalid escape', at)
+    if (!'"\\/bfnrt'.includes(String.fromCharCode(byte))) this.#failAt('invalid escape', at)
     return at + 2
   }
 

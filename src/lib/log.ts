@@ -1,5 +1,5 @@
 /** Values that must not reach a log even inside a third party's error text. */
-const SECRET_SHAPES = /(Bearer\s+|hg_|sk-|sk_|v1\.)[A-Za-z0-9_.~+/=-]{8,}/g
+const SECRET_SHAPES = /(Bearer\s+|hg_|sk-|sk_|v1\.)[A-Za-z0-9_.~+/=-]{8,}/gi
 
 /**
  * Writes one JSON line. Only fields named by the caller are written, and anything shaped like a credential is cut

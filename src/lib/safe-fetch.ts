@@ -25,7 +25,8 @@ export function checkEgress(address: string, allow: readonly string[]): URL {
   const url = URL.canParse(address) ? new URL(address) : null
   if (!url) throw new EgressError('not a URL')
   const port = url.port || (url.protocol === 'http:' ? '80' : '443')
-  const host = url.hostname.toLowerCase()
+  // `localhost.` is `localhost` to a resolver.
+  const host = url.hostname.toLowerCase().replace(/\.+$/, '')
   if (url.username || url.password) throw new EgressError(`${host}: credentials in a URL are not allowed`)
   if ((url.protocol === 'https:' || url.protocol === 'http:') && allow.includes(`${host}:${port}`)) return url
   if (url.protocol !== 'https:') throw new EgressError(`${host}: only https is allowed`)
@@ -35,11 +36,16 @@ export function checkEgress(address: string, allow: readonly string[]): URL {
   return url
 }
 
+/** All that is routed of IPv6; outside of it are such forms as `::127.0.0.1` (https://www.iana.org/assignments/ipv6-address-space). */
+const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3')
+
 /** The URL parser has already turned decimal, octal and hexadecimal forms into dotted ones. */
 function isPublicHost(host: string): boolean {
   const literal = host.replace(/^\[|\]$/g, '')
   if (!ipaddr.isValid(literal)) return !host.startsWith('[') && host.includes('.')
-  return ipaddr.process(literal).range() === 'unicast'
+  const parsed = ipaddr.process(literal)
+  if (parsed.range() !== 'unicast') return false
+  return parsed.kind() === 'ipv4' || parsed.match(GLOBAL_UNICAST)
 }
 
 /**

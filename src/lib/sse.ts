@@ -4,7 +4,7 @@ const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 const SPACE = 0x20
 const encoder = new TextEncoder()
-const decoder = new TextDecoder()
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 
 /** A frame longer than this is refused: an upstream that never ends a frame must not fill the isolate. */
 export const MAXIMUM_FRAME_BYTES = 16 * 1024 * 1024
@@ -16,15 +16,17 @@ export interface SseFrame {
   event: string | null
   /** Where `data` begins in `bytes`. */
   dataStart: number
-  /** The payload; null when the frame has no `data:` line (a comment, a retry). */
+  /** The payload; null when there is none (a comment, a retry, an empty `data:`): by the standard such a frame is no event. */
   data: Uint8Array | null
 }
 
-/** Cuts a byte stream into frames, whatever its chunks: LF, CRLF and CR line ends, split anywhere. */
+/**
+ * Cuts a byte stream into frames, whatever its chunks: LF, CRLF and CR line ends, split anywhere. A byte order mark
+ * at the very beginning is cut off, as the standard says.
+ */
 export class SseSplitter {
-  #pending: Uint8Array = new Uint8Array(0)
-  /** Bytes of `#pending` already searched for a blank line. */
-  #searched = 0
+  readonly #pending = new GrowingBytes()
+  #begun = false
 
   /**
    * Takes a chunk.
@@ -32,29 +34,57 @@ export class SseSplitter {
    * @throws if an unfinished frame passes `MAXIMUM_FRAME_BYTES`.
    */
   push(chunk: Uint8Array): Uint8Array[] {
-    const bytes = this.#pending.length === 0 ? chunk : concatenate(this.#pending, chunk)
+    // Searched before, but for the line ends that may be the first half of a blank line.
+    const from = Math.max(0, this.#pending.length - 3)
+    const bytes = this.#pending.length === 0 ? chunk : this.#pending.append(chunk)
     const frames: Uint8Array[] = []
     let start = 0
-    let at = Math.max(0, this.#searched - 3)
-    for (;;) {
-      const end = endOfFrame(bytes, Math.max(at, start))
-      if (end < 0) break
-      if (end > start) frames.push(bytes.subarray(start, end))
+    for (let end = endOfFrame(bytes, from); end >= 0; end = endOfFrame(bytes, end)) {
+      frames.push(this.#begun ? bytes.subarray(start, end) : withoutMark(bytes.subarray(start, end)))
+      this.#begun = true
       start = end
-      at = end
     }
-    // A copy, so that one small remainder does not keep the whole chunk alive.
-    this.#pending = start === 0 ? bytes : bytes.slice(start)
-    this.#searched = this.#pending.length
+    if (start > 0 || this.#pending.length === 0) this.#pending.restart(bytes.subarray(start))
     if (this.#pending.length > MAXIMUM_FRAME_BYTES) throw new Error('event stream frame too long')
     return frames
   }
 
   /** Bytes after the last blank line: by the standard an unfinished frame is not dispatched. */
   get remainder(): Uint8Array {
-    return this.#pending
+    return this.#pending.bytes
   }
 }
+
+/** Bytes that are appended to without copying all of them each time: a long frame in small chunks stays cheap. */
+class GrowingBytes {
+  #buffer = new Uint8Array(0)
+  length = 0
+
+  get bytes(): Uint8Array {
+    return this.#buffer.subarray(0, this.length)
+  }
+
+  append(chunk: Uint8Array): Uint8Array {
+    const length = this.length + chunk.length
+    if (length > this.#buffer.length) {
+      const grown = new Uint8Array(Math.max(length, 2 * this.#buffer.length))
+      grown.set(this.bytes)
+      this.#buffer = grown
+    }
+    this.#buffer.set(chunk, this.length)
+    this.length = length
+    return this.bytes
+  }
+
+  /** Begins anew with a copy of `rest`: frames that were handed out keep the old buffer, and only they do. */
+  restart(rest: Uint8Array): void {
+    this.#buffer = rest.slice()
+    this.length = rest.length
+  }
+}
+
+const withoutMark = (bytes: Uint8Array) =>
+  bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes
 
 /** The offset after the first blank line at or after `from`, or -1. */
 function endOfFrame(bytes: Uint8Array, from: number): number {
@@ -100,9 +130,10 @@ export function parseFrame(bytes: Uint8Array): SseFrame {
     }
     at = end + Math.max(1, lineEndLength(bytes, end))
   }
-  return frame.data === null || further.length === 0
-    ? frame
-    : onOneLine(frame.event, [frame.data, ...further])
+  if (frame.data === null) return frame
+  if (further.length > 0) return onOneLine(frame.event, [frame.data, ...further])
+  if (frame.data.every((byte) => byte === SPACE)) frame.data = null
+  return frame
 }
 
 function onOneLine(event: string | null, lines: Uint8Array[]): SseFrame {
@@ -115,13 +146,6 @@ function hasPrefix(bytes: Uint8Array, start: number, end: number, prefix: string
     if (bytes[start + index] !== prefix.charCodeAt(index)) return false
   }
   return true
-}
-
-function concatenate(left: Uint8Array, right: Uint8Array): Uint8Array {
-  const joined = new Uint8Array(left.length + right.length)
-  joined.set(left)
-  joined.set(right, left.length)
-  return joined
 }
 
 /** Encodes a frame. @param event null for chat completions, whose frames carry no `event:` line. */
