@@ -13,6 +13,8 @@ export class DatabaseGate {
   mode: GateMode = 'open'
   held = false
   requests = 0
+  /** What was logged as an error. */
+  errorLog: string[] = []
 
   install(): void {
     globalThis.fetch = async (input, init) => {
@@ -41,9 +43,9 @@ export class DatabaseGate {
 export function useDatabaseGate(now?: number): DatabaseGate {
   const gate = new DatabaseGate()
   beforeEach(() => {
-    Object.assign(gate, { mode: 'open', held: false, requests: 0 })
+    Object.assign(gate, { mode: 'open', held: false, requests: 0, errorLog: [] })
     gate.install()
-    vi.spyOn(console, 'error').mockImplementation(() => {})
+    vi.spyOn(console, 'error').mockImplementation((line) => gate.errorLog.push(String(line)))
     // An object is not evicted while a timer is pending, and a signal's timer goes on after its request has ended.
     vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => new AbortController().signal)
     vi.useFakeTimers({ toFake: ['Date'], now: now ?? Date.now() })

@@ -69,7 +69,7 @@ describe('keyless calls', () => {
     await address.count(minute)
     gate.mode = 'away'
     await address.runAlarm()
-    const lines = vi.mocked(console.error).mock.calls.join('\n')
+    const lines = gate.errorLog.join('\n')
     expect(lines).toContain('ledger.flush_failed')
     expect(lines).toContain('connection refused')
     expect(lines).not.toContain(address.ip)

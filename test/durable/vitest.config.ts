@@ -26,5 +26,10 @@ export default defineConfig({
       },
     })),
   ],
-  test: { globalSetup: './test/durable/global-setup.ts', include: ['test/durable/**/*.test.ts'] },
+  test: {
+    globalSetup: './test/durable/global-setup.ts',
+    include: ['test/durable/**/*.test.ts'],
+    testTimeout: 30_000,
+    maxWorkers: 2,
+  },
 })
