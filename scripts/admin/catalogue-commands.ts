@@ -1,0 +1,204 @@
+import { type Call, type Command, given, listed, listOptions, type Option, one } from './command.ts'
+import { AdminError, type Item, usageError } from './connection.ts'
+import { providerId } from './names.ts'
+
+// Providers and models, which belong to the whole deployment.
+
+/** Credentials come from where no shell history and no process list shows them. */
+const credentialOptions: Record<string, Option> = {
+  'credential-stdin': { describe: 'read the credential from standard input (or set PROVIDER_CREDENTIAL)' },
+}
+
+async function credentialOf({ options, environment, readInput }: Call): Promise<string | undefined> {
+  if (!options.flag('credential-stdin')) return environment.PROVIDER_CREDENTIAL || undefined
+  const text = (await readInput()).trim()
+  if (text === '') throw usageError('there was no credential on standard input')
+  return text
+}
+
+const namedProvider = async (call: Call) => `/providers/${await providerId(call, call.positionals[0] ?? '')}`
+
+const providerCommands: Command[] = [
+  {
+    group: 'providers',
+    verb: 'list',
+    summary: 'List providers',
+    options: listOptions,
+    run: (call) => listed(call, '/providers', ['name', 'kind', 'base_url', 'id', 'disabled_at']),
+  },
+  {
+    group: 'providers',
+    verb: 'show',
+    summary: 'Show a provider, by name or id',
+    positionals: ['provider'],
+    run: async (call) => one(call.connection.request('GET', await namedProvider(call))),
+  },
+  {
+    group: 'providers',
+    verb: 'create',
+    summary: 'Register a provider',
+    positionals: ['name'],
+    options: {
+      kind: { value: 'kind', describe: 'openai-compatible or anthropic', required: true },
+      'base-url': { value: 'url', describe: 'where it answers', required: true },
+      ...credentialOptions,
+    },
+    run: async (call) => {
+      const credential = await credentialOf(call)
+      if (credential === undefined) throw usageError('give --credential-stdin, or set PROVIDER_CREDENTIAL')
+      const { options } = call
+      const body = { kind: options.text('kind'), base_url: options.text('base-url'), credential }
+      return one(call.connection.request('POST', '/providers', { name: call.positionals[0], ...body }))
+    },
+  },
+  {
+    group: 'providers',
+    verb: 'update',
+    summary: 'Change name, address or credential of a provider',
+    positionals: ['provider'],
+    options: {
+      name: { value: 'name', describe: 'its name' },
+      'base-url': { value: 'url', describe: 'where it answers' },
+      ...credentialOptions,
+    },
+    run: async (call) => {
+      const changes = given({
+        name: call.options.text('name'),
+        base_url: call.options.text('base-url'),
+        credential: await credentialOf(call),
+      })
+      return one(call.connection.request('PUT', await namedProvider(call), changes))
+    },
+  },
+  ...[true, false].map(
+    (disabled): Command => ({
+      group: 'providers',
+      verb: disabled ? 'disable' : 'enable',
+      summary: disabled ? 'Send no call to a provider' : 'Send calls to a provider again',
+      positionals: ['provider'],
+      run: async (call) => one(call.connection.request('PUT', await namedProvider(call), { disabled })),
+    }),
+  ),
+]
+
+/** Model ids may hold slashes, which the API takes as they are. */
+const modelPath = (call: Call) =>
+  `/models/${(call.positionals[0] ?? '').split('/').map(encodeURIComponent).join('/')}`
+
+const price = (what: string): Option => ({
+  value: 'number',
+  describe: `micro-credits per million tokens of ${what}`,
+})
+
+const modelCommands: Command[] = [
+  {
+    group: 'models',
+    verb: 'list',
+    summary: 'List models',
+    options: listOptions,
+    run: (call) =>
+      listed(call, '/models', [
+        'id',
+        'owned_by',
+        'context_window',
+        'max_output_tokens',
+        'routes',
+        'disabled_at',
+      ]),
+  },
+  {
+    group: 'models',
+    verb: 'show',
+    summary: 'Show a model with prices and routes',
+    positionals: ['model'],
+    run: (call) => one(call.connection.request('GET', modelPath(call))),
+  },
+  {
+    group: 'models',
+    verb: 'set',
+    summary: 'Create a model or change it; what is not given stays',
+    positionals: ['model'],
+    options: {
+      'owned-by': { value: 'name', describe: 'who makes it' },
+      'context-window': { value: 'tokens', describe: 'longest conversation' },
+      'max-output-tokens': { value: 'tokens', describe: 'longest answer' },
+      'price-input': price('input'),
+      'price-output': price('output'),
+      'price-cache-read': price('cached input (as input)'),
+      'price-cache-write-5-minutes': price('input cached for 5 minutes (as input)'),
+      'price-cache-write-1-hour': price('input cached for an hour (as input)'),
+      capability: { value: 'name', describe: 'what it can do', multiple: true },
+      route: { value: 'provider=model', describe: 'where calls go, best first', multiple: true },
+    },
+    run: setModel,
+  },
+  ...[true, false].map(
+    (disabled): Command => ({
+      group: 'models',
+      verb: disabled ? 'disable' : 'enable',
+      summary: disabled ? 'Take a model out of use' : 'Take a model into use again',
+      positionals: ['model'],
+      run: async (call) => {
+        const held = await heldModel(call)
+        if (held === null) throw new AdminError(`there is no model "${call.positionals[0]}"`)
+        return one(call.connection.request('PUT', modelPath(call), { ...held, disabled }))
+      },
+    }),
+  ),
+]
+
+/** The model as a PUT would write it, or null if there is none. */
+async function heldModel(call: Call): Promise<Item | null> {
+  // The list's order is the order of ids, but no filter finds one; a 404 of GET is what tells that it is new.
+  const answer = await call.connection.request('GET', modelPath(call)).catch((error: unknown) => {
+    if (error instanceof AdminError && / 404 /.test(error.message)) return null
+    throw error
+  })
+  if (answer === null) return null
+  const { id: _id, created_at: _created, disabled_at: disabledAt, routes, ...rest } = answer
+  return {
+    ...rest,
+    disabled: disabledAt !== null,
+    routes: (routes as Item[]).map(({ provider_id, upstream_model }) => ({ provider_id, upstream_model })),
+  }
+}
+
+async function setModel(call: Call) {
+  const { options } = call
+  const held = await heldModel(call)
+  const prices = given({
+    input: options.number('price-input'),
+    output: options.number('price-output'),
+    cache_read: options.number('price-cache-read'),
+    cache_write_5_minutes: options.number('price-cache-write-5-minutes'),
+    cache_write_1_hour: options.number('price-cache-write-1-hour'),
+  })
+  const model = {
+    ...held,
+    ...given({
+      owned_by: options.text('owned-by'),
+      context_window: options.number('context-window'),
+      max_output_tokens: options.number('max-output-tokens'),
+      capabilities: options.texts('capability'),
+      routes: await routesOf(call),
+    }),
+    prices: { ...(held?.prices as Item | undefined), ...prices },
+  }
+  return one(call.connection.request('PUT', modelPath(call), model))
+}
+
+async function routesOf(call: Call): Promise<Item[] | undefined> {
+  const texts = call.options.texts('route')
+  if (texts === undefined) return undefined
+  const routes: Item[] = []
+  for (const text of texts) {
+    const [provider = '', ...model] = text.split('=')
+    if (provider === '' || model.join('=') === '') {
+      throw usageError(`--route takes provider=model, not "${text}"`)
+    }
+    routes.push({ provider_id: await providerId(call, provider), upstream_model: model.join('=') })
+  }
+  return routes
+}
+
+export const catalogueCommands: Command[] = [...providerCommands, ...modelCommands]

@@ -1,0 +1,118 @@
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
+import { accessCommands } from './access-commands.ts'
+import { catalogueCommands } from './catalogue-commands.ts'
+import { type Command, Options } from './command.ts'
+import { AdminError, connect, usageError } from './connection.ts'
+import { commandHelp, formatOutcome, outcomeJson, overallHelp } from './output.ts'
+import { peopleCommands } from './people-commands.ts'
+import { recordCommands } from './record-commands.ts'
+
+const commands: readonly Command[] = [
+  ...peopleCommands,
+  ...accessCommands,
+  ...recordCommands,
+  ...catalogueCommands,
+]
+
+/** Where a run reads from and writes to. */
+export interface Terminal {
+  environment: NodeJS.ProcessEnv
+  readInput(): Promise<string>
+  print(line: string): void
+  complain(line: string): void
+}
+
+/**
+ * Runs one command line.
+ * @returns the exit code: 0 done, 1 refused or failed, 2 wrong command line, 3 broken audit chain.
+ */
+export async function runAdmin(words: readonly string[], terminal: Terminal): Promise<number> {
+  try {
+    return await runCommand(words, terminal)
+  } catch (error) {
+    if (!(error instanceof AdminError)) throw error
+    terminal.complain(`admin: ${error.message}`)
+    if (error.exitCode === 2) terminal.complain('--help lists the commands and their options')
+    return error.exitCode
+  }
+}
+
+async function runCommand(words: readonly string[], terminal: Terminal): Promise<number> {
+  const [group, verb, ...rest] = words
+  if (group === undefined || group === 'help' || group.startsWith('-')) {
+    const asked = group === 'help' || group === '--help' || group === '-h'
+    ;(asked ? terminal.print : terminal.complain)(overallHelp(commands))
+    return asked ? 0 : 2
+  }
+  const command = findCommand(group, verb, terminal)
+  if (command === null) return 0
+  const { values, positionals } = readWords(command, rest)
+  if (values.help === true) {
+    terminal.print(commandHelp(command))
+    return 0
+  }
+  checkInput(command, values, positionals)
+  const outcome = await command.run({
+    connection: connect(terminal.environment, terminal.complain),
+    positionals,
+    options: new Options(values),
+    environment: terminal.environment,
+    readInput: terminal.readInput,
+    note: terminal.complain,
+  })
+  if (values.json === true) terminal.print(JSON.stringify(outcomeJson(outcome), null, 2))
+  else for (const line of formatOutcome(outcome)) terminal.print(line)
+  if (outcome.kind === 'list' && outcome.more) terminal.complain('There are more: --limit <number> or --all.')
+  return outcome.kind === 'report' ? outcome.exitCode : 0
+}
+
+/** @returns null when help for the group was asked for and given. */
+function findCommand(group: string, verb: string | undefined, terminal: Terminal): Command | null {
+  const ofGroup = commands.filter((command) => command.group === group)
+  if (ofGroup.length === 0) throw usageError(`there is no command "${group}"`)
+  if (verb === '--help' || verb === '-h') {
+    terminal.print(overallHelp(ofGroup))
+    return null
+  }
+  const command = ofGroup.find((candidate) => candidate.verb === verb)
+  if (command !== undefined) return command
+  throw usageError(`${group} takes one of: ${ofGroup.map((candidate) => candidate.verb).join(', ')}`)
+}
+
+type Values = Record<string, string | boolean | string[] | undefined>
+
+function readWords(command: Command, words: string[]): { values: Values; positionals: string[] } {
+  const options: ParseArgsOptionsConfig = {
+    json: { type: 'boolean' },
+    help: { type: 'boolean', short: 'h' },
+    ...(command.inOrganization && { organization: { type: 'string' } }),
+  }
+  for (const [name, option] of Object.entries(command.options ?? {})) {
+    options[name] = {
+      type: option.value === undefined ? 'boolean' : 'string',
+      multiple: option.multiple === true,
+    }
+  }
+  try {
+    return parseArgs({ args: words, options, allowPositionals: true, strict: true }) as {
+      values: Values
+      positionals: string[]
+    }
+  } catch (error) {
+    throw usageError((error as Error).message.split('\n', 1)[0] ?? 'wrong options')
+  }
+}
+
+function checkInput(command: Command, values: Values, positionals: readonly string[]): void {
+  const names = command.positionals ?? []
+  const missing = names[positionals.length]
+  if (missing !== undefined) throw usageError(`${command.group} ${command.verb} needs <${missing}>`)
+  if (positionals.length > names.length) {
+    throw usageError(`${command.group} ${command.verb} does not take "${positionals[names.length]}"`)
+  }
+  for (const [name, option] of Object.entries(command.options ?? {})) {
+    if (option.required && values[name] === undefined) {
+      throw usageError(`${command.group} ${command.verb} needs --${name}`)
+    }
+  }
+}
