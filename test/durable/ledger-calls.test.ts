@@ -153,6 +153,26 @@ describe('settlement', () => {
     expect(await tableRows('credit_entries', organization.organizationId)).toEqual([])
   })
 
+  it('settles an open call that is recorded as refused', async () => {
+    const organization = newOrganization()
+    await organization.ledger.grantCredits(organization.grant(100))
+    const call = organization.opening()
+    await organization.open(40, call)
+    await organization.ledger.record(call, outcome({ status: 502, errorCode: 'upstream', usage: null }))
+    expect(await organization.ledger.balance()).toEqual({ balance: 100, reserved: 0, available: 100 })
+    expect(await organization.ledger.close(call.callId, outcome({ cost: 5 }))).toEqual({ closed: false })
+    await organization.ledger.flush()
+    expect(await expectIntactChain(organization)).toHaveLength(2)
+  })
+
+  it.each([Number.NaN, -1, Date.UTC(10_000, 0), 1e300])('refuses a call at the instant %s', async (at) => {
+    const organization = newOrganization()
+    await expect(organization.open(0, organization.opening({ at }))).rejects.toThrow('instant')
+    await expect(organization.ledger.record(organization.opening({ at }), outcome())).rejects.toThrow(
+      'instant',
+    )
+  })
+
   it('stores whatever text a caller sends', async () => {
     const organization = newOrganization()
     const modelId = `a\0b\ud800 ${'x'.repeat(100_000)}`

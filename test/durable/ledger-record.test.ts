@@ -117,6 +117,8 @@ describe('flush', () => {
     const organization = newOrganization()
     const calls = Array.from({ length: 450 }, () => organization.opening())
     await Promise.all(calls.map((call) => organization.ledger.record(call, outcome())))
+    // Old enough to be forgotten, which none of them may be before its own batch is written.
+    passTime(3_600_000)
     const before = gate.requests
     expect(await organization.ledger.flush()).toEqual({ pending: 0 })
     expect(gate.requests - before).toBe(3)
@@ -177,6 +179,15 @@ describe('grants', () => {
       { id: grant.id, kind: 'grant', amount: '100', reason: 'test' },
     ])
     expect(await expectIntactChain(organization)).toHaveLength(2)
+  })
+
+  it('refuses another grant under a change that was recorded before', async () => {
+    const organization = newOrganization()
+    const grant = organization.grant(100)
+    await organization.ledger.grantCredits(grant)
+    const other = { ...organization.grant(100), change: grant.change }
+    await expect(organization.ledger.grantCredits(other)).rejects.toThrow('recorded before')
+    expect((await organization.ledger.balance()).balance).toBe(100)
   })
 
   it.each([0.5, Number.NaN, 2 ** 53])('refuses a grant of %s', async (amount) => {

@@ -104,6 +104,8 @@ export class LedgerAccount {
     checkInstant(opening.at)
     checkOutcome(outcome)
     if (this.#rememberedIds.has(opening.callId)) return
+    // A call that was opened is settled by it: two records of one call could not both be stored.
+    if (this.close(opening.callId, outcome).closed) return
     const content = { ...callContent(opening, outcome, 0) }
     this.#append(opening.callId, content, -outcome.cost, () => {})
   }
@@ -119,10 +121,10 @@ export class LedgerAccount {
     this.#checkOwner(change.organizationId)
     checkInstant(change.at)
     if (!Number.isSafeInteger(amount)) throw new RangeError('amount is not a whole number of micro-credits')
-    if (!this.#tables.hasGrant(id)) {
-      const content = { ...changeContent(change, { id, amount, reason }) }
-      this.#append(change.id, content, amount, () => this.#tables.rememberGrant(id))
-    }
+    if (this.#tables.hasGrant(id)) return this.balance()
+    if (this.#rememberedIds.has(change.id)) throw new RangeError(`change ${change.id} was recorded before`)
+    const content = { ...changeContent(change, { id, amount, reason }) }
+    this.#append(change.id, content, amount, () => this.#tables.rememberGrant(id))
     return this.balance()
   }
 
@@ -161,7 +163,7 @@ export class LedgerAccount {
   /** Notes that Postgres has everything up to and including `sequence`, and forgets what is old, but never the newest. */
   markFlushed(sequence: number): void {
     if (sequence <= this.#state.flushed) return
-    const recent = this.#tables.firstSince(this.#clock() - REMEMBERED_MS) ?? this.#state.sequence
+    const recent = this.#tables.firstSince(this.#clock() - REMEMBERED_MS) ?? sequence
     this.#storage.transactionSync(() => {
       this.#tables.markFlushed(sequence)
       this.#tables.deleteLinksBefore(Math.min(recent, sequence))
@@ -227,12 +229,15 @@ function lapsedOutcome({ opening, reserve, progress }: OpenRow, now: number): Ca
 // What follows guards the account against figures that Postgres would refuse, or that would spoil the balance for
 // good: a record that cannot be flushed would hold back all that come after it.
 
+/** From here on JavaScript writes years with a sign, which Postgres does not read. */
+const YEAR_10000 = Date.UTC(10_000, 0)
+
 function checkAmount(name: string, value: number): void {
   if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${name} is not a whole number from 0`)
 }
 
 function checkInstant(at: number): void {
-  if (!Number.isFinite(new Date(at).getTime())) throw new RangeError('at is not an instant')
+  if (!(at >= 0 && at < YEAR_10000)) throw new RangeError('at is not an instant that Postgres reads')
 }
 
 function checkUsage(usage: Usage): void {
