@@ -149,9 +149,8 @@ const modelCommands: Command[] = [
 
 /** The model as a PUT would write it, or null if there is none. */
 async function heldModel(call: Call): Promise<Item | null> {
-  // The list's order is the order of ids, but no filter finds one; a 404 of GET is what tells that it is new.
   const answer = await call.connection.request('GET', modelPath(call)).catch((error: unknown) => {
-    if (error instanceof AdminError && / 404 /.test(error.message)) return null
+    if (error instanceof AdminError && error.status === 404) return null
     throw error
   })
   if (answer === null) return null

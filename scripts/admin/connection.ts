@@ -4,17 +4,20 @@ import { LOCAL_FOLDER } from '../script-environment.ts'
 
 /** What a command cannot go on from. The message is one line for a person. */
 export class AdminError extends Error {
+  /** 1 for a refusal or failure, 2 for a wrong command line. */
   readonly exitCode: number
+  /** What the API answered, when it was the API that refused. */
+  readonly status: number | undefined
 
-  /** @param exitCode 1 for a refusal or failure, 2 for a wrong command line, 3 for a broken audit chain. */
-  constructor(message: string, exitCode = 1) {
+  constructor(message: string, { exitCode = 1, status }: { exitCode?: number; status?: number } = {}) {
     super(message)
     this.name = 'AdminError'
     this.exitCode = exitCode
+    this.status = status
   }
 }
 
-export const usageError = (message: string) => new AdminError(message, 2)
+export const usageError = (message: string) => new AdminError(message, { exitCode: 2 })
 
 /** An object of the management API, as it came. */
 export type Item = Record<string, unknown>
@@ -126,7 +129,8 @@ async function send(gateway: Gateway, method: string, path: string, body: unknow
   const answer = parse(text)
   if (!response.ok) {
     const message = typeof answer?.message === 'string' ? answer.message : 'no reason given'
-    throw new AdminError(`${method} ${path.split('?', 1)[0]}: ${response.status} ${message}`)
+    const { status } = response
+    throw new AdminError(`${method} ${path.split('?', 1)[0]}: ${status} ${message}`, { status })
   }
   if (answer === null) throw new AdminError(`${baseUrl} did not answer with JSON: is it a Headgate?`)
   if (response.headers.get('x-headgate-propagation') === 'delayed') {

@@ -304,6 +304,16 @@ describe('audit', () => {
     })
   })
 
+  it('shows a record that was altered, whatever it is now', async () => {
+    const own = await seedTenant(harness)
+    await harness.ledgers.of(own.organization.id).flush()
+    const altered = { body: 'no JSON' }
+    const first = and(eq(auditRecords.organizationId, own.organization.id), eq(auditRecords.sequence, 1))
+    await harness.database.update(auditRecords).set(altered).where(first)
+    const shown = await harness.request('GET', `${own.base}/audit`)
+    expect(shown.json.data.at(-1)).toMatchObject({ sequence: 1, record: 'no JSON' })
+  })
+
   it('shows the changes to the deployment apart', async () => {
     await create(harness, '/providers', someProvider())
     await harness.request('POST', '/ledger/flush')

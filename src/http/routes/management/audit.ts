@@ -37,8 +37,17 @@ const present = (row: AuditRow) => ({
   credits_settled: row.creditsSettled,
   previous_hash: row.previousHash,
   hash: row.hash,
-  record: JSON.parse(row.body) as unknown,
+  record: readBody(row.body),
 })
+
+/** A body that somebody altered may be no JSON any more, and has to be shown all the same. */
+function readBody(body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return body
+  }
+}
 
 const presentRange = (organizationId: string, shard: number, range: VerifiedRange) => ({
   organization_id: organizationId,

@@ -1,0 +1,288 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { and, eq } from 'drizzle-orm'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { auditRecords } from '../../../schema/governance.ts'
+import { providers } from '../../../schema/models.ts'
+import { runAdmin } from '../../../scripts/admin/run.ts'
+import { parseApiKey } from '../../../src/governance/identity/api-key.ts'
+import { unseal } from '../../../src/lib/crypto.ts'
+import { configuration } from '../governance/fixtures.ts'
+import { unusedUrl } from '../governance/stand-ins.ts'
+import { ADMIN_TOKEN, type Harness, startManagement, uniqueName } from './harness.ts'
+import { serve } from './serve.ts'
+
+let harness: Harness
+let server: { url: string; close(): Promise<void> }
+
+beforeAll(async () => {
+  harness = await startManagement()
+  server = await serve(harness.app)
+}, 60_000)
+afterAll(async () => {
+  await server.close()
+  await harness.close()
+})
+
+interface Run {
+  code: number
+  output: string
+  errors: string
+}
+
+/** Runs one command line in this process. */
+async function admin(
+  words: string[],
+  options: { environment?: NodeJS.ProcessEnv; input?: string } = {},
+): Promise<Run> {
+  const lines = { output: [] as string[], errors: [] as string[] }
+  const code = await runAdmin(words, {
+    environment: { HEADGATE_URL: server.url, ADMIN_TOKEN, ...options.environment },
+    readInput: async () => options.input ?? '',
+    print: (line) => lines.output.push(line),
+    complain: (line) => lines.errors.push(line),
+  })
+  return { code, output: lines.output.join('\n'), errors: lines.errors.join('\n') }
+}
+
+/** Runs a command line that has to work, and parses what it prints with `--json`. */
+async function adminJson(words: string[], options: Parameters<typeof admin>[1] = {}) {
+  const run = await admin([...words, '--json'], options)
+  expect(run, words.join(' ')).toMatchObject({ code: 0 })
+  return JSON.parse(run.output)
+}
+
+describe('a whole set-up by names', () => {
+  it('creates, grants, lists, changes and takes back', async () => {
+    const slug = uniqueName('acme')
+    const email = `${uniqueName('ada')}@example.com`
+    const inside = ['--organization', slug]
+    await adminJson(['organizations', 'create', slug, '--name', 'Acme', '--rate-limit', '100'])
+    await adminJson(['users', 'create', email, '--name', 'Ada', '--role', 'admin', ...inside])
+    await adminJson(['groups', 'create', 'engineers', ...inside])
+    await adminJson(['groups', 'add', 'engineers', email, ...inside])
+    await adminJson(['entitlements', 'grant', email, 'personal_api_key_access', ...inside])
+    const provider = uniqueName('upstream')
+    const base = ['--kind', 'anthropic', '--base-url', 'https://api.example.com/v1/']
+    await adminJson(['providers', 'create', provider, ...base, '--credential-stdin'], { input: 'sk-one\n' })
+    const prices = ['--price-input', '3000000', '--price-output', '15000000']
+    const limits = ['--owned-by', 'acme', '--context-window', '200000', '--max-output-tokens', '8000']
+    await adminJson(['models', 'set', 'acme/large', ...limits, ...prices, '--route', `${provider}=large-1`])
+    await adminJson(['grants', 'create', 'acme/large', '--group', 'engineers', ...inside])
+    await adminJson(['credits', 'grant', '--amount', '5000000', '--reason', 'start', ...inside])
+    const made = await admin(['keys', 'create', email, '--label', 'laptop', '--scope', 'models', ...inside])
+    expect(made.errors).toContain('shown this once')
+    const key = /\bhg_\S+/.exec(made.output)?.[0] ?? ''
+    const keyId = parseApiKey(key)?.id ?? ''
+    expect(keyId).not.toBe('')
+
+    const users = await admin(['users', 'list', ...inside])
+    expect(users.output).toMatch(/^EMAIL\s+NAME\s+ROLE\s+ID/)
+    expect(users.output).toMatch(new RegExp(`${email}\\s+Ada\\s+admin\\s+\\S+\\s+personal_api_key_access`))
+    expect(await adminJson(['groups', 'members', 'engineers', ...inside])).toMatchObject([{ email }])
+    expect(await adminJson(['keys', 'list', '--user', email, ...inside])).toMatchObject([{ id: keyId }])
+    expect(await adminJson(['credits', 'show', ...inside])).toMatchObject({ available: 5_000_000 })
+    const update = ['models', 'set', 'acme/large', '--max-output-tokens', '9000']
+    expect(await adminJson(update)).toMatchObject({
+      max_output_tokens: 9_000,
+      context_window: 200_000,
+      prices: { input: 3_000_000, output: 15_000_000 },
+      routes: [{ provider, upstream_model: 'large-1' }],
+    })
+    expect(await adminJson(['models', 'disable', 'acme/large'])).toMatchObject({
+      disabled_at: expect.any(String),
+    })
+    expect(await adminJson(['models', 'enable', 'acme/large'])).toMatchObject({ disabled_at: null })
+    expect(await adminJson(['keys', 'revoke', keyId, ...inside])).toMatchObject({
+      revoked_at: expect.any(String),
+    })
+    const environment = { HEADGATE_ORGANIZATION: slug }
+    const disabled = await adminJson(['users', 'disable', email], { environment })
+    expect(disabled.disabled_at).toEqual(expect.any(String))
+    expect(await adminJson(['users', 'enable', email], { environment })).toMatchObject({ disabled_at: null })
+    const limit = await adminJson(['organizations', 'update', slug, '--rate-limit', 'none'])
+    expect(limit.rate_limit_per_minute).toBeNull()
+  })
+
+  it('takes a credential from the environment as well, and prints none', async () => {
+    const name = uniqueName('provider')
+    const words = ['providers', 'create', name, '--kind', 'anthropic', '--base-url', 'https://a.example.com']
+    const missing = await admin(words)
+    expect(missing).toMatchObject({ code: 2, errors: expect.stringContaining('--credential-stdin') })
+    const empty = await admin([...words, '--credential-stdin'], { input: '\n' })
+    expect(empty.code).toBe(2)
+    const made = await admin(words, { environment: { PROVIDER_CREDENTIAL: 'sk-from-environment' } })
+    expect(made.code).toBe(0)
+    expect(made.output + made.errors).not.toContain('sk-from')
+    const [row] = await harness.database.select().from(providers).where(eq(providers.name, name))
+    const opened = unseal(configuration().VAULT_KEYS, row?.sealedCredential ?? '', `provider:${row?.id}`)
+    expect(opened).toBe('sk-from-environment')
+    const shown = await admin(['providers', 'show', name])
+    expect(shown.output).toMatch(/credential_set\s+true/)
+  })
+
+  it('reads more than one page', async () => {
+    const slug = uniqueName('pages')
+    await adminJson(['organizations', 'create', slug, '--name', 'Pages'])
+    const environment = { HEADGATE_ORGANIZATION: slug }
+    for (const name of ['a', 'b', 'c']) await adminJson(['groups', 'create', name], { environment })
+    const some = await admin(['groups', 'list', '--limit', '2'], { environment })
+    expect(some.output.split('\n')).toHaveLength(3)
+    expect(some.errors).toContain('There are more')
+    const all = await admin(['groups', 'list', '--all'], { environment })
+    expect(all.output.split('\n')).toHaveLength(4)
+    expect(all.errors).toBe('')
+  })
+
+  it('says so when a change is not yet known everywhere', async () => {
+    const slug = uniqueName('late')
+    await adminJson(['organizations', 'create', slug, '--name', 'Late'])
+    harness.redisForwarder.behaviour = { status: 500, body: 'down' }
+    try {
+      const run = await admin(['organizations', 'disable', slug])
+      expect(run).toMatchObject({ code: 0, errors: expect.stringContaining('within 30 seconds') })
+    } finally {
+      harness.redisForwarder.behaviour = 'forward'
+    }
+  })
+})
+
+describe('audit verify', () => {
+  it('prints each verified range, then the first broken record', async () => {
+    const slug = uniqueName('audited')
+    const { id } = await adminJson(['organizations', 'create', slug, '--name', 'Audited'])
+    for (const name of ['a', 'b', 'c']) {
+      await adminJson(['groups', 'create', name, '--organization', slug])
+    }
+    const before = await admin(['audit', 'verify', '--organization', slug])
+    expect(before).toMatchObject({ code: 0 })
+    expect(before.output).toContain(`ok      ${slug} shard 0: records 1 to 4`)
+    expect(before.output).toContain('checkpoints: none yet')
+    await adminJson(['audit', 'checkpoint'])
+    const all = await admin(['audit', 'verify'])
+    expect(all).toMatchObject({
+      code: 0,
+      output: expect.stringContaining('(deployment) shard 0: records 1 to'),
+    })
+    expect(all.output).toMatch(/intact$/)
+
+    const third = and(eq(auditRecords.organizationId, id), eq(auditRecords.sequence, 3))
+    await harness.database.update(auditRecords).set({ body: '{"kind":"change"}' }).where(third)
+    const altered = await admin(['audit', 'verify'])
+    expect(altered.code).toBe(3)
+    expect(altered.output).toContain(
+      `BROKEN  ${slug} shard 0: records 1 to 2 intact; first broken record: 3 (altered: `,
+    )
+    await harness.database.delete(auditRecords).where(eq(auditRecords.organizationId, id))
+    const deleted = await admin(['audit', 'verify'])
+    expect(deleted.code).toBe(3)
+    expect(deleted.output).toMatch(/BROKEN {2}checkpoint \S+ \(chain_differs: /)
+  })
+
+  it('goes on when a ledger cannot write, and tells', async () => {
+    harness.ledgers.away = true
+    try {
+      const run = await admin(['audit', 'verify'])
+      expect(run.errors).toContain('could not write what it holds')
+      expect(run.output).toContain('shard 0')
+    } finally {
+      harness.ledgers.away = false
+    }
+  })
+})
+
+describe('errors', () => {
+  const wrong: Array<[words: string, code: number, message: string]> = [
+    ['nonsense list', 2, 'there is no command "nonsense"'],
+    ['keys', 2, 'keys takes one of: list, show, create, revoke'],
+    ['keys explode', 2, 'keys takes one of'],
+    ['keys show --organization x', 2, 'needs <key-id>'],
+    ['organizations list extra', 2, 'does not take "extra"'],
+    ['organizations list --colour', 2, "'--colour'"],
+    ['organizations create acme', 2, 'needs --name'],
+    ['organizations list --limit many', 2, '--limit takes a whole number'],
+    ['organizations list --limit 0', 2, '--limit takes a number from 1'],
+    ['users list', 2, 'which organization?'],
+    ['users list --organization nobody-has-this', 1, 'no organization has the slug'],
+    ['organizations create Bad.Slug --name x', 1, '400 slug: must be lowercase'],
+    ['organizations show 11111111-2222-4333-8444-555555555555', 1, '404 Organization'],
+    ['providers show nobody', 1, 'no provider is called "nobody"'],
+    ['models disable nobody', 1, 'there is no model "nobody"'],
+    ['models set a --route nonsense', 2, '--route takes provider=model'],
+    ['grants create a --organization 11111111-2222-4333-8444-555555555555', 2, 'to whom?'],
+  ]
+  it.each(wrong)('%s', async (words, code, message) => {
+    const run = await admin(words.split(' '))
+    expect(run).toMatchObject({ code, output: '' })
+    expect(run.errors).toMatch(/^admin: /)
+    expect(run.errors).toContain(message)
+  })
+
+  it('tell a wrong token, a missing one, an unsafe address and a gateway that is not there', async () => {
+    const list = ['organizations', 'list']
+    const denied = await admin(list, { environment: { ADMIN_TOKEN: 'a-wrong-token-of-some-length' } })
+    expect(denied).toMatchObject({ code: 1, errors: expect.stringContaining('401') })
+    expect(denied.errors).not.toContain('a-wrong-token')
+    const missing = await admin(list, { environment: { ADMIN_TOKEN: '' } })
+    expect(missing).toMatchObject({ code: 1, errors: 'admin: HEADGATE_URL is set, ADMIN_TOKEN is not' })
+    const unsafe = await admin(list, { environment: { HEADGATE_URL: 'http://gateway.example.com' } })
+    expect(unsafe.errors).toContain('must be https')
+    const nobody = await admin(list, { environment: { HEADGATE_URL: await unusedUrl() } })
+    expect(nobody).toMatchObject({ code: 1, errors: expect.stringContaining('does not answer') })
+  })
+
+  it('shows control characters of names instead of sending them to the terminal', async () => {
+    const run = await admin(['organizations', 'create', 'x', '--name', '\u001b[31mred'])
+    expect(run).toMatchObject({ code: 1, errors: expect.stringContaining('control characters') })
+    expect(run.errors).not.toContain('\u001b')
+  })
+})
+
+describe('help', () => {
+  it('lists every command with one line, and the options of one', async () => {
+    for (const words of [['--help'], ['-h'], ['help']]) {
+      const run = await admin(words)
+      expect(run.code).toBe(0)
+      for (const command of ['organizations create <slug>', 'audit verify', 'models set <model>']) {
+        expect(run.output).toMatch(new RegExp(`^ {2}${command} +[A-Z]`, 'm'))
+      }
+    }
+    expect((await admin(['keys', '--help'])).output).not.toContain('audit verify')
+    expect((await admin(['keys', 'create', '--help'])).output).toContain('--expires-at <time>')
+    expect(await admin([])).toMatchObject({ code: 2, output: '' })
+  })
+})
+
+describe('as a program', () => {
+  const script = fileURLToPath(new URL('../../../scripts/admin.ts', import.meta.url).href)
+
+  async function run(words: string[], environment: NodeJS.ProcessEnv): Promise<Run> {
+    const child = spawn(process.execPath, [script, ...words], {
+      env: { PATH: process.env.PATH, ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const ended = new Promise<number>((resolve) => child.once('exit', (code) => resolve(code ?? -1)))
+    const [output, errors, code] = await Promise.all([text(child.stdout), text(child.stderr), ended])
+    return { code, output, errors }
+  }
+
+  it('finds the local system by its file, and ends with the exit code', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'headgate-admin-'))
+    try {
+      const environment = { HEADGATE_FOLDER: folder }
+      const none = await run(['organizations', 'list'], environment)
+      expect(none).toMatchObject({ code: 1, errors: expect.stringContaining('npm run dev') })
+      const local = { base_url: server.url, admin_token: ADMIN_TOKEN }
+      writeFileSync(join(folder, 'dev.json'), JSON.stringify(local))
+      const listed = await run(['organizations', 'list', '--json'], environment)
+      expect(listed).toMatchObject({ code: 0, errors: '' })
+      expect(JSON.parse(listed.output)).toEqual(expect.any(Array))
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  }, 30_000)
+})
