@@ -1,0 +1,131 @@
+import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { createApiKey } from '../../src/governance/identity/api-key.ts'
+import { gateway } from '../harness/gateway.ts'
+import {
+  fewForms,
+  type HeaderForm,
+  headerForms,
+  type MatrixKeys,
+  type Verdict,
+  verdictOf,
+} from '../matrices/authentication.ts'
+import { refusalBody } from '../matrices/envelopes.ts'
+import { type Host, type RouteExample, routeExamples } from '../matrices/routes.ts'
+import { type Answer, send } from './support/send.ts'
+import { addKey, addMember, administrator, createTenant } from './support/tenant.ts'
+
+const REQUEST_ID = /^req_[0-9A-Za-z]{10,}$/
+
+let keys: MatrixKeys
+
+beforeAll(async () => {
+  const address = gateway()
+  const { ask } = administrator(address)
+  const [tenant, closed] = await Promise.all([
+    createTenant(address, { organization: { user_rate_limit_per_minute: 100_000 } }),
+    createTenant(address),
+  ])
+  const expires = { expires_at: new Date(Date.now() + 1_500).toISOString() }
+  const leaver = await addMember(address, tenant.base)
+  const [revoked, expired, disabled] = await Promise.all([
+    addKey(address, tenant.base, tenant.userId),
+    addKey(address, tenant.base, tenant.userId, expires),
+    addKey(address, tenant.base, leaver),
+  ])
+  // Each was good once: what refuses it is what happens to it here.
+  for (const { key } of [revoked, expired, disabled, closed]) {
+    expect((await callModels(key)).status).toBe(200)
+  }
+  await Promise.all([
+    ask('DELETE', `${tenant.base}/keys/${revoked.id}`),
+    ask('DELETE', `${tenant.base}/users/${leaver}`),
+    ask('PUT', closed.base, { disabled: true }),
+  ])
+  await vi.waitFor(async () => expect((await callModels(expired.key)).status).toBe(401), {
+    timeout: 5_000,
+    interval: 50,
+  })
+  keys = {
+    valid: tenant.key,
+    unknown: createApiKey().key,
+    revoked: revoked.key,
+    expired: expired.key,
+    disabledUser: disabled.key,
+    disabledOrganization: closed.key,
+    adminToken: address.adminToken,
+  }
+})
+
+const callModels = (key: string) =>
+  send(`${gateway().baseUrl}/v1/models`, { headers: { authorization: `Bearer ${key}` } })
+
+const hosts: Host[] = ['base', 'llm']
+const cases = routeExamples().flatMap((route) => hosts.map((host) => ({ route, host })))
+
+describe.concurrent.each(cases)('$route.method $route.pattern on the $host host', ({ route, host }) => {
+  it('answers every header form as the interface says', async () => {
+    const wrong: string[] = []
+    for (const form of formsFor(route, host)) {
+      const answer = await call(route, host, form)
+      try {
+        expectVerdict(answer, route, host, verdictOf(route, host, form))
+      } catch (error) {
+        wrong.push(
+          `${form.name}: ${answer.status} ${answer.text.slice(0, 200)} (${(error as Error).message})`,
+        )
+      }
+    }
+    expect(wrong).toEqual([])
+  })
+})
+
+function formsFor(route: RouteExample, host: Host): HeaderForm[] {
+  if (route.surface === 'open' || !route.hosts.includes(host)) return fewForms(keys).slice(0, 6)
+  const { adminToken } = keys
+  // The management API knows one token; everywhere else it opens nothing.
+  return route.surface === 'management'
+    ? [...fewForms({ ...keys, valid: adminToken }), ...forbiddenForms(keys.valid, 'an API key')]
+    : [...headerForms(keys), ...forbiddenForms(adminToken, 'the administration token')]
+}
+
+const forbiddenForms = (key: string, name: string): HeaderForm[] => [
+  { name: `${name} as Bearer`, headers: { authorization: `Bearer ${key}` }, letsInBy: null },
+  { name: `${name} as x-api-key`, headers: { 'x-api-key': key }, letsInBy: null },
+  { name: `${name} as api-key`, headers: { 'api-key': key }, letsInBy: null },
+]
+
+function call(route: RouteExample, host: Host, form: HeaderForm): Promise<Answer> {
+  const address = gateway()
+  const url = (host === 'base' ? address.baseUrl : address.llmUrl) + route.path
+  const body = route.body === undefined ? {} : { body: JSON.stringify(route.body) }
+  const headers = { 'content-type': 'application/json', ...form.headers }
+  return send(url, { method: route.method, headers, ...body })
+}
+
+function expectVerdict(answer: Answer, route: RouteExample, host: Host, verdict: Verdict): void {
+  expect(answer.headers['x-request-id']).toMatch(REQUEST_ID)
+  // Anthropic's SDKs read the request id from this header.
+  const own = route.surface === 'messages' ? answer.headers['x-request-id'] : undefined
+  expect(answer.headers['request-id']).toBe(own)
+  if (verdict === 'let in') expectLetIn(answer, route)
+  else {
+    expectRefusal(answer, route, verdict === 'refused' ? 401 : 404)
+    // Only the MCP gateway and the management API say how to authenticate (interface, Authentication 5).
+    const challenge = host === 'base' && route.surface === 'management' ? 'Bearer' : undefined
+    expect(answer.headers['www-authenticate']).toBe(challenge)
+  }
+}
+
+function expectRefusal(answer: Answer, route: RouteExample, status: 401 | 404): void {
+  expect(answer.status).toBe(status)
+  expect(answer.headers['content-type']).toMatch(/^application\/json/)
+  if (route.method === 'HEAD') return
+  const code = status === 404 ? { code: 'not_found' } : {}
+  expect(JSON.parse(answer.text)).toEqual(refusalBody(route.surface, { status, ...code }))
+}
+
+/** The examples of the management API name nothing that exists, so whoever is let in finds nothing. */
+function expectLetIn(answer: Answer, route: RouteExample): void {
+  if (route.surface === 'management') expect([200, 201, 400, 404]).toContain(answer.status)
+  else expect(answer.status).toBe(200)
+}

@@ -1,0 +1,97 @@
+import { vi } from 'vitest'
+import type { GatewayAddress } from '../../harness/start-gateway.ts'
+import { administrator, type Tenant } from './tenant.ts'
+
+/** A record as `GET /api/organizations/{id}/audit` answers it. */
+export interface AuditEntry {
+  id: string
+  kind: 'call' | 'change'
+  sequence: number
+  request_id: string
+  user_id: string | null
+  key_id: string | null
+  surface: string
+  action: string
+  model: string | null
+  status: number
+  credits_settled: number
+  record: Record<string, unknown>
+}
+
+interface List<Item> {
+  data: Item[]
+  has_more: boolean
+  next_cursor: string | null
+}
+
+/** How long a record may take: a stream is settled after its answer, and then everything is flushed. */
+const BOUND = { timeout: 5_000, interval: 25 }
+
+/** Writes what an organization's ledger holds to Postgres. */
+export async function flush(address: GatewayAddress, tenant: Pick<Tenant, 'base'>): Promise<void> {
+  const { pending } = await administrator(address).ask<{ pending: number }>(
+    'POST',
+    `${tenant.base}/ledger/flush`,
+  )
+  if (pending > 0) throw new Error(`${pending} records still wait`)
+}
+
+/** Every element of a list, page after page. */
+export async function readList<Item>(
+  address: GatewayAddress,
+  path: string,
+  query: Record<string, string> = {},
+): Promise<Item[]> {
+  const items: Item[] = []
+  let cursor: string | null = null
+  do {
+    const parameters = new URLSearchParams({ limit: '200', ...query, ...(cursor !== null && { cursor }) })
+    const page: List<Item> = await administrator(address).ask('GET', `${path}?${parameters}`)
+    items.push(...page.data)
+    cursor = page.next_cursor
+  } while (cursor !== null)
+  return items
+}
+
+/** All records of an organization that fit, newest first. */
+export async function auditEntries(
+  address: GatewayAddress,
+  tenant: Pick<Tenant, 'base'>,
+  query: Record<string, string> = {},
+): Promise<AuditEntry[]> {
+  await flush(address, tenant)
+  return readList(address, `${tenant.base}/audit`, query)
+}
+
+/** The one record of the call with this request id, as soon as it is there. */
+export function auditEntryOf(
+  address: GatewayAddress,
+  tenant: Pick<Tenant, 'base'>,
+  requestId: unknown,
+): Promise<AuditEntry> {
+  return vi.waitFor(async () => {
+    const entries = (await auditEntries(address, tenant)).filter((entry) => entry.request_id === requestId)
+    if (entries.length !== 1) throw new Error(`${entries.length} records of request ${String(requestId)}`)
+    return entries[0] as AuditEntry
+  }, BOUND)
+}
+
+/** A credit balance as `GET /api/organizations/{id}/credits` answers it. */
+export interface Credits {
+  balance: number
+  reserved: number
+  available: number
+}
+
+export function credits(address: GatewayAddress, tenant: Pick<Tenant, 'base'>): Promise<Credits> {
+  return administrator(address).ask('GET', `${tenant.base}/credits`)
+}
+
+/** The balance once no call holds credits any more. */
+export function settledCredits(address: GatewayAddress, tenant: Pick<Tenant, 'base'>): Promise<Credits> {
+  return vi.waitFor(async () => {
+    const now = await credits(address, tenant)
+    if (now.reserved !== 0) throw new Error(`${now.reserved} micro-credits are still reserved`)
+    return now
+  }, BOUND)
+}

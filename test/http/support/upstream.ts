@@ -1,0 +1,67 @@
+import { vi } from 'vitest'
+import { type SeenRequest, upstreamControl } from '../../harness/gateway.ts'
+import type { GatewayAddress } from '../../harness/start-gateway.ts'
+import { uniqueName } from './tenant.ts'
+
+/** One request as the scripted upstream recorded it, with how far its answer got. */
+export interface UpstreamRequest extends SeenRequest {
+  bodySha256: string
+  bodyBytes: number
+  script: string | null
+  status: number
+  bytesWritten: number
+  eventsWritten: number
+  clientClosedAt: number | null
+  finished: boolean
+}
+
+/** A step of a registered script. */
+export type ScriptStep =
+  | { status?: number; headers?: Record<string, string | string[]>; body?: string }
+  | { sse: string[] }
+  | { chunk: string }
+  | { chunkBase64: string }
+  | { waitMilliseconds: number }
+  | { waitForSignal: string }
+  | { destroy: true }
+  | { end: true }
+
+/** Registers a script for the upstream. @returns the text that makes a message select it. */
+export async function registerScript(
+  address: Pick<GatewayAddress, 'standIns'>,
+  steps: ScriptStep[],
+): Promise<string> {
+  const name = uniqueName('http')
+  await upstreamControl(address).putScript(name, { steps })
+  return `script:${name}`
+}
+
+/** Text that finds a request again among those of other tests. */
+export const marker = () => uniqueName('marker')
+
+/** What the upstream has seen with this text in its body, oldest first. */
+export async function seenRequests(
+  address: Pick<GatewayAddress, 'standIns'>,
+  text: string,
+): Promise<UpstreamRequest[]> {
+  const requests = (await upstreamControl(address).requests()) as UpstreamRequest[]
+  return requests.filter(({ body }) => body.includes(text))
+}
+
+/** The one request with this text in its body, as soon as it has arrived and `ready` holds. */
+export function seenRequest(
+  address: Pick<GatewayAddress, 'standIns'>,
+  text: string,
+  ready: (request: UpstreamRequest) => boolean = () => true,
+): Promise<UpstreamRequest> {
+  return vi.waitFor(
+    async () => {
+      const found = await seenRequests(address, text)
+      const [only] = found
+      if (only === undefined || found.length !== 1) throw new Error(`${found.length} requests with ${text}`)
+      if (!ready(only)) throw new Error(`not yet: ${JSON.stringify({ ...only, body: undefined })}`)
+      return only
+    },
+    { timeout: 5_000, interval: 20 },
+  )
+}

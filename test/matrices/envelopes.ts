@@ -1,0 +1,55 @@
+import { expect } from 'vitest'
+import type { Surface } from './routes.ts'
+
+/** A refusal in the interface's words for it; each surface has its own envelope. */
+export interface Refusal {
+  status: 400 | 401 | 403 | 404 | 413 | 422 | 429 | 500 | 502
+  /** Told on chat completions only; absent where the interface's table has none. */
+  code?: string
+  message?: string | RegExp
+}
+
+/** Interface, Errors, Chat completions. */
+const CHAT_TYPES: Record<number, string> = {
+  400: 'invalid_request_error',
+  403: 'permission_error',
+  404: 'invalid_request_error',
+  429: 'rate_limit_error',
+  500: 'server_error',
+  502: 'server_error',
+}
+
+/** Interface, Errors, Messages. */
+const MESSAGES_TYPES: Record<number, string> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  429: 'rate_limit_error',
+  500: 'api_error',
+  502: 'api_error',
+}
+
+/** Interface, Errors, Agents and runs: the flat envelope, which surfaces without a table of their own have too. */
+const LABELS: Record<number, string> = {
+  400: 'Bad Request',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'Not found',
+  422: 'Unprocessable Entity',
+  429: 'Too Many Requests',
+  500: 'Internal Server Error',
+  502: 'Bad Gateway',
+}
+
+/** The body that a surface has to answer a refusal with, for `toEqual`: no member more, none less. */
+export function refusalBody(surface: Surface, { status, code, message = /./ }: Refusal): unknown {
+  const text = typeof message === 'string' ? message : expect.stringMatching(message)
+  if (status === 413) return { message: text }
+  if (surface === 'chat_completions') {
+    if (status === 401) return { error: 'Unauthorized' }
+    return { error: { message: text, type: CHAT_TYPES[status], ...(code !== undefined && { code }) } }
+  }
+  if (surface === 'messages') return { type: 'error', error: { type: MESSAGES_TYPES[status], message: text } }
+  return { error: LABELS[status], message: text }
+}

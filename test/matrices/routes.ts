@@ -1,0 +1,148 @@
+import { app } from '../../src/app.ts'
+
+export type Host = 'base' | 'llm'
+/** A family of routes with header forms and an error envelope of its own (interface: Authentication, Errors). */
+export type Surface = 'chat_completions' | 'messages' | 'models' | 'management' | 'open'
+
+/** A registered route as a caller would use it. */
+export interface RouteExample {
+  method: string
+  /** The pattern it is registered under. */
+  pattern: string
+  /** The pattern with every parameter filled in. */
+  path: string
+  surface: Surface
+  /** Hosts that serve it; elsewhere it is 404. */
+  hosts: readonly Host[]
+  /** A body that it takes. */
+  body?: unknown
+}
+
+/** A route that makes a model call: what the matrices of requests and answers run over. */
+export interface ModelRoute {
+  name: 'chat completions' | 'completions' | 'messages' | 'count tokens'
+  path: string
+  surface: 'chat_completions' | 'messages'
+  hosts: readonly Host[]
+  /** Served by the scripted upstream under this protocol, and another one. */
+  model: string
+  largeModel: string
+  /** Whether it can stream, and whether it costs credits. */
+  generates: boolean
+  /** A valid request with this text of the user. */
+  request(text: string, more?: Record<string, unknown>): Record<string, unknown>
+}
+
+const CHAT = {
+  surface: 'chat_completions',
+  model: 'scripted-chat',
+  largeModel: 'scripted-chat-large',
+} as const
+const MESSAGES = {
+  surface: 'messages',
+  model: 'scripted-messages',
+  largeModel: 'scripted-messages-large',
+} as const
+const oneMessage = (text: string) => [{ role: 'user', content: text }]
+
+export const MODEL_ROUTES: readonly ModelRoute[] = [
+  {
+    ...CHAT,
+    name: 'chat completions',
+    path: '/v1/chat/completions',
+    hosts: ['base', 'llm'],
+    generates: true,
+    request: (text, more) => ({ model: CHAT.model, messages: oneMessage(text), max_tokens: 100, ...more }),
+  },
+  {
+    ...CHAT,
+    name: 'completions',
+    path: '/v1/completions',
+    hosts: ['base', 'llm'],
+    generates: true,
+    request: (text, more) => ({ model: CHAT.model, prompt: text, max_tokens: 100, ...more }),
+  },
+  {
+    ...MESSAGES,
+    name: 'messages',
+    path: '/v1/messages',
+    hosts: ['base'],
+    generates: true,
+    request: (text, more) => ({
+      model: MESSAGES.model,
+      max_tokens: 100,
+      messages: oneMessage(text),
+      ...more,
+    }),
+  },
+  {
+    ...MESSAGES,
+    name: 'count tokens',
+    path: '/v1/messages/count_tokens',
+    hosts: ['base'],
+    generates: false,
+    request: (text, more) => ({ model: MESSAGES.model, messages: oneMessage(text), ...more }),
+  },
+]
+
+/** Every route that the app registers, as it says itself, so that a new one cannot be forgotten here. */
+export function registeredRoutes(): Array<{ method: string; pattern: string }> {
+  const names = app.routes
+    // Middleware stands there too, under the method ALL or in front of its route.
+    .filter(({ method }) => method !== 'ALL')
+    .map(({ method, path }) => `${method} ${path}`)
+  return [...new Set(names)].map((name) => {
+    const [method = '', pattern = ''] = name.split(' ')
+    return { method, pattern }
+  })
+}
+
+/** Ids that nothing has: whoever is let in gets past authentication and finds nothing. */
+const PARAMETERS: Record<string, string> = {
+  organizationId: '00000000-0000-4000-8000-000000000001',
+  userId: '00000000-0000-4000-8000-000000000002',
+  groupId: '00000000-0000-4000-8000-000000000003',
+  grantId: '00000000-0000-4000-8000-000000000004',
+  providerId: '00000000-0000-4000-8000-000000000005',
+  keyId: 'nosuchkey',
+  modelId: 'no-such-model',
+  name: 'personal_api_key_access',
+}
+
+const OPEN = new Map([
+  ['GET /api/hello', ['base']],
+  ['HEAD /api/hello', ['base']],
+  ['GET /health', ['base']],
+] as const)
+
+/**
+ * Every registered route with an example of its use.
+ * @throws Error for a route that nobody has described: give it a surface and an example here.
+ */
+export function routeExamples(): RouteExample[] {
+  return registeredRoutes().map(({ method, pattern }) => {
+    const path = fill(pattern)
+    const call = MODEL_ROUTES.find((route) => route.path === pattern)
+    if (method === 'POST' && call !== undefined) {
+      return { method, pattern, path, surface: call.surface, hosts: call.hosts, body: call.request('Hello') }
+    }
+    if (`${method} ${pattern}` === 'GET /v1/models') {
+      return { method, pattern, path, surface: 'models', hosts: ['base'] }
+    }
+    const open = OPEN.get(`${method} ${pattern}` as 'GET /health')
+    if (open !== undefined) return { method, pattern, path, surface: 'open', hosts: open }
+    if (pattern.startsWith('/api/')) {
+      const body = method === 'POST' || method === 'PUT' ? { body: {} } : {}
+      return { method, pattern, path, surface: 'management', hosts: ['base'], ...body }
+    }
+    throw new Error(`${method} ${pattern} has no example in test/matrices/routes.ts`)
+  })
+}
+
+function fill(pattern: string): string {
+  return pattern.replace(/:(\w+)(\{[^}]*\})?/g, (_, name: string) => {
+    const value = PARAMETERS[name]
+    if (value === undefined) throw new Error(`no value for :${name} of ${pattern} in test/matrices/routes.ts`)
+    return value
+  })
+}
