@@ -282,6 +282,15 @@ describe('paths and places', () => {
   })
 })
 
+/** `count` times the entry, whose last comma becomes the closing bracket. */
+function enclosed(open: string, entry: string, count: number, close: string): Uint8Array {
+  const bytes = Buffer.alloc(1 + entry.length * count, entry)
+  bytes.copyWithin(1, 0, bytes.length - 1)
+  bytes.write(open, 0)
+  bytes.write(close, bytes.length - 1)
+  return bytes
+}
+
 describe('bounds', () => {
   it('refuses text that nests deeper than the bound, and reads text that is exactly as deep', () => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
@@ -316,10 +325,7 @@ describe('bounds', () => {
 
   it('reads 50 MB of tiny arrays in memory that does not depend on their number', () => {
     const count = 17_000_000
-    const bytes = new Uint8Array(count * 3 + 1)
-    for (let index = 0; index < count; index++) bytes.set([0x5b, 0x5d, 0x2c], 1 + index * 3)
-    bytes[0] = 0x5b
-    bytes[count * 3] = 0x5d
+    const bytes = enclosed('[', '[],', count, ']')
     const { growth, told } = heapGrowth(bytes, 100_000)
     expect(told).toBe(count + 1)
     expect(growth).toBeLessThan(16 * 1024 * 1024)
@@ -336,13 +342,8 @@ describe('bounds', () => {
   }, 60_000)
 
   it('reads 50 MB of escapes and of tiny members in bounded memory', () => {
-    const member = encoder.encode('"\\u0061":"\\n",')
-    const count = Math.floor((50 * 1024 * 1024) / member.length)
-    const bytes = new Uint8Array(count * member.length + 1)
-    for (let index = 0; index < count; index++) bytes.set(member, 1 + index * member.length)
-    bytes[0] = 0x7b
-    // In the place of the last comma.
-    bytes[bytes.length - 1] = 0x7d
+    const count = 3_500_000
+    const bytes = enclosed('{', '"\\u0061":"\\n",', count, '}')
     const { growth, told } = heapGrowth(bytes, 100_000)
     expect(told).toBe(2 * count + 1)
     expect(growth).toBeLessThan(64 * 1024 * 1024)

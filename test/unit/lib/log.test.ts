@@ -1,0 +1,50 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { errorText, logEvent, redact } from '../../../src/lib/log.ts'
+
+afterEach(() => vi.restoreAllMocks())
+
+describe('redact', () => {
+  it.each([
+    ['Authorization: Bearer abcDEF123._~+/=-', 'Authorization: Bearer [redacted]'],
+    ['authorization: bearer   abcdef1234', 'authorization: bearer   [redacted]'],
+    ['key hg_live_0123456789abcdef refused', 'key hg_[redacted] refused'],
+    ['Incorrect API key provided: sk-proj-abcdefgh12345678.', 'Incorrect API key provided: sk-[redacted]'],
+    ['gsk_abcdefgh12345678', 'gsk_[redacted]'],
+    ['sk-ant-api03-abcdefgh', 'sk-[redacted]'],
+    ['sealed v1.one.AAAAAAAAAAAAAAAA.BBBB', 'sealed v1.[redacted]'],
+    ['two: sk-aaaaaaaa and sk-bbbbbbbb', 'two: sk-[redacted] and sk-[redacted]'],
+  ])('cuts %j', (text, expected) => {
+    expect(redact(text)).toBe(expected)
+  })
+
+  it.each(['', 'nothing here', 'Bearer', 'sk-', 'sk-short', 'v1.2.3', 'call_0123456789abcdef'])(
+    'leaves %j',
+    (text) => {
+      expect(redact(text)).toBe(text)
+    },
+  )
+})
+
+describe('logEvent', () => {
+  it('writes one line of JSON with redacted fields, errors to the error stream', () => {
+    const out = vi.spyOn(console, 'log').mockImplementation(() => {})
+    const err = vi.spyOn(console, 'error').mockImplementation(() => {})
+    logEvent('info', 'began', { count: 1, ok: true, none: null })
+    logEvent('warn', 'odd', { detail: 'line\nBearer abcdefgh1' })
+    logEvent('error', 'failed', { detail: 'sk-abcdefgh12345678' })
+    expect(out.mock.calls).toEqual([
+      ['{"level":"info","event":"began","count":1,"ok":true,"none":null}'],
+      ['{"level":"warn","event":"odd","detail":"line\\nBearer [redacted]"}'],
+    ])
+    expect(err.mock.calls).toEqual([['{"level":"error","event":"failed","detail":"sk-[redacted]"}']])
+  })
+})
+
+describe('errorText', () => {
+  it('tells name and message without stack or credential', () => {
+    expect(errorText(new TypeError('no key sk-abcdefgh12345678'))).toBe('TypeError: no key sk-[redacted]')
+    expect(errorText('plain Bearer abcdefgh')).toBe('plain Bearer [redacted]')
+    expect(errorText(undefined)).toBe('undefined')
+    expect(errorText(new Error('x'))).not.toContain(' at ')
+  })
+})
