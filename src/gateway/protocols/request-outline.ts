@@ -81,7 +81,8 @@ export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOu
     throw error
   }
   if (scan.rootKind !== 'object') throw invalidRequest('The body must be a JSON object.')
-  if (scan.duplicate !== null) throw invalidRequest(`The member ${scan.duplicate} is given twice.`)
+  if (scan.duplicate !== null)
+    throw invalidRequest(`The member ${scan.duplicate.slice(0, 100)} is given twice.`)
   const fields = checkFields(scan, rules)
   const streamOptions = (fields.stream_options as Record<string, unknown> | null | undefined) ?? null
   return {
