@@ -1,0 +1,167 @@
+import type { ModelRoute } from './routes.ts'
+
+/** A body that a route has to refuse with 400, and what the message has to say. */
+export interface BadRequest {
+  name: string
+  body: string | Buffer
+  says: RegExp
+}
+
+type Fields = Record<string, unknown>
+
+/** Every invalid body for a route that makes model calls. */
+export function badRequests(route: ModelRoute): BadRequest[] {
+  return [...badJson(route), ...badFields(route), ...badMessages(route)]
+}
+
+/** Bodies that are no JSON object, or one that two readers could read differently. */
+function badJson(route: ModelRoute): BadRequest[] {
+  const good = JSON.stringify(route.request('Hello'))
+  const insides = good.slice(1, -1)
+  const texts: Array<[name: string, body: string | Buffer, says: RegExp]> = [
+    ['no body', '', /not valid JSON/],
+    ['a body that breaks off', good.slice(0, -2), /not valid JSON/],
+    ['a member without a value', '{"model":}', /not valid JSON/],
+    ['a comma at the end', `{${insides},}`, /not valid JSON/],
+    ['single quotes', `{'model':'m'}`, /not valid JSON/],
+    ['text after the object', `${good}x`, /not valid JSON/],
+    ['a second object', `${good}\n${good}`, /not valid JSON/],
+    ['NaN', `{"temperature":NaN,${insides}}`, /not valid JSON/],
+    ['a leading zero', `{"seed":01,${insides}}`, /not valid JSON/],
+    ['a control character in a string', `{"user":"a\u0001b",${insides}}`, /not valid JSON/],
+    ['an invalid escape', `{"user":"\\x41",${insides}}`, /not valid JSON/],
+    ['a comment', `{/* hi */${insides}}`, /not valid JSON/],
+    ['a byte order mark', `\ufeff${good}`, /not valid JSON/],
+    ['UTF-16', Buffer.from(good, 'utf16le'), /not valid JSON/],
+    ['a form', 'model=m&messages=hello', /not valid JSON/],
+    ['deep nesting', `{"x":${'['.repeat(100_000)}${']'.repeat(100_000)},${insides}}`, /nested/],
+    ['an array', `[${good}]`, /must be a JSON object/],
+    ['a string', JSON.stringify(good), /must be a JSON object/],
+    ['a number', '1', /must be a JSON object/],
+    ['null', 'null', /must be a JSON object/],
+    ['a member given twice', `{"model":"other",${insides}}`, /model is given twice/],
+    ['a member given twice, once escaped', `{"\\u006dodel":"other",${insides}}`, /model is given twice/],
+    ['an unknown member given twice', `{"x":1,"x":1,${insides}}`, /x is given twice/],
+    ['invalid UTF-8 in a string', inside(insides, [0x22, 0xc3, 0x28, 0x22]), /UTF-8/],
+    ['a UTF-8 surrogate', inside(insides, [0x22, 0xed, 0xa0, 0x80, 0x22]), /UTF-8/],
+    ['overlong UTF-8', inside(insides, [0x22, 0xc0, 0xaf, 0x22]), /UTF-8/],
+    ['UTF-8 that breaks off', inside(insides, [0x22, 0xf0, 0x9f, 0xa6, 0x22]), /UTF-8/],
+  ]
+  return texts.map(([name, body, says]) => ({ name, body, says }))
+}
+
+const inside = (insides: string, value: number[]) =>
+  Buffer.concat([Buffer.from('{"user":'), Buffer.from(value), Buffer.from(`,${insides}}`)])
+
+/** Members of the interface's tables with a value of the wrong type or out of range. */
+function badFields(route: ModelRoute): BadRequest[] {
+  const { name } = route
+  const both: Fields[] = [
+    { model: undefined },
+    { model: null },
+    { model: 7 },
+    { model: '' },
+    { model: ['scripted-chat'] },
+    { stream: 'true' },
+    { stream: 1 },
+    { max_tokens: 0 },
+    { max_tokens: -1 },
+    { max_tokens: 1.5 },
+    { max_tokens: '5' },
+    { max_tokens: {} },
+    { max_tokens: 1e300 },
+  ]
+  const more: Record<ModelRoute['name'], Fields[]> = {
+    'chat completions': CHAT_FIELDS,
+    completions: [{ prompt: undefined }, { n: 0 }, { best_of: 0 }, { stream_options: 'usage' }],
+    messages: [{ max_tokens: undefined }, { max_tokens: null }, { tool_choice: 'auto' }, ...MESSAGES_FIELDS],
+    'count tokens': [{ stream: true }, ...MESSAGES_FIELDS],
+  }
+  return [...both, ...more[name]].map((fields) => {
+    const [member = ''] = Object.keys(fields)
+    const [value] = Object.values(fields)
+    return {
+      name: `${member} ${value === undefined ? 'left out' : JSON.stringify(value)}`,
+      body: JSON.stringify(route.request('Hello', fields)),
+      says: new RegExp(member),
+    }
+  })
+}
+
+const CHAT_FIELDS: Fields[] = [
+  { messages: undefined },
+  { messages: null },
+  { messages: 'Hello' },
+  { messages: {} },
+  { messages: [] },
+  { temperature: 'hot' },
+  { top_p: [] },
+  { frequency_penalty: '0' },
+  { presence_penalty: true },
+  { stop: 7 },
+  { stop: [1] },
+  { tools: {} },
+  { tools: 'all' },
+  { tool_choice: 5 },
+  { response_format: 'json_object' },
+  { response_format: {} },
+  { user: 7 },
+  { seed: 'x' },
+  { seed: 1.5 },
+  { logprobs: 'yes' },
+  { max_completion_tokens: 0 },
+  { n: 0 },
+  { stream_options: [] },
+]
+
+const MESSAGES_FIELDS: Fields[] = [
+  { messages: undefined },
+  { messages: null },
+  { messages: 'Hello' },
+  { messages: [] },
+  { tools: {} },
+]
+
+const USER = { role: 'user', content: 'Hello' }
+const ASSISTANT = { role: 'assistant', content: 'Hi' }
+
+/** Conversations that break the rules of the protocol; the start of the message for Claude Code is exact. */
+function badMessages(route: ModelRoute): BadRequest[] {
+  const rows: Array<[messages: unknown[], says: RegExp]> =
+    route.surface === 'messages' ? BAD_MESSAGES : route.name === 'completions' ? [] : BAD_CHAT_MESSAGES
+  return rows.map(([messages, says]) => ({
+    name: `messages ${JSON.stringify(messages)}`,
+    body: JSON.stringify(route.request('Hello', { messages })),
+    says,
+  }))
+}
+
+const BAD_MESSAGES: Array<[messages: unknown[], says: RegExp]> = [
+  // clients.md: Claude Code recovers only from a text that begins like this.
+  [[USER, { role: 'system', content: 'x' }], /^messages\.1\.role: Input should be 'user' or 'assistant'/],
+  [[{ role: 'system', content: 'x' }, USER], /^messages\.0\.role: Input should be 'user' or 'assistant'/],
+  [[USER, ASSISTANT, { role: 'tool', content: 'x' }], /^messages\.2\.role: Input should be 'user' or/],
+  [[{ role: 7, content: 'x' }], /^messages\.0\.role/],
+  [[{ content: 'x' }], /^messages\.0\.role/],
+  [[{ role: 'user' }], /^messages\.0\.content/],
+  [[{ role: 'user', content: null }], /^messages\.0\.content/],
+  [[{ role: 'user', content: { type: 'text' } }], /^messages\.0\.content/],
+  [['Hello'], /^messages\.0/],
+  [[null], /^messages\.0/],
+  [[ASSISTANT, USER], /^messages\.0\.role/],
+  [[USER, USER], /^messages\.1\.role: .*alternate/],
+  [[USER, ASSISTANT, ASSISTANT], /^messages\.2\.role: .*alternate/],
+]
+
+const BAD_CHAT_MESSAGES: Array<[messages: unknown[], says: RegExp]> = [
+  [[USER, { role: 'robot', content: 'x' }], /^messages\.1\.role/],
+  [[{ role: null, content: 'x' }], /^messages\.0\.role/],
+  [[{ content: 'x' }], /^messages\.0\.role/],
+  [[{ role: 'tool', content: 'x' }], /^messages\.0\.tool_call_id/],
+  [[{ role: 'tool', content: 'x', tool_call_id: '' }], /^messages\.0\.tool_call_id/],
+  [[{ role: 'user', content: 7 }], /^messages\.0\.content/],
+  [[{ role: 'user', content: { type: 'text', text: 'x' } }], /^messages\.0\.content/],
+  [[{ role: 'assistant', content: null, tool_calls: {} }], /^messages\.0\.tool_calls/],
+  [['Hello'], /^messages\.0/],
+  [[[]], /^messages\.0/],
+]
