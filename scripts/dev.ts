@@ -5,15 +5,16 @@ import { parseArgs } from 'node:util'
 import { parseConfiguration } from '../src/env.ts'
 import { wantedProviders } from './demo-catalogue.ts'
 import { readPort, stackPlan } from './dev-plan.ts'
-import { type Child, Children, StartError } from './local/children.ts'
+import { Children, StartError } from './local/children.ts'
 import { formatEnvFile } from './local/env-file.ts'
 import { claimPath } from './local/folder-claim.ts'
 import { startHostForwarder } from './local/host-forwarder.ts'
+import { watchLauncher } from './local/launcher-watch.ts'
 import { freePorts, portProblem } from './local/ports.ts'
 import { writePrivateFile } from './local/private-file.ts'
 import { type StackPlan, stackCommands, stackUrls } from './local/stack.ts'
 import type { RunningStandIn } from './local/stand-in-process.ts'
-import { startWranglerDev, workerReady } from './local/wrangler-dev.ts'
+import { type RunningWorker, runWranglerDev } from './local/wrangler-dev.ts'
 import { type LocalSecrets, loadLocalSecrets } from './local-secrets.ts'
 import { migrateDatabase } from './migrate.ts'
 import { LOCAL_FOLDER } from './script-environment.ts'
@@ -27,7 +28,7 @@ const ENV_FILE = join(LOCAL_FOLDER, 'worker.env')
 /** What has to be ended, in reverse order of its start. */
 interface Running {
   children?: Children
-  worker?: Child
+  worker?: RunningWorker
   forwarder?: RunningStandIn
   releaseFolder?: () => void
 }
@@ -49,7 +50,7 @@ async function main(): Promise<void> {
   const { fresh } = readArguments()
   const port = readPort(process.env)
   mkdirSync(LOCAL_FOLDER, { recursive: true, mode: 0o700 })
-  running.releaseFolder = claimPath(join(LOCAL_FOLDER, 'dev'))
+  running.releaseFolder = claimFolder()
   await checkPorts(port)
   rmSync(DEV_FILE, { force: true })
   if (fresh) removeData()
@@ -65,6 +66,17 @@ function readArguments(): { fresh: boolean } {
     return { fresh: values.fresh }
   } catch {
     throw new StartError('usage: npm run dev [-- --fresh]')
+  }
+}
+
+/** One local system for each folder: a second one, or `--fresh` beside a running one, would destroy its data. */
+function claimFolder(): () => void {
+  try {
+    return claimPath(join(LOCAL_FOLDER, 'dev'))
+  } catch (error) {
+    const holder = /by process (\d+)/.exec(error instanceof Error ? error.message : '')?.[1]
+    if (holder === undefined) throw error
+    throw new StartError(`npm run dev runs already (process ${holder}); end it first`)
   }
 }
 
@@ -108,10 +120,12 @@ async function start(settings: Settings): Promise<SeedReport> {
     commands.qstash,
     commands.modelUpstream,
   ].map(async (command) => command && children.startStandIn(command))
-  const worker = startWranglerDev(children, { root: ROOT, folder: LOCAL_FOLDER, envFile: ENV_FILE, port })
-  const workerUp = worker.then((child) => {
-    running.worker = child
-    return workerReady(children, child, port)
+  const wranglerOptions = { root: ROOT, folder: LOCAL_FOLDER, envFile: ENV_FILE, port }
+  const workerUp = runWranglerDev(children, wranglerOptions, (message, final) => {
+    if (final) fail(message)
+    else process.stderr.write(`headgate: ${message}\n`)
+  }).then((worker) => {
+    running.worker = worker
   })
   const forwarder = startHostForwarder({
     port: port + 1,
@@ -183,9 +197,10 @@ const shown = (name: string): string => relative(process.cwd(), join(LOCAL_FOLDE
 
 /** Ends everything, the gateway before what it needs. */
 async function end(): Promise<void> {
-  rmSync(DEV_FILE, { force: true })
+  // Both tell of a system that runs.
+  for (const file of [DEV_FILE, ENV_FILE]) rmSync(file, { force: true })
   await running.forwarder?.close()
-  await running.worker?.stop(3_000)
+  await running.worker?.stop()
   await running.children?.stop()
   running.releaseFolder?.()
 }
@@ -205,4 +220,5 @@ function interrupt(): void {
 }
 
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, interrupt)
+watchLauncher(interrupt)
 main().catch(fail)

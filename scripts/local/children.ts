@@ -133,6 +133,7 @@ export class Children {
   }
 
   async #spawnProcess(command: ChildCommand, stdio: StdioOptions, watched: boolean) {
+    if (this.#stopping) throw new StartError(`${command.name} was not started any more`)
     const process = spawn(command.command, command.arguments, {
       detached: true,
       stdio,
@@ -140,18 +141,20 @@ export class Children {
       ...(command.workingDirectory !== undefined && { cwd: command.workingDirectory }),
     })
     const exited = new Promise<void>((resolve) => process.once('close', () => resolve()))
+    // Known from here on, so that a stop that comes now finds it.
+    const child = this.#childOf(command.name, process, exited)
     await new Promise<void>((resolve, reject) => {
       process.once('spawn', resolve)
       process.once('error', (error) => reject(new StartError(`${command.name} cannot run: ${error.message}`)))
     })
-    const child = this.#childOf(command.name, process, exited)
     if (watched) this.#watchForDeath(process, child)
     return { process, child }
   }
 
   #childOf(name: string, process: ChildProcess, exited: Promise<void>): Child {
-    const pid = Number(process.pid)
-    const forget = watchGroup(pid)
+    // Without a process id it could not be run, which the caller hears of.
+    const pid = process.pid ?? 0
+    const forget = pid === 0 ? () => {} : watchGroup(pid)
     let stopped: Promise<void> | undefined
     const child: Child = {
       name,
@@ -163,14 +166,14 @@ export class Children {
       },
       stop: (graceMs = STOP_GRACE_MS) => {
         this.#running.delete(child)
-        stopped ??= endGroup(pid, graceMs)
+        stopped ??= pid === 0 ? Promise.resolve() : endGroup(pid, graceMs)
         return stopped
       },
     }
     this.#running.add(child)
     exited.then(() => {
       // What the leader leaves behind in its group would keep ports and files.
-      signalGroup(pid, 'SIGKILL')
+      if (pid !== 0) signalGroup(pid, 'SIGKILL')
       forget()
     })
     return child

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, readSync, renameSync, statSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Child, type Children, inheritedEnvironment, StartError } from './children.ts'
 import { wranglerArguments, wranglerEnvironment } from './wrangler-command.ts'
@@ -15,8 +15,69 @@ export interface WranglerDevOptions {
 const NAME = 'worker'
 const READY_LIMIT_MS = 90_000
 
-/** Starts `wrangler dev` in local mode on 127.0.0.1. It reloads the Worker when a source file changes. */
-export function startWranglerDev(children: Children, options: WranglerDevOptions): Promise<Child> {
+/** The Worker under `wrangler dev`, which stays the same thing over restarts. */
+export interface RunningWorker {
+  stop(): Promise<void>
+}
+
+/** Restarts that are worth trying within `RESTART_WINDOW_MS`. */
+const RESTART_LIMIT = 3
+const RESTART_WINDOW_MS = 60_000
+const CRASH_LINE = 'runtime crashed unexpectedly'
+
+/**
+ * Starts `wrangler dev` in local mode on 127.0.0.1 and waits until the Worker answers. It reloads the Worker when a
+ * source file changes. When workerd crashes, wrangler starts it again but takes no more requests, so all of wrangler
+ * is started again.
+ *
+ * @param onTrouble called with one line for each crash; `final` when it is not started again
+ * @throws StartError with wrangler's first error line, or when nothing answers in time
+ */
+export async function runWranglerDev(
+  children: Children,
+  options: WranglerDevOptions,
+  onTrouble: (message: string, final: boolean) => void,
+): Promise<RunningWorker> {
+  let child = await startWranglerDev(children, options)
+  let stopped = false
+  const crashes: number[] = []
+  const restart = async (): Promise<void> => {
+    const now = Date.now()
+    crashes.push(now)
+    if (crashes.filter((at) => at > now - RESTART_WINDOW_MS).length > RESTART_LIMIT) {
+      onTrouble('the Workers runtime crashes again and again', true)
+      return
+    }
+    onTrouble('the Workers runtime crashed and is started again', false)
+    await child.stop(500)
+    const log = children.logFile(NAME)
+    renameSync(log, log.replace(/\.log$/, '-crashed.log'))
+    if (stopped) return
+    child = await startWranglerDev(children, options)
+    await workerReady(children, child, options.port)
+    watch()
+  }
+  const watch = (): void => {
+    const crashed = logScanner(children.logFile(NAME), CRASH_LINE)
+    const timer = setInterval(() => {
+      if (stopped) clearInterval(timer)
+      if (stopped || !crashed()) return
+      clearInterval(timer)
+      restart().catch((error: Error) => onTrouble(error.message, true))
+    }, 500)
+    timer.unref()
+  }
+  await workerReady(children, child, options.port)
+  watch()
+  return {
+    stop: async () => {
+      stopped = true
+      await child.stop(3_000)
+    },
+  }
+}
+
+function startWranglerDev(children: Children, options: WranglerDevOptions): Promise<Child> {
   return children.spawn({
     name: NAME,
     command: process.execPath,
@@ -36,12 +97,7 @@ export function startWranglerDev(children: Children, options: WranglerDevOptions
   })
 }
 
-/**
- * Waits until the Worker answers.
- *
- * @throws StartError with wrangler's first error line, or when nothing answers in time
- */
-export async function workerReady(children: Children, child: Child, port: number): Promise<void> {
+async function workerReady(children: Children, child: Child, port: number): Promise<void> {
   const end = Date.now() + READY_LIMIT_MS
   while (Date.now() < end) {
     const complaint = firstComplaint(children.logFile(NAME))
@@ -63,6 +119,27 @@ async function answers(port: number): Promise<boolean> {
     return response.status < 500
   } catch {
     return false
+  }
+}
+
+/**
+ * Reads a growing log piece by piece.
+ *
+ * @returns tells whether the text is in what was written since the last call
+ */
+function logScanner(path: string, text: string): () => boolean {
+  let offset = 0
+  return () => {
+    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0
+    if (size <= offset) return false
+    const file = openSync(path, 'r')
+    // Goes back by the length of the text, which may have been half written.
+    const from = Math.max(0, offset - text.length)
+    const bytes = Buffer.alloc(size - from)
+    readSync(file, bytes, 0, bytes.length, from)
+    closeSync(file)
+    offset = size
+    return bytes.includes(text)
   }
 }
 
