@@ -59,7 +59,9 @@ const thread = z.null('thread is not supported: send the whole conversation').op
 export const messagesRequest = z.looseObject({
   thread,
   model,
-  max_tokens: positiveInteger('max_tokens'),
+  max_tokens: z
+    .int('max_tokens is required and must be an integer')
+    .positive('max_tokens must be a positive integer'),
   stream: optionalBoolean('stream'),
   tools: z.array(z.unknown(), 'tools must be an array').nullish(),
   tool_choice: z.looseObject({}, 'tool_choice must be an object').nullish(),

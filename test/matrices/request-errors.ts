@@ -83,7 +83,7 @@ function badFields(route: ModelRoute): BadRequest[] {
     return {
       name: `${member} ${value === undefined ? 'left out' : JSON.stringify(value)}`,
       body: JSON.stringify(route.request('Hello', fields)),
-      says: new RegExp(member),
+      says: new RegExp(value === undefined ? `${member} is required` : member),
     }
   })
 }
