@@ -78,15 +78,18 @@ export async function changeProvider(
       resource: `providers/${providerId}`,
       detail: { name, base_url: baseUrl, credential_replaced: credential !== undefined, disabled },
     },
-    () =>
-      updateProvider(administration.database, providerId, {
+    async () => {
+      const raised = await updateProvider(administration.database, providerId, before.baseUrl, {
         name,
         disabled,
         ...(baseUrl !== undefined && { baseUrl }),
         ...(credential !== undefined && {
           sealedCredential: seal(administration.vaultRing, credential, sealContext(providerId)),
         }),
-      }),
+      })
+      if (raised === null) throw conflict('Somebody changed the provider at the same time; look at it again.')
+      return raised
+    },
   )
   await publishCatalogue(administration, epoch)
   return readProvider(administration, providerId)

@@ -1,4 +1,4 @@
-import { asc, eq, gt, inArray, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm'
 import { modelRoutes, models, providers } from '../../../schema/models.ts'
 import type { Database } from '../../deps.ts'
 import {
@@ -62,19 +62,24 @@ export async function selectProviders(database: Database, page: PageRequest): Pr
   return toPage(rows, page, ({ at, id }) => ({ at, id }))
 }
 
-/** @param values `sealedCredential` replaces the one that is stored. */
+/**
+ * @param atBaseUrl the address it has to have still, so that no credential is paired with an address it was not
+ * given for. @param values `sealedCredential` replaces the one that is stored.
+ * @returns the raised epoch, or null if the address was another one.
+ */
 export async function updateProvider(
   database: Database,
   providerId: string,
+  atBaseUrl: string,
   values: {
     name?: string | undefined
     baseUrl?: string | undefined
     sealedCredential?: string | undefined
     disabled?: boolean | undefined
   },
-): Promise<number> {
+): Promise<number | null> {
   const { disabled, name, ...columns } = values
-  const [, raised] = await database.batch([
+  const [updated, raised] = await database.batch([
     database
       .update(providers)
       .set({
@@ -82,10 +87,11 @@ export async function updateProvider(
         name: name ?? sql`${providers.name}`,
         ...(disabled !== undefined && { disabledAt: disabledSince(providers.disabledAt, disabled) }),
       })
-      .where(eq(providers.id, providerId)),
+      .where(and(eq(providers.id, providerId), eq(providers.baseUrl, atBaseUrl)))
+      .returning({ id: providers.id }),
     raiseCatalogueEpoch(database),
   ])
-  return raisedEpoch(raised)
+  return updated.length === 0 ? null : raisedEpoch(raised)
 }
 
 /** Which of these providers exist. */

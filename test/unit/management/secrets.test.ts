@@ -133,6 +133,19 @@ describe('a stored credential', () => {
     expect(both.json.base_url).toBe('https://b.example.com')
   })
 
+  it('is not paired with an address that another request set meanwhile', async () => {
+    const provider = await create(harness, '/providers', someProvider({ base_url: 'https://a.example.com' }))
+    const path = `/providers/${provider.id}`
+    harness.ledgers.onChange = async () => {
+      harness.ledgers.onChange = () => {}
+      const moved = await harness.request('PUT', path, { base_url: 'https://b.example.com', credential: 'b' })
+      expect(moved.status).toBe(200)
+    }
+    const late = await harness.request('PUT', path, { base_url: 'https://a.example.com/v2' })
+    expect(late.status).toBe(422)
+    expect((await harness.request('GET', path)).json.base_url).toBe('https://b.example.com')
+  })
+
   it('stays when other members change', async () => {
     const provider = await create(harness, '/providers', someProvider({ credential: 'sk-staying' }))
     const name = uniqueName('renamed')
