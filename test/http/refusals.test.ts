@@ -1,0 +1,233 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { gateway } from '../harness/gateway.ts'
+import { type Refusal, refusalBody } from '../matrices/envelopes.ts'
+import { MODEL_ROUTES, type ModelRoute, registeredRoutes } from '../matrices/routes.ts'
+import { type Answer, jsonOf, send } from './support/send.ts'
+import {
+  addKey,
+  addMember,
+  administrator,
+  bearer,
+  createTenant,
+  type Tenant,
+  uniqueName,
+} from './support/tenant.ts'
+import { marker, seenRequests } from './support/upstream.ts'
+
+let tenant: Tenant
+
+beforeAll(async () => {
+  tenant = await createTenant(gateway(), { models: ['scripted-chat', 'scripted-messages'] })
+})
+
+const hostUrl = (route: ModelRoute, host: string) =>
+  (host === 'llm' ? gateway().llmUrl : gateway().baseUrl) + route.path
+
+function call(
+  route: ModelRoute,
+  key: string,
+  more: Record<string, unknown> = {},
+  text = 'Hello',
+  host = 'base',
+) {
+  const body = JSON.stringify(route.request(text, more))
+  return send(hostUrl(route, host), { method: 'POST', headers: bearer(key), body })
+}
+
+function expectRefusal(
+  answer: Answer,
+  route: { surface: ModelRoute['surface'] | 'models' },
+  refusal: Refusal,
+) {
+  expect(jsonOf(answer)).toEqual(refusalBody(route.surface, refusal))
+  expect(answer.status).toBe(refusal.status)
+  expect(answer.headers['content-type']).toMatch(/^application\/json/)
+  expect(answer.headers['x-request-id']).toBeDefined()
+}
+
+const routes = MODEL_ROUTES.flatMap((route) =>
+  route.hosts.map((host) => [`${route.name} on the ${host} host`, route, host] as const),
+)
+
+describe.each(routes)('%s', (_, route, host) => {
+  it('tells an unknown model', async () => {
+    for (const model of ['no-such-model', 'scripted-chat ', 'SCRIPTED-CHAT', '*', '__proto__', 'agent/x']) {
+      const refusal: Refusal = {
+        status: route.surface === 'messages' ? 404 : 400,
+        code: 'model_not_found',
+        message: /does not exist.*GET \/v1\/models/,
+      }
+      expectRefusal(await call(route, tenant.key, { model }, 'Hello', host), route, refusal)
+    }
+  })
+
+  it('refuses a model that is not granted, and sends nothing upstream', async () => {
+    const text = marker()
+    const answer = await call(route, tenant.key, { model: route.largeModel }, text, host)
+    expectRefusal(answer, route, { status: 403, code: 'model_access_denied', message: /not granted/ })
+    expect(await seenRequests(gateway(), text)).toEqual([])
+    expect((await call(route, tenant.key, {}, text, host)).status).toBe(200)
+  })
+
+  it('tells on which route a model of the other protocol is served', async () => {
+    const model = route.surface === 'messages' ? 'scripted-chat' : 'scripted-messages'
+    const answer = await call(route, tenant.key, { model }, 'Hello', host)
+    expectRefusal(answer, route, { status: 400, code: 'model_not_found', message: /POST \/v1\// })
+  })
+
+  it('refuses a key without the scope of models', async () => {
+    const key = await addKey(gateway(), tenant.base, tenant.userId, { scopes: ['mcp', 'agents'] })
+    const answer = await call(route, key.key, {}, 'Hello', host)
+    expectRefusal(answer, route, { status: 403, code: 'model_access_denied', message: /scope/ })
+  })
+
+  it('limits calls a minute', async () => {
+    const user = await addMember(gateway(), tenant.base, { rate_limit_per_minute: 1 })
+    const { key } = await addKey(gateway(), tenant.base, user)
+    const answer = await untilLimited(() => call(route, key, {}, 'Hello', host))
+    expectRefusal(answer, route, { status: 429, message: /rate limit/ })
+    expectWait(answer)
+    // A limit passes by itself: official SDKs may repeat the call.
+    expect(answer.headers['x-should-retry']).toBeUndefined()
+    // Nobody else of the organization is kept out by it.
+    expect((await call(route, tenant.key, {}, 'Hello', host)).status).toBe(200)
+  })
+
+  it.runIf(route.generates)('refuses a call that the balance does not cover', async () => {
+    const poor = await createTenant(gateway(), { credits: 0 })
+    const text = marker()
+    const answer = await call(route, poor.key, {}, text, host)
+    expectRefusal(answer, route, { status: 429, message: /^Not enough credits/ })
+    expectWait(answer)
+    expect(answer.headers['x-should-retry']).toBe('false')
+    expect(await seenRequests(gateway(), text)).toEqual([])
+    await administrator(gateway()).ask('POST', `${poor.base}/credits`, { amount: 10_000_000, reason: 'test' })
+    expect((await call(route, poor.key, {}, text, host)).status).toBe(200)
+  })
+})
+
+/** A window may end between two calls, which lets one more pass. @returns the first refusal by the limit. */
+async function untilLimited(make: () => Promise<Answer>): Promise<Answer> {
+  for (let tries = 0; tries < 4; tries += 1) {
+    const answer = await make()
+    if (answer.status !== 200) return answer
+  }
+  throw new Error('four calls passed a limit of one a minute')
+}
+
+function expectWait(answer: Answer): void {
+  const seconds = Number(answer.headers['retry-after'])
+  expect(Number.isInteger(seconds)).toBe(true)
+  expect(seconds).toBeGreaterThanOrEqual(1)
+  expect(seconds).toBeLessThanOrEqual(120)
+}
+
+describe('what costs nothing', () => {
+  it('counts tokens without credits', async () => {
+    const poor = await createTenant(gateway(), { credits: 0 })
+    const route = MODEL_ROUTES[3] as ModelRoute
+    expect(jsonOf(await call(route, poor.key))).toEqual({ input_tokens: expect.any(Number) })
+  })
+})
+
+describe('the models list', () => {
+  it('is limited and kept to its scope like every other call', async () => {
+    const user = await addMember(gateway(), tenant.base, { rate_limit_per_minute: 1 })
+    const { key } = await addKey(gateway(), tenant.base, user)
+    const list = (sent: string) => send(`${gateway().baseUrl}/v1/models`, { headers: bearer(sent) })
+    const limited = await untilLimited(() => list(key))
+    expectRefusal(limited, { surface: 'models' }, { status: 429, message: /rate limit/ })
+    expectWait(limited)
+    const scoped = await addKey(gateway(), tenant.base, tenant.userId, { scopes: ['mcp'] })
+    expectRefusal(await list(scoped.key), { surface: 'models' }, { status: 403, message: /scope/ })
+  })
+
+  it('is limited for the whole organization, too', async () => {
+    const limited = await createTenant(gateway(), { organization: { rate_limit_per_minute: 1 } })
+    const colleague = await addKey(gateway(), limited.base, await addMember(gateway(), limited.base))
+    const list = (key: string) => send(`${gateway().baseUrl}/v1/models`, { headers: bearer(key) })
+    await untilLimited(() => list(limited.key))
+    const answer = await list(colleague.key)
+    expectRefusal(answer, { surface: 'models' }, { status: 429, message: /organization's rate limit/ })
+  })
+})
+
+describe('the demo keys', () => {
+  it('are refused for what they are named after', async () => {
+    const { keys, deniedModels } = gateway()
+    const chat = MODEL_ROUTES[0] as ModelRoute
+    for (const model of deniedModels) {
+      const route = model.includes('messages') ? (MODEL_ROUTES[2] as ModelRoute) : chat
+      expect((await call(route, keys.restricted, { model })).status).toBe(403)
+    }
+    expect((await call(chat, keys.restricted)).status).toBe(200)
+    expect((await call(chat, keys.broke)).status).toBe(429)
+    expect((await call(chat, keys.revoked)).status).toBe(401)
+    for (const key of [keys.owner, keys.member, keys.no_mcp, keys.other_org]) {
+      expect((await call(chat, key)).status).toBe(200)
+    }
+  })
+})
+
+describe('paths and verbs that nothing serves', () => {
+  const known = new Set(registeredRoutes().map(({ method, pattern }) => `${method} ${pattern}`))
+  const verbs = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD']
+  const paths = [
+    ['/v1/chat/completions', 'chat_completions'],
+    ['/v1/chat/completions/x', 'chat_completions'],
+    ['/v1/completions', 'chat_completions'],
+    ['/v1/messages', 'messages'],
+    ['/v1/messages/count_tokens', 'messages'],
+    ['/v1/messages/batches', 'messages'],
+    ['/v1/models', 'models'],
+    ['/v1/models/scripted-chat', 'models'],
+    ['/', 'open'],
+    ['/v1', 'open'],
+    ['/v1/', 'open'],
+    ['/v1/embeddings', 'open'],
+    ['/v1/chat', 'open'],
+    ['/v1/chat/completions/', 'chat_completions'],
+    ['/V1/models', 'open'],
+    ['//v1/models', 'open'],
+    ['/v1%2fmodels', 'open'],
+    ['/v2/chat/completions', 'open'],
+    ['/.well-known/openid-configuration', 'open'],
+    ['/favicon.ico', 'open'],
+    ['/health/', 'open'],
+  ] as const
+
+  it.each(paths)('%s is 404 JSON under every verb that it has no route for', async (path, surface) => {
+    for (const method of verbs) {
+      // HEAD is answered like GET.
+      if (known.has(`${method === 'HEAD' ? 'GET' : method} ${path}`)) continue
+      const answer = await send(gateway().baseUrl + path, { method, headers: bearer(tenant.key), body: '{}' })
+      expect(answer.status, `${method} ${path}`).toBe(404)
+      expect(answer.headers['content-type']).toMatch(/^application\/json/)
+      expect(answer.headers['x-request-id']).toBeDefined()
+      if (method === 'HEAD') continue
+      const refusal: Refusal = {
+        status: 404,
+        code: 'not_found',
+        message: `Route ${method} ${path} not found.`,
+      }
+      expect(jsonOf(answer)).toEqual(refusalBody(surface, refusal))
+    }
+  })
+
+  it('asks for a key under an escaped spelling of a path as well', async () => {
+    const url = `${gateway().baseUrl}/v1/%6dodels`
+    expect((await send(url)).status).toBe(401)
+    expect((await send(url, { headers: bearer(tenant.key) })).status).toBe(200)
+  })
+
+  it('gives every answer a request id of its own', async () => {
+    const urls = [`${gateway().baseUrl}/v1/models`, `${gateway().llmUrl}/x`, `${gateway().baseUrl}/health`]
+    const sent = { ...bearer(tenant.key), 'x-request-id': uniqueName('mine') }
+    const answers = await Promise.all(
+      urls.flatMap((url) => Array.from({ length: 30 }, () => send(url, { headers: sent }))),
+    )
+    const ids = answers.map(({ headers }) => headers['x-request-id'])
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(ids).not.toContain(sent['x-request-id'])
+  })
+})
