@@ -2,7 +2,7 @@ import { atLeast, type CommandTable, exactly, pairs, scanPage, wrongArgumentCoun
 import { addFloats, addIntegers } from './commands-strings.ts'
 import type { Keyspace } from './keyspace.ts'
 import { integerReply, parseFloat64, parseInt64 } from './numbers.ts'
-import { OK } from './reply.ts'
+import { OK, RedisError } from './reply.ts'
 
 /** Commands on hashes. */
 export const hashCommands: CommandTable = {
@@ -46,7 +46,7 @@ export const hashCommands: CommandTable = {
     return integerReply(sum)
   }),
   HINCRBYFLOAT: exactly(3, (keyspace, [key = '', field = '', amount = '']) => {
-    parseFloat64(amount)
+    if (!Number.isFinite(parseFloat64(amount))) throw new RedisError('ERR value is NaN or Infinity')
     const sum = addFloats(keyspace.get(key, 'hash')?.get(field), amount, 'ERR hash value is not a float')
     keyspace.obtain(key, 'hash').set(field, sum)
     return sum

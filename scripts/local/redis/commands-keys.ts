@@ -1,7 +1,7 @@
 import { atLeast, between, type CommandTable, exactly, globPattern, scanPage } from './command.ts'
 import type { Keyspace } from './keyspace.ts'
 import { parseInteger } from './numbers.ts'
-import { NO_SUCH_KEY, OK, RedisError, type Reply, StatusReply } from './reply.ts'
+import { NO_SUCH_KEY, OK, RedisError, type Reply, StatusReply, SYNTAX_ERROR } from './reply.ts'
 
 /** Commands on keys of any type, and the few about the server. */
 export const keyCommands: CommandTable = {
@@ -30,18 +30,10 @@ export const keyCommands: CommandTable = {
     keyspace.rename(from, to)
     return 1
   }),
-  EXPIRE: between(2, 3, (keyspace, [key = '', time = '', option]) =>
-    expire(keyspace, key, keyspace.now() + parseInteger(time) * 1000, option),
-  ),
-  PEXPIRE: between(2, 3, (keyspace, [key = '', time = '', option]) =>
-    expire(keyspace, key, keyspace.now() + parseInteger(time), option),
-  ),
-  EXPIREAT: between(2, 3, (keyspace, [key = '', time = '', option]) =>
-    expire(keyspace, key, parseInteger(time) * 1000, option),
-  ),
-  PEXPIREAT: between(2, 3, (keyspace, [key = '', time = '', option]) =>
-    expire(keyspace, key, parseInteger(time), option),
-  ),
+  EXPIRE: atLeast(2, (keyspace, words) => expire(keyspace, words, (time) => keyspace.now() + time * 1000)),
+  PEXPIRE: atLeast(2, (keyspace, words) => expire(keyspace, words, (time) => keyspace.now() + time)),
+  EXPIREAT: atLeast(2, (keyspace, words) => expire(keyspace, words, (time) => time * 1000)),
+  PEXPIREAT: atLeast(2, (keyspace, words) => expire(keyspace, words, (time) => time)),
   PERSIST: exactly(1, (keyspace, [key = '']) => {
     const expires = typeof keyspace.expiryOf(key) === 'number'
     if (expires) keyspace.setExpiry(key, null)
@@ -61,26 +53,46 @@ export const keyCommands: CommandTable = {
   SCAN: atLeast(1, scan),
 }
 
-function flush(keyspace: Keyspace): Reply {
+function flush(keyspace: Keyspace, [mode]: string[]): Reply {
+  if (mode !== undefined && !/^(a?sync)$/i.test(mode)) throw new RedisError(SYNTAX_ERROR)
   keyspace.clear()
   return OK
 }
 
-function expire(keyspace: Keyspace, key: string, expiresAt: number, option: string | undefined): Reply {
-  const condition = option?.toUpperCase()
-  if (condition !== undefined && !/^(NX|XX|GT|LT)$/.test(condition)) {
-    throw new RedisError(`ERR Unsupported option ${option}`)
-  }
+function expire(
+  keyspace: Keyspace,
+  [key = '', time = '', ...options]: string[],
+  toExpiry: (time: number) => number,
+): Reply {
+  const conditions = readExpireConditions(options)
+  const expiresAt = toExpiry(parseInteger(time))
   const current = keyspace.expiryOf(key)
   if (current === undefined) return 0
   // A key without expiry counts as one that lives for ever.
-  const compared = current ?? Infinity
-  if (condition === 'NX' && current !== null) return 0
-  if (condition === 'XX' && current === null) return 0
-  if (condition === 'GT' && expiresAt <= compared) return 0
-  if (condition === 'LT' && expiresAt >= compared) return 0
+  const compared = current ?? Number.POSITIVE_INFINITY
+  const isRefused =
+    (conditions.has('NX') && current !== null) ||
+    (conditions.has('XX') && current === null) ||
+    (conditions.has('GT') && expiresAt <= compared) ||
+    (conditions.has('LT') && expiresAt >= compared)
+  if (isRefused) return 0
   keyspace.setExpiry(key, expiresAt)
   return 1
+}
+
+function readExpireConditions(options: string[]): Set<string> {
+  const conditions = new Set<string>()
+  for (const option of options) {
+    if (!/^(NX|XX|GT|LT)$/i.test(option)) throw new RedisError(`ERR Unsupported option ${option}`)
+    conditions.add(option.toUpperCase())
+  }
+  if (conditions.has('NX') && conditions.size > 1) {
+    throw new RedisError('ERR NX and XX, GT or LT options at the same time are not compatible')
+  }
+  if (conditions.has('GT') && conditions.has('LT')) {
+    throw new RedisError('ERR GT and LT options at the same time are not compatible')
+  }
+  return conditions
 }
 
 function remaining(keyspace: Keyspace, key: string): number {

@@ -1,6 +1,6 @@
 import { atLeast, between, type CommandTable, exactly } from './command.ts'
 import type { Keyspace } from './keyspace.ts'
-import { indexRange, parseInteger } from './numbers.ts'
+import { parseIndexRange, parseInteger, sliceOf } from './numbers.ts'
 import { INDEX_OUT_OF_RANGE, NO_SUCH_KEY, OK, RedisError, type Reply, SYNTAX_ERROR } from './reply.ts'
 
 type Side = 'LEFT' | 'RIGHT'
@@ -15,19 +15,20 @@ export const listCommands: CommandTable = {
   RPOP: between(1, 2, (keyspace, [key = '', count]) => pop(keyspace, key, 'RIGHT', count)),
   LLEN: exactly(1, (keyspace, [key = '']) => keyspace.get(key, 'list')?.length ?? 0),
   LRANGE: exactly(3, (keyspace, [key = '', start = '', stop = '']) => {
+    const range = parseIndexRange(start, stop)
     const items = keyspace.get(key, 'list') ?? []
-    return items.slice(...indexRange(items.length, start, stop))
+    return items.slice(...sliceOf(items.length, range))
   }),
   LTRIM: exactly(3, (keyspace, [key = '', start = '', stop = '']) => {
+    const range = parseIndexRange(start, stop)
     const items = keyspace.get(key, 'list')
-    const [from, to] = indexRange(items?.length ?? 0, start, stop)
-    if (items !== undefined) replaceItems(items, items.slice(from, to))
+    if (items !== undefined) replaceItems(items, items.slice(...sliceOf(items.length, range)))
     keyspace.settle(key)
     return OK
   }),
   LINDEX: exactly(2, (keyspace, [key = '', index = '']) => {
-    const position = parseInteger(index)
-    return keyspace.get(key, 'list')?.at(position) ?? null
+    const items = keyspace.get(key, 'list')
+    return items?.at(parseInteger(index)) ?? null
   }),
   LSET: exactly(3, (keyspace, [key = '', index = '', item = '']) => {
     const items = keyspace.get(key, 'list')

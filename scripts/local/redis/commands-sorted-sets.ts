@@ -1,13 +1,14 @@
-import { atLeast, between, type CommandTable, exactly, pairs, scanPage, word } from './command.ts'
+import { atLeast, type CommandTable, exactly, pairs, scanPage, word } from './command.ts'
 import type { Keyspace } from './keyspace.ts'
 import {
   formatFloat,
-  indexRange,
   parseFloat64,
+  parseIndexRange,
   parseInteger,
   parseLimit,
   parseScoreBound,
   type ScoreBound,
+  sliceOf,
 } from './numbers.ts'
 import { RedisError, type Reply, SYNTAX_ERROR } from './reply.ts'
 import { storeUnion, unionCommand } from './sorted-set-union.ts'
@@ -43,7 +44,7 @@ export const sortedSetCommands: CommandTable = {
   ZRANGE: atLeast(3, (keyspace, [key = '', start = '', stop = '', ...options]) =>
     range(keyspace, key, start, stop, options),
   ),
-  ZREVRANGE: between(3, 4, (keyspace, [key = '', start = '', stop = '', ...options]) =>
+  ZREVRANGE: atLeast(3, (keyspace, [key = '', start = '', stop = '', ...options]) =>
     range(keyspace, key, start, stop, ['REV', ...options]),
   ),
   ZRANGEBYSCORE: atLeast(3, (keyspace, [key = '', min = '', max = '', ...options]) =>
@@ -57,17 +58,14 @@ export const sortedSetCommands: CommandTable = {
     remove(keyspace, key, byScore(keyspace, key, min, max).map(memberOf)),
   ),
   ZREMRANGEBYRANK: exactly(3, (keyspace, [key = '', start = '', stop = '']) => {
+    const indexes = parseIndexRange(start, stop)
     const members = ordered(keyspace, key)
-    return remove(keyspace, key, members.slice(...indexRange(members.length, start, stop)).map(memberOf))
+    return remove(keyspace, key, members.slice(...sliceOf(members.length, indexes)).map(memberOf))
   }),
-  ZPOPMIN: between(1, 2, (keyspace, [key = '', count = '1']) =>
-    popFirst(keyspace, key, ordered(keyspace, key), count),
-  ),
-  ZPOPMAX: between(1, 2, (keyspace, [key = '', count = '1']) =>
-    popFirst(keyspace, key, ordered(keyspace, key).reverse(), count),
-  ),
+  ZPOPMIN: atLeast(1, (keyspace, words) => popFirst(keyspace, words, false)),
+  ZPOPMAX: atLeast(1, (keyspace, words) => popFirst(keyspace, words, true)),
   ZUNION: atLeast(2, (keyspace, words) => {
-    const { scores, withScores } = unionCommand(keyspace, words)
+    const { scores, withScores } = unionCommand(keyspace, 'zunion', words)
     return flatten(sortByScore(scores), withScores)
   }),
   ZUNIONSTORE: atLeast(3, storeUnion),
@@ -130,9 +128,10 @@ function range(keyspace: Keyspace, key: string, start: string, stop: string, wor
     )
   }
   if (!options.byScore) {
+    const indexes = parseIndexRange(start, stop)
     const members = ordered(keyspace, key)
     if (options.reverse) members.reverse()
-    return flatten(members.slice(...indexRange(members.length, start, stop)), options.withScores)
+    return flatten(members.slice(...sliceOf(members.length, indexes)), options.withScores)
   }
   const [min, max] = options.reverse ? [stop, start] : [start, stop]
   const members = byScore(keyspace, key, min, max)
@@ -170,10 +169,12 @@ function remove(keyspace: Keyspace, key: string, members: string[]): number {
   return removed
 }
 
-function popFirst(keyspace: Keyspace, key: string, members: Scored[], count: string): Reply {
+function popFirst(keyspace: Keyspace, [key = '', count = '1', ...rest]: string[], fromEnd: boolean): Reply {
+  if (rest.length > 0) throw new RedisError(SYNTAX_ERROR)
   const wanted = parseInteger(count, 'ERR value is out of range, must be positive')
   if (wanted < 0) throw new RedisError('ERR value is out of range, must be positive')
-  const taken = members.slice(0, wanted)
+  const members = ordered(keyspace, key)
+  const taken = (fromEnd ? members.reverse() : members).slice(0, wanted)
   remove(keyspace, key, taken.map(memberOf))
   return flatten(taken, true)
 }

@@ -1,7 +1,8 @@
-import { atLeast, between, type CommandTable, exactly, pairs, word, wrongArgumentCount } from './command.ts'
+import { atLeast, type CommandTable, exactly, pairs, word, wrongArgumentCount } from './command.ts'
 import type { Keyspace } from './keyspace.ts'
-import { integerReply, isInt64, parseFloat64, parseInt64, parseInteger, plainDecimal } from './numbers.ts'
-import { NOT_AN_INTEGER, OK, RedisError, type Reply, SYNTAX_ERROR } from './reply.ts'
+import { addLongDoubles } from './long-double.ts'
+import { integerReply, isInt64, parseFloat64, parseInt64, parseInteger } from './numbers.ts'
+import { NOT_A_FLOAT, NOT_AN_INTEGER, OK, RedisError, type Reply, SYNTAX_ERROR } from './reply.ts'
 
 /** Redis' own limit for a string, in bytes. */
 const MAX_STRING_LENGTH = 512 * 1024 * 1024
@@ -38,7 +39,7 @@ export const stringCommands: CommandTable = {
     keyspace.delete(key)
     return value
   }),
-  GETEX: between(1, 3, getAndExpire),
+  GETEX: atLeast(1, getAndExpire),
   APPEND: exactly(2, (keyspace, [key = '', tail = '']) => {
     const value = (keyspace.get(key, 'string') ?? '') + tail
     keyspace.put(key, 'string', value, true)
@@ -88,11 +89,16 @@ export function addIntegers(current: string | undefined, by: bigint, notAnIntege
   return sum
 }
 
-/** Adds a float to the text of a counter, in double precision (Redis has long double). */
-export function addFloats(current: string | undefined, amount: string, notAFloat?: string): string {
-  const sum = parseFloat64(current ?? '0', notAFloat) + parseFloat64(amount)
-  if (!Number.isFinite(sum)) throw new RedisError('ERR increment would produce NaN or Infinity')
-  return plainDecimal(sum)
+/**
+ * Adds a float to the text of a counter.
+ *
+ * @throws RedisError if one of the two is no number or the sum is infinite
+ */
+export function addFloats(current = '0', amount = '0', notAFloat = NOT_A_FLOAT): string {
+  const areFinite = [parseFloat64(current, notAFloat), parseFloat64(amount)].every(Number.isFinite)
+  const sum = areFinite ? addLongDoubles(current, amount) : undefined
+  if (sum === undefined) throw new RedisError('ERR increment would produce NaN or Infinity')
+  return sum
 }
 
 /**
@@ -127,6 +133,7 @@ function setCommand(keyspace: Keyspace, [key = '', value = '', ...words]: string
 function readSetOptions(keyspace: Keyspace, words: string[]): SetOptions {
   const options: SetOptions = { condition: undefined, get: false, keepExpiry: false, expiresAt: undefined }
   let lifetimes = 0
+  let lifetime: [unit: string, amount: string] | undefined
   for (let index = 0; index < words.length; index++) {
     const option = word(words, index).toUpperCase()
     if (option === 'NX' || option === 'XX') {
@@ -137,19 +144,22 @@ function readSetOptions(keyspace: Keyspace, words: string[]): SetOptions {
       options.keepExpiry = true
       lifetimes++
     } else if (/^(EX|PX)(AT)?$/.test(option)) {
-      options.expiresAt = expiryTime(keyspace, option, word(words, ++index), 'set')
+      lifetime = [option, word(words, ++index)]
       lifetimes++
     } else throw new RedisError(SYNTAX_ERROR)
   }
   if (lifetimes > 1) throw new RedisError(SYNTAX_ERROR)
+  if (lifetime !== undefined) options.expiresAt = expiryTime(keyspace, ...lifetime, 'set')
   return options
 }
 
-function getAndExpire(keyspace: Keyspace, [key = '', option, amount]: string[]): Reply {
+function getAndExpire(keyspace: Keyspace, [key = '', option, amount, ...rest]: string[]): Reply {
   const unit = option?.toUpperCase()
   if (unit !== undefined && (unit === 'PERSIST') !== (amount === undefined))
     throw new RedisError(SYNTAX_ERROR)
-  if (unit !== undefined && !/^(PERSIST|(EX|PX)(AT)?)$/.test(unit)) throw new RedisError(SYNTAX_ERROR)
+  if (rest.length > 0 || (unit !== undefined && !/^(PERSIST|(EX|PX)(AT)?)$/.test(unit))) {
+    throw new RedisError(SYNTAX_ERROR)
+  }
   const value = keyspace.get(key, 'string')
   if (value === undefined) return null
   if (unit === 'PERSIST') keyspace.setExpiry(key, null)

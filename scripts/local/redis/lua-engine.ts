@@ -1,57 +1,14 @@
 import { createHash } from 'node:crypto'
 import { registerJson } from './lua-json.ts'
-import { bytesOf, type LuaState, lauxlib, lua, lualib, pushText, setFunction, textOf } from './lua-runtime.ts'
-import { formatFloat } from './numbers.ts'
+import { openLibraries, PRELUDE } from './lua-libraries.ts'
+import { bytesOf, type LuaState, lauxlib, lua, pushText, setFunction, textOf } from './lua-runtime.ts'
+import { formatFloat, integerReply } from './numbers.ts'
 import { RedisError, type Reply, StatusReply } from './reply.ts'
 
 /** How long a script may run before it is stopped, in milliseconds; Redis would report BUSY at that point. */
 const TIME_LIMIT_MS = 5_000
 /** How many instructions pass between two looks at the clock. */
 const HOOK_INTERVAL = 100_000
-
-/** What Lua 5.1 and Redis have and Lua 5.3 has not, and guards against globals as Redis has them. */
-const PRELUDE = `
-unpack = table.unpack
-table.getn = function(t) return #t end
-table.maxn = function(t) local m = 0 for k in pairs(t) do if type(k) == 'number' and k > m then m = k end end return m end
-math.pow = function(x, y) return x ^ y end
-math.mod = math.fmod
-loadstring = load
-dofile, loadfile, print = nil, nil, nil
-local print_value = tostring
-tostring = function(value) return type(value) == 'number' and value .. '' or print_value(value) end
-local format = string.format
-string.format = function(pattern, ...)
-  local values, position = {...}, 0
-  pattern = string.gsub(pattern, '%%([-+ #0]*%d*%.?%d*)(.)', function(flags, kind)
-    if kind == '%' then return end
-    position = position + 1
-    local value = values[position]
-    if kind == 's' then values[position] = tostring(value) end
-    if (kind == 'd' or kind == 'i') and tonumber(value) and not string.find(flags, '.', 1, true) then
-      value = tonumber(value)
-      values[position] = value < 0 and math.ceil(value) or math.floor(value)
-      return '%' .. flags .. '.0f'
-    end
-  end)
-  return format(pattern, unpack(values, 1, select('#', ...)))
-end
-redis.status_reply = function(text) return {ok = text} end
-redis.error_reply = function(text) return {err = string.find(text, '^%-') and string.sub(text, 2) or text} end
-redis.log = function() end
-redis.replicate_commands = function() return true end
-redis.set_repl = function() end
-redis.setresp = function() end
-redis.LOG_DEBUG, redis.LOG_VERBOSE, redis.LOG_NOTICE, redis.LOG_WARNING = 0, 1, 2, 3
-setmetatable(_G, {
-  __newindex = function(_, name)
-    error('Script attempted to create global variable \\'' .. tostring(name) .. '\\'', 2)
-  end,
-  __index = function(_, name)
-    error('Script attempted to access nonexistent global variable \\'' .. tostring(name) .. '\\'', 2)
-  end,
-})
-`
 
 /** Runs a command for a script; `name` is in the case that the script used. */
 export type ScriptCommand = (name: string, words: string[]) => Reply
@@ -67,7 +24,7 @@ export class LuaEngine {
   constructor(runCommand: ScriptCommand) {
     this.#runCommand = runCommand
     this.#state = lauxlib.luaL_newstate()
-    this.#openLibraries()
+    openLibraries(this.#state)
     this.#registerRedis()
     registerJson(this.#state)
     this.#call(this.#compile(PRELUDE))
@@ -91,24 +48,6 @@ export class LuaEngine {
     } finally {
       lua.lua_settop(this.#state, top)
     }
-  }
-
-  #openLibraries(): void {
-    const { luaopen_base, luaopen_table, luaopen_string, luaopen_math } = lualib
-    const libraries = { _G: luaopen_base, table: luaopen_table, string: luaopen_string, math: luaopen_math }
-    for (const [name, open] of Object.entries(libraries)) {
-      lauxlib.luaL_requiref(this.#state, bytesOf(name), open, 1)
-      lua.lua_pop(this.#state, 1)
-    }
-    // Fengari's own return 32-bit integers, which would overflow in what is computed from them.
-    lua.lua_getglobal(this.#state, bytesOf('math'))
-    for (const [name, round] of Object.entries({ floor: Math.floor, ceil: Math.ceil })) {
-      setFunction(this.#state, name, (caller) => {
-        lua.lua_pushnumber(caller, round(lauxlib.luaL_checknumber(caller, 1)))
-        return 1
-      })
-    }
-    lua.lua_pop(this.#state, 1)
   }
 
   #registerRedis(): void {
@@ -213,7 +152,7 @@ function pushReply(state: LuaState, reply: Reply): void {
 function toReply(state: LuaState, index: number): Reply {
   const type = lua.lua_type(state, index)
   if (type === lua.LUA_TSTRING) return textOf(lua.lua_tolstring(state, index))
-  if (type === lua.LUA_TNUMBER) return Math.trunc(lua.lua_tonumber(state, index)) + 0
+  if (type === lua.LUA_TNUMBER) return toInteger(lua.lua_tonumber(state, index))
   if (type === lua.LUA_TBOOLEAN) return lua.lua_toboolean(state, index) ? 1 : null
   if (type !== lua.LUA_TTABLE) return null
   const table = lua.lua_absindex(state, index)
@@ -231,6 +170,12 @@ function toReply(state: LuaState, index: number): Reply {
     items.push(toReply(state, -1))
     lua.lua_pop(state, 1)
   }
+}
+
+/** C's cast to a 64-bit integer, which gives the smallest one for all that does not fit. */
+function toInteger(value: number): Reply {
+  const fits = value > -(2 ** 63) && value < 2 ** 63
+  return integerReply(fits ? BigInt(Math.trunc(value)) : -(2n ** 63n))
 }
 
 function readTextField(state: LuaState, table: number, name: string): string | undefined {

@@ -89,8 +89,16 @@ export const { lua, lauxlib, lualib } = fengari
 const readNumber = objects.luaO_str2num
 objects.luaO_str2num = (text, cell) => {
   const length = readNumber(text, cell)
-  if (length > 0 && cell.ttisinteger()) cell.setfltvalue(cell.value)
-  return length
+  if (length > 0) {
+    if (cell.ttisinteger()) cell.setfltvalue(cell.value)
+    return length
+  }
+  // C's strtod, which Lua 5.1 uses, also knows these words.
+  const [, sign, name] = /^\s*([+-]?)(inf(?:inity)?|nan)\s*$/i.exec(textOf(text)) ?? []
+  if (name === undefined) return 0
+  const value = /^n/i.test(name) ? Number.NaN : Number.POSITIVE_INFINITY
+  cell.setfltvalue(sign === '-' ? -value : value)
+  return text.length + 1
 }
 objects.luaO_tostring = (state, cell) => {
   cell.setsvalue(strings.luaS_new(state, bytesOf(printNumber(cell.value))))
@@ -106,16 +114,34 @@ export function textOf(bytes: LuaBytes | null): string {
   return bytes === null ? '' : Buffer.from(bytes).toString('latin1')
 }
 
+/** Significant digits that Lua prints. */
+const DIGITS = 14
+
 /** Prints a number as C's "%.14g". */
 export function printNumber(value: number): string {
   if (Number.isNaN(value)) return 'nan'
   if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-inf'
   if (Object.is(value, -0)) return '-0'
-  const [mantissa = '', exponent = '0'] = value.toExponential(13).split('e')
+  if (Number.isInteger(value) && Math.abs(value) < 10 ** DIGITS) return String(value)
+  const [mantissa = '', exponent = '0'] = roundToDigits(value)
+    .toExponential(DIGITS - 1)
+    .split('e')
   const power = Number(exponent)
-  const trimmed = (digits: string): string => (digits.includes('.') ? digits.replace(/\.?0+$/, '') : digits)
-  if (power >= -4 && power < 14) return trimmed(value.toFixed(13 - power))
-  return `${trimmed(mantissa)}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`
+  const trim = (digits: string): string => (digits.includes('.') ? digits.replace(/\.?0+$/, '') : digits)
+  if (power >= -4 && power < DIGITS)
+    return trim(roundToDigits(value).toFixed(Math.min(100, DIGITS - 1 - power)))
+  return `${trim(mantissa)}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`
+}
+
+/** C rounds what lies exactly between two results to the even digit; JavaScript rounds it up. */
+function roundToDigits(value: number): number {
+  const exact = value.toExponential(60)
+  const [mantissa = '', exponent = ''] = exact.split('e')
+  const digits = mantissa.replace(/[-.]/g, '')
+  const isTie = /^50*$/.test(digits.slice(DIGITS))
+  if (!isTie || Number(digits[DIGITS - 1]) % 2 === 1) return value
+  const kept = `${digits.slice(0, 1)}.${digits.slice(1, DIGITS)}`
+  return Number(`${value < 0 ? '-' : ''}${kept}e${exponent}`)
 }
 
 /** Pushes a string of bytes. */

@@ -44,24 +44,16 @@ export function parseFloat64(text: string, message = NOT_A_FLOAT): number {
 
 /**
  * Writes a float as Redis 7.2 and later do: the shortest digits that read back the same, with an exponent only
- * outside 10^-5 to 10^17. Redis 7.0 prints up to 17 digits instead; the values are the same.
+ * outside 10^-4 to 10^17. Redis 7.0 prints up to 17 digits instead; the values are the same.
  */
 export function formatFloat(value: number): string {
   if (!Number.isFinite(value)) return value > 0 ? 'inf' : value < 0 ? '-inf' : 'nan'
   if (Object.is(value, -0)) return '-0'
   const [digits = '', exponent = '0'] = value.toExponential().split('e')
   const power = Number(exponent)
-  if (power < -5 || power >= 17)
+  if (power < -4 || power >= 17)
     return `${digits}e${power < 0 ? '-' : '+'}${String(Math.abs(power)).padStart(2, '0')}`
-  return plainDecimal(value)
-}
-
-/** Writes a finite float without any exponent, as the replies of INCRBYFLOAT and HINCRBYFLOAT are. */
-export function plainDecimal(value: number): string {
-  const text = String(value)
-  if (!text.includes('e')) return text
-  if (Math.abs(value) >= 1) return BigInt(value).toString()
-  return value.toFixed(17).replace(/\.?0+$/, '')
+  return String(value)
 }
 
 /** The end of a score range: `5`, `(5`, `-inf`, `+inf`. */
@@ -73,18 +65,25 @@ export interface ScoreBound {
 /** @throws RedisError for anything that is no score bound */
 export function parseScoreBound(text: string): ScoreBound {
   const exclusive = text.startsWith('(')
-  const value = parseFloat64(exclusive ? text.slice(1) : text, 'ERR min or max is not a float')
+  const number = exclusive ? text.slice(1) : text
+  // C's strtod, which Redis uses here, reads an empty text as 0.
+  const value = number === '' ? 0 : parseFloat64(number, 'ERR min or max is not a float')
   return { value, exclusive }
 }
 
-/**
- * Turns start and stop indexes, negative ones counted from the end, into a half-open slice.
- *
- * @param length how many elements there are
- */
-export function indexRange(length: number, start: string, stop: string): [from: number, to: number] {
-  const first = parseInteger(start)
-  const last = parseInteger(stop)
+/** A range of indexes, from the end where they are negative. */
+export interface IndexRange {
+  readonly first: number
+  readonly last: number
+}
+
+/** @throws RedisError if one of them is no integer. Redis finds that before it looks at the key. */
+export function parseIndexRange(start: string, stop: string): IndexRange {
+  return { first: parseInteger(start), last: parseInteger(stop) }
+}
+
+/** The half-open slice of a list of that length that a range stands for. */
+export function sliceOf(length: number, { first, last }: IndexRange): [from: number, to: number] {
   const from = first < 0 ? Math.max(0, length + first) : first
   const to = (last < 0 ? length + last : Math.min(last, length - 1)) + 1
   return [from, Math.max(from, to)]

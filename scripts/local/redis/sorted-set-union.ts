@@ -21,22 +21,25 @@ interface UnionOptions {
 /**
  * Reads and computes `numkeys key... [WEIGHTS w...] [AGGREGATE SUM|MIN|MAX] [WITHSCORES]`.
  *
+ * @param command its name, for the error text
  * @throws RedisError for bad syntax or a key that is neither set nor sorted set
  */
 export function unionCommand(
   keyspace: Keyspace,
+  command: string,
   [count = '', ...words]: string[],
 ): { scores: Map<string, number>; withScores: boolean } {
   const keyCount = parseInteger(count)
-  if (keyCount < 1) throw new RedisError("ERR at least 1 input key is needed for 'zunion' command")
+  if (keyCount < 1) throw new RedisError(`ERR at least 1 input key is needed for '${command}' command`)
   if (keyCount > words.length) throw new RedisError(SYNTAX_ERROR)
-  const keys = words.slice(0, keyCount)
+  const inputs = words.slice(0, keyCount).map((key) => scoresAt(keyspace, key))
   const options = readOptions(words.slice(keyCount), keyCount)
   const scores = new Map<string, number>()
-  keys.forEach((key, index) => {
-    for (const [member, score] of scoresAt(keyspace, key)) {
+  inputs.forEach((input, index) => {
+    for (const [member, score] of input) {
       // 0 times inf is not a number, and Redis makes it 0.
-      const weighted = score * (options.weights[index] ?? 1) || 0
+      const product = score * (options.weights[index] ?? 1)
+      const weighted = Number.isNaN(product) ? 0 : product
       const present = scores.get(member)
       scores.set(member, present === undefined ? weighted : options.aggregate(present, weighted))
     }
@@ -46,7 +49,7 @@ export function unionCommand(
 
 /** ZUNIONSTORE: the union replaces whatever is at the target. */
 export function storeUnion(keyspace: Keyspace, [target = '', ...words]: string[]): Reply {
-  const { scores } = unionCommand(keyspace, words)
+  const { scores } = unionCommand(keyspace, 'zunionstore', words)
   keyspace.put(target, 'zset', scores)
   keyspace.settle(target)
   return scores.size
@@ -59,10 +62,9 @@ function readOptions(words: string[], keyCount: number): UnionOptions {
   for (let index = 0; index < words.length; index++) {
     const option = word(words, index).toUpperCase()
     if (option === 'WEIGHTS') {
-      weights = words
-        .slice(index + 1, index + 1 + keyCount)
-        .map((text) => parseFloat64(text, 'ERR weight value is not a float'))
-      if (weights.length < keyCount) throw new RedisError(SYNTAX_ERROR)
+      const texts = words.slice(index + 1, index + 1 + keyCount)
+      if (texts.length < keyCount) throw new RedisError(SYNTAX_ERROR)
+      weights = texts.map((text) => parseFloat64(text, 'ERR weight value is not a float'))
       index += keyCount
     } else if (option === 'AGGREGATE') aggregate = AGGREGATES[word(words, ++index).toUpperCase()]
     else if (option === 'WITHSCORES') withScores = true
