@@ -1,0 +1,169 @@
+import { and, eq } from 'drizzle-orm'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { auditRecords, usageEvents } from '../../../schema/governance.ts'
+import { DEPLOYMENT_ORGANIZATION_ID } from '../../../src/governance/principal.ts'
+import { create, type Harness, seedTenant, someProvider, startManagement, type Tenant } from './harness.ts'
+import { NOON, readAll, recordCalls } from './reading.ts'
+
+let harness: Harness
+
+beforeAll(async () => {
+  harness = await startManagement()
+}, 60_000)
+afterEach(() => {
+  harness.ledgers.away = false
+})
+afterAll(() => harness.close())
+
+describe('audit', () => {
+  it('is filtered, paged and shown with the whole record', async () => {
+    const own = await seedTenant(harness)
+    await recordCalls(harness, own, [
+      { at: NOON, model: 'small' },
+      { at: NOON, model: 'large', status: 403 },
+      { at: NOON + 1, model: 'small', keyId: null },
+    ])
+    const found = async (query: string) =>
+      (await harness.request('GET', `${own.base}/audit?${query}`)).json.data
+    expect(await found('model=large')).toMatchObject([
+      {
+        kind: 'call',
+        model: 'large',
+        status: 403,
+        record: { provider: 'acme', action: 'POST /v1/messages' },
+      },
+    ])
+    expect(await found('status=403')).toHaveLength(1)
+    expect(await found('surface=messages')).toHaveLength(2)
+    expect(await found(`key_id=${own.key.id}`)).toHaveLength(2)
+    expect(await found(`user_id=${own.user.id}`)).toHaveLength(2)
+    expect(await found('from=2026-11-20T12:00:00.001Z&to=2026-11-20T13:00:00Z')).toHaveLength(1)
+    const changes = await found('surface=management&limit=200')
+    expect(changes.map(({ action }: { action: string }) => action)).toContain('grant.created')
+    const calls = await found('to=2026-11-20T13:00:00Z')
+    expect(await readAll(harness, `${own.base}/audit?to=2026-11-20T13:00:00Z`, 1)).toEqual(calls)
+  })
+
+  it('records who looked, and shows nothing when it cannot', async () => {
+    const own = await seedTenant(harness)
+    await harness.request('GET', `${own.base}/audit?model=small`)
+    expect(harness.ledgers.changes.at(-1)).toMatchObject({
+      organizationId: own.organization.id,
+      action: 'audit.viewed',
+      detail: { filter: { model: 'small' }, limit: 50 },
+    })
+    harness.ledgers.away = true
+    const answer = await harness.request('GET', `${own.base}/audit`)
+    expect(answer).toMatchObject({
+      status: 500,
+      json: { message: expect.stringContaining('nothing is shown') },
+    })
+  })
+
+  it('shows a record that was altered, whatever it is now', async () => {
+    const own = await seedTenant(harness)
+    await harness.ledgers.of(own.organization.id).flush()
+    const altered = { body: 'no JSON' }
+    const first = and(eq(auditRecords.organizationId, own.organization.id), eq(auditRecords.sequence, 1))
+    await harness.database.update(auditRecords).set(altered).where(first)
+    const shown = await harness.request('GET', `${own.base}/audit`)
+    expect(shown.json.data.at(-1)).toMatchObject({ sequence: 1, record: 'no JSON' })
+  })
+
+  it('shows the changes to the deployment apart', async () => {
+    await create(harness, '/providers', someProvider())
+    await harness.request('POST', '/ledger/flush')
+    const shown = await harness.request('GET', '/audit?limit=200')
+    expect(shown.json.data.length).toBeGreaterThan(0)
+    for (const { record } of shown.json.data) expect(record.organizationId).toBe(DEPLOYMENT_ORGANIZATION_ID)
+  })
+})
+
+describe('verification', () => {
+  const verify = async (of: Tenant, query = '') =>
+    (await harness.request('GET', `${of.base}/audit/verify${query}`)).json
+
+  async function tenantWithCalls(): Promise<Tenant> {
+    const own = await seedTenant(harness)
+    await recordCalls(harness, own, [{ at: NOON }, { at: NOON }, { at: NOON }])
+    return own
+  }
+
+  it('walks a chain page by page', async () => {
+    const own = await tenantWithCalls()
+    const { sequence } = (await harness.request('GET', `${own.base}/audit/chains`)).json.data[0]
+    expect(sequence).toBeGreaterThan(6)
+    expect(await verify(own)).toMatchObject({
+      ok: true,
+      verified: sequence,
+      has_more: false,
+      first_broken: null,
+    })
+    let after = 0
+    for (let more = true; more; ) {
+      const page = await verify(own, `?limit=2&after_sequence=${after}`)
+      expect(page).toMatchObject({ ok: true, after_sequence: after, first_broken: null })
+      expect(page.to_sequence).toBeGreaterThan(after)
+      after = page.to_sequence
+      more = page.has_more
+    }
+    expect(after).toBe(sequence)
+    expect(await verify(own, `?after_sequence=${sequence}`)).toMatchObject({ ok: true, verified: 0 })
+    expect(await verify(own, `?after_sequence=${sequence + 5}`)).toMatchObject({
+      ok: false,
+      first_broken: { sequence: sequence + 5, reason: 'missing' },
+    })
+    expect(await verify(own, '?shard=7')).toMatchObject({ ok: true, verified: 0 })
+  })
+
+  it('names the first broken record', async () => {
+    const where = (of: Tenant, sequence: number) =>
+      and(eq(auditRecords.organizationId, of.organization.id), eq(auditRecords.sequence, sequence))
+    const altered = await tenantWithCalls()
+    await harness.database.update(auditRecords).set({ status: 500 }).where(where(altered, 4))
+    expect(await verify(altered)).toMatchObject({
+      ok: false,
+      verified: 3,
+      first_broken: { sequence: 4, reason: 'columns_differ' },
+    })
+    const deleted = await tenantWithCalls()
+    await harness.database.delete(auditRecords).where(where(deleted, 2))
+    expect(await verify(deleted)).toMatchObject({
+      ok: false,
+      first_broken: { sequence: 2, reason: 'missing' },
+    })
+    const byDeployment = await harness.request(
+      'GET',
+      `/audit/verify?organization_id=${deleted.organization.id}`,
+    )
+    expect(byDeployment.json).toMatchObject({ ok: false, organization_id: deleted.organization.id })
+  })
+
+  it('looks into the deployment itself, and into checkpoints', async () => {
+    await create(harness, '/providers', someProvider())
+    await harness.request('POST', '/ledger/flush')
+    const deployment = await harness.request('GET', '/audit/verify')
+    expect(deployment.json).toMatchObject({ ok: true, organization_id: DEPLOYMENT_ORGANIZATION_ID })
+    const own = await tenantWithCalls()
+    const checkpoint = await create(harness, '/audit/checkpoints', undefined)
+    expect(checkpoint.chains).toBeGreaterThan(1)
+    expect(harness.ledgers.changes.at(-1)).toMatchObject({ action: 'audit_checkpoint.created' })
+    const check = async () => (await harness.request('GET', '/audit/checkpoints/verify')).json
+    expect(await check()).toMatchObject({ ok: true, checkpoints: 1 })
+    const { sequence } = (await harness.request('GET', `${own.base}/audit/chains`)).json.data[0]
+    const last = and(
+      eq(auditRecords.organizationId, own.organization.id),
+      eq(auditRecords.sequence, sequence),
+    )
+    await harness.database.delete(auditRecords).where(last)
+    expect(await check()).toMatchObject({ ok: false, first_broken: { reason: 'chain_differs' } })
+  })
+
+  it('needs no usage to be there', async () => {
+    const own = await seedTenant(harness)
+    await harness.request('POST', `${own.base}/ledger/flush`)
+    const rows = harness.database.select().from(usageEvents)
+    expect(await rows.where(eq(usageEvents.organizationId, own.organization.id))).toEqual([])
+    expect(await verify(own)).toMatchObject({ ok: true })
+  })
+})
