@@ -1,0 +1,41 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+export interface Edge {
+  /** `http://127.0.0.1:<port>`, in place of the gateway's own URL. */
+  url: string
+  close(): Promise<void>
+}
+
+/**
+ * Stands before a gateway as the platform's edge does: the Worker learns at once that a client left. workerd alone
+ * takes the FIN of a closed connection for a client that only ended its sending, and learns the truth from the next
+ * write that is answered with a reset; before that there is none while an upstream is silent.
+ *
+ * @param gatewayUrl of a workerd on loopback
+ */
+export async function startEdge(gatewayUrl: string): Promise<Edge> {
+  const port = Number(new URL(gatewayUrl).port)
+  const open = new Set<Socket>()
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    const gateway = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+    const leave = (): void => {
+      gateway.resetAndDestroy()
+      client.destroy()
+    }
+    open.add(client)
+    client.on('close', () => open.delete(client))
+    client.on('end', leave).on('error', leave).pipe(gateway, { end: false })
+    gateway.on('error', () => client.destroy()).pipe(client)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: async () => {
+      server.close()
+      for (const client of open) client.destroy()
+      await once(server, 'close')
+    },
+  }
+}
