@@ -1,0 +1,123 @@
+// npm test [-- options]: runs the tests and ends with one line of totals.
+//
+//   --project <name>     unit, local, http, durable (the default four), faults, clients, browser; may be repeated
+//   --fuzz-seeds 20      every option that ends in -seeds, -operations, -runs, -rounds, -calls or -seconds reaches
+//                        the tests as an environment variable (FUZZ_SEEDS=20)
+//   anything else        goes to vitest, such as a part of a file name or -t <name>
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { addTotals, type Totals, totalsOf } from './test-totals.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const DEFAULT_PROJECTS = ['unit', 'local', 'http', 'durable']
+const PROJECTS = [...DEFAULT_PROJECTS, 'faults', 'clients', 'browser']
+
+/** The Durable Objects' tests run inside the runtime, with a configuration of their own. */
+const DURABLE_CONFIG = 'test/durable/vitest.config.ts'
+
+const TEST_OPTION = /^--([a-z]+(?:-[a-z]+)*-(?:seeds|operations|runs|rounds|calls|seconds))(?:=(.*))?$/
+
+export interface TestCommand {
+  projects: string[]
+  environment: Record<string, string>
+  /** What vitest gets. */
+  rest: string[]
+}
+
+/**
+ * Reads the command line.
+ *
+ * @throws if a project is unknown or an option lacks its value
+ */
+export function readCommand(parameters: string[]): TestCommand {
+  const command: TestCommand = { projects: [], environment: {}, rest: [] }
+  const queue = [...parameters]
+  for (let parameter = queue.shift(); parameter !== undefined; parameter = queue.shift()) {
+    const [, name, attached] = TEST_OPTION.exec(parameter) ?? []
+    const project = /^--project(?:=(.*))?$/.exec(parameter)
+    if (project !== null) {
+      const value = project[1] ?? queue.shift() ?? ''
+      if (!PROJECTS.includes(value)) throw new Error(`--project takes one of ${PROJECTS.join(', ')}`)
+      command.projects.push(value)
+    } else if (name !== undefined) {
+      const value = attached ?? queue.shift() ?? ''
+      if (value === '') throw new Error(`--${name} needs a value`)
+      command.environment[name.toUpperCase().replaceAll('-', '_')] = value
+    } else {
+      command.rest.push(parameter)
+    }
+  }
+  if (command.projects.length === 0) command.projects = DEFAULT_PROJECTS
+  return command
+}
+
+/** Arguments of each vitest run that the projects need. */
+function runsOf(projects: string[]): string[][] {
+  const rooted = projects.filter((project) => project !== 'durable')
+  return [
+    ...(rooted.length > 0 ? [rooted.flatMap((project) => ['--project', project])] : []),
+    ...(projects.includes('durable') ? [['--config', DURABLE_CONFIG]] : []),
+  ]
+}
+
+async function runVitest(parameters: string[], command: TestCommand, folder: string): Promise<Totals> {
+  const report = join(folder, `report-${parameters.join('-').replace(/[^\w]+/g, '-')}.json`)
+  const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
+  const child = spawn(
+    process.execPath,
+    [
+      vitest,
+      'run',
+      '--passWithNoTests',
+      '--reporter=default',
+      '--reporter=json',
+      `--outputFile.json=${report}`,
+      ...parameters,
+      ...command.rest,
+    ],
+    { cwd: ROOT, stdio: 'inherit', env: { ...process.env, ...command.environment } },
+  )
+  const pass = (signal: NodeJS.Signals) => child.kill(signal)
+  process.on('SIGTERM', pass)
+  process.on('SIGINT', () => {})
+  const code = await new Promise<number | null>((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', resolve)
+  })
+  process.off('SIGTERM', pass)
+  return totalsOf(readReport(report), code)
+}
+
+function readReport(path: string): unknown {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8'))
+  } catch {
+    return null
+  }
+}
+
+async function main(): Promise<void> {
+  const command = readCommand(process.argv.slice(2))
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-test-reports-'))
+  let totals: Totals = { passed: 0, failed: 0, skipped: 0 }
+  try {
+    for (const parameters of runsOf(command.projects)) {
+      totals = addTotals(totals, await runVitest(parameters, command, folder))
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+  if (totals.passed + totals.failed === 0) console.error('test: nothing ran')
+  console.log(`${totals.passed} passed, ${totals.failed} failed, ${totals.skipped} skipped`)
+  process.exitCode = totals.failed > 0 || totals.passed === 0 ? 1 : 0
+}
+
+if (import.meta.main) {
+  main().catch((error: unknown) => {
+    console.error(`test: ${error instanceof Error ? error.message : String(error)}`)
+    process.exitCode = 2
+  })
+}
