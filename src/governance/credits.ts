@@ -47,6 +47,7 @@ export function costOf(usage: Usage, prices: Prices): number {
  * @param inputTokens an upper bound. @param outputTokens the most the call may generate, over all choices.
  */
 export function reservationFor(inputTokens: number, outputTokens: number, prices: Prices): number {
-  const dearestInput = Math.max(prices.input, prices.cacheWrite5Minutes, prices.cacheWrite1Hour)
+  const { input, cacheRead, cacheWrite5Minutes, cacheWrite1Hour } = prices
+  const dearestInput = Math.max(input, cacheRead, cacheWrite5Minutes, cacheWrite1Hour)
   return Math.ceil((inputTokens * dearestInput + outputTokens * prices.output) / 1_000_000)
 }

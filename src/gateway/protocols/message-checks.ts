@@ -11,7 +11,7 @@ export class ChatMessagesCheck implements MessagesCheck {
 
   member(index: number, name: string, kind: JsonKind, text: string | null): void {
     if (name === 'role') this.#role = text ?? ''
-    else if (name === 'tool_call_id') this.#hasToolCallId = text !== null && text !== ''
+    else if (name === 'tool_call_id') this.#hasToolCallId = kind === 'string' && text !== ''
     else if (name === 'content' && kind !== 'string' && kind !== 'array' && kind !== 'null') {
       this.problem ??= `messages.${index}.content: Input should be a string, an array of content parts or null.`
     } else if (name === 'tool_calls' && kind !== 'array' && kind !== 'null') {

@@ -21,7 +21,7 @@ export function requestEdits(outline: RequestOutline, protocol: Protocol, upstre
       replacement: encoder.encode(JSON.stringify(upstreamModel)),
     })
   }
-  if (outline.stream && protocol.usageIsOptional && !outline.usageAsked) edits.push(usageEdit(outline))
+  if (outline.stream && protocol.usageIsOptional && !outline.usageAsked) edits.push(...usageEdits(outline))
   return edits
 }
 
@@ -46,13 +46,30 @@ function removalEdits(members: readonly TopMember[], names: ReadonlySet<string>)
 }
 
 /** Without `include_usage` a chat stream reports no usage at all, and every call is metered. */
-function usageEdit(outline: RequestOutline): ByteEdit {
-  const options = JSON.stringify({ ...outline.streamOptions, include_usage: true })
-  const member = outline.members.find((candidate) => candidate.name === 'stream_options')
-  if (member) return { start: member.start, end: member.end, replacement: encoder.encode(options) }
-  const start = outline.members[0]?.memberStart ?? 1
-  return { start, end: start, replacement: encoder.encode(`"stream_options":${options},`) }
+function usageEdits({ body, members }: RequestOutline): ByteEdit[] {
+  const options = members.find((member) => member.name === 'stream_options')
+  if (!options) return [insertion(members[0]?.memberStart ?? 1, '"stream_options":{"include_usage":true},')]
+  const { start, end } = options
+  // Without the options themselves: null.
+  if (options.kind !== 'object')
+    return [{ start, end, replacement: encoder.encode('{"include_usage":true}') }]
+  const edits: ByteEdit[] = []
+  let isEmpty = true
+  scanJson(body.subarray(start, end), {
+    value(path, _kind, from, to) {
+      if (path.length === 1) isEmpty = false
+      if (path[0] !== 'include_usage') return
+      edits.push({ start: start + from, end: start + to, replacement: encoder.encode('true') })
+    },
+  })
+  return edits.length > 0 ? edits : [insertion(start + 1, `"include_usage":true${isEmpty ? '' : ','}`)]
 }
+
+const insertion = (at: number, text: string): ByteEdit => ({
+  start: at,
+  end: at,
+  replacement: encoder.encode(text),
+})
 
 /** Shows every text of a request to the inspection. Removed members do not leave and are not inspected. */
 export function inspectRequest(
@@ -64,7 +81,7 @@ export function inspectRequest(
   const { body } = outline
   scanJson(body, {
     string(path, start, end) {
-      if (protocol.removals.includes(String(path[0])) || !isText(path, body, start)) return
+      if (protocol.removals.includes(String(path[0])) || !isText(path, body, start, end)) return
       const edit = inspection.text({ path, partial: false }, body, start, end)
       if (edit) edits.push(edit)
     },

@@ -21,7 +21,6 @@ export interface RequestOutline {
   stream: boolean
   /** Whether the caller asked for usage on its stream. */
   usageAsked: boolean
-  streamOptions: Record<string, unknown> | null
   /** The most tokens it may generate over all choices; null leaves it to the model's maximum, times `choices`. */
   maximumOutput: number | null
   choices: number
@@ -40,18 +39,26 @@ export interface MessagesCheck {
 }
 
 export interface OutlineRules {
-  schema: z.ZodType<Record<string, unknown>>
+  /** Members that are not in its shape are not read. */
+  schema: z.ZodObject
   /** Null for requests without `messages`. */
   messages: (() => MessagesCheck) | null
   /** A required member that is not `messages`. */
   required?: string
   maximumOutput(fields: Record<string, unknown>): number | null
+  /** Choices for one prompt. */
   choices(fields: Record<string, unknown>): number
 }
 
-/** Members that can be large are not parsed; larger ones than this are not either. */
-const UNPARSED = new Set(['messages', 'system', 'prompt', 'tools', 'input'])
+/**
+ * Of what the rules know, only scalars and short arrays are parsed, and of objects only the members that rules read:
+ * a tree takes many times the bytes of its text.
+ */
+const UNPARSED = new Set(['tools'])
+const READ_INSIDE = new Set(['type', 'include_usage'])
 const LARGEST_PARSED_BYTES = 64 * 1024
+/** Names are remembered, to tell when one is given twice. */
+const MOST_MEMBERS = 1000
 const EMPTY_OF_KIND: Record<JsonKind, unknown> = {
   object: {},
   array: [],
@@ -61,7 +68,16 @@ const EMPTY_OF_KIND: Record<JsonKind, unknown> = {
   null: null,
 }
 const IMAGE_TYPES = new Set(['image_url', 'image', 'input_audio', 'input_image'])
-const DOCUMENT_TYPES = new Set(['document', 'file', 'container_upload', 'input_file'])
+const DOCUMENT_TYPES = new Set([
+  'document',
+  'file',
+  'container_upload',
+  'input_file',
+  'video_url',
+  'input_video',
+])
+/** The longest of these names, if every character of it is written as an escape. */
+const LONGEST_TYPE_BYTES = 6 * 16
 const decoder = new TextDecoder()
 const strictDecoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 
@@ -84,16 +100,15 @@ export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOu
   if (scan.duplicate !== null)
     throw invalidRequest(`The member ${scan.duplicate.slice(0, 100)} is given twice.`)
   const fields = checkFields(scan, rules)
-  const streamOptions = (fields.stream_options as Record<string, unknown> | null | undefined) ?? null
+  const streamOptions = fields.stream_options as { include_usage?: unknown } | null | undefined
   return {
     body,
     members: scan.members,
     model: fields.model as string,
     stream: fields.stream === true,
     usageAsked: streamOptions?.include_usage === true,
-    streamOptions,
     maximumOutput: rules.maximumOutput(fields),
-    choices: rules.choices(fields),
+    choices: rules.choices(fields) * Math.max(1, scan.prompts),
     images: scan.images,
     documents: scan.documents,
   }
@@ -115,8 +130,7 @@ function checkFields(scan: OutlineScan, rules: OutlineRules): Record<string, unk
     if (scan.messageCount === 0) throw invalidRequest('messages: at least one message is required.')
     if (scan.check?.problem) throw invalidRequest(scan.check.problem)
   }
-  if (rules.required && !(rules.required in scan.fields))
-    throw invalidRequest(`${rules.required} is required.`)
+  if (rules.required && !scan.has(rules.required)) throw invalidRequest(`${rules.required} is required.`)
   return parsed.data
 }
 
@@ -133,6 +147,25 @@ function checkUtf8(body: Uint8Array): void {
   }
 }
 
+/** A value the rules look at, or an empty one of its kind where its kind is all they look at. */
+function fieldOf(name: string, kind: JsonKind, bytes: Uint8Array): unknown {
+  if (kind === 'object' || UNPARSED.has(name) || bytes.length > LARGEST_PARSED_BYTES) {
+    return EMPTY_OF_KIND[kind]
+  }
+  return JSON.parse(decoder.decode(bytes))
+}
+
+function membersRead(bytes: Uint8Array): Record<string, unknown> {
+  const members: Record<string, unknown> = {}
+  scanJson(bytes, {
+    value(path, kind, start, end) {
+      const name = String(path[0])
+      if (READ_INSIDE.has(name)) members[name] = fieldOf(name, kind, bytes.subarray(start, end))
+    },
+  })
+  return members
+}
+
 class OutlineScan {
   readonly valueDepth = 3
   readonly members: TopMember[] = []
@@ -143,15 +176,20 @@ class OutlineScan {
   messageCount = 0
   images = 0
   documents = 0
+  /** Elements of `prompt` that are prompts by themselves: texts, or arrays of token ids. */
+  prompts = 0
   readonly #body: Uint8Array
+  readonly #names = new Set<string>()
+  readonly #rules: OutlineRules
 
   constructor(body: Uint8Array, rules: OutlineRules) {
     this.#body = body
+    this.#rules = rules
     this.check = rules.messages?.() ?? null
   }
 
   string(path: JsonPath, start: number, end: number): void {
-    if (path[path.length - 1] !== 'type' || end - start > 20) return
+    if (path[path.length - 1] !== 'type' || end - start > LONGEST_TYPE_BYTES) return
     const type = decodeString(this.#body, start, end)
     if (IMAGE_TYPES.has(type)) this.images++
     else if (DOCUMENT_TYPES.has(type)) this.documents++
@@ -165,16 +203,27 @@ class OutlineScan {
         this.messageCount++
         this.check.message(path[1], kind)
       } else this.check.member(path[1], String(path[2]), kind, this.#shortText(kind, start, end))
+    } else if (
+      path[0] === this.#rules.required &&
+      path.length === 2 &&
+      (kind === 'string' || kind === 'array')
+    ) {
+      this.prompts++
     }
   }
 
+  has(name: string): boolean {
+    return this.#names.has(name)
+  }
+
   #member(name: string, kind: JsonKind, start: number, end: number, memberStart: number): void {
-    if (name in this.fields) this.duplicate ??= name
+    if (this.#names.has(name)) this.duplicate ??= name
+    if (this.members.length >= MOST_MEMBERS) throw invalidRequest('The body has too many members.')
+    this.#names.add(name)
     this.members.push({ name, kind, memberStart, start, end })
-    const large = UNPARSED.has(name) || end - start > LARGEST_PARSED_BYTES
-    this.fields[name] = large
-      ? EMPTY_OF_KIND[kind]
-      : JSON.parse(decoder.decode(this.#body.subarray(start, end)))
+    if (!Object.hasOwn(this.#rules.schema.shape, name)) return
+    const bytes = this.#body.subarray(start, end)
+    this.fields[name] = kind === 'object' ? membersRead(bytes) : fieldOf(name, kind, bytes)
   }
 
   #shortText(kind: JsonKind, start: number, end: number): string | null {
