@@ -16,7 +16,7 @@ const REMOVALS = ['metadata', 'litellm_metadata', 'proxy_server_request']
 const chatRules: OutlineRules = {
   schema: chatCompletionRequest,
   messages: () => new ChatMessagesCheck(),
-  maximumOutput: (fields) => numberOf(fields.max_completion_tokens) ?? numberOf(fields.max_tokens),
+  maximumOutput: largerOutput,
   choices: (fields) => numberOf(fields.n) ?? 1,
 }
 
@@ -26,6 +26,13 @@ const completionRules: OutlineRules = {
   required: 'prompt',
   maximumOutput: (fields) => numberOf(fields.max_tokens) ?? 16,
   choices: (fields) => Math.max(numberOf(fields.n) ?? 1, numberOf(fields.best_of) ?? 1),
+}
+
+/** Upstreams differ in which of the two they follow, so the reservation covers the larger one. */
+function largerOutput(fields: Record<string, unknown>): number | null {
+  const limits = [numberOf(fields.max_completion_tokens), numberOf(fields.max_tokens)]
+  const given = limits.filter((limit) => limit !== null)
+  return given.length === 0 ? null : Math.max(...given)
 }
 
 const numberOf = (value: unknown): number | null => (typeof value === 'number' ? value : null)
@@ -58,8 +65,9 @@ class ChunkScan {
   readonly edits: ByteEdit[] = []
   error: { start: number; end: number } | null = null
   usage: { kind: JsonKind; memberStart: number; start: number; end: number } | null = null
-  choices = 0
-  finished = false
+  /** By position in this chunk: the index of each choice, and which of them are over. */
+  readonly choices: number[] = []
+  readonly finished = new Set<number>()
   textBytes = 0
   /** Where the member before `usage` ended, for the comma; and where the one after it begins. */
   #previousEnd = -1
@@ -76,7 +84,7 @@ class ChunkScan {
   }
 
   string(path: JsonPath, start: number, end: number): void {
-    if (!isText(path, this.#bytes, start)) return
+    if (!isText(path, this.#bytes, start, end)) return
     if (path[0] === 'choices') this.textBytes += end - start
     const edit = this.#context.inspection.text({ path, partial: this.#partial }, this.#bytes, start, end)
     if (edit) this.edits.push(edit)
@@ -84,8 +92,24 @@ class ChunkScan {
 
   value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
     if (path.length === 1) this.#member(String(path[0]), kind, start, end, memberStart)
-    else if (path[0] === 'choices' && path.length === 2) this.choices++
-    else if (path[0] === 'choices' && path[2] === 'finish_reason' && kind === 'string') this.finished = true
+    else if (path[0] === 'choices' && typeof path[1] === 'number') {
+      this.#choice(path[1], path[2], kind, start, end)
+    }
+  }
+
+  #choice(
+    position: number,
+    name: JsonPath[number] | undefined,
+    kind: JsonKind,
+    start: number,
+    end: number,
+  ): void {
+    this.choices[position] ??= position
+    if (name === 'index' && kind === 'number') {
+      this.choices[position] = Number(decoder.decode(this.#bytes.subarray(start, end)))
+    } else if (name === 'finish_reason' && kind === 'string' && end - start > '""'.length) {
+      this.finished.add(position)
+    }
   }
 
   #member(name: string, kind: JsonKind, start: number, end: number, memberStart: number): void {
@@ -108,12 +132,13 @@ class ChunkScan {
   /** Cuts the `usage` member out of the chunk. */
   removeUsage(): void {
     if (!this.usage) return
-    if (this.#nextStart >= 0) {
-      this.edits.push({ start: this.usage.memberStart, end: this.#nextStart, replacement: null })
-    } else {
-      const start = this.#usagePreviousEnd >= 0 ? this.#usagePreviousEnd : this.usage.memberStart
-      this.edits.push({ start, end: this.usage.end, replacement: null })
-    }
+    const { memberStart, end } = this.usage
+    // Texts inside of it go with it.
+    const outside = this.edits.filter((edit) => edit.end <= memberStart || edit.start >= end)
+    const last = this.#nextStart < 0
+    const start = last && this.#usagePreviousEnd >= 0 ? this.#usagePreviousEnd : memberStart
+    outside.push({ start, end: last ? end : this.#nextStart, replacement: null })
+    this.edits.splice(0, this.edits.length, ...outside)
   }
 }
 
@@ -121,7 +146,9 @@ class ChatStreamReader implements StreamReader {
   ended = false
   textBytes = 0
   readonly heartbeat = HEARTBEAT_COMMENT
-  #finished = false
+  /** Choices that have begun, and those of them that gave a finish reason. */
+  readonly #begun = new Set<number>()
+  readonly #finished = new Set<number>()
   #usage: Usage | null = null
   readonly #context: AnswerContext
 
@@ -139,7 +166,7 @@ class ChatStreamReader implements StreamReader {
     if (isDone(frame.data)) {
       this.ended = true
       inspection.endUnit(frame.bytes.length)
-      return { kind: 'forward', edits: [], started: false }
+      return { kind: 'forward', edits: exactDone(frame.data, frame.dataStart), started: false }
     }
     return this.#readChunk(frame, frame.data)
   }
@@ -154,9 +181,14 @@ class ChatStreamReader implements StreamReader {
       return { kind: 'failure', message: 'The upstream sent an event that is not JSON.', forward: false }
     }
     this.#context.inspection.endUnit(frame.bytes.length)
-    if (scan.error) return { kind: 'failure', message: errorMessage(data, scan.error), forward: false }
+    if (scan.error || frame.event === 'error') {
+      return { kind: 'failure', message: errorMessage(data, scan.error), forward: false }
+    }
     this.textBytes += scan.textBytes
-    if (scan.finished) this.#finished = true
+    for (const [position, index] of scan.choices.entries()) {
+      this.#begun.add(index)
+      if (scan.finished.has(position)) this.#finished.add(index)
+    }
     this.#usage = usageOfChat(scan.usageValue()) ?? this.#usage
     return this.#editUsage(scan, frame)
   }
@@ -165,7 +197,7 @@ class ChatStreamReader implements StreamReader {
   #editUsage(scan: ChunkScan, frame: SseFrame): FrameVerdict {
     if (scan.usage) {
       const unasked = scan.usage.kind === 'object' && !this.#context.usageAsked
-      if (unasked && scan.choices === 0) return { kind: 'drop' }
+      if (unasked && scan.choices.length === 0) return { kind: 'drop' }
       if (unasked || scan.usage.kind === 'null') scan.removeUsage()
     }
     for (const edit of scan.edits) {
@@ -175,10 +207,11 @@ class ChatStreamReader implements StreamReader {
     return { kind: 'forward', edits: scan.edits, started: true }
   }
 
-  /** Some upstreams omit `[DONE]` after a finish reason; clients wait for it. */
+  /** Some upstreams omit `[DONE]` after the finish reasons; clients wait for it. */
   closing(): Uint8Array[] | null {
     if (this.ended) return []
-    return this.#finished ? [encodeFrame(null, '[DONE]')] : null
+    const complete = this.#begun.size > 0 && this.#finished.size === this.#begun.size
+    return complete ? [encodeFrame(null, DONE)] : null
   }
 
   usage(): { usage: Usage; final: boolean } | null {
@@ -187,15 +220,22 @@ class ChatStreamReader implements StreamReader {
 
   failure(message: string): Uint8Array[] {
     const error = { message, type: 'server_error', code: 'stream_error' }
-    return [encodeFrame('error', { error }), encodeFrame(null, '[DONE]')]
+    return [encodeFrame('error', { error }), encodeFrame(null, DONE)]
   }
 }
 
-const isDone = (data: Uint8Array) => data.length < 12 && decoder.decode(data).trim() === '[DONE]'
+const DONE = '[DONE]'
+const isDone = (data: Uint8Array) => data.length < 12 && decoder.decode(data).trim() === DONE
+
+/** Official clients compare the payload exactly: spaces around it would keep them waiting. */
+function exactDone(data: Uint8Array, start: number): ByteEdit[] {
+  if (data.length === DONE.length) return []
+  return [{ start, end: start + data.length, replacement: encoder.encode(DONE) }]
+}
 
 /** The upstream's own words for its error. */
-function errorMessage(data: Uint8Array, at: { start: number; end: number }): string {
-  const error = JSON.parse(decoder.decode(data.subarray(at.start, at.end))) as unknown
+function errorMessage(data: Uint8Array, at: { start: number; end: number } | null): string {
+  const error = JSON.parse(decoder.decode(at ? data.subarray(at.start, at.end) : data)) as unknown
   const message =
     typeof error === 'object' && error !== null ? (error as { message?: unknown }).message : error
   return typeof message === 'string' && message !== '' ? message : 'The upstream reported an error.'

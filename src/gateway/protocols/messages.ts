@@ -39,20 +39,14 @@ function readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading {
   const scan = new EventScan(body, context, false)
   scanJson(body, scan)
   context.inspection.endUnit(body.length)
-  const usage = scan.members.get('usage')
-  return { edits: scan.edits, usage: usage ? usageOfMessages(scan.parse(usage)) : null }
-}
-
-interface Place {
-  start: number
-  end: number
+  return { edits: scan.edits, usage: usageOfMessages(scan.parse('usage'), null) }
 }
 
 /** Reads an answer or an event: texts to the inspection, places of the members that later steps read. */
 class EventScan {
   readonly valueDepth = 2
   readonly edits: ByteEdit[] = []
-  readonly members = new Map<string, Place>()
+  readonly #places = new Map<string, { start: number; end: number }>()
   textBytes = 0
   readonly #bytes: Uint8Array
   readonly #context: AnswerContext
@@ -65,24 +59,30 @@ class EventScan {
   }
 
   string(path: JsonPath, start: number, end: number): void {
-    if (!isText(path, this.#bytes, start)) return
+    if (!isText(path, this.#bytes, start, end)) return
     this.textBytes += end - start
     const edit = this.#context.inspection.text({ path, partial: this.#partial }, this.#bytes, start, end)
     if (edit) this.edits.push(edit)
   }
 
   value(path: JsonPath, _kind: unknown, start: number, end: number): void {
-    const name = path.join('.')
-    this.members.set(name, { start, end })
-    if (this.#context.modelId !== null && (name === 'model' || name === 'message.model')) {
+    const place = placeOf(path)
+    this.#places.set(place, { start, end })
+    if (this.#context.modelId !== null && MODEL_PLACES.has(place)) {
       this.edits.push({ start, end, replacement: encoder.encode(JSON.stringify(this.#context.modelId)) })
     }
   }
 
-  parse(place: Place | undefined): unknown {
+  /** The value of a member, by its path of one or two names; undefined when it is absent. */
+  parse(...path: string[]): unknown {
+    const place = this.#places.get(placeOf(path))
     return place && JSON.parse(decoder.decode(this.#bytes.subarray(place.start, place.end)))
   }
 }
+
+/** Names may hold any character, and so no separator between them would be safe. */
+const placeOf = (path: JsonPath) => JSON.stringify(path)
+const MODEL_PLACES = new Set([placeOf(['model']), placeOf(['message', 'model'])])
 
 class MessagesStreamReader implements StreamReader {
   ended = false
@@ -115,13 +115,16 @@ class MessagesStreamReader implements StreamReader {
       edit.start += frame.dataStart
       edit.end += frame.dataStart
     }
-    const type = frame.event ?? String(scan.parse(scan.members.get('type')) ?? '')
-    return (EVENTS[type] ?? forward)(this, scan)
+    const type = frame.event || String(scan.parse('type') ?? '')
+    const handler = Object.hasOwn(EVENTS, type) ? EVENTS[type] : undefined
+    return (handler ?? forward)(this, scan)
   }
 
-  /** Called by the event table. */
+  /** Called by the event table. @param final whether output counted here is all of it. */
   addUsage(value: unknown, final: boolean): void {
-    if (value !== undefined) this.#usage = usageOfMessages(value, this.#usage ?? undefined)
+    const usage = usageOfMessages(value, this.#usage)
+    if (usage === null) return
+    this.#usage = usage
     this.#final ||= final
   }
 
@@ -145,7 +148,7 @@ const forward: EventHandler = (_reader, scan) => ({ kind: 'forward', edits: scan
 /** What each event means to the gateway; events that are not listed pass as they are. */
 const EVENTS: Record<string, EventHandler> = {
   message_start(reader, scan) {
-    reader.addUsage(scan.parse(scan.members.get('message.usage')), false)
+    reader.addUsage(scan.parse('message', 'usage'), false)
     return forward(reader, scan)
   },
   content_block_delta(reader, scan) {
@@ -153,7 +156,7 @@ const EVENTS: Record<string, EventHandler> = {
     return forward(reader, scan)
   },
   message_delta(reader, scan) {
-    reader.addUsage(scan.parse(scan.members.get('usage')), true)
+    reader.addUsage(scan.parse('usage'), true)
     return forward(reader, scan)
   },
   message_stop(reader, scan) {
@@ -161,9 +164,9 @@ const EVENTS: Record<string, EventHandler> = {
     return forward(reader, scan)
   },
   ping: (_reader, scan) => ({ kind: 'forward', edits: scan.edits, started: false }),
-  error: (_reader, scan) => ({
-    kind: 'failure',
-    message: String(scan.parse(scan.members.get('error.message')) ?? 'The upstream reported an error.'),
-    forward: true,
-  }),
+  error(_reader, scan) {
+    const message = scan.parse('error', 'message')
+    const known = typeof message === 'string' && message !== ''
+    return { kind: 'failure', message: known ? message : 'The upstream reported an error.', forward: true }
+  },
 }

@@ -25,22 +25,30 @@ const TECHNICAL = new Set([
   'format',
 ])
 
-/** Members whose `data` is encoded content that no text engine can read. */
+/** Members whose `data` is, as a rule, encoded content that no text engine can read. */
 const BINARY_PARENTS = new Set(['source', 'input_audio', 'audio', 'file'])
-const DATA_URL = [0x64, 0x61, 0x74, 0x61, 0x3a]
+/** A data URL says within its first bytes whether it is encoded. */
+const DATA_URL = /^data:[^,]*;base64,/
+const DATA_URL_HEAD_BYTES = 200
+/** A shorter run of base64 characters may as well be a word or a number. */
+const SHORTEST_BASE64_BYTES = 64
 
 /**
- * @param path of a string value. @param bytes with its contents from `start`.
+ * @param path of a string value. @param bytes with its contents from `start` to `end`.
  * @returns whether the string is text that an engine inspects.
  */
-export function isText(path: JsonPath, bytes: Uint8Array, start: number): boolean {
+export function isText(path: JsonPath, bytes: Uint8Array, start: number, end: number): boolean {
   // What a tool is called with is the caller's own data, whatever its members are named.
   if (path.includes('input') || path.includes('properties')) return true
   const name = lastName(path)
   if (TECHNICAL.has(name)) return false
-  if (name === 'data' || name === 'file_data') return !BINARY_PARENTS.has(String(path[path.length - 2]))
-  if (name === 'url') return !DATA_URL.every((byte, index) => bytes[start + index] === byte)
-  return true
+  if (name === 'url' || name === 'file_data') {
+    if (DATA_URL.test(latin1(bytes.subarray(start, Math.min(end, start + DATA_URL_HEAD_BYTES))))) return false
+  }
+  // The `data` of a plain text document is that text, and its path is the same.
+  const binary =
+    name === 'file_data' || (name === 'data' && BINARY_PARENTS.has(String(path[path.length - 2])))
+  return !(binary && isBase64(bytes, start, end))
 }
 
 function lastName(path: JsonPath): string {
@@ -50,3 +58,16 @@ function lastName(path: JsonPath): string {
   }
   return ''
 }
+
+function isBase64(bytes: Uint8Array, start: number, end: number): boolean {
+  if (end - start < SHORTEST_BASE64_BYTES) return false
+  for (let at = start; at < end; at++) if (!BASE64[bytes[at] ?? 0]) return false
+  return true
+}
+
+/** By byte. The backslash is there because `/` may be written as `\/`. */
+const BASE64 = Uint8Array.from({ length: 256 }, (_, byte) =>
+  /[A-Za-z0-9+/=_\\-]/.test(String.fromCharCode(byte)) ? 1 : 0,
+)
+
+const latin1 = (bytes: Uint8Array) => String.fromCharCode(...bytes)

@@ -31,21 +31,25 @@ export function usageOfChat(value: unknown): Usage | null {
 /**
  * Usage of messages, over what was known. On a stream figures are cumulative: a later one replaces an earlier one,
  * and an absent or null one changes nothing. `input_tokens` excludes cached tokens there.
+ * @returns null when the value counts neither input nor output.
  */
-export function usageOfMessages(value: unknown, known: Usage = NO_USAGE): Usage {
+export function usageOfMessages(value: unknown, known: Usage | null): Usage | null {
   const usage = member(value)
+  if (typeof usage.input_tokens !== 'number' && typeof usage.output_tokens !== 'number') return null
+  const before = known ?? NO_USAGE
   const details = member(usage.cache_creation)
-  const written = usage.cache_creation_input_tokens
-  const hour = number(details.ephemeral_1h_input_tokens)
+  const hour = number(details.ephemeral_1h_input_tokens) ?? before.cacheWrite1Hour
+  // Later events count what was written to the cache in one figure, without its classes.
+  const written = number(usage.cache_creation_input_tokens)
   return {
-    input: number(usage.input_tokens) ?? known.input,
-    cacheRead: number(usage.cache_read_input_tokens) ?? known.cacheRead,
+    input: number(usage.input_tokens) ?? before.input,
+    cacheRead: number(usage.cache_read_input_tokens) ?? before.cacheRead,
     cacheWrite5Minutes:
       number(details.ephemeral_5m_input_tokens) ??
-      (number(written) === null ? known.cacheWrite5Minutes : Math.max(0, count(written) - (hour ?? 0))),
-    cacheWrite1Hour: hour ?? known.cacheWrite1Hour,
-    output: number(usage.output_tokens) ?? known.output,
-    reasoning: number(member(usage.output_tokens_details).thinking_tokens) ?? known.reasoning,
+      (written === null ? before.cacheWrite5Minutes : Math.max(0, written - hour)),
+    cacheWrite1Hour: hour,
+    output: number(usage.output_tokens) ?? before.output,
+    reasoning: number(member(usage.output_tokens_details).thinking_tokens) ?? before.reasoning,
   }
 }
 
