@@ -22,7 +22,12 @@ export function redact(text: string): string {
   return text.replace(SECRET_SHAPES, '$1[redacted]')
 }
 
-/** The text of a caught value, without its stack, redacted. */
+/**
+ * The text of a caught value, without its stack, redacted. Only the innermost cause is told: drizzle's own errors quote
+ * the parameters of the query that failed, which are people's addresses and digests of keys.
+ */
 export function errorText(error: unknown): string {
-  return redact(error instanceof Error ? `${error.name}: ${error.message}` : String(error))
+  if (!(error instanceof Error)) return redact(String(error))
+  if (error.cause instanceof Error) return errorText(error.cause)
+  return redact(`${error.name}: ${error.message.replace(/\nparams: [\s\S]*$/, '')}`)
 }
