@@ -20,11 +20,13 @@ export interface Bundle {
  * Builds the Worker into a folder with `wrangler deploy --dry-run`, so that what is tested is what would be deployed.
  *
  * @param directory emptied first
+ * @param options `minify: false` keeps names and lines, for a profile that people can read
  * @throws StartError with wrangler's first error line
  */
-export async function buildWorker(directory: string): Promise<Bundle> {
+export async function buildWorker(directory: string, options: { minify?: boolean } = {}): Promise<Bundle> {
   rmSync(directory, { recursive: true, force: true })
-  const output = await run(['deploy', '--dry-run', '--outdir', directory])
+  const minify = options.minify === undefined ? [] : [`--minify=${options.minify}`]
+  const output = await run(['deploy', '--dry-run', '--outdir', directory, ...minify])
   if (output.code !== 0) throw new StartError(`the Worker does not build: ${firstError(output.text)}`)
   const code = readFileSync(join(directory, 'gateway.js'))
   return { directory, size: code.length, compressedSize: gzipSync(code, { level: 9 }).length }

@@ -38,6 +38,8 @@ export interface WorkerdOptions {
   durableObjects?: Record<string, string>
   /** Whether `caches.default` works; true by default. Off, every match misses. */
   cache?: boolean
+  /** Port on 127.0.0.1 for the runtime's inspector (profiles, heap); off when left out. */
+  inspectorPort?: number
   /** Where the output goes; discarded when left out, except for the last lines a failed start is told with. */
   logFile?: string
 }
@@ -83,7 +85,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
 
   const start = async (): Promise<void> => {
     writePrivateFile(configFile, configOf(options, bindings, storageDirectory, port, cache?.port ?? null))
-    current = await launch(configFile, bindings, options.logFile)
+    current = await launch(configFile, bindings, options)
     port = current.port
   }
   const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
@@ -129,9 +131,11 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
   }
 }
 
-async function launch(configFile: string, bindings: Record<string, string>, logFile: string | undefined) {
+async function launch(configFile: string, bindings: Record<string, string>, options: WorkerdOptions) {
+  const { logFile, inspectorPort } = options
+  const inspector = inspectorPort === undefined ? [] : [`--inspector-addr=127.0.0.1:${inspectorPort}`]
   const log = logFile === undefined ? null : openSync(logFile, 'a', 0o600)
-  const process = spawn(workerdBinary(), ['serve', configFile, '--control-fd=3'], {
+  const process = spawn(workerdBinary(), ['serve', configFile, '--control-fd=3', ...inspector], {
     detached: true,
     stdio: ['ignore', log ?? 'ignore', log ?? 'pipe', 'pipe'],
     env: { ...inheritedEnvironment(), ...bindings },
@@ -167,6 +171,7 @@ function listeningPort(process: ChildProcess): Promise<number> {
     createInterface({ input: control }).on('line', (line) => {
       const message = JSON.parse(line) as { event?: string; port?: number }
       if (message.event !== 'listen' || message.port === undefined) return
+      if ((message as { socket?: string }).socket !== 'http') return
       clearTimeout(timer)
       resolvePort(message.port)
     })

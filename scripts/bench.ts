@@ -1,0 +1,189 @@
+// npm run bench: what the gateway costs over a bare proxy in the same runtime. Loopback only; stops by itself.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { cpus, loadavg } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { checkLedger } from './bench/ledger-check.ts'
+import { runLoad } from './bench/load.ts'
+import { BenchFailure, type MeasurePlan, measure } from './bench/measure.ts'
+import { residentBytes, untilIdle } from './bench/process-usage.ts'
+import { recordProfile, summarize } from './bench/profile.ts'
+import { type BenchReport, eventFigures, renderProfile, renderReport } from './bench/report.ts'
+import { countRoundTrips } from './bench/round-trip-count.ts'
+import { SCENARIO_NAMES, type Scenario } from './bench/scenarios.ts'
+import { type BenchSystem, defaultStorage, startSystem } from './bench/system.ts'
+import { hasWrk } from './bench/wrk.ts'
+import { StartError } from './local/children.ts'
+import { freePorts } from './local/ports.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const USAGE = `npm run bench -- [options]
+  --seconds N       about how long to measure, default 150
+  --connections N   connections of the throughput rounds, default 16
+  --rounds N        rounds of each scenario, default 3
+  --only NAMES      scenarios, separated by commas: ${SCENARIO_NAMES.join(', ')}
+  --storage FOLDER  where Durable Objects keep their data, default /dev/shm if there is one
+  --own-generator   do not use wrk, though it is installed
+  --json FILE       write the figures as JSON as well
+  --profile         record CPU profiles of the gateway instead, into .headgate/`
+
+interface Options extends Omit<MeasurePlan, 'slot'> {
+  seconds: number
+  only: string[]
+  storage: string
+  json: string | undefined
+  profile: boolean
+}
+
+/** Times of a round that are no load: what the ledger puts off is waited for twice. */
+const PAUSES_PER_ROUND_MS = 3_000
+const TARGETS = 4
+const WARM_UP_MS = 8_000
+
+function readOptions(): Options {
+  const { values } = parseArgs({
+    options: {
+      seconds: { type: 'string', default: '150' },
+      connections: { type: 'string', default: '16' },
+      rounds: { type: 'string', default: '3' },
+      only: { type: 'string', default: SCENARIO_NAMES.join(',') },
+      storage: { type: 'string', default: defaultStorage() },
+      'own-generator': { type: 'boolean', default: false },
+      json: { type: 'string' },
+      profile: { type: 'boolean', default: false },
+    },
+  })
+  const only = values.only.split(',').map((name) => name.trim())
+  const unknown = only.find((name) => !(SCENARIO_NAMES as readonly string[]).includes(name))
+  if (unknown !== undefined) throw new StartError(`there is no scenario ${unknown}\n${USAGE}`)
+  return {
+    seconds: wholeNumber('seconds', values.seconds, 3_600),
+    connections: wholeNumber('connections', values.connections, 1_000),
+    rounds: wholeNumber('rounds', values.rounds, 100),
+    only,
+    storage: values.storage,
+    generator: !values['own-generator'] && hasWrk() ? 'wrk' : 'own',
+    json: values.json,
+    profile: values.profile,
+  }
+}
+
+function wholeNumber(name: string, text: string, most: number): number {
+  const number = Number(text)
+  if (Number.isInteger(number) && number >= 1 && number <= most) return number
+  throw new StartError(`--${name} takes a whole number from 1 to ${most}`)
+}
+
+/** How long each target has in each round for all of it to take about as long as was asked for. */
+function slotOf({ seconds, rounds, generator }: Options, scenarios: number): number {
+  const load = (seconds * 1_000) / scenarios - WARM_UP_MS - rounds * PAUSES_PER_ROUND_MS
+  const slot = Math.max(500, load / rounds / TARGETS / 1.5)
+  return generator === 'wrk' ? Math.max(1_000, Math.floor(slot / 1_000) * 1_000) : slot
+}
+
+async function bench(options: Options): Promise<void> {
+  const system = await startSystem({ storage: options.storage })
+  const end = endOnSignal(system)
+  try {
+    const scenarios = system.scenarios.filter(({ name }) => options.only.includes(name))
+    const plan: MeasurePlan = { ...options, slot: slotOf(options, scenarios.length) }
+    const idle = memoryOf(system)
+    const { scenarios: figures, gatewayCalls } = await measure(system, scenarios, plan, tell)
+    tell('checking the ledger')
+    const ledger = await checkLedger(system, gatewayCalls)
+    const after = memoryOf(system)
+    tell('counting round trips')
+    const [first] = scenarios
+    const report: BenchReport = {
+      conditions: conditionsOf(options, plan),
+      scenarios: figures,
+      roundTrips: first ? await countRoundTrips(system, first, options.connections) : null,
+      events: eventFigures(figures),
+      memory: { idle, after },
+      ledger,
+    }
+    console.log(renderReport(report))
+    if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify(report, null, 2)}\n`)
+  } finally {
+    await end()
+  }
+}
+
+function memoryOf({ gateway, bare }: BenchSystem) {
+  return { headgate: residentBytes(gateway.pid), bare: residentBytes(bare.pid) }
+}
+
+function conditionsOf(options: Options, plan: MeasurePlan): Record<string, string | number> {
+  const processors = cpus()
+  return {
+    machine: `${processors.length} x ${processors[0]?.model ?? 'unknown'}, load ${loadavg()[0]?.toFixed(1)} at the end`,
+    runtime: `workerd serve, the built bundle; generator ${plan.generator === 'wrk' ? 'wrk for throughput, own for latency' : 'own'}`,
+    rounds: `${plan.rounds} of each server in turn, ${plan.slot / 1_000} s each, ${plan.connections} connections; latency with 1`,
+    requests: 'about 1 KB; the upstream answers at once, streams an event per packet',
+    storage: options.storage,
+  }
+}
+
+async function profile(options: Options): Promise<void> {
+  const [inspectorPort = 0] = await freePorts(1)
+  const system = await startSystem({ storage: options.storage, inspectorPort })
+  const end = endOnSignal(system)
+  try {
+    for (const scenario of system.scenarios.filter(({ name }) => options.only.includes(name))) {
+      await profileScenario(system, scenario, inspectorPort, options)
+    }
+  } finally {
+    await end()
+  }
+}
+
+async function profileScenario(
+  { gateway, bundle }: BenchSystem,
+  scenario: Scenario,
+  inspectorPort: number,
+  { connections, seconds, only }: Options,
+): Promise<void> {
+  tell(`profiling ${scenario.title}`)
+  const { port, pid } = gateway
+  await runLoad({ port, scenario, connections, milliseconds: 4_000, calls: 1_500 })
+  let calls = 0
+  const recorded = await recordProfile(inspectorPort, async () => {
+    const milliseconds = Math.min(15_000, (seconds * 1_000) / only.length)
+    const result = await runLoad({ port, scenario, connections, milliseconds })
+    if (result.failures > 0) throw new BenchFailure(`${scenario.title}: ${result.firstFailure}`)
+    calls = result.calls
+    await untilIdle(pid, 1_300, 10_000)
+  })
+  const file = join(ROOT, `.headgate/bench-${scenario.name}.cpuprofile`)
+  mkdirSync(join(ROOT, '.headgate'), { recursive: true })
+  writeFileSync(file, JSON.stringify(recorded))
+  console.log(`${renderProfile(scenario.title, summarize(recorded, join(bundle, 'gateway.js')), calls)}\n`)
+  tell(`wrote .headgate/bench-${scenario.name}.cpuprofile`)
+}
+
+/** Ends everything also when the bench is interrupted. @returns what to call when it is done */
+function endOnSignal(system: BenchSystem): () => Promise<void> {
+  const interrupted = (): void => void system.stop().finally(() => process.exit(130))
+  process.once('SIGINT', interrupted)
+  process.once('SIGTERM', interrupted)
+  return async () => {
+    process.off('SIGINT', interrupted)
+    process.off('SIGTERM', interrupted)
+    await system.stop()
+  }
+}
+
+function tell(line: string): void {
+  process.stderr.write(`bench: ${line}\n`)
+}
+
+async function main(): Promise<void> {
+  const options = readOptions()
+  await (options.profile ? profile(options) : bench(options))
+}
+
+main().catch((error: unknown) => {
+  const expected = error instanceof StartError || error instanceof BenchFailure
+  console.error(`bench: ${expected ? error.message : error instanceof Error ? error.stack : String(error)}`)
+  process.exitCode = 1
+})

@@ -1,0 +1,48 @@
+import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import type { Scenario } from './scenarios.ts'
+
+/** A load on one server. */
+export interface LoadPlan {
+  port: number
+  scenario: Scenario
+  connections: number
+  /** Stops after this time; calls that run then are waited for. */
+  milliseconds: number
+  /** Stops after this many calls, if that is sooner. */
+  calls?: number
+}
+
+/** What a load came to. */
+export interface LoadResult {
+  calls: number
+  /** Calls that failed: another status than 2xx, an answer that broke off, a connection that did. */
+  failures: number
+  /** Why the first of them failed; null when none did. */
+  firstFailure: string | null
+  milliseconds: number
+  /** Milliseconds of each call to its end, and to the first byte of its body. Empty where only calls are counted. */
+  totals: number[]
+  firstBytes: number[]
+}
+
+/** The bytes of a request, the same for every call. */
+export function requestBytes({ path, headers, body }: Scenario, port: number): Buffer {
+  const lines = [
+    `POST ${path} HTTP/1.1`,
+    `host: 127.0.0.1:${port}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    `content-length: ${Buffer.byteLength(body)}`,
+  ]
+  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${body}`)
+}
+
+/** Runs a load in a thread of its own, so that nothing else of the bench delays what it measures. */
+export function runLoad(plan: LoadPlan): Promise<LoadResult> {
+  return new Promise((resolve, reject) => {
+    const worker = new Worker(join(import.meta.dirname, 'load-thread.ts'), { workerData: plan })
+    worker.once('message', resolve)
+    worker.once('error', reject)
+    worker.once('exit', () => reject(new Error('the load generator ended without a result')))
+  })
+}

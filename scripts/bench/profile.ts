@@ -1,0 +1,219 @@
+import { readFileSync } from 'node:fs'
+import { type SourceMap, SourceMap as SourceMapReader } from 'node:module'
+import { setTimeout } from 'node:timers/promises'
+import { WebSocket } from 'ws'
+import { StartError } from '../local/children.ts'
+import { median } from './statistics.ts'
+
+/** A CPU profile as the inspector protocol writes it (`Profiler.stop`). */
+export interface CpuProfile {
+  nodes: Array<{
+    id: number
+    callFrame: { functionName: string; url: string; lineNumber: number; columnNumber: number }
+    children?: number[]
+    /** Samples by line of the bundle. */
+    positionTicks?: Array<{ line: number; ticks: number }>
+  }>
+  startTime: number
+  endTime: number
+  samples?: number[]
+  /** Microseconds before each sample. */
+  timeDeltas?: number[]
+}
+
+const SAMPLING_INTERVAL_MICROSECONDS = 200
+const CONNECT_LIMIT_MS = 10_000
+
+/**
+ * Records a CPU profile of a workerd that was started with an inspector port, while `work` runs.
+ *
+ * @throws StartError when the inspector does not answer
+ */
+export async function recordProfile(inspectorPort: number, work: () => Promise<void>): Promise<CpuProfile> {
+  const inspector = await Inspector.open(await debuggerUrl(inspectorPort))
+  try {
+    await inspector.call('Profiler.enable')
+    await inspector.call('Profiler.setSamplingInterval', { interval: SAMPLING_INTERVAL_MICROSECONDS })
+    await inspector.call('Profiler.start')
+    await work()
+    const { profile } = (await inspector.call('Profiler.stop')) as { profile: CpuProfile }
+    return profile
+  } finally {
+    inspector.close()
+  }
+}
+
+async function debuggerUrl(port: number): Promise<string> {
+  const end = performance.now() + CONNECT_LIMIT_MS
+  while (performance.now() < end) {
+    try {
+      const targets = (await (await fetch(`http://127.0.0.1:${port}/json`)).json()) as Array<
+        Record<string, string>
+      >
+      const url = targets[0]?.webSocketDebuggerUrl
+      if (url !== undefined) return url
+    } catch {
+      // Not listening yet.
+    }
+    await setTimeout(100)
+  }
+  throw new StartError(`the inspector on port ${port} does not answer`)
+}
+
+/** As much of the inspector protocol as profiles need. */
+class Inspector {
+  readonly #socket: WebSocket
+  readonly #waiting = new Map<
+    number,
+    { resolve: (result: unknown) => void; reject: (error: Error) => void }
+  >()
+  #lastId = 0
+
+  private constructor(socket: WebSocket) {
+    this.#socket = socket
+    socket.on('message', (data) => this.#take(String(data)))
+    socket.on('close', () => {
+      for (const { reject } of this.#waiting.values())
+        reject(new Error('the inspector closed the connection'))
+    })
+  }
+
+  static open(url: string): Promise<Inspector> {
+    return new Promise((resolve, reject) => {
+      const socket = new WebSocket(url, { maxPayload: 1024 ** 3 })
+      socket.once('open', () => resolve(new Inspector(socket)))
+      socket.once('error', reject)
+    })
+  }
+
+  call(method: string, parameters: Record<string, unknown> = {}): Promise<unknown> {
+    this.#lastId += 1
+    const id = this.#lastId
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject })
+      this.#socket.send(JSON.stringify({ id, method, params: parameters }))
+    })
+  }
+
+  close(): void {
+    this.#socket.close()
+  }
+
+  #take(text: string): void {
+    const message = JSON.parse(text) as { id?: number; result?: unknown; error?: { message: string } }
+    const waiting = message.id === undefined ? undefined : this.#waiting.get(message.id)
+    if (message.id === undefined || waiting === undefined) return
+    this.#waiting.delete(message.id)
+    if (message.error) waiting.reject(new Error(message.error.message))
+    else waiting.resolve(message.result)
+  }
+}
+
+/** Where time went: one function, or one group of them. */
+export interface ProfileRow {
+  /** `src/…`, a package's name, or `runtime`. */
+  group: string
+  name: string
+  /** `path:line` of our source, or the package; empty for the runtime's own. */
+  place: string
+  /** Microseconds in the function itself, and in it with all it called. */
+  self: number
+  total: number
+}
+
+export interface ProfileSummary {
+  /** Microseconds that were not idle. */
+  busy: number
+  functions: ProfileRow[]
+  groups: Array<{ group: string; self: number }>
+  /** The lines of our source that took the most time in themselves, natives called from them not included. */
+  lines: Array<{ name: string; place: string; self: number }>
+}
+
+/**
+ * Sums a profile up by function, and by our module, package or runtime, most self time first.
+ *
+ * @param bundle path of the bundle that ran, whose source map lies beside it
+ */
+export function summarize(profile: CpuProfile, bundle: string): ProfileSummary {
+  const map = new SourceMapReader(JSON.parse(readFileSync(`${bundle}.map`, 'utf8')))
+  const self = selfTimes(profile)
+  const byId = new Map(profile.nodes.map((node) => [node.id, node]))
+  const parents = new Map(profile.nodes.flatMap((node) => (node.children ?? []).map((id) => [id, node.id])))
+  const rows = new Map<string, ProfileRow>()
+  const rowOf = new Map<number, ProfileRow>()
+  for (const node of profile.nodes) {
+    const place = placeOf(node.callFrame, map)
+    const key = `${place.group} ${place.name} ${place.place}`
+    const row = rows.get(key) ?? { ...place, self: 0, total: 0 }
+    rows.set(key, row)
+    rowOf.set(node.id, row)
+  }
+  let busy = 0
+  for (const [id, time] of self) {
+    const name = byId.get(id)?.callFrame.functionName
+    if (name === '(idle)') continue
+    busy += time
+    const row = rowOf.get(id)
+    if (row) row.self += time
+    const counted = new Set<ProfileRow>()
+    for (let at: number | undefined = id; at !== undefined; at = parents.get(at)) {
+      const ancestor = rowOf.get(at)
+      // A function that called itself is counted once.
+      if (ancestor && !counted.has(ancestor)) ancestor.total += time
+      if (ancestor) counted.add(ancestor)
+    }
+  }
+  const functions = [...rows.values()]
+    .filter(({ name }) => name !== '(idle)' && name !== '(root)')
+    .sort((one, other) => other.self - one.self)
+  return { busy, functions, groups: groupsOf(functions), lines: linesOf(profile, map) }
+}
+
+/**
+ * Samples by node, each worth the usual distance between two. The times the profile gives are of no use here: workerd
+ * takes no samples while it waits, so that what came before a pause would be charged with it.
+ */
+function selfTimes({ samples = [], timeDeltas = [] }: CpuProfile): Map<number, number> {
+  const interval = median(timeDeltas)
+  const times = new Map<number, number>()
+  for (const id of samples) times.set(id, (times.get(id) ?? 0) + interval)
+  return times
+}
+
+function linesOf(profile: CpuProfile, map: SourceMap): ProfileSummary['lines'] {
+  const interval = median(profile.timeDeltas ?? [])
+  const sums = new Map<string, { name: string; place: string; self: number }>()
+  for (const { callFrame, positionTicks = [] } of profile.nodes) {
+    for (const { line, ticks } of positionTicks) {
+      const { group, place } = placeOf({ ...callFrame, lineNumber: line - 1, columnNumber: 0 }, map)
+      if (group === 'runtime') continue
+      const sum = sums.get(place) ?? { name: callFrame.functionName, place, self: 0 }
+      sum.self += ticks * interval
+      sums.set(place, sum)
+    }
+  }
+  return [...sums.values()].sort((one, other) => other.self - one.self)
+}
+
+function groupsOf(functions: ProfileRow[]): ProfileSummary['groups'] {
+  const sums = new Map<string, number>()
+  for (const { group, self } of functions) sums.set(group, (sums.get(group) ?? 0) + self)
+  return [...sums].map(([group, self]) => ({ group, self })).sort((one, other) => other.self - one.self)
+}
+
+function placeOf(frame: CpuProfile['nodes'][number]['callFrame'], map: SourceMap) {
+  const name = frame.functionName || '(anonymous)'
+  if (frame.url === '' || frame.lineNumber < 0 || frame.url.startsWith('node')) {
+    return { group: 'runtime', name, place: frame.url }
+  }
+  const entry = map.findEntry(frame.lineNumber, frame.columnNumber)
+  const source = 'originalSource' in entry ? entry.originalSource : undefined
+  if (source === undefined) return { group: 'runtime', name, place: frame.url }
+  const path = source.slice(source.lastIndexOf('../') + (source.includes('../') ? 3 : 0))
+  const line = 'originalLine' in entry ? entry.originalLine + 1 : 0
+  const library = /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1]
+  if (library !== undefined)
+    return { group: library, name, place: `${path.replace(/^.*node_modules\//, '')}:${line}` }
+  return { group: path.split('/').slice(0, -1).join('/') || path, name, place: `${path}:${line}` }
+}
