@@ -100,6 +100,15 @@ describe('flush', () => {
     expect(await organization.runAlarm()).toBe(false)
   })
 
+  it('writes once when it is asked for several times at once', async () => {
+    const organization = newOrganization()
+    await organization.ledger.recordChange(organization.change('x'))
+    const before = gate.requests
+    const flushes = await Promise.all([1, 2, 3, 4].map(() => organization.ledger.flush()))
+    expect(flushes).toEqual(Array(4).fill({ pending: 0 }))
+    expect(gate.requests - before).toBe(1)
+  })
+
   it('goes on admitting and settling while a flush waits for Postgres', async () => {
     const organization = newOrganization()
     await organization.ledger.grantCredits(organization.grant(100))
@@ -119,10 +128,11 @@ describe('flush', () => {
     await Promise.all(calls.map((call) => organization.ledger.record(call, outcome())))
     // Old enough to be forgotten, which none of them may be before its own batch is written.
     passTime(3_600_000)
+    await organization.ledger.record(organization.opening(), outcome())
     const before = gate.requests
     expect(await organization.ledger.flush()).toEqual({ pending: 0 })
     expect(gate.requests - before).toBe(3)
-    expect(await expectIntactChain(organization)).toHaveLength(450)
+    expect(await expectIntactChain(organization)).toHaveLength(451)
   })
 
   it('forgets records only when Postgres has them and they are old, and never the newest', async () => {
