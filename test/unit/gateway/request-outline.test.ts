@@ -1,0 +1,420 @@
+import { describe, expect, it } from 'vitest'
+import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
+import { countTokens, messages } from '../../../src/gateway/protocols/messages.ts'
+import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
+import { ApiError } from '../../../src/lib/api-error.ts'
+
+const encoder = new TextEncoder()
+
+const outline = (protocol: Protocol, body: string | Uint8Array) =>
+  protocol.outline(typeof body === 'string' ? encoder.encode(body) : body)
+
+/** Why a body is refused. */
+function refusal(protocol: Protocol, body: string | Uint8Array): string {
+  try {
+    outline(protocol, body)
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    expect([error.kind, error.status, error.code]).toEqual(['invalid_request', 400, 'invalid_body'])
+    return error.message
+  }
+  return 'accepted'
+}
+
+const USER = [{ role: 'user', content: 'hi' }]
+const chat = (members: object) => JSON.stringify({ model: 'm', messages: USER, ...members })
+const message = (members: object) => JSON.stringify({ model: 'm', messages: USER, max_tokens: 5, ...members })
+
+const NOT_BOOLEAN = ['x', 1, {}, []]
+const NOT_NUMBER = ['1', true, {}, []]
+
+describe('every body', () => {
+  it.each([
+    ['', 'The body is not valid JSON: unexpected end at byte 0.'],
+    ['{', 'The body is not valid JSON: expected a member name at byte 1.'],
+    ['{"model":"m"', 'The body is not valid JSON: expected a comma or the end at byte 12.'],
+    ['\ufeff{}', 'The body is not valid JSON: unexpected character at byte 0.'],
+    ['{} {}', 'The body is not valid JSON: unexpected text after the JSON value at byte 3.'],
+    [`{"a":${'['.repeat(256)}`, 'The body is not valid JSON: nested deeper than 256 levels at byte 260.'],
+    ['[]', 'The body must be a JSON object.'],
+    ['"text"', 'The body must be a JSON object.'],
+    ['null', 'The body must be a JSON object.'],
+    ['1', 'The body must be a JSON object.'],
+    ['{}', 'model is required and must be a string.'],
+    ['{"model":null}', 'model is required and must be a string.'],
+    ['{"model":7}', 'model is required and must be a string.'],
+    ['{"model":{"id":"m"}}', 'model is required and must be a string.'],
+    ['{"model":""}', 'model must not be empty.'],
+    ['{"model":"m","model":"m"}', 'The member model is given twice.'],
+    ['{"model":"m","\\u006dodel":"other"}', 'The member model is given twice.'],
+    ['{"x":1,"model":"m","x":2}', 'The member x is given twice.'],
+    ['{"__proto__":1,"model":"m","__proto__":2}', 'The member __proto__ is given twice.'],
+  ])('%j: %s', (body, expected) => {
+    for (const protocol of [chatCompletions, messages, countTokens, completions]) {
+      expect(refusal(protocol, body)).toBe(expected)
+    }
+  })
+
+  it('is UTF-8, to its last byte', () => {
+    const good = encoder.encode(chat({ user: 'é漢\u{1f600}' }))
+    expect(outline(chatCompletions, good).model).toBe('m')
+    const broken = [
+      [0xff],
+      [0xc3],
+      [0xe6, 0xbc],
+      [0xf0, 0x9f, 0x98],
+      [0xc0, 0x80],
+      [0xed, 0xa0, 0x80],
+      [0x80],
+    ]
+    const [head = '', tail = ''] = chat({ user: '|' }).split('|')
+    for (const bytes of broken) {
+      // Once alone, once across the border between two blocks of the check.
+      for (const filling of ['', 'x'.repeat(65_535 - head.length)]) {
+        const body = Buffer.concat([Buffer.from(head + filling), Buffer.from(bytes), Buffer.from(tail)])
+        expect(refusal(chatCompletions, body)).toBe('The body is not valid UTF-8.')
+      }
+    }
+  })
+
+  it('may hold unpaired surrogates, which are UTF-8 while they are escaped', () => {
+    expect(refusal(chatCompletions, chat({}).replace('"hi"', '"\\ud800"'))).toBe('accepted')
+  })
+
+  it('has a bounded number of members', () => {
+    const many = (count: number) =>
+      chat(Object.fromEntries(Array.from({ length: count }, (_, index) => [`x${index}`, 1])))
+    expect(refusal(chatCompletions, many(998))).toBe('accepted')
+    expect(refusal(chatCompletions, many(999))).toBe('The body has too many members.')
+  })
+
+  it('tells members by kind and place', () => {
+    const body = ' { "model" : "m" , "messages":[{"role":"user"}],"\\u0078":1}'
+    const { members } = outline(chatCompletions, body)
+    expect(members.map(({ name, kind, start, end }) => [name, kind, body.slice(start, end)])).toEqual([
+      ['model', 'string', '"m"'],
+      ['messages', 'array', '[{"role":"user"}]'],
+      ['x', 'number', '1'],
+    ])
+    expect(members.map(({ memberStart }) => body.slice(memberStart, memberStart + 3))).toEqual([
+      '"mo',
+      '"me',
+      '"\\u',
+    ])
+  })
+})
+
+describe('chat completions', () => {
+  it.each<[string, unknown[], string]>([
+    ['stream', NOT_BOOLEAN, 'stream must be a boolean.'],
+    ['stream_options', ['x', 1, [], true], 'stream_options must be an object.'],
+    ['temperature', NOT_NUMBER, 'temperature must be a number.'],
+    ['top_p', NOT_NUMBER, 'top_p must be a number.'],
+    ['frequency_penalty', NOT_NUMBER, 'frequency_penalty must be a number.'],
+    ['presence_penalty', NOT_NUMBER, 'presence_penalty must be a number.'],
+    ['max_tokens', [...NOT_NUMBER, 1.5], 'max_tokens must be an integer.'],
+    ['max_tokens', [0, -1], 'max_tokens must be a positive integer.'],
+    ['max_completion_tokens', [...NOT_NUMBER, 0.5], 'max_completion_tokens must be an integer.'],
+    ['max_completion_tokens', [0, -3], 'max_completion_tokens must be a positive integer.'],
+    ['n', [...NOT_NUMBER, 1.5], 'n must be an integer.'],
+    ['n', [0, -1], 'n must be a positive integer.'],
+    ['seed', [...NOT_NUMBER, 1.5], 'seed must be an integer.'],
+    ['stop', [1, true, {}, [1], ['x', null]], 'stop must be a string or an array of strings.'],
+    ['tools', ['x', 1, {}, true], 'tools must be an array.'],
+    ['tool_choice', [1, true, []], 'tool_choice must be a string or an object.'],
+    ['user', [1, {}, []], 'user must be a string.'],
+    ['logprobs', ['x', 1, []], 'logprobs must be a boolean or an object.'],
+    ['response_format', [{}, { type: 1 }, { type: {} }], 'response_format.type must be a string.'],
+  ])('%s of %j: %s', (name, values, expected) => {
+    for (const value of values) expect(refusal(chatCompletions, chat({ [name]: value }))).toBe(expected)
+  })
+
+  it.each([
+    ['response_format', 'json', /^response_format: .*expected object/],
+    ['stream_options', { include_usage: 'yes' }, /^stream_options\.include_usage: .*expected boolean/],
+  ])('%s of %j names the place', (name, value, expected) => {
+    expect(refusal(chatCompletions, chat({ [name]: value }))).toMatch(expected)
+  })
+
+  it('takes every member as null or absent', () => {
+    const names =
+      'stream stream_options temperature max_tokens max_completion_tokens n top_p frequency_penalty presence_penalty stop tools tool_choice response_format user seed logprobs'
+    const nulls = Object.fromEntries(names.split(' ').map((name) => [name, null]))
+    expect(outline(chatCompletions, chat(nulls))).toMatchObject({
+      model: 'm',
+      stream: false,
+      usageAsked: false,
+      maximumOutput: null,
+      choices: 1,
+      images: 0,
+      documents: 0,
+    })
+  })
+
+  it('takes what the interface lists, and members it does not know', () => {
+    const body = chat({
+      stream: true,
+      stream_options: { include_usage: true, extra: [1] },
+      temperature: 0.5,
+      max_tokens: 10,
+      top_p: 1,
+      frequency_penalty: -2,
+      presence_penalty: 0,
+      stop: ['a', 'b'],
+      tools: [{ type: 'function', function: { name: 'f', parameters: {} } }],
+      tool_choice: { type: 'function', function: { name: 'f' } },
+      response_format: { type: 'json_schema', json_schema: { name: 'n', schema: {} } },
+      user: 'u',
+      seed: -5,
+      logprobs: true,
+      reasoning_effort: 'low',
+      verbosity: { any: ['thing'] },
+    })
+    expect(outline(chatCompletions, body)).toMatchObject({
+      stream: true,
+      usageAsked: true,
+      maximumOutput: 10,
+    })
+    expect(refusal(chatCompletions, chat({ stop: 'x', tool_choice: 'auto', logprobs: {} }))).toBe('accepted')
+    expect(outline(chatCompletions, chat({}).replace(/}$/, ',"max_tokens":1e2}')).maximumOutput).toBe(100)
+  })
+
+  it('checks large members by what their rules read, and passes their insides', () => {
+    const large = 'x'.repeat(300_000)
+    const format = { type: 'json_schema', json_schema: { schema: { description: large } } }
+    expect(refusal(chatCompletions, chat({ response_format: format }))).toBe('accepted')
+    const wrong = { json_schema: { type: large }, type: 1 }
+    expect(refusal(chatCompletions, chat({ response_format: wrong }))).toBe(
+      'response_format.type must be a string.',
+    )
+    expect(refusal(chatCompletions, chat({ stop: [large], user: large, tools: [large] }))).toBe('accepted')
+    expect(refusal(chatCompletions, chat({ user: [large] }))).toBe('user must be a string.')
+  })
+
+  it.each([
+    ['the one limit', { max_tokens: 7 }, 7],
+    ['the newer limit', { max_completion_tokens: 8 }, 8],
+    ['the larger of both, whichever it is', { max_tokens: 7, max_completion_tokens: 8 }, 8],
+    ['the larger of both, whichever it is', { max_tokens: 9, max_completion_tokens: 8 }, 9],
+    ['nothing', {}, null],
+  ])('bounds its output by %s', (_name, members, expected) => {
+    expect(outline(chatCompletions, chat(members)).maximumOutput).toBe(expected)
+  })
+
+  it('counts choices, images and documents, however their types are spelled', () => {
+    const content = [
+      { type: 'text', text: 'image_url' },
+      { type: 'image_url', image_url: { url: 'https://a.example/x.png' } },
+      { type: 'input_audio', input_audio: { data: '' } },
+      { type: 'file', file: { file_id: 'f' } },
+      { type: 'video_url', video_url: { url: 'https://a.example/x.mp4' } },
+    ]
+    const body = chat({ n: 3, messages: [{ role: 'user', content }] })
+    expect(outline(chatCompletions, body)).toMatchObject({ choices: 3, images: 2, documents: 2 })
+    const escaped = [...'image_url'].map((letter) => `\\u00${letter.charCodeAt(0).toString(16)}`).join('')
+    expect(outline(chatCompletions, body.replace('"image_url"', `"${escaped}"`)).images).toBe(2)
+    expect(
+      outline(chatCompletions, body.replace('"type":"image_url"', '"\\u0074ype":"image_url"')).images,
+    ).toBe(2)
+  })
+})
+
+describe('messages of chat completions', () => {
+  it.each<[unknown, string]>([
+    [undefined, 'messages is required and must be an array.'],
+    [null, 'messages is required and must be an array.'],
+    ['text', 'messages is required and must be an array.'],
+    [{ 0: { role: 'user' } }, 'messages is required and must be an array.'],
+    [[], 'messages: at least one message is required.'],
+    [['hi'], 'messages.0: Input should be an object.'],
+    [[[['role', 'user']]], 'messages.0: Input should be an object.'],
+    [[null], 'messages.0: Input should be an object.'],
+    [[{}], 'messages.0.role: Field required.'],
+    [[{ content: 'hi' }], 'messages.0.role: Field required.'],
+    ...[null, 1, 'User', 'bot', 'function', ''].map((role): [unknown, string] => [
+      [{ role }],
+      "messages.0.role: Input should be 'system', 'developer', 'user', 'assistant' or 'tool'.",
+    ]),
+    ...[1, true, {}].map((content): [unknown, string] => [
+      [{ role: 'user', content }],
+      'messages.0.content: Input should be a string, an array of content parts or null.',
+    ]),
+    [[{ role: 'assistant', tool_calls: {} }], 'messages.0.tool_calls: Input should be an array.'],
+    ...[undefined, null, '', 7].map((tool_call_id): [unknown, string] => [
+      [...USER, { role: 'tool', content: 'x', tool_call_id }],
+      "messages.1.tool_call_id: Field required on a message with role 'tool'.",
+    ]),
+    // Nothing of one message holds for the next.
+    [
+      [{ role: 'tool', tool_call_id: 'a' }, { role: 'tool' }],
+      "messages.1.tool_call_id: Field required on a message with role 'tool'.",
+    ],
+    [[{ role: 'user' }, {}], 'messages.1.role: Field required.'],
+    // The first thing wrong is told.
+    [
+      [{ role: 'user', content: 1 }, { role: 'bot' }],
+      'messages.0.content: Input should be a string, an array of content parts or null.',
+    ],
+  ])('%j: %s', (value, expected) => {
+    expect(refusal(chatCompletions, chat({ messages: value }))).toBe(expected)
+  })
+
+  it('are taken in every role, in any order, with content of every kind', () => {
+    const list = [
+      { role: 'system', content: 's' },
+      { role: 'developer', content: [{ type: 'text', text: 'd' }] },
+      { role: 'user', content: 'u', name: 'n' },
+      { role: 'user', content: [] },
+      { role: 'assistant', content: null, tool_calls: [{ id: 'a', type: 'function', function: {} }] },
+      { role: 'tool', tool_call_id: 'a', content: 'x' },
+      { role: 'tool', tool_call_id: `call_${'s'.repeat(5000)}`, content: 'a signature may ride in an id' },
+      { role: 'assistant', tool_calls: null },
+      { role: 'user' },
+    ]
+    expect(refusal(chatCompletions, chat({ messages: list }))).toBe('accepted')
+    expect(refusal(chatCompletions, '{"messages":[{"\\u0072ole":"\\u0075ser"}],"model":"m"}')).toBe(
+      'accepted',
+    )
+  })
+
+  it('are not taken in a role of any length', () => {
+    const list = [{ role: 'user'.repeat(1000) }]
+    expect(refusal(chatCompletions, chat({ messages: list }))).toMatch(/^messages\.0\.role: Input should be/)
+  })
+
+  it('are read wherever they stand, and only at the top', () => {
+    expect(refusal(chatCompletions, '{"messages":[{"role":"bot"}],"model":"m"}')).toContain('messages.0.role')
+    expect(refusal(chatCompletions, chat({ other: { messages: [{ role: 'bot' }] } }))).toBe('accepted')
+  })
+})
+
+describe('completions', () => {
+  const completion = (members: object) => JSON.stringify({ model: 'm', prompt: 'p', ...members })
+
+  it('need a prompt, and no messages', () => {
+    expect(refusal(completions, '{"model":"m"}')).toBe('prompt is required.')
+    expect(refusal(completions, completion({ prompt: null }))).toBe('accepted')
+    expect(refusal(completions, completion({ messages: 'anything' }))).toBe('accepted')
+    expect(refusal(completions, completion({ max_tokens: 0 }))).toBe('max_tokens must be a positive integer.')
+    expect(refusal(completions, completion({ best_of: 1.5 }))).toBe('best_of must be an integer.')
+  })
+
+  it.each([
+    ['one text', {}, 1],
+    ['token ids', { prompt: [1, 2, 3] }, 1],
+    ['several texts', { prompt: ['a', 'b', 'c'] }, 3],
+    ['several lists of token ids', { prompt: [[1], [2]] }, 2],
+    ['choices', { n: 2 }, 2],
+    ['hidden choices', { n: 2, best_of: 5 }, 5],
+    ['choices of several texts', { prompt: ['a', 'b'], n: 3 }, 6],
+    ['no text', { prompt: [] }, 1],
+  ])('generate for %s', (_name, members, choices) => {
+    expect(outline(completions, completion(members)).choices).toBe(choices)
+  })
+
+  it('generate 16 tokens unless told otherwise', () => {
+    expect(outline(completions, completion({})).maximumOutput).toBe(16)
+    expect(outline(completions, completion({ max_tokens: 900 })).maximumOutput).toBe(900)
+  })
+})
+
+describe('messages', () => {
+  it.each<[string, unknown[], string]>([
+    ['max_tokens', [undefined, null, '5', true, {}, 1.5], 'max_tokens is required and must be an integer.'],
+    ['max_tokens', [0, -1], 'max_tokens must be a positive integer.'],
+    ['stream', NOT_BOOLEAN, 'stream must be a boolean.'],
+    ['tools', ['x', {}, 1], 'tools must be an array.'],
+    ['tool_choice', ['auto', 1, []], 'tool_choice must be an object.'],
+    ['thread', [{}, { id: 't' }, 'x', 1], 'thread is not supported: send the whole conversation.'],
+  ])('%s of %j: %s', (name, values, expected) => {
+    for (const value of values) expect(refusal(messages, message({ [name]: value }))).toBe(expected)
+  })
+
+  it('tell tool runners that threads are what is not supported', () => {
+    expect(() => outline(messages, message({ thread: { id: 't' } }))).toThrow(
+      expect.objectContaining({
+        details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },
+      }),
+    )
+    expect(() => outline(messages, message({ stream: 1 }))).toThrow(
+      expect.objectContaining({ details: undefined }),
+    )
+  })
+
+  it('take nulls, blocks and unknown members', () => {
+    const body = message({
+      stream: null,
+      tools: null,
+      tool_choice: null,
+      thread: null,
+      system: [{ type: 'text', text: 's', cache_control: { type: 'ephemeral' } }],
+      thinking: { type: 'enabled', budget_tokens: 1024 },
+      anything: [1, { deep: true }],
+    })
+    expect(outline(messages, body)).toMatchObject({ stream: false, maximumOutput: 5, choices: 1 })
+    expect(outline(messages, message({ stream: true })).stream).toBe(true)
+  })
+
+  const alternate = (role: string) =>
+    `Roles must alternate between 'user' and 'assistant', but found '${role}' twice in a row`
+  const turn = (role: unknown, content: unknown = 'x') => ({ role, content })
+  it.each<[unknown, string]>([
+    [undefined, 'messages is required and must be an array.'],
+    [[], 'messages: at least one message is required.'],
+    [['hi'], 'messages.0: Input should be an object.'],
+    [[{ content: 'x' }], 'messages.0.role: Field required.'],
+    [[{ role: 'user' }], 'messages.0.content: Field required.'],
+    [[turn('assistant')], "messages.0.role: The first message must have the role 'user'"],
+    [[turn('system')], "messages.0.role: Input should be 'user' or 'assistant'"],
+    [[turn('tool')], "messages.0.role: Input should be 'user' or 'assistant'"],
+    [[turn(7)], "messages.0.role: Input should be 'user' or 'assistant'"],
+    [[turn('user'), turn('user')], `messages.1.role: ${alternate('user')}`],
+    [[turn('user'), turn('assistant'), turn('assistant')], `messages.2.role: ${alternate('assistant')}`],
+    [[turn('user'), turn('assistant'), turn('user'), turn('user')], `messages.3.role: ${alternate('user')}`],
+    [[turn('user'), { role: 'assistant' }], 'messages.1.content: Field required.'],
+    ...[null, 1, {}, true].map((content): [unknown, string] => [
+      [turn('user', content)],
+      'messages.0.content: Input should be a string or an array of content blocks.',
+    ]),
+    [
+      [turn('user'), turn('assistant', []), turn('user', [{ type: 'tool_result' }]), turn('assistant')],
+      'accepted',
+    ],
+  ])('of %j: %s', (value, expected) => {
+    for (const protocol of [messages, countTokens]) {
+      expect(refusal(protocol, message({ messages: value }))).toBe(expected)
+    }
+  })
+
+  it('count what text does not bound, in tool results too', () => {
+    const content = [
+      { type: 'image', source: { type: 'url', url: 'https://a.example' } },
+      { type: 'tool_result', tool_use_id: 't', content: [{ type: 'image' }, { type: 'document' }] },
+      { type: 'container_upload', file_id: 'f' },
+    ]
+    const body = message({ messages: [{ role: 'user', content }] })
+    expect(outline(messages, body)).toMatchObject({ images: 2, documents: 2 })
+  })
+})
+
+describe('count_tokens', () => {
+  const count = (members: object) => JSON.stringify({ model: 'm', messages: USER, ...members })
+
+  it('does not stream', () => {
+    for (const stream of [true, 'x', 1, 0, {}]) {
+      expect(refusal(countTokens, count({ stream }))).toBe(
+        'stream is not supported on count_tokens: omit it or send false.',
+      )
+    }
+    for (const stream of [false, null]) expect(refusal(countTokens, count({ stream }))).toBe('accepted')
+  })
+
+  it('needs no max_tokens, but a sound one', () => {
+    expect(outline(countTokens, count({})).maximumOutput).toBe(0)
+    expect(outline(countTokens, count({ max_tokens: 100 })).maximumOutput).toBe(0)
+    expect(refusal(countTokens, count({ max_tokens: null }))).toBe('accepted')
+    expect(refusal(countTokens, count({ max_tokens: 0 }))).toBe('max_tokens must be a positive integer.')
+    expect(refusal(countTokens, count({ max_tokens: 1.5 }))).toBe('max_tokens must be an integer.')
+    expect(refusal(countTokens, count({ tools: {} }))).toBe('tools must be an array.')
+  })
+})
