@@ -4,6 +4,7 @@ import { renderError } from './http/errors.ts'
 import { audit } from './http/middleware/audit.ts'
 import { authenticate } from './http/middleware/authenticate.ts'
 import { limitDeclaredLength } from './http/middleware/declared-length.ts'
+import { drainBody } from './http/middleware/drain-body.ts'
 import { rateLimit } from './http/middleware/rate-limit.ts'
 import { requestContext } from './http/middleware/request-context.ts'
 import { requireScope } from './http/middleware/require-scope.ts'
@@ -15,7 +16,7 @@ import { notFound } from './lib/api-error.ts'
 /** The API at a glance: what every request passes, in order, and what is mounted where. */
 export const app = new Hono<AppEnv>()
 
-app.use(requestContext())
+app.use(drainBody(), requestContext())
 app.onError(renderError)
 app.notFound((context) =>
   renderError(notFound('Route', `${context.req.method} ${context.req.path}`), context),

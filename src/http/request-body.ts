@@ -6,8 +6,11 @@ import type { AppContext } from './context.ts'
 /** Interface, Limits: 50 MB on every endpoint that reads JSON. */
 export const MAXIMUM_BODY_BYTES = 52_428_800
 
-/** What is read of a refused body and thrown away, so that its sender gets to the answer before the connection closes. */
-const DRAINED_BYTES = 16 * 1024 * 1024
+/**
+ * What is read of a refused body and thrown away, so that its sender gets to the answer before the connection closes:
+ * all of a body that is not far over the limit.
+ */
+const DRAINED_BYTES = 64 * 1024 * 1024
 const DRAIN_MILLISECONDS = 5_000
 
 let limit = 0
@@ -35,7 +38,6 @@ export async function readBody(context: AppContext): Promise<HeldBody> {
   if (!body) return { bytes: new Uint8Array(), release: () => {} }
   if (encoding === 'identity') return collect(body, declared)
   if (encoding !== 'gzip') {
-    await drain(body.getReader())
     throw invalidRequest(`The content encoding ${encoding.slice(0, 40)} is not supported: send gzip or none.`)
   }
   const decompress = new DecompressionStream('gzip') as unknown as ReadableWritablePair<

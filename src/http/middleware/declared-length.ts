@@ -1,15 +1,11 @@
 import type { MiddlewareHandler } from 'hono'
 import type { AppEnv } from '../context.ts'
-import { declaredLength, drain, MAXIMUM_BODY_BYTES, tooLarge } from '../request-body.ts'
+import { declaredLength, MAXIMUM_BODY_BYTES, tooLarge } from '../request-body.ts'
 
 /** Refuses a body by its declared length, before the endpoint and before anybody is looked up (interface: Errors, Body too large). */
 export function limitDeclaredLength(): MiddlewareHandler<AppEnv> {
   return async function limitDeclaredLengthMiddleware(context, next) {
-    if ((declaredLength(context) ?? 0) > MAXIMUM_BODY_BYTES) {
-      const { body } = context.req.raw
-      if (body) await drain(body.getReader())
-      throw tooLarge()
-    }
+    if ((declaredLength(context) ?? 0) > MAXIMUM_BODY_BYTES) throw tooLarge()
     await next()
   }
 }

@@ -1,0 +1,15 @@
+import type { MiddlewareHandler } from 'hono'
+import type { AppEnv } from '../context.ts'
+import { drain } from '../request-body.ts'
+
+/**
+ * Reads on in a body that the answer did not wait for, such as one with an invalid key or a length over the limit. A
+ * sender that is still writing when the connection closes gets a reset in place of the answer.
+ */
+export function drainBody(): MiddlewareHandler<AppEnv> {
+  return async function drainBodyMiddleware(context, next) {
+    await next()
+    const { body } = context.req.raw
+    if (body && !body.locked && !context.req.raw.bodyUsed) await drain(body.getReader())
+  }
+}
