@@ -1,0 +1,144 @@
+import { createHash } from 'node:crypto'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { gateway } from '../harness/gateway.ts'
+import { refusalBody } from '../matrices/envelopes.ts'
+import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
+import { type Answer, jsonOf, type SendOptions, send } from './support/send.ts'
+import { bearer, createTenant, type Tenant } from './support/tenant.ts'
+import { marker, seenRequest, seenRequests } from './support/upstream.ts'
+
+/** Interface, Limits. */
+const LIMIT = 52_428_800
+
+let tenant: Tenant
+
+beforeAll(async () => {
+  tenant = await createTenant(gateway())
+})
+
+/** A valid request of exactly this many bytes. @param text stands at its beginning. */
+function requestOf(route: ModelRoute, bytes: number, text: string): Buffer {
+  const [before = '', after = ''] = JSON.stringify(route.request(`${text}|`)).split('|')
+  const filler = bytes - Buffer.byteLength(before) - Buffer.byteLength(after)
+  return Buffer.concat([Buffer.from(before), Buffer.alloc(filler, 'x'), Buffer.from(after)])
+}
+
+function post(url: string, options: SendOptions): Promise<Answer> {
+  return send(url, { method: 'POST', ...options, headers: { ...bearer(tenant.key), ...options.headers } })
+}
+
+const tooLarge = { message: 'The request body is larger than 52428800 bytes.' }
+const lengths = [
+  ['declared', false],
+  ['chunked', true],
+] as const
+const hosts = MODEL_ROUTES.flatMap((route) => route.hosts.map((host) => ({ name: route.name, host, route })))
+const generating = hosts.filter(({ name, host }) => host === 'base' && /^(chat|messages)/.test(name))
+
+describe.each(lengths)('a body with its length %s', (_, chunked) => {
+  it.each(generating)('of 52,428,800 bytes passes unchanged on $name', async ({ route }) => {
+    const text = marker()
+    const body = requestOf(route, LIMIT, text)
+    const answer = await post(gateway().baseUrl + route.path, { body, chunked })
+    expect(answer.status, answer.text.slice(0, 300)).toBe(200)
+    const seen = await seenRequest(gateway(), text)
+    expect(seen.bodyBytes).toBe(LIMIT)
+    expect(seen.bodySha256).toBe(createHash('sha256').update(body).digest('hex'))
+  })
+
+  // Every route has the same reader of bodies; the counted ones take longest, so two of them stand for all.
+  it.each(chunked ? generating : hosts)(
+    'of one byte more is refused on $name ($host host), and the answer can be read',
+    async ({ route, host }) => {
+      const url = (host === 'llm' ? gateway().llmUrl : gateway().baseUrl) + route.path
+      const text = marker()
+      const answer = await post(url, { body: requestOf(route, LIMIT + 1, text), chunked })
+      expect(jsonOf(answer)).toEqual(tooLarge)
+      expect(answer.status).toBe(413)
+      expect(answer.headers['content-type']).toMatch(/^application\/json/)
+      expect(answer.headers['x-request-id']).toBeDefined()
+      expect(await seenRequests(gateway(), text)).toEqual([])
+    },
+  )
+
+  it('is refused on the management API, too', async () => {
+    const body = Buffer.alloc(LIMIT + 1, ' ')
+    const headers = { authorization: `Bearer ${gateway().adminToken}` }
+    const answer = await post(`${gateway().baseUrl}/api/organizations`, { headers, body, chunked })
+    expect(jsonOf(answer)).toEqual(tooLarge)
+    expect(answer.status).toBe(413)
+  })
+
+  it('without a valid key is answered so that the answer can be read', async () => {
+    const route = MODEL_ROUTES[0] as ModelRoute
+    const headers = { authorization: 'Bearer unknown' }
+    const body = requestOf(route, LIMIT + 1, marker())
+    const answer = await post(gateway().baseUrl + route.path, { headers, body, chunked })
+    // A declared length is looked at before the key, one that has to be counted after it.
+    expect(answer.status).toBe(chunked ? 401 : 413)
+  })
+})
+
+describe.each(MODEL_ROUTES.map((route) => [route.name, route] as const))('%s', (_, route) => {
+  const url = () => gateway().baseUrl + route.path
+  const encoded = (encoding: string, body: Buffer) =>
+    post(url(), { headers: { 'content-encoding': encoding }, body })
+
+  it('takes a gzip body and sends it on as it was before', async () => {
+    const text = marker()
+    const body = Buffer.from(JSON.stringify(route.request(`${text} é 🦉`)))
+    for (const encoding of ['gzip', 'GZIP']) {
+      expect((await encoded(encoding, gzipSync(body))).status).toBe(200)
+    }
+    const seen = await seenRequests(gateway(), text)
+    expect(seen.map((request) => request.body)).toEqual([body.toString(), body.toString()])
+    expect(seen.flatMap(({ headers }) => headers['content-encoding'] ?? [])).toEqual([])
+  })
+
+  it.runIf(route.generates)('counts a gzip body after decompression', async () => {
+    const answer = await encoded('gzip', gzipSync(requestOf(route, LIMIT + 1, marker())))
+    expect(jsonOf(answer)).toEqual(tooLarge)
+    expect(answer.status).toBe(413)
+  })
+
+  it('refuses a body that is not the gzip it says to be', async () => {
+    const whole = gzipSync(JSON.stringify(route.request('Hello'.repeat(100))))
+    const damaged = Buffer.from(whole)
+    damaged.fill(0x55, 20, 40)
+    const plain = Buffer.from(JSON.stringify(route.request('Hello')))
+    for (const body of [plain, whole.subarray(0, -9), damaged, Buffer.from('x')]) {
+      const answer = await encoded('gzip', body)
+      expect(jsonOf(answer)).toEqual(
+        refusalBody(route.surface, {
+          status: 400,
+          code: 'invalid_body',
+          message: 'The body is not valid gzip.',
+        }),
+      )
+      expect(answer.status).toBe(400)
+    }
+  })
+
+  it('refuses every other encoding', async () => {
+    const plain = Buffer.from(JSON.stringify(route.request('Hello')))
+    const bodies: Array<[string, Buffer]> = [
+      ['br', brotliCompressSync(plain)],
+      ['deflate', deflateSync(plain)],
+      ['gzip, gzip', gzipSync(gzipSync(plain))],
+      ['zstd', plain],
+    ]
+    for (const [encoding, body] of bodies) {
+      const answer = await encoded(encoding, body)
+      expect(jsonOf(answer)).toEqual(
+        refusalBody(route.surface, {
+          status: 400,
+          code: 'invalid_body',
+          message: `The content encoding ${encoding} is not supported: send gzip or none.`,
+        }),
+      )
+      expect(answer.status).toBe(400)
+    }
+    expect((await encoded('identity', plain)).status).toBe(200)
+  })
+})
