@@ -1,0 +1,167 @@
+import { posix } from 'node:path'
+import { importsOf, lineAt, maskSource, type SourceImport } from './source-imports.ts'
+
+/** A source file, its path relative to the repository with `/` between folders. */
+export interface Source {
+  path: string
+  text: string
+}
+
+export interface Violation {
+  path: string
+  line: number
+  rule: string
+}
+
+/** One line of the table in ARCHITECTURE: the modules that a module may import besides itself. */
+type Allowance = { modules: readonly string[]; types?: readonly string[] }
+
+const BASE = ['lib', 'wire', 'schema', 'governance']
+
+/** Types of these two say what is configured and handed in; importing them ties nobody to how it is built. */
+const ROOT_TYPES = ['deps', 'env']
+
+const ALLOWED: Record<string, Allowance> = {
+  lib: { modules: [] },
+  schema: { modules: [] },
+  wire: { modules: ['lib'] },
+  governance: { modules: ['lib', 'wire', 'schema'], types: ROOT_TYPES },
+  gateway: { modules: BASE, types: ROOT_TYPES },
+  integrations: { modules: BASE, types: ROOT_TYPES },
+  responses: { modules: [...BASE, 'gateway', 'integrations'], types: ROOT_TYPES },
+  agents: { modules: [...BASE, 'gateway', 'integrations', 'responses'], types: ROOT_TYPES },
+  http: {
+    modules: [...BASE, 'gateway', 'integrations', 'responses', 'agents', 'env'],
+    types: ['deps'],
+  },
+  console: { modules: [], types: ['wire'] },
+  'scripts/local': { modules: ['lib'], types: ['wire'] },
+  env: { modules: ['lib'] },
+}
+
+/** What nothing that is deployed may import. */
+const WORKSHOP = ['scripts', 'scripts/local', 'test']
+
+/**
+ * The module that a path belongs to: a folder of src by its name, a file directly in src by its name without the
+ * ending, `scripts/local`, or else the top folder.
+ */
+export function moduleOf(path: string): string {
+  const [top = '', second = ''] = path.split('/')
+  if (top === 'src') return second.replace(/\.ts$/, '')
+  return path.startsWith('scripts/local/') ? 'scripts/local' : top
+}
+
+/** Checks sources against the layout's rules. @returns what breaks them, in order */
+export function checkSources(sources: readonly Source[]): Violation[] {
+  return sources.flatMap((source) => {
+    const masked = maskSource(source.text)
+    const imports = importsOf(source.text, masked)
+    return [
+      ...imports.flatMap((found) => violationsOf(source.path, found)),
+      ...fetchViolations(source, masked),
+      ...exportViolations(source, masked, imports),
+    ].sort((left, right) => left.line - right.line)
+  })
+}
+
+function violationsOf(path: string, found: SourceImport): Violation[] {
+  const rules = found.specifier.startsWith('.')
+    ? ownImportRules(path, posix.join(posix.dirname(path), found.specifier), found)
+    : packageRules(path, found.specifier)
+  return rules.map((rule) => ({ path, line: found.line, rule }))
+}
+
+function ownImportRules(path: string, target: string, found: SourceImport): string[] {
+  const from = moduleOf(path)
+  const to = moduleOf(target)
+  const rules: string[] = []
+  if (isDeployed(path) && WORKSHOP.includes(to)) rules.push(`${from} must not import ${to}`)
+  const allowance = ALLOWED[from]
+  if (allowance !== undefined && from !== to && !WORKSHOP.includes(to)) {
+    const allowed = allowance.modules.includes(to) || (found.typeOnly && allowance.types?.includes(to))
+    const typesToo = allowance.types?.includes(to) ? ` other than as types` : ''
+    if (!allowed) rules.push(`${from} must not import ${to}${typesToo}`)
+  }
+  if (from === 'scripts/local' && to === 'scripts') rules.push('scripts/local must not import scripts')
+  return [...rules, ...doorRules(path, target, found)]
+}
+
+/** Parts of a module that only some may reach past its door. */
+function doorRules(path: string, target: string, found: SourceImport): string[] {
+  const rules: string[] = []
+  const from = moduleOf(path)
+  if (found.typeOnly) return rules
+  if (target.startsWith('src/gateway/providers/') && isDeployed(path) && from !== 'gateway') {
+    rules.push('only gateway reaches a provider; others call invokeModel')
+  }
+  if (target === 'src/integrations/upstream-client.ts' && isDeployed(path) && from !== 'integrations') {
+    rules.push('only integrations reaches a tool server; others call callTool')
+  }
+  const mayFetch =
+    /^src\/(gateway\/providers\/|integrations\/upstream-client\.ts$|responses\/tools\/)/.test(path) ||
+    !isDeployed(path)
+  if (target === 'src/lib/safe-fetch.ts' && /\bsafeFetch\b|\*/.test(found.clause) && !mayFetch) {
+    rules.push('safeFetch is for gateway/providers, integrations/upstream-client and responses/tools')
+  }
+  if (target.startsWith('schema/') && isDeployed(path) && from !== 'schema' && !mayUseDatabase(path)) {
+    rules.push('schema is for store.ts files and deps.ts')
+  }
+  return rules
+}
+
+function packageRules(path: string, specifier: string): string[] {
+  const rules: string[] = []
+  if (!isDeployed(path)) return rules
+  const mayUseHono = /^(src\/http\/|src\/app\.ts$|workers\/)/.test(path)
+  if (/^(@hono\/|hono($|\/))/.test(specifier) && !mayUseHono) {
+    rules.push('hono is for src/http, src/app.ts and workers')
+  }
+  if (/^drizzle-orm($|\/)/.test(specifier) && !mayUseDatabase(path) && !path.startsWith('schema/')) {
+    rules.push('drizzle is for store.ts files, deps.ts and schema')
+  }
+  return rules
+}
+
+const isDeployed = (path: string): boolean => /^(src|workers|schema)\//.test(path)
+
+const mayUseDatabase = (path: string): boolean => /(^|\/)store\.ts$/.test(path) || path === 'src/deps.ts'
+
+/** `fetch` itself, called or handed on; not a member or method of that name. */
+const GLOBAL_FETCH = /(?<![.\w$])fetch(?![\w$]|\s*[:?])|\b(?:globalThis|self)\.fetch\b/g
+const FETCH_METHOD = /^\s*(?:async\s+|override\s+|public\s+)*fetch\s*\([^)]*\)\s*(?::[^={]+)?\{/
+
+function fetchViolations({ path, text }: Source, masked: string): Violation[] {
+  const exempt = ['src/lib/safe-fetch.ts', 'src/deps.ts'].includes(path) || moduleOf(path) === 'console'
+  if (!isDeployed(path) || exempt) return []
+  return [...masked.matchAll(GLOBAL_FETCH)].flatMap((match) => {
+    const lineStart = masked.lastIndexOf('\n', match.index) + 1
+    if (FETCH_METHOD.test(masked.slice(lineStart, lineStart + 400))) return []
+    return [{ path, line: lineAt(text, match.index), rule: 'outbound requests go through lib/safe-fetch.ts' }]
+  })
+}
+
+function exportViolations({ path, text }: Source, masked: string, imports: SourceImport[]): Violation[] {
+  const violations: Violation[] = []
+  if (!/^workers\/|\.config\.ts$/.test(path)) {
+    for (const match of masked.matchAll(/\bexport\s+default\b|\bexport\s*\{[^}]*\bas\s+default\b/g)) {
+      const rule = 'default exports are for workers and configuration files'
+      violations.push({ path, line: lineAt(text, match.index), rule })
+    }
+  }
+  for (const match of masked.matchAll(/\bexport\s*\*/g)) {
+    violations.push({ path, line: lineAt(text, match.index), rule: 'export * hides what a module offers' })
+  }
+  const first = imports.find((found) => found.reexport)
+  if (first !== undefined && !path.startsWith('test/') && onlyReexports(masked)) {
+    violations.push({ path, line: first.line, rule: 'a file of nothing but re-exports (a barrel)' })
+  }
+  return violations
+}
+
+function onlyReexports(masked: string): boolean {
+  const rest = masked
+    .replace(/\b(import|export)\b(?:\s+type\b)?[^'"();=]*?\bfrom\s*(['"])[^'"]*\2/g, '')
+    .replace(/\bimport\s*(['"])[^'"]*\1/g, '')
+  return rest.replace(/[\s;]/g, '') === ''
+}

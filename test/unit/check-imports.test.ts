@@ -1,0 +1,180 @@
+import { describe, expect, it } from 'vitest'
+import { checkSources, moduleOf } from '../../scripts/import-rules.ts'
+import { importsOf, maskSource } from '../../scripts/source-imports.ts'
+
+/** The rules that one file breaks, as `line: rule`. */
+const broken = (path: string, text: string): string[] =>
+  checkSources([{ path, text }]).map(({ line, rule }) => `${line}: ${rule}`)
+
+describe('reading imports', () => {
+  it.each([
+    ["import { a } from './a.ts'", './a.ts', false],
+    ["import type { A } from './a.ts'", './a.ts', true],
+    ["import { type A, type B } from './a.ts'", './a.ts', true],
+    ["import { type A, b } from './a.ts'", './a.ts', false],
+    ["import a, { type B } from './a.ts'", './a.ts', false],
+    ["import * as a from './a.ts'", './a.ts', false],
+    ['import data from "./a.json" with { type: "json" }', './a.json', false],
+    ["import './a.ts'", './a.ts', false],
+    ["export { a } from './a.ts'", './a.ts', false],
+    ["export type { A } from './a.ts'", './a.ts', true],
+    ["export * from './a.ts'", './a.ts', false],
+    ["export * as all from './a.ts'", './a.ts', false],
+    ["const a = await import('./a.ts')", './a.ts', false],
+    ["type A = import('./a.ts').A", './a.ts', false],
+    ["import {\n  a,\n  type B,\n} from './a.ts'", './a.ts', false],
+  ])('%s', (text, specifier, typeOnly) => {
+    expect(importsOf(text)).toMatchObject([{ specifier, typeOnly }])
+  })
+
+  it.each([
+    "// import { a } from './a.ts'",
+    "/* import { a } from './a.ts' */",
+    "/**\n * import { a } from './a.ts'\n */",
+    'const text = "import { a } from \'./a.ts\'"',
+    "const text = `import { a } from './a.ts'`",
+    "const pattern = /import { a } from '.\\/a.ts'/",
+    "const list = Array.from('abc')",
+    "export const from = 'x'",
+    "const important = ('./a.ts')",
+  ])('finds none in %s', (text) => {
+    expect(importsOf(text)).toEqual([])
+  })
+
+  it('finds what is inside of a template and after regular expressions with quotes', () => {
+    const text = [
+      'const quote = /[\'"]/',
+      "const url = 'https://host/path' // a comment with '",
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the source under test
+      "const text = `a ${`b ${await import('./inner.ts')} c`} d '`",
+      'const half = width / 2 / 3',
+      "import { last } from './last.ts'",
+    ].join('\n')
+    expect(importsOf(text).map(({ specifier, line }) => [specifier, line])).toEqual([
+      ['./inner.ts', 3],
+      ['./last.ts', 5],
+    ])
+  })
+
+  it('keeps every character in its place', () => {
+    const code = '$' + '{d}'
+    expect(maskSource(`const a = 'it' /* b */ + \`c ${code} e\` // f\n`)).toBe(
+      `const a = '  '         + \`  ${code}  \`     \n`,
+    )
+  })
+})
+
+describe('layers', () => {
+  it('names modules', () => {
+    expect(moduleOf('src/gateway/protocols/usage.ts')).toBe('gateway')
+    expect(moduleOf('src/deps.ts')).toBe('deps')
+    expect(moduleOf('scripts/local/redis/main.ts')).toBe('scripts/local')
+    expect(moduleOf('scripts/seed.ts')).toBe('scripts')
+    expect(moduleOf('schema/models.ts')).toBe('schema')
+  })
+
+  it.each([
+    ['src/lib/a.ts', '../wire/b.ts', 'lib must not import wire'],
+    ['src/wire/a.ts', '../governance/b.ts', 'wire must not import governance'],
+    ['src/governance/a.ts', '../gateway/b.ts', 'governance must not import gateway'],
+    ['src/gateway/a.ts', '../responses/b.ts', 'gateway must not import responses'],
+    ['src/gateway/a.ts', '../integrations/b.ts', 'gateway must not import integrations'],
+    ['src/responses/a.ts', '../agents/b.ts', 'responses must not import agents'],
+    ['src/agents/a.ts', '../http/b.ts', 'agents must not import http'],
+    ['src/http/a.ts', '../deps.ts', 'http must not import deps other than as types'],
+    ['src/governance/a.ts', '../deps.ts', 'governance must not import deps other than as types'],
+    ['src/console/a.ts', '../wire/b.ts', 'console must not import wire other than as types'],
+    ['schema/a.ts', '../src/lib/b.ts', 'schema must not import lib'],
+    ['src/lib/a.ts', '../../scripts/seed.ts', 'lib must not import scripts'],
+    ['workers/gateway.ts', '../test/harness/a.ts', 'workers must not import test'],
+    ['scripts/local/a.ts', '../../src/governance/b.ts', 'scripts/local must not import governance'],
+    ['scripts/local/a.ts', '../seed.ts', 'scripts/local must not import scripts'],
+  ])('%s may not import %s', (path, specifier, rule) => {
+    expect(broken(path, `\nimport { x } from '${specifier}'\n`)).toEqual([`2: ${rule}`])
+    expect(broken(path, `const x = await import('${specifier}')`)).toEqual([`1: ${rule}`])
+  })
+
+  it.each([
+    ['src/governance/store.ts', "import { users } from '../../schema/identity.ts'"],
+    ['src/governance/a.ts', "import type { Deps } from '../deps.ts'"],
+    ['src/http/a.ts', "import { type Deps } from '../deps.ts'"],
+    ['src/http/routes/a.ts', "import { invokeModel } from '../../gateway/invoke-model.ts'"],
+    ['src/agents/a.ts', "import { x } from '../responses/b.ts'"],
+    ['workers/gateway.ts', "import { createDeps } from '../src/deps.ts'"],
+    ['scripts/local/a/b.ts', "import { x } from '../../../src/lib/b.ts'"],
+    ['scripts/local/a.ts', "import type { X } from '../../src/wire/b.ts'"],
+    ['scripts/seed.ts', "import { x } from '../src/governance/identity/api-key.ts'"],
+    ['test/unit/a.test.ts', "import { x } from '../../src/gateway/providers/provider.ts'"],
+  ])('%s may write %s', (path, text) => {
+    expect(broken(path, text)).toEqual([])
+  })
+})
+
+describe('doors', () => {
+  it.each([
+    ['src/gateway/a.ts', "import { Hono } from 'hono'", 'hono is for src/http, src/app.ts and workers'],
+    ['src/lib/a.ts', "import type { X } from '@hono/zod-validator'", 'hono is for'],
+    ['src/gateway/a.ts', "import { eq } from 'drizzle-orm'", 'drizzle is for store.ts files'],
+    ['src/gateway/a.ts', "import { x } from 'drizzle-orm/pg-core'", 'drizzle is for store.ts files'],
+    ['src/gateway/a.ts', "import { models } from '../../schema/models.ts'", 'schema is for store.ts files'],
+    [
+      'src/http/a.ts',
+      "import { send } from '../gateway/providers/provider.ts'",
+      'only gateway reaches a provider',
+    ],
+    [
+      'src/agents/a.ts',
+      "import { x } from '../integrations/upstream-client.ts'",
+      'only integrations reaches',
+    ],
+    ['src/governance/a.ts', "import { safeFetch } from '../lib/safe-fetch.ts'", 'safeFetch is for'],
+    ['src/gateway/a.ts', "import * as all from '../lib/safe-fetch.ts'", 'safeFetch is for'],
+    ['src/gateway/a.ts', "const answer = await fetch('https://host')", 'outbound requests go through'],
+    ['src/gateway/a.ts', 'const send = globalThis.fetch', 'outbound requests go through'],
+    ['src/gateway/a.ts', 'const client = create({ fetch })', 'outbound requests go through'],
+    ['workers/gateway.ts', "const answer = await fetch('https://host')", 'outbound requests go through'],
+  ])('%s: %s', (path, text, rule) => {
+    expect(broken(path, text)).toEqual([expect.stringContaining(`1: ${rule}`)])
+  })
+
+  it.each([
+    ['src/http/a.ts', "import { Hono } from 'hono'"],
+    ['src/gateway/catalog/store.ts', "import { eq } from 'drizzle-orm'"],
+    ['src/gateway/providers/a.ts', "import { safeFetch } from '../../lib/safe-fetch.ts'"],
+    ['src/gateway/administration/a.ts', "import { checkEgress } from '../../lib/safe-fetch.ts'"],
+    ['src/http/a.ts', "import type { Operation } from '../gateway/providers/provider.ts'"],
+    ['workers/a.ts', 'export class A {\n  async fetch(request: Request): Promise<Response> {\n  }\n}'],
+    ['workers/gateway.ts', 'export default { fetch: app.fetch }'],
+    ['src/gateway/a.ts', 'const answer = await stub.fetch(request) // not fetch()'],
+    ['src/deps.ts', 'const send = (url: string) => fetch(url)'],
+    ['scripts/seed.ts', "const answer = await fetch('https://host')"],
+  ])('%s may: %s', (path, text) => {
+    expect(broken(path, text)).toEqual([])
+  })
+})
+
+describe('exports', () => {
+  it.each([
+    ['src/gateway/a.ts', 'export default 1', '1: default exports'],
+    ['test/unit/a.ts', 'export { a as default }', '1: default exports'],
+    ['src/gateway/a.ts', "export * from './b.ts'", '1: export *'],
+    [
+      'src/gateway/a.ts',
+      "export { b } from './b.ts'\nexport type { C } from './c.ts'\n",
+      '1: a file of nothing but',
+    ],
+    ['scripts/a.ts', "import './c.ts'\nexport { b } from './b.ts'", '2: a file of nothing but'],
+  ])('%s: %s', (path, text, rule) => {
+    expect(broken(path, text)).toContainEqual(expect.stringContaining(rule))
+  })
+
+  it.each([
+    ['workers/gateway.ts', 'export default {}'],
+    ['vitest.config.ts', 'export default {}'],
+    ['test/durable/vitest.config.ts', 'export default {}'],
+    ['src/gateway/a.ts', "export type { B } from './b.ts'\nexport const c = 1"],
+    ['src/gateway/a.ts', "const text = 'export default'"],
+  ])('%s may: %s', (path, text) => {
+    expect(broken(path, text)).toEqual([])
+  })
+})
