@@ -1,0 +1,121 @@
+import { expect, vi } from 'vitest'
+import { GENESIS } from '../../src/governance/ledger/chain.ts'
+import type { AuditRow } from '../../src/governance/ledger/record-body.ts'
+import { verifyLinks } from '../../src/governance/ledger/verify.ts'
+import { administrator, type Tenant } from '../http/support/tenant.ts'
+import { query } from './gateway.ts'
+import type { CallResult } from './model-calls.ts'
+import type { GatewayAddress } from './start-gateway.ts'
+
+type Address = Pick<GatewayAddress, 'baseUrl' | 'adminToken' | 'variables' | 'standIns'>
+
+export interface LedgerReport {
+  balance: number
+  /** Records of model calls, in order of their sequence. */
+  calls: Array<{ id: string; requestId: string; status: number; cost: number; flags: string[] }>
+}
+
+/** How long leases may take to run out, and what waits to reach Postgres. */
+const SETTLED_WITHIN_MS = 30_000
+
+/**
+ * What has to hold for an organization once everything is over, whatever happened before: no reservation is open,
+ * nothing waits for Postgres, the chain has no gap and is intact, each record and each movement of credits is there
+ * once, and their sum is the balance, which is not negative.
+ *
+ * @param results what clients saw: each request id among them has exactly one record, unless nobody was identified
+ */
+export async function expectWholeLedger(
+  address: Address,
+  tenant: Pick<Tenant, 'base' | 'organizationId'>,
+  results: readonly CallResult[],
+): Promise<LedgerReport> {
+  const { ask } = administrator(address)
+  const balance = await vi.waitFor(
+    async () => {
+      const { pending } = await ask<{ pending: number }>('POST', `${tenant.base}/ledger/flush`)
+      const credits = await ask<{ balance: number; reserved: number }>('GET', `${tenant.base}/credits`)
+      if (pending > 0 || credits.reserved !== 0) {
+        throw new Error(`not settled: ${credits.reserved} reserved, ${pending} records wait`)
+      }
+      return credits.balance
+    },
+    { timeout: SETTLED_WITHIN_MS, interval: 100 },
+  )
+  const rows = await auditRows(address, tenant.organizationId)
+  expect(rows.map(({ sequence }) => sequence)).toEqual(rows.map((_, index) => index + 1))
+  expect(verifyLinks(rows, GENESIS)).toMatchObject({ intact: true })
+  const bodies = rows.map(({ body }) => JSON.parse(body) as Record<string, unknown>)
+  const calls = bodies
+    .filter(({ kind, modelId }) => kind === 'call' && modelId !== null)
+    .map((body) => ({
+      id: String(body.id),
+      requestId: String(body.requestId),
+      status: Number(body.status),
+      cost: Number(body.cost),
+      flags: body.flags as string[],
+    }))
+  expectOneRecordEach(results, bodies)
+  await expectCreditsAddUp(address, tenant.organizationId, balance, calls)
+  expect(balance).toBeGreaterThanOrEqual(0)
+  return { balance, calls }
+}
+
+function expectOneRecordEach(results: readonly CallResult[], bodies: Array<Record<string, unknown>>): void {
+  const counts = new Map<unknown, number>()
+  for (const { requestId, kind } of bodies) {
+    if (kind === 'call') counts.set(requestId, (counts.get(requestId) ?? 0) + 1)
+  }
+  expect([...counts].filter(([, count]) => count !== 1)).toEqual([])
+  const unrecorded = results.filter(({ requestId }) => requestId !== null && !counts.has(requestId))
+  // A call that nobody could be identified for, or that was refused because nothing could be recorded, got nothing.
+  const given = unrecorded.filter(({ status }) => status !== null && status < 400)
+  expect(given.map(({ requestId, kind, status }) => ({ requestId, kind: kind.name, status }))).toEqual([])
+  expect(counts.size).toBeGreaterThanOrEqual(results.filter(({ status }) => status === 200).length)
+}
+
+async function expectCreditsAddUp(
+  address: Address,
+  organizationId: string,
+  balance: number,
+  calls: LedgerReport['calls'],
+): Promise<void> {
+  const entries = await query(
+    address,
+    'select id, kind, amount from credit_entries where organization_id = $1',
+    [organizationId],
+  )
+  expect(entries.reduce((sum, { amount }) => sum + Number(amount), 0)).toBe(balance)
+  const settled = entries.filter(({ kind }) => kind === 'settlement')
+  const charged = calls.filter(({ cost }) => cost !== 0)
+  expect(settled.map(({ id, amount }) => `${id} ${amount}`).toSorted()).toEqual(
+    charged.map(({ id, cost }) => `${id} ${-cost}`).toSorted(),
+  )
+}
+
+async function auditRows(address: Address, organizationId: string): Promise<AuditRow[]> {
+  const rows = await query(
+    address,
+    'select * from audit_records where organization_id = $1 and shard = 0 order by sequence',
+    [organizationId],
+  )
+  return rows.map((row) => ({
+    organizationId: String(row.organization_id),
+    shard: Number(row.shard),
+    sequence: Number(row.sequence),
+    id: String(row.id),
+    kind: row.kind as AuditRow['kind'],
+    at: new Date(row.at as string),
+    requestId: String(row.request_id),
+    userId: row.user_id as string | null,
+    keyId: row.key_id as string | null,
+    surface: String(row.surface),
+    action: String(row.action),
+    modelId: row.model_id as string | null,
+    status: Number(row.status),
+    creditsSettled: Number(row.credits_settled),
+    body: String(row.body),
+    previousHash: String(row.previous_hash),
+    hash: String(row.hash),
+  }))
+}
