@@ -7,7 +7,6 @@ import {
   primaryKey,
   text,
   timestamp,
-  uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core'
 
@@ -42,7 +41,7 @@ export const auditRecords = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.organizationId, table.shard, table.sequence] }),
-    uniqueIndex('audit_records_id').on(table.id),
+    index('audit_records_id').on(table.id),
     index('audit_records_at').on(table.organizationId, table.at),
   ],
 )

@@ -40,10 +40,23 @@ export function configurationOf(environment: Bindings): Configuration {
 export function createDatabase(configuration: Configuration): Database {
   const endpoint = configuration.DATABASE_FETCH_ENDPOINT
   if (endpoint) neonConfig.fetchEndpoint = () => endpoint
-  // The driver has no time-out of its own: a database that does not answer must not hold a request for ever.
-  neonConfig.fetchFunction = (address: string, init: RequestInit) =>
-    fetch(address, { ...init, signal: AbortSignal.timeout(DATABASE_TIMEOUT_MS) })
+  neonConfig.fetchFunction = fetchWithinTime
   return drizzle({ client: neon(configuration.DATABASE_URL) })
+}
+
+/**
+ * The driver has no time-out of its own: a database that does not answer must not hold a request for ever. The timer
+ * ends with the query, since a pending one keeps a Durable Object in memory.
+ */
+async function fetchWithinTime(address: string, init: RequestInit): Promise<Response> {
+  const controller = new AbortController()
+  const timer = setTimeout(() => controller.abort(), DATABASE_TIMEOUT_MS)
+  try {
+    const response = await fetch(address, { ...init, signal: controller.signal })
+    return new Response(await response.arrayBuffer(), response)
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 function createRedis(configuration: Configuration): Redis {

@@ -192,7 +192,7 @@ CREATE UNIQUE INDEX "groups_organization_name" ON "groups" USING btree ("organiz
 CREATE INDEX "memberships_user" ON "memberships" USING btree ("user_id");--> statement-breakpoint
 CREATE UNIQUE INDEX "grants_unique" ON "grants" USING btree ("organization_id","subject_type","subject_id","model_id");--> statement-breakpoint
 CREATE INDEX "grants_model" ON "grants" USING btree ("model_id");--> statement-breakpoint
-CREATE UNIQUE INDEX "audit_records_id" ON "audit_records" USING btree ("id");--> statement-breakpoint
+CREATE INDEX "audit_records_id" ON "audit_records" USING btree ("id");--> statement-breakpoint
 CREATE INDEX "audit_records_at" ON "audit_records" USING btree ("organization_id","at");--> statement-breakpoint
 CREATE INDEX "credit_entries_at" ON "credit_entries" USING btree ("organization_id","at");--> statement-breakpoint
 CREATE INDEX "usage_events_at" ON "usage_events" USING btree ("organization_id","at","call_id");
