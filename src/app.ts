@@ -1,4 +1,5 @@
 import { Hono } from 'hono'
+import { createDeps } from './deps.ts'
 import type { AppEnv } from './http/context.ts'
 import { renderError } from './http/errors.ts'
 import { audit } from './http/middleware/audit.ts'
@@ -16,7 +17,7 @@ import { notFound } from './lib/api-error.ts'
 /** The API at a glance: what every request passes, in order, and what is mounted where. */
 export const app = new Hono<AppEnv>()
 
-app.use(drainBody(), requestContext())
+app.use(drainBody(), requestContext(createDeps))
 app.onError(renderError)
 app.notFound((context) =>
   renderError(notFound('Route', `${context.req.method} ${context.req.path}`), context),

@@ -1,12 +1,18 @@
 import type { MiddlewareHandler } from 'hono'
-import { createDeps } from '../../deps.ts'
+import type { Deps } from '../../deps.ts'
+import type { Bindings } from '../../env.ts'
 import { notFound } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import type { AppEnv } from '../context.ts'
 import { hostKind, KEY_HEADERS, surfaceOf } from '../surfaces.ts'
 
-/** Gives a request its id, clock, clients and surface, and keeps each host to the surfaces it serves. */
-export function requestContext(): MiddlewareHandler<AppEnv> {
+/**
+ * Gives a request its id, clock, clients and surface, and keeps each host to the surfaces it serves.
+ * @param createDeps the composition root, which HTTP code does not know.
+ */
+export function requestContext(
+  createDeps: (environment: Bindings, context: ExecutionContext) => Deps,
+): MiddlewareHandler<AppEnv> {
   return async function requestContextMiddleware(context, next) {
     const requestId = newId('req')
     context.set('requestId', requestId)
