@@ -17,7 +17,7 @@ import type { RunningStandIn } from './local/stand-in-process.ts'
 import { type RunningWorker, runWranglerDev } from './local/wrangler-dev.ts'
 import { type LocalSecrets, loadLocalSecrets } from './local-secrets.ts'
 import { migrateDatabase } from './migrate.ts'
-import { LOCAL_FOLDER } from './script-environment.ts'
+import { LOCAL_FOLDER, loadDotEnv } from './script-environment.ts'
 import { type SeedReport, seedDatabase } from './seed.ts'
 import { workerVariables } from './worker-variables.ts'
 
@@ -48,6 +48,7 @@ let ending = false
 async function main(): Promise<void> {
   const begun = performance.now()
   const { fresh } = readArguments()
+  loadDotEnv()
   const port = readPort(process.env)
   mkdirSync(LOCAL_FOLDER, { recursive: true, mode: 0o700 })
   running.releaseFolder = claimFolder()

@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { CATALOGUE_FILE, generateCatalogue } from '../../scripts/generate-model-catalogue.ts'
+
+const text = readFileSync(CATALOGUE_FILE, 'utf8')
+const catalogue = JSON.parse(text) as {
+  source: string
+  models: Array<{
+    id: string
+    provider: string
+    contextWindow: number
+    maxOutputTokens: number
+    prices: Record<string, number>
+  }>
+}
+
+const model = (id: string) => catalogue.models.find((candidate) => candidate.id === id)
+
+describe('model catalogue', () => {
+  it('is what npm run generate:catalogue writes', () => {
+    expect(generateCatalogue()).toBe(text)
+  })
+
+  it('names the version of its source', () => {
+    expect(catalogue.source).toMatch(/^@pydantic\/genai-prices \d+\.\d+\.\d+$/)
+  })
+
+  it('has current models of both vendors, each once, with whole prices and limits', () => {
+    const ids = catalogue.models.map(({ id }) => id)
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(new Set(catalogue.models.map(({ provider }) => provider))).toEqual(
+      new Set(['openai', 'anthropic']),
+    )
+    for (const { contextWindow, maxOutputTokens, prices } of catalogue.models) {
+      const numbers = [contextWindow, maxOutputTokens, ...Object.values(prices)]
+      for (const value of numbers) expect(Number.isSafeInteger(value) && value > 0).toBe(true)
+      expect(maxOutputTokens).toBeLessThanOrEqual(contextWindow)
+      expect(Object.keys(prices)).toHaveLength(5)
+    }
+  })
+
+  it('has no model that does not answer in text', () => {
+    const others = catalogue.models.filter(({ id }) =>
+      /audio|realtime|image|embedding|whisper|tts|transcribe|moderation|instruct/.test(id),
+    )
+    expect(others).toEqual([])
+  })
+
+  // https://openai.com/api/pricing and https://claude.com/pricing, dollars for a million tokens.
+  it('converts dollars to micro-credits', () => {
+    expect(model('gpt-4o')?.prices).toEqual({
+      input: 2_500_000,
+      output: 10_000_000,
+      cacheRead: 1_250_000,
+      cacheWrite5Minutes: 2_500_000,
+      cacheWrite1Hour: 2_500_000,
+    })
+    expect(model('claude-haiku-4-5')?.prices).toEqual({
+      input: 1_000_000,
+      output: 5_000_000,
+      cacheRead: 100_000,
+      cacheWrite5Minutes: 1_250_000,
+      cacheWrite1Hour: 2_000_000,
+    })
+  })
+})
