@@ -46,7 +46,8 @@ export function stackCommands(
       redis: {
         name: 'redis',
         port: ports.redis,
-        arguments: ['--token', redis.token, ...fileArguments(redis.file), ...control],
+        // In one word: a random token may begin with a hyphen.
+        arguments: [`--token=${redis.token}`, ...fileArguments(redis.file), ...control],
       },
     }),
     ...(qstash && {
