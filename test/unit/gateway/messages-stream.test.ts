@@ -28,36 +28,36 @@ const usageOf = (stream: string) => readStream(messages, stream).reader.usage()
 
 describe('a messages stream', () => {
   it('passes byte for byte: thinking, signatures, tools, citations, pings and events nobody knows', () => {
-    const stream =
-      events(
-        start({ input_tokens: 5, output_tokens: 1 }),
-        { type: 'ping' },
-        {
-          type: 'content_block_start',
-          index: 0,
-          content_block: { type: 'thinking', thinking: '', signature: '' },
-        },
-        { type: 'content_block_delta', index: 0, delta: { type: 'thinking_delta', thinking: 'hm' } },
-        { type: 'content_block_delta', index: 0, delta: { type: 'signature_delta', signature: 'c2ln' } },
-        { type: 'content_block_stop', index: 0 },
-        { type: 'content_block_start', index: 1, content_block: { type: 'redacted_thinking', data: 'ZW5j' } },
-        {
-          type: 'content_block_start',
-          index: 2,
-          content_block: { type: 'tool_use', id: 't', name: 'f', input: {} },
-        },
-        { type: 'content_block_delta', index: 2, delta: { type: 'input_json_delta', partial_json: '' } },
-        { type: 'content_block_delta', index: 2, delta: { type: 'input_json_delta', partial_json: '{"a":' } },
-        {
-          type: 'content_block_delta',
-          index: 3,
-          delta: { type: 'citations_delta', citation: { cited_text: 'x' } },
-        },
-        { type: 'content_block_delta', index: 3, delta: { type: 'delta_of_tomorrow', x: 1 } },
-        { type: 'event_of_tomorrow', payload: [1, 2] },
-        finish({ output_tokens: 9 }),
-        STOP,
-      ) + 'event: ping\r\ndata: { "type" : "ping" , "n":1.0 }\r\n\r\n'
+    const unusual = 'event: ping\r\ndata: { "type" : "ping" , "n":1.0 }\r\n\r\n'
+    const stream = `${events(
+      start({ input_tokens: 5, output_tokens: 1 }),
+      { type: 'ping' },
+      {
+        type: 'content_block_start',
+        index: 0,
+        content_block: { type: 'thinking', thinking: '', signature: '' },
+      },
+      { type: 'content_block_delta', index: 0, delta: { type: 'thinking_delta', thinking: 'hm' } },
+      { type: 'content_block_delta', index: 0, delta: { type: 'signature_delta', signature: 'c2ln' } },
+      { type: 'content_block_stop', index: 0 },
+      { type: 'content_block_start', index: 1, content_block: { type: 'redacted_thinking', data: 'ZW5j' } },
+      {
+        type: 'content_block_start',
+        index: 2,
+        content_block: { type: 'tool_use', id: 't', name: 'f', input: {} },
+      },
+      { type: 'content_block_delta', index: 2, delta: { type: 'input_json_delta', partial_json: '' } },
+      { type: 'content_block_delta', index: 2, delta: { type: 'input_json_delta', partial_json: '{"a":' } },
+      {
+        type: 'content_block_delta',
+        index: 3,
+        delta: { type: 'citations_delta', citation: { cited_text: 'x' } },
+      },
+      { type: 'content_block_delta', index: 3, delta: { type: 'delta_of_tomorrow', x: 1 } },
+      { type: 'event_of_tomorrow', payload: [1, 2] },
+      finish({ output_tokens: 9 }),
+      STOP,
+    )}${unusual}`
     const { text, verdicts, reader } = readStream(messages, stream)
     expect(text).toBe(stream)
     const started = verdicts.map((verdict) => verdict.kind === 'forward' && verdict.started)

@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest'
+import { answerHeaders, redactCredential, streamHeaders } from '../../../src/gateway/answer-headers.ts'
+
+const KEY = 'sk-our-provider-key+/=$&'
+const encoder = new TextEncoder()
+const record = (headers: Headers) => Object.fromEntries(headers)
+
+describe('answerHeaders', () => {
+  it('forwards what clients read, under any case', () => {
+    const upstream = {
+      'Content-Type': 'application/problem+json; charset=utf-8',
+      'Retry-After': '7',
+      'retry-after-ms': '7000',
+      'x-should-retry': 'false',
+      'openai-processing-ms': '12',
+      'openai-version': '2020-10-01',
+      'X-RateLimit-Remaining-Tokens': '5',
+      'anthropic-ratelimit-requests-reset': '2026-01-01T00:00:00Z',
+    }
+    const expected = Object.fromEntries(
+      Object.entries(upstream).map(([name, value]) => [name.toLowerCase(), value]),
+    )
+    expect(record(answerHeaders(new Headers(upstream), KEY))).toEqual(expected)
+  })
+
+  it.each([
+    'set-cookie',
+    'content-length',
+    'content-encoding',
+    'transfer-encoding',
+    'connection',
+    'keep-alive',
+    'server',
+    'via',
+    'cf-ray',
+    'alt-svc',
+    'access-control-allow-origin',
+    'strict-transport-security',
+    'authorization',
+    'x-api-key',
+    'openai-organization',
+    'anthropic-organization-id',
+    'location',
+    'www-authenticate',
+    'x-ratelimit',
+  ])('keeps %s back', (name) => {
+    expect(record(answerHeaders(new Headers({ [name]: 'x' }), KEY))).toEqual({})
+  })
+
+  it('tells the upstream’s request id under a name of its own', () => {
+    expect(record(answerHeaders(new Headers({ 'x-request-id': 'req_1' }), KEY))).toEqual({
+      'x-upstream-request-id': 'req_1',
+    })
+    const both = new Headers({ 'x-request-id': 'proxy', 'request-id': 'req_2' })
+    expect(record(answerHeaders(both, KEY))).toEqual({ 'x-upstream-request-id': 'req_2' })
+    const empty = new Headers({ 'request-id': '', 'x-request-id': 'req_3' })
+    expect(answerHeaders(empty, KEY).get('x-upstream-request-id')).toBe('req_3')
+  })
+
+  it('cuts our credential out of every value', () => {
+    const upstream = new Headers({ 'x-ratelimit-key': `${KEY},${KEY}`, 'request-id': `id-${KEY}` })
+    expect(record(answerHeaders(upstream, KEY))).toEqual({
+      'x-ratelimit-key': '[redacted],[redacted]',
+      'x-upstream-request-id': 'id-[redacted]',
+    })
+    expect(answerHeaders(new Headers({ 'retry-after': '7' }), '').get('retry-after')).toBe('7')
+  })
+})
+
+describe('streamHeaders', () => {
+  it('says how a stream is to be carried, whatever the upstream said', () => {
+    const upstream = new Headers({
+      'content-type': 'text/event-stream',
+      'cache-control': 'public, max-age=60',
+      'x-ratelimit-limit': '9',
+      'content-length': '5',
+    })
+    expect(record(streamHeaders(upstream, KEY))).toEqual({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      'x-ratelimit-limit': '9',
+    })
+  })
+})
+
+describe('redactCredential', () => {
+  const redacted = (body: Uint8Array, credential = KEY) => Buffer.from(redactCredential(body, credential))
+
+  it('cuts every occurrence, and leaves all other bytes as they are', () => {
+    const noise = Uint8Array.from({ length: 256 }, (_, byte) => byte)
+    const body = Buffer.concat([noise, encoder.encode(KEY), noise, encoder.encode(KEY), noise])
+    const cut = encoder.encode('[redacted]')
+    expect(redacted(body)).toEqual(Buffer.concat([noise, cut, noise, cut, noise]))
+  })
+
+  it('returns the very same bytes when there is nothing to cut', () => {
+    const body = encoder.encode('{"error":"Incorrect API key provided: sk-***"}')
+    expect(redactCredential(body, KEY)).toBe(body)
+    expect(redactCredential(body, '')).toBe(body)
+    expect(redactCredential(new Uint8Array(), KEY)).toHaveLength(0)
+  })
+
+  it('reads only the bytes it was given of a larger buffer', () => {
+    const large = encoder.encode(`before ${KEY} |${KEY}| after ${KEY}`)
+    const start = large.indexOf(0x7c)
+    const view = large.subarray(start, start + KEY.length + 2)
+    expect(redacted(view).toString()).toBe('|[redacted]|')
+    expect(new TextDecoder().decode(large)).toContain(`|${KEY}|`)
+  })
+
+  it('finds a credential that is not ASCII', () => {
+    expect(redacted(encoder.encode('x schlüssel-漢 y'), 'schlüssel-漢').toString()).toBe('x [redacted] y')
+  })
+})

@@ -1,0 +1,245 @@
+import { describe, expect, it } from 'vitest'
+import type { CatalogModel } from '../../../src/gateway/catalog/catalog.ts'
+import { estimateUsage, metered, NOTHING_METERED, reservationOf } from '../../../src/gateway/metering.ts'
+import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
+import { messages } from '../../../src/gateway/protocols/messages.ts'
+import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
+import { usageOfChat, usageOfMessages } from '../../../src/gateway/protocols/usage.ts'
+import { costOf, NO_USAGE, type Prices, reservationFor, type Usage } from '../../../src/governance/credits.ts'
+import { SeededRandom } from '../lib/seeded-random.ts'
+
+const PRICES: Prices = {
+  input: 3_000_000,
+  output: 15_000_000,
+  cacheRead: 300_000,
+  cacheWrite5Minutes: 3_750_000,
+  cacheWrite1Hour: 6_000_000,
+}
+const MODEL: CatalogModel = {
+  id: 'm',
+  ownedBy: 'o',
+  created: 0,
+  contextWindow: 100_000,
+  maxOutputTokens: 8_000,
+  prices: PRICES,
+  routes: [],
+}
+
+describe('usageOfChat', () => {
+  it('takes cached and written tokens out of the prompt, which includes them there', () => {
+    expect(
+      usageOfChat({
+        prompt_tokens: 100,
+        completion_tokens: 20,
+        total_tokens: 120,
+        prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 15 },
+        completion_tokens_details: { reasoning_tokens: 12 },
+      }),
+    ).toEqual({
+      input: 25,
+      cacheRead: 60,
+      cacheWrite5Minutes: 15,
+      cacheWrite1Hour: 0,
+      output: 20,
+      reasoning: 12,
+    })
+  })
+
+  it.each<[string, unknown, Partial<Usage> | null]>([
+    ['null', null, null],
+    ['text', 'x', null],
+    ['a list', [1], null],
+    ['an empty object', {}, null],
+    ['figures that are texts', { prompt_tokens: '5' }, null],
+    ['only a prompt', { prompt_tokens: 5 }, { input: 5, output: 0 }],
+    ['only a completion', { completion_tokens: 5 }, { input: 0, output: 5 }],
+    ['null details', { prompt_tokens: 5, prompt_tokens_details: null }, { input: 5, cacheRead: 0 }],
+    [
+      'more cached than prompt',
+      { prompt_tokens: 5, prompt_tokens_details: { cached_tokens: 9 } },
+      { input: 0, cacheRead: 9 },
+    ],
+    ['negative figures', { prompt_tokens: -5, completion_tokens: -1 }, { input: 0, output: 0 }],
+    ['fractions', { prompt_tokens: 5.9, completion_tokens: 1.5 }, { input: 5, output: 1 }],
+    ['infinity', JSON.parse('{"prompt_tokens":1e999,"completion_tokens":2}'), { input: 0, output: 2 }],
+  ])('reads %s', (_name, value, expected) => {
+    const usage = usageOfChat(value)
+    if (expected === null) expect(usage).toBeNull()
+    else expect(usage).toMatchObject(expected)
+  })
+})
+
+describe('usageOfMessages', () => {
+  it('reads every class, and sums of cache writes without classes as the shorter one', () => {
+    expect(
+      usageOfMessages(
+        {
+          input_tokens: 5,
+          cache_read_input_tokens: 6,
+          cache_creation_input_tokens: 30,
+          cache_creation: { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 20 },
+          output_tokens: 7,
+          output_tokens_details: { thinking_tokens: 3 },
+        },
+        null,
+      ),
+    ).toEqual({
+      input: 5,
+      cacheRead: 6,
+      cacheWrite5Minutes: 10,
+      cacheWrite1Hour: 20,
+      output: 7,
+      reasoning: 3,
+    })
+    const written = { input_tokens: 5, cache_creation_input_tokens: 30, output_tokens: 7 }
+    expect(usageOfMessages(written, null)).toMatchObject({ cacheWrite5Minutes: 30, cacheWrite1Hour: 0 })
+    const hour = { ...written, cache_creation: { ephemeral_1h_input_tokens: 20 } }
+    expect(usageOfMessages(hour, null)).toMatchObject({ cacheWrite5Minutes: 10, cacheWrite1Hour: 20 })
+  })
+
+  it.each([null, undefined, 'x', 5, [], {}, { input_tokens: null }, { cache_read_input_tokens: 5 }])(
+    'reads nothing from %j',
+    (value) => {
+      expect(usageOfMessages(value, null)).toBeNull()
+      expect(usageOfMessages(value, { ...NO_USAGE, input: 4 })).toBeNull()
+    },
+  )
+
+  it('is never negative nor fractional', () => {
+    const usage = usageOfMessages(
+      { input_tokens: -3, output_tokens: 1.7, cache_creation_input_tokens: 5 },
+      { ...NO_USAGE, cacheWrite1Hour: 9 },
+    )
+    expect(usage).toEqual({ ...NO_USAGE, output: 1, cacheWrite1Hour: 9 })
+  })
+})
+
+describe('costOf', () => {
+  it('charges each class at its price, output once with its reasoning', () => {
+    const usage = {
+      input: 1e6,
+      cacheRead: 1e6,
+      cacheWrite5Minutes: 1e6,
+      cacheWrite1Hour: 1e6,
+      output: 1e6,
+      reasoning: 1e6,
+    }
+    expect(costOf(usage, PRICES)).toBe(3_000_000 + 300_000 + 3_750_000 + 6_000_000 + 15_000_000)
+    expect(costOf(NO_USAGE, PRICES)).toBe(0)
+  })
+
+  it('rounds up once, over all classes', () => {
+    const cheap: Prices = { input: 1, output: 1, cacheRead: 1, cacheWrite5Minutes: 1, cacheWrite1Hour: 1 }
+    expect(costOf({ ...NO_USAGE, input: 1 }, cheap)).toBe(1)
+    expect(costOf({ ...NO_USAGE, input: 400_000, output: 400_000 }, cheap)).toBe(1)
+    expect(costOf({ ...NO_USAGE, input: 500_000, output: 500_000 }, cheap)).toBe(1)
+    expect(costOf({ ...NO_USAGE, input: 500_000, output: 500_001 }, cheap)).toBe(2)
+  })
+
+  it('is a whole number, whatever the figures', () => {
+    for (let seed = 1; seed <= 500; seed++) {
+      const random = new SeededRandom(seed)
+      const usage = randomUsage(random, 2_000_000)
+      const cost = costOf(usage, randomPrices(random))
+      expect(Number.isSafeInteger(cost) && cost >= 0, `seed ${seed}`).toBe(true)
+    }
+  })
+})
+
+function randomUsage(random: SeededRandom, input: number): Usage {
+  const parts = [random.fraction(), random.fraction(), random.fraction(), random.fraction()]
+  const sum = parts.reduce((total, part) => total + part, 0)
+  const [plain = 0, cacheRead = 0, five = 0, hour = 0] = parts.map((part) => Math.floor((part / sum) * input))
+  return {
+    input: plain,
+    cacheRead,
+    cacheWrite5Minutes: five,
+    cacheWrite1Hour: hour,
+    output: random.below(8001),
+    reasoning: 0,
+  }
+}
+
+const randomPrices = (random: SeededRandom): Prices => ({
+  input: random.below(80_000_000),
+  output: random.below(80_000_000),
+  cacheRead: random.below(80_000_000),
+  cacheWrite5Minutes: random.below(80_000_000),
+  cacheWrite1Hour: random.below(80_000_000),
+})
+
+describe('the reservation', () => {
+  const outlineOf = (protocol: Protocol, body: object) =>
+    protocol.outline(new TextEncoder().encode(JSON.stringify(body)))
+  const USER = [{ role: 'user', content: 'hi' }]
+  const chat = (members: object) => outlineOf(chatCompletions, { model: 'm', messages: USER, ...members })
+  /** In tokens: at prices of one micro-credit for a token of input and a thousand for one of output. */
+  const COUNTING = { input: 1e6, output: 1e9, cacheRead: 1e6, cacheWrite5Minutes: 1e6, cacheWrite1Hour: 1e6 }
+  const counted = (outline: ReturnType<typeof chat>, model: Partial<CatalogModel> = {}) => {
+    const total = reservationOf(outline, { ...MODEL, prices: COUNTING, contextWindow: 900, ...model })
+    return { input: total % 1000, output: Math.floor(total / 1000) }
+  }
+
+  it('covers the cost of every usage within its bounds', () => {
+    for (let seed = 1; seed <= 2000; seed++) {
+      const random = new SeededRandom(seed)
+      const prices = randomPrices(random)
+      const input = random.below(200_000)
+      const usage = randomUsage(random, input)
+      expect(reservationFor(input, usage.output, prices), `seed ${seed}`).toBeGreaterThanOrEqual(
+        costOf(usage, prices),
+      )
+    }
+  })
+
+  it('is exact where all input is of the dearest class', () => {
+    expect(reservationFor(1_000_000, 1_000_000, PRICES)).toBe(6_000_000 + 15_000_000)
+    expect(reservationFor(0, 1, { ...PRICES, output: 1 })).toBe(1)
+    expect(reservationFor(0, 0, PRICES)).toBe(0)
+  })
+
+  it('takes a token for each byte of the body, at most the context window', () => {
+    const body = chat({ max_tokens: 5 })
+    expect(counted(body)).toEqual({ input: body.body.length, output: 5 })
+    expect(counted(chat({ max_tokens: 5, user: 'u'.repeat(5000) }))).toEqual({ input: 900, output: 5 })
+  })
+
+  it('takes the output that may be generated, at most the model’s, for each choice', () => {
+    expect(counted(chat({})).output).toBe(8000)
+    expect(counted(chat({ max_tokens: 9_000 })).output).toBe(8000)
+    expect(counted(chat({ max_completion_tokens: 10, n: 3 })).output).toBe(30)
+    expect(counted(chat({ n: 2 })).output).toBe(16_000)
+    const listed = outlineOf(completions, { model: 'm', prompt: ['a', 'b', 'c'], best_of: 2, max_tokens: 4 })
+    expect(counted(listed).output).toBe(24)
+    expect(counted(outlineOf(messages, { model: 'm', messages: USER, max_tokens: 7 })).output).toBe(7)
+  })
+
+  it('adds tokens for an image, and the context window for a document', () => {
+    const part = (type: string) => chat({ max_tokens: 1, messages: [{ role: 'user', content: [{ type }] }] })
+    const image = part('image_url')
+    const window = { contextWindow: 50_000 }
+    const total = reservationOf(image, { ...MODEL, prices: COUNTING, ...window })
+    expect(total).toBe(image.body.length + 5000 + 1000)
+    expect(reservationOf(part('file'), { ...MODEL, prices: COUNTING, ...window })).toBe(50_000 + 1000)
+  })
+})
+
+describe('estimates', () => {
+  it('count a token for three bytes, rounded up, of what was sent and what came', () => {
+    expect(estimateUsage(300, 30, null)).toEqual({ ...NO_USAGE, input: 100, output: 10 })
+    expect(estimateUsage(301, 31, null)).toEqual({ ...NO_USAGE, input: 101, output: 11 })
+    expect(estimateUsage(0, 0, null)).toEqual(NO_USAGE)
+  })
+
+  it('keep what was reported, and never fall below it', () => {
+    const reported = { ...NO_USAGE, input: 7, cacheRead: 900, output: 50 }
+    expect(estimateUsage(3000, 30, reported)).toEqual(reported)
+    expect(estimateUsage(3000, 600, reported)).toEqual({ ...reported, output: 200 })
+  })
+
+  it('are metered at the model’s prices, with their provenance', () => {
+    const usage = { ...NO_USAGE, output: 1_000_000 }
+    expect(metered(usage, 'estimated', MODEL)).toEqual({ usage, provenance: 'estimated', cost: 15_000_000 })
+    expect(NOTHING_METERED).toEqual({ usage: null, provenance: null, cost: 0 })
+  })
+})
