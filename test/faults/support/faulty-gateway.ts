@@ -1,0 +1,59 @@
+import { inject } from 'vitest'
+import { type StartedGateway, startGateway } from '../../harness/start-gateway.ts'
+import { type FaultProxy, startFaultProxy } from './fault-proxy.ts'
+
+export interface FaultyGateway {
+  gateway: StartedGateway
+  postgres: FaultProxy
+  redis: FaultProxy
+  stop(): Promise<void>
+}
+
+/** Time-outs short enough to wait for in a test. In milliseconds. */
+export const SHORT_TIMES = {
+  UPSTREAM_HEADERS_TIMEOUT_MS: 1_500,
+  UPSTREAM_FIRST_EVENT_TIMEOUT_MS: 1_500,
+  UPSTREAM_EVENT_TIMEOUT_MS: 1_500,
+  UPSTREAM_ANSWER_TIMEOUT_MS: 1_500,
+  STREAM_COMMIT_MS: 500,
+  STREAM_HEARTBEAT_MS: 500,
+  LEDGER_LEASE_MS: 1_000,
+  LEDGER_FLUSH_MS: 100,
+}
+
+/** A whole gateway whose Postgres and Redis can be made to fail, with short time-outs. */
+export async function startFaultyGateway(
+  variables: Record<string, string | number> = {},
+): Promise<FaultyGateway> {
+  const texts = Object.fromEntries(
+    Object.entries({ ...SHORT_TIMES, ...variables }).map(([name, value]) => [name, String(value)]),
+  )
+  const gateway = await startGateway({ bundleDirectory: inject('bundleDirectory'), variables: texts })
+  const [postgres, redis] = await Promise.all([
+    startFaultProxy(gateway.standIns.postgres),
+    startFaultProxy(gateway.standIns.redis),
+  ])
+  const stop = async (): Promise<void> => {
+    await gateway.stop()
+    await Promise.all([postgres.close(), redis.close()])
+  }
+  try {
+    await gateway.restartWorkerd({
+      DATABASE_FETCH_ENDPOINT: `${postgres.url}/sql`,
+      UPSTASH_REDIS_REST_URL: redis.url,
+    })
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { gateway, postgres, redis, stop }
+}
+
+/** A number from the environment, so that a long run is a matter of options. */
+export function option(name: string, fallback: number): number {
+  const text = process.env[name]
+  if (text === undefined || text === '') return fallback
+  const value = Number(text)
+  if (!Number.isSafeInteger(value) || value < 1) throw new Error(`${name} is not a whole number from 1`)
+  return value
+}
