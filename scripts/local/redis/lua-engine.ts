@@ -5,8 +5,6 @@ import { bytesOf, type LuaState, lauxlib, lua, pushText, setFunction, textOf } f
 import { formatFloat, integerReply } from './numbers.ts'
 import { RedisError, type Reply, StatusReply } from './reply.ts'
 
-/** How long a script may run before it is stopped, in milliseconds; Redis would report BUSY at that point. */
-const TIME_LIMIT_MS = 5_000
 /** How many instructions pass between two looks at the clock. */
 const HOOK_INTERVAL = 100_000
 
@@ -18,11 +16,16 @@ export class LuaEngine {
   readonly #state: LuaState
   readonly #compiled = new Map<string, number>()
   readonly #runCommand: ScriptCommand
+  readonly #timeLimitMs: number
   #deadline = 0
 
-  /** @param runCommand what `redis.call` runs */
-  constructor(runCommand: ScriptCommand) {
+  /**
+   * @param runCommand what `redis.call` runs
+   * @param timeLimitMs how long a script may run before it is stopped; Redis would report BUSY at that point
+   */
+  constructor(runCommand: ScriptCommand, timeLimitMs: number) {
     this.#runCommand = runCommand
+    this.#timeLimitMs = timeLimitMs
     this.#state = lauxlib.luaL_newstate()
     openLibraries(this.#state)
     this.#registerRedis()
@@ -93,7 +96,7 @@ export class LuaEngine {
 
   /** Calls a compiled chunk and leaves its result on the stack. */
   #call(reference: number): void {
-    this.#deadline = performance.now() + TIME_LIMIT_MS
+    this.#deadline = performance.now() + this.#timeLimitMs
     lua.lua_rawgeti(this.#state, lua.LUA_REGISTRYINDEX, reference)
     if (lua.lua_pcall(this.#state, 0, 1, 0) === lua.LUA_OK) return
     if (lua.lua_type(this.#state, -1) === lua.LUA_TTABLE) toReply(this.#state, -1)
@@ -110,7 +113,7 @@ export class LuaEngine {
 
   #enforceTimeLimit(caller: LuaState): number {
     if (performance.now() < this.#deadline) return 0
-    pushText(caller, `script ran longer than ${TIME_LIMIT_MS} ms`)
+    pushText(caller, `script ran longer than ${this.#timeLimitMs} ms`)
     return lua.lua_error(caller)
   }
 }

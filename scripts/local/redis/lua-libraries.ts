@@ -45,9 +45,7 @@ redis.set_repl = function() end
 redis.setresp = function() end
 redis.LOG_DEBUG, redis.LOG_VERBOSE, redis.LOG_NOTICE, redis.LOG_WARNING = 0, 1, 2, 3
 setmetatable(_G, {
-  __newindex = function(_, name)
-    error('Script attempted to create global variable \\'' .. tostring(name) .. '\\'', 2)
-  end,
+  __newindex = function() error('Attempt to modify a readonly table', 2) end,
   __index = function(_, name)
     error('Script attempted to access nonexistent global variable \\'' .. tostring(name) .. '\\'', 2)
   end,

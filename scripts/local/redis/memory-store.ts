@@ -31,10 +31,13 @@ export class MemoryStore {
   readonly keyspace: Keyspace
   readonly #lua: LuaEngine
 
-  /** @param clock milliseconds since 1970, for expiry and TIME */
-  constructor(clock: () => number = Date.now) {
+  /**
+   * @param clock milliseconds since 1970, for expiry and TIME
+   * @param scriptLimitMs how long a script may run, in milliseconds of real time
+   */
+  constructor(clock: () => number = Date.now, scriptLimitMs = 5_000) {
     this.keyspace = new Keyspace(clock)
-    this.#lua = new LuaEngine((name, words) => this.#runData(name, words))
+    this.#lua = new LuaEngine((name, words) => this.#runData(name, words), scriptLimitMs)
   }
 
   /**
