@@ -35,10 +35,14 @@ export class MigrationError extends Error {}
  * Applies the migrations that the database does not have yet, each in one transaction together with its journal
  * row. Running it twice, or twice at once, is harmless: an advisory lock lets one run at a time.
  *
+ * @param folder what drizzle-kit generated
  * @throws DatabaseError if the database cannot be reached, MigrationError naming the migration that failed
  */
-export async function migrateDatabase(address: DatabaseAddress): Promise<MigrationReport> {
-  const migrations = readMigrations()
+export async function migrateDatabase(
+  address: DatabaseAddress,
+  folder = MIGRATIONS_FOLDER,
+): Promise<MigrationReport> {
+  const migrations = readMigrations(folder)
   const opened = await openDatabase(address)
   try {
     const newest = await newestApplied(opened)
@@ -83,12 +87,12 @@ async function apply(opened: OpenDatabase, migration: Migration): Promise<boolea
 }
 
 /** Reads what drizzle-kit generated: the journal names the files and when each was made. */
-function readMigrations(): Migration[] {
-  const journal = JSON.parse(readFileSync(join(MIGRATIONS_FOLDER, 'meta/_journal.json'), 'utf8')) as {
+function readMigrations(folder: string): Migration[] {
+  const journal = JSON.parse(readFileSync(join(folder, 'meta/_journal.json'), 'utf8')) as {
     entries: Array<{ tag: string; when: number }>
   }
   return journal.entries.map(({ tag, when }) => {
-    const text = readFileSync(join(MIGRATIONS_FOLDER, `${tag}.sql`), 'utf8')
+    const text = readFileSync(join(folder, `${tag}.sql`), 'utf8')
     return {
       name: tag,
       statements: text.split('--> statement-breakpoint').filter((statement) => statement.trim() !== ''),

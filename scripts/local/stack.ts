@@ -40,7 +40,7 @@ export function stackCommands(
   const { postgres, redis, qstash, modelUpstream } = plan
   return {
     ...(postgres && {
-      postgres: { name: 'postgres', port: ports.postgres, arguments: postgresArguments(postgres) },
+      postgres: { name: 'postgres', port: ports.postgres, ...postgresStart(postgres) },
     }),
     ...(redis && {
       redis: {
@@ -68,8 +68,9 @@ export function stackCommands(
   }
 }
 
-function postgresArguments(plan: { folder: string } | { url: string }): string[] {
-  return 'folder' in plan ? ['--data', plan.folder] : ['--database-url', plan.url]
+function postgresStart(plan: { folder: string } | { url: string }) {
+  if ('folder' in plan) return { arguments: ['--data', plan.folder] }
+  return { arguments: [], environment: { REAL_DATABASE_URL: plan.url } }
 }
 
 const fileArguments = (file: string | undefined): string[] => (file === undefined ? [] : ['--data', file])

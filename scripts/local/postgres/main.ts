@@ -7,7 +7,9 @@ await runAsProcess(
   'local postgres',
   { data: { type: 'string' }, 'database-url': { type: 'string' }, 'lock-timeout': { type: 'string' } },
   (values, port) => {
-    const { data, 'database-url': databaseUrl, 'lock-timeout': lockTimeout = '5000' } = values
+    const { data, 'lock-timeout': lockTimeout = '5000' } = values
+    // By environment it stands on no command line, which every process of the machine can read.
+    const databaseUrl = values['database-url'] ?? process.env.REAL_DATABASE_URL
     if (typeof data === 'string' && typeof databaseUrl === 'string') {
       throw new OptionError('--data and --database-url exclude each other')
     }
