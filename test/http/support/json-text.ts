@@ -39,9 +39,12 @@ const NAMES = [
 /** JSON text as hardly any client writes it: odd spaces, odd numbers, escapes, names that mean something elsewhere. */
 export class JsonText {
   readonly #random: () => number
+  readonly #spaces: readonly string[]
 
-  constructor(random: () => number) {
+  /** @param spaces that may stand between tokens; inside an event stream there is no line break among them. */
+  constructor(random: () => number, spaces: readonly string[] = ['', '', '', ' ', '\n', '\r\n\t', '   ']) {
     this.#random = random
+    this.#spaces = spaces
   }
 
   pick<Item>(items: readonly Item[]): Item {
@@ -49,7 +52,7 @@ export class JsonText {
   }
 
   space(): string {
-    return this.pick(['', '', '', ' ', '\n', '\r\n\t', '   '])
+    return this.pick(this.#spaces)
   }
 
   value(depth = 0): string {
