@@ -36,7 +36,7 @@ export interface WorkerdOptions {
   flags: string[]
   /** Classes of SQLite Durable Objects by the binding that reaches them; `{ LEDGER: 'Ledger' }` by default. */
   durableObjects?: Record<string, string>
-  /** Whether `caches.default` works; true by default. Off, every match misses. */
+  /** Whether `caches.default` works; true by default. Off, using it throws. */
   cache?: boolean
   /** Port on 127.0.0.1 for the runtime's inspector (profiles, heap); off when left out. */
   inspectorPort?: number
