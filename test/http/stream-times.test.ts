@@ -1,0 +1,187 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { upstreamControl } from '../harness/gateway.ts'
+import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { refusalBody } from '../matrices/envelopes.ts'
+import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
+import { openStream } from './support/open-stream.ts'
+import { auditEntryOf } from './support/records.ts'
+import { jsonOf, send } from './support/send.ts'
+import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
+import { marker, registerScript, seenRequest } from './support/upstream.ts'
+
+/** Milliseconds, short enough to wait for, far enough apart to be told from each other. */
+const TIMES = {
+  STREAM_HEARTBEAT_MS: '150',
+  STREAM_COMMIT_MS: '400',
+  UPSTREAM_HEADERS_TIMEOUT_MS: '1200',
+  UPSTREAM_FIRST_EVENT_TIMEOUT_MS: '1500',
+  UPSTREAM_EVENT_TIMEOUT_MS: '1000',
+  UPSTREAM_ANSWER_TIMEOUT_MS: '1300',
+  // Two seconds are not enough to renew a lease in, so every stream here renews it on its way.
+  LEDGER_LEASE_MS: '900',
+}
+
+let address: StartedGateway
+let tenant: Tenant
+
+beforeAll(async () => {
+  const bundleDirectory = inject('bundleDirectory')
+  address = await startGateway({ bundleDirectory, variables: TIMES })
+  tenant = await createTenant(address)
+}, 60_000)
+afterAll(() => address?.stop())
+
+const bodyOf = (route: ModelRoute, text: string, more = {}) => JSON.stringify(route.request(text, more))
+const open = (route: ModelRoute, text: string) =>
+  openStream(address.baseUrl + route.path, bearer(tenant.key), bodyOf(route, text, { stream: true }))
+const call = (route: ModelRoute, text: string, more = {}) =>
+  send(address.baseUrl + route.path, {
+    method: 'POST',
+    headers: bearer(tenant.key),
+    body: bodyOf(route, text, more),
+  })
+
+const HEARTBEAT = {
+  chat_completions: ': heartbeat\n\n',
+  messages: 'event: ping\ndata: {"type":"ping"}\n\n',
+}
+const FAILED = {
+  chat_completions:
+    'event: error\ndata: {"error":{"message":"The upstream stopped sending.","type":"server_error","code":"stream_error"}}\n\ndata: [DONE]\n\n',
+  messages:
+    'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"The upstream stopped sending."}}\n\n',
+}
+const beats = (text: string, route: ModelRoute) => text.split(HEARTBEAT[route.surface]).length - 1
+const noAnswer = (route: ModelRoute, message: string) =>
+  refusalBody(route.surface, { status: 502, code: 'upstream_empty_body', message })
+
+// Legacy completions stream through the same code as chat completions.
+const routes = MODEL_ROUTES.filter(({ name }) => name === 'chat completions' || name === 'messages')
+const generating = routes.map((route) => [route.name, route] as const)
+
+describe.each(generating)('%s', (_, route) => {
+  it.concurrent('begins after a while without an event, and keeps the connection open until there is one', async () => {
+    const signal = uniqueName('signal')
+    const startedAt = Date.now()
+    const stream = await open(route, `script:silent-stream signal=${signal}`)
+    expect(stream.status).toBe(200)
+    expect(Date.now() - startedAt).toBeGreaterThanOrEqual(390)
+    expect(stream.headers['content-type']).toMatch(/^text\/event-stream/)
+    await stream.until((text) => beats(text, route) >= 3)
+    await upstreamControl(address).release(signal)
+    // What the script sends then is no whole answer: it ends as one that was cut off.
+    expect(await stream.end()).toContain('event: error')
+  })
+
+  it.concurrent('gives up an upstream that sends no first event', async () => {
+    const text = marker()
+    const stream = await open(route, `${text} script:silent-stream`)
+    const all = await stream.end()
+    expect(all.replaceAll(HEARTBEAT[route.surface], '')).toBe(FAILED[route.surface])
+    expect(beats(all, route)).toBeGreaterThanOrEqual(3)
+    await seenRequest(address, text, ({ clientClosedAt }) => clientClosedAt !== null)
+    const entry = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
+    expect(entry.record).toMatchObject({ status: 200, errorCode: 'stream_error', provenance: 'estimated' })
+    expect(entry.record.flags).toContain('stream_timeout')
+    // The upstream has read the request, so its input is charged.
+    expect(entry.credits_settled).toBeGreaterThan(0)
+  })
+
+  it.concurrent('gives up an upstream that stops in the middle', async () => {
+    const text = marker()
+    const stream = await open(route, `${text} script:stall`)
+    await stream.until((received) => received.includes('scripted'))
+    const pausedAt = stream.lastReceivedAt()
+    const all = await stream.end()
+    expect(all.endsWith(FAILED[route.surface])).toBe(true)
+    expect(beats(all, route)).toBeGreaterThanOrEqual(3)
+    expect(Date.now() - pausedAt).toBeGreaterThanOrEqual(900)
+    await seenRequest(address, text, ({ clientClosedAt }) => clientClosedAt !== null)
+  })
+
+  it.concurrent('goes on with a stream that stops for less than that', async () => {
+    const signal = uniqueName('signal')
+    const stream = await open(route, `script:stall signal=${signal}`)
+    await stream.until((text) => beats(text, route) >= 2)
+    await upstreamControl(address).release(signal)
+    const all = await stream.end()
+    expect(all).toContain('🦉')
+    expect(all).not.toContain('error')
+    expect(all.trimEnd()).toMatch(route.surface === 'messages' ? /message_stop"}$/ : /\[DONE\]$/)
+  })
+
+  it.concurrent('does not take heartbeats of the upstream for progress', async () => {
+    const stream = await open(route, 'script:ping-only')
+    expect((await stream.end()).endsWith(FAILED[route.surface])).toBe(true)
+  })
+
+  it.concurrent('keeps a slow but steady stream open for longer than any of these times', async () => {
+    const stream = await open(route, 'script:long-stream tokens=12 delay=300')
+    const all = await stream.end()
+    expect(all.match(/ word/g)).toHaveLength(12)
+    expect(beats(all, route)).toBeGreaterThanOrEqual(3)
+    const { record } = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
+    expect(record).toMatchObject({ status: 200, errorCode: null, provenance: 'reported' })
+  })
+
+  it.concurrent('ends an answer that is complete though the upstream keeps the connection open', async () => {
+    const sse = completeStream(route)
+    const script = await registerScript(address, [{ sse }, { waitForSignal: uniqueName('never') }])
+    const stream = await open(route, script)
+    expect(await stream.end()).toBe(sse.filter((frame) => !frame.includes('"choices":[]')).join(''))
+    const { record } = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
+    expect(record).toMatchObject({ status: 200, errorCode: null, provenance: 'reported' })
+  })
+
+  it.concurrent('answers 502 where the upstream does not answer in time', async () => {
+    const text = marker()
+    const waits = `${text} script:slow-headers signal=${uniqueName('never')}`
+    for (const stream of [true, false]) {
+      const startedAt = Date.now()
+      const answer = await call(route, `${waits} ${stream}`, { stream })
+      expect(jsonOf(answer)).toEqual(noAnswer(route, 'The upstream did not answer in time.'))
+      expect(answer.status).toBe(502)
+      expect(Date.now() - startedAt).toBeGreaterThanOrEqual(1_000)
+      expect(Date.now() - startedAt).toBeLessThan(4_000)
+      await seenRequest(address, `${waits} ${stream}`, ({ clientClosedAt }) => clientClosedAt !== null)
+      const entry = await auditEntryOf(address, tenant, answer.headers['x-request-id'])
+      expect(entry.record).toMatchObject({ status: 502, provenance: 'estimated' })
+      expect(entry.record.attempts).toMatchObject([{ status: null, failure: 'timeout' }])
+    }
+  })
+
+  it.concurrent('answers 502 where a whole answer stops in the middle', async () => {
+    const answer = await call(route, 'script:stall')
+    expect(jsonOf(answer)).toEqual(noAnswer(route, 'The upstream did not answer in time.'))
+    expect(answer.status).toBe(502)
+  })
+})
+
+/** All events of a stream with its end; on chat completions the usage that nobody asked for among them. */
+const completeStream = (route: ModelRoute): string[] =>
+  route.surface === 'messages'
+    ? [
+        'event: message_start\ndata: {"type":"message_start","message":{"usage":{"input_tokens":3}}}\n\n',
+        'event: message_delta\ndata: {"type":"message_delta","usage":{"output_tokens":5}}\n\n',
+        'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+      ]
+    : [
+        'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}\n\n',
+        'data: {"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":5}}\n\n',
+        'data: [DONE]\n\n',
+      ]
+
+describe('a first event that is late', () => {
+  it('is told as 502 when nothing was sent to the caller yet', async () => {
+    await address.restartWorkerd({
+      ...TIMES,
+      STREAM_COMMIT_MS: '5000',
+      UPSTREAM_FIRST_EVENT_TIMEOUT_MS: '500',
+    })
+    for (const [, route] of generating) {
+      const answer = await call(route, 'script:silent-stream', { stream: true })
+      expect(jsonOf(answer)).toEqual(noAnswer(route, 'The upstream stopped sending.'))
+      expect(answer.status).toBe(502)
+    }
+  })
+})
