@@ -1,8 +1,18 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { migrate } from 'drizzle-orm/neon-http/migrator'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { openDatabase } from '../../scripts/local/postgres/embedded-database.ts'
 import { startPostgres } from '../../scripts/local/postgres/start.ts'
 import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
 import { configureNeon, failureOf, openHttp, openSocket } from './neon-clients.ts'
@@ -90,6 +100,45 @@ describe('the folder of embedded Postgres', () => {
     const failure = await failureOf(sql.transaction(statements.map((statement) => sql.query(statement))))
     expect(failure.code).toBe('42703')
     expect(await sql`select to_regclass('half') as half`).toEqual([{ half: null }])
+  })
+})
+
+describe('the template of an empty database', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-template-'))
+  const cache = join(folder, 'cache')
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  const tablesOf = async (data: string): Promise<number> => {
+    const database = await openDatabase(data, cache)
+    const { rows } = await database.query<{ n: number }>('select count(*)::int as n from pg_class')
+    await database.exec('create table mine (n int)')
+    await database.close()
+    return rows[0]?.n ?? 0
+  }
+
+  it('gives the same database again and holds nobody’s data', { timeout: 120_000 }, async () => {
+    const made = await tablesOf(join(folder, 'first'))
+    expect(made).toBeGreaterThan(100)
+    expect(readdirSync(cache)).toEqual([expect.stringMatching(/^pglite-[\d.]+\.tar$/)])
+    expect(await tablesOf(join(folder, 'second'))).toBe(made)
+    expect(await tablesOf('memory')).toBe(made)
+  })
+
+  it('does not stand in the way when it is damaged', { timeout: 120_000 }, async () => {
+    const [name = ''] = readdirSync(cache)
+    const size = statSync(join(cache, name)).size
+    truncateSync(join(cache, name), Math.floor(size / 3))
+    expect(await tablesOf(join(folder, 'third'))).toBeGreaterThan(100)
+    expect(statSync(join(cache, name)).size).toBeGreaterThan(size / 2)
+  })
+
+  it('replaces a folder whose making was broken off', { timeout: 120_000 }, async () => {
+    const data = join(folder, 'fourth')
+    mkdirSync(data)
+    writeFileSync(join(data, 'PG_VERSION'), '18\n')
+    writeFileSync(`${data}.incomplete`, '')
+    expect(await tablesOf(data)).toBeGreaterThan(100)
+    expect(existsSync(`${data}.incomplete`)).toBe(false)
   })
 })
 

@@ -1,5 +1,4 @@
-import { mkdirSync } from 'node:fs'
-import { PGlite } from '@electric-sql/pglite'
+import type { PGlite } from '@electric-sql/pglite'
 import { serialize } from 'pg-protocol'
 import { Parser } from 'pg-protocol/dist/parser.js'
 import { claimPath } from '../folder-claim.ts'
@@ -11,6 +10,7 @@ import {
   type StatementResult,
   toParameterText,
 } from './backend.ts'
+import { openDatabase } from './embedded-database.ts'
 import { EmbeddedSocket } from './embedded-socket.ts'
 import { SessionLock } from './session-lock.ts'
 import { type Frame, lastTransactionStatus } from './wire-frames.ts'
@@ -39,10 +39,9 @@ export interface EmbeddedSession {
  */
 export async function openEmbeddedPostgres(folder: string, lockTimeoutMs: number): Promise<PostgresBackend> {
   const releaseFolder = folder === 'memory' ? () => {} : claimPath(folder)
-  if (folder !== 'memory') mkdirSync(folder, { recursive: true })
   let database: PGlite
   try {
-    database = await PGlite.create(folder === 'memory' ? {} : { dataDir: folder })
+    database = await openDatabase(folder)
   } catch (error) {
     releaseFolder()
     throw new Error(`embedded Postgres did not start on ${folder}: ${String(error)}`)
