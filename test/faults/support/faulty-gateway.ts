@@ -50,10 +50,15 @@ export async function startFaultyGateway(
 }
 
 /** A number from the environment, so that a long run is a matter of options. */
-export function option(name: string, fallback: number): number {
+function option(name: string, fallback: number): number {
   const text = process.env[name]
   if (text === undefined || text === '') return fallback
   const value = Number(text)
   if (!Number.isSafeInteger(value) || value < 1) throw new Error(`${name} is not a whole number from 1`)
   return value
 }
+
+/** Calls of a random trial; what takes longer is done for a part of them. */
+export const TRIALS = option('FAULT_TRIALS', 60)
+/** Random trials, each with a seed of its own from 1 on. */
+export const SEEDS = Array.from({ length: option('FAULT_SEEDS', 1) }, (_, index) => index + 1)
