@@ -31,6 +31,9 @@ export async function listenOnLoopback(port: number, handle: RequestHandler): Pr
       sendJson(response, status, { error: message, message })
     })
   })
+  // Node closes an idle connection after five seconds, just as a client may be about to use it again. Clients that
+  // do not retry, the Neon driver among them, would fail now and then.
+  server.keepAliveTimeout = 0
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, '127.0.0.1', () => {

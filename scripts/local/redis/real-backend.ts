@@ -47,7 +47,7 @@ export async function openRealBackend(url: string): Promise<RedisBackend> {
         transaction.callBuffer(name, ...rest)
       }
       const results = (await transaction.exec().catch(rethrow)) as [Error | null, unknown][] | null
-      return (results ?? []).map(([error, value]) => (error === null ? toReply(value) : asRedisError(error)))
+      return (results ?? []).map(([error, value]) => (error === null ? toReply(value) : resultError(error)))
     },
     async close() {
       client.disconnect()
@@ -61,6 +61,13 @@ function encode([name = '', ...rest]: string[]): [name: string, ...rest: Buffer[
 
 function rethrow(error: Error): never {
   throw asRedisError(error)
+}
+
+/** The error of one command of a transaction; anything but Redis' own answer ends the request. */
+function resultError(error: Error): RedisError {
+  const known = asRedisError(error)
+  if (known instanceof RedisError) return known
+  throw known
 }
 
 /** Errors that Redis sent become RedisError; a lost connection stays what it is. */
