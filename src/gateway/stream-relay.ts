@@ -62,6 +62,10 @@ class StreamRelay {
   /** Frames that were read before the answer started. */
   #waiting: Uint8Array[] = []
   #writer: WritableStreamDefaultWriter<Uint8Array> | null = null
+  /** Bytes written that the caller has not read. */
+  #unread = 0
+  /** Ends the wait for the caller to read. */
+  #goOn: () => void = () => {}
   #pendingRead: Promise<Chunk> | null = null
   #started = false
   /** Frames that tell a failure, sent last. */
@@ -98,18 +102,19 @@ class StreamRelay {
       this.#release()
       return { started: false, end: this.#end }
     }
-    const { readable, writable } = new IdentityTransformStream({ highWaterMark: CALLER_BUFFER_BYTES })
+    const { readable, writable } = new IdentityTransformStream()
     this.#writer = writable.getWriter()
     this.#writer.closed.catch(this.#leave)
     return { started: true, body: readable, ended: this.#pump() }
   }
 
   async #pump(): Promise<RelayEnd> {
-    for (const frame of this.#waiting.splice(0)) await this.#write(frame)
+    for (const frame of this.#waiting.splice(0)) this.#send(frame)
     while (!this.#end) await this.#take(await this.#read())
-    for (const frame of this.#farewell) await this.#write(frame)
     this.#release()
-    if (this.#end.kind !== 'client_left') await this.#writer?.close().catch(() => {})
+    // Not awaited: the call is over for the upstream and the ledger, however slowly its caller reads the rest.
+    for (const frame of this.#farewell) this.#send(frame)
+    if (this.#end.kind !== 'client_left') this.#writer?.close().catch(() => {})
     return this.#end
   }
 
@@ -137,7 +142,11 @@ class StreamRelay {
       return this.#fail('error', 'The upstream sent an event that is too long.')
     }
     try {
-      for (const frame of frames) if (!this.#end) await this.#frame(frame)
+      for (const frame of frames) {
+        if (this.#end) return
+        await this.#frame(frame)
+        if (this.#options.reader.ended) return this.#complete()
+      }
     } catch (error) {
       logEvent('error', 'stream_reader_failed', { error: errorText(error) })
       this.#fail('error', 'The gateway could not read the answer.')
@@ -172,7 +181,14 @@ class StreamRelay {
         : this.#fail('empty', 'The upstream sent an empty answer.')
     }
     for (const frame of owed) await this.#write(frame)
+    this.#end ??= { kind: 'completed' }
+  }
+
+  /** The stream has ended as its protocol demands. Whatever its connection does now, nothing may follow. */
+  #complete(): void {
+    if (this.#end || !(this.#started || this.#writer)) return
     this.#end = { kind: 'completed' }
+    this.#source.cancel().catch(() => {})
   }
 
   #fail(reason: FailureReason, message: string, farewell?: Uint8Array[]): void {
@@ -186,16 +202,33 @@ class StreamRelay {
       this.#waiting.push(bytes)
       return
     }
-    try {
-      await this.#writer.ready
-      this.#lastWrite = this.#options.clock()
-      this.#writer.write(bytes).catch(this.#leave)
-    } catch {
-      this.#leave()
-    }
+    while (this.#unread >= CALLER_BUFFER_BYTES && this.#end?.kind !== 'client_left') await this.#someRead()
+    if (this.#end?.kind !== 'client_left') this.#send(bytes)
+  }
+
+  /**
+   * The writer's `ready` would say the same, but workerd replaces that promise whenever a write completes and room is
+   * still short, and the one that somebody waits for is then never resolved.
+   */
+  #someRead(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#goOn = resolve
+    })
+  }
+
+  #send(bytes: Uint8Array): void {
+    this.#lastWrite = this.#options.clock()
+    this.#unread += bytes.length
+    this.#writer?.write(bytes).then(() => {
+      this.#unread -= bytes.length
+      this.#goOn()
+    }, this.#leave)
   }
 
   readonly #leave = (): void => {
+    // A write that waits for this caller would wait forever.
+    this.#writer?.abort().catch(() => {})
+    this.#goOn()
     if (this.#end) return
     this.#end = { kind: 'client_left' }
     this.#stopUpstream()
@@ -216,8 +249,8 @@ class StreamRelay {
     if (now - this.#lastRead >= (this.#started ? betweenEvents : firstEvent)) {
       this.#fail('timeout', 'The upstream stopped sending.')
       this.#stopUpstream()
-    } else if (this.#writer && now - this.#lastWrite >= heartbeat) {
-      void this.#write(this.#options.reader.heartbeat)
+    } else if (this.#writer && this.#unread === 0 && now - this.#lastWrite >= heartbeat) {
+      this.#send(this.#options.reader.heartbeat)
     }
   }
 

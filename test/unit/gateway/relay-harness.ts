@@ -1,0 +1,204 @@
+import { expect, vi } from 'vitest'
+import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
+import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
+import {
+  type RelayEnd,
+  type RelayStart,
+  type RelayTimes,
+  relayStream,
+} from '../../../src/gateway/stream-relay.ts'
+import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
+import { chunks } from './stream-reading.ts'
+
+const encoder = new TextEncoder()
+
+/** A chunk of a chat stream with some text, and a whole short stream. */
+export const chunkOf = (content: string) => chunks({ choices: [{ index: 0, delta: { content } }] })
+export const STOP = chunks({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
+export const DONE = 'data: [DONE]\n\n'
+
+const turn = globalThis.setTimeout
+
+/** Lets everything run that does not wait for a timer: native streams need turns of the real event loop. */
+export async function settle(): Promise<void> {
+  for (let round = 0; round < 4; round++) await new Promise<void>((resolve) => turn(resolve, 0))
+}
+
+/** Waits for what follows from what has happened, as long as that takes a native stream in small pieces. */
+export async function until(holds: () => boolean): Promise<void> {
+  for (let round = 0; round < 500 && !holds(); round++) await settle()
+  expect(holds()).toBe(true)
+}
+
+export async function advance(milliseconds: number): Promise<void> {
+  await vi.advanceTimersByTimeAsync(milliseconds)
+  await settle()
+}
+
+/** An upstream that sends when it is told to, and counts how often it was asked. */
+export class Upstream {
+  asked = 0
+  cancelled = 0
+  readonly aborted = vi.fn()
+  readonly stream: ReadableStream<Uint8Array>
+  readonly #queue: Array<Uint8Array | string | Error> = []
+  #controller: ReadableStreamDefaultController<Uint8Array> | null = null
+  #wake: (() => void) | null = null
+
+  constructor() {
+    this.stream = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#controller = controller
+        },
+        pull: async () => {
+          this.asked++
+          while (this.#queue.length === 0) await new Promise<void>((resolve) => (this.#wake = resolve))
+          this.#deliver()
+        },
+        cancel: () => {
+          this.cancelled++
+        },
+      },
+      { highWaterMark: 0 },
+    )
+  }
+
+  #deliver(): void {
+    const next = this.#queue.shift()
+    if (next === 'close') this.#controller?.close()
+    else if (next instanceof Error) this.#controller?.error(next)
+    else if (typeof next === 'object' && this.cancelled === 0) this.#controller?.enqueue(next)
+  }
+
+  /** Queues chunks, each of which is one read, an error or `close`; and lets the relay take them. */
+  async send(...parts: Array<string | Uint8Array | Error>): Promise<void> {
+    for (const part of parts) {
+      this.#queue.push(typeof part === 'string' && part !== 'close' ? encoder.encode(part) : part)
+    }
+    this.#wake?.()
+    await settle()
+  }
+}
+
+/** A caller that reads all the time, unless told to wait. */
+export class Caller {
+  text = ''
+  /** Chunks as they arrived. */
+  readonly writes: string[] = []
+  finished = false
+  failed = false
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>
+  readonly #decoder = new TextDecoder()
+
+  constructor(body: ReadableStream<Uint8Array>) {
+    this.#reader = body.getReader()
+  }
+
+  async readOne(): Promise<boolean> {
+    const { done, value } = await this.#reader.read()
+    if (value) {
+      this.writes.push(new TextDecoder().decode(value))
+      this.text += this.#decoder.decode(value, { stream: true })
+    }
+    return !done
+  }
+
+  readAll(): this {
+    const run = async () => {
+      while (await this.readOne());
+      this.finished = true
+    }
+    run().catch(() => {
+      this.failed = true
+    })
+    return this
+  }
+
+  cancel(): Promise<void> {
+    return this.#reader.cancel('gone')
+  }
+}
+
+const TIMES: RelayTimes = { commit: 15_000, heartbeat: 15_000, firstEvent: 300_000, betweenEvents: 120_000 }
+
+export interface RelayRun {
+  upstream: Upstream
+  inspection: Inspection
+  leave: AbortController
+  onTick: ReturnType<typeof vi.fn>
+  /** As soon as it is known. */
+  start: RelayStart | null
+  end: RelayEnd | null
+  failed: unknown
+}
+
+export interface RunOptions {
+  protocol?: Protocol
+  times?: Partial<RelayTimes>
+  usageAsked?: boolean
+  inspection?: Inspection
+  /** The caller was gone before it began. */
+  leftBefore?: boolean
+}
+
+/** Begins a relay; what becomes of it stands in the result. */
+export async function run(options: RunOptions = {}): Promise<RelayRun> {
+  const upstream = new Upstream()
+  const inspection = options.inspection ?? new Inspection(passAllEngine)
+  const leave = new AbortController()
+  if (options.leftBefore) leave.abort()
+  const onTick = vi.fn()
+  const reader = (options.protocol ?? chatCompletions).streamReader({
+    inspection,
+    modelId: null,
+    usageAsked: options.usageAsked ?? true,
+  })
+  const relay: RelayRun = { upstream, inspection, leave, onTick, start: null, end: null, failed: null }
+  relayStream({
+    upstream: upstream.stream,
+    reader,
+    inspection,
+    times: { ...TIMES, ...options.times },
+    clock: () => Date.now(),
+    callerSignal: leave.signal,
+    abortUpstream: upstream.aborted,
+    onTick,
+  })
+    .then(async (start) => {
+      relay.start = start
+      relay.end = start.started ? await start.ended : start.end
+    })
+    .catch((error) => {
+      relay.failed = error
+    })
+  await settle()
+  return relay
+}
+
+/** The caller's side of a relay that has started. */
+export function callerOf(relay: RelayRun): Caller {
+  if (!relay.start?.started) throw new Error(`not started: ${JSON.stringify(relay.start)}`)
+  return new Caller(relay.start.body)
+}
+
+/** A relay that has started with a first text, and a caller who has read it. */
+export async function started(
+  options: RunOptions = {},
+  first = chunkOf('first'),
+): Promise<RelayRun & { caller: Caller }> {
+  const relay = await run(options)
+  await relay.upstream.send(first)
+  const caller = callerOf(relay).readAll()
+  await settle()
+  return Object.assign(relay, { caller })
+}
+
+/** What holds after every end: nothing is left running, and every byte read is accounted for. */
+export function checkEnded(relay: RelayRun): void {
+  expect(relay.failed).toBeNull()
+  expect(relay.end).not.toBeNull()
+  expect(vi.getTimerCount()).toBe(0)
+  const { inspected, uninspected, released, withheld } = relay.inspection.counts
+  expect(inspected + uninspected).toBe(released + withheld)
+}

@@ -1,0 +1,505 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
+import { messages } from '../../../src/gateway/protocols/messages.ts'
+import { Inspection } from '../../../src/governance/dlp/inspection.ts'
+import { MAXIMUM_FRAME_BYTES } from '../../../src/lib/sse.ts'
+import { provideIdentityStream } from './identity-stream.ts'
+import {
+  advance,
+  type Caller,
+  callerOf,
+  checkEnded,
+  chunkOf,
+  DONE,
+  type RelayRun,
+  run,
+  STOP,
+  settle,
+  started,
+  until,
+} from './relay-harness.ts'
+import { events, notingEngine } from './stream-reading.ts'
+
+provideIdentityStream()
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'] })
+})
+afterEach(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+})
+
+/** More than waits for a caller. */
+const LONG = 'x'.repeat(200_000)
+const HEARTBEAT = ': heartbeat\n\n'
+const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
+const chatFailure = (message: string) =>
+  `event: error\ndata: {"error":{"message":"${message}","type":"server_error","code":"stream_error"}}\n\n${DONE}`
+const messagesFailure = (message: string) =>
+  `event: error\ndata: {"type":"error","error":{"type":"api_error","message":"${message}"}}\n\n`
+const MESSAGE_START = events({
+  type: 'message_start',
+  message: { usage: { input_tokens: 1, output_tokens: 1 } },
+})
+
+describe('the start', () => {
+  it('is the first event, however late in its chunk', async () => {
+    const relay = await run()
+    await relay.upstream.send(': one\n\n', chunkOf('a').slice(0, 20))
+    expect(relay.start).toBeNull()
+    await relay.upstream.send(chunkOf('a').slice(20))
+    expect(relay.start?.started).toBe(true)
+    const caller = callerOf(relay).readAll()
+    await relay.upstream.send(STOP, DONE, 'close')
+    expect(caller.text).toBe(chunkOf('a') + STOP + DONE)
+    expect(caller.finished).toBe(true)
+    expect(relay.end).toEqual({ kind: 'completed' })
+    checkEnded(relay)
+  })
+
+  it('is not a ping, which waits for the event and goes before it', async () => {
+    const relay = await run({ protocol: messages })
+    await relay.upstream.send(PING)
+    expect(relay.start).toBeNull()
+    await relay.upstream.send(MESSAGE_START)
+    const caller = callerOf(relay).readAll()
+    await relay.upstream.send(events({ type: 'message_stop' }), 'close')
+    expect(caller.text).toBe(PING + MESSAGE_START + events({ type: 'message_stop' }))
+    checkEnded(relay)
+  })
+
+  it('comes without an event after the commit time, and the event later', async () => {
+    const relay = await run()
+    await advance(14_999)
+    expect(relay.start).toBeNull()
+    await advance(1)
+    expect(relay.start?.started).toBe(true)
+    const caller = callerOf(relay).readAll()
+    await relay.upstream.send(chunkOf('late'), STOP, DONE, 'close')
+    expect(caller.text.replace(HEARTBEAT, '')).toBe(chunkOf('late') + STOP + DONE)
+    expect(relay.end).toEqual({ kind: 'completed' })
+    checkEnded(relay)
+  })
+
+  it('takes a whole stream in one chunk', async () => {
+    const stream = chunkOf('a') + chunkOf('b') + STOP + DONE
+    const relay = await run()
+    await relay.upstream.send(`: c\n\n${stream}`, 'close')
+    const caller = callerOf(relay).readAll()
+    await settle()
+    expect(caller.text).toBe(stream)
+    // One frame for each write, so that no proxy sees half an event.
+    expect(caller.writes).toEqual([chunkOf('a'), chunkOf('b'), STOP, DONE])
+    expect(relay.end).toEqual({ kind: 'completed' })
+    expect(relay.upstream.aborted).not.toHaveBeenCalled()
+    checkEnded(relay)
+  })
+
+  it('takes a stream of single bytes', async () => {
+    const stream = chunkOf('é') + STOP + DONE
+    const relay = await run()
+    const bytes = [...new TextEncoder().encode(stream)].map((byte) => Uint8Array.of(byte))
+    await relay.upstream.send(...bytes, 'close')
+    const caller = callerOf(relay).readAll()
+    await settle()
+    expect(caller.text).toBe(stream)
+    expect(relay.end).toEqual({ kind: 'completed' })
+    checkEnded(relay)
+  })
+
+  it('applies edits of the reader and counts them', async () => {
+    const inspection = new Inspection(notingEngine(/secret/))
+    const relay = await started({ inspection }, chunkOf('secret') + STOP + DONE)
+    await relay.upstream.send('close')
+    expect(relay.caller.text).toBe(chunkOf('***') + STOP + DONE)
+    expect(relay.inspection.counts.withheld).toBe('secret'.length)
+    checkEnded(relay)
+  })
+})
+
+describe('a failure before the start', () => {
+  it.each([
+    ['an empty stream', ['close'], 'empty', 'The upstream sent an empty answer.'],
+    ['only comments', [': a\n\n', 'close'], 'empty', 'The upstream sent an empty answer.'],
+    ['an unfinished frame', ['data: {"a"', 'close'], 'empty', 'The upstream sent an empty answer.'],
+    ['only the end', [DONE, 'close'], 'empty', 'The upstream sent an empty answer.'],
+    ['a broken connection', [new Error('reset')], 'cut', 'The upstream broke off its answer.'],
+    ['an error event', ['data: {"error":{"message":"no"}}\n\n'], 'error', 'no'],
+    ['a page', ['data: <html>\n\n'], 'error', 'The upstream sent an event that is not JSON.'],
+  ])('is not a stream: %s', async (_name, parts, reason, message) => {
+    const relay = await run()
+    await relay.upstream.send(...parts)
+    expect(relay.start).toEqual({ started: false, end: { kind: 'failed', reason, message } })
+    expect(relay.upstream.aborted).toHaveBeenCalled()
+    checkEnded(relay)
+  })
+
+  it('is silence beyond the time for the first event', async () => {
+    const relay = await run({ times: { firstEvent: 10_000 } })
+    await advance(9_999)
+    expect(relay.start).toBeNull()
+    await advance(2_501)
+    expect(relay.start).toEqual({
+      started: false,
+      end: { kind: 'failed', reason: 'timeout', message: 'The upstream stopped sending.' },
+    })
+    expect(relay.upstream.aborted).toHaveBeenCalled()
+    expect(relay.upstream.cancelled).toBe(1)
+    checkEnded(relay)
+  })
+
+  it('is a caller that leaves', async () => {
+    const relay = await run()
+    relay.leave.abort()
+    await settle()
+    expect(relay.start).toEqual({ started: false, end: { kind: 'client_left' } })
+    expect(relay.upstream.aborted).toHaveBeenCalled()
+    checkEnded(relay)
+  })
+})
+
+describe('a failure after the start', () => {
+  const dialects = [
+    ['chat', chatCompletions, chunkOf('first'), chatFailure] as const,
+    ['messages', messages, MESSAGE_START, messagesFailure] as const,
+  ]
+  const failures: Array<[string, Array<string | Error>, string, string]> = [
+    ['an early end', ['close'], 'cut', 'The upstream ended its answer early.'],
+    ['an early end within a frame', ['data: {"x"', 'close'], 'cut', 'The upstream ended its answer early.'],
+    ['a broken connection', [new Error('reset')], 'cut', 'The upstream broke off its answer.'],
+    ['an event that is not JSON', ['data: {\n\n'], 'error', 'The upstream sent an event that is not JSON.'],
+    [
+      'two failures in one chunk',
+      ['data: {\n\ndata: {\n\n'],
+      'error',
+      'The upstream sent an event that is not JSON.',
+    ],
+  ]
+  const cases = dialects.flatMap(([dialect, ...rest]) =>
+    failures.map((failure) => [dialect, failure[0], failure, ...rest] as const),
+  )
+
+  it.each(cases)(
+    'is told once, in the dialect of %s: %s',
+    async (_dialect, _name, failure, protocol, first, told) => {
+      const [, parts, reason, message] = failure
+      const relay = await started({ protocol }, first)
+      await relay.upstream.send(...parts)
+      await settle()
+      expect(relay.caller.text).toBe(first + told(message))
+      expect(relay.caller.finished).toBe(true)
+      expect(relay.end).toEqual({ kind: 'failed', reason, message })
+      expect(relay.upstream.aborted).toHaveBeenCalled()
+      checkEnded(relay)
+    },
+  )
+
+  it('in the upstream’s own words is forwarded on messages, and put into ours on chat', async () => {
+    const frame = events({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } })
+    const relay = await started({ protocol: messages }, MESSAGE_START)
+    await relay.upstream.send(frame + MESSAGE_START)
+    expect(relay.caller.text).toBe(MESSAGE_START + frame)
+    expect(relay.end).toMatchObject({ kind: 'failed', reason: 'error', message: 'Overloaded' })
+    checkEnded(relay)
+    const chat = await started()
+    await chat.upstream.send(`data: {"error":{"message":"Overloaded","code":1}}\n\n${chunkOf('after')}`)
+    expect(chat.caller.text).toBe(chunkOf('first') + chatFailure('Overloaded'))
+    checkEnded(chat)
+  })
+
+  it('in the same chunk as the first event comes behind it', async () => {
+    const relay = await run()
+    await relay.upstream.send(`${chunkOf('a')}data: {\n\n`)
+    const caller = callerOf(relay).readAll()
+    await settle()
+    expect(caller.text).toBe(chunkOf('a') + chatFailure('The upstream sent an event that is not JSON.'))
+    checkEnded(relay)
+  })
+
+  it.each(dialects)('by silence between events is told on %s', async (_name, protocol, first, told) => {
+    const relay = await started({ protocol, times: { betweenEvents: 40_000, heartbeat: 1_000_000 } }, first)
+    await advance(39_999)
+    expect(relay.end).toBeNull()
+    await advance(10_001)
+    expect(relay.caller.text).toBe(first + told('The upstream stopped sending.'))
+    expect(relay.end).toMatchObject({ kind: 'failed', reason: 'timeout' })
+    expect(relay.upstream.cancelled).toBe(1)
+    expect(relay.upstream.aborted).toHaveBeenCalled()
+    checkEnded(relay)
+  })
+
+  it('by silence before any event is told when the answer was committed', async () => {
+    const relay = await run({ times: { firstEvent: 60_000, commit: 10_000, heartbeat: 1_000_000 } })
+    await advance(10_000)
+    const caller = callerOf(relay).readAll()
+    await advance(65_000)
+    expect(caller.text).toBe(chatFailure('The upstream stopped sending.'))
+    expect(relay.end).toMatchObject({ kind: 'failed', reason: 'timeout' })
+    checkEnded(relay)
+  })
+
+  it('of a committed answer without any event is told as an empty one', async () => {
+    const relay = await run({ times: { commit: 10 } })
+    await advance(10)
+    const caller = callerOf(relay).readAll()
+    await relay.upstream.send('close')
+    expect(caller.text).toBe(chatFailure('The upstream sent an empty answer.'))
+    checkEnded(relay)
+  })
+
+  it('is a frame that never ends', async () => {
+    const relay = await started()
+    await relay.upstream.send(`data: ${'x'.repeat(MAXIMUM_FRAME_BYTES)}`)
+    expect(relay.caller.text).toBe(
+      chunkOf('first') + chatFailure('The upstream sent an event that is too long.'),
+    )
+    checkEnded(relay)
+  })
+
+  it('of the gateway itself is logged without a text and told without its cause', async () => {
+    const log = vi.spyOn(console, 'error').mockImplementation(() => {})
+    const engine = notingEngine()
+    const inspection = new Inspection(engine)
+    const relay = await started({ inspection })
+    vi.spyOn(engine, 'inspect').mockImplementation(() => {
+      throw new TypeError('engine broke')
+    })
+    await relay.upstream.send(chunkOf('private words'))
+    expect(relay.caller.text).toBe(chunkOf('first') + chatFailure('The gateway could not read the answer.'))
+    expect(log).toHaveBeenCalledOnce()
+    expect(log.mock.calls[0]?.[0]).toContain('TypeError: engine broke')
+    expect(log.mock.calls[0]?.[0]).not.toContain('private words')
+    expect(relay.end?.kind).toBe('failed')
+  })
+})
+
+describe('an end', () => {
+  it('without [DONE] but with a finish reason is completed for the caller', async () => {
+    const relay = await started()
+    await relay.upstream.send(STOP, 'close')
+    expect(relay.caller.text).toBe(chunkOf('first') + STOP + DONE)
+    expect(relay.end).toEqual({ kind: 'completed' })
+    checkEnded(relay)
+  })
+
+  it.each([
+    ['closes late', ({ upstream }: RelayRun) => advance(500_000).then(() => upstream.send('close'))],
+    ['never closes', () => advance(500_000)],
+    ['breaks off', ({ upstream }: RelayRun) => upstream.send(new Error('reset'))],
+    ['goes on', ({ upstream }: RelayRun) => upstream.send(chunkOf('more'), 'close')],
+  ])('is an end even if the upstream then %s', async (_name, then) => {
+    const relay = await started()
+    await relay.upstream.send(STOP, DONE)
+    await then(relay)
+    expect(relay.caller.text).toBe(chunkOf('first') + STOP + DONE)
+    expect(relay.caller.finished).toBe(true)
+    expect(relay.end).toEqual({ kind: 'completed' })
+    checkEnded(relay)
+  })
+
+  it('is known before the caller has read all of it', async () => {
+    const relay = await run()
+    await relay.upstream.send(chunkOf('a') + STOP + DONE, 'close')
+    expect(relay.end).toEqual({ kind: 'completed' })
+    const caller = callerOf(relay).readAll()
+    await settle()
+    expect(caller.text).toBe(chunkOf('a') + STOP + DONE)
+    checkEnded(relay)
+  })
+})
+
+describe('a caller that leaves', () => {
+  const ways: Array<[string, (relay: RelayRun & { caller: Caller }) => Promise<unknown>]> = [
+    ['aborts', async ({ leave }) => leave.abort()],
+    ['cancels the body', ({ caller }) => caller.cancel()],
+    [
+      'does both',
+      ({ leave, caller }) => {
+        leave.abort()
+        return caller.cancel().catch(() => {})
+      },
+    ],
+  ]
+
+  it.each(ways)('%s: the call ends once, and the upstream is stopped', async (_name, leave) => {
+    const relay = await started()
+    await leave(relay)
+    // The platform may tell of a cancelled body only at the next write, and a heartbeat is one.
+    await advance(18_750)
+    expect(relay.end).toEqual({ kind: 'client_left' })
+    expect(relay.upstream.aborted).toHaveBeenCalled()
+    expect(relay.upstream.cancelled).toBe(1)
+    expect(relay.caller.text).toBe(chunkOf('first'))
+    checkEnded(relay)
+    await relay.upstream.send(chunkOf('more'), new Error('aborted'))
+    await advance(1_000_000)
+    expect(relay.end).toEqual({ kind: 'client_left' })
+  })
+
+  it.each(ways)('%s while a write waits for it', async (_name, leave) => {
+    const relay = await run()
+    await relay.upstream.send(chunkOf('first'))
+    const caller = callerOf(relay)
+    const large = chunkOf(LONG.slice(0, 100_000))
+    await relay.upstream.send(large, large, large, large)
+    expect(relay.end).toBeNull()
+    await leave(Object.assign(relay, { caller }))
+    await settle()
+    expect(relay.end).toEqual({ kind: 'client_left' })
+    expect(relay.upstream.cancelled).toBe(1)
+    checkEnded(relay)
+  })
+
+  it('while a failure is being told to it', async () => {
+    const relay = await run()
+    await relay.upstream.send(chunkOf('first'))
+    const caller = callerOf(relay)
+    await relay.upstream.send(chunkOf(LONG.slice(0, 100_000)), new Error('reset'))
+    await caller.cancel()
+    await settle()
+    expect(relay.end?.kind).toMatch(/failed|client_left/)
+    checkEnded(relay)
+  })
+
+  it('before it was relayed at all', async () => {
+    const relay = await run({ leftBefore: true })
+    expect(relay.start).toEqual({ started: false, end: { kind: 'client_left' } })
+    expect(relay.upstream.aborted).toHaveBeenCalled()
+    checkEnded(relay)
+  })
+})
+
+describe('heartbeats', () => {
+  it.each([
+    ['chat', chatCompletions, chunkOf('first'), HEARTBEAT],
+    ['messages', messages, MESSAGE_START, PING],
+  ])('keep a silent stream of %s open', async (_name, protocol, first, heartbeat) => {
+    const relay = await started({ protocol }, first)
+    await advance(14_000)
+    expect(relay.caller.text).toBe(first)
+    await advance(5_000)
+    expect(relay.caller.text).toBe(first + heartbeat)
+    await advance(2 * 18_750)
+    expect(relay.caller.text).toBe(first + heartbeat.repeat(3))
+    expect(relay.end).toBeNull()
+    const { released, withheld } = relay.inspection.counts
+    expect(released + withheld).toBe(first.length)
+    relay.leave.abort()
+    await settle()
+    checkEnded(relay)
+  })
+
+  it('begin with the commit, not before', async () => {
+    const relay = await run({ times: { commit: 40_000 } })
+    await advance(40_000)
+    const caller = callerOf(relay).readAll()
+    await settle()
+    expect(caller.text).toBe('')
+    await advance(3_750)
+    expect(caller.text).toBe(HEARTBEAT)
+    await advance(15_000)
+    expect(caller.text).toBe(HEARTBEAT.repeat(2))
+    relay.leave.abort()
+  })
+
+  it('are not sent while events come', async () => {
+    const relay = await started()
+    let expected = chunkOf('first')
+    for (let count = 0; count < 10; count++) {
+      await advance(10_000)
+      await relay.upstream.send(chunkOf(`${count}`))
+      expected += chunkOf(`${count}`)
+    }
+    expect(relay.caller.text).toBe(expected)
+    relay.leave.abort()
+  })
+
+  it('are sent while only the upstream’s own comments come', async () => {
+    const relay = await started()
+    for (let count = 0; count < 4; count++) {
+      await advance(10_000)
+      await relay.upstream.send(': working\n\n')
+    }
+    expect(relay.caller.text).toMatch(/^data.*\n\n(: heartbeat\n\n){1,2}$/)
+    relay.leave.abort()
+  })
+
+  it('are not sent while a write waits, nor is the upstream blamed for it', async () => {
+    const relay = await run()
+    await relay.upstream.send(chunkOf('first'))
+    const caller = callerOf(relay)
+    const large = chunkOf(LONG)
+    await relay.upstream.send(large, large)
+    await advance(1_000_000)
+    expect(relay.end).toBeNull()
+    caller.readAll()
+    await relay.upstream.send(STOP, DONE, 'close')
+    await until(() => caller.finished)
+    expect(caller.text === chunkOf('first') + large + large + STOP + DONE).toBe(true)
+    expect(relay.end).toEqual({ kind: 'completed' })
+    checkEnded(relay)
+  })
+})
+
+describe('a slow caller', () => {
+  it('slows the upstream: it is not read while the caller does not read', async () => {
+    const relay = await run()
+    await relay.upstream.send(chunkOf('first'))
+    const caller = callerOf(relay)
+    const part = chunkOf('x'.repeat(10_000))
+    await relay.upstream.send(...Array.from({ length: 50 }, () => part))
+    const asked = relay.upstream.asked
+    // 64 KiB wait for the caller, one more frame waits to be written, and its read was made before.
+    expect(asked).toBeGreaterThan(4)
+    expect(asked).toBeLessThan(12)
+    await advance(60_000)
+    expect(relay.upstream.asked).toBe(asked)
+    while (relay.upstream.asked === asked && caller.text.length < 60_000) {
+      await caller.readOne()
+      await settle()
+    }
+    expect(relay.upstream.asked).toBeGreaterThan(asked)
+    expect(relay.upstream.asked).toBeLessThan(asked + 6)
+    caller.readAll()
+    await relay.upstream.send(STOP, DONE, 'close')
+    await until(() => caller.finished)
+    expect(caller.text === chunkOf('first') + part.repeat(50) + STOP + DONE).toBe(true)
+    checkEnded(relay)
+  })
+
+  it('is not given heartbeats on top of what it has not read', async () => {
+    const relay = await run({ times: { betweenEvents: 1_000_000 } })
+    await relay.upstream.send(chunkOf('first'))
+    const caller = callerOf(relay)
+    const large = chunkOf(LONG)
+    await relay.upstream.send(large)
+    await advance(300_000)
+    caller.readAll()
+    await until(() => caller.text.length === (chunkOf('first') + large).length)
+    await relay.upstream.send(STOP, DONE, 'close')
+    await until(() => caller.finished)
+    expect(caller.text === chunkOf('first') + large + STOP + DONE).toBe(true)
+    checkEnded(relay)
+  })
+})
+
+describe('ticks', () => {
+  it('come while the stream lasts, also while the caller does not read, and not after it', async () => {
+    const relay = await run()
+    await relay.upstream.send(chunkOf('first'))
+    const before = relay.onTick.mock.calls.length
+    await advance(15_000)
+    expect(relay.onTick.mock.calls.length).toBe(before + 4)
+    const caller = callerOf(relay)
+    await relay.upstream.send(chunkOf(LONG), chunkOf('x'))
+    await advance(15_000)
+    expect(relay.onTick.mock.calls.length).toBe(before + 8)
+    caller.readAll()
+    await relay.upstream.send(STOP, DONE, 'close')
+    await until(() => caller.finished)
+    await advance(60_000)
+    expect(relay.onTick.mock.calls.length).toBe(before + 8)
+    checkEnded(relay)
+  })
+})
