@@ -14,7 +14,7 @@ export interface Deps {
   configuration: Configuration
   clock: Clock
   database: Database
-  /** One client for each request: it batches commands, and a batch must not outlive the request that began it. */
+  /** Each command or pipeline is a request of its own: nothing pending is shared. */
   redis: Redis
   ledgerOf: LedgerOf
   /** Counts a call that was refused before anybody was known. Never throws. */
@@ -26,15 +26,27 @@ export interface Deps {
 const REDIS_TIMEOUT_MS = 2_000
 const DATABASE_TIMEOUT_MS = 10_000
 
-let parsed: { environment: object; configuration: Configuration } | undefined
-
-/** Parses once for each isolate. @throws ConfigurationError */
-export function configurationOf(environment: Bindings): Configuration {
-  if (parsed?.environment !== environment) {
-    parsed = { environment, configuration: parseConfiguration(environment) }
-  }
-  return parsed.configuration
+/** What requests of an isolate share. Nothing of it holds a connection or a pending call. */
+interface Shared {
+  environment: object
+  configuration: Configuration
+  database: Database
+  redis: Redis
 }
+
+let shared: Shared | undefined
+
+/** Builds the clients once for each isolate: making them costs more than using them. @throws ConfigurationError */
+function sharedOf(environment: Bindings): Shared {
+  if (shared?.environment !== environment) {
+    const configuration = parseConfiguration(environment)
+    const [database, redis] = [createDatabase(configuration), createRedis(configuration)]
+    shared = { environment, configuration, database, redis }
+  }
+  return shared
+}
+
+export const configurationOf = (environment: Bindings): Configuration => sharedOf(environment).configuration
 
 /** A query builder over Neon's HTTP driver: each query is its own fetch, so it may be shared by requests. */
 export function createDatabase(configuration: Configuration): Database {
@@ -68,18 +80,21 @@ function createRedis(configuration: Configuration): Redis {
     retry: { retries: 0 },
     // The limits give up sooner; this ends the connection itself, one of the few that may wait for headers at a time.
     signal: () => AbortSignal.timeout(REDIS_TIMEOUT_MS),
+    // A batch that gathers the commands of several requests would die with the request that began it. What belongs
+    // together is put into a pipeline by hand.
+    enableAutoPipelining: false,
     enableTelemetry: false,
     readYourWrites: false,
   })
 }
 
 export function createDeps(environment: Bindings, context: ExecutionContext): Deps {
-  const configuration = configurationOf(environment)
+  const { configuration, database, redis } = sharedOf(environment)
   return {
     configuration,
     clock: systemClock,
-    database: createDatabase(configuration),
-    redis: createRedis(configuration),
+    database,
+    redis,
     ledgerOf: (organizationId) => ledgerClient(environment.LEDGER, organizationId),
     countRejectedCall: (call) =>
       countRejectedCall(environment.LEDGER, call).catch((error) =>
