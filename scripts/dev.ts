@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { parseConfiguration } from '../src/env.ts'
-import { wantedProviders } from './demo-catalogue.ts'
+import { type WantedProvider, wantedProviders } from './demo-catalogue.ts'
 import { readPort, stackPlan } from './dev-plan.ts'
 import { Children, StartError } from './local/children.ts'
 import { formatEnvFile } from './local/env-file.ts'
@@ -168,18 +168,18 @@ async function checkGateway({ port, secrets }: Settings): Promise<void> {
   throw new StartError(`the gateway ${answer} GET /v1/models; see ${shown('logs/worker.log')}`)
 }
 
-function announce({ port, secrets, variables }: Settings, report: SeedReport, seconds: number): void {
-  const baseUrl = variables.BASE_URL ?? ''
+function announce({ port, secrets, variables, urls }: Settings, report: SeedReport, seconds: number): void {
+  const baseUrl = `http://127.0.0.1:${port}`
   const llmUrl = `http://127.0.0.1:${port + 1}`
   const content = {
-    base_url: `http://127.0.0.1:${port}`,
+    base_url: baseUrl,
     llm_url: llmUrl,
     admin_token: variables.ADMIN_TOKEN,
     keys: secrets.keys,
     denied_models: report.deniedModels,
   }
   writePrivateFile(DEV_FILE, `${JSON.stringify(content, null, 2)}\n`)
-  const model = report.models[0] ?? 'model'
+  const first = wantedProviders(process.env, urls.modelUpstream)[0]
   console.log(`Headgate is ready after ${seconds.toFixed(1)} s
 
   Base URL  ${baseUrl}
@@ -188,10 +188,23 @@ function announce({ port, secrets, variables }: Settings, report: SeedReport, se
   Models    ${report.models.slice(0, 6).join(', ')}${report.models.length > 6 ? ', …' : ''}
   More      ${shown('dev.json')} (admin token, keys of other callers), ${shown('logs')}
 
-  curl ${content.base_url}/v1/models -H "Authorization: Bearer ${secrets.keys.owner}"
+  ${firstCall(baseUrl, secrets.keys.owner, first)}
 
 Ctrl-C ends everything; the data stay (npm run dev -- --fresh begins anew).`)
-  if (model === 'model') console.log('No model can be called: register one with npm run admin.')
+}
+
+/** A call to copy: of the first provider's first model, on the protocol it speaks. */
+function firstCall(baseUrl: string, key: string, provider: WantedProvider | undefined): string {
+  const model = provider?.models[0]?.id
+  const curl = `curl ${baseUrl}`
+  const authorization = `-H "Authorization: Bearer ${key}"`
+  if (provider === undefined || model === undefined) return `${curl}/v1/models ${authorization}`
+  const messages = [{ role: 'user', content: 'Hello' }]
+  const [path, body] =
+    provider.kind === 'anthropic'
+      ? ['/v1/messages', { model, max_tokens: 100, messages }]
+      : ['/v1/chat/completions', { model, messages }]
+  return `${curl}${path} ${authorization} -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`
 }
 
 const shown = (name: string): string => relative(process.cwd(), join(LOCAL_FOLDER, name))

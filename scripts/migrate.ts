@@ -109,6 +109,9 @@ async function rowsOf(result: PromiseLike<unknown>): Promise<Array<Record<string
 
 async function main(): Promise<void> {
   const environment = scriptEnvironment()
+  if (!/^postgres(ql)?:\/\//.test(environment.DATABASE_URL ?? '')) {
+    throw new MigrationError('DATABASE_URL must be a postgres:// connection string')
+  }
   const { applied, total } = await migrateDatabase({
     DATABASE_URL: environment.DATABASE_URL ?? '',
     DATABASE_FETCH_ENDPOINT: environment.DATABASE_FETCH_ENDPOINT,

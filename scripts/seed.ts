@@ -85,7 +85,9 @@ async function allowRestricted(
 
 async function main(): Promise<void> {
   const environment = scriptEnvironment()
-  const configuration = parseConfiguration(environment)
+  // Of the Worker's variables only the database and the secrets matter here; Redis need not be named.
+  const unused = { UPSTASH_REDIS_REST_URL: 'http://unused', UPSTASH_REDIS_REST_TOKEN: 'unused' }
+  const configuration = parseConfiguration({ ...unused, ...environment })
   const providers = wantedProviders(environment, null)
   const secretsFile = join(LOCAL_FOLDER, 'secrets.json')
   const report = await seedDatabase({

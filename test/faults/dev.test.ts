@@ -1,9 +1,13 @@
+import { execFile } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { portProblem } from '../../scripts/local/ports.ts'
 import { type DevFile, type DevRun, freePortPair, startDev } from '../harness/dev-command.ts'
+
+const execute = promisify(execFile)
 
 let folder: string
 let port: number
@@ -103,7 +107,13 @@ describe.skipIf(process.platform !== 'linux')('npm run dev', () => {
     expect(statuses).toEqual([200, 200, 429])
 
     expect(run.output().stdout).toMatch(/ready after \d+\.\d s/)
-    expect(run.output().stdout).toContain(`curl http://127.0.0.1:${port}/v1/models`)
+    const curl =
+      run
+        .output()
+        .stdout.split('\n')
+        .find((line) => line.startsWith('  curl ')) ?? ''
+    const { stdout } = await execute('sh', ['-c', `${curl} -s`])
+    expect(JSON.parse(stdout)).toMatchObject({ object: 'chat.completion', model: 'scripted-chat' })
     for (const name of ['dev.json', 'secrets.json', 'worker.env']) {
       expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600)
     }
