@@ -1,0 +1,178 @@
+import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { gateway, upstreamControl } from '../harness/gateway.ts'
+import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
+import { beginRequest, openStream } from './support/open-stream.ts'
+import { type AuditEntry, auditEntries, settledCredits } from './support/records.ts'
+import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
+import { marker, seenRequest, type UpstreamRequest } from './support/upstream.ts'
+
+let tenant: Tenant
+
+beforeAll(async () => {
+  tenant = await createTenant(gateway())
+})
+
+const urlOf = (route: ModelRoute, host: string) =>
+  (host === 'llm' ? gateway().llmUrl : gateway().baseUrl) + route.path
+const bodyOf = (route: ModelRoute, text: string, more = {}) => JSON.stringify(route.request(text, more))
+
+/** The request upstream, once it was broken off. */
+const brokenOff = (text: string) =>
+  seenRequest(gateway(), text, ({ clientClosedAt }) => clientClosedAt !== null)
+
+/** The only record of a tenant's calls with this model. */
+function onlyCall(owner: Tenant): Promise<AuditEntry> {
+  return vi.waitFor(
+    async () => {
+      const calls = (await auditEntries(gateway(), owner)).filter(({ kind }) => kind === 'call')
+      if (calls.length !== 1) throw new Error(`${calls.length} calls are recorded`)
+      return calls[0] as AuditEntry
+    },
+    { timeout: 5_000, interval: 50 },
+  )
+}
+
+const generating = MODEL_ROUTES.filter(({ generates }) => generates).flatMap((route) =>
+  route.hosts.map((host) => [route.name, host, route] as const),
+)
+
+describe.each(generating)('a caller of %s on the %s host that leaves', (_, host, route) => {
+  it('in the middle of a stream ends the call upstream within a second, and pays for what was used', async () => {
+    const owner = await createTenant(gateway())
+    const text = marker()
+    const body = bodyOf(route, `${text} script:long-stream tokens=5000 delay=20`, { stream: true })
+    const stream = await openStream(urlOf(route, host), bearer(owner.key), body)
+    await stream.until((received) => received.split(' word').length > 5)
+    const leftAt = stream.leave()
+    const seen = await brokenOff(text)
+    expect(Number(seen.clientClosedAt) - leftAt).toBeLessThan(1_000)
+
+    const entry = await onlyCall(owner)
+    expect(entry).toMatchObject({ status: 499, model: route.model, surface: route.surface })
+    const { record } = entry
+    expect(record).toMatchObject({ errorCode: 'client_left', provenance: 'estimated' })
+    expect(record.flags).toContain('client_left')
+    const usage = record.usage as { input: number; output: number }
+    // At least the words that were received, at no more than one for each byte that the upstream has written.
+    expect(usage.output).toBeGreaterThanOrEqual(5)
+    expect(usage.output).toBeLessThanOrEqual(seen.bytesWritten)
+    expect(usage.input).toBeGreaterThan(0)
+    expect(entry.credits_settled).toBeGreaterThan(0)
+    const { balance } = await settledCredits(gateway(), owner)
+    expect(balance).toBe(1_000_000_000 - entry.credits_settled)
+  })
+})
+
+const onBaseHost = generating.filter(([, host]) => host === 'base')
+
+describe.each(onBaseHost)('a caller of %s on the %s host that resets its connection', (_, host, route) => {
+  it('before a stream has begun ends the call upstream as well', async () => {
+    const owner = await createTenant(gateway())
+    for (const script of [`script:slow-headers signal=${uniqueName('never')}`, 'script:silent-stream']) {
+      const text = marker()
+      const body = bodyOf(route, `${text} ${script}`, { stream: true })
+      const { reset } = beginRequest(urlOf(route, host), bearer(owner.key), body)
+      await seenRequest(gateway(), text)
+      const leftAt = reset()
+      expect(Number((await brokenOff(text)).clientClosedAt) - leftAt).toBeLessThan(1_000)
+    }
+    await expectInputCharged(owner, 2)
+  })
+
+  it('before a whole answer has come ends the call upstream as well', async () => {
+    const owner = await createTenant(gateway())
+    for (const script of [`script:slow-headers signal=${uniqueName('never')}`, 'script:stall']) {
+      const text = marker()
+      const { reset } = beginRequest(
+        urlOf(route, host),
+        bearer(owner.key),
+        bodyOf(route, `${text} ${script}`),
+      )
+      await seenRequest(gateway(), text)
+      const leftAt = reset()
+      expect(Number((await brokenOff(text)).clientClosedAt) - leftAt).toBeLessThan(1_000)
+    }
+    await expectInputCharged(owner, 2)
+  })
+})
+
+/** The upstream has read the requests, so their input is charged, by an estimate. */
+async function expectInputCharged(owner: Tenant, calls: number): Promise<void> {
+  await settledCredits(gateway(), owner)
+  const entries = (await auditEntries(gateway(), owner)).filter(({ kind }) => kind === 'call')
+  expect(entries).toHaveLength(calls)
+  for (const { status, record, credits_settled } of entries) {
+    expect(status).toBe(499)
+    expect(record).toMatchObject({ errorCode: 'client_left', provenance: 'estimated' })
+    expect(record.flags).toContain('client_left')
+    expect(credits_settled).toBeGreaterThan(0)
+  }
+}
+
+// Legacy completions stream through the same code as chat completions.
+const notLegacy = generating.filter(([name]) => name !== 'completions')
+
+describe.each(notLegacy)('a caller of %s on the %s host that does not read', (_, host, route) => {
+  /** Far more than lies in sockets and buffers on the way. */
+  const FLOOD = 48 * 1024 * 1024
+
+  it('makes the upstream wait, and gets everything when it reads on', async () => {
+    const text = marker()
+    const body = bodyOf(route, `${text} script:flood bytes=${FLOOD}`, { stream: true })
+    const stream = await openStream(urlOf(route, host), bearer(tenant.key), body)
+    stream.pause()
+    const stalled = await standsStill(text)
+    expect(stalled.finished).toBe(false)
+    expect(stalled.bytesWritten).toBeLessThan(0.75 * FLOOD)
+    stream.resume()
+    const all = await stream.end()
+    // A little is cut out of every event.
+    expect(all.length).toBeGreaterThan(0.95 * FLOOD)
+    expect(all).not.toContain('event: error')
+  })
+})
+
+/** The request upstream once nothing more is written to it for a while. */
+function standsStill(text: string): Promise<UpstreamRequest> {
+  let last = -1
+  let since = Date.now()
+  return vi.waitFor(
+    async () => {
+      const seen = await seenRequest(gateway(), text)
+      if (seen.bytesWritten !== last) since = Date.now()
+      last = seen.bytesWritten
+      if (Date.now() - since < 700) throw new Error(`still writing: ${last}`)
+      return seen
+    },
+    { timeout: 15_000, interval: 50 },
+  )
+}
+
+describe('many callers that leave', () => {
+  it('leave nothing open behind them', async () => {
+    const owner = await createTenant(gateway())
+    const route = MODEL_ROUTES[0] as ModelRoute
+    const text = marker()
+    await Promise.all(
+      Array.from({ length: 30 }, async (_, index) => {
+        const body = bodyOf(route, `${text} script:long-stream tokens=5000 delay=20`, { stream: true })
+        const stream = await openStream(urlOf(route, 'base'), bearer(owner.key), body)
+        await stream.until((received) => received.split(' word').length > index % 7)
+        stream.leave()
+      }),
+    )
+    await vi.waitFor(
+      async () => {
+        const requests = (await upstreamControl(gateway()).requests()) as UpstreamRequest[]
+        const mine = requests.filter((request) => request.body.includes(text))
+        expect(mine).toHaveLength(30)
+        expect(mine.filter(({ clientClosedAt }) => clientClosedAt === null)).toEqual([])
+      },
+      { timeout: 5_000, interval: 100 },
+    )
+    const { balance } = await settledCredits(gateway(), owner)
+    const entries = (await auditEntries(gateway(), owner)).filter(({ kind }) => kind === 'call')
+    expect(entries).toHaveLength(30)
+    expect(balance).toBe(1_000_000_000 - entries.reduce((sum, entry) => sum + entry.credits_settled, 0))
+  })
+})
