@@ -79,6 +79,8 @@ const INDEXES = ['0', '1', '2', '-1', '-2', '-100', '100', 'x']
 const BOUNDS = ['-inf', '+inf', '0', '1', '(1', '2.25', '(-1', '(inf', 'x', '-3.75', '']
 /** In seconds or milliseconds, and far away: what expires during a run would depend on the speed. */
 const LIFETIMES = ['100', '1000', '0', '-1', 'x', '']
+/** Absolute, in seconds: what depends on them does not depend on when a command runs. */
+const TIMES = ['4102444800', '4102444900', '1', 'x']
 const PATTERNS = ['*', 'a', '?', '[ab]', '[^ab]', '[a-c]', 'a*', '*ü*', '\\a', '[', 'клю*', '[]', '\\']
 
 /** Scripts whose result must not depend on the engine: numbers, conversions, errors, every kind of reply. */
@@ -142,196 +144,204 @@ const SCRIPTS = [
   'return redis.call("SET", KEYS[1], {})',
 ]
 
+type Shape = () => Operation
+
+/** Words to make commands of. */
+function makeWords(random: Random) {
+  return {
+    random,
+    key: () => random.pick(KEYS),
+    value: () => random.pick(VALUES),
+    field: () => random.pick(FIELDS),
+    int: () => random.pick(INTEGERS),
+    float: () => random.pick(FLOATS),
+    index: () => random.pick(INDEXES),
+    bound: () => random.pick(BOUNDS),
+    lifetime: () => random.pick(LIFETIMES),
+    time: () => random.pick(TIMES),
+    maybe: (...words: string[]) => (random.below(2) === 0 ? words : []),
+    some: (make: () => string, most = 3) => random.list(1, most, make),
+  }
+}
+
+type Words = ReturnType<typeof makeWords>
+
 /** Makes one operation: every command of the store, with arguments that are right, odd and wrong. */
 export function makeOperation(random: Random): Operation {
-  const key = (): string => random.pick(KEYS)
-  const value = (): string => random.pick(VALUES)
-  const field = (): string => random.pick(FIELDS)
-  const int = (): string => random.pick(INTEGERS)
-  const float = (): string => random.pick(FLOATS)
-  const index = (): string => random.pick(INDEXES)
-  const bound = (): string => random.pick(BOUNDS)
-  const lifetime = (): string => random.pick(LIFETIMES)
-  const time = (): string => random.pick(['4102444800', '4102444900', '1', 'x'])
-  const maybe = (...words: string[]): string[] => (random.below(2) === 0 ? words : [])
-  const some = (make: () => string, most = 3): string[] => random.list(1, most, make)
-  const shapes: (() => Operation)[] = [
-    ...stringShapes(),
-    ...keyShapes(),
-    ...hashAndSetShapes(),
-    ...listShapes(),
-    ...sortedSetShapes(),
+  const words = makeWords(random)
+  const groups = [stringShapes, keyShapes, hashAndSetShapes, listShapes, sortedSetShapes, scriptShapes]
+  const shapes = groups.flatMap((group) => group(words))
+  const operation = random.pick(shapes)()
+  // Now and then one word too few or too many.
+  const chance = random.below(60)
+  if (chance === 0 && operation.words.length > 2) return { ...operation, words: operation.words.slice(0, -1) }
+  if (chance === 1) return { ...operation, words: [...operation.words, words.value()] }
+  return operation
+}
+
+function scriptShapes({ random, key, value, int }: Words): Shape[] {
+  return [
     () => ({ words: ['EVAL', random.pick(SCRIPTS), '1', key(), value()] }),
     () => ({ words: ['EVAL', random.pick(SCRIPTS), '1', key(), int(), value()] }),
     () => ({ words: ['EVAL', 'return 1', random.pick(['0', '-1', '5', 'x'])] }),
     () => ({ words: ['NOSUCH', value()] }),
   ]
-  const operation = random.pick(shapes)()
-  // Now and then one word too few or too many.
-  const chance = random.below(60)
-  if (chance === 0 && operation.words.length > 2) return { ...operation, words: operation.words.slice(0, -1) }
-  if (chance === 1) return { ...operation, words: [...operation.words, value()] }
-  return operation
+}
 
-  function stringShapes(): (() => Operation)[] {
-    return [
-      () => ({ words: ['GET', key()] }),
-      () => ({ words: ['SET', key(), value()] }),
-      () => ({ words: ['set', key(), int(), ...maybe(random.pick(['nx', 'XX', 'GET', 'KEEPTTL', 'bad']))] }),
-      () => ({ words: ['SET', key(), value(), random.pick(['EX', 'PX', 'px']), lifetime(), ...maybe('NX')] }),
-      () => ({ words: ['SET', key(), value(), 'NX', random.pick(['XX', 'GET', 'KEEPTTL'])] }),
-      () => ({ words: ['SETNX', key(), value()] }),
-      () => ({ words: ['SETEX', key(), lifetime(), value()] }),
-      () => ({ words: ['PSETEX', key(), random.pick(['100000', '0', 'x']), value()] }),
-      () => ({ words: ['GETSET', key(), value()] }),
-      () => ({ words: ['GETDEL', key()] }),
-      () => ({ words: ['GETEX', key(), ...maybe(random.pick(['PERSIST', 'bad']))] }),
-      () => ({ words: ['GETEX', key(), 'EX', lifetime()] }),
-      () => ({ words: ['APPEND', key(), value()] }),
-      () => ({ words: ['STRLEN', key()] }),
-      () => ({ words: ['GETRANGE', key(), index(), index()] }),
-      () => ({ words: ['SETRANGE', key(), random.pick(['0', '1', '5', '-1', 'x']), value()] }),
-      () => ({ words: ['MGET', ...some(key)] }),
-      () => ({ words: ['MSET', ...some(() => [key(), value()] as never, 2).flat()] }),
-      () => ({ words: ['MSETNX', key(), value(), key(), value()] }),
-      () => ({ words: [random.pick(['INCR', 'DECR']), key()] }),
-      () => ({ words: [random.pick(['INCRBY', 'DECRBY']), key(), int()] }),
-      () => ({ words: ['INCRBYFLOAT', key(), random.pick(AMOUNTS)] }),
-    ]
-  }
+function stringShapes({ random, key, value, int, index, lifetime, maybe, some }: Words): Shape[] {
+  return [
+    () => ({ words: ['GET', key()] }),
+    () => ({ words: ['SET', key(), value()] }),
+    () => ({ words: ['set', key(), int(), ...maybe(random.pick(['nx', 'XX', 'GET', 'KEEPTTL', 'bad']))] }),
+    () => ({ words: ['SET', key(), value(), random.pick(['EX', 'PX', 'px']), lifetime(), ...maybe('NX')] }),
+    () => ({ words: ['SET', key(), value(), 'NX', random.pick(['XX', 'GET', 'KEEPTTL'])] }),
+    () => ({ words: ['SETNX', key(), value()] }),
+    () => ({ words: ['SETEX', key(), lifetime(), value()] }),
+    () => ({ words: ['PSETEX', key(), random.pick(['100000', '0', 'x']), value()] }),
+    () => ({ words: ['GETSET', key(), value()] }),
+    () => ({ words: ['GETDEL', key()] }),
+    () => ({ words: ['GETEX', key(), ...maybe(random.pick(['PERSIST', 'bad']))] }),
+    () => ({ words: ['GETEX', key(), 'EX', lifetime()] }),
+    () => ({ words: ['APPEND', key(), value()] }),
+    () => ({ words: ['STRLEN', key()] }),
+    () => ({ words: ['GETRANGE', key(), index(), index()] }),
+    () => ({ words: ['SETRANGE', key(), random.pick(['0', '1', '5', '-1', 'x']), value()] }),
+    () => ({ words: ['MGET', ...some(key)] }),
+    () => ({ words: ['MSET', ...some(() => [key(), value()] as never, 2).flat()] }),
+    () => ({ words: ['MSETNX', key(), value(), key(), value()] }),
+    () => ({ words: [random.pick(['INCR', 'DECR']), key()] }),
+    () => ({ words: [random.pick(['INCRBY', 'DECRBY']), key(), int()] }),
+    () => ({ words: ['INCRBYFLOAT', key(), random.pick(AMOUNTS)] }),
+  ]
+}
 
-  function keyShapes(): (() => Operation)[] {
-    return [
-      () => ({ words: [random.pick(['DEL', 'UNLINK', 'EXISTS', 'TOUCH']), ...some(key)] }),
-      () => ({ words: ['TYPE', key()] }),
-      () => ({ words: ['RENAME', key(), key()] }),
-      () => ({ words: ['RENAMENX', key(), key()] }),
-      () => ({
-        words: ['EXPIRE', key(), lifetime(), ...maybe(random.pick(['NX', 'xx', 'bad']))],
-      }),
-      () => ({ words: ['PEXPIRE', key(), random.pick(['500000', '1000000', '-1'])] }),
-      // Comparing conditions need times that do not depend on when a command runs.
-      () => ({
-        words: ['EXPIREAT', key(), time(), ...random.list(0, 2, () => random.pick(['NX', 'XX', 'gt', 'LT']))],
-      }),
-      () => ({ words: ['PEXPIREAT', key(), random.pick(['4102444800000', '4102444900000', '1'])] }),
-      () => ({ words: [random.pick(['EXPIRETIME', 'PEXPIRETIME']), 'timed'] }),
-      () => ({ words: ['SET', 'timed', '1', 'EXAT', '4102444800'] }),
-      () => ({ words: [random.pick(['EXPIRETIME', 'PERSIST', 'TTL']), 'absent'] }),
-      () => ({ words: ['PERSIST', key()] }),
-      () => ({ words: ['KEYS', random.pick(PATTERNS)], unordered: true }),
-      () => ({ words: ['DBSIZE'] }),
-      () => ({ words: ['ECHO', value()] }),
-      () => ({ words: ['PING', ...maybe(value())] }),
-      () => ({ words: ['FLUSHALL'] }),
-    ]
-  }
+function keyShapes({ random, key, value, lifetime, time, maybe, some }: Words): Shape[] {
+  return [
+    () => ({ words: [random.pick(['DEL', 'UNLINK', 'EXISTS', 'TOUCH']), ...some(key)] }),
+    () => ({ words: ['TYPE', key()] }),
+    () => ({ words: ['RENAME', key(), key()] }),
+    () => ({ words: ['RENAMENX', key(), key()] }),
+    () => ({
+      words: ['EXPIRE', key(), lifetime(), ...maybe(random.pick(['NX', 'xx', 'bad']))],
+    }),
+    () => ({ words: ['PEXPIRE', key(), random.pick(['500000', '1000000', '-1'])] }),
+    // Comparing conditions need times that do not depend on when a command runs.
+    () => ({
+      words: ['EXPIREAT', key(), time(), ...random.list(0, 2, () => random.pick(['NX', 'XX', 'gt', 'LT']))],
+    }),
+    () => ({ words: ['PEXPIREAT', key(), random.pick(['4102444800000', '4102444900000', '1'])] }),
+    () => ({ words: [random.pick(['EXPIRETIME', 'PEXPIRETIME']), 'timed'] }),
+    () => ({ words: ['SET', 'timed', '1', 'EXAT', '4102444800'] }),
+    () => ({ words: [random.pick(['EXPIRETIME', 'PERSIST', 'TTL']), 'absent'] }),
+    () => ({ words: ['PERSIST', key()] }),
+    () => ({ words: ['KEYS', random.pick(PATTERNS)], unordered: true }),
+    () => ({ words: ['DBSIZE'] }),
+    () => ({ words: ['ECHO', value()] }),
+    () => ({ words: ['PING', ...maybe(value())] }),
+    () => ({ words: ['FLUSHALL'] }),
+  ]
+}
 
-  function hashAndSetShapes(): (() => Operation)[] {
-    return [
-      () => ({
-        words: [random.pick(['HSET', 'HMSET']), key(), field(), value(), ...maybe(field(), value())],
-      }),
-      () => ({ words: ['HSETNX', key(), field(), value()] }),
-      () => ({ words: [random.pick(['HGET', 'HEXISTS', 'HSTRLEN']), key(), field()] }),
-      () => ({ words: ['HMGET', key(), ...some(field)] }),
-      () => ({ words: [random.pick(['HGETALL', 'HKEYS', 'HVALS']), key()], unordered: true }),
-      () => ({ words: ['HLEN', key()] }),
-      () => ({ words: ['HDEL', key(), ...some(field)] }),
-      () => ({ words: ['HINCRBY', key(), field(), int()] }),
-      () => ({ words: ['HINCRBYFLOAT', key(), field(), random.pick(AMOUNTS)] }),
-      () => ({ words: [random.pick(['SADD', 'SREM']), key(), ...some(value)] }),
-      () => ({ words: ['SMEMBERS', key()], unordered: true }),
-      () => ({ words: ['SCARD', key()] }),
-      () => ({ words: ['SISMEMBER', key(), value()] }),
-      () => ({ words: ['SMISMEMBER', key(), ...some(value)] }),
-      () => ({ words: ['SMOVE', key(), key(), value()] }),
-      () => ({ words: [random.pick(['SUNION', 'SINTER', 'SDIFF']), ...some(key)], unordered: true }),
-      () => ({ words: [random.pick(['SUNIONSTORE', 'SINTERSTORE', 'SDIFFSTORE']), key(), ...some(key)] }),
-    ]
-  }
+function hashAndSetShapes({ random, key, value, field, int, maybe, some }: Words): Shape[] {
+  return [
+    () => ({
+      words: [random.pick(['HSET', 'HMSET']), key(), field(), value(), ...maybe(field(), value())],
+    }),
+    () => ({ words: ['HSETNX', key(), field(), value()] }),
+    () => ({ words: [random.pick(['HGET', 'HEXISTS', 'HSTRLEN']), key(), field()] }),
+    () => ({ words: ['HMGET', key(), ...some(field)] }),
+    () => ({ words: [random.pick(['HGETALL', 'HKEYS', 'HVALS']), key()], unordered: true }),
+    () => ({ words: ['HLEN', key()] }),
+    () => ({ words: ['HDEL', key(), ...some(field)] }),
+    () => ({ words: ['HINCRBY', key(), field(), int()] }),
+    () => ({ words: ['HINCRBYFLOAT', key(), field(), random.pick(AMOUNTS)] }),
+    () => ({ words: [random.pick(['SADD', 'SREM']), key(), ...some(value)] }),
+    () => ({ words: ['SMEMBERS', key()], unordered: true }),
+    () => ({ words: ['SCARD', key()] }),
+    () => ({ words: ['SISMEMBER', key(), value()] }),
+    () => ({ words: ['SMISMEMBER', key(), ...some(value)] }),
+    () => ({ words: ['SMOVE', key(), key(), value()] }),
+    () => ({ words: [random.pick(['SUNION', 'SINTER', 'SDIFF']), ...some(key)], unordered: true }),
+    () => ({ words: [random.pick(['SUNIONSTORE', 'SINTERSTORE', 'SDIFFSTORE']), key(), ...some(key)] }),
+  ]
+}
 
-  function listShapes(): (() => Operation)[] {
-    return [
-      () => ({ words: [random.pick(['LPUSH', 'RPUSH', 'LPUSHX', 'RPUSHX']), key(), ...some(value)] }),
-      () => ({
-        words: [random.pick(['LPOP', 'RPOP']), key(), ...maybe(random.pick(['0', '1', '2', '-1', 'x']))],
-      }),
-      () => ({ words: ['LLEN', key()] }),
-      () => ({ words: ['LRANGE', key(), index(), index()] }),
-      () => ({ words: ['LTRIM', key(), index(), index()] }),
-      () => ({ words: ['LINDEX', key(), index()] }),
-      () => ({ words: ['LSET', key(), index(), value()] }),
-      () => ({ words: ['LREM', key(), random.pick(['0', '1', '-1', '2', 'x']), value()] }),
-      () => ({ words: ['RPOPLPUSH', key(), key()] }),
-      () => ({
-        words: ['LMOVE', key(), key(), random.pick(['LEFT', 'right', 'UP']), random.pick(['RIGHT', 'left'])],
-      }),
-    ]
-  }
+function listShapes({ random, key, value, index, maybe, some }: Words): Shape[] {
+  return [
+    () => ({ words: [random.pick(['LPUSH', 'RPUSH', 'LPUSHX', 'RPUSHX']), key(), ...some(value)] }),
+    () => ({
+      words: [random.pick(['LPOP', 'RPOP']), key(), ...maybe(random.pick(['0', '1', '2', '-1', 'x']))],
+    }),
+    () => ({ words: ['LLEN', key()] }),
+    () => ({ words: ['LRANGE', key(), index(), index()] }),
+    () => ({ words: ['LTRIM', key(), index(), index()] }),
+    () => ({ words: ['LINDEX', key(), index()] }),
+    () => ({ words: ['LSET', key(), index(), value()] }),
+    () => ({ words: ['LREM', key(), random.pick(['0', '1', '-1', '2', 'x']), value()] }),
+    () => ({ words: ['RPOPLPUSH', key(), key()] }),
+    () => ({
+      words: ['LMOVE', key(), key(), random.pick(['LEFT', 'right', 'UP']), random.pick(['RIGHT', 'left'])],
+    }),
+  ]
+}
 
-  function sortedSetShapes(): (() => Operation)[] {
-    const scored = (): string[] => [float(), value()]
-    const withScores = (): string[] => maybe('WITHSCORES')
-    return [
-      () => ({ words: ['ZADD', key(), ...scored(), ...maybe(...scored())] }),
-      () => ({
-        words: [
-          'ZADD',
-          key(),
-          ...random.list(1, 2, () => random.pick(['NX', 'xx', 'GT', 'LT', 'CH', 'INCR'])),
-          ...scored(),
-        ],
-      }),
-      () => ({ words: ['ZINCRBY', key(), float(), value()] }),
-      () => ({ words: [random.pick(['ZSCORE', 'ZRANK', 'ZREVRANK']), key(), value()] }),
-      () => ({ words: ['ZMSCORE', key(), ...some(value)] }),
-      () => ({ words: ['ZCARD', key()] }),
-      () => ({ words: [random.pick(['ZCOUNT', 'ZREMRANGEBYSCORE']), key(), bound(), bound()] }),
-      () => ({ words: ['ZRANGE', key(), index(), index(), ...maybe('REV'), ...withScores()] }),
-      () => ({
-        words: [
-          'ZRANGE',
-          key(),
-          bound(),
-          bound(),
-          'BYSCORE',
-          ...maybe('REV'),
-          ...maybe('LIMIT', index(), index()),
-        ],
-      }),
-      () => ({ words: ['ZREVRANGE', key(), index(), index(), ...withScores()] }),
-      () => ({
-        words: [
-          random.pick(['ZRANGEBYSCORE', 'ZREVRANGEBYSCORE']),
-          key(),
-          bound(),
-          bound(),
-          ...withScores(),
-          ...maybe('LIMIT', '1', '2'),
-        ],
-      }),
-      () => ({ words: ['ZREM', key(), ...some(value)] }),
-      () => ({ words: ['ZREMRANGEBYRANK', key(), index(), index()] }),
-      () => ({
-        words: [
-          random.pick(['ZPOPMIN', 'ZPOPMAX']),
-          key(),
-          ...maybe(random.pick(['0', '1', '2', '-1', 'x'])),
-        ],
-      }),
-      () => ({
-        words: [
-          'ZUNION',
-          '2',
-          key(),
-          key(),
-          ...maybe('WEIGHTS', float(), '2'),
-          ...maybe('AGGREGATE', 'MAX'),
-          ...withScores(),
-        ],
-      }),
-      () => ({ words: ['ZUNIONSTORE', key(), random.pick(['1', '2', '0', '9']), key(), key()] }),
-    ]
-  }
+function sortedSetShapes({ random, key, value, float, index, bound, maybe, some }: Words): Shape[] {
+  const scored = (): string[] => [float(), value()]
+  const withScores = (): string[] => maybe('WITHSCORES')
+  return [
+    () => ({ words: ['ZADD', key(), ...scored(), ...maybe(...scored())] }),
+    () => ({
+      words: [
+        'ZADD',
+        key(),
+        ...random.list(1, 2, () => random.pick(['NX', 'xx', 'GT', 'LT', 'CH', 'INCR'])),
+        ...scored(),
+      ],
+    }),
+    () => ({ words: ['ZINCRBY', key(), float(), value()] }),
+    () => ({ words: [random.pick(['ZSCORE', 'ZRANK', 'ZREVRANK']), key(), value()] }),
+    () => ({ words: ['ZMSCORE', key(), ...some(value)] }),
+    () => ({ words: ['ZCARD', key()] }),
+    () => ({ words: [random.pick(['ZCOUNT', 'ZREMRANGEBYSCORE']), key(), bound(), bound()] }),
+    () => ({ words: ['ZRANGE', key(), index(), index(), ...maybe('REV'), ...withScores()] }),
+    () => ({
+      words: [
+        'ZRANGE',
+        key(),
+        bound(),
+        bound(),
+        'BYSCORE',
+        ...maybe('REV'),
+        ...maybe('LIMIT', index(), index()),
+      ],
+    }),
+    () => ({ words: ['ZREVRANGE', key(), index(), index(), ...withScores()] }),
+    () => ({
+      words: [
+        random.pick(['ZRANGEBYSCORE', 'ZREVRANGEBYSCORE']),
+        key(),
+        bound(),
+        bound(),
+        ...withScores(),
+        ...maybe('LIMIT', '1', '2'),
+      ],
+    }),
+    () => ({ words: ['ZREM', key(), ...some(value)] }),
+    () => ({ words: ['ZREMRANGEBYRANK', key(), index(), index()] }),
+    () => ({
+      words: [random.pick(['ZPOPMIN', 'ZPOPMAX']), key(), ...maybe(random.pick(['0', '1', '2', '-1', 'x']))],
+    }),
+    () => ({
+      words: [
+        'ZUNION',
+        '2',
+        key(),
+        key(),
+        ...maybe('WEIGHTS', float(), '2'),
+        ...maybe('AGGREGATE', 'MAX'),
+        ...withScores(),
+      ],
+    }),
+    () => ({ words: ['ZUNIONSTORE', key(), random.pick(['1', '2', '0', '9']), key(), key()] }),
+  ]
 }
