@@ -52,6 +52,9 @@ export function relayStream(options: RelayOptions): Promise<RelayStart> {
   return new StreamRelay(options).start()
 }
 
+/** What an upstream may still send after its end before its connection is given up. */
+const READS_AFTER_END = 8
+
 type Chunk = ReadableStreamReadResult<Uint8Array>
 
 class StreamRelay {
@@ -95,7 +98,7 @@ class StreamRelay {
     while (!this.#started && !this.#end) {
       const next = await Promise.race([this.#read(), committed])
       if (next === 'commit') break
-      await this.#take(next)
+      this.#take(next)
     }
     clearTimeout(commit)
     if (this.#end && !this.#started && this.#end.kind !== 'completed') {
@@ -110,7 +113,10 @@ class StreamRelay {
 
   async #pump(): Promise<RelayEnd> {
     for (const frame of this.#waiting.splice(0)) this.#send(frame)
-    while (!this.#end) await this.#take(await this.#read())
+    while (!this.#end) {
+      if (this.#unread >= CALLER_BUFFER_BYTES) await this.#someRead()
+      else this.#take(await this.#read())
+    }
     this.#release()
     // Not awaited: the call is over for the upstream and the ledger, however slowly its caller reads the rest.
     for (const frame of this.#farewell) this.#send(frame)
@@ -131,7 +137,8 @@ class StreamRelay {
     )
   }
 
-  async #take(chunk: Chunk | { failed: true }): Promise<void> {
+  /** Synchronous, so that a frame costs no turn of the event loop: room for a chunk is waited for before it is read. */
+  #take(chunk: Chunk | { failed: true }): void {
     if (this.#end) return
     if ('failed' in chunk) return this.#fail('cut', 'The upstream broke off its answer.')
     if (chunk.done) return this.#close()
@@ -144,7 +151,7 @@ class StreamRelay {
     try {
       for (const frame of frames) {
         if (this.#end) return
-        await this.#frame(frame)
+        this.#frame(frame)
         if (this.#options.reader.ended) return this.#complete()
       }
     } catch (error) {
@@ -153,7 +160,7 @@ class StreamRelay {
     }
   }
 
-  async #frame(bytes: Uint8Array): Promise<void> {
+  #frame(bytes: Uint8Array): void {
     const { reader, inspection } = this.#options
     const frame = parseFrame(bytes)
     const verdict = reader.read(frame)
@@ -169,18 +176,18 @@ class StreamRelay {
     }
     const edited = applyEdits(frame.bytes, verdict.edits)
     inspection.sink(edited.released, edited.withheld)
-    return this.#write(joinBytes(edited.pieces))
+    this.#write(joinBytes(edited.pieces))
   }
 
   /** The upstream closed its stream: an end, or less than one. */
-  async #close(): Promise<void> {
+  #close(): void {
     const owed = this.#options.reader.closing()
     if (owed === null || !(this.#started || this.#writer)) {
       return this.#started
         ? this.#fail('cut', 'The upstream ended its answer early.')
         : this.#fail('empty', 'The upstream sent an empty answer.')
     }
-    for (const frame of owed) await this.#write(frame)
+    for (const frame of owed) this.#write(frame)
     this.#end ??= { kind: 'completed' }
   }
 
@@ -188,7 +195,15 @@ class StreamRelay {
   #complete(): void {
     if (this.#end || !(this.#started || this.#writer)) return
     this.#end = { kind: 'completed' }
-    this.#source.cancel().catch(() => {})
+    this.#readRest().catch(() => {})
+  }
+
+  /** An upstream closes its answer right after its last event, and a connection read to the end can be used again. */
+  async #readRest(): Promise<void> {
+    for (let reads = 0; reads < READS_AFTER_END; reads++) {
+      if ((await this.#source.read()).done) return
+    }
+    await this.#source.cancel()
   }
 
   #fail(reason: FailureReason, message: string, farewell?: Uint8Array[]): void {
@@ -197,13 +212,9 @@ class StreamRelay {
     this.#farewell = farewell ?? this.#options.reader.failure(message)
   }
 
-  async #write(bytes: Uint8Array): Promise<void> {
-    if (!this.#writer) {
-      this.#waiting.push(bytes)
-      return
-    }
-    while (this.#unread >= CALLER_BUFFER_BYTES && this.#end?.kind !== 'client_left') await this.#someRead()
-    if (this.#end?.kind !== 'client_left') this.#send(bytes)
+  #write(bytes: Uint8Array): void {
+    if (this.#writer) this.#send(bytes)
+    else this.#waiting.push(bytes)
   }
 
   /**
