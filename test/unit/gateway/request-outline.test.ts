@@ -212,7 +212,7 @@ describe('chat completions', () => {
     const body = chat({ n: 3, messages: [{ role: 'user', content }] })
     expect(outline(chatCompletions, body)).toMatchObject({ choices: 3, images: 2, documents: 2 })
     const escaped = [...'image_url'].map((letter) => `\\u00${letter.charCodeAt(0).toString(16)}`).join('')
-    expect(outline(chatCompletions, body.replace('"image_url"', `"${escaped}"`)).images).toBe(2)
+    expect(outline(chatCompletions, body.replace('"type":"image_url"', `"type":"${escaped}"`)).images).toBe(2)
     expect(
       outline(chatCompletions, body.replace('"type":"image_url"', '"\\u0074ype":"image_url"')).images,
     ).toBe(2)

@@ -331,6 +331,8 @@ describe('a caller that leaves', () => {
     expect(relay.upstream.aborted).toHaveBeenCalled()
     expect(relay.upstream.cancelled).toBe(1)
     expect(relay.caller.text).toBe(chunkOf('first'))
+    // Nobody is left waiting for more.
+    expect(relay.caller.finished || relay.caller.failed).toBe(true)
     checkEnded(relay)
     await relay.upstream.send(chunkOf('more'), new Error('aborted'))
     await advance(1_000_000)
