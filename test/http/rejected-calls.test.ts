@@ -1,0 +1,46 @@
+import { describe, expect, it, vi } from 'vitest'
+import { createApiKey } from '../../src/governance/identity/api-key.ts'
+import { gateway, query } from '../harness/gateway.ts'
+import { send } from './support/send.ts'
+
+/** Of documentation only (RFC 5737), so that nobody else's calls are counted with these. */
+const IP = `198.51.100.${1 + Math.floor(Math.random() * 250)}`
+
+const attempt = (path: string, headers: Record<string, string>) =>
+  send(gateway().baseUrl + path, {
+    method: /models|^.api/.test(path) ? 'GET' : 'POST',
+    headers: { ...headers, 'cf-connecting-ip': IP },
+  })
+
+describe('calls without a key', () => {
+  it('are counted by address, minute and surface', async () => {
+    const wrong = { authorization: `Bearer ${createApiKey().key}` }
+    const attempts: Array<[path: string, headers: Record<string, string>]> = [
+      ['/v1/chat/completions', {}],
+      ['/v1/chat/completions', wrong],
+      ['/v1/chat/completions', { authorization: 'Basic x' }],
+      ['/v1/messages', { 'x-api-key': 'hg_x' }],
+      ['/v1/models', {}],
+      ['/v1/models', wrong],
+      ['/api/organizations', {}],
+      ['/api/organizations', wrong],
+    ]
+    for (const [path, headers] of attempts) expect((await attempt(path, headers)).status).toBe(401)
+    await vi.waitFor(
+      async () => {
+        const rows = await query(
+          gateway(),
+          'select surface, sum(count)::int as count from rejected_calls where ip = $1 group by surface order by surface',
+          [IP],
+        )
+        expect(rows).toEqual([
+          { surface: 'chat_completions', count: 3 },
+          { surface: 'management', count: 2 },
+          { surface: 'messages', count: 1 },
+          { surface: 'models', count: 2 },
+        ])
+      },
+      { timeout: 8_000, interval: 100 },
+    )
+  })
+})
