@@ -2,6 +2,7 @@ import type { MiddlewareHandler } from 'hono'
 import { ApiError } from '../../lib/api-error.ts'
 import { secretsEqual } from '../../lib/crypto.ts'
 import type { AppEnv } from '../context.ts'
+import { callerAddress } from './audit.ts'
 
 const BEARER = /^Bearer +(\S+) *$/i
 
@@ -16,6 +17,10 @@ export function administer(): MiddlewareHandler<AppEnv> {
     if (token === undefined) throw new ApiError('not_found', 'Not found.', { code: 'not_found' })
     const presented = BEARER.exec(context.req.header('authorization') ?? '')?.[1]
     if (presented === undefined || !secretsEqual(presented, token)) {
+      const { deps, startedAt, surface } = context.var
+      // Nobody is known, so it is counted as every other call without a key: guessing shows.
+      const ip = callerAddress(context) ?? 'unknown'
+      deps.waitUntil(deps.countRejectedCall({ ip, at: startedAt, surface }))
       context.header('www-authenticate', 'Bearer')
       throw new ApiError('unauthorized', 'The administration token is missing, malformed or wrong.')
     }
