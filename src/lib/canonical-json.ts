@@ -9,20 +9,39 @@
  * @throws TypeError for what JSON cannot hold: NaN, infinities, bigint, functions, symbols, `undefined` in an array.
  */
 export function canonicalJson(value: unknown): string {
+  if (typeof value === 'string') return quoted(value)
   if (value === null || typeof value === 'boolean') return String(value)
-  if (typeof value === 'string') return JSON.stringify(storableText(value))
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw new TypeError(`${value} has no JSON form`)
     return JSON.stringify(value)
   }
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
   if (typeof value !== 'object') throw new TypeError(`a ${typeof value} has no JSON form`)
-  const members = Object.entries(value)
-    .filter(([, member]) => member !== undefined)
-    .map(([name, member]) => [storableText(name), member] as const)
-    .sort(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0))
-  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonicalJson(member)}`).join(',')}}`
+  return objectText(value as Record<string, unknown>)
 }
+
+/** Runs for every record of the ledger: the text is built in one go, and the engine's own order of strings is by code unit. */
+function objectText(value: Record<string, unknown>): string {
+  let text = ''
+  for (const [name, source] of sortedNames(value)) {
+    const member = value[source]
+    if (member !== undefined) text += `${text === '' ? '' : ','}${quoted(name)}:${canonicalJson(member)}`
+  }
+  return `{${text}}`
+}
+
+/** Names as they are stored, in order, with the names they have in the value. */
+function sortedNames(value: Record<string, unknown>): Array<[stored: string, source: string]> {
+  const names = Object.keys(value).sort()
+  if (names.every((name) => PLAIN.test(name))) return names.map((name) => [name, name])
+  const pairs = names.map((name): [string, string] => [storableText(name), name])
+  return pairs.sort(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0))
+}
+
+/** Text that JSON writes as it is. */
+const PLAIN = /^[ !#-[\]-~]*$/
+
+const quoted = (text: string) => (PLAIN.test(text) ? `"${text}"` : JSON.stringify(storableText(text)))
 
 function storableText(text: string): string {
   return text.toWellFormed().replaceAll('\0', '\ufffd')
