@@ -47,4 +47,11 @@ describe('errorText', () => {
     expect(errorText(undefined)).toBe('undefined')
     expect(errorText(new Error('x'))).not.toContain(' at ')
   })
+
+  it('tells the innermost cause only, and no parameters of a query', () => {
+    const cause = new RangeError('connection refused\nparams: ada@example.com,digest')
+    const wrapped = new Error('Failed query: select 1\nparams: ada@example.com', { cause })
+    expect(errorText(new Error('outer', { cause: wrapped }))).toBe('RangeError: connection refused')
+    expect(errorText(new Error('outer', { cause: 'text' }))).toBe('Error: outer')
+  })
 })
