@@ -25,7 +25,7 @@ beforeAll(async () => {
     createTenant(address, { organization: { user_rate_limit_per_minute: 100_000 } }),
     createTenant(address),
   ])
-  const expires = { expires_at: new Date(Date.now() + 1_500).toISOString() }
+  const expires = { expires_at: new Date(Date.now() + 3_000).toISOString() }
   const leaver = await addMember(address, tenant.base)
   const [revoked, expired, disabled] = await Promise.all([
     addKey(address, tenant.base, tenant.userId),
@@ -42,7 +42,7 @@ beforeAll(async () => {
     ask('PUT', closed.base, { disabled: true }),
   ])
   await vi.waitFor(async () => expect((await callModels(expired.key)).status).toBe(401), {
-    timeout: 5_000,
+    timeout: 8_000,
     interval: 50,
   })
   keys = {
