@@ -79,7 +79,7 @@ function createRedis(configuration: Configuration): Redis {
     // would still try twice.)
     retry: { retries: 0 },
     // The limits give up sooner; this ends the connection itself, one of the few that may wait for headers at a time.
-    signal: () => AbortSignal.timeout(REDIS_TIMEOUT_MS),
+    signal: () => AbortSignal.timeout(Math.max(REDIS_TIMEOUT_MS, configuration.LIMITS_TIMEOUT_MS)),
     // A batch that gathers the commands of several requests would die with the request that began it. What belongs
     // together is put into a pipeline by hand.
     enableAutoPipelining: false,
