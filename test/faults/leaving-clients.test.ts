@@ -16,7 +16,7 @@ let gateway: StartedGateway
 beforeAll(async () => {
   gateway = await startGateway({
     bundleDirectory: inject('bundleDirectory'),
-    variables: { LIMITS_TIMEOUT_MS: '20000', LEDGER_FLUSH_MS: '100' },
+    variables: { LIMITS_TIMEOUT_MS: '20000', DEGRADED_RATE_LIMIT: '1000000', LEDGER_FLUSH_MS: '100' },
   })
 })
 afterAll(() => gateway?.stop())

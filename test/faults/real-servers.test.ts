@@ -35,7 +35,7 @@ describe.skipIf(missing.length > 0)('with a real PostgreSQL and a real Redis', (
     cleanUps.push(front.close)
     gateway = await startGateway({
       bundleDirectory: inject('bundleDirectory'),
-      variables: { LIMITS_TIMEOUT_MS: '20000', LEDGER_FLUSH_MS: '100' },
+      variables: { LIMITS_TIMEOUT_MS: '20000', DEGRADED_RATE_LIMIT: '1000000', LEDGER_FLUSH_MS: '100' },
       postgresUrl: postgres.url,
     })
     cleanUps.push(gateway.stop)
