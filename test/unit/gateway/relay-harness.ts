@@ -1,4 +1,4 @@
-import { expect, vi } from 'vitest'
+import { afterEach, beforeEach, expect, vi } from 'vitest'
 import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
 import {
@@ -8,7 +8,8 @@ import {
   relayStream,
 } from '../../../src/gateway/stream-relay.ts'
 import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
-import { chunks } from './stream-reading.ts'
+import { provideIdentityStream } from './identity-stream.ts'
+import { chunks, events } from './stream-reading.ts'
 
 const encoder = new TextEncoder()
 
@@ -16,6 +17,28 @@ const encoder = new TextEncoder()
 export const chunkOf = (content: string) => chunks({ choices: [{ index: 0, delta: { content } }] })
 export const STOP = chunks({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
 export const DONE = 'data: [DONE]\n\n'
+
+/** The first event of a messages stream. */
+export const MESSAGE_START = events({
+  type: 'message_start',
+  message: { usage: { input_tokens: 1, output_tokens: 1 } },
+})
+export const HEARTBEAT = ': heartbeat\n\n'
+export const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
+/** A text longer than what may wait for a caller. */
+export const LONG = 'x'.repeat(200_000)
+
+/** For each test of a file: timers that the test moves. The streams' own turns stay real. */
+export function moveTimersByHand(): void {
+  provideIdentityStream()
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Date'] })
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+    vi.restoreAllMocks()
+  })
+}
 
 const turn = globalThis.setTimeout
 
