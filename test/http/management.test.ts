@@ -1,164 +1,208 @@
-import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { runAdmin } from '../../scripts/admin/run.ts'
-import { gateway, query } from '../harness/gateway.ts'
+import { describe, expect, it } from 'vitest'
+import { gateway } from '../harness/gateway.ts'
+import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
+import { auditEntries, flush, readList, settledCredits } from './support/records.ts'
 import { jsonOf, send } from './support/send.ts'
-import { addKey, addMember, administrator, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
+import { administrator, bearer, createTenant, uniqueName } from './support/tenant.ts'
 
-let tenant: Tenant
-let api: ReturnType<typeof administrator>
+const chat = MODEL_ROUTES[0] as ModelRoute
+const api = () => administrator(gateway())
 
-beforeAll(async () => {
-  api = administrator(gateway())
-  tenant = await createTenant(gateway())
+describe('the way of an administrator', () => {
+  it('leads from nothing to a call that is paid for, recorded and summed up', async () => {
+    const { ask } = api()
+    const slug = uniqueName('journey')
+    const organization = await ask('POST', '/organizations', { name: 'Journey', slug })
+    expect(organization).toMatchObject({ slug, disabled_at: null, rate_limit_per_minute: null })
+    const base = `/organizations/${organization.id}`
+    const user = await ask('POST', `${base}/users`, {
+      email: `${slug}@example.com`,
+      name: 'Ann',
+      role: 'admin',
+    })
+    expect(user).toMatchObject({ role: 'admin', entitlements: [], group_ids: [] })
+    const created = await ask<{ id: string; key: string }>('POST', `${base}/keys`, {
+      user_id: user.id,
+      label: 'laptop',
+      scopes: ['models'],
+    })
+    expect(created.key).toMatch(new RegExp(`^hg_${created.id}_[0-9A-Za-z]{49}$`))
+    const body = JSON.stringify(chat.request('script:canned prompt=9'))
+    const call = () =>
+      send(gateway().baseUrl + chat.path, { method: 'POST', headers: bearer(created.key), body })
+    expect((await call()).status).toBe(403)
+    await ask('POST', `${base}/grants`, {
+      subject_type: 'user',
+      subject_id: user.id,
+      model_id: 'scripted-chat',
+    })
+    expect((await call()).status).toBe(429)
+    await ask('POST', `${base}/credits`, { amount: 100_000, reason: 'start' })
+    const answer = await call()
+    expect(answer.status).toBe(200)
+
+    const cost = 9 + 5 * 11
+    expect(await settledCredits(gateway(), { base })).toMatchObject({ balance: 100_000 - cost, reserved: 0 })
+    const entries = await auditEntries(gateway(), { base })
+    expect(entries.map(({ action, status }) => `${status} ${action}`).reverse()).toEqual([
+      '200 organization.created',
+      '200 user.created',
+      '200 api_key.created',
+      '403 POST /v1/chat/completions',
+      '200 grant.created',
+      '429 POST /v1/chat/completions',
+      '200 credits.granted',
+      '200 POST /v1/chat/completions',
+    ])
+    const [newest] = entries
+    expect(newest).toMatchObject({ request_id: answer.headers['x-request-id'], credits_settled: cost })
+    for (const { kind, record } of entries.filter((entry) => entry.kind === 'change')) {
+      expect(kind).toBe('change')
+      expect(record.actor).toMatchObject({ administrator: 'admin_token', userId: null })
+    }
+    for (const group of ['model', 'key', 'user', 'day']) {
+      const totals = await readList<Record<string, unknown>>(gateway(), `${base}/usage`, { group_by: group })
+      expect(totals).toMatchObject([{ calls: 1, input_tokens: 9, output_tokens: 11, cost }])
+    }
+    expect(await ask('GET', `${base}/audit/verify`)).toMatchObject({ ok: true })
+  })
+
+  it('shows a key once', async () => {
+    const tenant = await createTenant(gateway())
+    const shown = await api().call('GET', `${tenant.base}/keys/${tenant.keyId}`)
+    const listed = await api().call('GET', `${tenant.base}/keys`)
+    for (const answer of [shown, listed]) {
+      expect(answer.status).toBe(200)
+      expect(answer.text).toContain(tenant.keyId)
+      expect(answer.text).not.toContain(tenant.key)
+      expect(answer.text).not.toContain(tenant.key.split('_')[2])
+    }
+    expect(await api().ask('DELETE', `${tenant.base}/keys/${tenant.keyId}`)).toMatchObject({
+      id: tenant.keyId,
+      revoked_at: expect.stringMatching(/^\d{4}-/),
+    })
+  })
+
+  it('keeps the credential of a provider to itself', async () => {
+    const credential = uniqueName('credential')
+    const base_url = `${gateway().standIns.modelUpstream}/v1`
+    const own = { name: uniqueName('provider'), kind: 'openai-compatible', base_url, credential }
+    const created = await api().call('POST', '/providers', own)
+    const { id } = jsonOf(created) as { id: string }
+    const replies = [
+      created,
+      await api().call('PUT', `/providers/${id}`, { credential: `${credential}-2` }),
+      await api().call('GET', `/providers/${id}`),
+      await api().call('GET', '/providers'),
+      await api().call('GET', '/audit'),
+    ]
+    for (const { status, text } of replies) {
+      expect(status).toBeLessThan(300)
+      expect(text).not.toContain(credential)
+    }
+    expect(jsonOf(replies[2] as (typeof replies)[0])).toMatchObject({ credential_set: true, base_url })
+  })
+
+  it('stops at providers outside of what may be called', async () => {
+    const refused = [
+      'http://127.0.0.1:1',
+      'https://10.0.0.1',
+      'http://example.com',
+      'https://localhost',
+      'ftp://x',
+      'x',
+    ]
+    for (const base_url of refused) {
+      const own = { name: uniqueName('provider'), kind: 'anthropic', base_url, credential: 'x' }
+      const answer = await api().call('POST', '/providers', own)
+      expect(jsonOf(answer), base_url).toMatchObject({
+        error: 'Bad Request',
+        message: expect.stringMatching(/^base_url: /),
+      })
+      expect(answer.status).toBe(400)
+    }
+  })
 })
 
-const callModels = (key: string) =>
-  send(`${gateway().baseUrl}/v1/models`, { headers: { authorization: `Bearer ${key}` } })
-
-const listedModels = async (key: string) =>
-  (jsonOf(await callModels(key)).data as Array<{ id: string }>).map(({ id }) => id)
-
-/** Runs the admin command against the gateway. */
-async function admin(...words: string[]) {
-  const lines: string[] = []
-  const code = await runAdmin(words, {
-    environment: { HEADGATE_URL: gateway().baseUrl, ADMIN_TOKEN: gateway().adminToken },
-    readInput: async () => '',
-    print: (line) => lines.push(line),
-    complain: (line) => lines.push(line),
-  })
-  return { code, text: lines.join('\n') }
-}
-
-describe('a change counts on the next call', () => {
-  it('a key that is revoked, a user and an organization that are disabled', async () => {
-    const own = await createTenant(gateway())
-    const user = await addMember(gateway(), own.base)
-    const [first, second] = [await addKey(gateway(), own.base, user), await addKey(gateway(), own.base, user)]
-    // Called before the change, so that the gateway remembers the keys.
-    for (const { key } of [first, second, own]) expect((await callModels(key)).status).toBe(200)
-    await api.ask('DELETE', `${own.base}/keys/${first.id}`)
-    expect((await callModels(first.key)).status).toBe(401)
-    expect((await callModels(second.key)).status).toBe(200)
-    await api.ask('DELETE', `${own.base}/users/${user}`)
-    expect((await callModels(second.key)).status).toBe(401)
-    await api.ask('PUT', `${own.base}/users/${user}`, { disabled: false })
-    expect((await callModels(second.key)).status).toBe(200)
-    await api.ask('PUT', own.base, { disabled: true })
-    expect((await callModels(own.key)).status).toBe(401)
-    await api.ask('PUT', own.base, { disabled: false })
-    expect((await callModels(own.key)).status).toBe(200)
-  })
-
-  it('a grant that is made and taken back, also through a group', async () => {
-    const own = await createTenant(gateway(), { models: [] })
-    const model = gateway().models[0] ?? ''
-    expect(await listedModels(own.key)).toEqual([])
-    const group = await api.ask<{ id: string }>('POST', `${own.base}/groups`, { name: 'testers' })
-    const grant = { subject_type: 'group', subject_id: group.id, model_id: model }
-    const { id } = await api.ask<{ id: string }>('POST', `${own.base}/grants`, grant)
-    expect(await listedModels(own.key)).toEqual([])
-    await api.ask('PUT', `${own.base}/groups/${group.id}/members/${own.userId}`)
-    expect(await listedModels(own.key)).toEqual([model])
-    await api.ask('DELETE', `${own.base}/grants/${id}`)
-    expect(await listedModels(own.key)).toEqual([])
-  })
-
-  it('a limit of a user, and its end', async () => {
-    const own = await createTenant(gateway(), { user: { rate_limit_per_minute: 2 } })
-    const statuses = []
-    for (let call = 0; call < 3; call += 1) statuses.push((await callModels(own.key)).status)
-    expect(statuses).toEqual([200, 200, 429])
-    await api.ask('PUT', `${own.base}/users/${own.userId}`, { rate_limit_per_minute: 1_000 })
-    await vi.waitFor(async () => expect((await callModels(own.key)).status).toBe(200), { timeout: 5_000 })
-  })
-
-  it('a model that is registered and disabled', async () => {
-    const provider = await api.ask<{ id: string }>('POST', '/providers', {
-      name: uniqueName('provider'),
-      kind: 'anthropic',
-      base_url: 'https://api.example.com',
-      credential: 'sk-not-used',
-    })
-    const id = `acme/${uniqueName('model')}`
-    await api.ask('PUT', `/models/${id}`, {
-      owned_by: 'acme',
-      context_window: 1_000,
-      max_output_tokens: 100,
-      prices: { input: 1, output: 1 },
-      routes: [{ provider_id: provider.id, upstream_model: 'x' }],
-    })
-    expect(await listedModels(tenant.key)).toContain(id)
-    await api.ask('DELETE', `/models/${id}`)
-    expect(await listedModels(tenant.key)).not.toContain(id)
-  })
-})
-
-describe('envelopes', () => {
-  it('are flat, with every reason', async () => {
-    const invalid = await api.call('POST', '/organizations', { slug: 'X', colour: 'red' })
-    expect(invalid.status).toBe(400)
-    expect(jsonOf(invalid)).toEqual({
+describe('errors of the management API', () => {
+  it('name what is wrong with a body', async () => {
+    const answer = await api().call('POST', '/organizations', { name: '', colour: 'red' })
+    expect(answer.status).toBe(400)
+    expect(jsonOf(answer)).toEqual({
       error: 'Bad Request',
-      message: expect.stringContaining('colour'),
+      message: expect.stringMatching(/name: .*slug: is required.*colour/),
       details: { issues: expect.any(Array) },
     })
-    expect(invalid.headers['x-request-id']).toMatch(/^req_/)
-    const malformed = await send(`${gateway().baseUrl}/api/organizations`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${gateway().adminToken}`, 'content-type': 'application/json' },
-      body: '{"name":',
-    })
-    expect(malformed.status).toBe(400)
-    expect(jsonOf(malformed)).toEqual({ error: 'Bad Request', message: expect.any(String) })
-    const unknown = await api.call('GET', '/organizations/11111111-2222-4333-8444-555555555555')
-    expect(unknown.status).toBe(404)
-    expect(jsonOf(unknown)).toMatchObject({
-      error: 'Not found',
-      message: expect.stringMatching(/not found\.$/),
-    })
   })
 
-  it.each(['a-key', 'nothing'])('a caller with %s instead of the token is 401', async (kind) => {
-    const headers: Record<string, string> =
-      kind === 'nothing' ? {} : { authorization: `Bearer ${tenant.key}` }
-    const answer = await send(`${gateway().baseUrl}/api/organizations`, { headers })
-    expect(answer.status).toBe(401)
-    expect(answer.headers['www-authenticate']).toBe('Bearer')
-    expect(answer.text).not.toContain(tenant.key)
+  it.each([
+    ['{"name":', 'application/json'],
+    ['name=x', 'application/x-www-form-urlencoded'],
+    ['', 'application/json'],
+  ])('refuse the body %s as %s', async (body, type) => {
+    const headers = { authorization: `Bearer ${gateway().adminToken}`, 'content-type': type }
+    const answer = await send(`${gateway().baseUrl}/api/organizations`, { method: 'POST', headers, body })
+    expect(answer.status).toBe(400)
+    expect(jsonOf(answer)).toMatchObject({ error: 'Bad Request', message: expect.stringMatching(/JSON/) })
   })
 
-  it('is not served under the LLM host', async () => {
-    const headers = { authorization: `Bearer ${gateway().adminToken}` }
-    expect((await send(`${gateway().llmUrl}/api/organizations`, { headers })).status).toBe(404)
+  it('refuse a parameter nobody knows, and a cursor that no list gave out', async () => {
+    for (const query of ['?colour=red', '?cursor=x', '?limit=0', '?limit=1000']) {
+      const answer = await api().call('GET', `/organizations${query}`)
+      expect(answer.status, query).toBe(400)
+      expect(jsonOf(answer)).toMatchObject({ error: 'Bad Request' })
+    }
+  })
+
+  it('tell names that are taken', async () => {
+    const tenant = await createTenant(gateway())
+    const { slug } = await api().ask('GET', tenant.base)
+    const answer = await api().call('POST', '/organizations', { name: 'Second', slug })
+    expect(answer.status).toBe(422)
+    expect(jsonOf(answer)).toEqual({ error: 'Unprocessable Entity', message: `The slug ${slug} is taken.` })
+  })
+
+  it('tell nothing apart that belongs to another organization from what does not exist', async () => {
+    const [mine, other] = await Promise.all([createTenant(gateway()), createTenant(gateway())])
+    for (const [method, path] of [
+      ['GET', `/users/${other.userId}`],
+      ['PUT', `/users/${other.userId}`],
+      ['DELETE', `/users/${other.userId}`],
+      ['GET', `/keys/${other.keyId}`],
+      ['DELETE', `/keys/${other.keyId}`],
+    ] as const) {
+      const foreign = await api().call(method, mine.base + path, method === 'PUT' ? { name: 'x' } : undefined)
+      expect(foreign.status, `${method} ${path}`).toBe(404)
+      expect(jsonOf(foreign)).toMatchObject({
+        error: 'Not found',
+        message: expect.stringMatching(/ not found\.$/),
+      })
+    }
+    const list = await send(`${gateway().baseUrl}/v1/models`, { headers: bearer(other.key) })
+    expect(list.status).toBe(200)
   })
 })
 
-describe('the ledger', () => {
-  it('keeps grants once, under concurrency', async () => {
-    const own = await createTenant(gateway(), { credits: 0 })
-    const grant = { amount: 1_000, reason: 'test', id: 'same' }
-    await Promise.all(Array.from({ length: 5 }, () => api.ask('POST', `${own.base}/credits`, grant)))
-    expect(await api.ask('GET', `${own.base}/credits`)).toMatchObject({ balance: 1_000, available: 1_000 })
+describe('checkpoints over all chains', () => {
+  it('can be made and verify', async () => {
+    const tenant = await createTenant(gateway())
+    await flush(gateway(), tenant)
+    const made = await api().ask<{ id: string; chains: number }>('POST', '/audit/checkpoints')
+    expect(made.chains).toBeGreaterThan(0)
+    expect(await api().ask('GET', '/audit/checkpoints/verify')).toMatchObject({
+      ok: true,
+      first_broken: null,
+    })
   })
+})
 
-  it('records changes and views, verifies, and names what was tampered with', async () => {
-    const slug = uniqueName('audited')
-    const { id } = await api.ask<{ id: string }>('POST', '/organizations', { name: slug, slug })
-    for (const name of ['a', 'b', 'c']) await api.ask('POST', `/organizations/${id}/groups`, { name })
-    await api.ask('GET', `/organizations/${id}/audit`)
-    const intact = await admin('audit', 'verify', '--organization', slug)
-    expect(intact.text).toContain(`ok      ${slug} shard 0: records 1 to 5`)
-    expect(intact.code).toBe(0)
-    const listed = await admin('audit', 'list', '--organization', slug)
-    expect(listed.text).toMatch(/management +audit\.viewed/)
-    expect(listed.text).toMatch(/management +organization\.created/)
-    const text = 'update audit_records set action = $1 where organization_id = $2 and sequence = 3'
-    await query(gateway(), text, ['group.deleted', id])
-    const tampered = await admin('audit', 'verify', '--organization', slug)
-    expect(tampered.text).toContain('first broken record: 3 (columns_differ: action')
-    expect(tampered.code).toBe(3)
-    // Other tests of this gateway may verify all chains.
-    await query(gateway(), text, ['group.created', id])
+describe('what is open to everybody', () => {
+  it('answers whether anybody is there', async () => {
+    for (const method of ['GET', 'HEAD']) {
+      const answer = await send(`${gateway().baseUrl}/api/hello`, { method })
+      expect([answer.status, answer.text]).toEqual([200, ''])
+      expect(answer.headers['x-request-id']).toBeDefined()
+    }
+    expect(jsonOf(await send(`${gateway().baseUrl}/health`))).toEqual({ status: 'ok' })
   })
 })

@@ -1,0 +1,101 @@
+import { describe, expect, it, vi } from 'vitest'
+import { gateway, upstreamControl } from '../harness/gateway.ts'
+import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
+import { auditEntries, credits, flush, readList, settledCredits } from './support/records.ts'
+import { type Answer, jsonOf, send } from './support/send.ts'
+import { administrator, bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
+
+const route = MODEL_ROUTES[0] as ModelRoute
+const messages = MODEL_ROUTES[2] as ModelRoute
+
+function call(tenant: Tenant, text: string, more = {}, of = route): Promise<Answer> {
+  const body = JSON.stringify(of.request(text, more))
+  return send(gateway().baseUrl + of.path, { method: 'POST', headers: bearer(tenant.key), body })
+}
+
+const grant = (tenant: Tenant, amount: number, id?: string) =>
+  administrator(gateway()).ask('POST', `${tenant.base}/credits`, {
+    amount,
+    reason: 'test',
+    ...(id && { id }),
+  })
+
+/** What a call of this text is held for, as its refusal says. */
+async function reservationOf(tenant: Tenant, text: string): Promise<number> {
+  const { error } = jsonOf(await call(tenant, text)) as { error: { message: string } }
+  return Number(/up to (\d+) micro-credits/.exec(error.message)?.[1])
+}
+
+describe('a balance', () => {
+  it('is never overdrawn by calls at the same time', async () => {
+    const tenant = await createTenant(gateway(), { credits: 0 })
+    const signal = uniqueName('signal')
+    const text = `script:slow-headers signal=${signal} prompt=5`
+    const reserve = await reservationOf(tenant, text)
+    expect(reserve).toBeGreaterThan(0)
+    // For five calls and a half.
+    await grant(tenant, Math.floor(5.5 * reserve))
+    const calls = Array.from({ length: 16 }, () => call(tenant, text))
+    await vi.waitFor(
+      async () => {
+        expect((await upstreamControl(gateway()).waiting())[signal]).toBe(5)
+        expect(await credits(gateway(), tenant)).toMatchObject({
+          reserved: 5 * reserve,
+          available: Math.floor(5.5 * reserve) - 5 * reserve,
+        })
+      },
+      { timeout: 5_000, interval: 20 },
+    )
+    await upstreamControl(gateway()).release(signal)
+    const statuses = (await Promise.all(calls)).map(({ status }) => status).sort()
+    expect(statuses).toEqual([...Array(5).fill(200), ...Array(11).fill(429)])
+    // What was held and not used is free again: five input and eleven output tokens each.
+    const { balance, available } = await settledCredits(gateway(), tenant)
+    expect(balance).toBe(Math.floor(5.5 * reserve) - 5 * (5 + 5 * 11))
+    expect(available).toBe(balance)
+  })
+
+  it('is the sum of its entries, grants and withdrawals among them', async () => {
+    const tenant = await createTenant(gateway(), { credits: 0 })
+    await grant(tenant, 10_000)
+    await grant(tenant, -2_500)
+    await grant(tenant, 5_000, 'once')
+    await grant(tenant, 5_000, 'once')
+    const replies = await Promise.all([
+      call(tenant, 'script:canned prompt=7'),
+      call(tenant, 'script:canned prompt=7', { stream: true }),
+      call(tenant, 'script:canned prompt=7', {}, messages),
+      call(tenant, 'script:error-500'),
+    ])
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 500])
+    const spent = 3 * (7 + 5 * 11)
+    const { balance } = await settledCredits(gateway(), tenant)
+    expect(balance).toBe(12_500 - spent)
+    await flush(gateway(), tenant)
+    const entries = await readList<{ kind: string; amount: number }>(gateway(), `${tenant.base}/credits`)
+    expect(entries.reduce((sum, { amount }) => sum + amount, 0)).toBe(balance)
+    expect(entries.filter(({ kind }) => kind === 'grant').map(({ amount }) => amount)).toEqual([
+      5_000, -2_500, 10_000,
+    ])
+  })
+
+  it('pays cached and reasoning tokens at their own prices', async () => {
+    const tenant = await createTenant(gateway())
+    const system = [{ type: 'text', text: 'word '.repeat(3_000), cache_control: { type: 'ephemeral' } }]
+    const costs: number[] = []
+    for (let times = 0; times < 2; times += 1) {
+      const before = (await settledCredits(gateway(), tenant)).balance
+      const answer = await call(tenant, uniqueName('cached'), { system }, messages)
+      const usage = jsonOf(answer).usage as Record<string, number>
+      const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens } = usage
+      costs.push(before - (await settledCredits(gateway(), tenant)).balance)
+      const written = 1.25 * Number(cache_creation_input_tokens)
+      const read = 0.1 * Number(cache_read_input_tokens)
+      expect(costs.at(-1)).toBe(Math.ceil(Number(input_tokens) + written + read + 5 * Number(output_tokens)))
+    }
+    expect(costs[1]).toBeLessThan(Number(costs[0]) / 3)
+    const [second, first] = (await auditEntries(gateway(), tenant)).filter(({ kind }) => kind === 'call')
+    expect(first?.record.usage).toMatchObject({ cacheRead: 0, cacheWrite5Minutes: expect.any(Number) })
+    expect(second?.record.usage).toMatchObject({ cacheWrite5Minutes: 0, cacheRead: expect.any(Number) })
+  })
+})
