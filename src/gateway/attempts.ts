@@ -230,6 +230,7 @@ class UpstreamAttempt {
   async #stream(response: Response, upstream: ReadableStream<Uint8Array>): Promise<ModelAnswer> {
     clearTimeout(this.#timer)
     const abort = this.#abort
+    const { credential } = this.#route.provider
     const { protocol, settlement, signal, record } = this.#call
     const inspection = new Inspection(passAllEngine)
     settlement.response = inspection.counts
@@ -242,6 +243,7 @@ class UpstreamAttempt {
       clock: this.#deps.clock,
       callerSignal: signal,
       abortUpstream: () => abort.abort(),
+      redact: (bytes) => redactCredential(bytes, credential),
       onTick: () => settlement.keepAlive(reader),
     })
     if (!relay.started) {
@@ -250,7 +252,7 @@ class UpstreamAttempt {
       throw noAnswer(relay.end.message)
     }
     this.#deps.waitUntil(relay.ended.then((end) => settleStream(end, reader, settlement, record)))
-    const headers = streamHeaders(response.headers, this.#route.provider.credential)
+    const headers = streamHeaders(response.headers, credential)
     return { status: response.status, headers, body: relay.body }
   }
 

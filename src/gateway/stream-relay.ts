@@ -2,7 +2,7 @@ import type { Inspection } from '../governance/dlp/inspection.ts'
 import { applyEdits, joinBytes } from '../lib/byte-edits.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorText, logEvent } from '../lib/log.ts'
-import { parseFrame, SseSplitter } from '../lib/sse.ts'
+import { FrameTooLongError, parseFrame, type SseFrame, SseSplitter } from '../lib/sse.ts'
 import type { StreamReader } from './protocols/protocol.ts'
 
 /**
@@ -29,6 +29,8 @@ export interface RelayOptions {
   /** The caller's connection; one of three signs that it left, with the cancelled body and the failed write. */
   callerSignal: AbortSignal
   abortUpstream: () => void
+  /** Cuts our credential out of what an upstream says about an error. */
+  redact: (bytes: Uint8Array) => Uint8Array
   /** Called now and then while the stream lasts. */
   onTick: () => void
 }
@@ -51,6 +53,9 @@ const CALLER_BUFFER_BYTES = 64 * 1024
 export function relayStream(options: RelayOptions): Promise<RelayStart> {
   return new StreamRelay(options).start()
 }
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
 
 /** What an upstream may still send after its end before its connection is given up. */
 const READS_AFTER_END = 8
@@ -140,23 +145,25 @@ class StreamRelay {
   /** Synchronous, so that a frame costs no turn of the event loop: room for a chunk is waited for before it is read. */
   #take(chunk: Chunk | { failed: true }): void {
     if (this.#end) return
-    if ('failed' in chunk) return this.#fail('cut', 'The upstream broke off its answer.')
-    if (chunk.done) return this.#close()
-    let frames: Uint8Array[]
+    if ('failed' in chunk) this.#fail('cut', 'The upstream broke off its answer.')
+    else if (chunk.done) this.#close()
+    else this.#takeFrames(chunk.value)
+  }
+
+  #takeFrames(bytes: Uint8Array): void {
     try {
-      frames = this.#splitter.push(chunk.value)
-    } catch {
-      return this.#fail('error', 'The upstream sent an event that is too long.')
-    }
-    try {
-      for (const frame of frames) {
+      for (const frame of this.#splitter.push(bytes)) {
         if (this.#end) return
         this.#frame(frame)
-        if (this.#options.reader.ended) return this.#complete()
+        if (this.#options.reader.ended) this.#complete()
       }
     } catch (error) {
-      logEvent('error', 'stream_reader_failed', { error: errorText(error) })
-      this.#fail('error', 'The gateway could not read the answer.')
+      const tooLong = error instanceof FrameTooLongError
+      if (!tooLong) logEvent('error', 'stream_reader_failed', { error: errorText(error) })
+      this.#fail(
+        'error',
+        tooLong ? 'The upstream sent an event that is too long.' : 'The gateway could not read the answer.',
+      )
     }
   }
 
@@ -164,31 +171,33 @@ class StreamRelay {
     const { reader, inspection } = this.#options
     const frame = parseFrame(bytes)
     const verdict = reader.read(frame)
-    if (verdict.kind === 'drop') return inspection.sink(0, frame.bytes.length)
-    if (verdict.kind === 'failure') {
-      inspection.sink(verdict.forward ? frame.bytes.length : 0, verdict.forward ? 0 : frame.bytes.length)
-      return this.#fail('error', verdict.message, verdict.forward ? [frame.bytes] : undefined)
+    if (verdict.kind === 'drop') inspection.sink(0, frame.bytes.length)
+    else if (verdict.kind === 'failure') this.#upstreamError(frame, verdict)
+    else {
+      this.#started ||= verdict.started
+      const edited = applyEdits(frame.bytes, verdict.edits)
+      inspection.sink(edited.released, edited.withheld)
+      this.#write(joinBytes(edited.pieces))
     }
-    this.#started ||= verdict.started
-    if (verdict.edits.length === 0) {
-      inspection.sink(frame.bytes.length, 0)
-      return this.#write(frame.bytes)
-    }
-    const edited = applyEdits(frame.bytes, verdict.edits)
-    inspection.sink(edited.released, edited.withheld)
-    this.#write(joinBytes(edited.pieces))
+  }
+
+  #upstreamError(frame: SseFrame, verdict: { message: string; forward: boolean }): void {
+    const { inspection, redact } = this.#options
+    const length = frame.bytes.length
+    inspection.sink(verdict.forward ? length : 0, verdict.forward ? 0 : length)
+    const message = decoder.decode(redact(encoder.encode(verdict.message)))
+    this.#fail('error', message, verdict.forward ? [redact(frame.bytes)] : undefined)
   }
 
   /** The upstream closed its stream: an end, or less than one. */
   #close(): void {
     const owed = this.#options.reader.closing()
-    if (owed === null || !(this.#started || this.#writer)) {
-      return this.#started
-        ? this.#fail('cut', 'The upstream ended its answer early.')
-        : this.#fail('empty', 'The upstream sent an empty answer.')
-    }
-    for (const frame of owed) this.#write(frame)
-    this.#end ??= { kind: 'completed' }
+    const begun = this.#started || this.#writer !== null
+    if (owed !== null && begun) {
+      for (const frame of owed) this.#write(frame)
+      this.#end ??= { kind: 'completed' }
+    } else if (this.#started) this.#fail('cut', 'The upstream ended its answer early.')
+    else this.#fail('empty', 'The upstream sent an empty answer.')
   }
 
   /** The stream has ended as its protocol demands. Whatever its connection does now, nothing may follow. */

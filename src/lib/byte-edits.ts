@@ -21,6 +21,8 @@ export interface EditedBytes {
  * @throws if two edits overlap, because one of them would be lost silently.
  */
 export function applyEdits(source: Uint8Array, edits: ByteEdit[]): EditedBytes {
+  if (edits.length === 0)
+    return { pieces: [source], length: source.length, released: source.length, withheld: 0 }
   const result: EditedBytes = { pieces: [], length: 0, released: 0, withheld: 0 }
   let at = 0
   const push = (piece: Uint8Array) => {

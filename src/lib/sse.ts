@@ -9,6 +9,14 @@ const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 /** A frame longer than this is refused: an upstream that never ends a frame must not fill the isolate. */
 export const MAXIMUM_FRAME_BYTES = 16 * 1024 * 1024
 
+/** An upstream that does not end its frame. */
+export class FrameTooLongError extends Error {
+  constructor() {
+    super('event stream frame too long')
+    this.name = 'FrameTooLongError'
+  }
+}
+
 /** One event, with the place of its payload. */
 export interface SseFrame {
   /** The frame with its closing blank line. */
@@ -45,7 +53,7 @@ export class SseSplitter {
       start = end
     }
     if (start > 0 || this.#pending.length === 0) this.#pending.restart(bytes.subarray(start))
-    if (this.#pending.length > MAXIMUM_FRAME_BYTES) throw new Error('event stream frame too long')
+    if (this.#pending.length > MAXIMUM_FRAME_BYTES) throw new FrameTooLongError()
     return frames
   }
 

@@ -1,6 +1,7 @@
 import type { Prices } from '../../governance/credits.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { type KeyRing, unseal } from '../../lib/crypto.ts'
+import { errorText, logEvent } from '../../lib/log.ts'
 import type { Provider, ProviderKind } from '../providers/provider.ts'
 import { type CatalogDatabase, readCatalogue } from './store.ts'
 
@@ -60,7 +61,8 @@ function isCurrent(entry: { epoch: number | null; at: number }, epoch: number | 
 type Row = Awaited<ReturnType<typeof readCatalogue>>[number]
 
 function addRow(models: Map<string, CatalogModel>, row: Row, ring: KeyRing): void {
-  if (row.providerDisabledAt) return
+  const provider = row.providerDisabledAt ? null : providerOf(row, ring)
+  if (!provider) return
   const model = models.get(row.id) ?? {
     id: row.id,
     ownedBy: row.ownedBy,
@@ -70,16 +72,18 @@ function addRow(models: Map<string, CatalogModel>, row: Row, ring: KeyRing): voi
     prices: row.prices,
     routes: [],
   }
-  model.routes.push({ provider: providerOf(row, ring), upstreamModel: row.upstreamModel })
+  model.routes.push({ provider, upstreamModel: row.upstreamModel })
   models.set(row.id, model)
 }
 
-function providerOf(row: Row, ring: KeyRing): Provider {
-  return {
-    id: row.providerId,
-    name: row.providerName,
-    kind: row.providerKind satisfies ProviderKind,
-    baseUrl: row.baseUrl,
-    credential: unseal(ring, row.sealedCredential, `provider:${row.providerId}`),
+/** @returns null when the credential does not open: one provider's lost key must not take all models away. */
+function providerOf(row: Row, ring: KeyRing): Provider | null {
+  const { providerId: id, providerName: name, providerKind, baseUrl } = row
+  try {
+    const credential = unseal(ring, row.sealedCredential, `provider:${id}`)
+    return { id, name, kind: providerKind satisfies ProviderKind, baseUrl, credential }
+  } catch (error) {
+    logEvent('error', 'provider_credential_unreadable', { provider: name, error: errorText(error) })
+    return null
   }
 }

@@ -186,6 +186,7 @@ export async function run(options: RunOptions = {}): Promise<RelayRun> {
     clock: () => Date.now(),
     callerSignal: leave.signal,
     abortUpstream: upstream.aborted,
+    redact: (bytes) => bytes,
     onTick,
   })
     .then(async (start) => {
