@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import { createDeps } from './deps.ts'
 import type { AppEnv } from './http/context.ts'
-import { renderError } from './http/errors.ts'
+import { renderError, unknownRoute } from './http/errors.ts'
 import { audit } from './http/middleware/audit.ts'
 import { authenticate } from './http/middleware/authenticate.ts'
 import { limitDeclaredLength } from './http/middleware/declared-length.ts'
@@ -12,16 +12,13 @@ import { requireScope } from './http/middleware/require-scope.ts'
 import { managementRoutes } from './http/routes/management/management.ts'
 import { chatCompletionRoutes, messageRoutes } from './http/routes/model-calls.ts'
 import { modelRoutes } from './http/routes/models.ts'
-import { notFound } from './lib/api-error.ts'
 
 /** The API at a glance: what every request passes, in order, and what is mounted where. */
 export const app = new Hono<AppEnv>()
 
 app.use(drainBody(), requestContext(createDeps))
 app.onError(renderError)
-app.notFound((context) =>
-  renderError(notFound('Route', `${context.req.method} ${context.req.path}`), context),
-)
+app.notFound((context) => renderError(unknownRoute(context), context))
 
 // Asked by coding agents without a key to see whether anybody is there.
 app.on(['GET', 'HEAD'], '/api/hello', (context) => context.body(null, 200))

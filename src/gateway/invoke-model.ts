@@ -9,6 +9,7 @@ import { mayUse } from '../governance/model-access.ts'
 import type { Principal } from '../governance/principal.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { applyEdits } from '../lib/byte-edits.ts'
+import { redact } from '../lib/log.ts'
 import { type AnswerDeps, type DispatchedCall, dispatch } from './attempts.ts'
 import { type CallRecord, openingOf } from './call-record.ts'
 import { type CatalogDeps, type CatalogModel, loadCatalog, type Route } from './catalog/catalog.ts'
@@ -58,7 +59,8 @@ export interface ModelAnswer {
 export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<ModelAnswer> {
   const protocol = PROTOCOLS[call.operation]
   const outline = protocol.outline(call.body)
-  call.record.modelId = outline.model
+  // Until the catalogue knows it, this is any text of the caller, a key pasted into the wrong place as well.
+  call.record.modelId = redact(outline.model)
   const model = await admittedModel(deps, call, outline.model)
   const routes = routesFor(model, call.operation)
   const inspection = new Inspection(passAllEngine)
@@ -102,6 +104,7 @@ async function admittedModel(deps: ModelDeps, call: ModelCall, modelId: string):
       code: 'model_not_found',
     })
   }
+  call.record.modelId = model.id
   if (!mayUse(call.principal, modelId)) {
     const message = `Your organization has not granted you access to the model ${modelId}.`
     throw new ApiError('forbidden', message, { code: 'model_access_denied' })
@@ -111,8 +114,8 @@ async function admittedModel(deps: ModelDeps, call: ModelCall, modelId: string):
 
 const isMessages = (operation: Operation) => operation === 'messages' || operation === 'count_tokens'
 
-/** Model ids come from callers: told back short and without control characters. */
-const printable = (text: string) => text.slice(0, 100).replace(/\p{Cc}/gu, '')
+/** Model ids come from callers: told back short, without control characters and without what looks like a key. */
+const printable = (text: string) => redact(text.slice(0, 100).replace(/\p{Cc}/gu, ''))
 
 /** @throws ApiError when no provider of the model speaks the caller's protocol. */
 function routesFor(model: CatalogModel, operation: Operation): Route[] {

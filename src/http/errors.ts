@@ -1,7 +1,7 @@
 import { HTTPException } from 'hono/http-exception'
 import { ConfigurationError } from '../env.ts'
-import { ApiError, type ErrorKind, invalidRequest } from '../lib/api-error.ts'
-import { errorText, logEvent } from '../lib/log.ts'
+import { ApiError, type ErrorKind, invalidRequest, notFound } from '../lib/api-error.ts'
+import { errorText, logEvent, redact } from '../lib/log.ts'
 import type { AppContext } from './context.ts'
 import type { Surface } from './surfaces.ts'
 
@@ -91,6 +91,11 @@ export function renderError(error: unknown, context: AppContext): Response {
   }
   if (known.shouldRetry === false) headers['x-should-retry'] = 'false'
   return context.json(body as object, known.status as 400, headers)
+}
+
+/** The error for a path or verb that nothing serves. Whoever pastes a key into an address does not find it quoted. */
+export function unknownRoute(context: AppContext): ApiError {
+  return notFound('Route', redact(`${context.req.method} ${context.req.path}`.slice(0, 200)))
 }
 
 function toApiError(error: unknown): ApiError {

@@ -1,9 +1,9 @@
 import type { MiddlewareHandler } from 'hono'
 import type { Deps } from '../../deps.ts'
 import type { Bindings } from '../../env.ts'
-import { notFound } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import type { AppEnv } from '../context.ts'
+import { unknownRoute } from '../errors.ts'
 import { hostKind, KEY_HEADERS, surfaceOf } from '../surfaces.ts'
 
 /**
@@ -28,7 +28,7 @@ export function requestContext(
     const host = hostKind(context.req.header('host'), deps.configuration.LLM_HOST)
     context.set('host', host)
     if (host === 'llm' && !KEY_HEADERS.llm[surface]) {
-      throw notFound('Route', `${context.req.method} ${context.req.path}`)
+      throw unknownRoute(context)
     }
     await next()
   }
