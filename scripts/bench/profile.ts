@@ -1,5 +1,6 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { type SourceMap, SourceMap as SourceMapReader } from 'node:module'
+import { dirname, join, relative, resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import { StartError } from '../local/children.ts'
@@ -11,8 +12,6 @@ export interface CpuProfile {
     id: number
     callFrame: { functionName: string; url: string; lineNumber: number; columnNumber: number }
     children?: number[]
-    /** Samples by line of the bundle. */
-    positionTicks?: Array<{ line: number; ticks: number }>
   }>
   startTime: number
   endTime: number
@@ -21,6 +20,7 @@ export interface CpuProfile {
   timeDeltas?: number[]
 }
 
+const ROOT = join(import.meta.dirname, '../..')
 const SAMPLING_INTERVAL_MICROSECONDS = 200
 const CONNECT_LIMIT_MS = 10_000
 
@@ -111,7 +111,7 @@ class Inspector {
 
 /** Where time went: one function, or one group of them. */
 export interface ProfileRow {
-  /** `src/…`, a package's name, or `runtime`. */
+  /** Folder of ours, a package's name, or `runtime`: what has no source, natives that functions of ours call among it. */
   group: string
   name: string
   /** `path:line` of our source, or the package; empty for the runtime's own. */
@@ -126,8 +126,6 @@ export interface ProfileSummary {
   busy: number
   functions: ProfileRow[]
   groups: Array<{ group: string; self: number }>
-  /** The lines of our source that took the most time in themselves, natives called from them not included. */
-  lines: Array<{ name: string; place: string; self: number }>
 }
 
 /**
@@ -143,7 +141,7 @@ export function summarize(profile: CpuProfile, bundle: string): ProfileSummary {
   const rows = new Map<string, ProfileRow>()
   const rowOf = new Map<number, ProfileRow>()
   for (const node of profile.nodes) {
-    const place = placeOf(node.callFrame, map)
+    const place = placeOf(node.callFrame, map, dirname(bundle))
     const key = `${place.group} ${place.name} ${place.place}`
     const row = rows.get(key) ?? { ...place, self: 0, total: 0 }
     rows.set(key, row)
@@ -167,7 +165,7 @@ export function summarize(profile: CpuProfile, bundle: string): ProfileSummary {
   const functions = [...rows.values()]
     .filter(({ name }) => name !== '(idle)' && name !== '(root)')
     .sort((one, other) => other.self - one.self)
-  return { busy, functions, groups: groupsOf(functions), lines: linesOf(profile, map) }
+  return { busy, functions, groups: groupsOf(functions) }
 }
 
 /**
@@ -181,39 +179,30 @@ function selfTimes({ samples = [], timeDeltas = [] }: CpuProfile): Map<number, n
   return times
 }
 
-function linesOf(profile: CpuProfile, map: SourceMap): ProfileSummary['lines'] {
-  const interval = median(profile.timeDeltas ?? [])
-  const sums = new Map<string, { name: string; place: string; self: number }>()
-  for (const { callFrame, positionTicks = [] } of profile.nodes) {
-    for (const { line, ticks } of positionTicks) {
-      const { group, place } = placeOf({ ...callFrame, lineNumber: line - 1, columnNumber: 0 }, map)
-      if (group === 'runtime') continue
-      const sum = sums.get(place) ?? { name: callFrame.functionName, place, self: 0 }
-      sum.self += ticks * interval
-      sums.set(place, sum)
-    }
-  }
-  return [...sums.values()].sort((one, other) => other.self - one.self)
-}
-
 function groupsOf(functions: ProfileRow[]): ProfileSummary['groups'] {
   const sums = new Map<string, number>()
   for (const { group, self } of functions) sums.set(group, (sums.get(group) ?? 0) + self)
   return [...sums].map(([group, self]) => ({ group, self })).sort((one, other) => other.self - one.self)
 }
 
-function placeOf(frame: CpuProfile['nodes'][number]['callFrame'], map: SourceMap) {
+function placeOf(
+  frame: CpuProfile['nodes'][number]['callFrame'],
+  map: SourceMap,
+  directory: string,
+): Pick<ProfileRow, 'group' | 'name' | 'place'> {
   const name = frame.functionName || '(anonymous)'
-  if (frame.url === '' || frame.lineNumber < 0 || frame.url.startsWith('node')) {
-    return { group: 'runtime', name, place: frame.url }
-  }
+  const ofRuntime = { group: 'runtime', name, place: '' }
+  if (frame.url === '' || frame.lineNumber < 0 || frame.url.startsWith('node')) return ofRuntime
   const entry = map.findEntry(frame.lineNumber, frame.columnNumber)
-  const source = 'originalSource' in entry ? entry.originalSource : undefined
-  if (source === undefined) return { group: 'runtime', name, place: frame.url }
-  const path = source.slice(source.lastIndexOf('../') + (source.includes('../') ? 3 : 0))
-  const line = 'originalLine' in entry ? entry.originalLine + 1 : 0
-  const library = /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1]
-  if (library !== undefined)
-    return { group: library, name, place: `${path.replace(/^.*node_modules\//, '')}:${line}` }
-  return { group: path.split('/').slice(0, -1).join('/') || path, name, place: `${path}:${line}` }
+  if (!('originalSource' in entry)) return { ...ofRuntime, group: 'bundler' }
+  const line = entry.originalLine + 1
+  const [, library] = /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(entry.originalSource) ?? []
+  if (library !== undefined) {
+    const path = entry.originalSource.replace(/^.*node_modules\//, '')
+    // Some packages' own source maps name files without the package.
+    const known = existsSync(join(ROOT, 'node_modules', library))
+    return { group: known ? library : 'other packages', name, place: `${path}:${line}` }
+  }
+  const path = relative(ROOT, resolve(directory, entry.originalSource))
+  return { group: dirname(path), name, place: `${path}:${line}` }
 }
