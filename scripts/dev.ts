@@ -3,18 +3,22 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { parseConfiguration } from '../src/env.ts'
+import { buildWorker } from './build.ts'
 import { type WantedProvider, wantedProviders } from './demo-catalogue.ts'
 import { readPort, stackPlan } from './dev-plan.ts'
 import { Children, StartError } from './local/children.ts'
+import { type Edge, startEdge } from './local/edge.ts'
 import { formatEnvFile } from './local/env-file.ts'
 import { claimPath } from './local/folder-claim.ts'
 import { startHostForwarder } from './local/host-forwarder.ts'
 import { watchLauncher } from './local/launcher-watch.ts'
+import { type LocalWorker, runLocalWorker } from './local/local-worker.ts'
 import { freePorts, portProblem } from './local/ports.ts'
 import { writePrivateFile } from './local/private-file.ts'
 import { type StackPlan, stackCommands, stackUrls } from './local/stack.ts'
 import type { RunningStandIn } from './local/stand-in-process.ts'
-import { type RunningWorker, runWranglerDev } from './local/wrangler-dev.ts'
+import { startWorkerd } from './local/workerd.ts'
+import { readRuntimeSettings } from './local/wrangler-settings.ts'
 import { type LocalSecrets, loadLocalSecrets } from './local-secrets.ts'
 import { migrateDatabase } from './migrate.ts'
 import { LOCAL_FOLDER, loadDotEnv } from './script-environment.ts'
@@ -28,13 +32,17 @@ const ENV_FILE = join(LOCAL_FOLDER, 'worker.env')
 /** What has to be ended, in reverse order of its start. */
 interface Running {
   children?: Children
-  worker?: RunningWorker
+  worker?: LocalWorker
+  edge?: Edge
   forwarder?: RunningStandIn
   releaseFolder?: () => void
 }
 
 interface Settings {
+  /** Where callers come in. */
   port: number
+  /** Where workerd listens, behind the edge and the forwarder. */
+  workerPort: number
   secrets: LocalSecrets
   plan: StackPlan
   variables: Record<string, string>
@@ -92,7 +100,7 @@ async function checkPorts(port: number): Promise<void> {
 
 /** A real database outlives the folder, and what was sealed and digested for it needs the same secrets. */
 function removeData(): void {
-  const kept = ['dev.lock', ...(process.env.DATABASE_URL ? ['secrets.json'] : [])]
+  const kept = ['dev.lock', 'clients', ...(process.env.DATABASE_URL ? ['secrets.json'] : [])]
   for (const name of readdirSync(LOCAL_FOLDER)) {
     if (!kept.includes(name)) rmSync(join(LOCAL_FOLDER, name), { recursive: true, force: true })
   }
@@ -102,17 +110,17 @@ function removeData(): void {
 async function readSettings(port: number): Promise<Settings> {
   const secrets = loadLocalSecrets(join(LOCAL_FOLDER, 'secrets.json'))
   const plan = stackPlan(process.env, secrets, LOCAL_FOLDER)
-  const [postgres = 0, redis = 0, qstash = 0, modelUpstream = 0] = await freePorts(4)
+  const [postgres = 0, redis = 0, qstash = 0, modelUpstream = 0, workerPort = 0] = await freePorts(5)
   const ports = { postgres, redis, qstash, modelUpstream }
   const urls = stackUrls(plan, ports)
   const variables = workerVariables(process.env, secrets, { baseUrl: `http://127.0.0.1:${port}`, ...urls })
   wantedProviders(process.env, urls.modelUpstream)
   writePrivateFile(ENV_FILE, formatEnvFile(variables))
-  return { port, secrets, plan, variables, urls, commands: stackCommands(plan, ports) }
+  return { port, workerPort, secrets, plan, variables, urls, commands: stackCommands(plan, ports) }
 }
 
 async function start(settings: Settings): Promise<SeedReport> {
-  const { port, commands, variables } = settings
+  const { port, workerPort, commands, variables } = settings
   const children = new Children(join(LOCAL_FOLDER, 'logs'), (message) => fail(message))
   running.children = children
   const [postgres, ...others] = [
@@ -121,24 +129,48 @@ async function start(settings: Settings): Promise<SeedReport> {
     commands.qstash,
     commands.modelUpstream,
   ].map(async (command) => command && children.startStandIn(command))
-  const wranglerOptions = { root: ROOT, folder: LOCAL_FOLDER, envFile: ENV_FILE, port }
-  const workerUp = runWranglerDev(children, wranglerOptions, (message, final) => {
-    if (final) fail(message)
-    else process.stderr.write(`headgate: ${message}\n`)
-  }).then((worker) => {
+  const workerUp = startWorker(settings).then((worker) => {
     running.worker = worker
+  })
+  const edge = startEdge(`http://127.0.0.1:${workerPort}`, port).then((started) => {
+    running.edge = started
   })
   const forwarder = startHostForwarder({
     port: port + 1,
-    targetPort: port,
+    targetPort: workerPort,
     host: variables.LLM_HOST?.split(',')[0] ?? '',
   }).then((started) => {
     running.forwarder = started
   })
   const seeded = (postgres ?? Promise.resolve()).then(() => migrateAndSeed(settings))
-  const [report] = await Promise.all([seeded, ...others, workerUp, forwarder])
+  const [report] = await Promise.all([seeded, ...others, workerUp, edge, forwarder])
   await checkGateway(settings)
   return report
+}
+
+function startWorker({ workerPort, variables }: Settings): Promise<LocalWorker> {
+  const bundleDirectory = join(LOCAL_FOLDER, 'bundle')
+  return runLocalWorker({
+    root: ROOT,
+    build: async () => {
+      await buildWorker(bundleDirectory)
+    },
+    start: (onCrash) =>
+      startWorkerd({
+        ...readRuntimeSettings(join(ROOT, 'wrangler.toml')),
+        bundleDirectory,
+        folder: join(LOCAL_FOLDER, 'workerd'),
+        port: workerPort,
+        bindings: variables,
+        storageDirectory: join(LOCAL_FOLDER, 'state'),
+        logFile: join(LOCAL_FOLDER, 'logs/worker.log'),
+        onCrash,
+      }),
+    report: (message, final) => {
+      if (final) fail(message)
+      else process.stderr.write(`headgate: ${message}\n`)
+    },
+  })
 }
 
 async function migrateAndSeed({ variables, secrets, urls }: Settings): Promise<SeedReport> {
@@ -211,9 +243,9 @@ const shown = (name: string): string => relative(process.cwd(), join(LOCAL_FOLDE
 
 /** Ends everything, the gateway before what it needs. */
 async function end(): Promise<void> {
-  // Both tell of a system that runs.
-  for (const file of [DEV_FILE, ENV_FILE]) rmSync(file, { force: true })
-  await running.forwarder?.close()
+  // Both tell of a system that runs, which is another one when this one was refused the folder.
+  if (running.releaseFolder) for (const file of [DEV_FILE, ENV_FILE]) rmSync(file, { force: true })
+  await Promise.all([running.edge?.close(), running.forwarder?.close()])
   await running.worker?.stop()
   await running.children?.stop()
   running.releaseFolder?.()

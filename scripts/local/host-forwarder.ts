@@ -81,8 +81,11 @@ function failWith(response: ServerResponse): void {
   response.end('{"message":"the gateway does not answer"}')
 }
 
+/** By a reset: workerd takes an ordinary close for a client that only ended its sending. */
 function abandon(outgoing: ClientRequest): void {
-  if (!outgoing.destroyed) outgoing.destroy()
+  if (outgoing.destroyed) return
+  outgoing.socket?.resetAndDestroy()
+  outgoing.destroy()
 }
 
 function passedHeaders(raw: string[], ...dropped: string[]): string[] {

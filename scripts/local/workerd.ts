@@ -40,6 +40,10 @@ export interface WorkerdOptions {
   cache?: boolean
   /** Port on 127.0.0.1 for the runtime's inspector (profiles, heap); off when left out. */
   inspectorPort?: number
+  /** Where the configuration and the copy of the bundle go, removed by `stop`; a temporary folder when left out. */
+  folder?: string
+  /** Called when the process ends without having been told to. */
+  onCrash?: () => void
   /** Where the output goes; discarded when left out, except for the last lines a failed start is told with. */
   logFile?: string
 }
@@ -55,6 +59,8 @@ export interface RunningWorkerd {
   kill(signal?: NodeJS.Signals): Promise<void>
   /** Starts it again on the same port and storage, other bindings on request. Ends it first if it runs. */
   restart(bindings?: Record<string, string>): Promise<void>
+  /** Takes the bundle from its folder again, which was built anew, and starts it. */
+  reload(): Promise<void>
   /** Ends everything, and removes what was temporary. Calling it twice is harmless. */
   stop(): Promise<void>
 }
@@ -72,11 +78,14 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
   if (!existsSync(join(options.bundleDirectory, entryOf(options)))) {
     throw new StartError(`there is no bundle in ${options.bundleDirectory}; run npm run build`)
   }
-  const folder = mkdtempSync(join(tmpdir(), 'headgate-workerd-'))
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'headgate-workerd-'))
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
   const storageDirectory = resolve(options.storageDirectory ?? join(folder, 'storage'))
   mkdirSync(storageDirectory, { recursive: true })
   // capnp embeds only files below the configuration; the copy also keeps a rebuild away from a running gateway.
-  cpSync(resolve(options.bundleDirectory), join(folder, 'bundle'), { recursive: true })
+  const copyBundle = () =>
+    cpSync(resolve(options.bundleDirectory), join(folder, 'bundle'), { recursive: true })
+  copyBundle()
   const cache = options.cache === false ? null : await startCache()
   const configFile = join(folder, 'config.capnp')
   let port = options.port ?? 0
@@ -85,8 +94,12 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
 
   const start = async (): Promise<void> => {
     writePrivateFile(configFile, configOf(options, bindings, storageDirectory, port, cache?.port ?? null))
-    current = await launch(configFile, bindings, options)
-    port = current.port
+    const started = await launch(configFile, bindings, options)
+    current = started
+    port = started.port
+    started.process.once('exit', () => {
+      if (current === started) options.onCrash?.()
+    })
   }
   const kill = async (signal: NodeJS.Signals = 'SIGKILL'): Promise<void> => {
     const ending = current?.process
@@ -100,8 +113,8 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
   let stopped: Promise<void> | undefined
   const stop = async (): Promise<void> => {
     const pid = current?.process.pid
-    if (pid !== undefined) await endGroup(pid, 1_000)
     current = null
+    if (pid !== undefined) await endGroup(pid, 1_000)
     await cache?.close()
     rmSync(folder, { recursive: true, force: true })
   }
@@ -122,6 +135,11 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
     restart: async (changed) => {
       await kill('SIGKILL')
       bindings = changed ?? bindings
+      await start()
+    },
+    reload: async () => {
+      copyBundle()
+      await kill('SIGKILL')
       await start()
     },
     stop: () => {

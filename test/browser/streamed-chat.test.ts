@@ -1,7 +1,7 @@
 import type { Browser, Page, Request } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type Edge, startEdge } from '../../scripts/local/edge.ts'
 import { createChatFrames, roleDelta, streamEnd } from '../../scripts/local/model-upstream/chat-frames.ts'
-import { type Edge, startEdge } from '../harness/edge.ts'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
 import { auditEntries, settledCredits } from '../http/support/records.ts'
 import { CHAT_MODEL } from '../http/support/sdk-clients.ts'

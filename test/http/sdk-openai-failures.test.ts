@@ -1,6 +1,6 @@
 import type OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Edge, startEdge } from '../harness/edge.ts'
+import { type Edge, startEdge } from '../../scripts/local/edge.ts'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
 import { auditEntries, auditEntryOf, credits } from './support/records.ts'
 import {

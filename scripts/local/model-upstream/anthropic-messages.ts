@@ -84,13 +84,19 @@ function readTurn(body: JsonRecord): Turn {
     .map(toRecord)
     .findLast((block) => block.type === 'tool_result')
   return {
-    userText: last.role === 'user' ? contentText(last.content) : '',
+    userText: last.role === 'user' ? lastText(last.content) : '',
     toolResult: result === undefined ? undefined : contentText(result.content),
     tools: toList(body.tools).flatMap(readTool),
     choice: readChoice(toRecord(body.tool_choice)),
     parallelToolCalls: toRecord(body.tool_choice).disable_parallel_tool_use !== true,
     format: readFormat(toRecord(toRecord(body.output_config).format ?? body.output_format)),
   }
+}
+
+/** Coding agents put reminders for the model, which speak of tools, in front of what the user said. */
+function lastText(content: unknown): string {
+  if (typeof content === 'string') return content
+  return toText(toRecord(toList(content).findLast((block) => toRecord(block).type === 'text')).text)
 }
 
 /** Only client tools: server tools such as `web_search_20250305` have no schema and run upstream. */

@@ -13,12 +13,14 @@ export interface Edge {
  * write that is answered with a reset; before that there is none while an upstream is silent.
  *
  * @param gatewayUrl of a workerd on loopback
+ * @param listenPort at 127.0.0.1; 0 for any free one
+ * @throws the error of `listen`, such as `EADDRINUSE`
  */
-export async function startEdge(gatewayUrl: string): Promise<Edge> {
+export async function startEdge(gatewayUrl: string, listenPort = 0): Promise<Edge> {
   const port = Number(new URL(gatewayUrl).port)
   const open = new Set<Socket>()
-  const server = createServer({ allowHalfOpen: true }, (client) => {
-    const gateway = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => {
+    const gateway = connect({ port, host: '127.0.0.1', allowHalfOpen: true, noDelay: true })
     const leave = (): void => {
       gateway.resetAndDestroy()
       client.destroy()
@@ -28,7 +30,7 @@ export async function startEdge(gatewayUrl: string): Promise<Edge> {
     client.on('end', leave).on('error', leave).pipe(gateway, { end: false })
     gateway.on('error', () => client.destroy()).pipe(client)
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(listenPort, '127.0.0.1')
   await once(server, 'listening')
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
