@@ -237,6 +237,44 @@ describe('leases', () => {
     })
   })
 
+  it.each([
+    ['at its estimate', null, 7],
+    ['at its progress, even if that is less than the estimate', { cost: 4 }, 4],
+  ])('settles a lapsed call %s', async (_, reported, cost) => {
+    const organization = newOrganization()
+    await organization.ledger.grantCredits(organization.grant(100))
+    const call = organization.opening()
+    const estimate = { provider: 'p', usage: { ...NO_USAGE, input: 21 }, cost: 7 }
+    await organization.ledger.open({ opening: call, reserve: 40, leaseMilliseconds: LEASE_MS, estimate })
+    const progress = reported && { ...estimate, ...reported }
+    await organization.ledger.extend(call.callId, LEASE_MS, progress)
+    await organization.evict()
+    passTime(LEASE_MS)
+    await organization.runAlarm()
+    const balance = 100 - cost
+    expect(await organization.ledger.balance()).toEqual({ balance, reserved: 0, available: balance })
+    const rows = await expectIntactChain(organization)
+    expect(JSON.parse(rows[1]?.body ?? '')).toMatchObject({
+      status: 0,
+      errorCode: 'unsettled',
+      provenance: 'estimated',
+      provider: 'p',
+      usage: { input: 21 },
+      cost,
+    })
+  })
+
+  it.each([{ cost: -1 }, { cost: Number.NaN }, { usage: { ...NO_USAGE, input: 0.5 } }])(
+    'admits no call with the estimate %o',
+    async (wrong) => {
+      const organization = newOrganization()
+      const estimate = { provider: 'p', usage: NO_USAGE, cost: 0, ...wrong }
+      const opening = organization.opening()
+      const call = { opening, reserve: 0, leaseMilliseconds: LEASE_MS, estimate }
+      await expect(organization.ledger.open(call)).rejects.toThrow('whole number')
+    },
+  )
+
   it('settles the other lapsed calls when one cannot be recorded, and flushes', async () => {
     const organization = newOrganization()
     await organization.ledger.grantCredits(organization.grant(100))

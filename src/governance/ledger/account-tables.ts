@@ -15,6 +15,7 @@ export interface AccountState {
 export interface OpenRow {
   opening: CallOpening
   reserve: number
+  /** What was last reported, before that the estimate the call was opened with, if any. */
   progress: CallProgress | null
 }
 
@@ -90,10 +91,11 @@ export class AccountTables {
     }
   }
 
-  insertOpen(opening: CallOpening, reserve: number, deadline: number): void {
+  /** @param estimate stands where progress will, since the first progress takes its place. */
+  insertOpen(opening: CallOpening, reserve: number, deadline: number, estimate: CallProgress | null): void {
     this.#sql.exec(
-      'INSERT INTO open_calls (call_id, reserve, deadline, opening) VALUES (?, ?, ?, ?)',
-      ...[opening.callId, reserve, deadline, JSON.stringify(opening)],
+      'INSERT INTO open_calls (call_id, reserve, deadline, opening, progress) VALUES (?, ?, ?, ?, ?)',
+      ...[opening.callId, reserve, deadline, JSON.stringify(opening), textOrNull(estimate)],
     )
   }
 
@@ -113,7 +115,7 @@ export class AccountTables {
   renewOpen(callId: string, deadline: number, progress: CallProgress | null): boolean {
     const cursor = this.#sql.exec(
       'UPDATE open_calls SET deadline = ?, progress = coalesce(?, progress) WHERE call_id = ?',
-      ...[deadline, progress === null ? null : JSON.stringify(progress), callId],
+      ...[deadline, textOrNull(progress), callId],
     )
     return cursor.rowsWritten > 0
   }
@@ -187,3 +189,5 @@ export class AccountTables {
     this.#sql.exec('INSERT OR IGNORE INTO grants VALUES (?)', id)
   }
 }
+
+const textOrNull = (progress: CallProgress | null) => (progress === null ? null : JSON.stringify(progress))

@@ -58,11 +58,12 @@ export class LedgerAccount {
     return { balance, reserved: this.#reserved, available: balance - this.#reserved }
   }
 
-  open({ opening, reserve, leaseMilliseconds }: OpenCall): OpenResult {
+  open({ opening, reserve, leaseMilliseconds, estimate = null }: OpenCall): OpenResult {
     this.#checkOwner(opening.organizationId)
     checkAmount('reserve', reserve)
     checkAmount('lease', leaseMilliseconds)
     checkInstant(opening.at)
+    if (estimate) checkProgress(estimate)
     if (this.#rememberedIds.has(opening.callId) || this.#tables.findOpen(opening.callId)) {
       return { admitted: true }
     }
@@ -71,7 +72,7 @@ export class LedgerAccount {
       return { admitted: false, reason: 'no_credits', available, required: reserve }
     }
     const deadline = this.#clock() + leaseMilliseconds
-    this.#tables.insertOpen(trimmedOpening(opening), reserve, deadline)
+    this.#tables.insertOpen(trimmedOpening(opening), reserve, deadline, estimate)
     this.#reserved += reserve
     this.#openCount += 1
     this.#firstDeadline = Math.min(this.#firstDeadline ?? deadline, deadline)
@@ -89,10 +90,7 @@ export class LedgerAccount {
 
   extend(callId: string, leaseMilliseconds: number, progress: CallProgress | null): { open: boolean } {
     checkAmount('lease', leaseMilliseconds)
-    if (progress) {
-      checkAmount('cost', progress.cost)
-      checkUsage(progress.usage)
-    }
+    if (progress) checkProgress(progress)
     const deadline = this.#clock() + leaseMilliseconds
     if (!this.#tables.renewOpen(callId, deadline, progress)) return { open: false }
     this.#firstDeadline = Math.min(this.#firstDeadline ?? deadline, deadline)
@@ -129,8 +127,8 @@ export class LedgerAccount {
   }
 
   /**
-   * Settles every call whose lease has run out: at the cost it last reported, else at all that was held for it, since
-   * what the provider delivered is not known. Its status is 0: nobody knows what the caller got.
+   * Settles every call whose lease has run out: at the cost it last reported, else at the estimate it was opened with,
+   * else at all that was held for it, since what the provider delivered is not known. Its status is 0: nobody knows what the caller got.
    */
   settleExpired(): void {
     const now = this.#clock()
@@ -242,6 +240,11 @@ function checkInstant(at: number): void {
 
 function checkUsage(usage: Usage): void {
   for (const [name, count] of Object.entries(usage)) checkAmount(`usage.${name}`, count)
+}
+
+function checkProgress({ cost, usage }: CallProgress): void {
+  checkAmount('cost', cost)
+  checkUsage(usage)
 }
 
 function checkOutcome(outcome: CallOutcome): void {

@@ -29,6 +29,8 @@ export interface OpenCall {
   reserve: number
   /** After this time without close or extend, the alarm settles the call. */
   leaseMilliseconds: number
+  /** What is settled, marked as estimated, when the lease runs out and no progress was reported; null or none: all of `reserve`. */
+  estimate?: CallProgress | null
 }
 
 export type OpenResult =
