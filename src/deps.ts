@@ -28,22 +28,21 @@ const DATABASE_TIMEOUT_MS = 10_000
 
 /** What requests of an isolate share. Nothing of it holds a connection or a pending call. */
 interface Shared {
-  environment: object
   configuration: Configuration
   database: Database
   redis: Redis
 }
 
-let shared: Shared | undefined
+const shared = new WeakMap<object, Shared>()
 
 /** Builds the clients once for each isolate: making them costs more than using them. @throws ConfigurationError */
 function sharedOf(environment: Bindings): Shared {
-  if (shared?.environment !== environment) {
-    const configuration = parseConfiguration(environment)
-    const [database, redis] = [createDatabase(configuration), createRedis(configuration)]
-    shared = { environment, configuration, database, redis }
-  }
-  return shared
+  const known = shared.get(environment)
+  if (known) return known
+  const configuration = parseConfiguration(environment)
+  const made = { configuration, database: createDatabase(configuration), redis: createRedis(configuration) }
+  shared.set(environment, made)
+  return made
 }
 
 export const configurationOf = (environment: Bindings): Configuration => sharedOf(environment).configuration

@@ -43,7 +43,7 @@ export interface DispatchedCall extends ModelCall {
 }
 
 /** Answers of an upstream are held whole up to this; a longer one is refused. */
-const LONGEST_ANSWER_BYTES = 64 * 1024 * 1024
+const LONGEST_ANSWER_BYTES = 32 * 1024 * 1024
 const RETRYABLE = new Set([408, 409, 429, 500, 502, 503, 504, 529])
 
 /**
@@ -107,6 +107,8 @@ class UpstreamAttempt {
     const edited = this.#call.requestFor(this.#route)
     this.#call.settlement.provider = this.#route.provider.name
     try {
+      this.#abort.signal.throwIfAborted()
+      this.#call.settlement.sent = true
       const response = await sendToProvider(this.#route.provider, {
         operation: this.#call.operation,
         pieces: edited.pieces,
@@ -130,7 +132,7 @@ class UpstreamAttempt {
         ? error.reason
         : 'aborted'
     this.#recordAttempt(null, reason)
-    this.#call.settlement.unanswered = this.#timedOut
+    this.#call.settlement.unanswered ||= this.#timedOut
     logEvent('warn', 'upstream_failed', {
       provider: this.#route.provider.name,
       reason,
@@ -171,6 +173,13 @@ class UpstreamAttempt {
   async #upstreamError(response: Response): Promise<ModelAnswer> {
     const body = await this.#read(response)
     const headers = answerHeaders(response.headers, this.#route.provider.credential)
+    // Interface, Limits: every 429 says when to come back, also when the upstream does not.
+    if (
+      response.status === 429 &&
+      !(Number(headers.get('retry-after')) >= 1 || isDate(headers.get('retry-after')))
+    ) {
+      headers.set('retry-after', DEFAULT_RETRY_SECONDS)
+    }
     this.#call.settlement.close(response.status, 'upstream_error', NOTHING_METERED)
     return { status: response.status, headers, body: redactCredential(body, this.#route.provider.credential) }
   }
@@ -187,7 +196,7 @@ class UpstreamAttempt {
     const use =
       this.#call.operation === 'count_tokens'
         ? NOTHING_METERED
-        : settlement.answerUse(reading.usage, inspection.counts.inspected)
+        : settlement.answerUse(reading.usage, reading.textBytes)
     settlement.close(response.status, null, use)
     const headers = answerHeaders(response.headers, this.#route.provider.credential)
     return { status: response.status, headers, body: joinBytes(edited.pieces) }
@@ -244,11 +253,14 @@ class UpstreamAttempt {
       callerSignal: signal,
       abortUpstream: () => abort.abort(),
       redact: (bytes) => redactCredential(bytes, credential),
-      onTick: () => settlement.keepAlive(reader),
+      onTick: () => {
+        settlement.keepAlive(reader)
+        return settlement.lapsed ? 'The call could no longer be accounted for.' : null
+      },
     })
     if (!relay.started) {
       if (relay.end.kind === 'client_left') throw new Error('the caller left')
-      settlement.unanswered = relay.end.reason === 'timeout'
+      settlement.unanswered ||= relay.end.reason === 'timeout'
       throw noAnswer(relay.end.message)
     }
     this.#deps.waitUntil(relay.ended.then((end) => settleStream(end, reader, settlement, record)))
@@ -262,6 +274,10 @@ class UpstreamAttempt {
     this.#call.signal.removeEventListener('abort', this.#leave)
   }
 }
+
+const DEFAULT_RETRY_SECONDS = '1'
+const isDate = (text: string | null) =>
+  text !== null && Number.isNaN(Number(text)) && !Number.isNaN(Date.parse(text))
 
 function relayTimes(configuration: AnswerDeps['configuration']): RelayTimes {
   return {

@@ -13,7 +13,7 @@ import { redact } from '../lib/log.ts'
 import { type AnswerDeps, type DispatchedCall, dispatch } from './attempts.ts'
 import { type CallRecord, openingOf } from './call-record.ts'
 import { type CatalogDeps, type CatalogModel, loadCatalog, type Route } from './catalog/catalog.ts'
-import { reservationOf } from './metering.ts'
+import { boundsOf, type CallBounds } from './metering.ts'
 import { chatCompletions, completions } from './protocols/chat-completions.ts'
 import { countTokens, messages } from './protocols/messages.ts'
 import type { Protocol } from './protocols/protocol.ts'
@@ -65,15 +65,19 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
   const routes = routesFor(model, call.operation)
   const inspection = new Inspection(passAllEngine)
   const textEdits = inspectRequest(outline, protocol, inspection)
-  await open(deps, call, model, outline)
-  const settlement = new Settlement(
-    deps,
-    call.record,
-    call.principal.organizationId,
+  const bounds = boundsOf(outline, model)
+  const settlement = new Settlement(deps, {
+    record: call.record,
+    organizationId: call.principal.organizationId,
     model,
-    outline.body.length,
-  )
-  deps.waitUntil(settlement.done)
+    bounds,
+    requestBytes: outline.body.length,
+    policy: () => ({
+      policyVersion: inspection.engine.policyVersion,
+      findings: inspection.engine.findings(),
+    }),
+  })
+  await open(deps, call, { outline, bounds, routes, settlement, model })
   const requestFor = (route: Route) => {
     const edited = applyEdits(outline.body, [
       ...requestEdits(outline, protocol, route.upstreamModel),
@@ -127,31 +131,56 @@ function routesFor(model: CatalogModel, operation: Operation): Route[] {
   })
 }
 
-async function open(
-  deps: ModelDeps,
-  call: ModelCall,
-  model: CatalogModel,
-  outline: RequestOutline,
-): Promise<void> {
-  const { configuration } = deps
-  const beforeStream = outline.stream
-    ? configuration.UPSTREAM_HEADERS_TIMEOUT_MS
-    : configuration.UPSTREAM_ANSWER_TIMEOUT_MS
-  const result = await deps.ledgerOf(call.principal.organizationId).open({
-    opening: openingOf(call.record, call.principal.organizationId),
-    reserve: call.operation === 'count_tokens' ? 0 : reservationOf(outline, model),
-    leaseMilliseconds: beforeStream + configuration.LEDGER_LEASE_MS,
-  })
+interface Opening {
+  outline: RequestOutline
+  bounds: CallBounds
+  routes: readonly Route[]
+  settlement: Settlement
+  model: CatalogModel
+}
+
+/**
+ * Opens the call in the ledger. A call that is never closed is settled there for its input, which is all that is known.
+ * @throws ApiError rate_limited when the credits do not cover what the call can cost.
+ */
+async function open(deps: ModelDeps, call: ModelCall, opening: Opening): Promise<void> {
+  const { outline, bounds, routes, settlement } = opening
+  const counting = call.operation === 'count_tokens'
+  const { usage, cost } = settlement.inputUse()
+  // Waited for from here on: whatever happens to the request, what was opened is closed.
+  deps.waitUntil(settlement.done)
+  const result = await deps
+    .ledgerOf(call.principal.organizationId)
+    .open({
+      opening: openingOf(call.record, call.principal.organizationId),
+      reserve: counting ? 0 : bounds.reserve,
+      estimate: usage && !counting ? { provider: routes[0]?.provider.name ?? '', usage, cost } : null,
+      leaseMilliseconds: leaseFor(deps, outline, routes),
+    })
+    .catch((error: unknown) => {
+      settlement.abandon()
+      throw error
+    })
   if (result.admitted) {
     call.record.opened = true
     return
   }
+  settlement.abandon()
   throw new ApiError(
     'rate_limited',
     `Not enough credits: this call can cost up to ${result.required} micro-credits and ${Math.max(0, result.available)} are available. ` +
       'Lower max_tokens or add credits.',
     { retryAfterSeconds: NO_CREDITS_RETRY_SECONDS, shouldRetry: false },
   )
+}
+
+/** Every candidate may use a whole time-out before the first event. */
+function leaseFor(deps: ModelDeps, outline: RequestOutline, routes: readonly Route[]): number {
+  const { configuration } = deps
+  const beforeAnswer = outline.stream
+    ? configuration.UPSTREAM_HEADERS_TIMEOUT_MS + configuration.UPSTREAM_FIRST_EVENT_TIMEOUT_MS
+    : configuration.UPSTREAM_ANSWER_TIMEOUT_MS
+  return beforeAnswer * routes.length + configuration.LEDGER_LEASE_MS
 }
 
 /** Credits come back when a running call settles or somebody adds some: not within a client's own retries. */

@@ -7,22 +7,45 @@ import type { RequestOutline } from './protocols/request-outline.ts'
 const BYTES_PER_TOKEN = 3
 /** Tokens that one image or sound can come to beyond its bytes (a link is short, what it leads to is not). */
 const IMAGE_TOKENS = 5_000
+/** Tokens that providers put in front of tools for the model, on top of the tools themselves. */
+const TOOL_PREAMBLE_TOKENS = 1_000
 
-/**
- * The most this call can cost, in micro-credits. A token is at least one byte, so the body's length bounds its text;
- * a document may fill the context window.
- */
-export function reservationOf(outline: RequestOutline, model: CatalogModel): number {
-  const text = outline.body.length + outline.images * IMAGE_TOKENS
-  const input = outline.documents > 0 ? model.contextWindow : Math.min(text, model.contextWindow)
-  const output = Math.min(outline.maximumOutput ?? model.maxOutputTokens, model.maxOutputTokens)
-  return reservationFor(input, output * outline.choices, model.prices)
+/** The most that a call can use, and what has to be free in the balance for it. */
+export interface CallBounds {
+  inputTokens: number
+  /** Over all choices. */
+  outputTokens: number
+  /** Micro-credits. */
+  reserve: number
 }
 
-/** Usage of a call whose upstream reported none, or not all: over what it did report, from what passed. */
-export function estimateUsage(requestBytes: number, textBytes: number, reported: Usage | null): Usage {
-  const known = reported ?? { ...NO_USAGE, input: Math.ceil(requestBytes / BYTES_PER_TOKEN) }
-  return { ...known, output: Math.max(known.output, Math.ceil(textBytes / BYTES_PER_TOKEN)) }
+/**
+ * Bounds of a call. A token is at least one byte, so the body's length bounds its text; a document, or a tool that runs
+ * at the provider, may fill the context window.
+ */
+export function boundsOf(outline: RequestOutline, model: CatalogModel): CallBounds {
+  const preamble = outline.hasTools ? TOOL_PREAMBLE_TOKENS : 0
+  const text = outline.body.length + outline.images * IMAGE_TOKENS + preamble
+  const inputTokens = outline.documents > 0 ? model.contextWindow : Math.min(text, model.contextWindow)
+  const outputTokens = (outline.maximumOutput ?? model.maxOutputTokens) * outline.choices
+  const reserve = reservationFor(inputTokens, outputTokens, model.prices)
+  return { inputTokens, outputTokens, reserve: Math.min(reserve, Number.MAX_SAFE_INTEGER) }
+}
+
+/**
+ * Usage of a call whose upstream reported none, or not all: over what it did report, from what passed, and never more
+ * than the call was bound to.
+ */
+export function estimateUsage(
+  requestBytes: number,
+  textBytes: number,
+  reported: Usage | null,
+  bounds: CallBounds,
+): Usage {
+  const input = Math.min(Math.ceil(requestBytes / BYTES_PER_TOKEN), bounds.inputTokens)
+  const known = reported ?? { ...NO_USAGE, input }
+  const output = Math.min(Math.ceil(textBytes / BYTES_PER_TOKEN), bounds.outputTokens)
+  return { ...known, output: Math.max(known.output, output) }
 }
 
 export type Metered = Pick<CallOutcome, 'usage' | 'provenance' | 'cost'>

@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { type CallRecord, emptyOutcome } from './call-record.ts'
 import type { CatalogModel } from './catalog/catalog.ts'
-import { estimateUsage, type Metered, metered, NOTHING_METERED } from './metering.ts'
+import { type CallBounds, estimateUsage, type Metered, metered, NOTHING_METERED } from './metering.ts'
 import type { StreamReader } from './protocols/protocol.ts'
 
 /** Status of a call whose caller left before it ended; never sent, only recorded. */
@@ -17,6 +17,16 @@ export interface SettlementDeps {
   configuration: { LEDGER_LEASE_MS: number }
 }
 
+export interface SettledCall {
+  record: CallRecord
+  organizationId: string
+  model: CatalogModel
+  bounds: CallBounds
+  requestBytes: number
+  /** Version and findings of the policy that the call was inspected under. */
+  policy: () => CallOutcome['dlp']
+}
+
 /** Closes one opened call in the ledger, once, whatever ends it. `done` resolves when the ledger has it. */
 export class Settlement {
   readonly done: Promise<void>
@@ -24,29 +34,31 @@ export class Settlement {
   request: InspectionCounts | null = null
   response: InspectionCounts | null = null
   provider: string | null = null
+  /** The request left for an upstream. */
+  sent = false
   /** The upstream took the request and then gave no answer, so it may charge for what it read. */
   unanswered = false
+  /** The ledger has settled the call because its lease ran out: what goes on now is on no account. */
+  lapsed = false
   readonly #deps: SettlementDeps
   readonly #record: CallRecord
   readonly #organizationId: string
   readonly #model: CatalogModel
+  readonly #bounds: CallBounds
   readonly #requestBytes: number
+  readonly #policy: () => CallOutcome['dlp']
   #finish: () => void = () => {}
   #closed = false
   #extendedAt: number
 
-  constructor(
-    deps: SettlementDeps,
-    record: CallRecord,
-    organizationId: string,
-    model: CatalogModel,
-    requestBytes: number,
-  ) {
+  constructor(deps: SettlementDeps, call: SettledCall) {
     this.#deps = deps
-    this.#record = record
-    this.#organizationId = organizationId
-    this.#model = model
-    this.#requestBytes = requestBytes
+    this.#record = call.record
+    this.#organizationId = call.organizationId
+    this.#model = call.model
+    this.#bounds = call.bounds
+    this.#requestBytes = call.requestBytes
+    this.#policy = call.policy
     this.#extendedAt = deps.clock()
     this.done = new Promise((resolve) => {
       this.#finish = resolve
@@ -64,7 +76,7 @@ export class Settlement {
       attempts: this.attempts,
       request: this.request,
       response: this.response,
-      dlp: { policyVersion: 'none', findings: {} },
+      dlp: this.#policy(),
     }
     this.#send(outcome).finally(this.#finish)
   }
@@ -78,38 +90,47 @@ export class Settlement {
     }
   }
 
+  /** Ends a call that the ledger never opened. */
+  abandon(): void {
+    this.#closed = true
+    this.#finish()
+  }
+
   /** Ends the call with an error that was thrown before there was an answer. */
   fail(error: unknown): void {
     const known = error instanceof ApiError ? error : null
+    // A fault of our own may have come after the upstream did its work.
+    const charged = this.unanswered || (known === null && this.sent)
     this.close(
       known?.status ?? 500,
       known?.code ?? 'internal_error',
-      this.unanswered ? this.#inputUse() : NOTHING_METERED,
+      charged ? this.inputUse() : NOTHING_METERED,
     )
   }
 
-  #inputUse(): Metered {
-    return metered(estimateUsage(this.#requestBytes, 0, null), 'estimated', this.#model)
-  }
-
-  /** The caller left before the upstream answered: the upstream has read the request, so its input is charged. */
+  /** The caller left before the upstream answered: an upstream that was sent the request has read it. */
   callerLeft(): void {
     this.#record.flags.push('client_left')
-    this.close(CLIENT_LEFT, 'client_left', this.#inputUse())
+    this.close(CLIENT_LEFT, 'client_left', this.sent ? this.inputUse() : NOTHING_METERED)
+  }
+
+  /** The input alone, estimated. */
+  inputUse(): Metered {
+    return metered(estimateUsage(this.#requestBytes, 0, null, this.#bounds), 'estimated', this.#model)
   }
 
   /** What a stream has used so far: as reported, or estimated where the upstream has not said it all. */
   streamUse(reader: StreamReader): Metered {
     const reported = reader.usage()
     if (reported?.final) return metered(reported.usage, 'reported', this.#model)
-    const usage = estimateUsage(this.#requestBytes, reader.textBytes, reported?.usage ?? null)
+    const usage = estimateUsage(this.#requestBytes, reader.textBytes, reported?.usage ?? null, this.#bounds)
     return metered(usage, 'estimated', this.#model)
   }
 
   /** What an answer used. */
   answerUse(reported: Metered['usage'], textBytes: number): Metered {
     if (reported) return metered(reported, 'reported', this.#model)
-    return metered(estimateUsage(this.#requestBytes, textBytes, null), 'estimated', this.#model)
+    return metered(estimateUsage(this.#requestBytes, textBytes, null, this.#bounds), 'estimated', this.#model)
   }
 
   /** Renews the lease of a running stream when a third of it has passed, with what was used so far. */
@@ -123,6 +144,9 @@ export class Settlement {
     this.#deps
       .ledgerOf(this.#organizationId)
       .extend(this.#record.callId, lease, progress)
+      .then(({ open }) => {
+        this.lapsed = !open && !this.#closed
+      })
       .catch((error) => logEvent('warn', 'ledger_extend_failed', { error: errorText(error) }))
   }
 }

@@ -31,8 +31,8 @@ export interface RelayOptions {
   abortUpstream: () => void
   /** Cuts our credential out of what an upstream says about an error. */
   redact: (bytes: Uint8Array) => Uint8Array
-  /** Called now and then while the stream lasts. */
-  onTick: () => void
+  /** Called now and then while the stream lasts. @returns why it has to end, or null. */
+  onTick: () => string | null
 }
 
 export type FailureReason = 'empty' | 'cut' | 'timeout' | 'error'
@@ -57,6 +57,10 @@ export function relayStream(options: RelayOptions): Promise<RelayStart> {
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
+/** A caller that takes nothing for so long holds credits and an upstream for nothing. */
+const LONGEST_UNREAD_MS = 5 * 60_000
+/** How long the rest of an upstream's answer is read after its end. */
+const REST_MS = 1_000
 /** What an upstream may still send after its end before its connection is given up. */
 const READS_AFTER_END = 8
 
@@ -79,6 +83,8 @@ class StreamRelay {
   /** Frames that tell a failure, sent last. */
   #farewell: Uint8Array[] = []
   #end: RelayEnd | null = null
+  /** When the caller last took something, or could have begun to. */
+  #lastTaken = 0
   #lastRead: number
   #lastWrite: number
 
@@ -145,18 +151,10 @@ class StreamRelay {
   /** Synchronous, so that a frame costs no turn of the event loop: room for a chunk is waited for before it is read. */
   #take(chunk: Chunk | { failed: true }): void {
     if (this.#end) return
-    if ('failed' in chunk) this.#fail('cut', 'The upstream broke off its answer.')
-    else if (chunk.done) this.#close()
-    else this.#takeFrames(chunk.value)
-  }
-
-  #takeFrames(bytes: Uint8Array): void {
     try {
-      for (const frame of this.#splitter.push(bytes)) {
-        if (this.#end) return
-        this.#frame(frame)
-        if (this.#options.reader.ended) this.#complete()
-      }
+      if ('failed' in chunk) this.#fail('cut', 'The upstream broke off its answer.')
+      else if (chunk.done) this.#close()
+      else this.#takeFrames(chunk.value)
     } catch (error) {
       const tooLong = error instanceof FrameTooLongError
       if (!tooLong) logEvent('error', 'stream_reader_failed', { error: errorText(error) })
@@ -164,6 +162,14 @@ class StreamRelay {
         'error',
         tooLong ? 'The upstream sent an event that is too long.' : 'The gateway could not read the answer.',
       )
+    }
+  }
+
+  #takeFrames(bytes: Uint8Array): void {
+    for (const frame of this.#splitter.push(bytes)) {
+      if (this.#end) return
+      this.#frame(frame)
+      if (this.#options.reader.ended) this.#complete()
     }
   }
 
@@ -209,10 +215,15 @@ class StreamRelay {
 
   /** An upstream closes its answer right after its last event, and a connection read to the end can be used again. */
   async #readRest(): Promise<void> {
-    for (let reads = 0; reads < READS_AFTER_END; reads++) {
-      if ((await this.#source.read()).done) return
+    const timer = setTimeout(() => this.#source.cancel().catch(() => {}), REST_MS)
+    try {
+      for (let reads = 0; reads < READS_AFTER_END; reads++) {
+        if ((await this.#source.read()).done) return
+      }
+      await this.#source.cancel()
+    } finally {
+      clearTimeout(timer)
     }
-    await this.#source.cancel()
   }
 
   #fail(reason: FailureReason, message: string, farewell?: Uint8Array[]): void {
@@ -238,9 +249,11 @@ class StreamRelay {
 
   #send(bytes: Uint8Array): void {
     this.#lastWrite = this.#options.clock()
+    if (this.#unread === 0) this.#lastTaken = this.#lastWrite
     this.#unread += bytes.length
     this.#writer?.write(bytes).then(() => {
       this.#unread -= bytes.length
+      this.#lastTaken = this.#options.clock()
       this.#goOn()
     }, this.#leave)
   }
@@ -262,10 +275,16 @@ class StreamRelay {
   /** Watches the upstream only while it is being read: a caller that does not read is not the upstream's fault. */
   #tick(): void {
     if (this.#end) return
-    this.#options.onTick()
-    if (!this.#pendingRead) return
+    const mustEnd = this.#options.onTick()
+    if (mustEnd) {
+      this.#fail('error', mustEnd)
+      this.#stopUpstream()
+      return
+    }
     const { heartbeat, firstEvent, betweenEvents } = this.#options.times
     const now = this.#options.clock()
+    if (this.#unread > 0 && now - this.#lastTaken >= LONGEST_UNREAD_MS) this.#leave()
+    if (!this.#pendingRead || this.#end) return
     if (now - this.#lastRead >= (this.#started ? betweenEvents : firstEvent)) {
       this.#fail('timeout', 'The upstream stopped sending.')
       this.#stopUpstream()

@@ -1,6 +1,8 @@
 import { ApiError, invalidRequest } from '../lib/api-error.ts'
 import { BufferBudget } from '../lib/buffer-budget.ts'
 import { joinBytes } from '../lib/byte-edits.ts'
+import { errorText } from '../lib/log.ts'
+import { withinTime } from '../lib/time-limit.ts'
 import type { AppContext } from './context.ts'
 
 /** Interface, Limits: 50 MB on every endpoint that reads JSON. */
@@ -12,6 +14,8 @@ export const MAXIMUM_BODY_BYTES = 52_428_800
  */
 const DRAINED_BYTES = 64 * 1024 * 1024
 const DRAIN_MILLISECONDS = 5_000
+/** A sender that pauses for longer has gone, or holds memory on purpose. */
+const LONGEST_PAUSE_MS = 30_000
 
 let limit = 0
 const budget = new BufferBudget(() => limit)
@@ -62,40 +66,45 @@ async function collect(
   const reader = stream.getReader()
   try {
     for (;;) {
-      const { done, value } = await reader.read().catch(() => {
+      const reading = reader.read().catch(() => {
         throw invalidRequest(unreadable)
       })
+      const { done, value } = await withinTime(reading, LONGEST_PAUSE_MS, 'the next part of the body')
       if (done) return collector.finish()
       collector.add(value)
     }
   } catch (error) {
     collector.release()
-    if (error instanceof ApiError && error.code === undefined) await drain(reader)
+    if (!(error instanceof ApiError)) {
+      reader.cancel().catch(() => {})
+      throw invalidRequest(`The body did not arrive: ${errorText(error)}.`)
+    }
+    if (error.code === undefined) await drain(reader)
     throw error
   }
 }
 
-/** Gathers chunks within the isolate's budget. With a declared length there is one buffer from the start, never two copies. */
+/**
+ * Gathers chunks within the isolate's budget. With a declared length they go into one buffer, so that a large body is
+ * held once; the budget counts what has arrived, so that nobody takes it by a declaration.
+ */
 class BodyCollector {
   #taken = 0
   #length = 0
-  #buffer: Uint8Array | null = null
+  #buffer: Uint8Array | null
   readonly #chunks: Uint8Array[] = []
 
   constructor(declared: number | null) {
-    if (declared === null || declared > MAXIMUM_BODY_BYTES) return
-    this.#take(declared)
-    this.#buffer = new Uint8Array(declared)
+    this.#buffer = declared === null || declared > MAXIMUM_BODY_BYTES ? null : new Uint8Array(declared)
   }
 
   add(chunk: Uint8Array): void {
     const length = this.#length + chunk.length
     if (length > MAXIMUM_BODY_BYTES) throw tooLarge()
-    if (this.#buffer && length <= this.#buffer.length) this.#buffer.set(chunk, this.#length)
-    else {
-      this.#take(chunk.length)
-      this.#chunks.push(chunk)
-    }
+    // Joining chunks makes a second copy of them.
+    this.#take(this.#buffer ? chunk.length : 2 * chunk.length)
+    if (this.#buffer) this.#buffer.set(chunk, this.#length)
+    else this.#chunks.push(chunk)
     this.#length = length
   }
 
@@ -113,14 +122,18 @@ class BodyCollector {
   }
 
   finish(): HeldBody {
-    const head = this.#buffer?.subarray(0, this.#length)
-    const bytes = joinBytes(head ? [head, ...this.#chunks] : this.#chunks)
+    const bytes = this.#buffer?.subarray(0, this.#length) ?? joinBytes(this.#chunks)
+    if (!this.#buffer) this.#give(this.#length)
     return { bytes, release: () => this.release() }
   }
 
   release(): void {
-    budget.give(this.#taken)
-    this.#taken = 0
+    this.#give(this.#taken)
+  }
+
+  #give(bytes: number): void {
+    budget.give(bytes)
+    this.#taken -= bytes
   }
 }
 

@@ -35,5 +35,12 @@ export function surfaceOf(path: string): Surface {
 
 /** @param hosts lowercase `host[:port]` values of the LLM host (configuration LLM_HOST). */
 export function hostKind(host: string | undefined, hosts: readonly string[]): HostKind {
-  return host !== undefined && hosts.includes(host.toLowerCase()) ? 'llm' : 'base'
+  return host !== undefined && hosts.map(plainHost).includes(plainHost(host)) ? 'llm' : 'base'
 }
+
+/** One form of a host: a trailing dot and the port of the scheme change nothing about where a request goes. */
+const plainHost = (host: string) =>
+  host
+    .toLowerCase()
+    .replace(/:(80|443)$/, '')
+    .replace(/\.(?=:|$)/, '')

@@ -56,11 +56,6 @@ export class SseSplitter {
     if (this.#pending.length > MAXIMUM_FRAME_BYTES) throw new FrameTooLongError()
     return frames
   }
-
-  /** Bytes after the last blank line: by the standard an unfinished frame is not dispatched. */
-  get remainder(): Uint8Array {
-    return this.#pending.bytes
-  }
 }
 
 /** Bytes that are appended to without copying all of them each time: a long frame in small chunks stays cheap. */

@@ -12,6 +12,9 @@ const model = z.string('model is required and must be a string').min(1, 'model m
 const positiveInteger = (name: string) =>
   z.int(`${name} must be an integer`).positive(`${name} must be a positive integer`)
 
+/** No provider makes more choices at once. */
+const choices = (name: string) => positiveInteger(name).max(128, `${name} must be at most 128`).nullish()
+
 const responseFormat = z.looseObject({ type: z.string('response_format.type must be a string') })
 const streamOptions = z.looseObject(
   { include_usage: z.boolean().nullish() },
@@ -25,7 +28,7 @@ export const chatCompletionRequest = z.looseObject({
   temperature: optionalNumber('temperature'),
   max_tokens: positiveInteger('max_tokens').nullish(),
   max_completion_tokens: positiveInteger('max_completion_tokens').nullish(),
-  n: positiveInteger('n').nullish(),
+  n: choices('n'),
   top_p: optionalNumber('top_p'),
   frequency_penalty: optionalNumber('frequency_penalty'),
   presence_penalty: optionalNumber('presence_penalty'),
@@ -36,7 +39,8 @@ export const chatCompletionRequest = z.looseObject({
     .nullish(),
   response_format: responseFormat.nullish(),
   user: z.string('user must be a string').nullish(),
-  seed: z.int('seed must be an integer').nullish(),
+  // Seeds may be 64-bit integers, which are no exact numbers here and pass as they were written.
+  seed: z.number('seed must be an integer').refine(Number.isInteger, 'seed must be an integer').nullish(),
   logprobs: z.union([z.boolean(), z.looseObject({})], 'logprobs must be a boolean or an object').nullish(),
 })
 
@@ -45,8 +49,8 @@ export const completionRequest = z.looseObject({
   stream: optionalBoolean('stream'),
   stream_options: streamOptions.nullish(),
   max_tokens: positiveInteger('max_tokens').nullish(),
-  n: positiveInteger('n').nullish(),
-  best_of: positiveInteger('best_of').nullish(),
+  n: choices('n'),
+  best_of: choices('best_of'),
 })
 
 /**
@@ -74,6 +78,3 @@ export const countTokensRequest = z.looseObject({
   stream: z.literal(false, 'stream is not supported on count_tokens: omit it or send false').nullish(),
   tools: z.array(z.unknown(), 'tools must be an array').nullish(),
 })
-
-export type ChatCompletionRequest = z.infer<typeof chatCompletionRequest>
-export type MessagesRequest = z.infer<typeof messagesRequest>

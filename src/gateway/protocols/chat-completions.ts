@@ -16,6 +16,7 @@ const REMOVALS = ['metadata', 'litellm_metadata', 'proxy_server_request']
 const chatRules: OutlineRules = {
   schema: chatCompletionRequest,
   messages: () => new ChatMessagesCheck(),
+  removals: REMOVALS,
   maximumOutput: largerOutput,
   choices: (fields) => numberOf(fields.n) ?? 1,
 }
@@ -23,8 +24,10 @@ const chatRules: OutlineRules = {
 const completionRules: OutlineRules = {
   schema: completionRequest,
   messages: null,
+  removals: REMOVALS,
   required: 'prompt',
-  maximumOutput: (fields) => numberOf(fields.max_tokens) ?? 16,
+  // The default of 16 is OpenAI's; other servers generate up to the model's maximum.
+  maximumOutput: (fields) => numberOf(fields.max_tokens),
   choices: (fields) => Math.max(numberOf(fields.n) ?? 1, numberOf(fields.best_of) ?? 1),
 }
 
@@ -56,7 +59,7 @@ function readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading {
   const scan = new ChunkScan(body, context, false)
   scanJson(body, scan)
   context.inspection.endUnit(body.length)
-  return { edits: scan.edits, usage: usageOfChat(scan.usageValue()) }
+  return { edits: scan.edits, usage: usageOfChat(scan.usageValue()), textBytes: scan.textBytes }
 }
 
 /** Reads an answer or a chunk: texts to the inspection, usage, errors, and the edits that are permitted. */
@@ -85,7 +88,8 @@ class ChunkScan {
 
   string(path: JsonPath, start: number, end: number): void {
     if (!isText(path, this.#bytes, start, end)) return
-    if (path[0] === 'choices') this.textBytes += end - start
+    // Log probabilities repeat the text, many times over when alternatives are asked for.
+    if (path[0] === 'choices' && path[2] !== 'logprobs') this.textBytes += end - start
     const edit = this.#context.inspection.text({ path, partial: this.#partial }, this.#bytes, start, end)
     if (edit) this.edits.push(edit)
   }
@@ -198,7 +202,8 @@ class ChatStreamReader implements StreamReader {
     if (scan.usage) {
       const unasked = scan.usage.kind === 'object' && !this.#context.usageAsked
       if (unasked && scan.choices.length === 0) return { kind: 'drop' }
-      if (unasked || scan.usage.kind === 'null') scan.removeUsage()
+      const intermediate = scan.choices.length > 0 && scan.finished.size === 0
+      if (unasked || intermediate || scan.usage.kind === 'null') scan.removeUsage()
     }
     for (const edit of scan.edits) {
       edit.start += frame.dataStart

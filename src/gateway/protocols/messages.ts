@@ -13,9 +13,12 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 const PING = encodeFrame('ping', { type: 'ping' })
 
+const REMOVALS = ['metadata', 'litellm_metadata', 'proxy_server_request', 'cache_control']
+
 const rules: OutlineRules = {
   schema: messagesRequest,
   messages: () => new AlternatingMessagesCheck(),
+  removals: REMOVALS,
   maximumOutput: (fields) => fields.max_tokens as number,
   choices: () => 1,
 }
@@ -23,7 +26,7 @@ const rules: OutlineRules = {
 /** Messages between equal protocols. */
 export const messages: Protocol = {
   outline: (body) => outlineRequest(body, rules),
-  removals: ['metadata', 'litellm_metadata', 'proxy_server_request', 'cache_control'],
+  removals: REMOVALS,
   usageIsOptional: false,
   readAnswer,
   streamReader: (context) => new MessagesStreamReader(context),
@@ -32,6 +35,8 @@ export const messages: Protocol = {
 /** Token counting: the same request, no generation. */
 export const countTokens: Protocol = {
   ...messages,
+  // The interface allows both; the upstream counts a request that generates nothing and knows neither.
+  removals: [...messages.removals, 'stream', 'max_tokens'],
   outline: (body) => outlineRequest(body, { ...rules, schema: countTokensRequest, maximumOutput: () => 0 }),
 }
 
@@ -39,7 +44,7 @@ function readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading {
   const scan = new EventScan(body, context, false)
   scanJson(body, scan)
   context.inspection.endUnit(body.length)
-  return { edits: scan.edits, usage: usageOfMessages(scan.parse('usage'), null) }
+  return { edits: scan.edits, usage: usageOfMessages(scan.parse('usage'), null), textBytes: scan.textBytes }
 }
 
 /** Reads an answer or an event: texts to the inspection, places of the members that later steps read. */

@@ -28,6 +28,8 @@ export interface AnswerContext {
 export interface AnswerReading {
   edits: ByteEdit[]
   usage: Usage | null
+  /** Bytes of generated text, for an estimate when the upstream reported nothing. */
+  textBytes: number
 }
 
 /** Follows one stream, a frame at a time. */

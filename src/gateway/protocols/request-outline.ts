@@ -21,12 +21,13 @@ export interface RequestOutline {
   stream: boolean
   /** Whether the caller asked for usage on its stream. */
   usageAsked: boolean
-  /** The most tokens it may generate over all choices; null leaves it to the model's maximum, times `choices`. */
+  /** The most tokens it may generate for one choice; null leaves it to the model's maximum. */
   maximumOutput: number | null
   choices: number
   /** Content whose token count its bytes do not bound. */
   images: number
   documents: number
+  hasTools: boolean
 }
 
 /** Checks the elements of `messages` as they pass, in constant memory. Says the first thing wrong. */
@@ -43,6 +44,8 @@ export interface OutlineRules {
   schema: z.ZodObject
   /** Null for requests without `messages`. */
   messages: (() => MessagesCheck) | null
+  /** Members that are not sent on. */
+  removals: readonly string[]
   /** A required member that is not `messages`. */
   required?: string
   maximumOutput(fields: Record<string, unknown>): number | null
@@ -76,6 +79,10 @@ const DOCUMENT_TYPES = new Set([
   'video_url',
   'input_video',
 ])
+/** Tools that the caller runs itself. */
+const CLIENT_TOOLS = new Set(['function', 'custom'])
+/** Members that make the provider look things up, as its own tools do. */
+const SERVER_TOOL_MEMBERS = new Set(['web_search_options', 'mcp_servers'])
 /** The longest of these names, if every character of it is written as an escape. */
 const LONGEST_TYPE_BYTES = 6 * 16
 const decoder = new TextDecoder()
@@ -111,6 +118,7 @@ export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOu
     choices: rules.choices(fields) * Math.max(1, scan.prompts),
     images: scan.images,
     documents: scan.documents,
+    hasTools: scan.has('tools'),
   }
 }
 
@@ -191,7 +199,9 @@ class OutlineScan {
   string(path: JsonPath, start: number, end: number): void {
     if (path[path.length - 1] !== 'type' || end - start > LONGEST_TYPE_BYTES) return
     const type = decodeString(this.#body, start, end)
-    if (IMAGE_TYPES.has(type)) this.images++
+    // A tool that runs at the provider puts what it finds into the input.
+    if (path[0] === 'tools' && path.length === 3) this.documents += CLIENT_TOOLS.has(type) ? 0 : 1
+    else if (IMAGE_TYPES.has(type)) this.images++
     else if (DOCUMENT_TYPES.has(type)) this.documents++
   }
 
@@ -220,10 +230,22 @@ class OutlineScan {
     if (this.#names.has(name)) this.duplicate ??= name
     if (this.members.length >= MOST_MEMBERS) throw invalidRequest('The body has too many members.')
     this.#names.add(name)
+    this.#checkSpelling(name)
+    if (SERVER_TOOL_MEMBERS.has(name)) this.documents++
     this.members.push({ name, kind, memberStart, start, end })
     if (!Object.hasOwn(this.#rules.schema.shape, name)) return
     const bytes = this.#body.subarray(start, end)
     this.fields[name] = kind === 'object' ? membersRead(bytes) : fieldOf(name, kind, bytes)
+  }
+
+  /** Some upstreams read names without regard to case: `Model` after `model` would name another model there. */
+  #checkSpelling(name: string): void {
+    const folded = name.normalize('NFKC').toLowerCase()
+    if (folded === name) return
+    const { schema, removals } = this.#rules
+    if (folded === 'messages' || removals.includes(folded) || Object.hasOwn(schema.shape, folded)) {
+      throw invalidRequest(`The member ${folded} must be written in lower case.`)
+    }
   }
 
   #shortText(kind: JsonKind, start: number, end: number): string | null {

@@ -121,10 +121,8 @@ function upstreamHeaders(transport: Transport, credential: string, request: Upst
   return headers
 }
 
-/** One piece is sent as it is; several are streamed with a known length, without joining them. */
+/** A small body is sent whole, a large one is streamed with a known length, without another copy of it. */
 function bodyOf(request: UpstreamRequest): BodyInit {
-  const [only] = request.pieces
-  if (only && request.pieces.length === 1) return only as Uint8Array<ArrayBuffer>
   if (request.length <= JOINED_BYTES) return joinBytes(request.pieces) as Uint8Array<ArrayBuffer>
   const { readable, writable } = new FixedLengthStream(request.length)
   const writer = writable.getWriter()

@@ -5,7 +5,11 @@ import { declaredLength, MAXIMUM_BODY_BYTES, tooLarge } from '../request-body.ts
 /** Refuses a body by its declared length, before the endpoint and before anybody is looked up (interface: Errors, Body too large). */
 export function limitDeclaredLength(): MiddlewareHandler<AppEnv> {
   return async function limitDeclaredLengthMiddleware(context, next) {
-    if ((declaredLength(context) ?? 0) > MAXIMUM_BODY_BYTES) throw tooLarge()
+    if ((declaredLength(context) ?? 0) > MAXIMUM_BODY_BYTES) {
+      const { deps, call, surface } = context.var
+      deps.waitUntil(deps.countRejectedCall({ ip: call?.actor.ip ?? 'unknown', at: deps.clock(), surface }))
+      throw tooLarge()
+    }
     await next()
   }
 }

@@ -30,6 +30,10 @@ export function requestContext(
     if (host === 'llm' && !KEY_HEADERS.llm[surface]) {
       throw unknownRoute(context)
     }
-    await next()
+    // A caller that resets its connection cancels the request where it stands, without its `finally`; what is waited for
+    // goes on, so that bytes are given back, calls are closed and changes are made known.
+    const work = next()
+    deps.waitUntil(work.catch(() => {}))
+    await work
   }
 }

@@ -28,7 +28,7 @@ async function modelList(context: AppContext): Promise<string> {
   const key =
     catalogueEpoch === null
       ? null
-      : `https://models.headgate.invalid/${principal.organizationId}/${grantSetId(principal)}/${catalogueEpoch}`
+      : `${new URL(context.req.url).origin}/.headgate/models/${principal.organizationId}/${grantSetId(principal)}/${catalogueEpoch}`
   const cached = key && (await readEdge(key))
   if (cached) return cached
   const body = await buildList(context)

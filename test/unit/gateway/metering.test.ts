@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { CatalogModel } from '../../../src/gateway/catalog/catalog.ts'
-import { estimateUsage, metered, NOTHING_METERED, reservationOf } from '../../../src/gateway/metering.ts'
+import { boundsOf, estimateUsage, metered, NOTHING_METERED } from '../../../src/gateway/metering.ts'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
@@ -176,7 +176,7 @@ describe('the reservation', () => {
   /** In tokens: at prices of one micro-credit for a token of input and a thousand for one of output. */
   const COUNTING = { input: 1e6, output: 1e9, cacheRead: 1e6, cacheWrite5Minutes: 1e6, cacheWrite1Hour: 1e6 }
   const counted = (outline: ReturnType<typeof chat>, model: Partial<CatalogModel> = {}) => {
-    const total = reservationOf(outline, { ...MODEL, prices: COUNTING, contextWindow: 900, ...model })
+    const total = boundsOf(outline, { ...MODEL, prices: COUNTING, contextWindow: 900, ...model }).reserve
     return { input: total % 1000, output: Math.floor(total / 1000) }
   }
 
@@ -204,11 +204,12 @@ describe('the reservation', () => {
     expect(counted(chat({ max_tokens: 5, user: 'u'.repeat(5000) }))).toEqual({ input: 900, output: 5 })
   })
 
-  it('takes the output that may be generated, at most the model’s, for each choice', () => {
+  it('takes the output that may be generated, as it was asked for or the model’s most, for each choice', () => {
     expect(counted(chat({})).output).toBe(8000)
-    expect(counted(chat({ max_tokens: 9_000 })).output).toBe(8000)
+    expect(counted(chat({ max_tokens: 9_000 })).output).toBe(9_000)
     expect(counted(chat({ max_completion_tokens: 10, n: 3 })).output).toBe(30)
     expect(counted(chat({ n: 2 })).output).toBe(16_000)
+    expect(counted(outlineOf(completions, { model: 'm', prompt: 'a' })).output).toBe(8000)
     const listed = outlineOf(completions, { model: 'm', prompt: ['a', 'b', 'c'], best_of: 2, max_tokens: 4 })
     expect(counted(listed).output).toBe(24)
     expect(counted(outlineOf(messages, { model: 'm', messages: USER, max_tokens: 7 })).output).toBe(7)
@@ -218,23 +219,52 @@ describe('the reservation', () => {
     const part = (type: string) => chat({ max_tokens: 1, messages: [{ role: 'user', content: [{ type }] }] })
     const image = part('image_url')
     const window = { contextWindow: 50_000 }
-    const total = reservationOf(image, { ...MODEL, prices: COUNTING, ...window })
+    const total = boundsOf(image, { ...MODEL, prices: COUNTING, ...window }).reserve
     expect(total).toBe(image.body.length + 5000 + 1000)
-    expect(reservationOf(part('file'), { ...MODEL, prices: COUNTING, ...window })).toBe(50_000 + 1000)
+    expect(boundsOf(part('file'), { ...MODEL, prices: COUNTING, ...window }).reserve).toBe(50_000 + 1000)
+  })
+
+  it('adds tokens for what providers say of tools, and the context window for a tool that they run', () => {
+    const window = { contextWindow: 50_000 }
+    const withTool = (type: string) => chat({ max_tokens: 1, tools: [{ type }] })
+    const own = withTool('function')
+    expect(boundsOf(own, { ...MODEL, prices: COUNTING, ...window }).inputTokens).toBe(own.body.length + 1000)
+    expect(boundsOf(withTool('web_search'), { ...MODEL, prices: COUNTING, ...window }).inputTokens).toBe(
+      50_000,
+    )
+    const options = chat({ max_tokens: 1, web_search_options: {} })
+    expect(boundsOf(options, { ...MODEL, prices: COUNTING, ...window }).inputTokens).toBe(50_000)
+  })
+
+  it('stays an integer that can be compared, whatever is asked for', () => {
+    const many = outlineOf(completions, {
+      model: 'm',
+      prompt: Array.from({ length: 5000 }, () => 'a'),
+      n: 128,
+    })
+    const prices = { ...COUNTING, output: Number.MAX_SAFE_INTEGER }
+    expect(boundsOf(many, { ...MODEL, prices }).reserve).toBe(Number.MAX_SAFE_INTEGER)
   })
 })
 
 describe('estimates', () => {
+  const WIDE = { inputTokens: 1_000_000, outputTokens: 1_000_000, reserve: 0 }
+
   it('count a token for three bytes, rounded up, of what was sent and what came', () => {
-    expect(estimateUsage(300, 30, null)).toEqual({ ...NO_USAGE, input: 100, output: 10 })
-    expect(estimateUsage(301, 31, null)).toEqual({ ...NO_USAGE, input: 101, output: 11 })
-    expect(estimateUsage(0, 0, null)).toEqual(NO_USAGE)
+    expect(estimateUsage(300, 30, null, WIDE)).toEqual({ ...NO_USAGE, input: 100, output: 10 })
+    expect(estimateUsage(301, 31, null, WIDE)).toEqual({ ...NO_USAGE, input: 101, output: 11 })
+    expect(estimateUsage(0, 0, null, WIDE)).toEqual(NO_USAGE)
   })
 
   it('keep what was reported, and never fall below it', () => {
     const reported = { ...NO_USAGE, input: 7, cacheRead: 900, output: 50 }
-    expect(estimateUsage(3000, 30, reported)).toEqual(reported)
-    expect(estimateUsage(3000, 600, reported)).toEqual({ ...reported, output: 200 })
+    expect(estimateUsage(3000, 30, reported, WIDE)).toEqual(reported)
+    expect(estimateUsage(3000, 600, reported, WIDE)).toEqual({ ...reported, output: 200 })
+  })
+
+  it('never pass the bounds of the call', () => {
+    const bounds = { inputTokens: 40, outputTokens: 5, reserve: 0 }
+    expect(estimateUsage(30_000, 30_000, null, bounds)).toEqual({ ...NO_USAGE, input: 40, output: 5 })
   })
 
   it('are metered at the model’s prices, with their provenance', () => {

@@ -222,8 +222,20 @@ describe('completions', () => {
     expect(outline(completions, completion(members)).choices).toBe(choices)
   })
 
-  it('generate 16 tokens unless told otherwise', () => {
-    expect(outline(completions, completion({})).maximumOutput).toBe(16)
+  it('generate up to the model’s maximum unless told otherwise', () => {
+    expect(outline(completions, completion({})).maximumOutput).toBeNull()
     expect(outline(completions, completion({ max_tokens: 900 })).maximumOutput).toBe(900)
   })
+})
+
+describe('names in another spelling', () => {
+  it.each(['Model', 'MODEL', 'Max_Tokens', 'Messages', 'Metadata', 'ſtream', 'Stream_options'])(
+    '%s is refused: an upstream may read it as ours',
+    (name) => {
+      const body = new TextEncoder().encode(
+        JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }], [name]: 'other' }),
+      )
+      expect(() => chatCompletions.outline(body)).toThrow('must be written in lower case')
+    },
+  )
 })

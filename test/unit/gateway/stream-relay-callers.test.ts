@@ -147,7 +147,7 @@ describe('heartbeats', () => {
     const caller = callerOf(relay)
     const large = chunkOf(LONG)
     await relay.upstream.send(large, large)
-    await advance(1_000_000)
+    await advance(250_000)
     expect(relay.end).toBeNull()
     caller.readAll()
     await relay.upstream.send(STOP, DONE, 'close')
@@ -190,7 +190,7 @@ describe('a slow caller', () => {
     const caller = callerOf(relay)
     const large = chunkOf(LONG)
     await relay.upstream.send(large)
-    await advance(300_000)
+    await advance(250_000)
     caller.readAll()
     await until(() => caller.text.length === (chunkOf('first') + large).length)
     await relay.upstream.send(STOP, DONE, 'close')
@@ -200,7 +200,32 @@ describe('a slow caller', () => {
   })
 })
 
+describe('a caller that takes nothing', () => {
+  it('is given up after five minutes, with its upstream', async () => {
+    const relay = await run()
+    await relay.upstream.send(chunkOf('first'))
+    callerOf(relay)
+    await relay.upstream.send(chunkOf(LONG), chunkOf(LONG))
+    await advance(320_000)
+    expect(relay.end).toEqual({ kind: 'client_left' })
+    checkEnded(relay)
+  })
+})
+
 describe('ticks', () => {
+  it('end a stream that nobody accounts for any more, and say so', async () => {
+    const relay = await run()
+    await relay.upstream.send(chunkOf('first'))
+    const caller = callerOf(relay)
+    caller.readAll()
+    relay.onTick.mockReturnValue('The call could no longer be accounted for.')
+    await advance(15_000)
+    await until(() => caller.finished)
+    expect(caller.text).toContain('The call could no longer be accounted for.')
+    expect(relay.end).toMatchObject({ kind: 'failed', reason: 'error' })
+    checkEnded(relay)
+  })
+
   it('come while the stream lasts, also while the caller does not read, and not after it', async () => {
     const relay = await run()
     await relay.upstream.send(chunkOf('first'))
