@@ -1,4 +1,5 @@
 import { sha256Hex } from '../../lib/crypto.ts'
+import { withinTime } from '../../lib/time-limit.ts'
 import type { ChainIdentity } from './chain.ts'
 import type { Ledger } from './ledger.ts'
 
@@ -10,6 +11,9 @@ export interface LedgerObject extends Ledger {
 
 /** Objects that keyless calls are counted in; which one is decided by the address. */
 const REJECTED_CALL_OBJECTS = 8
+
+/** Longest wait for an object, the repetition included. Its own waits for Postgres are shorter. */
+const ANSWER_LIMIT_MS = 10_000
 
 /** Name of the object that holds an organization's ledger. */
 export const ledgerName = (organizationId: string, shard = 0) => `${organizationId}:${shard}`
@@ -31,7 +35,9 @@ export function rejectedCallsName(ip: string): string {
 
 /**
  * The ledger of an organization. A call that fails on its way is made once more on a fresh stub, since a stub whose
- * object went away stays broken and every call is idempotent.
+ * object went away stays broken and every call is idempotent. An object that has not answered in ten seconds has
+ * failed, and is not asked again: what it was told may still take effect, so a call that was refused for it can stay
+ * open there until its lease runs out.
  */
 export function ledgerClient(namespace: DurableObjectNamespace, organizationId: string): Ledger {
   const call = <Result>(use: (ledger: Ledger) => Promise<Result>) =>
@@ -59,7 +65,8 @@ export async function countRejectedCall(
   call: { ip: string; at: number; surface: string },
 ): Promise<void> {
   const stub = namespace.getByName(rejectedCallsName(call.ip)) as unknown as LedgerObject
-  await stub.countRejected(call.ip, call.at - (call.at % 60_000), call.surface)
+  const counted = stub.countRejected(call.ip, call.at - (call.at % 60_000), call.surface)
+  await withinTime(counted, ANSWER_LIMIT_MS, 'the counting object')
 }
 
 async function withFreshStub<Result>(
@@ -67,12 +74,16 @@ async function withFreshStub<Result>(
   name: string,
   use: (ledger: Ledger) => Promise<Result>,
 ): Promise<Result> {
-  const stub = () => namespace.getByName(name) as unknown as Ledger
+  const attempt = async () => use(namespace.getByName(name) as unknown as Ledger)
+  let waiting = true
+  const answer = attempt().catch((error) => {
+    if (isFinal(error) || !waiting) throw error
+    return attempt()
+  })
   try {
-    return await use(stub())
-  } catch (error) {
-    if (isFinal(error)) throw error
-    return await use(stub())
+    return await withinTime(answer, ANSWER_LIMIT_MS, 'the ledger')
+  } finally {
+    waiting = false
   }
 }
 

@@ -1,10 +1,12 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { CallOutcome } from '../../../src/governance/audit-record.ts'
 import {
   countRejectedCall,
   ledgerClient,
   parseLedgerName,
   rejectedCallsName,
 } from '../../../src/governance/ledger/client.ts'
+import type { OpenCall } from '../../../src/governance/ledger/ledger.ts'
 
 const organizationId = '8f14e45f-ceea-4d7a-9b3c-0a1b2c3d4e5f'
 
@@ -30,6 +32,66 @@ function namespaceFailingWith(...errors: unknown[]) {
   } as unknown as DurableObjectNamespace
   return { namespace, names, counted: () => countedWith }
 }
+
+/** A namespace whose stubs answer nothing until they are told to fail. */
+function silentNamespace() {
+  const silence = Promise.withResolvers<never>()
+  const asked: string[] = []
+  const namespace = {
+    getByName: () =>
+      new Proxy({} as Record<string, unknown>, {
+        get: (_, method) => () => {
+          asked.push(String(method))
+          return silence.promise
+        },
+      }),
+  } as unknown as DurableObjectNamespace
+  return { namespace, asked, fail: (error: Error) => silence.reject(error) }
+}
+
+afterEach(() => void vi.useRealTimers())
+
+describe('an object that does not answer', () => {
+  const calls: Array<[name: string, use: (namespace: DurableObjectNamespace) => Promise<unknown>]> = [
+    ['open', (namespace) => ledgerClient(namespace, organizationId).open({} as OpenCall)],
+    ['close', (namespace) => ledgerClient(namespace, organizationId).close('call', {} as CallOutcome)],
+    ['extend', (namespace) => ledgerClient(namespace, organizationId).extend('call', 1, null)],
+    ['balance', (namespace) => ledgerClient(namespace, organizationId).balance()],
+    ['flush', (namespace) => ledgerClient(namespace, organizationId).flush()],
+    [
+      'countRejected',
+      (namespace) => countRejectedCall(namespace, { ip: '192.0.2.9', at: 0, surface: 'mcp' }),
+    ],
+  ]
+
+  it.each(calls)('has failed after ten seconds of %s and is not asked again', async (name, use) => {
+    vi.useFakeTimers()
+    const { namespace, asked, fail } = silentNamespace()
+    const outcome = use(namespace).catch(String)
+    await vi.advanceTimersByTimeAsync(9_999)
+    expect(await Promise.race([outcome, 'waiting'])).toBe('waiting')
+    await vi.advanceTimersByTimeAsync(1)
+    expect(await outcome).toContain('took longer than 10000 ms')
+    // A late failure, after which it would be asked again if somebody still waited.
+    fail(new Error('reset'))
+    await vi.advanceTimersByTimeAsync(20_000)
+    expect(asked).toEqual([name])
+  })
+
+  it('has ten seconds in all, the repetition included', async () => {
+    vi.useFakeTimers()
+    const first = silentNamespace()
+    const second = silentNamespace()
+    const stubs = [first, second].map(({ namespace }) => namespace.getByName(''))
+    const namespace = { getByName: () => stubs.shift() } as unknown as DurableObjectNamespace
+    const outcome = ledgerClient(namespace, organizationId).balance().catch(String)
+    await vi.advanceTimersByTimeAsync(6_000)
+    first.fail(new Error('reset'))
+    await vi.advanceTimersByTimeAsync(4_000)
+    expect(second.asked).toEqual(['balance'])
+    expect(await outcome).toContain('took longer')
+  })
+})
 
 describe('ledgerClient', () => {
   it('finds the object by organization and shard', async () => {
