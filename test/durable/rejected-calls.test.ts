@@ -3,6 +3,7 @@ import { env } from 'cloudflare:workers'
 import { sql } from 'drizzle-orm'
 import { describe, expect, it, vi } from 'vitest'
 import { countRejectedCall, rejectedCallsName } from '../../src/governance/ledger/client.ts'
+import { RejectedCalls, type RejectedCount } from '../../src/governance/ledger/rejected-calls.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import { database } from './ledger-harness.ts'
 
@@ -89,6 +90,31 @@ describe('keyless calls', () => {
       expect(await address.stored()).toEqual([[minute, 'messages', 2]])
     },
   )
+
+  it('of addresses that go on being refused do not hold back those of others', async () => {
+    await runInDurableObject(env.LEDGER.getByName('unauthenticated:fairness'), async (_, state) => {
+      const sent = new Set<string>()
+      const send = async (batch: RejectedCount[]) => {
+        for (const { ip } of batch) sent.add(ip)
+      }
+      const counts = new RejectedCalls(state.storage.sql, send, Date.now)
+      const busy = Array.from({ length: 500 }, (_, index) => `198.51.100.${index}`)
+      const refuseBusyOnes = () => {
+        for (const ip of busy) counts.count(ip, minute, 'messages')
+      }
+      refuseBusyOnes()
+      counts.count('192.0.2.77', minute, 'messages')
+      for (let round = 0; round < 2; round += 1) {
+        const batch = counts.take() ?? []
+        refuseBusyOnes()
+        await counts.write(batch)
+        counts.written(batch)
+      }
+      expect([...sent]).toContain('192.0.2.77')
+      expect(sent.size).toBe(501)
+      expect(counts.pending()).toBe(500)
+    })
+  })
 
   it('leave the object once Postgres has them and their minute is over', async () => {
     const address = newAddress()

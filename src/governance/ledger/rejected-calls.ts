@@ -59,13 +59,15 @@ export class RejectedCalls implements FlushSource<RejectedCount[]> {
     return this.#unsent.size
   }
 
+  /** What is taken goes to the end of the line: rows that keep changing, or are refused, must not hold back the others. */
   take(): RejectedCount[] | null {
-    const batch: RejectedCount[] = []
-    for (const key of this.#unsent) {
-      if (batch.length === BATCH_ROWS) break
+    const keys = [...this.#unsent].slice(0, BATCH_ROWS)
+    const batch = keys.map((key): RejectedCount => {
+      this.#unsent.delete(key)
+      this.#unsent.add(key)
       const [minute, ip, surface] = JSON.parse(key) as [number, string, string]
-      batch.push({ ip, minute, surface, count: this.#countOf(minute, ip, surface) })
-    }
+      return { ip, minute, surface, count: this.#countOf(minute, ip, surface) }
+    })
     return batch.length === 0 ? null : batch
   }
 
