@@ -3,6 +3,7 @@ import type { Redis } from '@upstash/redis'
 import type { Deps } from '../deps.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { errorText, logEvent } from '../lib/log.ts'
+import { withinTime } from '../lib/time-limit.ts'
 import { catalogueEpochKey, type EpochReading, organizationEpochKey } from './epochs.ts'
 import type { Principal } from './principal.ts'
 
@@ -69,7 +70,7 @@ export async function checkLimits(deps: LimitDeps, principal: Principal): Promis
   if (restingUntil !== 0) restingUntil = now + REST_MS
   try {
     const asked = askRedis(deps.redis, principal, remembered.length > 0 ? [] : allowances)
-    const answer = await withDeadline(asked, deps.configuration.LIMITS_TIMEOUT_MS)
+    const answer = await withinTime(asked, deps.configuration.LIMITS_TIMEOUT_MS, 'Redis')
     restingUntil = 0
     for (const refusal of answer.refusals) remember(refusal, allowances, deps.clock())
     return decision([...remembered, ...answer.refusals], answer.epochs, false)
@@ -196,17 +197,6 @@ function openBatch(redis: Redis): Batch {
     add,
     send: () =>
       sent.resolve(pipeline.exec({ keepErrors: true }) as Promise<{ result: unknown; error?: string }[]>),
-  }
-}
-
-/** @throws Error after the given time. What comes later is dropped, a late failure too. */
-async function withDeadline<Result>(work: Promise<Result>, milliseconds: number): Promise<Result> {
-  const deadline = Promise.withResolvers<never>()
-  const timer = setTimeout(() => deadline.reject(new Error(`no answer in ${milliseconds} ms`)), milliseconds)
-  try {
-    return await Promise.race([work, deadline.promise])
-  } finally {
-    clearTimeout(timer)
   }
 }
 

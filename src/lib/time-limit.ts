@@ -1,5 +1,5 @@
 /**
- * Waits for `work`, but not for ever. The work itself goes on: only the waiting ends.
+ * Waits for `work`, but not for ever. The work itself goes on: only the waiting ends, and a late failure is dropped.
  * @param milliseconds the longest wait. @param what names the work in the error.
  * @throws Error when the time is over first, and whatever `work` throws.
  */

