@@ -114,11 +114,11 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   async #readBeginning(): Promise<Books> {
     const identity = parseLedgerName(this.ctx.id.name)
     const loading = loadAccount(this.#database, identity)
-    const { state, grantIds } = await withinTime(loading, BEGIN_LIMIT_MS, 'reading the ledger from Postgres')
+    const { state, grants } = await withinTime(loading, BEGIN_LIMIT_MS, 'reading the ledger from Postgres')
     this.ctx.storage.transactionSync(() => {
       const tables = new AccountTables(this.ctx.storage)
       tables.create()
-      tables.begin(identity, state, grantIds)
+      tables.begin(identity, state, grants)
     })
     this.#books = this.#openBooks(identity)
     return this.#books

@@ -1,5 +1,6 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { describe, expect, it } from 'vitest'
+import { OTHER_GRANT } from '../../src/governance/ledger/ledger.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
   creditSum,
@@ -189,6 +190,41 @@ describe('grants', () => {
       { id: grant.id, kind: 'grant', amount: '100', reason: 'test' },
     ])
     expect(await expectIntactChain(organization)).toHaveLength(2)
+  })
+
+  it.each([
+    ['before Postgres has it', async () => {}],
+    [
+      'after the object lost it',
+      async (organization: Organization) => {
+        await organization.ledger.flush()
+        await organization.loseStorage()
+      },
+    ],
+  ])('refuses another amount under the id of a grant, %s', async (_, then) => {
+    const organization = newOrganization()
+    const grant = organization.grant(100)
+    await organization.ledger.grantCredits(grant)
+    await then(organization)
+    const other = { ...grant, amount: 101, change: organization.change('credits.granted') }
+    await expect(organization.ledger.grantCredits(other)).rejects.toThrow(OTHER_GRANT)
+    const again = { ...other, amount: 100 }
+    expect((await organization.ledger.grantCredits(again)).balance).toBe(100)
+  })
+
+  it('takes a grant that is kept without its amount for the same one', async () => {
+    const organization = newOrganization()
+    const grant = organization.grant(100)
+    await organization.ledger.grantCredits(grant)
+    await runInDurableObject(organization.stub(), (_, state) => {
+      state.storage.sql.exec('ALTER TABLE grants DROP COLUMN amount')
+    })
+    await organization.evict()
+    const other = { ...grant, amount: 101, change: organization.change('credits.granted') }
+    expect((await organization.ledger.grantCredits(other)).balance).toBe(100)
+    const next = organization.grant(5)
+    expect((await organization.ledger.grantCredits(next)).balance).toBe(105)
+    await expect(organization.ledger.grantCredits({ ...next, amount: 6 })).rejects.toThrow(OTHER_GRANT)
   })
 
   it('refuses another grant under a change that was recorded before', async () => {

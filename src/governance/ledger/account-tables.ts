@@ -12,6 +12,12 @@ export interface AccountState {
   balance: number
 }
 
+/** A grant that was made. */
+export interface MadeGrant {
+  id: string
+  amount: number
+}
+
 export interface OpenRow {
   opening: CallOpening
   reserve: number
@@ -42,8 +48,15 @@ export class AccountTables {
       CREATE TABLE IF NOT EXISTS outbox (
         sequence INTEGER PRIMARY KEY, id TEXT NOT NULL, appended_at INTEGER NOT NULL, balance INTEGER NOT NULL,
         previous_hash TEXT NOT NULL, hash TEXT NOT NULL, body TEXT NOT NULL);
-      CREATE TABLE IF NOT EXISTS grants (id TEXT PRIMARY KEY) WITHOUT ROWID;
+      CREATE TABLE IF NOT EXISTS grants (id TEXT PRIMARY KEY, amount INTEGER) WITHOUT ROWID;
     `)
+  }
+
+  /** Brings tables of before up to date: grants were kept without their amounts. */
+  upgrade(): void {
+    const columns = this.#sql.exec('PRAGMA table_info(grants)').toArray()
+    if (columns.some(({ name }) => name === 'amount')) return
+    this.#sql.exec('ALTER TABLE grants ADD COLUMN amount INTEGER')
   }
 
   /** Whose account this storage holds, or null when it holds none yet. */
@@ -55,12 +68,12 @@ export class AccountTables {
   }
 
   /** Writes the state an account begins with. */
-  begin(identity: ChainIdentity, state: AccountState, grantIds: readonly string[]): void {
+  begin(identity: ChainIdentity, state: AccountState, grants: readonly MadeGrant[]): void {
     this.#sql.exec(
       'INSERT INTO account VALUES (1, ?, ?, ?, ?, ?, ?)',
       ...[identity.organizationId, identity.shard, state.balance, state.sequence, state.hash, state.sequence],
     )
-    for (const id of grantIds) this.rememberGrant(id)
+    for (const grant of grants) this.rememberGrant(grant)
   }
 
   /** The state after the newest record, and the last sequence that Postgres has. */
@@ -181,12 +194,14 @@ export class AccountTables {
     this.#sql.exec('DELETE FROM outbox WHERE sequence < ?', sequence)
   }
 
-  hasGrant(id: string): boolean {
-    return this.#sql.exec('SELECT 1 FROM grants WHERE id = ?', id).toArray().length > 0
+  /** @returns null when there is no such grant; its amount is null when it was made before amounts were kept. */
+  findGrant(id: string): { amount: number | null } | null {
+    const [row] = this.#sql.exec('SELECT amount FROM grants WHERE id = ?', id).toArray()
+    return row ? { amount: row.amount === null ? null : Number(row.amount) } : null
   }
 
-  rememberGrant(id: string): void {
-    this.#sql.exec('INSERT OR IGNORE INTO grants VALUES (?)', id)
+  rememberGrant({ id, amount }: MadeGrant): void {
+    this.#sql.exec('INSERT OR IGNORE INTO grants (id, amount) VALUES (?, ?)', id, amount)
   }
 }
 

@@ -4,7 +4,14 @@ import type { AuditedChange, CallOpening, CallOutcome } from '../audit-record.ts
 import type { Usage } from '../credits.ts'
 import { type AccountState, AccountTables, type LedgerStorage, type OpenRow } from './account-tables.ts'
 import { type ChainIdentity, type ChainLink, nextLink } from './chain.ts'
-import type { CallProgress, CreditBalance, CreditGrant, OpenCall, OpenResult } from './ledger.ts'
+import {
+  type CallProgress,
+  type CreditBalance,
+  type CreditGrant,
+  type OpenCall,
+  type OpenResult,
+  OTHER_GRANT,
+} from './ledger.ts'
 import { callContent, changeContent, trimmedOpening } from './record-body.ts'
 
 /** Records stay this long after they were appended, so that a repeated call is known for one. */
@@ -38,6 +45,7 @@ export class LedgerAccount {
   constructor(storage: LedgerStorage, identity: ChainIdentity, clock: Clock) {
     this.#storage = storage
     this.#tables = new AccountTables(storage)
+    this.#tables.upgrade()
     this.#identity = identity
     this.#clock = clock
     this.#state = this.#tables.state()
@@ -119,10 +127,12 @@ export class LedgerAccount {
     this.#checkOwner(change.organizationId)
     checkInstant(change.at)
     if (!Number.isSafeInteger(amount)) throw new RangeError('amount is not a whole number of micro-credits')
-    if (this.#tables.hasGrant(id)) return this.balance()
+    const made = this.#tables.findGrant(id)
+    if (made !== null && (made.amount ?? amount) !== amount) throw new RangeError(OTHER_GRANT)
+    if (made !== null) return this.balance()
     if (this.#rememberedIds.has(change.id)) throw new RangeError(`change ${change.id} was recorded before`)
     const content = { ...changeContent(change, { id, amount, reason }) }
-    this.#append(change.id, content, amount, () => this.#tables.rememberGrant(id))
+    this.#append(change.id, content, amount, () => this.#tables.rememberGrant({ id, amount }))
     return this.balance()
   }
 

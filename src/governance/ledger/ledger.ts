@@ -16,7 +16,7 @@ export interface Ledger {
   record(opening: CallOpening, outcome: CallOutcome): Promise<void>
   /** Appends the record of an administrative change. Idempotent by id. */
   recordChange(change: AuditedChange): Promise<void>
-  /** Adds to the balance (or takes away, when negative). Idempotent by `id`. */
+  /** Adds to the balance (or takes away, when negative). Idempotent by `id`. @throws `OTHER_GRANT`. */
   grantCredits(grant: CreditGrant): Promise<CreditBalance>
   balance(): Promise<CreditBalance>
   /** Writes what is pending to Postgres now. @returns rows still pending (when Postgres is away). */
@@ -49,6 +49,9 @@ export interface CreditGrant {
   reason: string
   change: AuditedChange
 }
+
+/** Message of the RangeError for a grant whose id stands for another amount; of an object's errors only this arrives whole. */
+export const OTHER_GRANT = 'this grant was made with another amount'
 
 /** Micro-credits. `available` = `balance` - `reserved`. */
 export interface CreditBalance {

@@ -8,7 +8,7 @@ import {
   rejectedCalls,
   usageEvents,
 } from '../../../schema/governance.ts'
-import type { AccountState } from './account-tables.ts'
+import type { AccountState, MadeGrant } from './account-tables.ts'
 import { type ChainHead, type ChainIdentity, type ChainLink, GENESIS } from './chain.ts'
 import { type AuditRow, copiedColumns, creditOf, type RecordBody, usageOf } from './record-body.ts'
 import type { RejectedCount } from './rejected-calls.ts'
@@ -23,17 +23,18 @@ export type LedgerDatabase = NeonHttpDatabase
 export async function loadAccount(
   database: LedgerDatabase,
   { organizationId, shard }: ChainIdentity,
-): Promise<{ state: AccountState; grantIds: string[] }> {
+): Promise<{ state: AccountState; grants: MadeGrant[] }> {
   const result = await database.execute<{
     balance: string
-    grant_ids: string[]
+    grants: MadeGrant[]
     sequence: string | null
     hash: string | null
   }>(sql`
-    SELECT totals.balance, totals.grant_ids, head.sequence, head.hash
+    SELECT totals.balance, totals.grants, head.sequence, head.hash
     FROM (
       SELECT coalesce(sum(amount), 0)::text AS balance,
-        coalesce(jsonb_agg(id) FILTER (WHERE kind = 'grant'), '[]'::jsonb) AS grant_ids
+        coalesce(jsonb_agg(jsonb_build_object('id', id, 'amount', amount))
+          FILTER (WHERE kind = 'grant'), '[]'::jsonb) AS grants
       FROM ${creditEntries} WHERE organization_id = ${organizationId}::uuid
     ) AS totals
     LEFT JOIN (
@@ -44,7 +45,7 @@ export async function loadAccount(
   const [row] = result.rows
   if (!row) throw new Error('Postgres answered without a row')
   const head = row.hash === null ? GENESIS : { sequence: Number(row.sequence), hash: row.hash }
-  return { state: { ...head, balance: shard === 0 ? Number(row.balance) : 0 }, grantIds: row.grant_ids }
+  return { state: { ...head, balance: shard === 0 ? Number(row.balance) : 0 }, grants: row.grants }
 }
 
 /**
