@@ -10,6 +10,7 @@ import { Flusher } from '../src/governance/ledger/flusher.ts'
 import type { CallProgress, CreditGrant, OpenCall } from '../src/governance/ledger/ledger.ts'
 import { RejectedCalls } from '../src/governance/ledger/rejected-calls.ts'
 import { loadAccount, writeLinks, writeRejectedCounts } from '../src/governance/ledger/store.ts'
+import { writeInOrder } from '../src/governance/ledger/write-in-order.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { withinTime } from '../src/lib/time-limit.ts'
 
@@ -18,7 +19,7 @@ const BEGIN_LIMIT_MS = 5_000
 
 interface Books {
   account: LedgerAccount
-  flusher: Flusher<ChainLink[]>
+  flusher: Flusher<readonly ChainLink[]>
 }
 
 /**
@@ -126,11 +127,14 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
 
   #openBooks(identity: ChainIdentity): Books {
     const account = new LedgerAccount(this.ctx.storage, identity, systemClock)
+    const write = (links: readonly ChainLink[]) => writeLinks(this.#database, identity, links)
+    const written = (links: readonly ChainLink[]) => account.markFlushed(links.at(-1)?.sequence ?? 0)
     const source = {
       pending: () => account.pending(),
+      pendingSince: () => account.pendingSince(),
       take: () => account.nextBatch(),
-      write: (links: ChainLink[]) => writeLinks(this.#database, identity, links),
-      written: (links: ChainLink[]) => account.markFlushed(links.at(-1)?.sequence ?? 0),
+      write: (links: readonly ChainLink[]) => writeInOrder(links, write, written),
+      written,
     }
     return { account, flusher: this.#flusherOf(source) }
   }

@@ -1,9 +1,11 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
+import { sql } from 'drizzle-orm'
 import { describe, expect, it } from 'vitest'
 import { OTHER_GRANT } from '../../src/governance/ledger/ledger.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
   creditSum,
+  database,
   expectIntactChain,
   LEASE_MS,
   newOrganization,
@@ -169,7 +171,48 @@ describe('flush', () => {
     })
     await organization.evict()
     await organization.ledger.recordChange(organization.change('b'))
-    expect(await organization.ledger.flush()).toEqual({ pending: 1 })
+    expect(await organization.ledger.flush()).toMatchObject({ pending: 1 })
+  })
+})
+
+describe('a record that Postgres refuses', () => {
+  it('holds back nothing before it, is named in the log, and is followed by the rest once it is accepted', async () => {
+    const organization = newOrganization()
+    const changes = Array.from({ length: 20 }, (_, index) => organization.change(`change.${index}`))
+    const started = new Date(Date.now()).toISOString()
+    for (const change of changes) await organization.ledger.recordChange(change)
+    const refused = changes[12]?.id ?? ''
+    await database.execute(
+      sql`ALTER TABLE audit_records ADD CONSTRAINT refuses CHECK (id <> ${sql.raw(`'${refused}'`)}) NOT VALID`,
+    )
+    try {
+      passTime(60_000)
+      expect(await organization.ledger.flush()).toEqual({ pending: 8, since: started })
+      expect(await expectIntactChain(organization)).toHaveLength(12)
+      await organization.evict()
+      expect(await organization.ledger.flush()).toEqual({ pending: 8, since: started })
+      const lines = gate.errorLog.map((line) => JSON.parse(line))
+      const named = lines.filter(({ event }) => event === 'ledger.record_refused')
+      expect(named).toHaveLength(2)
+      expect(named[0]).toMatchObject({ sequence: 13, id: refused, code: '23514' })
+      const failed = lines.find(({ event }) => event === 'ledger.flush_failed')
+      expect(failed).toMatchObject({ pending: 8, since: started })
+      expect(gate.errorLog.join()).not.toContain('192.0.2.1')
+    } finally {
+      await database.execute(sql`ALTER TABLE audit_records DROP CONSTRAINT refuses`)
+    }
+    expect(await organization.ledger.flush()).toEqual({ pending: 0 })
+    expect(await expectIntactChain(organization)).toHaveLength(20)
+  })
+
+  it('is not looked for while Postgres itself is away', async () => {
+    const organization = newOrganization()
+    for (const action of ['a', 'b', 'c']) await organization.ledger.recordChange(organization.change(action))
+    gate.mode = 'away'
+    const before = gate.requests
+    expect(await organization.ledger.flush()).toMatchObject({ pending: 3 })
+    expect(gate.requests - before).toBe(1)
+    expect(gate.errorLog.join()).not.toContain('ledger.record_refused')
   })
 })
 

@@ -3,6 +3,7 @@ import type { Database } from '../../deps.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
+import { databaseCause } from '../../lib/database-error.ts'
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { Actor, AuditedChange } from '../audit-record.ts'
@@ -132,14 +133,4 @@ async function recordFailure(administration: Administration, record: AuditedChan
     .ledgerOf(record.organizationId)
     .recordChange(followUp)
     .catch((error: unknown) => logEvent('error', 'audit.record_failed', { error: errorText(error) }))
-}
-
-/** The database's own error inside whatever wrapped it: the one that carries an SQLSTATE. */
-function databaseCause(error: unknown): (Error & { code: string }) | null {
-  for (let current = error; current instanceof Error; current = current.cause) {
-    const code = (current as Error & { code?: unknown }).code
-    if (typeof code === 'string' && /^[0-9FHPX][0-9A-Z]{4}$/.test(code))
-      return current as Error & { code: string }
-  }
-  return null
 }

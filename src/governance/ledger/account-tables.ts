@@ -172,6 +172,14 @@ export class AccountTables {
     return links
   }
 
+  /** When the first record after `sequence` was appended; null when there is none. */
+  appendedAfter(sequence: number): number | null {
+    const [row] = this.#sql
+      .exec('SELECT appended_at FROM outbox WHERE sequence > ? ORDER BY sequence LIMIT 1', sequence)
+      .toArray()
+    return row ? Number(row.appended_at) : null
+  }
+
   /** Ids of the newest records, oldest first. */
   newestIds(most: number): string[] {
     const rows = this.#sql.exec('SELECT id FROM outbox ORDER BY sequence DESC LIMIT ?', most).toArray()

@@ -162,6 +162,11 @@ export class LedgerAccount {
     return this.#state.sequence - this.#state.flushed
   }
 
+  /** When the oldest of them was appended, in milliseconds since the epoch; null when Postgres has all. */
+  pendingSince(): number | null {
+    return this.pending() === 0 ? null : this.#tables.appendedAfter(this.#state.flushed)
+  }
+
   /** The oldest records that Postgres does not have yet, in order; null when it has all. */
   nextBatch(): ChainLink[] | null {
     if (this.pending() === 0) return null

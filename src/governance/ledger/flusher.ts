@@ -1,11 +1,14 @@
 import type { Clock } from '../../lib/clock.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { withinTime } from '../../lib/time-limit.ts'
+import type { Flushed } from './ledger.ts'
 
 /** Something that waits in a Durable Object until Postgres has it. */
 export interface FlushSource<Batch> {
   /** How much waits. */
   pending(): number
+  /** Since when the oldest of it waits, in milliseconds since the epoch. */
+  pendingSince?(): number | null
   /** The oldest part of it, or null when nothing waits. Taking removes nothing. */
   take(): Batch | null
   /** Puts a batch into Postgres. Doing it twice must do no harm. @throws when it cannot be known to be there. */
@@ -45,12 +48,18 @@ export class Flusher<Batch> {
   }
 
   /** Writes what waits, joining a run that is on its way. Never throws; a failure moves `dueAt` back. */
-  async run(): Promise<{ pending: number }> {
+  async run(): Promise<Flushed> {
     this.#running ??= this.#flush().finally(() => {
       this.#running = undefined
     })
     await this.#running
-    return { pending: this.#source.pending() }
+    return this.#left()
+  }
+
+  #left(): Flushed {
+    const pending = this.#source.pending()
+    const since = this.#source.pendingSince?.() ?? null
+    return since === null ? { pending } : { pending, since: new Date(since).toISOString() }
   }
 
   async #flush(): Promise<void> {
@@ -68,7 +77,7 @@ export class Flusher<Batch> {
       this.#failures += 1
       this.#dueAt = this.#clock() + wait
       logEvent('error', 'ledger.flush_failed', {
-        pending: this.#source.pending(),
+        ...this.#left(),
         failures: this.#failures,
         error: errorText(error),
       })

@@ -19,8 +19,8 @@ export interface Ledger {
   /** Adds to the balance (or takes away, when negative). Idempotent by `id`. @throws `OTHER_GRANT`. */
   grantCredits(grant: CreditGrant): Promise<CreditBalance>
   balance(): Promise<CreditBalance>
-  /** Writes what is pending to Postgres now. @returns rows still pending (when Postgres is away). */
-  flush(): Promise<{ pending: number }>
+  /** Writes what is pending to Postgres now. */
+  flush(): Promise<Flushed>
 }
 
 export interface OpenCall {
@@ -58,6 +58,14 @@ export interface CreditBalance {
   balance: number
   reserved: number
   available: number
+}
+
+/** What a flush left behind, because Postgres is away or refuses a record. */
+export interface Flushed {
+  /** Records, or counts, that wait. */
+  pending: number
+  /** When the oldest record that waits was appended (ISO 8601); absent when none does. */
+  since?: string
 }
 
 /** Finds the ledger of an organization. */

@@ -1,0 +1,9 @@
+/** The database's own error inside whatever wrapped it: the one that carries an SQLSTATE. Null when none does. */
+export function databaseCause(error: unknown): (Error & { code: string }) | null {
+  for (let current = error; current instanceof Error; current = current.cause) {
+    const code = (current as Error & { code?: unknown }).code
+    if (typeof code === 'string' && /^[0-9FHPX][0-9A-Z]{4}$/.test(code))
+      return current as Error & { code: string }
+  }
+  return null
+}
