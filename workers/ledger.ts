@@ -84,8 +84,8 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     return result
   }
 
-  async countRejected(ip: string, minute: number, surface: string) {
-    this.#countRejected().counts.count(ip, minute, surface)
+  async countRejected(ip: string, minute: number, surface: string, count = 1) {
+    this.#countRejected().counts.count(ip, minute, surface, count)
     this.#arrangeAlarm()
   }
 

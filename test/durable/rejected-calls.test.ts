@@ -2,7 +2,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'c
 import { env } from 'cloudflare:workers'
 import { sql } from 'drizzle-orm'
 import { describe, expect, it, vi } from 'vitest'
-import { countRejectedCall, rejectedCallsName } from '../../src/governance/ledger/client.ts'
+import { type LedgerObject, rejectedCallsName } from '../../src/governance/ledger/client.ts'
 import { RejectedCalls, type RejectedCount } from '../../src/governance/ledger/rejected-calls.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import { database } from './ledger-harness.ts'
@@ -17,7 +17,8 @@ function newAddress() {
   const stub = () => env.LEDGER.getByName(rejectedCallsName(ip))
   return {
     ip,
-    count: (at: number, surface = 'messages') => countRejectedCall(env.LEDGER, { ip, at, surface }),
+    count: (at: number, surface = 'messages', calls = 1) =>
+      (stub() as unknown as LedgerObject).countRejected(ip, at - (at % 60_000), surface, calls),
     runAlarm: () => runDurableObjectAlarm(stub()),
     evict: () => evictDurableObject(stub()),
     held: () =>
@@ -45,6 +46,14 @@ describe('keyless calls', () => {
       [minute, 'messages', 20],
       [minute + 60_000, 'messages', 1],
     ])
+  })
+
+  it('are added up when several are told at once', async () => {
+    const address = newAddress()
+    await address.count(minute, 'messages', 40)
+    await address.count(minute, 'messages', 2)
+    await address.runAlarm()
+    expect(await address.stored()).toEqual([[minute, 'messages', 42]])
   })
 
   it('are counted once, whatever becomes of the object or the answer of Postgres', async () => {

@@ -1,12 +1,13 @@
 import { sha256Hex } from '../../lib/crypto.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { ChainIdentity } from './chain.ts'
+import { sendGathered } from './gathered-counts.ts'
 import type { Ledger } from './ledger.ts'
 
 /** What the Durable Object class answers to. */
 export interface LedgerObject extends Ledger {
-  /** @param minute its first millisecond. */
-  countRejected(ip: string, minute: number, surface: string): Promise<void>
+  /** @param minute its first millisecond. @param count how many calls, at least 1. */
+  countRejected(ip: string, minute: number, surface: string, count: number): Promise<void>
 }
 
 /** Objects that keyless calls are counted in; which one is decided by the address. */
@@ -56,17 +57,20 @@ export function ledgerClient(namespace: DurableObjectNamespace, organizationId: 
 }
 
 /**
- * Counts a call that was refused before anybody was known. Not repeated on failure: a count too many would be as
- * wrong as one too few.
+ * Counts a call that was refused before anybody was known; of an address that goes on being refused, the object is
+ * told once a second. Not repeated on failure: a count too many would be as wrong as one too few.
  * @param call.at milliseconds since the epoch.
  */
 export async function countRejectedCall(
   namespace: DurableObjectNamespace,
   call: { ip: string; at: number; surface: string },
 ): Promise<void> {
-  const stub = namespace.getByName(rejectedCallsName(call.ip)) as unknown as LedgerObject
-  const counted = stub.countRejected(call.ip, call.at - (call.at % 60_000), call.surface)
-  await withinTime(counted, ANSWER_LIMIT_MS, 'the counting object')
+  const { ip, at, surface } = call
+  const minute = at - (at % 60_000)
+  await sendGathered(JSON.stringify([ip, minute, surface]), at, (count) => {
+    const stub = namespace.getByName(rejectedCallsName(ip)) as unknown as LedgerObject
+    return withinTime(stub.countRejected(ip, minute, surface, count), ANSWER_LIMIT_MS, 'the counting object')
+  })
 }
 
 async function withFreshStub<Result>(

@@ -16,7 +16,7 @@ const MINUTE_MS = 60_000
 const BATCH_ROWS = 500
 
 /**
- * Counts in a Durable Object's SQLite, one row write for each refused call. What goes to Postgres is each row's total,
+ * Counts in a Durable Object's SQLite, one row write for each count that an isolate sends. What goes to Postgres is each row's total,
  * so that sending it twice does no harm; a row leaves once its minute is over and Postgres has it.
  */
 export class RejectedCalls implements FlushSource<RejectedCount[]> {
@@ -42,14 +42,15 @@ export class RejectedCalls implements FlushSource<RejectedCount[]> {
     return sql.exec("SELECT name FROM sqlite_master WHERE name = 'rejected'").toArray().length > 0
   }
 
-  count(ip: string, minute: number, surface: string): void {
+  /** @param calls how many, at least 1. */
+  count(ip: string, minute: number, surface: string, calls = 1): void {
     const known = this.#exists(minute, ip, surface)
     const counted = known || this.#rows < MOST_ROWS ? ip : OVERFLOW_IP
     const created = !known && (counted === ip || !this.#exists(minute, counted, surface))
     this.#sql.exec(
-      `INSERT INTO rejected VALUES (?, ?, ?, 1)
-       ON CONFLICT (minute, ip, surface) DO UPDATE SET count = count + 1`,
-      ...[minute, counted, surface],
+      `INSERT INTO rejected VALUES (?, ?, ?, ?)
+       ON CONFLICT (minute, ip, surface) DO UPDATE SET count = count + excluded.count`,
+      ...[minute, counted, surface, calls],
     )
     if (created) this.#rows += 1
     this.#unsent.add(keyOf(minute, counted, surface))

@@ -144,9 +144,69 @@ describe('countRejectedCall', () => {
     const { namespace, names, counted } = namespaceFailingWith()
     await countRejectedCall(namespace, { ip: '192.0.2.1', at: 1_763_721_059_999, surface: 'mcp' })
     expect(names).toEqual([rejectedCallsName('192.0.2.1')])
-    expect(counted()).toEqual(['192.0.2.1', 1_763_721_000_000, 'mcp'])
+    expect(counted()).toEqual(['192.0.2.1', 1_763_721_000_000, 'mcp', 1])
     const objects = new Set(Array.from({ length: 500 }, (_, index) => rejectedCallsName(`192.0.2.${index}`)))
     expect([...objects].sort()).toEqual(Array.from({ length: 8 }, (_, index) => `unauthenticated:${index}`))
+  })
+
+  describe('of an address that goes on', () => {
+    const minute = 1_763_800_020_000
+    let tests = 0
+
+    function flood() {
+      vi.useFakeTimers()
+      tests += 1
+      const ip = `198.51.100.${tests}`
+      const sent: unknown[] = []
+      const namespace = {
+        getByName: () => ({ countRejected: async (...call: unknown[]) => void sent.push(call.slice(2)) }),
+      } as unknown as DurableObjectNamespace
+      const refuse = (at: number, surface = 'mcp', from = ip) =>
+        countRejectedCall(namespace, { ip: from, at: minute + at, surface })
+      return { sent, refuse }
+    }
+
+    it('reaches the object at once, and then once a second with all of them', async () => {
+      const { sent, refuse } = flood()
+      const calls = Array.from({ length: 1_000 }, () => refuse(0))
+      expect(sent).toEqual([['mcp', 1]])
+      await vi.advanceTimersByTimeAsync(999)
+      expect(sent).toHaveLength(1)
+      await vi.advanceTimersByTimeAsync(1)
+      await Promise.all(calls)
+      expect(sent).toEqual([
+        ['mcp', 1],
+        ['mcp', 999],
+      ])
+      const next = Promise.all([refuse(1_500), refuse(1_900)])
+      await vi.advanceTimersByTimeAsync(500)
+      await next
+      await refuse(9_000)
+      expect(sent.slice(2)).toEqual([
+        ['mcp', 2],
+        ['mcp', 1],
+      ])
+    })
+
+    it('is kept apart from other surfaces, minutes and addresses', async () => {
+      const { sent, refuse } = flood()
+      await Promise.all([refuse(0), refuse(0, 'messages'), refuse(60_000), refuse(0, 'mcp', '203.0.113.7')])
+      expect(sent).toHaveLength(4)
+    })
+
+    it('is sent by the next one when the request that waited has ended', async () => {
+      const { sent, refuse } = flood()
+      await refuse(0)
+      void refuse(100)
+      await refuse(200)
+      // The timers of the request that waits do not fire any more.
+      vi.clearAllTimers()
+      await refuse(2_500)
+      expect(sent).toEqual([
+        ['mcp', 1],
+        ['mcp', 3],
+      ])
+    })
   })
 
   it('is not repeated, since the count may have been stored', async () => {
