@@ -2,6 +2,7 @@ import type { Deps } from '../../deps.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { type Entitlement, KEY_SCOPES, type Principal } from '../principal.ts'
 import { digestApiKey, digestsFor, parseApiKey } from './api-key.ts'
+import { mayLookUp, noteRefusal } from './look-up-guard.ts'
 import { findKeyRights, type KeyRights } from './store.ts'
 
 /** Whose key was refused, for the audit record. */
@@ -11,11 +12,12 @@ export interface KeyOwner {
   keyId: string
 }
 
-export type RefusalReason = 'malformed' | 'unknown' | 'revoked' | 'expired' | 'disabled'
+/** `unchecked`: nobody looked, because too many keys from its address were refused. */
+export type RefusalReason = 'malformed' | 'unknown' | 'revoked' | 'expired' | 'disabled' | 'unchecked'
 
 export type Identification =
   | { kind: 'known'; principal: Principal }
-  /** `owner` is set whenever the key exists. */
+  /** `owner` is set whenever the key was found. */
   | { kind: 'refused'; reason: RefusalReason; owner: KeyOwner | null }
 
 type IdentifyDeps = Pick<Deps, 'configuration' | 'clock' | 'database'>
@@ -37,13 +39,14 @@ const cache = new BoundedMap<string, CachedIdentity>(5_000)
  * (`confirmRights`), which is what makes a change count on the next call. Refusals are never remembered: a new key,
  * or a user let in again, must work at once.
  * @param presentedKey the credential as it came, without `Bearer`.
- * @param options `fresh` skips what the isolate remembers.
+ * @param options `fresh` skips what the isolate remembers. `address` is where the key comes from, null when unknown:
+ * an address whose keys keep being refused gets few look-ups, save for keys that were good when last seen here.
  * @throws whatever the database throws when it cannot be asked. Nobody is let in then.
  */
 export async function identify(
   deps: IdentifyDeps,
   presentedKey: string,
-  options: { fresh?: boolean } = {},
+  options: { fresh?: boolean; address?: string | null } = {},
 ): Promise<Identification> {
   if (parseApiKey(presentedKey) === null) return { kind: 'refused', reason: 'malformed', owner: null }
   const peppers = deps.configuration.KEY_PEPPERS
@@ -52,11 +55,17 @@ export async function identify(
   if (remembered) return judgeExpiry(remembered, deps.clock())
 
   const readAt = deps.clock()
+  const { address } = options
+  const wasGood = cache.get(cacheKey) !== undefined
+  if (address !== undefined && !wasGood && !mayLookUp(address, readAt)) {
+    return { kind: 'refused', reason: 'unchecked', owner: null }
+  }
   const digests = digestsFor(peppers, presentedKey).map(({ digest }) => digest)
   const rights = await findKeyRights(deps.database, digests)
   const identity = rights && admit(deps, rights, readAt)
   if (!identity) {
     cache.delete(cacheKey)
+    if (address !== undefined) noteRefusal(address, deps.clock())
     return refusal(rights)
   }
   cache.set(cacheKey, identity)
@@ -65,9 +74,8 @@ export async function identify(
 
 function recall(deps: IdentifyDeps, cacheKey: string): CachedIdentity | undefined {
   const entry = cache.get(cacheKey)
-  if (entry && deps.clock() - entry.readAt < deps.configuration.IDENTITY_CACHE_MS) return entry
-  cache.delete(cacheKey)
-  return undefined
+  // What is too old stays: it tells that the key was good.
+  return entry && deps.clock() - entry.readAt < deps.configuration.IDENTITY_CACHE_MS ? entry : undefined
 }
 
 /** Expiry needs nobody to change anything, so no epoch tells of it: it is looked at on every call. */

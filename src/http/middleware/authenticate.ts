@@ -10,7 +10,7 @@ export function authenticate(): MiddlewareHandler<AppEnv> {
     const { deps, host, surface } = context.var
     const key = presentedKey(context, KEY_HEADERS[host][surface] ?? [])
     if (key === null) throw refuse(context)
-    const identification = await identify(deps, key)
+    const identification = await identify(deps, key, { address: context.var.call.actor.ip })
     if (identification.kind === 'refused') {
       refusedBy(context, identification.owner)
       throw refuse(context)

@@ -287,6 +287,81 @@ describe('a refused key', () => {
   })
 })
 
+describe('an address whose keys keep being refused', () => {
+  const unknownKeys = async (count: number, address: string | null) => {
+    postgresForwarder.requests = 0
+    const reasons: string[] = []
+    for (let attempt = 0; attempt < count; attempt += 1) {
+      const identification = await identify(dependencies(), createApiKey().key, { address })
+      reasons.push(identification.kind === 'refused' ? identification.reason : identification.kind)
+    }
+    return { reasons, queries: postgresForwarder.requests }
+  }
+
+  it('gets five look-ups a second after sixty refusals, until the minute is over', async () => {
+    const address = '192.0.2.10'
+    expect(await unknownKeys(60, address)).toEqual({ reasons: Array(60).fill('unknown'), queries: 60 })
+    const refused = await unknownKeys(100, address)
+    expect(refused.queries).toBe(5)
+    expect(refused.reasons.slice(5)).toEqual(Array(95).fill('unchecked'))
+    expect(await identify(dependencies(), createApiKey().key, { address })).toEqual({
+      kind: 'refused',
+      reason: 'unchecked',
+      owner: null,
+    })
+    now += 1_000
+    expect((await unknownKeys(10, address)).queries).toBe(5)
+    expect((await unknownKeys(10, '192.0.2.11')).queries).toBe(10)
+    now += 59_000
+    expect((await unknownKeys(20, address)).queries).toBe(20)
+  })
+
+  it('still gets in with keys that were good when last seen, and with a new one in the next second', async () => {
+    const address = '192.0.2.20'
+    const [known, fresh] = await Promise.all([seedCaller(direct), seedCaller(direct)])
+    await identify(dependencies(), known.key, { address })
+    await unknownKeys(80, address)
+    now += 31_000
+    await unknownKeys(10, address)
+    expect((await identify(dependencies(), known.key, { address })).kind).toBe('known')
+    expect(await identify(dependencies(), fresh.key, { address })).toMatchObject({ reason: 'unchecked' })
+    now += 1_000
+    expect((await identify(dependencies(), fresh.key, { address })).kind).toBe('known')
+  })
+
+  it('is not let in with a key that was good and is revoked', async () => {
+    const address = '192.0.2.30'
+    const caller = await seedCaller(direct)
+    await identify(dependencies(), caller.key, { address })
+    await direct
+      .update(apiKeys)
+      .set({ revokedAt: new Date(now) })
+      .where(eq(apiKeys.id, caller.keyId))
+    now += 30_000
+    await unknownKeys(70, address)
+    expect(await identify(dependencies(), caller.key, { address })).toEqual(refused(caller, 'revoked'))
+    expect(await identify(dependencies(), caller.key, { address })).toMatchObject({ reason: 'unchecked' })
+  })
+
+  it('is a whole /64 of IPv6, while unknown addresses have a wider bound of their own', async () => {
+    await unknownKeys(60, '2001:db8:0:1::1')
+    expect((await unknownKeys(10, '2001:db8::1:ffff:0:0:2')).queries).toBe(5)
+    expect((await unknownKeys(10, '2001:db8:0:2::1')).queries).toBe(10)
+    expect((await unknownKeys(200, null)).queries).toBe(200)
+  })
+
+  it('is not one that sends malformed keys, nor one that waits for a database that is away', async () => {
+    const address = '192.0.2.40'
+    for (let attempt = 0; attempt < 100; attempt += 1) await identify(dependencies(), 'hg_x', { address })
+    postgresForwarder.behaviour = away
+    for (let attempt = 0; attempt < 70; attempt += 1) {
+      await expect(identify(dependencies(), createApiKey().key, { address })).rejects.toThrow()
+    }
+    postgresForwarder.behaviour = 'forward'
+    expect((await unknownKeys(10, address)).queries).toBe(10)
+  })
+})
+
 describe('peppers', () => {
   it('that are old still find their keys, and those that are gone do not', async () => {
     const caller = await seedCaller(direct, { peppers: oldPepper })
