@@ -60,7 +60,7 @@ function forward(request: IncomingMessage, response: ServerResponse, options: Ho
   outgoing.on('response', (incoming) => relay(incoming, response))
   outgoing.on('error', () => failWith(response))
   request.on('error', () => outgoing.destroy())
-  response.on('close', () => abandon(outgoing))
+  response.on('close', () => abandon(outgoing, response.writableFinished))
 }
 
 function relay(incoming: IncomingMessage, response: ServerResponse): void {
@@ -81,10 +81,14 @@ function failWith(response: ServerResponse): void {
   response.end('{"message":"the gateway does not answer"}')
 }
 
-/** By a reset: workerd takes an ordinary close for a client that only ended its sending. */
-function abandon(outgoing: ClientRequest): void {
+/**
+ * A client that left is told by a reset: workerd takes an ordinary close for a client that only ended its sending. An
+ * exchange that is complete is closed; resetting a connection that is closing already would keep the process from
+ * ending (Node 24 waits for ever for the handle).
+ */
+function abandon(outgoing: ClientRequest, complete: boolean): void {
   if (outgoing.destroyed) return
-  outgoing.socket?.resetAndDestroy()
+  if (!complete) outgoing.socket?.resetAndDestroy()
   outgoing.destroy()
 }
 
