@@ -1,4 +1,5 @@
-import { beforeAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Edge, startEdge } from '../../scripts/local/edge.ts'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
 import { beginRequest, openStream } from './support/open-stream.ts'
@@ -7,13 +8,16 @@ import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.
 import { marker, seenRequest, type UpstreamRequest } from './support/upstream.ts'
 
 let tenant: Tenant
+let edge: Edge
 
 beforeAll(async () => {
+  edge = await startEdge(gateway().baseUrl)
   tenant = await createTenant(gateway())
 })
+afterAll(() => edge?.close())
 
-const urlOf = (route: ModelRoute, host: string) =>
-  (host === 'llm' ? gateway().llmUrl : gateway().baseUrl) + route.path
+/** Of a caller that left workerd alone learns only when it writes; what stands before it tells it at once. */
+const urlOf = (route: ModelRoute, host: string) => (host === 'llm' ? gateway().llmUrl : edge.url) + route.path
 const bodyOf = (route: ModelRoute, text: string, more = {}) => JSON.stringify(route.request(text, more))
 
 /** The request upstream, once it was broken off. */
@@ -63,17 +67,15 @@ describe.each(generating)('a caller of %s on the %s host that leaves', (_, host,
   })
 })
 
-const onBaseHost = generating.filter(([, host]) => host === 'base')
-
-describe.each(onBaseHost)('a caller of %s on the %s host that resets its connection', (_, host, route) => {
+describe.each(generating)('a caller of %s on the %s host that waits and leaves', (_, host, route) => {
   it('before a stream has begun ends the call upstream as well', async () => {
     const owner = await createTenant(gateway())
     for (const script of [`script:slow-headers signal=${uniqueName('never')}`, 'script:silent-stream']) {
       const text = marker()
       const body = bodyOf(route, `${text} ${script}`, { stream: true })
-      const { reset } = beginRequest(urlOf(route, host), bearer(owner.key), body)
+      const { leave } = beginRequest(urlOf(route, host), bearer(owner.key), body)
       await seenRequest(gateway(), text)
-      const leftAt = reset()
+      const leftAt = leave()
       expect(Number((await brokenOff(text)).clientClosedAt) - leftAt).toBeLessThan(1_000)
     }
     await expectInputCharged(owner, 2)
@@ -83,13 +85,13 @@ describe.each(onBaseHost)('a caller of %s on the %s host that resets its connect
     const owner = await createTenant(gateway())
     for (const script of [`script:slow-headers signal=${uniqueName('never')}`, 'script:stall']) {
       const text = marker()
-      const { reset } = beginRequest(
+      const { leave } = beginRequest(
         urlOf(route, host),
         bearer(owner.key),
         bodyOf(route, `${text} ${script}`),
       )
       await seenRequest(gateway(), text)
-      const leftAt = reset()
+      const leftAt = leave()
       expect(Number((await brokenOff(text)).clientClosedAt) - leftAt).toBeLessThan(1_000)
     }
     await expectInputCharged(owner, 2)
@@ -156,7 +158,7 @@ describe('many callers that leave', () => {
     await Promise.all(
       Array.from({ length: 30 }, async (_, index) => {
         const body = bodyOf(route, `${text} script:long-stream tokens=5000 delay=20`, { stream: true })
-        const stream = await openStream(urlOf(route, 'base'), bearer(owner.key), body)
+        const stream = await openStream(gateway().baseUrl + route.path, bearer(owner.key), body)
         await stream.until((received) => received.split(' word').length > index % 7)
         stream.leave()
       }),

@@ -61,18 +61,12 @@ export async function openStream(
   }
 }
 
-/**
- * A request on a connection of its own, whose answer is waited for apart.
- *
- * `reset` leaves with a TCP reset. Of a plain close workerd learns only when it writes (tried with 1.20261102.1), since
- * that could be half a close; before an answer has begun there is nothing to write. Cloudflare's edge tells the Worker
- * of both.
- */
+/** A request on a connection of its own, whose answer is waited for apart. */
 export function beginRequest(
   url: string,
   headers: Record<string, string>,
   body: string,
-): { outgoing: ClientRequest; answered: Promise<IncomingMessage>; reset: () => number } {
+): { outgoing: ClientRequest; answered: Promise<IncomingMessage>; leave: () => number } {
   const outgoing = request(url, { method: 'POST', headers, agent: false })
   const answered = new Promise<IncomingMessage>((resolve, reject) => {
     outgoing.on('response', resolve)
@@ -80,11 +74,7 @@ export function beginRequest(
   })
   answered.catch(() => {})
   outgoing.end(body)
-  const reset = (): number => {
-    outgoing.socket?.resetAndDestroy()
-    return Date.now()
-  }
-  return { outgoing, answered, reset }
+  return { outgoing, answered, leave: () => leave(outgoing) }
 }
 
 function leave(outgoing: ClientRequest): number {
