@@ -86,7 +86,7 @@ async function collect(
 
 /**
  * Gathers chunks within the isolate's budget. With a declared length they go into one buffer, so that a large body is
- * held once; the budget counts what has arrived, so that nobody takes it by a declaration.
+ * held once (a chunked one twice for a moment, while its chunks are joined); the budget counts what has arrived, so that nobody takes it by a declaration.
  */
 class BodyCollector {
   #taken = 0
@@ -101,8 +101,7 @@ class BodyCollector {
   add(chunk: Uint8Array): void {
     const length = this.#length + chunk.length
     if (length > MAXIMUM_BODY_BYTES) throw tooLarge()
-    // Joining chunks makes a second copy of them.
-    this.#take(this.#buffer ? chunk.length : 2 * chunk.length)
+    this.#take(chunk.length)
     if (this.#buffer) this.#buffer.set(chunk, this.#length)
     else this.#chunks.push(chunk)
     this.#length = length
@@ -123,17 +122,12 @@ class BodyCollector {
 
   finish(): HeldBody {
     const bytes = this.#buffer?.subarray(0, this.#length) ?? joinBytes(this.#chunks)
-    if (!this.#buffer) this.#give(this.#length)
     return { bytes, release: () => this.release() }
   }
 
   release(): void {
-    this.#give(this.#taken)
-  }
-
-  #give(bytes: number): void {
-    budget.give(bytes)
-    this.#taken -= bytes
+    budget.give(this.#taken)
+    this.#taken = 0
   }
 }
 

@@ -50,11 +50,12 @@ function requiredMembers(json: JsonText, route: ModelRoute, text: string): strin
           '"messages"',
           `[{${json.member('"role"', '"user"')},${json.member('"content"', content)}}]`,
         )
-  const maximum = json.pick(['"max_tokens"', '"m\\u0061x_tokens"'])
+  const maximum = json.member(json.pick(['"max_tokens"', '"m\\u0061x_tokens"']), json.pick(['5', '100']))
   return [
     json.member('"model"', JSON.stringify(route.model)),
     conversation,
-    json.member(maximum, json.pick(['5', '100'])),
+    // What generates nothing does not send it on.
+    ...(route.generates ? [maximum] : []),
   ]
 }
 
@@ -64,7 +65,8 @@ const unknownMembers = (json: JsonText): string[] =>
 /** A body that needs no edit: spaces and all have to arrive as they were sent. */
 function untouched(json: JsonText, route: ModelRoute, text: string): Example {
   const stream = route.generates && route.surface === 'messages' ? json.pick(['true', 'false']) : 'false'
-  const members = [...requiredMembers(json, route, text), ...unknownMembers(json), `"stream":${stream}`]
+  const streamed = route.generates ? [`"stream":${stream}`] : []
+  const members = [...requiredMembers(json, route, text), ...unknownMembers(json), ...streamed]
   const sent = json
     .shuffle(members)
     .map((member) => json.space() + member + json.space())
@@ -160,6 +162,19 @@ describe.each(MODEL_ROUTES.map((route) => [route.name, route] as const))('%s', (
     const removed = `,"metadata":"${'m'.repeat(10_000)}"`
     const last = `,"x":"${'é'.repeat(700_000)}"}`
     await expectArrival(route, text, { sent: first + removed + last, expected: first + last })
+  })
+})
+
+describe('count tokens', () => {
+  it('takes max_tokens and stream as the interface does, and sends neither to a counter that knows neither', async () => {
+    const text = marker()
+    const route = MODEL_ROUTES.find(({ name }) => name === 'count tokens')
+    if (!route) throw new Error('there is no such route')
+    const body = JSON.stringify(route.request(text))
+    await expectArrival(route, text, {
+      sent: body.replace('{', '{"max_tokens":5,"stream":false,'),
+      expected: body,
+    })
   })
 })
 
