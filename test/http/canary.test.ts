@@ -12,6 +12,8 @@ import { registerScript } from './support/upstream.ts'
 let address: StartedGateway
 let tenant: Tenant
 let revoked: { id: string; key: string }
+/** Everything that was kept or said, after all calls and before services fail. */
+let places: Map<string, Buffer>
 /** What providers are paid with: it occurs nowhere but in the requests to them. */
 const CREDENTIAL = uniqueName('canary-credential')
 const models = { chat_completions: 'canary-chat', messages: 'canary-messages' }
@@ -37,6 +39,11 @@ beforeAll(async () => {
   }
   revoked = await addKey(address, tenant.base, tenant.userId)
   await ask('DELETE', `${tenant.base}/keys/${revoked.id}`)
+  await makeCalls()
+  await makeOddCalls()
+  await settledCredits(address, tenant)
+  await flush(address, tenant)
+  places = await haystacks(address)
 }, 60_000)
 afterAll(() => address?.stop())
 
@@ -110,70 +117,69 @@ const firstEvent = (route: ModelRoute) =>
     ? 'event: message_start\ndata: {"type":"message_start","message":{}}\n\n'
     : 'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
 
+/** Takes key and credential through calls of every kind. */
+async function makeCalls(): Promise<void> {
+  for (const route of MODEL_ROUTES) {
+    expect((await call(route, 'Hello')).status).toBe(200)
+    expect((await call(route, 'Hello', {}, { 'x-api-key': tenant.key, 'api-key': tenant.key })).status).toBe(
+      200,
+    )
+    expect((await call(route, 'script:error-401-echo')).status).toBe(401)
+    // Of the scripts only the built-in ones apply to token counts.
+    for (const status of route.generates ? [400, 401, 500] : [])
+      expect((await call(route, await echo(status))).status).toBe(status)
+    for (const script of ['error-500', 'error-html-502', 'not-json', 'empty-body', 'redirect', 'stall']) {
+      await call(route, `script:${script}`)
+    }
+    await call(route, 'Hello', { model: 'no-such-model' })
+    await call(route, 'Hello', { model: tenant.key })
+    await call(route, 'Hello', { max_tokens: tenant.key })
+    await call(route, 'Hello', {}, { authorization: `Bearer ${revoked.key}` })
+    await call(route, 'Hello', {}, { authorization: `Basic ${tenant.key}` })
+    await call(route, 'Hello', {}, { authorization: `Bearer ${tenant.key}x` })
+    await call(route, 'Hello', {}, { 'content-encoding': tenant.key })
+  }
+  for (const route of MODEL_ROUTES.filter(({ generates }) => generates)) {
+    for (const script of [
+      'canned',
+      'mid-stream-error',
+      'mid-stream-cut',
+      'first-event-error',
+      'stall',
+      'error-401-echo',
+    ]) {
+      await call(route, `script:${script}`, { stream: true })
+    }
+    await call(route, await echoInStream(route, []), { stream: true })
+    await call(route, await echoInStream(route, [firstEvent(route)]), { stream: true })
+  }
+}
+
+/** And through queries, paths, the other host and a call whose caller leaves. */
+async function makeOddCalls(): Promise<void> {
+  const { baseUrl, llmUrl } = address
+  const get = async (url: string, headers = {}) => note(await send(url, { headers }))
+  await get(`${baseUrl}/v1/models?api_key=${tenant.key}`)
+  await get(`${baseUrl}/v1/models`, { cookie: `key=${tenant.key}` })
+  await get(`${baseUrl}/v1/models`, bearer(tenant.key))
+  await get(`${baseUrl}/v1/${tenant.key}`, bearer(tenant.key))
+  await get(`${baseUrl}/api/organizations`, bearer(tenant.key))
+  await get(`${baseUrl}/api/organizations/${tenant.key}`, bearer(address.adminToken))
+  await get(`${baseUrl}/api/models/${CREDENTIAL.toUpperCase()}`, bearer(address.adminToken))
+  await get(`${baseUrl}/api/providers`, bearer(address.adminToken))
+  await get(`${baseUrl}/api${tenant.base}/keys`, bearer(address.adminToken))
+  const [route] = MODEL_ROUTES as [ModelRoute]
+  const body = JSON.stringify(route.request('Hello', { model: models.chat_completions }))
+  note(await send(llmUrl + route.path, { method: 'POST', headers: { 'api-key': tenant.key }, body }))
+  const long = route.request('script:long-stream tokens=500 delay=20', { model: models.chat_completions })
+  const streamed = JSON.stringify({ ...long, stream: true })
+  const stream = await openStream(baseUrl + route.path, bearer(tenant.key), streamed)
+  await stream.until((text) => text.includes('word'))
+  stream.leave()
+}
+
 describe('the canaries', () => {
-  it('have been through calls of every kind', async () => {
-    for (const route of MODEL_ROUTES) {
-      expect((await call(route, 'Hello')).status).toBe(200)
-      expect(
-        (await call(route, 'Hello', {}, { 'x-api-key': tenant.key, 'api-key': tenant.key })).status,
-      ).toBe(200)
-      expect((await call(route, 'script:error-401-echo')).status).toBe(401)
-      // Of the scripts only the built-in ones apply to token counts.
-      for (const status of route.generates ? [400, 401, 500] : [])
-        expect((await call(route, await echo(status))).status).toBe(status)
-      for (const script of ['error-500', 'error-html-502', 'not-json', 'empty-body', 'redirect', 'stall']) {
-        await call(route, `script:${script}`)
-      }
-      await call(route, 'Hello', { model: 'no-such-model' })
-      await call(route, 'Hello', { model: tenant.key })
-      await call(route, 'Hello', { max_tokens: tenant.key })
-      await call(route, 'Hello', {}, { authorization: `Bearer ${revoked.key}` })
-      await call(route, 'Hello', {}, { authorization: `Basic ${tenant.key}` })
-      await call(route, 'Hello', {}, { authorization: `Bearer ${tenant.key}x` })
-      await call(route, 'Hello', {}, { 'content-encoding': tenant.key })
-    }
-    for (const route of MODEL_ROUTES.filter(({ generates }) => generates)) {
-      for (const script of [
-        'canned',
-        'mid-stream-error',
-        'mid-stream-cut',
-        'first-event-error',
-        'stall',
-        'error-401-echo',
-      ]) {
-        await call(route, `script:${script}`, { stream: true })
-      }
-      await call(route, await echoInStream(route, []), { stream: true })
-      await call(route, await echoInStream(route, [firstEvent(route)]), { stream: true })
-    }
-  })
-
-  it('have been in queries, in paths, on the other host and where callers leave', async () => {
-    const { baseUrl, llmUrl } = address
-    const get = async (url: string, headers = {}) => note(await send(url, { headers }))
-    await get(`${baseUrl}/v1/models?api_key=${tenant.key}`)
-    await get(`${baseUrl}/v1/models`, { cookie: `key=${tenant.key}` })
-    await get(`${baseUrl}/v1/models`, bearer(tenant.key))
-    await get(`${baseUrl}/v1/${tenant.key}`, bearer(tenant.key))
-    await get(`${baseUrl}/api/organizations`, bearer(tenant.key))
-    await get(`${baseUrl}/api/organizations/${tenant.key}`, bearer(address.adminToken))
-    await get(`${baseUrl}/api/models/${CREDENTIAL.toUpperCase()}`, bearer(address.adminToken))
-    await get(`${baseUrl}/api/providers`, bearer(address.adminToken))
-    await get(`${baseUrl}${''}/api${tenant.base}/keys`, bearer(address.adminToken))
-    const [route] = MODEL_ROUTES as [ModelRoute]
-    const body = JSON.stringify(route.request('Hello', { model: models.chat_completions }))
-    note(await send(llmUrl + route.path, { method: 'POST', headers: { 'api-key': tenant.key }, body }))
-    const long = route.request('script:long-stream tokens=500 delay=20', { model: models.chat_completions })
-    const streamed = JSON.stringify({ ...long, stream: true })
-    const stream = await openStream(baseUrl + route.path, bearer(tenant.key), streamed)
-    await stream.until((text) => text.includes('word'))
-    stream.leave()
-  })
-
   it('are found nowhere, although everything else is', async () => {
-    await settledCredits(address, tenant)
-    await flush(address, tenant)
-    const places = await haystacks(address)
     // The search can find: these stand where the canaries must not.
     expect(places.get('Postgres')?.includes(tenant.keyId)).toBe(true)
     expect(places.get('Redis')?.includes(tenant.userId)).toBe(true)

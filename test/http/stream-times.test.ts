@@ -178,10 +178,14 @@ describe('a first event that is late', () => {
       STREAM_COMMIT_MS: '5000',
       UPSTREAM_FIRST_EVENT_TIMEOUT_MS: '500',
     })
-    for (const [, route] of generating) {
-      const answer = await call(route, 'script:silent-stream', { stream: true })
-      expect(jsonOf(answer)).toEqual(noAnswer(route, 'The upstream stopped sending.'))
-      expect(answer.status).toBe(502)
+    try {
+      for (const [, route] of generating) {
+        const answer = await call(route, 'script:silent-stream', { stream: true })
+        expect(jsonOf(answer)).toEqual(noAnswer(route, 'The upstream stopped sending.'))
+        expect(answer.status).toBe(502)
+      }
+    } finally {
+      await address.restartWorkerd(TIMES)
     }
   })
 })
