@@ -39,8 +39,8 @@ export interface ModelCall {
   /** Fires when the caller leaves. */
   signal: AbortSignal
   principal: Principal
-  /** As read with the rate limits; null when unknown. */
-  catalogueEpoch: number | null
+  /** As confirmed with the rate limits. */
+  catalogueEpoch: number
   record: CallRecord
 }
 

@@ -29,8 +29,8 @@ export interface AppEnv {
     refusedKeyOrganizationId: string | undefined
     /** middleware/administer; routes under /api. */
     administrator: Administrator
-    /** middleware/rate-limit; routes that read the catalogue. Null when nobody could say. */
-    catalogueEpoch: number | null
+    /** middleware/rate-limit; routes that read the catalogue. */
+    catalogueEpoch: number
     /** middleware/audit and http/errors: how the call failed, for the audit record. */
     errorCode: string | null
   }

@@ -28,34 +28,27 @@ export interface CatalogDeps {
   configuration: { VAULT_KEYS: KeyRing }
 }
 
-/** How long a catalogue is used when nobody can say whether it is the current one. */
-const UNCONFIRMED_MILLISECONDS = 5_000
-const CONFIRMED_MILLISECONDS = 60_000
+/** A catalogue is read again after this time, should a change have left no trace in its epoch. */
+const LONGEST_USE_MILLISECONDS = 60_000
 
-let cached: { epoch: number | null; at: number; models: ReadonlyMap<string, CatalogModel> } | undefined
+let cached: { epoch: number; at: number; models: ReadonlyMap<string, CatalogModel> } | undefined
 
 /**
  * The models of the deployment, cached for each isolate under the catalogue's epoch.
- * @param epoch as read with the rate limits; null when it could not be read.
+ * @param epoch of the catalogue now.
  * @throws what the database throws when there is nothing cached to use.
  */
 export async function loadCatalog(
   deps: CatalogDeps,
-  epoch: number | null,
+  epoch: number,
 ): Promise<ReadonlyMap<string, CatalogModel>> {
   const now = deps.clock()
-  if (cached && isCurrent(cached, epoch, now)) return cached.models
+  if (cached?.epoch === epoch && now - cached.at < LONGEST_USE_MILLISECONDS) return cached.models
   const rows = await readCatalogue(deps.database)
   const models = new Map<string, CatalogModel>()
   for (const row of rows) addRow(models, row, deps.configuration.VAULT_KEYS)
   cached = { epoch, at: now, models }
   return models
-}
-
-function isCurrent(entry: { epoch: number | null; at: number }, epoch: number | null, now: number): boolean {
-  const age = now - entry.at
-  if (epoch === null) return age < UNCONFIRMED_MILLISECONDS
-  return entry.epoch === epoch && age < CONFIRMED_MILLISECONDS
 }
 
 type Row = Awaited<ReturnType<typeof readCatalogue>>[number]

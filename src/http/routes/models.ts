@@ -25,14 +25,12 @@ const matches = (header: string | undefined, etag: string) =>
 
 async function modelList(context: AppContext): Promise<string> {
   const { principal, catalogueEpoch, deps } = context.var
-  const key =
-    catalogueEpoch === null
-      ? null
-      : `${new URL(context.req.url).origin}/.headgate/models/${principal.organizationId}/${grantSetId(principal)}/${catalogueEpoch}`
-  const cached = key && (await readEdge(key))
+  const { origin } = new URL(context.req.url)
+  const key = `${origin}/.headgate/models/${principal.organizationId}/${grantSetId(principal)}/${catalogueEpoch}`
+  const cached = await readEdge(key)
   if (cached) return cached
   const body = await buildList(context)
-  if (key) deps.waitUntil(writeEdge(key, body))
+  deps.waitUntil(writeEdge(key, body))
   return body
 }
 

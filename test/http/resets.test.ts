@@ -1,0 +1,80 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { auditEntries, settledCredits } from './support/records.ts'
+import { bearer, createTenant, type Tenant } from './support/tenant.ts'
+
+/** Room for one large body and a small one, so that bytes that are not given back are missed at once. */
+const ROOM = 3_000_000
+const LARGE = 2_000_000
+
+let gateway: StartedGateway
+let tenant: Tenant
+
+beforeAll(async () => {
+  const variables = { BUFFER_LIMIT_BYTES: String(ROOM), LEDGER_FLUSH_MS: '100' }
+  gateway = await startGateway({ bundleDirectory: inject('bundleDirectory'), variables })
+  tenant = await createTenant(gateway)
+})
+afterAll(() => gateway?.stop())
+
+const requestOf = (length: number) => {
+  const [before, after] = ['{"model":"scripted-chat","messages":[{"role":"user","content":"', '"}]}']
+  return `${before}${'a'.repeat(length - before.length - after.length)}${after}`
+}
+
+/** Sends the head and the beginning of a request. @returns its connection */
+async function begin(body: string, sent: number): Promise<Socket> {
+  const socket = connect(Number(new URL(gateway.baseUrl).port), '127.0.0.1')
+  await once(socket, 'connect')
+  const head = [
+    'POST /v1/chat/completions HTTP/1.1',
+    'host: gateway',
+    `authorization: Bearer ${tenant.key}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+  ]
+  await new Promise<void>((done) => {
+    socket.write(`${head.join('\r\n')}\r\n\r\n${body.slice(0, sent)}`, () => done())
+  })
+  return socket
+}
+
+const call = (body: string) =>
+  fetch(`${gateway.baseUrl}/v1/chat/completions`, { method: 'POST', headers: bearer(tenant.key), body })
+
+describe('a caller that resets its connection', () => {
+  it('in its body gives back the bytes it held', async () => {
+    const answers = (status: number) =>
+      vi.waitFor(async () => expect((await call(requestOf(LARGE))).status).toBe(status), {
+        timeout: 10_000,
+        interval: 50,
+      })
+    const socket = await begin(requestOf(LARGE), LARGE - 10)
+    // The other body has been taken in, so there is no room for this one.
+    await answers(429)
+    socket.resetAndDestroy()
+    await answers(200)
+  })
+
+  it('after its body leaves no credits reserved and is charged for its input at most', async () => {
+    const other = await createTenant(gateway)
+    const before = (await settledCredits(gateway, other)).balance
+    const key = tenant.key
+    tenant = { ...tenant, key: other.key }
+    const body = requestOf(300)
+    for (let count = 0; count < 30; count++) {
+      const socket = await begin(body, body.length)
+      // How far the Worker has come by now differs from try to try, as it should.
+      for (let turn = 0; turn < count; turn++) await new Promise((next) => setImmediate(next))
+      socket.resetAndDestroy()
+    }
+    tenant = { ...tenant, key }
+    const { balance } = await settledCredits(gateway, other)
+    // A hundred tokens of input each at most, and a short answer for those that got that far.
+    expect(before - balance).toBeLessThan(30 * 1_000)
+    const calls = (await auditEntries(gateway, other)).filter(({ kind }) => kind === 'call')
+    expect(new Set(calls.map(({ id }) => id)).size).toBe(calls.length)
+    expect(calls.filter(({ record }) => record.errorCode === 'unsettled')).toEqual([])
+  })
+})
