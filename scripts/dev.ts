@@ -8,7 +8,6 @@ import { type WantedProvider, wantedProviders } from './demo-catalogue.ts'
 import { readPort, stackPlan } from './dev-plan.ts'
 import { Children, StartError } from './local/children.ts'
 import { type Edge, startEdge } from './local/edge.ts'
-import { formatEnvFile } from './local/env-file.ts'
 import { claimPath } from './local/folder-claim.ts'
 import { startHostForwarder } from './local/host-forwarder.ts'
 import { watchLauncher } from './local/launcher-watch.ts'
@@ -27,7 +26,7 @@ import { workerVariables } from './worker-variables.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const DEV_FILE = join(LOCAL_FOLDER, 'dev.json')
-const ENV_FILE = join(LOCAL_FOLDER, 'worker.env')
+const VARIABLES_FILE = join(LOCAL_FOLDER, 'worker.json')
 
 /** What has to be ended, in reverse order of its start. */
 interface Running {
@@ -115,7 +114,7 @@ async function readSettings(port: number): Promise<Settings> {
   const urls = stackUrls(plan, ports)
   const variables = workerVariables(process.env, secrets, { baseUrl: `http://127.0.0.1:${port}`, ...urls })
   wantedProviders(process.env, urls.modelUpstream)
-  writePrivateFile(ENV_FILE, formatEnvFile(variables))
+  writePrivateFile(VARIABLES_FILE, `${JSON.stringify(variables, null, 2)}\n`)
   return { port, workerPort, secrets, plan, variables, urls, commands: stackCommands(plan, ports) }
 }
 
@@ -244,7 +243,7 @@ const shown = (name: string): string => relative(process.cwd(), join(LOCAL_FOLDE
 /** Ends everything, the gateway before what it needs. */
 async function end(): Promise<void> {
   // Both tell of a system that runs, which is another one when this one was refused the folder.
-  if (running.releaseFolder) for (const file of [DEV_FILE, ENV_FILE]) rmSync(file, { force: true })
+  if (running.releaseFolder) for (const file of [DEV_FILE, VARIABLES_FILE]) rmSync(file, { force: true })
   await Promise.all([running.edge?.close(), running.forwarder?.close()])
   await running.worker?.stop()
   await running.children?.stop()

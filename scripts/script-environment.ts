@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseEnv } from 'node:util'
 import { StartError } from './local/children.ts'
 
 /** Folder of the local system: data, logs and secrets, ignored by git. The environment names it, not `.env`. */
@@ -22,8 +21,8 @@ export function loadDotEnv(): void {
 }
 
 /**
- * The variables a script works with: the environment's and those of `.env`, or, when that names no database, those of the local system
- * that `npm run dev` runs.
+ * The variables a script works with: the environment's and those of `.env`, or, when that names no database, those of the
+ * local system that `npm run dev` runs.
  *
  * @throws StartError if neither is there
  */
@@ -31,7 +30,7 @@ export function scriptEnvironment(): NodeJS.ProcessEnv {
   loadDotEnv()
   if (process.env.DATABASE_URL) return process.env
   try {
-    const local = parseEnv(readFileSync(join(LOCAL_FOLDER, 'worker.env'), 'utf8').replaceAll('\\$', '$'))
+    const local = JSON.parse(readFileSync(join(LOCAL_FOLDER, 'worker.json'), 'utf8')) as NodeJS.ProcessEnv
     console.log('DATABASE_URL is not set: using the local system of npm run dev')
     return { ...process.env, ...local }
   } catch {

@@ -77,7 +77,7 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
       findings: inspection.engine.findings(),
     }),
   })
-  await open(deps, call, { outline, bounds, routes, settlement, model })
+  await open(deps, call, { outline, bounds, routes, settlement })
   const requestFor = (route: Route) => {
     const edited = applyEdits(outline.body, [
       ...requestEdits(outline, protocol, route.upstreamModel),
@@ -136,7 +136,6 @@ interface Opening {
   bounds: CallBounds
   routes: readonly Route[]
   settlement: Settlement
-  model: CatalogModel
 }
 
 /**

@@ -114,7 +114,7 @@ describe.skipIf(process.platform !== 'linux')('npm run dev', () => {
         .find((line) => line.startsWith('  curl ')) ?? ''
     const { stdout } = await execute('sh', ['-c', `${curl} -s`])
     expect(JSON.parse(stdout)).toMatchObject({ object: 'chat.completion', model: 'scripted-chat' })
-    for (const name of ['dev.json', 'secrets.json', 'worker.env']) {
+    for (const name of ['dev.json', 'secrets.json', 'worker.json']) {
       expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600)
     }
     // Command lines and logs are open to others than the owner of the files above.
@@ -135,7 +135,7 @@ describe.skipIf(process.platform !== 'linux')('npm run dev', () => {
     expect(await run.ended()).toBe(0)
     await nothingLeft()
     expect(readdirSync(folder)).not.toContain('dev.json')
-    expect(readdirSync(folder)).not.toContain('worker.env')
+    expect(readdirSync(folder)).not.toContain('worker.json')
   })
 
   it('ends every child on the Ctrl-C of a terminal, which reaches all processes at once', async () => {

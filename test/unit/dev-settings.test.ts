@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { readPort, stackPlan } from '../../scripts/dev-plan.ts'
-import { formatEnvFile } from '../../scripts/local/env-file.ts'
 import { stackCommands } from '../../scripts/local/stack.ts'
 import { createLocalSecrets } from '../../scripts/local-secrets.ts'
 import { workerVariables } from '../../scripts/worker-variables.ts'
@@ -137,12 +136,5 @@ describe('the Worker’s variables', () => {
   ])('refuse %j by name, without its value', (environment, message) => {
     expect(() => variables(environment)).toThrow(message)
     expect(() => variables(environment)).not.toThrow(/canary/)
-  })
-})
-
-describe('the file of variables', () => {
-  it('says which variable has no form in it', () => {
-    const impossible = { FINE: 'a', MIXED: `a ' b " c \` d` }
-    expect(() => formatEnvFile(impossible)).toThrow(/^MIXED mixes quotes/)
   })
 })

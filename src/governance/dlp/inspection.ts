@@ -9,8 +9,6 @@ import type { InspectionCounts } from '../audit-record.ts'
  * (design: Governance, DLP).
  */
 
-export type Direction = 'request' | 'response'
-
 /** One string a protocol offers: where it stands in its message, and whether it is a piece of a longer text. */
 export interface TextField {
   /** Member names and indexes from the root, the same for all pieces of one text. Live: copy it to keep it. */
