@@ -60,13 +60,15 @@ describe('checkpoints', () => {
   })
 
   it('name each chain once, however many there are', async () => {
-    for (let organization = 0; organization < 5; organization += 1) await organizationWithCalls(2)
+    const organizations = []
+    for (let made = 0; made < 5; made += 1) organizations.push(await organizationWithCalls(2))
     const heads = await readChainHeads(database)
-    const chains = (await database.execute(sql`SELECT organization_id, shard, max(sequence) AS sequence
-      FROM audit_records GROUP BY 1, 2 ORDER BY 1, 2`)) as unknown as { rows: Record<string, unknown>[] }
-    const summary = heads.map((head) => `${head.organizationId}:${head.shard}:${head.sequence}`)
-    const expected = chains.rows.map((row) => `${row.organization_id}:${row.shard}:${row.sequence}`)
-    expect(summary.filter((chain) => expected.includes(chain))).toEqual(expected)
+    const chains = heads.map((head) => `${head.organizationId}:${head.shard}`)
+    expect(chains).toEqual([...new Set(chains)])
+    // Other test files append to chains of their own meanwhile, so only these have a length that is known.
+    for (const { organizationId } of organizations) {
+      expect(heads).toContainEqual(expect.objectContaining({ organizationId, shard: 0, sequence: 2 }))
+    }
   })
 
   it('find a chain that was shortened although what is left is intact', async () => {
