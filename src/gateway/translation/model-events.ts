@@ -1,0 +1,53 @@
+import type { Usage } from '../../governance/credits.ts'
+
+/**
+ * One generation as it happens, whatever protocol it came in. Decoders make these from an upstream's stream or whole
+ * answer, encoders tell them in the caller's protocol. What a protocol cannot say is dropped there, never faked.
+ */
+export type ModelEvent =
+  | { type: 'start'; id: string; model: string; createdSeconds: number | null; usage: Usage | null }
+  | { type: 'text'; choice: number; text: string }
+  | { type: 'refusal'; choice: number; text: string }
+  /** Readable reasoning. Its proof of origin follows as `reasoning_signature` and means something to one family only. */
+  | { type: 'reasoning'; choice: number; text: string }
+  | { type: 'reasoning_signature'; choice: number; signature: string }
+  | { type: 'redacted_reasoning'; choice: number; data: string }
+  /** `call` counts the tool calls of a choice from 0. */
+  | { type: 'tool_call'; choice: number; call: number; id: string; name: string }
+  | { type: 'tool_arguments'; choice: number; call: number; json: string }
+  /** A source of the text before it, in the words of the messages protocol. */
+  | { type: 'citation'; choice: number; citation: Record<string, unknown> }
+  | {
+      type: 'stop'
+      choice: number
+      reason: StopReason
+      stopSequence: string | null
+      explanation: string | null
+    }
+  | { type: 'usage'; usage: Usage }
+  | { type: 'end' }
+
+/** Why a generation ended. `pause` is no end: the turn goes on when its content is sent back. */
+export type StopReason =
+  | 'end'
+  | 'stop_sequence'
+  | 'length'
+  | 'context_window'
+  | 'tool_calls'
+  | 'refusal'
+  | 'pause'
+
+/** Reads an upstream's answer as events. */
+export interface EventDecoder {
+  /** @param event the frame's event name, null in chat completions. @param data its parsed payload. */
+  frame(event: string | null, data: Record<string, unknown>): ModelEvent[]
+  /** A whole answer as the events it would have streamed. */
+  answer(body: Record<string, unknown>): ModelEvent[]
+}
+
+/** Tells events in a caller's protocol. */
+export interface EventEncoder {
+  frames(event: ModelEvent): Uint8Array[]
+  /** All events of a call as one answer. */
+  answer(events: readonly ModelEvent[]): Record<string, unknown>
+}
