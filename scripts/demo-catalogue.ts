@@ -18,6 +18,7 @@ export interface WantedModel {
   contextWindow: number
   maxOutputTokens: number
   prices: ModelPrices
+  /** Of `reasoning`, `adaptive_thinking`, `json_object`, `json_schema` and `vision`. */
   capabilities: string[]
 }
 
@@ -70,13 +71,13 @@ function baseUrlOf(environment: NodeJS.ProcessEnv, name: string, fallback: strin
 function catalogueModels(provider: 'openai' | 'anthropic'): WantedModel[] {
   return catalogue.models
     .filter((model) => model.provider === provider)
-    .map(({ id, contextWindow, maxOutputTokens, prices }) => ({
+    .map(({ id, contextWindow, maxOutputTokens, prices, capabilities }) => ({
       id,
       ownedBy: provider,
       contextWindow,
       maxOutputTokens,
       prices,
-      capabilities: [],
+      capabilities,
     }))
 }
 
@@ -85,7 +86,18 @@ const scriptedOpenAi = (url: string): WantedProvider => ({
   kind: 'openai-compatible',
   baseUrl: `${url}/v1`,
   credential: 'scripted-upstream',
-  models: [scriptedModel('scripted-chat', 'openai', 1), scriptedModel('scripted-chat-large', 'openai', 5)],
+  models: [
+    scriptedModel('scripted-chat', 'openai', 1, ['json_object', 'json_schema', 'vision']),
+    scriptedModel('scripted-chat-large', 'openai', 5, ['json_object', 'json_schema', 'vision']),
+    // A server of the protocol that has neither JSON modes nor images nor a token counter.
+    scriptedModel('scripted-chat-plain', 'openai', 1, []),
+    scriptedModel('scripted-chat-reasoning', 'openai', 2, [
+      'reasoning',
+      'json_object',
+      'json_schema',
+      'vision',
+    ]),
+  ],
 })
 
 const scriptedAnthropic = (url: string): WantedProvider => ({
@@ -94,13 +106,22 @@ const scriptedAnthropic = (url: string): WantedProvider => ({
   baseUrl: url,
   credential: 'scripted-upstream',
   models: [
-    scriptedModel('scripted-messages', 'anthropic', 1),
-    scriptedModel('scripted-messages-large', 'anthropic', 5),
+    scriptedModel('scripted-messages', 'anthropic', 1, ['json_schema', 'vision']),
+    // Thinks as it sees fit, and refuses a budget and a prefilled answer.
+    scriptedModel('scripted-messages-adaptive', 'anthropic', 2, [
+      'reasoning',
+      'adaptive_thinking',
+      'json_schema',
+      'vision',
+    ]),
+    scriptedModel('scripted-messages-large', 'anthropic', 5, ['json_schema', 'vision']),
+    // An earlier generation: thinks within a budget, and knows no output format.
+    scriptedModel('scripted-messages-thinking', 'anthropic', 2, ['reasoning', 'vision']),
   ],
 })
 
 /** Prices in the proportions that both vendors use. @param dollars for a million input tokens */
-function scriptedModel(id: string, ownedBy: string, dollars: number): WantedModel {
+function scriptedModel(id: string, ownedBy: string, dollars: number, capabilities: string[]): WantedModel {
   const input = dollars * 1_000_000
   const cacheWrites = ownedBy === 'anthropic' ? { five: 1.25, hour: 2 } : { five: 1, hour: 1 }
   return {
@@ -115,6 +136,6 @@ function scriptedModel(id: string, ownedBy: string, dollars: number): WantedMode
       cacheWrite5Minutes: input * cacheWrites.five,
       cacheWrite1Hour: input * cacheWrites.hour,
     },
-    capabilities: [],
+    capabilities,
   }
 }

@@ -34,6 +34,34 @@ const OUTPUT_LIMITS: Array<[RegExp, number]> = [
   [/^claude-/, 64_000],
 ]
 
+/**
+ * What translation has to know of a model, by name; the package does not say it. A word holds for the models that its
+ * pattern matches and its exception does not.
+ *
+ * - `reasoning`: takes `reasoning_effort` or `thinking`. GPT-5.3 is offered as the chat model that does not think.
+ *   https://platform.openai.com/docs/guides/reasoning, https://docs.claude.com/en/docs/build-with-claude/extended-thinking
+ * - `adaptive_thinking`: takes `thinking: {type: adaptive}` and `output_config.effort`, from generation 4.6 on; later
+ *   ones refuse a budget. https://docs.claude.com/en/docs/build-with-claude/adaptive-thinking
+ * - `json_schema`: output is held to a schema, at Anthropic from generation 4.5 on.
+ *   https://docs.claude.com/en/docs/build-with-claude/structured-outputs
+ * - `json_object`: any JSON object; the messages protocol has no such mode.
+ * - `vision`: takes images.
+ */
+const CAPABILITIES: Record<Vendor, Array<{ word: string; models: RegExp; except?: RegExp }>> = {
+  openai: [
+    { word: 'reasoning', models: /^(gpt-[5-9]|o\d)/, except: /^gpt-5\.3$/ },
+    { word: 'json_object', models: /./ },
+    { word: 'json_schema', models: /./ },
+    { word: 'vision', models: /./, except: /^o3-mini$/ },
+  ],
+  anthropic: [
+    { word: 'reasoning', models: /./ },
+    { word: 'adaptive_thinking', models: /^claude-[a-z]+-(4-[6-9]|[5-9])/ },
+    { word: 'json_schema', models: /^claude-[a-z]+-(4-[5-9]|[5-9])/ },
+    { word: 'vision', models: /./ },
+  ],
+}
+
 interface CatalogueModel {
   id: string
   provider: Vendor
@@ -46,6 +74,7 @@ interface CatalogueModel {
     cacheWrite5Minutes: number
     cacheWrite1Hour: number
   }
+  capabilities: string[]
 }
 
 /**
@@ -94,7 +123,14 @@ function catalogueModel(vendor: Vendor, model: ModelInfo): CatalogueModel {
       // OpenAI has no lifetimes to choose from: whatever is written costs the same.
       cacheWrite1Hour: price('cache_write_1h_mtok', anthropic ? input * 2 : cacheWrite5Minutes),
     },
+    capabilities: capabilitiesOf(vendor, model.id),
   }
+}
+
+function capabilitiesOf(vendor: Vendor, id: string): string[] {
+  return CAPABILITIES[vendor]
+    .filter(({ models, except }) => models.test(id) && except?.test(id) !== true)
+    .map(({ word }) => word)
 }
 
 /** The last of several dated prices: the package lists them oldest first, and they are chosen by date. */

@@ -83,6 +83,7 @@ async function putModel(database: ScriptDatabase, providerId: string, wanted: Wa
     held.contextWindow === wanted.contextWindow &&
     held.maxOutputTokens === wanted.maxOutputTokens &&
     sameMembers(held.prices, wanted.prices) &&
+    held.capabilities.join() === wanted.capabilities.join() &&
     routes[0]?.providerId === providerId
   if (same) return false
   await database

@@ -113,8 +113,12 @@ function suite(): void {
       expect(report.models).toEqual([
         'scripted-chat',
         'scripted-chat-large',
+        'scripted-chat-plain',
+        'scripted-chat-reasoning',
         'scripted-messages',
+        'scripted-messages-adaptive',
         'scripted-messages-large',
+        'scripted-messages-thinking',
       ])
       expect(report.deniedModels).toEqual(report.models.slice(1))
       const rows = await query(`
@@ -219,6 +223,15 @@ function suite(): void {
       expect(back.models).toContain('scripted-chat')
       expect(back.models).not.toContain('gpt-4o')
       expect(await epoch()).toBe(first + 3)
+    })
+
+    it('follows the capabilities of a model', async () => {
+      await seed()
+      await query("update models set capabilities = '[]' where id = 'scripted-messages-thinking'")
+      await seed()
+      expect(await query("select capabilities from models where id = 'scripted-messages-thinking'")).toEqual([
+        { capabilities: ['reasoning', 'vision'] },
+      ])
     })
 
     it('disables nothing when it is not told to', async () => {

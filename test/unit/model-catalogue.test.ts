@@ -11,6 +11,7 @@ const catalogue = JSON.parse(text) as {
     contextWindow: number
     maxOutputTokens: number
     prices: Record<string, number>
+    capabilities: string[]
   }>
 }
 
@@ -44,6 +45,20 @@ describe('model catalogue', () => {
       /audio|realtime|image|embedding|whisper|tts|transcribe|moderation|instruct/.test(id),
     )
     expect(others).toEqual([])
+  })
+
+  it.each([
+    ['gpt-4o', ['json_object', 'json_schema', 'vision']],
+    ['gpt-5.3', ['json_object', 'json_schema', 'vision']],
+    ['gpt-5.5', ['reasoning', 'json_object', 'json_schema', 'vision']],
+    ['gpt-6-sol', ['reasoning', 'json_object', 'json_schema', 'vision']],
+    ['o3-mini', ['reasoning', 'json_object', 'json_schema']],
+    ['claude-opus-4-1', ['reasoning', 'vision']],
+    ['claude-haiku-4-5', ['reasoning', 'json_schema', 'vision']],
+    ['claude-sonnet-4-6', ['reasoning', 'adaptive_thinking', 'json_schema', 'vision']],
+    ['claude-opus-5', ['reasoning', 'adaptive_thinking', 'json_schema', 'vision']],
+  ])('says what %s can do', (id, capabilities) => {
+    expect(model(id)?.capabilities).toEqual(capabilities)
   })
 
   // https://openai.com/api/pricing and https://claude.com/pricing, dollars for a million tokens.

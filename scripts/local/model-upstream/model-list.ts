@@ -3,12 +3,26 @@ import { anthropicError, openAiError } from './vendor-errors.ts'
 
 const released = '2026-01-01T00:00:00Z'
 
-const openAiModels = ['gpt-5.5', 'gpt-5.5-mini', 'gpt-4o', 'gpt-4o-mini', 'gpt-3.5-turbo-instruct']
+const openAiModels = [
+  'gpt-5.5',
+  'gpt-5.5-mini',
+  'gpt-4o',
+  'gpt-4o-mini',
+  'gpt-3.5-turbo-instruct',
+  'scripted-chat',
+  'scripted-chat-large',
+  'scripted-chat-plain',
+  'scripted-chat-reasoning',
+]
 
 const anthropicModels = [
   ['claude-opus-4-8', 'Claude Opus 4.8'],
   ['claude-sonnet-4-6', 'Claude Sonnet 4.6'],
   ['claude-haiku-4-5', 'Claude Haiku 4.5'],
+  ['scripted-messages', 'Scripted'],
+  ['scripted-messages-adaptive', 'Scripted, adaptive thinking'],
+  ['scripted-messages-large', 'Scripted, large'],
+  ['scripted-messages-thinking', 'Scripted, thinking within a budget'],
 ] as const
 
 const openAiEntries = openAiModels.map((id) => ({
