@@ -10,24 +10,17 @@ import type { Principal } from '../governance/principal.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { applyEdits } from '../lib/byte-edits.ts'
 import { redact } from '../lib/log.ts'
-import { type AnswerDeps, type DispatchedCall, dispatch } from './attempts.ts'
+import { dispatch } from './attempts.ts'
 import { type CallRecord, openingOf } from './call-record.ts'
-import { type CatalogDeps, type CatalogModel, loadCatalog, type Route } from './catalog/catalog.ts'
+import type { AnswerDeps, DispatchedCall } from './candidate-call.ts'
+import { type Candidate, someCandidate } from './candidates.ts'
+import { type CatalogDeps, type CatalogModel, loadCatalog } from './catalog/catalog.ts'
 import { boundsOf, type CallBounds } from './metering.ts'
-import { chatCompletions, completions } from './protocols/chat-completions.ts'
-import { countTokens, messages } from './protocols/messages.ts'
-import type { Protocol } from './protocols/protocol.ts'
+import { PROTOCOLS } from './protocols/protocols.ts'
 import { inspectRequest, requestEdits } from './protocols/request-edits.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
-import { type Operation, speaks } from './providers/provider.ts'
+import type { Operation } from './providers/provider.ts'
 import { Settlement } from './settlement.ts'
-
-const PROTOCOLS: Record<Operation, Protocol> = {
-  chat_completions: chatCompletions,
-  completions,
-  messages,
-  count_tokens: countTokens,
-}
 
 export type ModelDeps = CatalogDeps & AnswerDeps & { ledgerOf: LedgerOf }
 
@@ -62,7 +55,7 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
   // Until the catalogue knows it, this is any text of the caller, a key pasted into the wrong place as well.
   call.record.modelId = redact(outline.model)
   const model = await admittedModel(deps, call, outline.model)
-  const routes = routesFor(model, call.operation)
+  const candidates = someCandidate(model, call.operation)
   const inspection = new Inspection(passAllEngine)
   const textEdits = inspectRequest(outline, protocol, inspection)
   const bounds = boundsOf(outline, model)
@@ -77,19 +70,18 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
       findings: inspection.engine.findings(),
     }),
   })
-  await open(deps, call, { outline, bounds, routes, settlement })
-  const requestFor = (route: Route) => {
-    const edited = applyEdits(outline.body, [
-      ...requestEdits(outline, protocol, route.upstreamModel),
-      ...textEdits,
-    ])
+  await open(deps, call, { outline, bounds, candidates, settlement })
+  const requestFor = ({ upstreamModel, translation }: Candidate) => {
+    // A translation names what it sends; only texts are edited before it.
+    const edits = translation ? [] : requestEdits(outline, protocol, upstreamModel)
+    const edited = applyEdits(outline.body, [...edits, ...textEdits])
     // One body leaves, however many attempts it takes: the sink counts what the last attempt sends.
     settlement.request = countsOf(inspection, edited)
     return edited
   }
-  const dispatched: DispatchedCall = { ...call, protocol, outline, model, routes, settlement, requestFor }
+  const dispatched: DispatchedCall = { ...call, protocol, outline, model, settlement, requestFor }
   try {
-    return await dispatch(deps, dispatched)
+    return await dispatch(deps, dispatched, candidates)
   } catch (error) {
     settlement.fail(error)
     throw error
@@ -121,20 +113,10 @@ const isMessages = (operation: Operation) => operation === 'messages' || operati
 /** Model ids come from callers: told back short, without control characters and without what looks like a key. */
 const printable = (text: string) => redact(text.slice(0, 100).replace(/\p{Cc}/gu, ''))
 
-/** @throws ApiError when no provider of the model speaks the caller's protocol. */
-function routesFor(model: CatalogModel, operation: Operation): Route[] {
-  const routes = model.routes.filter((route) => speaks(route.provider, operation))
-  if (routes.length > 0) return routes
-  const path = isMessages(operation) ? '/v1/chat/completions' : '/v1/messages'
-  throw new ApiError('invalid_request', `The model ${model.id} is served on POST ${path}.`, {
-    code: 'model_not_found',
-  })
-}
-
 interface Opening {
   outline: RequestOutline
   bounds: CallBounds
-  routes: readonly Route[]
+  candidates: readonly Candidate[]
   settlement: Settlement
 }
 
@@ -143,7 +125,7 @@ interface Opening {
  * @throws ApiError rate_limited when the credits do not cover what the call can cost.
  */
 async function open(deps: ModelDeps, call: ModelCall, opening: Opening): Promise<void> {
-  const { outline, bounds, routes, settlement } = opening
+  const { outline, bounds, candidates, settlement } = opening
   const counting = call.operation === 'count_tokens'
   const { usage, cost } = settlement.inputUse()
   // Waited for from here on: whatever happens to the request, what was opened is closed.
@@ -153,8 +135,8 @@ async function open(deps: ModelDeps, call: ModelCall, opening: Opening): Promise
     .open({
       opening: openingOf(call.record, call.principal.organizationId),
       reserve: counting ? 0 : bounds.reserve,
-      estimate: usage && !counting ? { provider: routes[0]?.provider.name ?? '', usage, cost } : null,
-      leaseMilliseconds: leaseFor(deps, outline, routes),
+      estimate: usage && !counting ? { provider: candidates[0]?.provider.name ?? '', usage, cost } : null,
+      leaseMilliseconds: leaseFor(deps, outline, candidates),
     })
     .catch((error: unknown) => {
       settlement.abandon()
@@ -174,12 +156,12 @@ async function open(deps: ModelDeps, call: ModelCall, opening: Opening): Promise
 }
 
 /** Every candidate may use a whole time-out before the first event. */
-function leaseFor(deps: ModelDeps, outline: RequestOutline, routes: readonly Route[]): number {
+function leaseFor(deps: ModelDeps, outline: RequestOutline, candidates: readonly Candidate[]): number {
   const { configuration } = deps
   const beforeAnswer = outline.stream
     ? configuration.UPSTREAM_HEADERS_TIMEOUT_MS + configuration.UPSTREAM_FIRST_EVENT_TIMEOUT_MS
     : configuration.UPSTREAM_ANSWER_TIMEOUT_MS
-  return beforeAnswer * routes.length + configuration.LEDGER_LEASE_MS
+  return beforeAnswer * candidates.length + configuration.LEDGER_LEASE_MS
 }
 
 /** Credits come back when a running call settles or somebody adds some: not within a client's own retries. */

@@ -6,7 +6,7 @@ import { errorText, logEvent } from '../lib/log.ts'
 import { type CallRecord, emptyOutcome } from './call-record.ts'
 import type { CatalogModel } from './catalog/catalog.ts'
 import { type CallBounds, estimateUsage, type Metered, metered, NOTHING_METERED } from './metering.ts'
-import type { StreamReader } from './protocols/protocol.ts'
+import type { Meter } from './protocols/protocol.ts'
 
 /** Status of a call whose caller left before it ended; never sent, only recorded. */
 export const CLIENT_LEFT = 499
@@ -120,10 +120,10 @@ export class Settlement {
   }
 
   /** What a stream has used so far: as reported, or estimated where the upstream has not said it all. */
-  streamUse(reader: StreamReader): Metered {
-    const reported = reader.usage()
+  streamUse(meter: Meter): Metered {
+    const reported = meter.usage()
     if (reported?.final) return metered(reported.usage, 'reported', this.#model)
-    const usage = estimateUsage(this.#requestBytes, reader.textBytes, reported?.usage ?? null, this.#bounds)
+    const usage = estimateUsage(this.#requestBytes, meter.textBytes, reported?.usage ?? null, this.#bounds)
     return metered(usage, 'estimated', this.#model)
   }
 
@@ -134,12 +134,12 @@ export class Settlement {
   }
 
   /** Renews the lease of a running stream when a third of it has passed, with what was used so far. */
-  keepAlive(reader: StreamReader): void {
+  keepAlive(meter: Meter): void {
     const now = this.#deps.clock()
     const lease = this.#deps.configuration.LEDGER_LEASE_MS
     if (this.#closed || now - this.#extendedAt < lease / 3) return
     this.#extendedAt = now
-    const { usage, cost } = this.streamUse(reader)
+    const { usage, cost } = this.streamUse(meter)
     const progress = usage && { provider: this.provider ?? '', usage, cost }
     this.#deps
       .ledgerOf(this.#organizationId)

@@ -1,9 +1,11 @@
 import type { Inspection } from '../governance/dlp/inspection.ts'
+import { ApiError } from '../lib/api-error.ts'
 import { applyEdits, joinBytes } from '../lib/byte-edits.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { FrameTooLongError, parseFrame, type SseFrame, SseSplitter } from '../lib/sse.ts'
-import type { StreamReader } from './protocols/protocol.ts'
+import { CallerWriter } from './caller-writer.ts'
+import type { Dialect, StreamReader } from './protocols/protocol.ts'
 
 /**
  * Carries one upstream stream to one caller, a frame at a time. It starts only with the upstream's first valid event
@@ -20,9 +22,28 @@ export interface RelayTimes {
   betweenEvents: number
 }
 
-export interface RelayOptions {
+/** One stream of an upstream. */
+export interface Exchange {
   upstream: ReadableStream<Uint8Array>
   reader: StreamReader
+}
+
+/** Between different protocols: makes the caller's frames of what the upstream's reader lets pass. */
+export interface StreamTranslator {
+  frame(frame: SseFrame): Uint8Array[]
+  /** Asked once at the end of an exchange: whether another one continues the answer. */
+  goesOn(): boolean
+  /** Begins that exchange. @throws ApiError told in the stream. */
+  next(): Promise<Exchange>
+  /** Frames that end the caller's stream. */
+  finish(): Uint8Array[]
+}
+
+export interface RelayOptions extends Exchange {
+  /** What the gateway itself says to this caller. */
+  dialect: Dialect
+  /** Null between equal protocols. */
+  translator: StreamTranslator | null
   inspection: Inspection
   times: RelayTimes
   clock: Clock
@@ -68,30 +89,28 @@ type Chunk = ReadableStreamReadResult<Uint8Array>
 
 class StreamRelay {
   readonly #options: RelayOptions
-  readonly #source: ReadableStreamDefaultReader<Uint8Array>
-  readonly #splitter = new SseSplitter()
+  #source: ReadableStreamDefaultReader<Uint8Array>
+  #reader: StreamReader
+  #splitter = new SseSplitter()
+  /** The exchange that continues this one, while it begins. */
+  #next: Promise<Exchange> | null = null
   readonly #watch: ReturnType<typeof setInterval>
   /** Frames that were read before the answer started. */
   #waiting: Uint8Array[] = []
-  #writer: WritableStreamDefaultWriter<Uint8Array> | null = null
-  /** Bytes written that the caller has not read. */
-  #unread = 0
-  /** Ends the wait for the caller to read. */
-  #goOn: () => void = () => {}
+  #caller: CallerWriter | null = null
   #pendingRead: Promise<Chunk> | null = null
   #started = false
   /** Frames that tell a failure, sent last. */
   #farewell: Uint8Array[] = []
   #end: RelayEnd | null = null
-  /** When the caller last took something, or could have begun to. */
-  #lastTaken = 0
   #lastRead: number
-  #lastWrite: number
+  readonly #begunAt: number
 
   constructor(options: RelayOptions) {
     this.#options = options
     this.#source = options.upstream.getReader()
-    this.#lastRead = this.#lastWrite = options.clock()
+    this.#reader = options.reader
+    this.#lastRead = this.#begunAt = options.clock()
     const { heartbeat, firstEvent, betweenEvents } = options.times
     this.#watch = setInterval(
       () => this.#tick(),
@@ -116,22 +135,21 @@ class StreamRelay {
       this.#release()
       return { started: false, end: this.#end }
     }
-    const { readable, writable } = new IdentityTransformStream()
-    this.#writer = writable.getWriter()
-    this.#writer.closed.catch(this.#leave)
-    return { started: true, body: readable, ended: this.#pump() }
+    this.#caller = new CallerWriter(this.#options.clock, this.#begunAt, this.#leave)
+    return { started: true, body: this.#caller.body, ended: this.#pump(this.#caller) }
   }
 
-  async #pump(): Promise<RelayEnd> {
-    for (const frame of this.#waiting.splice(0)) this.#send(frame)
+  async #pump(caller: CallerWriter): Promise<RelayEnd> {
+    for (const frame of this.#waiting.splice(0)) caller.send(frame)
     while (!this.#end) {
-      if (this.#unread >= CALLER_BUFFER_BYTES) await this.#someRead()
+      if (this.#next) await this.#goOnWith(this.#next)
+      else if (caller.unread >= CALLER_BUFFER_BYTES) await caller.someRead()
       else this.#take(await this.#read())
     }
     this.#release()
     // Not awaited: the call is over for the upstream and the ledger, however slowly its caller reads the rest.
-    for (const frame of this.#farewell) this.#send(frame)
-    if (this.#end.kind !== 'client_left') this.#writer?.close().catch(() => {})
+    for (const frame of this.#farewell) caller.send(frame)
+    if (this.#end.kind !== 'client_left') caller.close()
     return this.#end
   }
 
@@ -167,60 +185,95 @@ class StreamRelay {
 
   #takeFrames(bytes: Uint8Array): void {
     for (const frame of this.#splitter.push(bytes)) {
-      if (this.#end) return
+      if (this.#end || this.#next) return
       this.#frame(frame)
-      if (this.#options.reader.ended) this.#complete()
+      if (this.#reader.ended) this.#complete()
     }
   }
 
   #frame(bytes: Uint8Array): void {
-    const { reader, inspection } = this.#options
+    const { inspection } = this.#options
     const frame = parseFrame(bytes)
-    const verdict = reader.read(frame)
+    const verdict = this.#reader.read(frame)
     if (verdict.kind === 'drop') inspection.sink(0, frame.bytes.length)
     else if (verdict.kind === 'failure') this.#upstreamError(frame, verdict)
     else {
       this.#started ||= verdict.started
       const edited = applyEdits(frame.bytes, verdict.edits)
       inspection.sink(edited.released, edited.withheld)
-      this.#write(joinBytes(edited.pieces))
+      this.#forward(frame, joinBytes(edited.pieces))
     }
   }
 
+  #forward(frame: SseFrame, edited: Uint8Array): void {
+    const { translator } = this.#options
+    const told = translator?.frame(edited === frame.bytes ? frame : parseFrame(edited)) ?? [edited]
+    for (const each of told) this.#write(each)
+  }
+
   #upstreamError(frame: SseFrame, verdict: { message: string; forward: boolean }): void {
-    const { inspection, redact } = this.#options
+    const { inspection, redact, translator } = this.#options
     const length = frame.bytes.length
-    inspection.sink(verdict.forward ? length : 0, verdict.forward ? 0 : length)
+    const forward = verdict.forward && !translator
+    inspection.sink(forward ? length : 0, forward ? 0 : length)
     const message = decoder.decode(redact(encoder.encode(verdict.message)))
-    this.#fail('error', message, verdict.forward ? [redact(frame.bytes)] : undefined)
+    this.#fail('error', message, forward ? [redact(frame.bytes)] : undefined)
   }
 
   /** The upstream closed its stream: an end, or less than one. */
   #close(): void {
-    const owed = this.#options.reader.closing()
-    const begun = this.#started || this.#writer !== null
-    if (owed !== null && begun) {
-      for (const frame of owed) this.#write(frame)
-      this.#end ??= { kind: 'completed' }
-    } else if (this.#started) this.#fail('cut', 'The upstream ended its answer early.')
+    const owed = this.#reader.closing()
+    const begun = this.#started || this.#caller !== null
+    if (owed !== null && begun) this.#whole(owed)
+    else if (this.#started) this.#fail('cut', 'The upstream ended its answer early.')
     else this.#fail('empty', 'The upstream sent an empty answer.')
   }
 
   /** The stream has ended as its protocol demands. Whatever its connection does now, nothing may follow. */
   #complete(): void {
-    if (this.#end || !(this.#started || this.#writer)) return
-    this.#end = { kind: 'completed' }
-    this.#readRest().catch(() => {})
+    if (this.#end || !(this.#started || this.#caller)) return
+    this.#whole([])
+    this.#readRest(this.#source).catch(() => {})
+  }
+
+  /** The exchange is whole. It is the end of the answer unless another one continues it. */
+  #whole(owed: Uint8Array[]): void {
+    const { translator } = this.#options
+    if (translator?.goesOn()) {
+      this.#next = translator.next()
+      // Awaited by the pump; until then a failure must not count as unhandled.
+      this.#next.catch(() => {})
+      return
+    }
+    for (const frame of translator ? translator.finish() : owed) this.#write(frame)
+    this.#end ??= { kind: 'completed' }
+  }
+
+  async #goOnWith(next: Promise<Exchange>): Promise<void> {
+    try {
+      const { upstream, reader } = await next
+      this.#source = upstream.getReader()
+      this.#reader = reader
+      this.#splitter = new SseSplitter()
+      this.#lastRead = this.#options.clock()
+      if (this.#end) this.#stopUpstream()
+    } catch (error) {
+      const known = error instanceof ApiError
+      if (!known) logEvent('error', 'stream_continuation_failed', { error: errorText(error) })
+      this.#fail('error', known ? error.message : 'The gateway could not continue the answer.')
+    } finally {
+      this.#next = null
+    }
   }
 
   /** An upstream closes its answer right after its last event, and a connection read to the end can be used again. */
-  async #readRest(): Promise<void> {
-    const timer = setTimeout(() => this.#source.cancel().catch(() => {}), REST_MS)
+  async #readRest(source: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+    const timer = setTimeout(() => source.cancel().catch(() => {}), REST_MS)
     try {
       for (let reads = 0; reads < READS_AFTER_END; reads++) {
-        if ((await this.#source.read()).done) return
+        if ((await source.read()).done) return
       }
-      await this.#source.cancel()
+      await source.cancel()
     } finally {
       clearTimeout(timer)
     }
@@ -229,39 +282,16 @@ class StreamRelay {
   #fail(reason: FailureReason, message: string, farewell?: Uint8Array[]): void {
     if (this.#end) return
     this.#end = { kind: 'failed', reason, message }
-    this.#farewell = farewell ?? this.#options.reader.failure(message)
+    this.#farewell = farewell ?? this.#options.dialect.failure(message)
   }
 
   #write(bytes: Uint8Array): void {
-    if (this.#writer) this.#send(bytes)
+    if (this.#caller) this.#caller.send(bytes)
     else this.#waiting.push(bytes)
   }
 
-  /**
-   * The writer's `ready` would say the same, but workerd replaces that promise whenever a write completes and room is
-   * still short, and the one that somebody waits for is then never resolved.
-   */
-  #someRead(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#goOn = resolve
-    })
-  }
-
-  #send(bytes: Uint8Array): void {
-    this.#lastWrite = this.#options.clock()
-    if (this.#unread === 0) this.#lastTaken = this.#lastWrite
-    this.#unread += bytes.length
-    this.#writer?.write(bytes).then(() => {
-      this.#unread -= bytes.length
-      this.#lastTaken = this.#options.clock()
-      this.#goOn()
-    }, this.#leave)
-  }
-
   readonly #leave = (): void => {
-    // A write that waits for this caller would wait forever.
-    this.#writer?.abort().catch(() => {})
-    this.#goOn()
+    this.#caller?.abort()
     if (this.#end) return
     this.#end = { kind: 'client_left' }
     this.#stopUpstream()
@@ -283,13 +313,15 @@ class StreamRelay {
     }
     const { heartbeat, firstEvent, betweenEvents } = this.#options.times
     const now = this.#options.clock()
-    if (this.#unread > 0 && now - this.#lastTaken >= LONGEST_UNREAD_MS) this.#leave()
-    if (!this.#pendingRead || this.#end) return
-    if (now - this.#lastRead >= (this.#started ? betweenEvents : firstEvent)) {
+    const caller = this.#caller
+    if (caller && caller.unread > 0 && now - caller.lastTaken >= LONGEST_UNREAD_MS) this.#leave()
+    if (!(this.#pendingRead || this.#next) || this.#end) return
+    // An exchange that begins has a time-out of its own.
+    if (!this.#next && now - this.#lastRead >= (this.#started ? betweenEvents : firstEvent)) {
       this.#fail('timeout', 'The upstream stopped sending.')
       this.#stopUpstream()
-    } else if (this.#writer && this.#unread === 0 && now - this.#lastWrite >= heartbeat) {
-      this.#send(this.#options.reader.heartbeat)
+    } else if (caller?.unread === 0 && now - caller.lastWrite >= heartbeat) {
+      caller.send(this.#options.dialect.heartbeat)
     }
   }
 

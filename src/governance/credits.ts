@@ -51,3 +51,16 @@ export function reservationFor(inputTokens: number, outputTokens: number, prices
   const dearestInput = Math.max(input, cacheRead, cacheWrite5Minutes, cacheWrite1Hour)
   return Math.ceil((inputTokens * dearestInput + outputTokens * prices.output) / 1_000_000)
 }
+
+/** Usage of two calls on upstreams together. */
+export function addUsage(left: Usage | null, right: Usage): Usage {
+  if (left === null) return right
+  return {
+    input: left.input + right.input,
+    cacheRead: left.cacheRead + right.cacheRead,
+    cacheWrite5Minutes: left.cacheWrite5Minutes + right.cacheWrite5Minutes,
+    cacheWrite1Hour: left.cacheWrite1Hour + right.cacheWrite1Hour,
+    output: left.output + right.output,
+    reasoning: left.reasoning + right.reasoning,
+  }
+}

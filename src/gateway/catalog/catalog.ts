@@ -14,6 +14,8 @@ export interface CatalogModel {
   contextWindow: number
   maxOutputTokens: number
   prices: Prices
+  /** Words for what the model can do; those that calls depend on are listed in the README. */
+  capabilities: readonly string[]
   routes: Route[]
 }
 
@@ -63,6 +65,7 @@ function addRow(models: Map<string, CatalogModel>, row: Row, ring: KeyRing): voi
     contextWindow: row.contextWindow,
     maxOutputTokens: row.maxOutputTokens,
     prices: row.prices,
+    capabilities: row.capabilities,
     routes: [],
   }
   model.routes.push({ provider, upstreamModel: row.upstreamModel })

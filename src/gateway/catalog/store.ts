@@ -17,6 +17,7 @@ export async function readCatalogue(database: CatalogDatabase) {
       contextWindow: models.contextWindow,
       maxOutputTokens: models.maxOutputTokens,
       prices: models.prices,
+      capabilities: models.capabilities,
       upstreamModel: modelRoutes.upstreamModel,
       providerId: providers.id,
       providerName: providers.name,

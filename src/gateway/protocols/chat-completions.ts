@@ -47,6 +47,13 @@ export const chatCompletions: Protocol = {
   usageIsOptional: true,
   readAnswer,
   streamReader: (context) => new ChatStreamReader(context),
+  dialect: {
+    heartbeat: HEARTBEAT_COMMENT,
+    failure(message) {
+      const error = { message, type: 'server_error', code: 'stream_error' }
+      return [encodeFrame('error', { error }), encodeFrame(null, DONE)]
+    },
+  },
 }
 
 /** Legacy completions: the same frames and usage around `text` instead of messages. */
@@ -149,7 +156,6 @@ class ChunkScan {
 class ChatStreamReader implements StreamReader {
   ended = false
   textBytes = 0
-  readonly heartbeat = HEARTBEAT_COMMENT
   /** Choices that have begun, and those of them that gave a finish reason. */
   readonly #begun = new Set<number>()
   readonly #finished = new Set<number>()
@@ -221,11 +227,6 @@ class ChatStreamReader implements StreamReader {
 
   usage(): { usage: Usage; final: boolean } | null {
     return this.#usage && { usage: this.#usage, final: true }
-  }
-
-  failure(message: string): Uint8Array[] {
-    const error = { message, type: 'server_error', code: 'stream_error' }
-    return [encodeFrame('error', { error }), encodeFrame(null, DONE)]
   }
 }
 

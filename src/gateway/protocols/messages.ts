@@ -30,6 +30,10 @@ export const messages: Protocol = {
   usageIsOptional: false,
   readAnswer,
   streamReader: (context) => new MessagesStreamReader(context),
+  dialect: {
+    heartbeat: PING,
+    failure: (message) => [encodeFrame('error', { type: 'error', error: { type: 'api_error', message } })],
+  },
 }
 
 /** Token counting: the same request, no generation. */
@@ -92,7 +96,6 @@ const MODEL_PLACES = new Set([placeOf(['model']), placeOf(['message', 'model'])]
 class MessagesStreamReader implements StreamReader {
   ended = false
   textBytes = 0
-  readonly heartbeat = PING
   #usage: Usage | null = null
   #final = false
   readonly #context: AnswerContext
@@ -139,10 +142,6 @@ class MessagesStreamReader implements StreamReader {
 
   usage(): { usage: Usage; final: boolean } | null {
     return this.#usage && { usage: this.#usage, final: this.#final }
-  }
-
-  failure(message: string): Uint8Array[] {
-    return [encodeFrame('error', { type: 'error', error: { type: 'api_error', message } })]
   }
 }
 

@@ -15,6 +15,14 @@ export interface Protocol {
   /** Reads a whole answer. @throws JsonSyntaxError if it is not JSON. */
   readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading
   streamReader(context: AnswerContext): StreamReader
+  dialect: Dialect
+}
+
+/** What the gateway itself says on a stream of this protocol. */
+export interface Dialect {
+  heartbeat: Uint8Array
+  /** Frames that tell a failure after the stream has begun (interface: Events). */
+  failure(message: string): Uint8Array[]
 }
 
 export interface AnswerContext {
@@ -32,24 +40,25 @@ export interface AnswerReading {
   textBytes: number
 }
 
+/** What a stream has used so far. */
+export interface Meter {
+  /** Usage as reported so far; `final` when nothing more can change it. */
+  usage(): { usage: Usage; final: boolean } | null
+  /** Bytes of generated text so far, for an estimate when the upstream reported nothing. */
+  readonly textBytes: number
+}
+
 /** Follows one stream, a frame at a time. */
-export interface StreamReader {
+export interface StreamReader extends Meter {
   read(frame: SseFrame): FrameVerdict
   /** True once the stream has ended as its protocol demands. */
   readonly ended: boolean
   /** What is still owed to a caller when the upstream closed the stream: frames of a tolerated early end, or null when it was cut off. */
   closing(): Uint8Array[] | null
-  /** Usage as reported so far; `final` when nothing more can change it. */
-  usage(): { usage: Usage; final: boolean } | null
-  /** Bytes of generated text so far, for an estimate when the upstream reported nothing. */
-  readonly textBytes: number
-  /** A failure in the caller's dialect (interface: Events). */
-  failure(message: string): Uint8Array[]
-  heartbeat: Uint8Array
 }
 
 export type FrameVerdict =
   | { kind: 'forward'; edits: ByteEdit[]; started: boolean }
   | { kind: 'drop' }
-  /** The upstream told an error in its stream. `forward` when the caller's dialect is the upstream's own. */
+  /** The upstream told an error in its stream. `forward` when its own frame says it best to a caller of the same protocol. */
   | { kind: 'failure'; message: string; forward: boolean }

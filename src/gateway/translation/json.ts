@@ -11,3 +11,23 @@ export const isPresent = (value: unknown): boolean => value !== undefined && val
 export function present(members: Json): Json {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => isPresent(value)))
 }
+
+/** Numbers of so many digits may be no exact numbers here. */
+const MANY_DIGITS = /\d{16}/
+
+/**
+ * Parses a body. Numbers that would lose digits on the way through stand as they were written, for `JSON.stringify` to
+ * write them so again. @throws SyntaxError
+ */
+export function parseJson(text: string): unknown {
+  if (!MANY_DIGITS.test(text)) return JSON.parse(text)
+  return JSON.parse(text, (_name, value, context?: { source?: string }) => {
+    const source = context?.source
+    const inexact = typeof value === 'number' && source !== undefined && String(value) !== source
+    return inexact && Number.isInteger(value) && !Number.isSafeInteger(value) ? rawNumber(source) : value
+  })
+}
+
+/** https://github.com/tc39/proposal-json-parse-with-source, which the language's types do not name yet. */
+const rawNumber = (source: string): unknown =>
+  (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(source)

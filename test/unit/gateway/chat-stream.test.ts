@@ -214,7 +214,7 @@ describe('errors in a chat stream', () => {
   })
 
   it('are written in the dialect of the interface', () => {
-    const frames = readStream(chatCompletions, '').reader.failure('why "so"')
+    const frames = chatCompletions.dialect.failure('why "so"')
     expect(frames.map((frame) => decoder.decode(frame))).toEqual([
       'event: error\ndata: {"error":{"message":"why \\"so\\"","type":"server_error","code":"stream_error"}}\n\n',
       'data: [DONE]\n\n',
@@ -302,7 +302,7 @@ describe('what a chat stream says of itself', () => {
   })
 
   it('the heartbeat is a comment', () => {
-    expect(decoder.decode(readStream(chatCompletions, '').reader.heartbeat)).toBe(': heartbeat\n\n')
+    expect(decoder.decode(chatCompletions.dialect.heartbeat)).toBe(': heartbeat\n\n')
   })
 })
 

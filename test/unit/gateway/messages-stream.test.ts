@@ -198,7 +198,7 @@ describe('errors in a messages stream', () => {
   })
 
   it('are written in the dialect of the interface', () => {
-    const frames = readStream(messages, '').reader.failure('why')
+    const frames = messages.dialect.failure('why')
     expect(frames.map((frame) => decoder.decode(frame))).toEqual([
       'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"why"}}\n\n',
     ])
@@ -255,9 +255,7 @@ describe('what a messages stream says of itself', () => {
   })
 
   it('the heartbeat is a ping', () => {
-    expect(decoder.decode(readStream(messages, '').reader.heartbeat)).toBe(
-      'event: ping\ndata: {"type":"ping"}\n\n',
-    )
+    expect(decoder.decode(messages.dialect.heartbeat)).toBe('event: ping\ndata: {"type":"ping"}\n\n')
   })
 })
 

@@ -22,6 +22,7 @@ const MODEL: CatalogModel = {
   contextWindow: 100_000,
   maxOutputTokens: 8_000,
   prices: PRICES,
+  capabilities: [],
   routes: [],
 }
 

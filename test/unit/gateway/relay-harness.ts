@@ -172,7 +172,8 @@ export async function run(options: RunOptions = {}): Promise<RelayRun> {
   const leave = new AbortController()
   if (options.leftBefore) leave.abort()
   const onTick = vi.fn()
-  const reader = (options.protocol ?? chatCompletions).streamReader({
+  const protocol = options.protocol ?? chatCompletions
+  const reader = protocol.streamReader({
     inspection,
     modelId: null,
     usageAsked: options.usageAsked ?? true,
@@ -181,6 +182,8 @@ export async function run(options: RunOptions = {}): Promise<RelayRun> {
   relayStream({
     upstream: upstream.stream,
     reader,
+    dialect: protocol.dialect,
+    translator: null,
     inspection,
     times: { ...TIMES, ...options.times },
     clock: () => Date.now(),

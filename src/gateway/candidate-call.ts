@@ -1,0 +1,305 @@
+import { Inspection, passAllEngine } from '../governance/dlp/inspection.ts'
+import { applyEdits, type EditedBytes, joinBytes } from '../lib/byte-edits.ts'
+import { JsonSyntaxError } from '../lib/json-scan.ts'
+import { answerHeaders, redactCredential, streamHeaders } from './answer-headers.ts'
+import type { CallRecord } from './call-record.ts'
+import type { Candidate } from './candidates.ts'
+import type { CatalogModel } from './catalog/catalog.ts'
+import { ExchangeMeter } from './exchange-meter.ts'
+import type { ModelAnswer, ModelCall } from './invoke-model.ts'
+import { type Metered, NOTHING_METERED } from './metering.ts'
+import type { AnswerContext, AnswerReading, Meter, Protocol } from './protocols/protocol.ts'
+import { PROTOCOLS } from './protocols/protocols.ts'
+import type { RequestOutline } from './protocols/request-outline.ts'
+import { CLIENT_LEFT, type Settlement } from './settlement.ts'
+import {
+  type Exchange,
+  type RelayEnd,
+  type RelayTimes,
+  relayStream,
+  type StreamTranslator,
+} from './stream-relay.ts'
+import { TranslatedCall } from './translation/translated-call.ts'
+import { messagesErrorBody } from './translation/upstream-errors.ts'
+import { type AttemptDeps, noAnswer, UpstreamAttempt } from './upstream-attempt.ts'
+
+export interface AnswerDeps extends AttemptDeps {
+  waitUntil: (work: Promise<unknown>) => void
+  configuration: AttemptDeps['configuration'] & {
+    UPSTREAM_FIRST_EVENT_TIMEOUT_MS: number
+    UPSTREAM_EVENT_TIMEOUT_MS: number
+    STREAM_COMMIT_MS: number
+    STREAM_HEARTBEAT_MS: number
+    LEDGER_LEASE_MS: number
+  }
+}
+
+/** A call that the ledger has opened. */
+export interface DispatchedCall extends ModelCall {
+  /** Of the caller. */
+  protocol: Protocol
+  outline: RequestOutline
+  model: CatalogModel
+  settlement: Settlement
+  requestFor: (candidate: Candidate) => EditedBytes
+}
+
+/** One call at one candidate: what it asks, in one or more exchanges, and the answer it makes of it. */
+export class CandidateCall {
+  readonly #deps: AnswerDeps
+  readonly #call: DispatchedCall
+  readonly #candidate: Candidate
+  readonly #translated: TranslatedCall | null
+  #attempt: UpstreamAttempt
+
+  /** @throws ApiError invalid_request for a request that cannot be said in the candidate's protocol. */
+  constructor(deps: AnswerDeps, call: DispatchedCall, candidate: Candidate) {
+    this.#deps = deps
+    this.#call = call
+    this.#candidate = candidate
+    this.#translated = candidate.translation && translatedCall(deps, call, candidate)
+    this.#attempt = new UpstreamAttempt(deps, call, candidate)
+  }
+
+  /** Sends the first exchange. @throws ApiError upstream */
+  begin(): Promise<Response> {
+    return this.#attempt.send(this.#translated?.nextBody() ?? this.#call.requestFor(this.#candidate))
+  }
+
+  /** @throws ApiError upstream for answers that are none. */
+  async answer(response: Response): Promise<ModelAnswer> {
+    if (response.status >= 400) return this.#upstreamError(response, NOTHING_METERED)
+    if (isEventStream(response)) return this.#stream(response)
+    return this.#translated ? this.#translatedAnswer(response, this.#translated) : this.#whole(response)
+  }
+
+  dispose(): void {
+    this.#attempt.dispose()
+  }
+
+  /**
+   * Forwarded unchanged in body and content type to callers of chat completions and of the same protocol; others get
+   * their own envelope. Only our own credential is cut out (interface: Errors).
+   */
+  async #upstreamError(response: Response, use: Metered): Promise<ModelAnswer> {
+    const { credential } = this.#candidate.provider
+    const body = redactCredential(await this.#attempt.read(response), credential)
+    const headers = answerHeaders(response.headers, credential)
+    // Interface, Limits: every 429 says when to come back, also when the upstream does not.
+    if (
+      response.status === 429 &&
+      !(Number(headers.get('retry-after')) >= 1 || isDate(headers.get('retry-after')))
+    ) {
+      headers.set('retry-after', DEFAULT_RETRY_SECONDS)
+    }
+    this.#call.settlement.close(response.status, 'upstream_error', use)
+    if (this.#candidate.translation?.caller !== 'messages') return { status: response.status, headers, body }
+    headers.set('content-type', 'application/json')
+    return { status: response.status, headers, body: messagesErrorBody(response.status, body) }
+  }
+
+  async #whole(response: Response): Promise<ModelAnswer> {
+    const { settlement, operation } = this.#call
+    const inspection = new Inspection(passAllEngine)
+    const { bytes, usage, textBytes } = await this.#read(response, inspection)
+    const use = operation === 'count_tokens' ? NOTHING_METERED : settlement.answerUse(usage, textBytes)
+    settlement.close(response.status, null, use)
+    const headers = answerHeaders(response.headers, this.#candidate.provider.credential)
+    return { status: response.status, headers, body: bytes }
+  }
+
+  async #translatedAnswer(first: Response, translated: TranslatedCall): Promise<ModelAnswer> {
+    const { settlement, outline } = this.#call
+    const { credential } = this.#candidate.provider
+    const inspection = new Inspection(passAllEngine)
+    const meter = new ExchangeMeter()
+    let response = first
+    for (;;) {
+      const { bytes, usage, textBytes } = await this.#read(response, inspection)
+      meter.add(usage, textBytes)
+      this.#parse(() => translated.answer(bytes))
+      if (!translated.goesOn()) break
+      response = await this.#exchange(translated)
+      if (response.status >= 400) return this.#upstreamError(response, settlement.streamUse(meter))
+    }
+    settlement.close(200, null, settlement.streamUse(meter))
+    if (outline.stream) {
+      const headers = streamHeaders(response.headers, credential)
+      return { status: 200, headers, body: joinBytes(translated.resultAsFrames()) }
+    }
+    const headers = answerHeaders(response.headers, credential)
+    headers.set('content-type', 'application/json')
+    return { status: 200, headers, body: translated.result() }
+  }
+
+  /** A further exchange of the same call. */
+  #exchange(translated: TranslatedCall): Promise<Response> {
+    this.#attempt.dispose()
+    this.#attempt = new UpstreamAttempt(this.#deps, this.#call, this.#candidate)
+    return this.#attempt.send(translated.nextBody())
+  }
+
+  /** Reads and inspects a whole answer. */
+  async #read(
+    response: Response,
+    inspection: Inspection,
+  ): Promise<Pick<AnswerReading, 'usage' | 'textBytes'> & { bytes: Uint8Array }> {
+    const body = await this.#attempt.read(response)
+    if (body.length === 0) throw noAnswer('The upstream sent an empty answer.')
+    if (isEventStream(response)) throw noAnswer('The upstream streamed an answer that was asked for whole.')
+    const reading = this.#parse(() => this.#protocol.readAnswer(body, this.#context(inspection)))
+    const edited = applyEdits(body, reading.edits)
+    inspection.sink(edited.released, edited.withheld)
+    this.#call.settlement.response = inspection.counts
+    return { bytes: joinBytes(edited.pieces), usage: reading.usage, textBytes: reading.textBytes }
+  }
+
+  #parse<Result>(read: () => Result): Result {
+    try {
+      return read()
+    } catch (error) {
+      if (error instanceof JsonSyntaxError) throw noAnswer('The upstream sent an answer that is not JSON.')
+      throw error
+    }
+  }
+
+  /** Of the upstream. */
+  get #protocol(): Protocol {
+    return PROTOCOLS[this.#candidate.operation]
+  }
+
+  #context(inspection: Inspection): AnswerContext {
+    const { model, outline } = this.#call
+    const { upstreamModel, translation } = this.#candidate
+    return {
+      inspection,
+      modelId: translation || upstreamModel === model.id ? null : model.id,
+      usageAsked: translation !== null || outline.usageAsked,
+    }
+  }
+
+  /**
+   * What lives as long as the stream is named one by one: a reference to this call would keep the request's body,
+   * which may be 50 MB, for as long as a model talks.
+   */
+  async #stream(response: Response): Promise<ModelAnswer> {
+    const { credential } = this.#candidate.provider
+    const { protocol, settlement, signal, record, outline } = this.#call
+    if (this.#translated && !outline.stream) {
+      throw noAnswer('The upstream streamed an answer that was asked for whole.')
+    }
+    const inspection = new Inspection(passAllEngine)
+    settlement.response = inspection.counts
+    const meter = new ExchangeMeter()
+    const live = { abort: this.#attempt.abort }
+    const exchange = this.#streamedExchange(response, inspection, meter)
+    const relay = await relayStream({
+      ...exchange,
+      dialect: protocol.dialect,
+      translator: this.#translated && this.#translator(this.#translated, inspection, meter, live),
+      inspection,
+      times: relayTimes(this.#deps.configuration),
+      clock: this.#deps.clock,
+      callerSignal: signal,
+      abortUpstream: () => live.abort.abort(),
+      redact: (bytes) => redactCredential(bytes, credential),
+      onTick: () => {
+        settlement.keepAlive(meter)
+        return settlement.lapsed ? 'The call could no longer be accounted for.' : null
+      },
+    })
+    if (!relay.started) {
+      if (relay.end.kind === 'client_left') throw new Error('the caller left')
+      settlement.unanswered ||= relay.end.reason === 'timeout'
+      throw noAnswer(relay.end.message)
+    }
+    this.#deps.waitUntil(relay.ended.then((end) => settleStream(end, meter, settlement, record)))
+    const headers = streamHeaders(response.headers, credential)
+    return { status: response.status, headers, body: relay.body }
+  }
+
+  #streamedExchange(response: Response, inspection: Inspection, meter: ExchangeMeter): Exchange {
+    if (!response.body) throw noAnswer('The upstream sent an empty answer.')
+    this.#attempt.streams()
+    const reader = this.#protocol.streamReader(this.#context(inspection))
+    meter.follow(reader)
+    return { upstream: response.body, reader }
+  }
+
+  #translator(
+    translated: TranslatedCall,
+    inspection: Inspection,
+    meter: ExchangeMeter,
+    live: { abort: AbortController },
+  ): StreamTranslator {
+    const next = translated.mayGoOn ? this.#continuation(translated, inspection, meter, live) : nothingMore
+    return translatorOf(translated, next)
+  }
+
+  #continuation(
+    translated: TranslatedCall,
+    inspection: Inspection,
+    meter: ExchangeMeter,
+    live: { abort: AbortController },
+  ): () => Promise<Exchange> {
+    return async () => {
+      const sent = this.#exchange(translated)
+      live.abort = this.#attempt.abort
+      const response = await sent
+      if (response.status >= 400 || !isEventStream(response)) {
+        await response.body?.cancel()
+        throw noAnswer(`The upstream did not continue its answer (status ${response.status}).`)
+      }
+      return this.#streamedExchange(response, inspection, meter)
+    }
+  }
+}
+
+function translatedCall(deps: AnswerDeps, call: DispatchedCall, candidate: Candidate): TranslatedCall | null {
+  const { model, outline } = call
+  if (!candidate.translation) return null
+  return new TranslatedCall(joinBytes(call.requestFor(candidate).pieces), {
+    ...candidate.translation,
+    target: {
+      upstreamModel: candidate.upstreamModel,
+      maxOutputTokens: model.maxOutputTokens,
+      capabilities: model.capabilities,
+    },
+    modelId: model.id,
+    usageAsked: outline.usageAsked,
+    nowSeconds: Math.floor(deps.clock() / 1000),
+  })
+}
+
+/** Apart from the call, so that it is not kept by what outlives it. */
+const translatorOf = (translated: TranslatedCall, next: () => Promise<Exchange>): StreamTranslator => ({
+  frame: (frame) => translated.frame(frame),
+  goesOn: () => translated.goesOn(),
+  finish: () => translated.finish(),
+  next,
+})
+
+const nothingMore = () => Promise.reject(new Error('the call is complete'))
+
+const isEventStream = (response: Response) =>
+  response.headers.get('content-type')?.includes('text/event-stream') ?? false
+
+const DEFAULT_RETRY_SECONDS = '1'
+const isDate = (text: string | null) =>
+  text !== null && Number.isNaN(Number(text)) && !Number.isNaN(Date.parse(text))
+
+function relayTimes(configuration: AnswerDeps['configuration']): RelayTimes {
+  return {
+    commit: configuration.STREAM_COMMIT_MS,
+    heartbeat: configuration.STREAM_HEARTBEAT_MS,
+    firstEvent: configuration.UPSTREAM_FIRST_EVENT_TIMEOUT_MS,
+    betweenEvents: configuration.UPSTREAM_EVENT_TIMEOUT_MS,
+  }
+}
+
+function settleStream(end: RelayEnd, meter: Meter, settlement: Settlement, record: CallRecord): void {
+  if (end.kind === 'client_left') record.flags.push('client_left')
+  if (end.kind === 'failed') record.flags.push(`stream_${end.reason}`)
+  const errorCode = { completed: null, client_left: 'client_left', failed: 'stream_error' }[end.kind]
+  settlement.close(end.kind === 'client_left' ? CLIENT_LEFT : 200, errorCode, settlement.streamUse(meter))
+}

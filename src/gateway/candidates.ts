@@ -1,0 +1,57 @@
+import { ApiError } from '../lib/api-error.ts'
+import type { CatalogModel, Route } from './catalog/catalog.ts'
+import { type Operation, speaks } from './providers/provider.ts'
+import type { CallerProtocol, UpstreamProtocol } from './translation/translated-call.ts'
+
+/** A place that can answer a call. */
+export interface Candidate extends Route {
+  /** What it is asked for, in its own protocol. */
+  operation: Operation
+  /** Set when the call has to be translated for it. */
+  translation: { caller: CallerProtocol; upstream: UpstreamProtocol } | null
+}
+
+/** What a call can be translated into, best first. Token counts need no upstream and are not translated. */
+const TRANSLATIONS: Record<Operation, readonly UpstreamProtocol[]> = {
+  chat_completions: ['messages'],
+  completions: ['chat_completions', 'messages'],
+  messages: ['chat_completions'],
+  count_tokens: [],
+}
+
+/**
+ * The routes of a model that can answer a call: those that speak its protocol first, because nothing is lost on them,
+ * the others translated; each group in the order of the catalogue.
+ */
+export function candidatesFor(model: CatalogModel, operation: Operation): Candidate[] {
+  const native: Candidate[] = []
+  const translated: Candidate[] = []
+  for (const route of model.routes) {
+    if (isNative(model, route, operation)) native.push({ ...route, operation, translation: null })
+    else {
+      const upstream = TRANSLATIONS[operation].find((protocol) => speaks(route.provider, protocol))
+      if (!upstream) continue
+      const caller = operation as CallerProtocol
+      translated.push({ ...route, operation: upstream, translation: { caller, upstream } })
+    }
+  }
+  return [...native, ...translated]
+}
+
+/**
+ * Providers of chat completions have the path of legacy completions as a rule, but serve few models on it: a model that
+ * it serves says so among its capabilities.
+ */
+function isNative(model: CatalogModel, route: Route, operation: Operation): boolean {
+  if (!speaks(route.provider, operation)) return false
+  return operation !== 'completions' || model.capabilities.includes('completions')
+}
+
+/** @throws ApiError when no provider of the model can answer the call. */
+export function someCandidate(model: CatalogModel, operation: Operation): Candidate[] {
+  const candidates = candidatesFor(model, operation)
+  if (candidates.length > 0) return candidates
+  throw new ApiError('invalid_request', `The model ${model.id} is not served on this path.`, {
+    code: 'model_not_found',
+  })
+}

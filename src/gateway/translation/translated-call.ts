@@ -1,0 +1,227 @@
+import { addUsage, type Usage } from '../../governance/credits.ts'
+import { invalidRequest } from '../../lib/api-error.ts'
+import type { SseFrame } from '../../lib/sse.ts'
+import { AssistantContent } from './events/assistant-content.ts'
+import { ChatDecoder } from './events/chat-decoder.ts'
+import { ChatEncoder } from './events/chat-encoder.ts'
+import { CompletionEncoder } from './events/completion-encoder.ts'
+import { FenceStripper } from './events/fence-stripper.ts'
+import { MessagesDecoder } from './events/messages-decoder.ts'
+import { MessagesEncoder } from './events/messages-encoder.ts'
+import { type Json, listOf, objectOf, parseJson } from './json.ts'
+import type { EventDecoder, EventEncoder, ModelEvent } from './model-events.ts'
+import { chatToMessages } from './requests/chat-to-messages.ts'
+import { completionPrompts, completionToChat } from './requests/completions-to-chat.ts'
+import { stripsFences } from './requests/json-mode.ts'
+import { cutLargeStrings, restoreLargeStrings } from './requests/large-strings.ts'
+import { messagesToChat } from './requests/messages-to-chat.ts'
+import type { TargetModel } from './target-model.ts'
+
+export type CallerProtocol = 'chat_completions' | 'messages' | 'completions'
+export type UpstreamProtocol = 'chat_completions' | 'messages'
+
+export interface TranslationOptions {
+  caller: CallerProtocol
+  upstream: UpstreamProtocol
+  target: TargetModel
+  /** The model id as the caller named it. */
+  modelId: string
+  /** Whether the caller asked for usage on its stream. */
+  usageAsked: boolean
+  /** Seconds since the epoch, for upstreams that tell no time. */
+  nowSeconds: number
+}
+
+/** Without its long texts a body is parsed up to this size: a tree takes many times the bytes of its text. */
+const LARGEST_TREE_BYTES = 8 * 1024 * 1024
+/** A turn that its provider paused is continued so often; then what there is counts as cut off. */
+export const MOST_CONTINUATIONS = 8
+
+/**
+ * One call between two protocols. It may take several exchanges with the upstream: a turn that the provider paused is
+ * continued with what it said so far, and each prompt of a legacy completion is an exchange of its own. To the caller
+ * they are one answer.
+ */
+export class TranslatedCall {
+  readonly #options: TranslationOptions
+  readonly #encoder: EventEncoder
+  readonly #stripper: FenceStripper | null
+  #cut: Uint8Array[]
+  /** Requests of exchanges to come, as the caller's protocol or chat says them. */
+  #waiting: Json[]
+  /** The request of the exchange at hand, for as long as it may have to be sent again. */
+  #request: Json = {}
+  #decoder: EventDecoder
+  #content: AssistantContent | null = null
+  #exchanges = 0
+  #paused = false
+  #continuations = 0
+  /** Choices of one exchange, where each prompt has its own. */
+  readonly #choices: number
+  #prompt = -1
+  /** Tool calls that earlier exchanges told. */
+  #callsBefore = 0
+  #calls = 0
+  #usageBefore: Usage | null = null
+  #usage: Usage | null = null
+  /** Of whole answers. */
+  readonly #events: ModelEvent[] = []
+
+  /** @throws ApiError invalid_request for a body that the upstream's protocol cannot say. */
+  constructor(body: Uint8Array, options: TranslationOptions) {
+    this.#options = options
+    const { text, cut } = cutLargeStrings(body)
+    if (text.length > LARGEST_TREE_BYTES) {
+      throw invalidRequest(
+        'The body has too many parts for a model of another protocol: use the protocol of its provider.',
+      )
+    }
+    this.#cut = cut
+    const request = objectOf(parseJson(text))
+    const prompts = options.caller === 'completions' ? completionPrompts(request) : null
+    const requests = prompts ? prompts.map((prompt) => completionToChat(request, prompt)) : [request]
+    const strips = options.caller === 'chat_completions' && options.upstream === 'messages'
+    this.#stripper = strips && stripsFences(request, options.target) ? new FenceStripper() : null
+    this.#waiting = requests.map((each) => upstreamRequest(each, options))
+    this.#choices = typeof request.n === 'number' ? request.n : 1
+    this.#encoder = encoderFor(options, request, prompts)
+    this.#decoder = decoderFor(options.upstream)
+  }
+
+  /** The body of the next exchange. */
+  nextBody(): { pieces: Uint8Array[]; length: number } {
+    if (!this.#paused) this.#prompt++
+    const request = this.#paused ? continued(this.#request, this.#content) : this.#waiting.shift()
+    if (!request) throw new Error('the call is complete')
+    this.#decoder = decoderFor(this.#options.upstream)
+    this.#exchanges++
+    this.#paused = false
+    const pauses = mayPause(request, this.#options.upstream)
+    this.#content = pauses ? new AssistantContent() : null
+    this.#request = pauses ? request : {}
+    const pieces = restoreLargeStrings(JSON.stringify(request), this.#cut)
+    if (!pauses && this.#waiting.length === 0) this.#cut = []
+    return { pieces, length: pieces.reduce((length, piece) => length + piece.length, 0) }
+  }
+
+  /** @param frame of the upstream's stream, as its reader lets it pass. @returns frames for the caller. */
+  frame(frame: SseFrame): Uint8Array[] {
+    if (frame.data === null) return []
+    const text = decoder.decode(frame.data)
+    if (text.trim() === '[DONE]') return []
+    const data = objectOf(parseJson(text))
+    this.#content?.frame(frame.event, data)
+    return this.#told(this.#decoder.frame(frame.event, data)).flatMap((event) => this.#encoder.frames(event))
+  }
+
+  /** Takes a whole answer. @throws SyntaxError if it is not JSON. */
+  answer(body: Uint8Array): void {
+    const data = objectOf(parseJson(decoder.decode(body)))
+    this.#content?.answer(data)
+    this.#events.push(...this.#told(this.#decoder.answer(data)))
+  }
+
+  /** Whether another exchange can still follow the one at hand. */
+  get mayGoOn(): boolean {
+    return this.#content !== null || this.#waiting.length > 0
+  }
+
+  /** To be asked once when an exchange is over: whether another one follows. */
+  goesOn(): boolean {
+    this.#callsBefore += this.#calls
+    this.#calls = 0
+    if (this.#usage) this.#usageBefore = addUsage(this.#usageBefore, this.#usage)
+    this.#usage = null
+    if (this.#paused) this.#continuations++
+    return this.#paused || this.#waiting.length > 0
+  }
+
+  /** Frames that end the caller's stream. */
+  finish(): Uint8Array[] {
+    return this.#stripped({ type: 'end' }).flatMap((event) => this.#encoder.frames(event))
+  }
+
+  /** The caller's answer, of all that was taken. */
+  result(): Uint8Array {
+    const events = [...this.#events, ...this.#stripped({ type: 'end' })]
+    return encoder.encode(JSON.stringify(this.#encoder.answer(events)))
+  }
+
+  /** The caller's answer as the stream that it asked for, when the upstream would not stream. */
+  resultAsFrames(): Uint8Array[] {
+    return [...this.#events.flatMap((event) => this.#encoder.frames(event)), ...this.finish()]
+  }
+
+  /** Events of one exchange as part of the one answer. */
+  #told(events: ModelEvent[]): ModelEvent[] {
+    return events.flatMap((event) => this.#numbered(event)).flatMap((event) => this.#stripped(event))
+  }
+
+  #stripped(event: ModelEvent): ModelEvent[] {
+    return this.#stripper ? this.#stripper.events(event) : [event]
+  }
+
+  #numbered(event: ModelEvent): ModelEvent[] {
+    if (event.type === 'end') return []
+    if (event.type === 'start') return this.#exchanges === 1 ? [event] : []
+    if (event.type === 'usage') {
+      this.#usage = event.usage
+      return [{ type: 'usage', usage: addUsage(this.#usageBefore, event.usage) }]
+    }
+    if (event.type === 'stop' && event.reason === 'pause') {
+      this.#paused = this.#content !== null && this.#continuations < MOST_CONTINUATIONS
+      return this.#paused ? [] : [{ ...event, reason: 'length' }]
+    }
+    const choice = event.choice + this.#prompt * this.#choices
+    if (event.type === 'tool_call') this.#calls = Math.max(this.#calls, event.call + 1)
+    return 'call' in event
+      ? [{ ...event, choice, call: event.call + this.#callsBefore }]
+      : [{ ...event, choice }]
+  }
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+const REQUESTS: Record<
+  CallerProtocol,
+  Record<UpstreamProtocol, (request: Json, target: TargetModel) => Json>
+> = {
+  chat_completions: { messages: chatToMessages, chat_completions: (request) => request },
+  completions: { messages: chatToMessages, chat_completions: (request) => request },
+  messages: { chat_completions: messagesToChat, messages: (request) => request },
+}
+
+function upstreamRequest(request: Json, options: TranslationOptions): Json {
+  const { caller, upstream, target } = options
+  const translated = { ...REQUESTS[caller][upstream](request, target), model: target.upstreamModel }
+  // Without it a chat stream reports no usage at all, and every call is metered.
+  const streams = upstream === 'chat_completions' && request.stream === true
+  return streams ? { ...translated, stream_options: { include_usage: true } } : translated
+}
+
+function encoderFor(options: TranslationOptions, request: Json, prompts: string[] | null): EventEncoder {
+  const { caller, modelId, usageAsked, nowSeconds } = options
+  if (caller === 'messages') return new MessagesEncoder(modelId)
+  if (prompts === null) return new ChatEncoder({ modelId, usageAsked, nowSeconds })
+  const echoed = request.echo === true ? prompts : null
+  return new CompletionEncoder({ modelId, usageAsked, nowSeconds, echoed })
+}
+
+const decoderFor = (upstream: UpstreamProtocol): EventDecoder =>
+  upstream === 'messages' ? new MessagesDecoder() : new ChatDecoder()
+
+/** Only turns with a tool that runs at the provider are ever paused. */
+function mayPause(request: Json, upstream: UpstreamProtocol): boolean {
+  if (upstream !== 'messages') return false
+  return listOf(request.tools).some((tool) => typeof tool.type === 'string' && tool.type !== 'custom')
+}
+
+/**
+ * A paused turn goes on when its content is sent back as it was
+ * (https://docs.anthropic.com/en/api/handling-stop-reasons).
+ */
+function continued(request: Json, content: AssistantContent | null): Json {
+  const messages = listOf(request.messages)
+  return { ...request, messages: [...messages, { role: 'assistant', content: content?.blocks() ?? [] }] }
+}
