@@ -87,10 +87,10 @@ const scriptedOpenAi = (url: string): WantedProvider => ({
   baseUrl: `${url}/v1`,
   credential: 'scripted-upstream',
   models: [
-    scriptedModel('scripted-chat', 'openai', 1, ['json_object', 'json_schema', 'vision']),
+    scriptedModel('scripted-chat', 'openai', 1, ['completions', 'json_object', 'json_schema', 'vision']),
     scriptedModel('scripted-chat-large', 'openai', 5, ['json_object', 'json_schema', 'vision']),
     // A server of the protocol that has neither JSON modes nor images nor a token counter.
-    scriptedModel('scripted-chat-plain', 'openai', 1, []),
+    scriptedModel('scripted-chat-plain', 'openai', 1, ['completions']),
     scriptedModel('scripted-chat-reasoning', 'openai', 2, [
       'reasoning',
       'json_object',

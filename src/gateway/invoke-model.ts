@@ -73,7 +73,9 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
   await open(deps, call, { outline, bounds, candidates, settlement })
   const requestFor = ({ upstreamModel, translation }: Candidate) => {
     // A translation names what it sends; only texts are edited before it.
-    const edits = translation ? [] : requestEdits(outline, protocol, upstreamModel)
+    const edits = translation
+      ? []
+      : requestEdits(outline, protocol, { upstreamModel, capabilities: model.capabilities })
     const edited = applyEdits(outline.body, [...edits, ...textEdits])
     // One body leaves, however many attempts it takes: the sink counts what the last attempt sends.
     settlement.request = countsOf(inspection, edited)

@@ -7,12 +7,22 @@ import { isText } from './text-fields.ts'
 
 const encoder = new TextEncoder()
 
+/** Where an edited request goes. */
+export interface RequestTarget {
+  upstreamModel: string
+  /** Of the model; none means that nothing is known of it. */
+  capabilities: readonly string[]
+}
+
 /**
- * The edits that same-protocol traffic permits (design: Models): removed members, the upstream's model id, and
- * usage asked for on streams.
+ * The edits that same-protocol traffic permits (design: Models): removed members, the upstream's model id, usage asked
+ * for on streams, and a JSON mode that the model does not have.
  */
-export function requestEdits(outline: RequestOutline, protocol: Protocol, upstreamModel: string): ByteEdit[] {
-  const edits = removalEdits(outline.members, new Set(protocol.removals))
+export function requestEdits(outline: RequestOutline, protocol: Protocol, target: RequestTarget): ByteEdit[] {
+  const { upstreamModel } = target
+  const removals = new Set(protocol.removals)
+  if (outline.jsonObject && lacks(target, 'json_object')) removals.add('response_format')
+  const edits = removalEdits(outline.members, removals)
   const model = outline.members.find((member) => member.name === 'model')
   if (model && upstreamModel !== outline.model) {
     edits.push({
@@ -24,6 +34,10 @@ export function requestEdits(outline: RequestOutline, protocol: Protocol, upstre
   if (outline.stream && protocol.usageIsOptional && !outline.usageAsked) edits.push(...usageEdits(outline))
   return edits
 }
+
+/** Interface, JSON mode, case 3: accepted, and without effect. A model of which nothing is known is taken to have it. */
+const lacks = ({ capabilities }: RequestTarget, word: string) =>
+  capabilities.length > 0 && !capabilities.includes(word)
 
 /** Cuts members out with the comma that would be left over: the one after, or for the last members the one before. */
 function removalEdits(members: readonly TopMember[], names: ReadonlySet<string>): ByteEdit[] {

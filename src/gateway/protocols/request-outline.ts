@@ -28,6 +28,8 @@ export interface RequestOutline {
   images: number
   documents: number
   hasTools: boolean
+  /** Whether JSON without a schema is asked for (interface: JSON mode). */
+  jsonObject: boolean
 }
 
 /** Checks the elements of `messages` as they pass, in constant memory. Says the first thing wrong. */
@@ -108,6 +110,7 @@ export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOu
     throw invalidRequest(`The member ${scan.duplicate.slice(0, 100)} is given twice.`)
   const fields = checkFields(scan, rules)
   const streamOptions = fields.stream_options as { include_usage?: unknown } | null | undefined
+  const responseFormat = fields.response_format as { type?: unknown } | null | undefined
   return {
     body,
     members: scan.members,
@@ -119,6 +122,7 @@ export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOu
     images: scan.images,
     documents: scan.documents,
     hasTools: scan.has('tools'),
+    jsonObject: responseFormat?.type === 'json_object',
   }
 }
 

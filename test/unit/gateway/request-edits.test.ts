@@ -13,12 +13,19 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const MESSAGES = '[{"role":"user","content":"hi"}]'
 
 /** What an upstream would be sent for a body, with what an engine changes in it. */
-function sent(protocol: Protocol, body: string, upstreamModel = 'm', engine: TextEngine = passAllEngine) {
+function sent(
+  protocol: Protocol,
+  body: string,
+  upstreamModel = 'm',
+  engine: TextEngine = passAllEngine,
+  capabilities: string[] = [],
+) {
   const source = encoder.encode(body)
   const outline = protocol.outline(source)
   const inspection = new Inspection(engine)
   const textEdits = inspectRequest(outline, protocol, inspection)
-  const edited = applyEdits(source, [...requestEdits(outline, protocol, upstreamModel), ...textEdits])
+  const target = { upstreamModel, capabilities }
+  const edited = applyEdits(source, [...requestEdits(outline, protocol, target), ...textEdits])
   expect(edited.released + edited.withheld).toBe(source.length)
   expect(inspection.counts.inspected + inspection.counts.uninspected).toBe(source.length)
   const text = decoder.decode(joinBytes(edited.pieces))
@@ -62,7 +69,10 @@ describe('removed members', () => {
       ({ name, kind: 'number', memberStart, start: end - 1, end }) as const
     const outline = { ...chatCompletions.outline(encoder.encode(`{${base}}`)), body: source }
     outline.members = [member('metadata', 2, 16), member('litellm_metadata', 19, 40)]
-    const edited = applyEdits(source, requestEdits(outline, chatCompletions, 'm'))
+    const edited = applyEdits(
+      source,
+      requestEdits(outline, chatCompletions, { upstreamModel: 'm', capabilities: [] }),
+    )
     expect(decoder.decode(joinBytes(edited.pieces))).toBe('{  }')
   })
 
@@ -282,5 +292,18 @@ describe('inspectRequest', () => {
       released: 0,
       withheld: 0,
     })
+  })
+})
+
+describe('a JSON mode', () => {
+  const body = `{"model":"m","messages":${MESSAGES},"response_format":{"type":"json_object"}}`
+  const schema = body.replace('json_object', 'json_schema')
+  it.each([
+    ['of a model of which nothing is known passes', body, [], body],
+    ['that the model has passes', body, ['vision', 'json_object'], body],
+    ['that the model has not is left out', body, ['vision'], `{"model":"m","messages":${MESSAGES}}`],
+    ['with a schema passes whole', schema, ['vision'], schema],
+  ])('%s', (_name, asked, capabilities, expected) => {
+    expect(sent(chatCompletions, asked, 'm', passAllEngine, capabilities)).toBe(expected)
   })
 })
