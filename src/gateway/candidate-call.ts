@@ -118,7 +118,7 @@ export class CandidateCall {
       const { bytes, usage, textBytes } = await this.#read(response, inspection)
       meter.add(usage, textBytes)
       this.#parse(() => translated.answer(bytes))
-      if (!translated.goesOn()) break
+      if (!translated.goesOn(settlement.affordsAgain(meter))) break
       response = await this.#exchange(translated)
       if (response.status >= 400) return this.#upstreamError(response, settlement.streamUse(meter))
     }
@@ -232,8 +232,9 @@ export class CandidateCall {
     meter: ExchangeMeter,
     live: { abort: AbortController },
   ): StreamTranslator {
+    const { settlement } = this.#call
     const next = translated.mayGoOn ? this.#continuation(translated, inspection, meter, live) : nothingMore
-    return translatorOf(translated, next)
+    return translatorOf(translated, settlement, meter, next)
   }
 
   #continuation(
@@ -272,9 +273,14 @@ function translatedCall(deps: AnswerDeps, call: DispatchedCall, candidate: Candi
 }
 
 /** Apart from the call, so that it is not kept by what outlives it. */
-const translatorOf = (translated: TranslatedCall, next: () => Promise<Exchange>): StreamTranslator => ({
+const translatorOf = (
+  translated: TranslatedCall,
+  settlement: Settlement,
+  meter: Meter,
+  next: () => Promise<Exchange>,
+): StreamTranslator => ({
   frame: (frame) => translated.frame(frame),
-  goesOn: () => translated.goesOn(),
+  goesOn: () => translated.goesOn(settlement.affordsAgain(meter)),
   finish: () => translated.finish(),
   next,
 })

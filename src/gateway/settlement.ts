@@ -127,6 +127,11 @@ export class Settlement {
     return metered(usage, 'estimated', this.#model)
   }
 
+  /** Whether what is reserved covers another exchange that reads and writes as much as those before it together. */
+  affordsAgain(meter: Meter): boolean {
+    return 2 * this.streamUse(meter).cost <= this.#bounds.reserve
+  }
+
   /** What an answer used. */
   answerUse(reported: Metered['usage'], textBytes: number): Metered {
     if (reported) return metered(reported, 'reported', this.#model)

@@ -54,7 +54,8 @@ export class TranslatedCall {
   #decoder: EventDecoder
   #content: AssistantContent | null = null
   #exchanges = 0
-  #paused = false
+  /** The stop of a turn that its provider paused, until it goes on. */
+  #pause: Extract<ModelEvent, { type: 'stop' }> | null = null
   #continuations = 0
   /** Choices of one exchange, where each prompt has its own. */
   readonly #choices: number
@@ -90,12 +91,12 @@ export class TranslatedCall {
 
   /** The body of the next exchange. */
   nextBody(): { pieces: Uint8Array[]; length: number } {
-    if (!this.#paused) this.#prompt++
-    const request = this.#paused ? continued(this.#request, this.#content) : this.#waiting.shift()
+    if (!this.#pause) this.#prompt++
+    const request = this.#pause ? continued(this.#request, this.#content) : this.#waiting.shift()
     if (!request) throw new Error('the call is complete')
     this.#decoder = decoderFor(this.#options.upstream)
     this.#exchanges++
-    this.#paused = false
+    this.#pause = null
     const pauses = mayPause(request, this.#options.upstream)
     this.#content = pauses ? new AssistantContent() : null
     this.#request = pauses ? request : {}
@@ -126,24 +127,34 @@ export class TranslatedCall {
     return this.#content !== null || this.#waiting.length > 0
   }
 
-  /** To be asked once when an exchange is over: whether another one follows. */
-  goesOn(): boolean {
+  /**
+   * To be asked once when an exchange is over: whether another one follows.
+   * @param affordable whether the call's reservation covers going on with a paused turn.
+   */
+  goesOn(affordable: boolean): boolean {
     this.#callsBefore += this.#calls
     this.#calls = 0
     if (this.#usage) this.#usageBefore = addUsage(this.#usageBefore, this.#usage)
     this.#usage = null
-    if (this.#paused) this.#continuations++
-    return this.#paused || this.#waiting.length > 0
+    if (!this.#pause || !this.#content) return this.#waiting.length > 0
+    this.#continuations++
+    return affordable && this.#continuations <= MOST_CONTINUATIONS
   }
 
   /** Frames that end the caller's stream. */
   finish(): Uint8Array[] {
-    return this.#stripped({ type: 'end' }).flatMap((event) => this.#encoder.frames(event))
+    return this.#ending().flatMap((event) => this.#encoder.frames(event))
+  }
+
+  /** A turn that was paused and does not go on was cut off. */
+  #ending(): ModelEvent[] {
+    const stop: ModelEvent[] = this.#pause ? [{ ...this.#pause, reason: 'length' }] : []
+    return [...stop, { type: 'end' } as const].flatMap((event) => this.#stripped(event))
   }
 
   /** The caller's answer, of all that was taken. */
   result(): Uint8Array {
-    const events = [...this.#events, ...this.#stripped({ type: 'end' })]
+    const events = [...this.#events, ...this.#ending()]
     return encoder.encode(JSON.stringify(this.#encoder.answer(events)))
   }
 
@@ -169,8 +180,8 @@ export class TranslatedCall {
       return [{ type: 'usage', usage: addUsage(this.#usageBefore, event.usage) }]
     }
     if (event.type === 'stop' && event.reason === 'pause') {
-      this.#paused = this.#content !== null && this.#continuations < MOST_CONTINUATIONS
-      return this.#paused ? [] : [{ ...event, reason: 'length' }]
+      this.#pause = event
+      return []
     }
     const choice = event.choice + this.#prompt * this.#choices
     if (event.type === 'tool_call') this.#calls = Math.max(this.#calls, event.call + 1)
