@@ -5,6 +5,8 @@ export const streamEnd = 'data: [DONE]\n\n'
 export interface ChatUsage {
   prompt: number
   cached: number
+  /** Prompt tokens written to the cache; told only when set. */
+  cacheWrite?: number
   completion: number
   reasoning: number
 }
@@ -13,10 +15,11 @@ export interface ChatUsage {
  * The JSON text of OpenAI's `usage`: cached tokens are part of the prompt's, reasoning tokens part of the
  * completion's, and all detail counters are present even when zero.
  */
-export function chatUsageJson({ prompt, cached, completion, reasoning }: ChatUsage): string {
+export function chatUsageJson({ prompt, cached, cacheWrite, completion, reasoning }: ChatUsage): string {
+  const written = cacheWrite === undefined ? '' : `"cache_write_tokens":${cacheWrite},`
   return (
     `{"prompt_tokens":${prompt},"completion_tokens":${completion},"total_tokens":${prompt + completion},` +
-    `"prompt_tokens_details":{"cached_tokens":${cached},"audio_tokens":0},` +
+    `"prompt_tokens_details":{"cached_tokens":${cached},${written}"audio_tokens":0},` +
     `"completion_tokens_details":{"reasoning_tokens":${reasoning},"audio_tokens":0,` +
     `"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}}`
   )

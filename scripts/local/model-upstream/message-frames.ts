@@ -3,6 +3,12 @@ import type { MessagesInput } from './prompt-cache.ts'
 export interface MessagesUsage extends MessagesInput {
   output: number
   thinking: number
+  /** Web searches made by the provider; null in the answer unless set. */
+  searches?: number
+}
+
+function serverToolUse(searches: number | undefined): string {
+  return searches === undefined ? 'null' : `{"web_search_requests":${searches},"web_fetch_requests":0}`
 }
 
 /** The JSON text of the full `usage` of a message (also of `message_start`, where output is a placeholder). */
@@ -13,22 +19,25 @@ export function messageUsageJson({
   read,
   output,
   thinking,
+  searches,
 }: MessagesUsage): string {
   const details = thinking > 0 ? `{"thinking_tokens":${thinking}}` : 'null'
   return (
     `{"input_tokens":${input},"cache_creation_input_tokens":${created5m + created1h},` +
     `"cache_read_input_tokens":${read},"cache_creation":{"ephemeral_5m_input_tokens":${created5m},` +
     `"ephemeral_1h_input_tokens":${created1h}},"output_tokens":${output},"output_tokens_details":${details},` +
-    `"server_tool_use":null,"service_tier":"standard","speed":null,"inference_geo":"not_available"}`
+    `"server_tool_use":${serverToolUse(searches)},"service_tier":"standard","speed":null,"inference_geo":"not_available"}`
   )
 }
 
 /** The JSON text of the cumulative `usage` of `message_delta`, which has fewer members. */
-function deltaUsageJson({ input, created5m, created1h, read, output, thinking }: MessagesUsage): string {
+function deltaUsageJson(usage: MessagesUsage): string {
+  const { input, created5m, created1h, read, output, thinking, searches } = usage
   const details = thinking > 0 ? `,"output_tokens_details":{"thinking_tokens":${thinking}}` : ''
+  const searched = searches === undefined ? '' : `,"server_tool_use":${serverToolUse(searches)}`
   return (
     `{"input_tokens":${input},"cache_creation_input_tokens":${created5m + created1h},` +
-    `"cache_read_input_tokens":${read},"output_tokens":${output}${details}}`
+    `"cache_read_input_tokens":${read},"output_tokens":${output}${details}${searched}}`
   )
 }
 
@@ -65,14 +74,15 @@ export function blockStopFrame(index: number): string {
   return messageFrame('content_block_stop', `"index":${index}`)
 }
 
-/** `message_delta`: why it stopped, and the cumulative usage. */
+/** `message_delta`: why it stopped, and the cumulative usage. `stopDetails` is JSON text. */
 export function messageDeltaFrame(
   stopReason: string,
   stopSequence: string | null,
   usage: MessagesUsage,
+  stopDetails = 'null',
 ): string {
   const delta =
     `{"stop_reason":"${stopReason}","stop_sequence":${JSON.stringify(stopSequence)},` +
-    '"stop_details":null,"container":null}'
+    `"stop_details":${stopDetails},"container":null}`
   return messageFrame('message_delta', `"delta":${delta},"usage":${deltaUsageJson(usage)}`)
 }

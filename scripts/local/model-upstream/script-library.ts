@@ -2,7 +2,8 @@ import { type BuiltInScript, builtInScripts } from './built-in-scripts.ts'
 import { contentText, toList, toRecord, toText } from './json-value.ts'
 import type { Dialect } from './reply.ts'
 import { ScriptRequest } from './script-request.ts'
-import type { Script, Step } from './script-steps.ts'
+import type { Script, ScriptResponse, Step } from './script-steps.ts'
+import { learnSignatures } from './signatures.ts'
 
 const token = 'script:'
 /** Above this size the body is not parsed to find its last user message. */
@@ -10,7 +11,7 @@ const maximumParsed = 1024 * 1024
 const textWindow = 512
 
 interface RegisteredScript {
-  responses: { steps: Step[] }[]
+  responses: ScriptResponse[]
   used: number
 }
 
@@ -28,6 +29,7 @@ export class ScriptLibrary {
   /** Registers a script, replacing one of the same name and starting again with its first response. */
   register(name: string, script: Script): void {
     const responses = 'responses' in script ? script.responses : [script]
+    learnSignatures(JSON.stringify(script))
     this.#registered.set(name, { responses, used: 0 })
   }
 
@@ -72,7 +74,8 @@ export class ScriptLibrary {
     if (script === undefined) return []
     const response = script.responses[Math.min(script.used, script.responses.length - 1)]
     script.used += 1
-    return response?.steps ?? []
+    if (response === undefined || 'steps' in response) return response?.steps ?? []
+    return new ScriptRequest(body, '', dialect, credential).stream ? response.streamed : response.whole
   }
 }
 

@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
+import { cutBytes } from './byte-cuts.ts'
 import type { Exchange } from './exchange.ts'
 import type { Step } from './script-steps.ts'
 import type { SignalBoard } from './signal-board.ts'
 
+const jsonType = { 'content-type': 'application/json' }
 const eventStream = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' }
 
 /**
@@ -40,7 +42,11 @@ async function playStep(
     exchange.start(200, eventStream)
     return finish(() => exchange.end())
   }
-  if ('sse' in step || 'chunk' in step || 'chunkBase64' in step || 'bytes' in step) {
+  if ('json' in step) {
+    const body = JSON.stringify(step.json)
+    return finish(() => exchange.sendWhole(step.status ?? 200, jsonType, body))
+  }
+  if (writes(step)) {
     exchange.start(200, eventStream)
     await writeStep(step, exchange, frames)
     return false
@@ -53,19 +59,48 @@ async function playStep(
   return false
 }
 
+const writingMembers = [
+  'sse',
+  'chunk',
+  'chunkBase64',
+  'bytes',
+  'stream',
+  'streamBase64',
+  'events',
+  'data',
+] as const
+
 type WritingStep = Extract<
   Step,
-  { sse: string[] } | { chunk: string } | { chunkBase64: string } | { events: number }
+  { [member in (typeof writingMembers)[number]]: Record<member, unknown> }[(typeof writingMembers)[number]]
 >
+
+function writes(step: Step): step is WritingStep {
+  return writingMembers.some((member) => member in step)
+}
 
 async function writeStep(step: WritingStep, exchange: Exchange, frames: FrameCounter): Promise<void> {
   if ('bytes' in step) return exchange.write(step.bytes, step.events)
-  if ('chunk' in step) return exchange.writeApart(step.chunk, frames.count(step.chunk))
-  if ('chunkBase64' in step) {
-    const bytes = Buffer.from(step.chunkBase64, 'base64')
-    return exchange.writeApart(bytes, frames.count(bytes.toString('latin1')))
+  if ('sse' in step) {
+    for (const frame of step.sse) await exchange.writeApart(frame, 1)
+    return
   }
-  for (const frame of step.sse) await exchange.writeApart(frame, 1)
+  for (const bytes of packets(step)) await exchange.writeApart(bytes, frames.count(bytes.toString('latin1')))
+}
+
+/** The bytes of a step, cut into the writes that it asks for. */
+function packets(step: Exclude<WritingStep, { bytes: unknown } | { sse: unknown }>): Buffer[] {
+  if ('chunk' in step) return [Buffer.from(step.chunk)]
+  if ('chunkBase64' in step) return [Buffer.from(step.chunkBase64, 'base64')]
+  if ('events' in step) {
+    return step.events.map((event) => Buffer.from(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`))
+  }
+  if ('data' in step) {
+    const text = (item: unknown) => (typeof item === 'string' ? item : JSON.stringify(item))
+    return step.data.map((item) => Buffer.from(`data: ${text(item)}\n\n`))
+  }
+  const bytes = 'stream' in step ? Buffer.from(step.stream) : Buffer.from(step.streamBase64, 'base64')
+  return cutBytes(bytes, step.cuts)
 }
 
 function finish(action: () => void): true {

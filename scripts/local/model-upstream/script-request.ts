@@ -1,4 +1,4 @@
-import { tokensOfCharacters } from './json-value.ts'
+import { contentText, type JsonRecord, tokensOfCharacters, toList, toRecord, toText } from './json-value.ts'
 import type { Dialect } from './reply.ts'
 
 /** What a built-in script can know about its request, found in the raw bytes without parsing them. */
@@ -8,6 +8,7 @@ export class ScriptRequest {
   readonly credential: string
   readonly #body: Buffer
   readonly #text: string
+  #json: JsonRecord | undefined
 
   constructor(body: Buffer, text: string, dialect: Dialect, credential: string) {
     this.#body = body
@@ -49,6 +50,41 @@ export class ScriptRequest {
     return word !== undefined && /^\d+$/.test(word) ? Number(word) : fallback
   }
 
+  /** What follows the token in the message. */
+  get text(): string {
+    return this.#text
+  }
+
+  /** The parsed body, for the scripts that need it; empty when it is not a JSON object. */
+  get json(): JsonRecord {
+    this.#json ??= parseRecord(this.#body)
+    return this.#json
+  }
+
+  /** The texts of the tool results with which the conversation ends, in order; empty when it ends otherwise. */
+  get toolResults(): string[] {
+    const messages = toList(this.json.messages).map(toRecord)
+    if (this.dialect === 'chat') {
+      const first = messages.findLastIndex((message) => message.role !== 'tool') + 1
+      return messages.slice(first).map((message) => contentText(message.content))
+    }
+    return toList(messages.at(-1)?.content)
+      .map(toRecord)
+      .filter((block) => block.type === 'tool_result')
+      .map((block) => contentText(block.content))
+  }
+
+  /** The functions on offer, in order. */
+  get tools(): { name: string; schema: JsonRecord }[] {
+    return toList(this.json.tools).flatMap((tool) => {
+      const record = toRecord(tool)
+      const made = this.dialect === 'messages' ? record : toRecord(record.function)
+      const name = toText(made.name)
+      const schema = this.dialect === 'messages' ? made.input_schema : (made.parameters ?? {})
+      return name === '' || schema === undefined ? [] : [{ name, schema: toRecord(schema) }]
+    })
+  }
+
   /** Whether a member is `true`. Inside a JSON string the quotes would be escaped, so this finds members only. */
   #isTrue(name: string): boolean {
     const quoted = `"${name}"`
@@ -57,5 +93,13 @@ export class ScriptRequest {
       if (/^\s*:\s*true/.test(window)) return true
     }
     return false
+  }
+}
+
+function parseRecord(body: Buffer): JsonRecord {
+  try {
+    return toRecord(JSON.parse(body.toString('utf8')))
+  } catch {
+    return {}
   }
 }

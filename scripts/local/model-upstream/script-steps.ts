@@ -14,7 +14,17 @@ const headStep = z
   })
   .refine((step) => Object.keys(step).length > 0, 'an empty step does nothing')
 
+/** How bytes are cut into writes: each byte apart, each frame apart, or before the bytes at these offsets. */
+const cutsSchema = z.union([z.enum(['bytes', 'frames']), z.array(z.int().min(1))]).optional()
+
 const stepSchema = z.union([
+  z.strictObject({ stream: z.string(), cuts: cutsSchema }),
+  z.strictObject({ streamBase64: z.base64(), cuts: cutsSchema }),
+  // Events of the messages protocol: each gets the line that names its type.
+  z.strictObject({ events: z.array(z.looseObject({ type: z.string() })) }),
+  // Chunks of chat completions; a text such as [DONE] stands as it is.
+  z.strictObject({ data: z.array(z.union([z.string(), z.looseObject({})])) }),
+  z.strictObject({ json: z.unknown(), status: z.int().min(200).max(599).optional() }),
   z.strictObject({ sse: z.array(z.string()) }),
   z.strictObject({ chunk: z.string() }),
   z.strictObject({ chunkBase64: z.base64() }),
@@ -31,7 +41,11 @@ export type ScriptStep = z.infer<typeof stepSchema>
 /** A step of a built-in script: as registered ones, or bytes written as fast as the client reads. */
 export type Step = ScriptStep | { bytes: Buffer | string; events: number }
 
-const responseSchema = z.strictObject({ steps: z.array(stepSchema) })
+/** The steps of one answer, or those of a streamed and of a whole one. */
+const responseSchema = z.union([
+  z.strictObject({ steps: z.array(stepSchema) }),
+  z.strictObject({ streamed: z.array(stepSchema), whole: z.array(stepSchema) }),
+])
 
 /** What `PUT /control/scripts/{name}` takes: one response, or several used in turn of which the last repeats. */
 export const scriptSchema = z.union([
@@ -39,6 +53,7 @@ export const scriptSchema = z.union([
   z.strictObject({ responses: z.array(responseSchema).min(1) }),
 ])
 
+export type ScriptResponse = z.infer<typeof responseSchema>
 export type Script = z.infer<typeof scriptSchema>
 
 function areLegalHeaders(headers: Record<string, string | string[]>): boolean {

@@ -1,0 +1,124 @@
+import { splitIntoPieces } from '../answer-plan.ts'
+import { nextIdentifier } from '../identifiers.ts'
+import type { JsonRecord } from '../json-value.ts'
+import {
+  blockStartFrame,
+  blockStopFrame,
+  type MessagesUsage,
+  messageDeltaFrame,
+  messageFrame,
+  messageStartFrame,
+  messageStopFrame,
+  messageUsageJson,
+  pingFrame,
+} from '../message-frames.ts'
+import type { ScriptRequest } from '../script-request.ts'
+import type { RichAnswer } from './delivery.ts'
+
+/** A block of an answer: as it stands in a whole message, and as it begins and grows in a stream. */
+export interface AnswerBlock {
+  whole: JsonRecord
+  start: JsonRecord
+  deltas: JsonRecord[]
+}
+
+export interface MessageAnswer {
+  content: AnswerBlock[]
+  /** `end_turn` unless set. */
+  stopReason?: string
+  stopSequence?: string
+  stopDetails?: JsonRecord
+  usage?: Partial<MessagesUsage>
+}
+
+/** Builds an answer of the messages protocol, streamed and whole, under one id. */
+export function messageAnswer(request: ScriptRequest, answer: MessageAnswer): RichAnswer {
+  const id = nextIdentifier('msg_')
+  const usage = usageOf(request, answer)
+  const { content, stopReason = 'end_turn', stopSequence = null } = answer
+  const details = JSON.stringify(answer.stopDetails ?? null)
+  const { input, created5m, created1h, read } = usage
+  const frames = [messageStartFrame(id, request.model, { input, created5m, created1h, read })]
+  content.forEach((block, index) => {
+    frames.push(blockStartFrame(index, JSON.stringify(block.start)))
+    if (index === 0) frames.push(pingFrame)
+    for (const delta of block.deltas) {
+      frames.push(messageFrame('content_block_delta', `"index":${index},"delta":${JSON.stringify(delta)}`))
+    }
+    frames.push(blockStopFrame(index))
+  })
+  frames.push(messageDeltaFrame(stopReason, stopSequence, usage, details), messageStopFrame)
+  const body =
+    `{"id":"${id}","type":"message","role":"assistant","model":${JSON.stringify(request.model)},` +
+    `"content":${JSON.stringify(content.map((block) => block.whole))},"stop_reason":"${stopReason}",` +
+    `"stop_sequence":${JSON.stringify(stopSequence)},"stop_details":${details},"container":null,` +
+    `"usage":${messageUsageJson(usage)}}`
+  return { frames, body }
+}
+
+function usageOf(request: ScriptRequest, answer: MessageAnswer): MessagesUsage {
+  const output = answer.content.reduce((sum, block) => sum + Math.max(1, block.deltas.length), 0)
+  const counted = { input: request.promptTokens, created5m: 0, created1h: 0, read: 0, output, thinking: 0 }
+  return { ...counted, ...answer.usage }
+}
+
+/** Text, with its citations in the order in which they stream after it. */
+export function textBlock(text: string, citations?: JsonRecord[]): AnswerBlock {
+  const cited = citations === undefined ? {} : { citations }
+  return {
+    whole: { type: 'text', text, ...cited },
+    start: { type: 'text', text: '', ...(citations === undefined ? {} : { citations: [] }) },
+    deltas: [
+      ...splitIntoPieces(text).map((piece) => ({ type: 'text_delta', text: piece })),
+      ...(citations ?? []).map((citation) => ({ type: 'citations_delta', citation })),
+    ],
+  }
+}
+
+/** Thinking with its signature; `shown` is the text the client gets to see, all of it unless set. */
+export function thinkingBlock(thinking: string, signature: string, shown = thinking): AnswerBlock {
+  return {
+    whole: { type: 'thinking', thinking: shown, signature },
+    start: { type: 'thinking', thinking: '', signature: '' },
+    deltas: [
+      ...splitIntoPieces(shown).map((piece) => ({ type: 'thinking_delta', thinking: piece })),
+      { type: 'signature_delta', signature },
+    ],
+  }
+}
+
+/** A block that comes whole when it starts, such as redacted thinking and the result of a server's tool. */
+export function wholeBlock(block: JsonRecord): AnswerBlock {
+  return { whole: block, start: block, deltas: [] }
+}
+
+/**
+ * A call of a tool.
+ *
+ * @param fragments how the JSON text of the input streams; by default an empty fragment, then pieces
+ */
+export function toolUseBlock(
+  name: string,
+  input: JsonRecord,
+  fragments = inputFragments(input),
+): AnswerBlock {
+  const block = { type: 'tool_use', id: nextIdentifier('toolu_'), name, input, caller: { type: 'direct' } }
+  return callBlock(block, fragments)
+}
+
+/** A call that the provider runs itself; its id must be given, since a paused turn repeats it. */
+export function serverToolBlock(id: string, name: string, input: JsonRecord): AnswerBlock {
+  const block = { type: 'server_tool_use', id, name, input, caller: { type: 'direct' } }
+  return callBlock(block, inputFragments(input))
+}
+
+function callBlock(block: JsonRecord, fragments: string[]): AnswerBlock {
+  const deltas = fragments.map((fragment) => ({ type: 'input_json_delta', partial_json: fragment }))
+  return { whole: block, start: { ...block, input: {} }, deltas }
+}
+
+/** The JSON text of an input as it streams: an empty fragment first, then pieces that may cut anywhere. */
+export function inputFragments(input: JsonRecord): string[] {
+  const text = JSON.stringify(input)
+  return text === '{}' ? [''] : ['', ...splitIntoPieces(text)]
+}

@@ -1,0 +1,68 @@
+import { splitIntoPieces } from '../answer-plan.ts'
+import type { ScriptRequest } from '../script-request.ts'
+import type { Step } from '../script-steps.ts'
+import { type AnswerScript, answerScript } from './answer-script.ts'
+import { type ChatAnswer, chatAnswer, textDeltas } from './chat-answer.ts'
+import { deliver } from './delivery.ts'
+import { type MessageAnswer, messageAnswer, textBlock } from './message-answer.ts'
+
+const text = 'Every token of this answer is counted.'
+
+const said: ChatAnswer = { deltas: textDeltas(splitIntoPieces(text)), message: { content: text } }
+const spoke: MessageAnswer = { content: [textBlock(text)] }
+
+/** The same usage in both protocols: 550 tokens in, of which 400 were read from the cache and 50 written to it. */
+const full = {
+  messages: { input: 100, created5m: 20, created1h: 30, read: 400, output: 50, thinking: 15 },
+  chat: { prompt: 550, cached: 400, cacheWrite: 50, completion: 50, reasoning: 15 },
+}
+
+/** A script of messages whose usage is changed wherever it stands; chat has its own answer. */
+function changed(chat: ChatAnswer, change: (text: string, type: string) => string): AnswerScript {
+  return (request: ScriptRequest): Iterable<Step> => {
+    if (request.dialect !== 'messages') return deliver(request, chatAnswer(request, chat))
+    const { frames, body } = messageAnswer(request, { ...spoke, usage: full.messages })
+    const typeOf = (frame: string) => /^event: (\w+)/.exec(frame)?.[1] ?? ''
+    return deliver(request, {
+      frames: frames.map((frame) => change(frame, typeOf(frame))),
+      body: change(body, 'message'),
+    })
+  }
+}
+
+const startUsage = /"usage":\{.*\}(?=\}\}\n\n$)/
+const lastUsage = /,"usage":\{.*\}(?=\}(\n\n)?$)/
+
+/** Nothing is known at the start: the usage of the last frame alone is true. */
+function knownLate(text: string, type: string): string {
+  if (type !== 'message_start') return text
+  return text.replace(startUsage, '"usage":{"input_tokens":0,"output_tokens":0}')
+}
+
+/** The last frame tells output alone and null for the rest, which stands in the first. */
+function nullAtTheEnd(text: string, type: string): string {
+  if (type !== 'message_delta') return text
+  const usage =
+    '{"input_tokens":null,"cache_creation_input_tokens":null,"cache_read_input_tokens":null,' +
+    '"server_tool_use":null,"output_tokens":50}'
+  return text.replace(lastUsage, `,"usage":${usage}`)
+}
+
+function missing(text: string, type: string): string {
+  if (type === 'message_start') return text.replace(startUsage, '"usage":null')
+  return text.replace(lastUsage, '')
+}
+
+/** Scripts about usage, by name. */
+export const usageAnswers: [string, AnswerScript][] = [
+  [
+    'usage-full',
+    answerScript(
+      () => ({ ...said, usage: full.chat }),
+      () => ({ ...spoke, usage: full.messages }),
+    ),
+  ],
+  ['usage-late', changed({ ...said, usage: full.chat, usagePlace: 'finish' }, knownLate)],
+  ['usage-nulls', changed({ ...said, usage: full.chat }, nullAtTheEnd)],
+  ['usage-missing', changed({ ...said, usagePlace: 'none' }, missing)],
+]
