@@ -20,9 +20,12 @@ export interface Provider {
 /** What a call asks of an upstream. */
 export type Operation = 'chat_completions' | 'completions' | 'messages' | 'count_tokens'
 
+/** What an upstream is asked; `input_tokens` is the token counter of the responses protocol. */
+export type UpstreamOperation = Operation | 'input_tokens'
+
 interface Transport {
   /** Paths under the base URL; an operation that is absent is not spoken by this kind. */
-  paths: Partial<Record<Operation, string>>
+  paths: Partial<Record<UpstreamOperation, string>>
   authorize(headers: Headers, credential: string): void
   /** Headers of the caller to send on, under the name the upstream knows, by every name they may come with. */
   forwarded: Record<string, readonly string[]>
@@ -33,7 +36,11 @@ interface Transport {
 /** The interface names brand headers neutrally; clients send the brand's own. Both are taken. */
 const TRANSPORTS: Record<ProviderKind, Transport> = {
   'openai-compatible': {
-    paths: { chat_completions: '/chat/completions', completions: '/completions' },
+    paths: {
+      chat_completions: '/chat/completions',
+      completions: '/completions',
+      input_tokens: '/responses/input_tokens',
+    },
     authorize: (headers, credential) => headers.set('authorization', `Bearer ${credential}`),
     forwarded: { 'openai-beta': ['openai-beta'] },
     defaults: {},
@@ -51,11 +58,11 @@ const TRANSPORTS: Record<ProviderKind, Transport> = {
   },
 }
 
-export const speaks = (provider: Provider, operation: Operation): boolean =>
+export const speaks = (provider: Provider, operation: UpstreamOperation): boolean =>
   TRANSPORTS[provider.kind].paths[operation] !== undefined
 
 export interface UpstreamRequest {
-  operation: Operation
+  operation: UpstreamOperation
   /** Pieces of the body, in order. */
   pieces: readonly Uint8Array[]
   length: number
