@@ -1,152 +1,92 @@
-import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json, listOf, objectOf, present, textOf } from '../json.ts'
-import type { TargetModel } from '../target-model.ts'
-import { mediaBlock } from './media.ts'
+import { isPresent, type Json, objectOf, present, textOf } from '../json.ts'
+import { can, type TargetModel } from '../target-model.ts'
+import { conversationOfChat, type Turn } from './chat-conversation.ts'
+import { CHAT_MEMBERS } from './chat-members.ts'
+import { jsonInstruction } from './json-mode.ts'
+import { refuseMembers } from './member-rules.ts'
 import { messagesOutputFormat } from './output-format.ts'
 import { thinkingOfChat } from './reasoning.ts'
-import { messagesToolChoice, messagesTools } from './tools.ts'
+import { messagesToolMembers } from './tools.ts'
 
 /**
- * A chat completion request as a messages request. Members that the target does not know are dropped, those whose loss
- * would change the meaning of the answer are refused; `docs/fidelity.md` lists both.
- * @throws ApiError invalid_request naming the member that cannot be said.
+ * A chat completion request as a messages request. What becomes of each member is in `CHAT_MEMBERS`; members that it
+ * does not list are dropped.
+ * @throws ApiError invalid_request naming the member whose loss would change what the answer means.
  */
 export function chatToMessages(request: Json, target: TargetModel): Json {
-  refuseUnsayable(request)
-  const { system, messages } = turnsOf(listOf(request.messages))
-  const maximum = (request.max_completion_tokens ?? request.max_tokens ?? target.maxOutputTokens) as number
-  const maxTokens = Math.min(maximum, target.maxOutputTokens)
-  const reasoning = thinkingOfChat(request, target, maxTokens)
+  refuseMembers(request, CHAT_MEMBERS)
+  const { system, messages, called } = conversationOfChat(request.messages)
+  const turns = ended(messages, target)
+  const { tools, tool_choice } = messagesToolMembers(request, called)
+  const instruction = jsonInstruction(request, target)
+  if (instruction !== null) system.push({ type: 'text', text: instruction })
+  const maxTokens = maximumOf(request, target)
+  const last = turns[turns.length - 1]
+  const thinking = thinkingOfChat(request, target, maxTokens, {
+    forced: ['any', 'tool'].includes(textOf(tool_choice?.type)) || last?.role === 'assistant',
+    withinToolTurn: last?.content[0]?.type === 'tool_result',
+  })
+  const outputConfig = present({ effort: thinking.effort, format: messagesOutputFormat(request, target) })
   return present({
     model: target.upstreamModel,
     max_tokens: maxTokens,
     system: system.length === 0 ? undefined : system,
-    messages,
+    messages: turns,
     stream: request.stream === true ? true : undefined,
     stop_sequences: stopSequences(request.stop),
-    tools: messagesTools(request),
-    tool_choice: messagesToolChoice(request),
-    // Thinking fixes sampling at the provider: sampling members beside it are refused there.
-    temperature: reasoning.thinks ? undefined : temperatureOf(request.temperature),
-    top_p: reasoning.thinks ? undefined : request.top_p,
-    thinking: reasoning.thinking,
-    output_config: present({ effort: reasoning.effort, format: messagesOutputFormat(request) }),
+    tools,
+    tool_choice,
+    ...(thinking.samples ? samplingOf(request) : {}),
+    thinking: thinking.thinking,
+    output_config: Object.keys(outputConfig).length === 0 ? undefined : outputConfig,
+    metadata: endUser(request.safety_identifier) ?? endUser(request.user),
   })
 }
 
-const UNSAYABLE: Array<[member: string, wanted: (value: unknown) => boolean]> = [
-  ['n', (value) => typeof value === 'number' && value > 1],
-  ['logprobs', (value) => value !== false && isPresent(value)],
-  ['audio', isPresent],
-  ['web_search_options', isPresent],
-]
-
-function refuseUnsayable(request: Json): void {
-  const found = UNSAYABLE.find(([member, wanted]) => wanted(request[member]))
-  if (found) throw invalidRequest(`${found[0]} is not supported by this model.`)
+/** The protocol demands a maximum; the model's own is what chat completions default to. */
+function maximumOf(request: Json, target: TargetModel): number {
+  const asked = Number(request.max_completion_tokens ?? request.max_tokens ?? target.maxOutputTokens)
+  return Math.min(asked, target.maxOutputTokens)
 }
 
-/** The range is 0 to 2 in chat completions and 0 to 1 in the messages protocol. */
-const temperatureOf = (value: unknown) => (typeof value === 'number' ? Math.min(value, 1) : undefined)
+/** The vendor's range ends at 1, and it takes one of the two only. */
+function samplingOf(request: Json): Json {
+  const { temperature, top_p } = request
+  if (typeof temperature !== 'number') return { top_p }
+  return { temperature: Math.min(Math.max(temperature, 0), 1) }
+}
 
+/** A sequence of white space alone is refused by the vendor (https://github.com/BerriAI/litellm/issues/3286). */
 function stopSequences(stop: unknown): string[] | undefined {
-  const list = (Array.isArray(stop) ? stop : [stop]).filter(
-    (text): text is string => typeof text === 'string',
-  )
-  // A sequence of white space alone is refused by the provider.
-  const usable = list.filter((text) => text.trim() !== '')
-  return usable.length === 0 ? undefined : usable
+  const texts = (Array.isArray(stop) ? stop : [stop]).map(textOf).filter((text) => text.trim() !== '')
+  return texts.length === 0 ? undefined : texts
 }
 
-interface Turn {
-  role: 'user' | 'assistant'
-  content: Json[]
+const E_MAIL = /@/
+const TELEPHONE = /^\+?[\d\s().-]{7,}$/
+const LONGEST_USER_ID = 256
+
+/** The vendor refuses identifiers that tell who somebody is (https://github.com/BerriAI/litellm/issues/10106). */
+function endUser(id: unknown): Json | undefined {
+  const text = textOf(id)
+  const opaque = text !== '' && text.length <= LONGEST_USER_ID && !E_MAIL.test(text) && !TELEPHONE.test(text)
+  return opaque ? { user_id: text } : undefined
 }
 
-/** Hoists system messages, merges turns of one role, and puts the results of one tool turn first into one message. */
-function turnsOf(messages: Json[]): { system: Json[]; messages: Turn[] } {
-  const system: Json[] = []
-  const turns: Turn[] = []
-  for (const [index, message] of messages.entries()) {
-    const role = textOf(message.role)
-    if (role === 'system' || role === 'developer') system.push(...textBlocks(message.content, index))
-    else if (role === 'assistant') add(turns, 'assistant', assistantBlocks(message, index))
-    else if (role === 'tool') add(turns, 'user', [toolResult(message, index)])
-    else add(turns, 'user', userBlocks(message.content, index))
+const CONTINUE = '(Continue from where you left off.)'
+
+/**
+ * The end of a conversation that ends with the assistant. Models that take it as the beginning of their answer refuse
+ * white space at its end; the others refuse it altogether and are asked to go on.
+ */
+function ended(messages: Turn[], target: TargetModel): Turn[] {
+  const last = messages[messages.length - 1]
+  if (last?.role !== 'assistant') return messages
+  if (can(target, 'adaptive_thinking')) {
+    return [...messages, { role: 'user', content: [{ type: 'text', text: CONTINUE }] }]
   }
-  for (const turn of turns) {
-    const isResult = (block: Json) => block.type === 'tool_result'
-    turn.content = [...turn.content.filter(isResult), ...turn.content.filter((block) => !isResult(block))]
-  }
-  if (turns[0]?.role !== 'user') {
-    throw invalidRequest('messages: the first message after the system messages must have the role user.')
-  }
-  return { system, messages: turns }
-}
-
-function add(turns: Turn[], role: Turn['role'], content: Json[]): void {
-  const last = turns[turns.length - 1]
-  if (content.length === 0) return
-  if (last?.role === role) last.content.push(...content)
-  else turns.push({ role, content })
-}
-
-/** Empty text blocks are refused by the provider. */
-const textBlock = (text: string, source: Json = {}): Json[] =>
-  text === '' ? [] : [present({ type: 'text', text, cache_control: source.cache_control })]
-
-function textBlocks(content: unknown, index: number): Json[] {
-  if (typeof content === 'string') return textBlock(content)
-  return listOf(content).flatMap((part) => {
-    if (part.type !== 'text') throw invalidRequest(`messages.${index}.content: only text is supported here.`)
-    return textBlock(textOf(part.text), part)
-  })
-}
-
-function userBlocks(content: unknown, index: number): Json[] {
-  if (typeof content === 'string') return textBlock(content)
-  return listOf(content).flatMap((part) =>
-    part.type === 'text'
-      ? textBlock(textOf(part.text), part)
-      : [mediaBlock(part, `messages.${index}.content`)],
-  )
-}
-
-function assistantBlocks(message: Json, index: number): Json[] {
-  const content =
-    typeof message.content === 'string' ? textBlock(message.content) : spokenParts(message.content)
-  const refusal = textOf(message.refusal)
-  const calls = listOf(message.tool_calls).map((call, position) => {
-    const made = objectOf(call.function)
-    const place = `messages.${index}.tool_calls.${position}.function.arguments`
-    return {
-      type: 'tool_use',
-      id: textOf(call.id),
-      name: textOf(made.name),
-      input: inputOf(made.arguments, place),
-    }
-  })
-  return [...content, ...textBlock(refusal), ...calls]
-}
-
-const spokenParts = (content: unknown): Json[] =>
-  listOf(content).flatMap((part) => textBlock(textOf(part.text) || textOf(part.refusal), part))
-
-/** @throws ApiError for arguments that are not a JSON object: the provider takes nothing else. */
-function inputOf(text: unknown, place: string): Json {
-  if (text === '' || !isPresent(text)) return {}
-  try {
-    const input = JSON.parse(String(text)) as unknown
-    if (typeof input === 'object' && input !== null && !Array.isArray(input)) return input as Json
-  } catch {}
-  throw invalidRequest(`${place}: Input should be a JSON object, as text.`)
-}
-
-function toolResult(message: Json, index: number): Json {
-  const content = typeof message.content === 'string' ? message.content : userBlocks(message.content, index)
-  return present({
-    type: 'tool_result',
-    tool_use_id: textOf(message.tool_call_id),
-    content: content.length === 0 ? undefined : content,
-  })
+  const end = objectOf(last.content[last.content.length - 1])
+  if (!isPresent(end.text)) return messages
+  const trimmed = { ...end, text: textOf(end.text).trimEnd() }
+  return [...messages.slice(0, -1), { ...last, content: [...last.content.slice(0, -1), trimmed] }]
 }

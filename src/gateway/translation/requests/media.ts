@@ -1,47 +1,119 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { type Json, objectOf, present, textOf } from '../json.ts'
+import { refuseKind } from './member-rules.ts'
 
-const DATA_URL = /^data:([^;,]+);base64,(.*)$/s
+const DATA_URL = /^data:([^,]*?);base64,(.*)$/is
+const PDF = 'application/pdf'
+/** https://docs.anthropic.com/en/docs/build-with-claude/vision */
+const IMAGE_TYPES = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 
 /**
  * A content part of chat completions that is no text, as a block of the messages protocol.
- * @throws ApiError for kinds that the messages protocol does not have.
+ * @param place of the part in the request, for the error.
+ * @throws ApiError for what the messages protocol does not have.
  */
 export function mediaBlock(part: Json, place: string): Json {
-  const make = FROM_CHAT[textOf(part.type)]
-  if (!make)
-    throw invalidRequest(`${place}: parts of type ${textOf(part.type)} are not supported by this model.`)
-  return present({ ...make(part, place), cache_control: part.cache_control })
+  const kind = textOf(part.type)
+  const make = Object.hasOwn(FROM_CHAT, kind) ? FROM_CHAT[kind] : undefined
+  if (!make) return refuseKind(kind, place, 'parts')
+  return make(part, place)
 }
 
 const FROM_CHAT: Record<string, (part: Json, place: string) => Json> = {
-  image_url: (part) => ({ type: 'image', source: sourceOf(textOf(objectOf(part.image_url).url)) }),
+  image_url(part, place) {
+    const url = textOf(part.image_url) || textOf(objectOf(part.image_url).url)
+    return { type: 'image', source: imageSource(url, `${place}.image_url.url`) }
+  },
   file(part, place) {
     const file = objectOf(part.file)
-    const data = textOf(file.file_data)
-    if (data === '') throw invalidRequest(`${place}: a file must be sent as file_data.`)
-    return present({ type: 'document', source: sourceOf(data), title: file.filename })
+    return present({
+      type: 'document',
+      source: pdfSource(file, `${place}.file`),
+      title: textOf(file.filename) || undefined,
+    })
   },
 }
 
-function sourceOf(url: string): Json {
-  const [, mediaType, data] = DATA_URL.exec(url) ?? []
-  return mediaType === undefined ? { type: 'url', url } : { type: 'base64', media_type: mediaType, data }
+function imageSource(url: string, place: string): Json {
+  const inline = inlineData(url)
+  if (inline) {
+    if (!IMAGE_TYPES.has(inline.mediaType)) {
+      throw invalidRequest(`${place}: images must be JPEG, PNG, GIF or WebP.`)
+    }
+    return { type: 'base64', media_type: inline.mediaType, data: inline.data }
+  }
+  if (!/^https:\/\/./i.test(url)) {
+    throw invalidRequest(`${place}: an image must be an https URL or a base64 data URL.`)
+  }
+  return { type: 'url', url }
 }
 
-/** A block of the messages protocol that is no text, as a content part of chat completions. */
-export function mediaPart(block: Json, place: string): Json {
-  const source = objectOf(block.source)
-  if (block.type === 'image' && urlOf(source)) return { type: 'image_url', image_url: { url: urlOf(source) } }
-  if (block.type === 'document') {
-    if (source.type === 'text') return { type: 'text', text: textOf(source.data) }
-    if (source.type === 'base64') {
-      const filename = textOf(block.title) || 'document.pdf'
-      return { type: 'file', file: { filename, file_data: urlOf(source) } }
-    }
+/** A file is sent as a data URL, or as base64 alone beside a name. */
+function pdfSource(file: Json, place: string): Json {
+  const data = textOf(file.file_data)
+  if (data === '') {
+    throw invalidRequest(
+      `${place}: a file must be sent as file_data; files of other providers are unknown here.`,
+    )
   }
-  throw invalidRequest(`${place}: blocks of type ${textOf(block.type)} are not supported by this model.`)
+  const named = /\.([^.]+)$/.exec(textOf(file.filename))?.[1]?.toLowerCase() ?? 'pdf'
+  const inline = inlineData(data) ?? { mediaType: named === 'pdf' ? PDF : named, data }
+  if (inline.mediaType !== PDF) {
+    throw invalidRequest(`${place}: only PDF files are supported by this model: send others as text.`)
+  }
+  return { type: 'base64', media_type: PDF, data: inline.data }
 }
+
+/** Media types without their parameters, in the one spelling that vendors take. */
+function inlineData(url: string): { mediaType: string; data: string } | null {
+  const [, header, data] = DATA_URL.exec(url) ?? []
+  if (header === undefined || data === undefined) return null
+  const mediaType = header.split(';')[0]?.trim().toLowerCase() ?? ''
+  return { mediaType: mediaType === 'image/jpg' ? 'image/jpeg' : mediaType, data }
+}
+
+/**
+ * A block of the messages protocol that is no text, as content parts of chat completions.
+ * @throws ApiError for what chat completions do not have.
+ */
+export function mediaParts(block: Json, place: string): Json[] {
+  if (block.type === 'image') {
+    const url = urlOf(objectOf(block.source))
+    if (url === null) throw invalidRequest(`${place}.source: an image must be sent as base64 or as a URL.`)
+    return [{ type: 'image_url', image_url: { url } }]
+  }
+  if (block.type === 'document') return documentParts(block, place)
+  return refuseKind(textOf(block.type), place, 'blocks')
+}
+
+function documentParts(block: Json, place: string): Json[] {
+  const source = objectOf(block.source)
+  const about = [textOf(block.title), textOf(block.context)].filter((text) => text !== '')
+  if (source.type === 'base64') {
+    const filename = pdfName(textOf(block.title) || 'document')
+    const context = textOf(block.context)
+    return [
+      ...(context === '' ? [] : [{ type: 'text', text: context }]),
+      { type: 'file', file: { filename, file_data: urlOf(source) } },
+    ]
+  }
+  if (source.type === 'text') return [{ type: 'text', text: [...about, textOf(source.data)].join('\n\n') }]
+  if (source.type === 'content') {
+    const content =
+      typeof source.content === 'string' ? [{ type: 'text', text: source.content }] : source.content
+    const parts = (Array.isArray(content) ? content : [])
+      .map(objectOf)
+      .flatMap((inner) =>
+        inner.type === 'text'
+          ? [{ type: 'text', text: textOf(inner.text) }]
+          : mediaParts(inner, `${place}.source.content`),
+      )
+    return [...about.map((text) => ({ type: 'text', text })), ...parts]
+  }
+  throw invalidRequest(`${place}.source: a document must be sent as base64 or as text.`)
+}
+
+const pdfName = (title: string) => (/\.pdf$/i.test(title) ? title : `${title}.pdf`)
 
 function urlOf(source: Json): string | null {
   if (source.type === 'url') return textOf(source.url)

@@ -1,104 +1,45 @@
-import { type Json, listOf, objectOf, present, textOf } from '../json.ts'
-import type { TargetModel } from '../target-model.ts'
-import { mediaPart } from './media.ts'
-import { chatResponseFormat } from './output-format.ts'
+import { type Json, present } from '../json.ts'
+import { can, type TargetModel } from '../target-model.ts'
+import { refuseMembers } from './member-rules.ts'
+import { conversationOfMessages, systemMessage } from './messages-conversation.ts'
+import { MESSAGES_MEMBERS } from './messages-members.ts'
+import { chatOutputFormat } from './output-format.ts'
 import { effortOfMessages } from './reasoning.ts'
-import { chatParallelCalls, chatToolChoice, chatTools } from './tools.ts'
+import { chatParallelCalls, chatToolChoice, chatTools, reasonsBeside } from './tools.ts'
 
 /**
- * A messages request as a chat completion request. Cache markers, thinking blocks and their signatures stay behind: they
- * mean something to their own family only.
- * @throws ApiError invalid_request naming the block or tool that cannot be said.
+ * A messages request as a chat completion request. What becomes of each member is in `MESSAGES_MEMBERS`, of each block
+ * in `MESSAGES_BLOCKS`; members that they do not list are dropped.
+ * @throws ApiError invalid_request naming the member, block or tool whose loss would change what the answer means.
  */
 export function messagesToChat(request: Json, target: TargetModel): Json {
+  refuseMembers(request, MESSAGES_MEMBERS)
   const tools = chatTools(request)
-  const reasons = target.capabilities.includes('reasoning')
-  const maxTokens = Math.min(request.max_tokens as number, target.maxOutputTokens)
+  const reasons = can(target, 'reasoning')
+  const { responseFormat, instruction } = chatOutputFormat(request, target)
+  const maxTokens = Math.min(Number(request.max_tokens ?? target.maxOutputTokens), target.maxOutputTokens)
   return present({
     model: target.upstreamModel,
-    messages: [...systemMessage(request.system), ...listOf(request.messages).flatMap(chatMessages)],
+    messages: [...systemMessage(request.system, instruction), ...conversationOfMessages(request.messages)],
     // Reasoning models refuse the older name; other servers of the protocol know only that one.
     [reasons ? 'max_completion_tokens' : 'max_tokens']: maxTokens,
     stream: request.stream === true ? true : undefined,
     stream_options: request.stream === true ? { include_usage: true } : undefined,
-    stop: request.stop_sequences,
-    temperature: request.temperature,
-    top_p: request.top_p,
+    stop: stopTexts(request.stop_sequences),
+    temperature: reasons ? undefined : request.temperature,
+    top_p: reasons ? undefined : request.top_p,
     tools,
     tool_choice: tools && chatToolChoice(request),
     parallel_tool_calls: tools && chatParallelCalls(request),
-    reasoning_effort: effortOfMessages(request, target),
-    response_format: chatResponseFormat(request),
+    reasoning_effort: effort(request, target, tools),
+    response_format: responseFormat,
   })
 }
 
-function systemMessage(system: unknown): Json[] {
-  const text =
-    typeof system === 'string'
-      ? system
-      : listOf(system)
-          .map((block) => textOf(block.text))
-          .join('\n\n')
-  return text === '' ? [] : [{ role: 'system', content: text }]
+function effort(request: Json, target: TargetModel, tools: Json[] | undefined): string | undefined {
+  if (!can(target, 'reasoning')) return undefined
+  return reasonsBeside(tools, target) ? effortOfMessages(request) : 'none'
 }
 
-function chatMessages(message: Json, index: number): Json[] {
-  if (typeof message.content === 'string') return [{ role: message.role, content: message.content }]
-  const blocks = listOf(message.content)
-  return message.role === 'assistant' ? assistantMessage(blocks) : userMessages(blocks, index)
-}
-
-function assistantMessage(blocks: Json[]): Json[] {
-  const text = blocks
-    .filter((block) => block.type === 'text')
-    .map((block) => textOf(block.text))
-    .join('')
-  const calls = blocks
-    .filter((block) => block.type === 'tool_use')
-    .map((block) => ({
-      id: block.id,
-      type: 'function',
-      function: { name: block.name, arguments: JSON.stringify(block.input ?? {}) },
-    }))
-  if (text === '' && calls.length === 0) return []
-  return [
-    present({
-      role: 'assistant',
-      content: text || (calls.length > 0 ? undefined : ''),
-      tool_calls: calls.length > 0 ? calls : undefined,
-    }),
-  ]
-}
-
-/** Results answer the calls before anything else is said; what a result shows besides text follows as the user's. */
-function userMessages(blocks: Json[], index: number): Json[] {
-  const results: Json[] = []
-  const parts: Json[] = []
-  for (const [position, block] of blocks.entries()) {
-    const place = `messages.${index}.content.${position}`
-    if (block.type === 'tool_result') {
-      const { text, media } = resultContent(block.content, place)
-      results.push({ role: 'tool', tool_call_id: block.tool_use_id, content: text })
-      parts.push(...media)
-    } else if (block.type === 'text') parts.push({ type: 'text', text: textOf(block.text) })
-    else parts.push(mediaPart(block, place))
-  }
-  return parts.length === 0 ? results : [...results, { role: 'user', content: plain(parts) }]
-}
-
-function resultContent(content: unknown, place: string): { text: string; media: Json[] } {
-  if (typeof content === 'string') return { text: content, media: [] }
-  const blocks = listOf(content)
-  const text = blocks
-    .filter((block) => block.type === 'text')
-    .map((block) => textOf(block.text))
-    .join('\n')
-  const media = blocks.filter((block) => block.type !== 'text').map((block) => mediaPart(block, place))
-  return { text, media }
-}
-
-/** One text alone is sent as text: some servers of the protocol take no parts. */
-function plain(parts: Json[]): unknown {
-  const [only] = parts
-  return parts.length === 1 && objectOf(only).type === 'text' ? objectOf(only).text : parts
-}
+/** An empty list is refused by some servers. */
+const stopTexts = (stop: unknown) => (Array.isArray(stop) && stop.length > 0 ? stop : undefined)

@@ -1,15 +1,43 @@
-import { type Json, objectOf } from '../json.ts'
+import { invalidRequest } from '../../../lib/api-error.ts'
+import { isPresent, type Json, listOf, objectOf } from '../json.ts'
+import { can, type TargetModel } from '../target-model.ts'
+import { schemaInstruction } from './json-mode.ts'
+import { constrainedSchema, fitsStrictChat } from './schemas.ts'
 
-/** `json_schema` of chat completions as the messages protocol's output format. */
-export function messagesOutputFormat(request: Json): Json | undefined {
+/**
+ * `json_schema` of chat completions as the messages protocol's output format, for models that have one.
+ * @throws ApiError for a schema that the vendor cannot hold an answer to without changing what it allows.
+ */
+export function messagesOutputFormat(request: Json, target: TargetModel): Json | undefined {
   const format = objectOf(request.response_format)
   if (format.type !== 'json_schema') return undefined
-  return { type: 'json_schema', schema: objectOf(format.json_schema).schema ?? {} }
+  const given = objectOf(format.json_schema).schema
+  if (!isPresent(given)) throw invalidRequest('response_format.json_schema.schema: Field required.')
+  if (!can(target, 'json_schema')) return undefined
+  const schema = constrainedSchema(objectOf(given))
+  if (schema) return { type: 'json_schema', schema }
+  throw invalidRequest(
+    'response_format.json_schema.schema: objects with members of any name are not supported by this model: list ' +
+      'their properties, or use json_object.',
+  )
 }
 
-/** The messages protocol's output format as `response_format`. */
-export function chatResponseFormat(request: Json): Json | undefined {
+export interface ChatFormat {
+  responseFormat: Json | undefined
+  /** What the system message has to say where the model has no such format. */
+  instruction: string | null
+}
+
+/** The messages protocol's output format as `response_format`, as far as the model has it. */
+export function chatOutputFormat(request: Json, target: TargetModel): ChatFormat {
   const format = objectOf(objectOf(request.output_config).format ?? request.output_format)
-  if (format.type !== 'json_schema') return undefined
-  return { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema: format.schema } }
+  if (format.type !== 'json_schema') return { responseFormat: undefined, instruction: null }
+  const schema = objectOf(format.schema)
+  const callsTools = listOf(request.tools).length > 0 && objectOf(request.tool_choice).type !== 'none'
+  if (can(target, 'json_schema')) {
+    const wanted = { name: 'answer', strict: fitsStrictChat(schema), schema }
+    return { responseFormat: { type: 'json_schema', json_schema: wanted }, instruction: null }
+  }
+  const responseFormat = can(target, 'json_object') ? { type: 'json_object' } : undefined
+  return { responseFormat, instruction: schemaInstruction(schema, callsTools) }
 }

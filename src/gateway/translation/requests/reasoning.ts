@@ -1,54 +1,118 @@
-import { type Json, objectOf, textOf } from '../json.ts'
-import type { TargetModel } from '../target-model.ts'
+import { isPresent, type Json, objectOf, present, textOf } from '../json.ts'
+import { can, type TargetModel } from '../target-model.ts'
 
-/** Tokens of thinking for each effort, where a model takes a budget. 1,024 is the least a provider accepts. */
+/** Tokens of thinking for each effort, where a model takes a budget. */
 const BUDGETS: Record<string, number> = {
   minimal: 1_024,
   low: 2_048,
   medium: 8_192,
   high: 24_576,
   xhigh: 32_768,
+  max: 32_768,
 }
+/** The least budget that the vendor accepts; a budget has to stay below `max_tokens`, with room for the answer. */
 const LEAST_BUDGET = 1_024
-/** Tokens that are left for the answer itself when a budget would take all of `max_tokens`. */
-const ANSWER_SHARE = 1_024
+const LEAST_ANSWER = 1_024
 
-export interface ThinkingRequest {
-  thinking: unknown
+/**
+ * Efforts of chat completions as each model that thinks adaptively has them: `xhigh` is not known to all of them
+ * (https://platform.claude.com/docs/en/build-with-claude/effort). Some refuse to have thinking disabled, so `none` is
+ * the least effort.
+ */
+const EFFORTS: Record<string, string> = {
+  none: 'low',
+  minimal: 'low',
+  low: 'low',
+  medium: 'medium',
+  high: 'high',
+  xhigh: 'high',
+  max: 'max',
+}
+
+export interface ThinkingMembers {
+  thinking: Json | undefined
   effort: string | undefined
-  thinks: boolean
+  /** Whether sampling members may stand beside it. */
+  samples: boolean
 }
 
-/** `reasoning_effort`, or a `thinking` member sent as it is, for a model of the messages protocol. */
-export function thinkingOfChat(request: Json, target: TargetModel, maxTokens: number): ThinkingRequest {
+/** What in a request the vendor does not let the model think beside. */
+export interface ThinkingObstacles {
+  /** `tool_choice` demands a call, or the answer goes on from a beginning. */
+  forced: boolean
+  /** The turn has called tools before, and its thinking blocks are not there to be sent along. */
+  withinToolTurn: boolean
+}
+
+/**
+ * `reasoning_effort`, or a `thinking` member sent as the messages protocol has it, for a model of that protocol.
+ * Thinking only tunes: where the vendor does not allow it, it is left out.
+ * @param maxTokens of the request, thinking included.
+ */
+export function thinkingOfChat(
+  request: Json,
+  target: TargetModel,
+  maxTokens: number,
+  obstacles: ThinkingObstacles,
+): ThinkingMembers {
+  if (can(target, 'adaptive_thinking')) return adaptiveThinking(request, obstacles)
+  const budget = can(target, 'reasoning') ? budgetOf(request) : 0
+  const affordable = Math.min(budget, maxTokens - LEAST_ANSWER)
+  if (affordable < LEAST_BUDGET || obstacles.forced || obstacles.withinToolTurn) {
+    return { thinking: undefined, effort: undefined, samples: true }
+  }
+  return { thinking: { type: 'enabled', budget_tokens: affordable }, effort: undefined, samples: false }
+}
+
+function adaptiveThinking(request: Json, { forced }: ThinkingObstacles): ThinkingMembers {
+  const wanted = effortOfChat(request)
+  const effort = Object.hasOwn(EFFORTS, wanted) ? EFFORTS[wanted] : undefined
   const given = objectOf(request.thinking)
-  if (typeof given.type === 'string') {
-    return { thinking: request.thinking, effort: undefined, thinks: given.type !== 'disabled' }
+  const asked = effort !== undefined || isPresent(given.type)
+  const thinks = asked && wanted !== 'none' && !forced
+  return {
+    thinking: thinks ? present({ type: 'adaptive', display: given.display }) : undefined,
+    effort,
+    samples: false,
   }
-  const effort = textOf(request.reasoning_effort)
-  const budget = BUDGETS[effort]
-  if (budget === undefined || !target.capabilities.includes('reasoning')) {
-    return { thinking: undefined, effort: undefined, thinks: false }
-  }
-  if (target.capabilities.includes('adaptive_thinking')) {
-    const told = effort === 'minimal' ? 'low' : effort === 'xhigh' ? 'max' : effort
-    return { thinking: { type: 'adaptive' }, effort: told, thinks: true }
-  }
-  const affordable = Math.min(budget, maxTokens - ANSWER_SHARE)
-  if (affordable < LEAST_BUDGET) return { thinking: undefined, effort: undefined, thinks: false }
-  return { thinking: { type: 'enabled', budget_tokens: affordable }, effort: undefined, thinks: true }
 }
 
-/** Thinking of the messages protocol as an effort, for a model of chat completions that reasons. */
-export function effortOfMessages(request: Json, target: TargetModel): string | undefined {
+/** The effort that a chat request asks for; empty when it asks for none in particular. */
+function effortOfChat(request: Json): string {
   const thinking = objectOf(request.thinking)
-  if (!target.capabilities.includes('reasoning')) return undefined
-  if (thinking.type === 'adaptive') {
-    const effort = textOf(objectOf(request.output_config).effort)
-    return effort === 'max' ? 'high' : effort || 'medium'
-  }
-  if (thinking.type !== 'enabled') return undefined
-  const budget = Number(thinking.budget_tokens)
-  if (budget <= (BUDGETS.low ?? 0)) return 'low'
-  return budget <= (BUDGETS.medium ?? 0) ? 'medium' : 'high'
+  if (thinking.type === 'disabled') return 'none'
+  const told = textOf(request.reasoning_effort)
+  if (told !== '' || thinking.type !== 'enabled') return told
+  return effortOfBudget(thinking.budget_tokens)
+}
+
+function budgetOf(request: Json): number {
+  const thinking = objectOf(request.thinking)
+  if (thinking.type === 'enabled') return Number(thinking.budget_tokens) || 0
+  const effort = effortOfChat(request) || (thinking.type === 'adaptive' ? 'medium' : '')
+  return Object.hasOwn(BUDGETS, effort) ? (BUDGETS[effort] ?? 0) : 0
+}
+
+function effortOfBudget(budget: unknown): string {
+  const tokens = Number(budget)
+  if (tokens <= 2_048) return 'low'
+  return tokens <= 8_192 ? 'medium' : 'high'
+}
+
+/** Every model of chat completions that reasons knows these three (https://platform.openai.com/docs/guides/reasoning). */
+const CHAT_EFFORTS: Record<string, string> = {
+  low: 'low',
+  medium: 'medium',
+  high: 'high',
+  xhigh: 'high',
+  max: 'high',
+}
+
+/** `thinking` and `output_config.effort` of the messages protocol as an effort of chat completions. */
+export function effortOfMessages(request: Json): string | undefined {
+  const thinking = objectOf(request.thinking)
+  const effort = textOf(objectOf(request.output_config).effort)
+  if (thinking.type === 'disabled') return 'low'
+  if (Object.hasOwn(CHAT_EFFORTS, effort)) return CHAT_EFFORTS[effort]
+  return thinking.type === 'enabled' ? effortOfBudget(thinking.budget_tokens) : undefined
 }

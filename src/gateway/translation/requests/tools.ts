@@ -1,87 +1,158 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { type Json, listOf, objectOf, present, textOf } from '../json.ts'
+import { isPresent, type Json, listOf, objectOf, present, textOf } from '../json.ts'
+import { can, type TargetModel } from '../target-model.ts'
+import { refuseKind } from './member-rules.ts'
+import { constrainedSchema, fitsStrictChat } from './schemas.ts'
+import { usableToolName } from './tool-names.ts'
 
 const NO_PARAMETERS = { type: 'object', properties: {} }
 
-/** Function tools of chat completions as tools of the messages protocol, narrowed to `allowed_tools`. */
-export function messagesTools(request: Json): Json[] | undefined {
-  const allowed = allowedNames(request.tool_choice)
-  const tools = listOf(request.tools).map((tool, index) => {
-    if (tool.type !== 'function') {
-      throw invalidRequest(
-        `tools.${index}: tools of type ${textOf(tool.type)} are not supported by this model.`,
-      )
-    }
-    const made = objectOf(tool.function)
-    return present({
-      name: textOf(made.name),
-      description: made.description,
-      input_schema: made.parameters ?? NO_PARAMETERS,
-      strict: made.strict,
-      cache_control: tool.cache_control,
-    })
-  })
-  const usable = allowed ? tools.filter((tool) => allowed.has(textOf(tool.name))) : tools
-  return usable.length === 0 ? undefined : usable
+export interface ToolMembers {
+  tools: Json[] | undefined
+  tool_choice: Json | undefined
 }
 
-function allowedNames(choice: unknown): Set<string> | null {
-  const allowed = objectOf(objectOf(choice).allowed_tools)
-  if (objectOf(choice).type !== 'allowed_tools') return null
-  return new Set(listOf(allowed.tools).map((tool) => textOf(objectOf(tool.function).name)))
+/**
+ * `tools`, `functions` called earlier, `tool_choice`, `parallel_tool_calls` and `web_search_options` of a chat
+ * completion request in the words of the messages protocol.
+ * @param called names of the tools that the conversation has called.
+ * @throws ApiError for custom tools and for choices that name no tool.
+ */
+export function messagesToolMembers(request: Json, called: ReadonlySet<string>): ToolMembers {
+  const offered = listOf(request.tools).map(messagesTool)
+  const functions = offered.length > 0 ? narrowed(offered, request.tool_choice) : toolsOfHistory(called)
+  const tools = [...functions, ...webSearch(request.web_search_options, functions)]
+  if (tools.length === 0) return { tools: undefined, tool_choice: undefined }
+  if (offered.length > 0) return { tools, tool_choice: messagesToolChoice(request) }
+  return { tools, tool_choice: tools.length > functions.length ? undefined : { type: 'none' } }
+}
+
+function messagesTool(tool: Json, index: number): Json {
+  const made = objectOf(tool.function)
+  if (tool.type !== 'function') refuseKind(textOf(tool.type), `tools.${index}`, 'tools')
+  const parameters = objectOf(made.parameters ?? NO_PARAMETERS)
+  // The vendor can hold a call only to a schema that it can hold an answer to.
+  const strict = made.strict === true ? constrainedSchema(parameters) : null
+  return present({
+    name: usableToolName(textOf(made.name)),
+    description: made.description,
+    input_schema: { ...(strict ?? parameters), type: 'object' },
+    strict: strict ? true : undefined,
+    cache_control: tool.cache_control ?? made.cache_control,
+  })
+}
+
+/** `allowed_tools` binds: the messages protocol has no such choice, so the others are not offered. */
+function narrowed(tools: Json[], choice: unknown): Json[] {
+  if (objectOf(choice).type !== 'allowed_tools') return tools
+  const names = listOf(objectOf(objectOf(choice).allowed_tools).tools).map((tool) =>
+    usableToolName(textOf(objectOf(tool.function).name)),
+  )
+  const unknown = names.find((name) => !tools.some((tool) => tool.name === name))
+  if (unknown !== undefined) {
+    throw invalidRequest(`tool_choice.allowed_tools: no function tool is named ${JSON.stringify(unknown)}.`)
+  }
+  const allowed = tools.filter((tool) => names.includes(textOf(tool.name)))
+  // With none allowed they are all offered, because earlier calls need them, and none may be chosen.
+  return allowed.length === 0 ? tools : allowed
+}
+
+/**
+ * The vendor refuses calls and results in a conversation without `tools`
+ * (https://github.com/BerriAI/litellm/issues/4689), chat completions take them.
+ */
+const toolsOfHistory = (called: ReadonlySet<string>): Json[] =>
+  [...called].map((name) => ({
+    name,
+    description: 'A tool that was used earlier in this conversation. It cannot be called any more.',
+    input_schema: { type: 'object' },
+  }))
+
+/** https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/web-search-tool */
+const WEB_SEARCH = { type: 'web_search_20250305', name: 'web_search' }
+const PLACE_MEMBERS = ['city', 'region', 'country', 'timezone']
+
+function webSearch(options: unknown, functions: Json[]): Json[] {
+  if (!isPresent(options)) return []
+  if (functions.some((tool) => tool.name === WEB_SEARCH.name)) {
+    throw invalidRequest(`web_search_options: cannot be used beside a tool named ${WEB_SEARCH.name}.`)
+  }
+  const approximate = objectOf(objectOf(objectOf(options).user_location).approximate)
+  const place = present(Object.fromEntries(PLACE_MEMBERS.map((name) => [name, approximate[name]])))
+  const located = Object.keys(place).length > 0
+  return [present({ ...WEB_SEARCH, user_location: located ? { type: 'approximate', ...place } : undefined })]
 }
 
 const CHOICES: Record<string, string> = { auto: 'auto', none: 'none', required: 'any' }
 
-/** `tool_choice` and `parallel_tool_calls`; without tools there is no choice to make. */
-export function messagesToolChoice(request: Json): Json | undefined {
-  if (listOf(request.tools).length === 0) return undefined
+function messagesToolChoice(request: Json): Json | undefined {
   const choice = choiceOf(request.tool_choice)
-  const parallel = request.parallel_tool_calls === false && choice?.type !== 'none'
-  return parallel ? { ...(choice ?? { type: 'auto' }), disable_parallel_tool_use: true } : choice
+  const single = request.parallel_tool_calls === false && choice?.type !== 'none'
+  return single ? { ...(choice ?? { type: 'auto' }), disable_parallel_tool_use: true } : choice
 }
 
 function choiceOf(choice: unknown): Json | undefined {
+  if (!isPresent(choice)) return undefined
   if (typeof choice === 'string') {
-    const type = CHOICES[choice]
-    if (!type)
-      throw invalidRequest(`tool_choice: ${choice.slice(0, 40)} is not one of auto, none and required.`)
-    return { type }
+    const type = Object.hasOwn(CHOICES, choice) ? CHOICES[choice] : undefined
+    if (type) return { type }
+    throw invalidRequest("tool_choice: Input should be 'auto', 'none', 'required' or an object.")
   }
   const given = objectOf(choice)
-  if (given.type === 'function') return { type: 'tool', name: textOf(objectOf(given.function).name) }
-  if (given.type === 'allowed_tools') {
-    return { type: objectOf(given.allowed_tools).mode === 'required' ? 'any' : 'auto' }
+  if (given.type === 'function') {
+    return { type: 'tool', name: usableToolName(textOf(objectOf(given.function).name)) }
   }
-  return undefined
+  if (given.type === 'allowed_tools') {
+    const allowed = objectOf(given.allowed_tools)
+    if (listOf(allowed.tools).length === 0) return { type: 'none' }
+    return { type: allowed.mode === 'required' ? 'any' : 'auto' }
+  }
+  return refuseKind(textOf(given.type), 'tool_choice', 'choices')
 }
 
-/** Tools of the messages protocol as function tools. Server tools run at their own provider only. */
+/**
+ * Tools of the messages protocol as function tools.
+ * @throws ApiError naming a tool that only its own provider has.
+ */
 export function chatTools(request: Json): Json[] | undefined {
   const tools = listOf(request.tools).map((tool, index) => {
-    if (tool.type !== undefined && tool.type !== 'custom') {
-      throw invalidRequest(
-        `tools.${index}: tools of type ${textOf(tool.type)} are not supported by this model.`,
-      )
+    if (isPresent(tool.type) && tool.type !== 'custom') {
+      refuseKind(textOf(tool.type), `tools.${index}`, 'tools')
     }
+    const schema = objectOf(tool.input_schema ?? NO_PARAMETERS)
     return {
       type: 'function',
       function: present({
-        name: textOf(tool.name),
+        name: usableToolName(textOf(tool.name)),
         description: tool.description,
-        parameters: tool.input_schema ?? NO_PARAMETERS,
-        strict: tool.strict,
+        parameters: schema,
+        strict: tool.strict === true && fitsStrictChat(schema) ? true : undefined,
       }),
     }
   })
   return tools.length === 0 ? undefined : tools
 }
 
+const CHAT_CHOICES: Record<string, string> = { auto: 'auto', any: 'required', none: 'none' }
+
+/** `tool_choice` of the messages protocol in the words of chat completions. */
 export function chatToolChoice(request: Json): Json | string | undefined {
   const choice = objectOf(request.tool_choice)
-  if (choice.type === 'tool') return { type: 'function', function: { name: textOf(choice.name) } }
-  return { auto: 'auto', any: 'required', none: 'none' }[textOf(choice.type)]
+  const type = textOf(choice.type)
+  if (type === 'tool') return { type: 'function', function: { name: usableToolName(textOf(choice.name)) } }
+  return Object.hasOwn(CHAT_CHOICES, type) ? CHAT_CHOICES[type] : undefined
 }
 
-export const chatParallelCalls = (request: Json): boolean | undefined =>
-  objectOf(request.tool_choice).disable_parallel_tool_use === true ? false : undefined
+/** `disable_parallel_tool_use`, which says nothing where no tool may be called. */
+export function chatParallelCalls(request: Json): boolean | undefined {
+  const choice = objectOf(request.tool_choice)
+  return choice.disable_parallel_tool_use === true && choice.type !== 'none' ? false : undefined
+}
+
+/** Whether a chat completion request lets the model call a function. */
+export const mayCallTools = (request: Json): boolean =>
+  listOf(request.tools).length > 0 && request.tool_choice !== 'none'
+
+/** Whether the model may reason beside the tools it is given. */
+export const reasonsBeside = (tools: Json[] | undefined, target: TargetModel): boolean =>
+  tools === undefined || !can(target, 'tools_without_reasoning')

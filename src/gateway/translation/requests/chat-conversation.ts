@@ -1,0 +1,191 @@
+import { invalidRequest } from '../../../lib/api-error.ts'
+import { isPresent, type Json, listOf, objectOf, parseJson, present, textOf } from '../json.ts'
+import { CallIds, usableOnMessages } from './call-ids.ts'
+import { CHAT_MESSAGE_MEMBERS } from './chat-members.ts'
+import { mediaBlock } from './media.ts'
+import { refuseMembers } from './member-rules.ts'
+import { usableToolName } from './tool-names.ts'
+
+export interface Turn {
+  role: 'user' | 'assistant'
+  content: Json[]
+}
+
+export interface Conversation {
+  system: Json[]
+  /** In turn, the user first. */
+  messages: Turn[]
+  /** Names of the tools that were called, as the vendor is told them. */
+  called: ReadonlySet<string>
+}
+
+/** A conversation of the messages protocol begins with the user; one of chat completions may begin with a greeting. */
+const ASSISTANT_BEGAN = '(The assistant begins the conversation.)'
+
+/**
+ * Messages of chat completions as turns: system messages are hoisted, messages of one role become one turn, and the
+ * results of a turn's calls stand first in the next one (https://docs.anthropic.com/en/docs/tool-use). A conversation
+ * of system messages alone is told as the user's, because the protocol answers nothing else.
+ * @throws ApiError naming what cannot be said, a call without a result, or a result without a call.
+ */
+export function conversationOfChat(messages: unknown): Conversation {
+  const conversation = new ConversationBuilder()
+  for (const [index, message] of listOf(messages).entries()) conversation.add(message, `messages.${index}`)
+  return conversation.finish()
+}
+
+class ConversationBuilder {
+  readonly #system: Json[][] = []
+  readonly #turns: Turn[] = []
+  readonly #called = new Set<string>()
+  readonly #ids = new CallIds(usableOnMessages)
+  /** Where the calls of the turn at hand stand in the request. */
+  #callsAt = ''
+
+  add(message: Json, place: string): void {
+    refuseMembers(message, CHAT_MESSAGE_MEMBERS, `${place}.`)
+    const role = textOf(message.role)
+    if (role === 'tool') this.#append('user', [this.#result(message, place)])
+    else if (role === 'assistant') {
+      const content = [...assistantTexts(message), ...this.#calls(message, place)]
+      this.#append('assistant', marked(content, message.cache_control))
+    } else {
+      const content = marked(blocksOf(message.content, `${place}.content`), message.cache_control)
+      if (role === 'user') this.#append('user', content)
+      else this.#hoist(content, place)
+    }
+  }
+
+  #hoist(content: Json[], place: string): void {
+    if (content.some((block) => block.type !== 'text')) {
+      throw invalidRequest(`${place}.content: system messages of this model are text only.`)
+    }
+    if (content.length > 0) this.#system.push(content)
+  }
+
+  finish(): Conversation {
+    this.#refuseUnanswered()
+    if (this.#turns.length === 0) {
+      const last = this.#system.pop()
+      if (!last) throw invalidRequest('messages: at least one message must have content.')
+      this.#turns.push({ role: 'user', content: last })
+    } else if (this.#turns[0]?.role === 'assistant') {
+      this.#turns.unshift({ role: 'user', content: [{ type: 'text', text: ASSISTANT_BEGAN }] })
+    }
+    for (const turn of this.#turns) turn.content = resultsFirst(turn.content)
+    return { system: this.#system.flat(), messages: this.#turns, called: this.#called }
+  }
+
+  #append(role: Turn['role'], content: Json[]): void {
+    if (content.length === 0) return
+    const last = this.#turns[this.#turns.length - 1]
+    if (last?.role === role) last.content.push(...content)
+    else this.#turns.push({ role, content })
+  }
+
+  #calls(message: Json, place: string): Json[] {
+    const calls = listOf(message.tool_calls)
+    const continues = this.#turns[this.#turns.length - 1]?.role === 'assistant'
+    if (!continues) {
+      this.#refuseUnanswered()
+      this.#ids.nextTurn()
+    }
+    if (calls.length > 0) this.#callsAt = `${place}.tool_calls`
+    return calls.map((call, position) => this.#call(call, `${place}.tool_calls.${position}`))
+  }
+
+  #call(call: Json, place: string): Json {
+    if (isPresent(call.type) && call.type !== 'function') {
+      throw invalidRequest(`${place}: calls of custom tools are not supported by this model.`)
+    }
+    const made = objectOf(call.function)
+    const name = usableToolName(textOf(made.name))
+    this.#called.add(name)
+    return { type: 'tool_use', id: this.#ids.call(textOf(call.id)), name, input: inputOf(made.arguments) }
+  }
+
+  #result(message: Json, place: string): Json {
+    const id = this.#ids.answer(textOf(message.tool_call_id))
+    if (id === undefined) {
+      throw invalidRequest(`${place}.tool_call_id: no tool call of the assistant before it has this id.`)
+    }
+    const content = blocksOf(message.content, `${place}.content`)
+    // A marker cannot stand within a result, only on it.
+    const marker = content.map((block) => block.cache_control).find(isPresent) ?? message.cache_control
+    const plain = content.map(({ cache_control: _marker, ...block }) => block)
+    return present({
+      type: 'tool_result',
+      tool_use_id: id,
+      content: plain.length === 0 ? undefined : plain,
+      cache_control: marker,
+    })
+  }
+
+  #refuseUnanswered(): void {
+    const [id] = this.#ids.unanswered()
+    if (id === undefined) return
+    throw invalidRequest(
+      `${this.#callsAt}: the tool call ${JSON.stringify(id.slice(0, 80))} has no tool message.`,
+    )
+  }
+}
+
+/** A second result of one call is part of the first: the vendor takes one. */
+function resultsFirst(content: Json[]): Json[] {
+  const results = new Map<unknown, Json>()
+  for (const block of content.filter((block) => block.type === 'tool_result')) {
+    const first = results.get(block.tool_use_id)
+    const both = [...listOf(first?.content), ...listOf(block.content)]
+    results.set(block.tool_use_id, first ? { ...block, ...first, content: both } : block)
+  }
+  return [...results.values(), ...content.filter((block) => block.type !== 'tool_result')]
+}
+
+/** The vendor refuses texts of nothing but white space. */
+const textBlock = (text: string, marker: unknown = undefined): Json[] =>
+  text.trim() === '' ? [] : [present({ type: 'text', text, cache_control: marker })]
+
+function blocksOf(content: unknown, place: string): Json[] {
+  if (typeof content === 'string') return textBlock(content)
+  return listOf(content).flatMap((part, position) =>
+    part.type === 'text'
+      ? textBlock(textOf(part.text), part.cache_control)
+      : [present({ ...mediaBlock(part, `${place}.${position}`), cache_control: part.cache_control })],
+  )
+}
+
+function assistantTexts(message: Json): Json[] {
+  const { content } = message
+  const parts =
+    typeof content === 'string'
+      ? textBlock(content)
+      : listOf(content).flatMap((part) =>
+          textBlock(textOf(part.text) || textOf(part.refusal), part.cache_control),
+        )
+  return [...parts, ...textBlock(textOf(message.refusal))]
+}
+
+/** Some clients mark a message instead of a part of it: the marker belongs to its end. */
+function marked(content: Json[], marker: unknown): Json[] {
+  const last = content[content.length - 1]
+  return last && isPresent(marker) ? [...content.slice(0, -1), { cache_control: marker, ...last }] : content
+}
+
+/**
+ * The vendor takes objects only. What a model wrote that is none, because it was cut off or is malformed, is told
+ * under a name that says so: refusing it would end every conversation in which it happened once.
+ */
+function inputOf(text: unknown): Json {
+  const written = textOf(text)
+  if (written.trim() === '') return {}
+  try {
+    const input = parseJson(written)
+    if (typeof input === 'object' && input !== null && !Array.isArray(input) && !isRawNumber(input)) {
+      return input as Json
+    }
+  } catch {}
+  return { invalid_json: written }
+}
+
+/** A lone long number is kept as it was written, in an object of its own kind. */
+const isRawNumber = (value: object): boolean => Object.getPrototypeOf(value) === null && 'rawJSON' in value

@@ -1,0 +1,82 @@
+import { isPresent } from '../json.ts'
+import { dropped, kept, type MemberRules, refused, translated } from './member-rules.ts'
+
+const holdsItems = (value: unknown) => Array.isArray(value) && value.length > 0
+const ANOTHER_TOKENIZER = 'counts tokens of another vendor’s tokenizer'
+
+/** Members of a chat completion request on their way to a model of the messages protocol. */
+export const CHAT_MEMBERS: MemberRules = {
+  audio: refused('audio output is not supported by this model.'),
+  frequency_penalty: dropped('sampling that the messages protocol does not have'),
+  function_call: dropped('nothing to choose from: `functions` are refused'),
+  functions: refused('functions are not supported by this model: send them as tools.', holdsItems),
+  logit_bias: dropped(ANOTHER_TOKENIZER),
+  logprobs: refused(
+    'log probabilities are not supported by this model.',
+    (value) => value !== false && isPresent(value),
+  ),
+  max_completion_tokens: translated('`max_tokens`, at most the model’s maximum, which is also the default'),
+  max_tokens: translated('`max_tokens`, where `max_completion_tokens` is absent'),
+  messages: translated('`system` and `messages`'),
+  metadata: dropped('removed on every call'),
+  modalities: refused('only text output is supported by this model.', wantsMoreThanText),
+  model: translated('the model’s id at its provider'),
+  moderation: refused('moderation within the request is not supported by this model.'),
+  n: refused(
+    'only one choice is supported by this model.',
+    (value) => typeof value === 'number' && value !== 1,
+  ),
+  parallel_tool_calls: translated('`tool_choice.disable_parallel_tool_use`'),
+  prediction: dropped('speeds up, and changes nothing'),
+  presence_penalty: dropped('sampling that the messages protocol does not have'),
+  prompt_cache_key: dropped('the messages protocol finds its cache by itself'),
+  prompt_cache_options: dropped('markers of another family; `cache_control` of parts is kept'),
+  prompt_cache_retention: dropped('markers of another family; `cache_control` of parts is kept'),
+  reasoning_effort: translated('`thinking` and `output_config.effort`, as the model has them'),
+  response_format: translated(
+    '`output_config.format`, or an instruction where the model has none for it; `json_object` is an instruction',
+  ),
+  safety_identifier: translated('`metadata.user_id`, where it is no e-mail address or telephone number'),
+  seed: dropped('no such promise in the messages protocol'),
+  service_tier: dropped('tiers of another vendor'),
+  stop: translated('`stop_sequences`, without those of white space alone, which the vendor refuses'),
+  store: dropped('nothing is stored at the provider'),
+  stream: kept(),
+  stream_options: dropped('usage is always told; the caller gets it as asked'),
+  temperature: translated('at most 1; dropped where the model thinks or takes no sampling'),
+  thinking: translated('as the model has it; a member of the messages protocol that chat callers send too'),
+  tool_choice: translated('`tool_choice`, and the `tools` that `allowed_tools` leaves'),
+  tools: translated('`tools` with `input_schema`; custom tools are refused'),
+  top_logprobs: dropped('says nothing without `logprobs`'),
+  top_p: kept('dropped beside `temperature`, and where the model thinks or takes no sampling'),
+  user: translated('`metadata.user_id`, where it is no e-mail address or telephone number'),
+  verbosity: dropped('no such setting in the messages protocol'),
+  web_search_options: translated('the server tool web_search; `search_context_size` is dropped'),
+}
+
+function wantsMoreThanText(value: unknown): boolean {
+  return Array.isArray(value) && value.some((kind) => kind !== 'text')
+}
+
+/** Members of one message of a chat completion request on its way to the messages protocol. */
+export const CHAT_MESSAGE_MEMBERS: MemberRules = {
+  audio: refused('earlier audio is kept at another provider and cannot be used by this model.'),
+  cache_control: kept('on the last block of the message'),
+  content: translated('blocks; texts of nothing but white space are dropped, the vendor refuses them'),
+  function_call: refused('function calls of the older form are not supported: send them as tool_calls.'),
+  name: dropped('the messages protocol does not tell participants of one role apart'),
+  reasoning_content: dropped('without its signature it is no thinking block'),
+  refusal: translated('a text block'),
+  role: translated('system and developer messages become `system`, tool messages results of the user’s turn'),
+  tool_call_id: translated('`tool_use_id`'),
+  tool_calls: translated('tool_use blocks; calls of custom tools are refused'),
+}
+
+/** Content parts of chat completions on their way to the messages protocol. */
+export const CHAT_PARTS: MemberRules = {
+  text: kept('with its `cache_control`'),
+  image_url: translated('an image block; `detail` is dropped'),
+  file: translated('a document block, of a PDF sent as `file_data`; others are refused'),
+  refusal: translated('a text block'),
+  input_audio: refused('the messages protocol has no audio'),
+}

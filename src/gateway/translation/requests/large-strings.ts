@@ -1,0 +1,87 @@
+import { type JsonPath, scanJson } from '../../../lib/json-scan.ts'
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
+
+/** Bytes of contents, escapes as written. Below it a placeholder saves little. */
+const LARGE = 16 * 1024
+const CUT_MEMBERS = new Set(['text', 'content', 'data', 'url', 'file_data'])
+/** Members that hold a caller's own JSON: converters write some of it into a string once more. */
+const OWN_JSON = ['input', 'properties', 'arguments']
+const DATA_URL = /^data:[^,]*;base64,/i
+const DATA_URL_HEAD = 200
+
+/**
+ * Placeholders are drawn at random for each body, so that no text of a caller can hold one. They belong to the list of
+ * what was cut.
+ */
+const tokens = new WeakMap<readonly Uint8Array[], string>()
+
+const placeholder = (token: string, index: number) => `~${token}.${index}~`
+
+/**
+ * Takes the contents of long strings of a conversation out of a body, so that a large one is translated with a small
+ * tree. Of a data URL the head stays, which says what it holds.
+ * @param body JSON.
+ * @returns the JSON text without them, and what was cut: views of `body`, bytes as they stand in it.
+ * @throws JsonSyntaxError
+ */
+export function cutLargeStrings(body: Uint8Array): { text: string; cut: Uint8Array[] } {
+  const cut: Uint8Array[] = []
+  const token = randomToken()
+  let text = ''
+  let at = 0
+  scanJson(body, {
+    string(path, start, end) {
+      const from = end - start < LARGE || !holdsContent(path) ? -1 : cutFrom(path, body, start, end)
+      if (from < 0) return
+      text += decoder.decode(body.subarray(at, from)) + placeholder(token, cut.length)
+      cut.push(body.subarray(from, end))
+      at = end
+    },
+    valueDepth: -1,
+  })
+  tokens.set(cut, token)
+  return { text: text + decoder.decode(body.subarray(at)), cut }
+}
+
+function holdsContent(path: JsonPath): boolean {
+  const name = path[path.length - 1]
+  if (path[0] !== 'messages' && path[0] !== 'system') return false
+  return CUT_MEMBERS.has(String(name)) && !OWN_JSON.some((own) => path.includes(own))
+}
+
+/** @returns where the cut begins, or -1 for a string that stays. */
+function cutFrom(path: JsonPath, body: Uint8Array, start: number, end: number): number {
+  const name = path[path.length - 1]
+  if (name !== 'url' && name !== 'file_data') return start
+  // Latin-1, so that characters and bytes count alike.
+  const head = String.fromCharCode(...body.subarray(start, Math.min(start + DATA_URL_HEAD, end)))
+  const url = DATA_URL.exec(head)
+  if (url) return start + url[0].length
+  return name === 'file_data' ? start : -1
+}
+
+/**
+ * The bytes of a translated body: placeholders give way to what was cut, wherever they ended up. May be called again.
+ * @param json as `JSON.stringify` wrote it. @param cut as `cutLargeStrings` gave it.
+ * @returns pieces of the body, in order.
+ */
+export function restoreLargeStrings(json: string, cut: readonly Uint8Array[]): Uint8Array[] {
+  const token = tokens.get(cut)
+  const pieces: Uint8Array[] = []
+  let at = 0
+  const marks = token === undefined ? [] : [...json.matchAll(new RegExp(`~${token}\\.(\\d+)~`, 'g'))]
+  for (const mark of marks) {
+    const contents = cut[Number(mark[1])]
+    if (!contents) continue
+    pieces.push(encoder.encode(json.slice(at, mark.index)), contents)
+    at = mark.index + mark[0].length
+  }
+  return [...pieces, encoder.encode(json.slice(at))]
+}
+
+function randomToken(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16))
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+}

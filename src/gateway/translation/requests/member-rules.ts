@@ -1,0 +1,45 @@
+import { invalidRequest } from '../../../lib/api-error.ts'
+import { isPresent, type Json } from '../json.ts'
+
+/**
+ * What becomes of a member on a translated pair. `kept` as it is, `translated` into the other protocol's words,
+ * `dropped` because it only tunes or means something to its own family alone, `refused` because its loss would change
+ * what the answer means.
+ */
+export type Treatment = 'kept' | 'translated' | 'dropped' | 'refused'
+
+export interface MemberRule {
+  treatment: Treatment
+  /** What becomes of it, or why; told to the caller where it is refused. */
+  note: string
+  /** Of a refused member, the values that are; all others only state the default. */
+  refuses?: (value: unknown) => boolean
+}
+
+export type MemberRules = Readonly<Record<string, MemberRule>>
+
+export const kept = (note = ''): MemberRule => ({ treatment: 'kept', note })
+export const translated = (note: string): MemberRule => ({ treatment: 'translated', note })
+export const dropped = (note: string): MemberRule => ({ treatment: 'dropped', note })
+export const refused = (note: string, refuses: (value: unknown) => boolean = isPresent): MemberRule => ({
+  treatment: 'refused',
+  note,
+  refuses,
+})
+
+/**
+ * @param place where `members` stand in the request, with a dot at its end; empty at the top.
+ * @throws ApiError invalid_request naming the first member whose loss would change the answer.
+ */
+export function refuseMembers(members: Json, rules: MemberRules, place = ''): void {
+  for (const [name, value] of Object.entries(members)) {
+    const rule = Object.hasOwn(rules, name) ? rules[name] : undefined
+    if (rule?.refuses?.(value)) throw invalidRequest(`${place}${name}: ${rule.note}`)
+  }
+}
+
+/** @throws ApiError invalid_request for a kind of part, block or tool that the other protocol does not have. */
+export function refuseKind(kind: string, place: string, what: string): never {
+  const named = kind === '' ? 'without a type' : `of type ${kind.slice(0, 60)}`
+  throw invalidRequest(`${place}: ${what} ${named} are not supported by this model.`)
+}

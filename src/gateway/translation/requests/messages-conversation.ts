@@ -1,0 +1,134 @@
+import { invalidRequest } from '../../../lib/api-error.ts'
+import { type Json, listOf, objectOf, present, textOf } from '../json.ts'
+import { CallIds, usableOnChat } from './call-ids.ts'
+import { mediaParts } from './media.ts'
+import { refuseKind } from './member-rules.ts'
+import { MESSAGES_BLOCKS } from './messages-members.ts'
+import { usableToolName } from './tool-names.ts'
+
+/**
+ * Claude Code tells its version and a hash of the request in a first line of the system prompt. Only its own provider
+ * reads it, and caches of all others find no two requests alike
+ * (https://github.com/anthropics/claude-code/issues/68900).
+ */
+const ATTRIBUTION_LINE = /^\s*x-anthropic-billing-header:[^\n]*\n?/
+
+/** The system prompt of a messages request as a message. @param instruction to add at its end. */
+export function systemMessage(system: unknown, instruction: string | null): Json[] {
+  const texts = (typeof system === 'string' ? [system] : listOf(system).map((block) => textOf(block.text)))
+    .map((text) => text.replace(ATTRIBUTION_LINE, ''))
+    .filter((text) => text.trim() !== '')
+  if (instruction !== null) texts.push(instruction)
+  return texts.length === 0 ? [] : [{ role: 'system', content: texts.join('\n\n') }]
+}
+
+/**
+ * Turns of the messages protocol as messages of chat completions.
+ * @throws ApiError naming what cannot be said.
+ */
+export function conversationOfMessages(messages: unknown): Json[] {
+  const turns = listOf(messages)
+  const ids = new CallIds(usableOnChat)
+  if (turns[turns.length - 1]?.role === 'assistant') {
+    // In the vendor's words: chat completions answer anew, so the caller would join two texts that do not meet.
+    throw invalidRequest(
+      'messages: This model does not support assistant message prefill. The conversation must end with a user message.',
+    )
+  }
+  return turns.flatMap((turn, index) => {
+    const place = `messages.${index}.content`
+    const blocks =
+      typeof turn.content === 'string' ? [{ type: 'text', text: turn.content }] : listOf(turn.content)
+    return turn.role === 'assistant' ? assistantMessage(blocks, ids, place) : userMessages(blocks, ids, place)
+  })
+}
+
+function assistantMessage(blocks: Json[], ids: CallIds, place: string): Json[] {
+  const calls: Json[] = []
+  let text = ''
+  ids.nextTurn()
+  for (const [position, block] of blocks.entries()) {
+    if (block.type === 'tool_use') calls.push(toolCall(block, ids))
+    else text += spokenText(block, `${place}.${position}`)
+  }
+  if (text === '' && calls.length === 0) return []
+  return [
+    present({
+      role: 'assistant',
+      content: text === '' ? undefined : text,
+      tool_calls: calls.length > 0 ? calls : undefined,
+    }),
+  ]
+}
+
+function toolCall(block: Json, ids: CallIds): Json {
+  const name = usableToolName(textOf(block.name))
+  const written = JSON.stringify(block.input ?? {})
+  return { id: ids.call(textOf(block.id)), type: 'function', function: { name, arguments: written } }
+}
+
+/** What a block of the assistant says; nothing, for those that mean something to their own provider only. */
+function spokenText(block: Json, place: string): string {
+  const parts = partsOf(block, place)
+  if (parts.some((part) => part.type !== 'text'))
+    refuseKind(textOf(block.type), place, "the assistant's blocks")
+  return parts.map((part) => textOf(part.text)).join('')
+}
+
+/** Results answer the calls before anything else is said; what a result shows besides text follows as the user's. */
+function userMessages(blocks: Json[], ids: CallIds, place: string): Json[] {
+  const results: Json[] = []
+  const parts: Json[] = []
+  for (const [position, block] of blocks.entries()) {
+    const at = `${place}.${position}`
+    if (block.type === 'tool_result') {
+      const { text, media } = resultContent(block, `${at}.content`)
+      const id = textOf(block.tool_use_id)
+      results.push({ role: 'tool', tool_call_id: ids.answer(id) ?? id, content: text })
+      parts.push(...media)
+    } else parts.push(...partsOf(block, at))
+  }
+  return parts.length === 0 ? results : [...results, { role: 'user', content: plain(parts) }]
+}
+
+const FOLLOWS = '(What the tool returned follows as an attachment.)'
+const ERROR_MARK = 'Error: '
+
+/** A tool message is text. */
+function resultContent(block: Json, place: string): { text: string; media: Json[] } {
+  const content =
+    typeof block.content === 'string' ? [{ type: 'text', text: block.content }] : listOf(block.content)
+  const parts = content.flatMap((inner, position) => partsOf(inner, `${place}.${position}`))
+  const media = parts.filter((part) => part.type !== 'text')
+  const texts = parts.filter((part) => part.type === 'text').map((part) => textOf(part.text))
+  const text = texts.length === 0 && media.length > 0 ? FOLLOWS : texts.join('\n')
+  return { text: block.is_error === true ? `${ERROR_MARK}${text}` : text, media }
+}
+
+const TEXTS: Record<string, (block: Json) => string> = {
+  text: (block) => textOf(block.text),
+  compaction: (block) => textOf(block.content),
+  tool_reference: (block) => `Tool: ${textOf(block.tool_name)}`,
+  search_result: (block) =>
+    [block.title, block.source, ...listOf(block.content).map((inner) => inner.text)]
+      .map(textOf)
+      .filter((text) => text !== '')
+      .join('\n'),
+}
+
+/** One block as content parts: texts, media, or none. @throws ApiError for kinds that cannot be said. */
+function partsOf(block: Json, place: string): Json[] {
+  const kind = textOf(block.type)
+  if (Object.hasOwn(TEXTS, kind)) {
+    const text = TEXTS[kind]?.(block) ?? ''
+    return text === '' ? [] : [{ type: 'text', text }]
+  }
+  if (Object.hasOwn(MESSAGES_BLOCKS, kind) && MESSAGES_BLOCKS[kind]?.treatment === 'dropped') return []
+  return mediaParts(block, place)
+}
+
+/** One text alone is sent as text: some servers of the protocol take no parts. */
+function plain(parts: Json[]): unknown {
+  const [only] = parts
+  return parts.length === 1 && objectOf(only).type === 'text' ? objectOf(only).text : parts
+}
