@@ -8,24 +8,52 @@ const member = (value: unknown): Counts =>
   typeof value === 'object' && value !== null ? (value as Counts) : {}
 
 /**
- * Usage of chat completions and completions. `prompt_tokens` includes cached and cache-written tokens there.
+ * Usage of chat completions and completions. `prompt_tokens` includes cached and cache-written tokens there, and
+ * `completion_tokens` reasoning (https://platform.openai.com/docs/api-reference/chat/object).
  * @returns null when the value is not a usage object.
  */
 export function usageOfChat(value: unknown): Usage | null {
   const usage = member(value)
   if (typeof usage.prompt_tokens !== 'number' && typeof usage.completion_tokens !== 'number') return null
-  const prompt = member(usage.prompt_tokens_details)
-  const completion = member(usage.completion_tokens_details)
-  const cacheRead = count(prompt.cached_tokens)
-  const cacheWrite = count(prompt.cache_write_tokens)
+  const details = member(usage.prompt_tokens_details)
+  const prompt = count(usage.prompt_tokens)
+  // DeepSeek and Moonshot have names of their own for what the cache gave.
+  const cached = details.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens
+  const cacheRead = count(cached)
+  const cacheWrite = count(details.cache_write_tokens)
+  const reasoning = count(member(usage.completion_tokens_details).reasoning_tokens)
   return {
-    input: Math.max(0, count(usage.prompt_tokens) - cacheRead - cacheWrite),
+    input: Math.max(0, prompt - cacheRead - cacheWrite),
     cacheRead,
     cacheWrite5Minutes: cacheWrite,
     cacheWrite1Hour: 0,
-    output: count(usage.completion_tokens),
-    reasoning: count(completion.reasoning_tokens),
+    output: outputOfChat(usage, prompt, reasoning),
+    reasoning,
   }
+}
+
+/**
+ * xAI counts reasoning beside `completion_tokens` (https://docs.x.ai/docs/guides/reasoning); its total says so. It is
+ * generated and charged like all output.
+ */
+function outputOfChat(usage: Counts, prompt: number, reasoning: number): number {
+  const completion = count(usage.completion_tokens)
+  const beside = reasoning > 0 && count(usage.total_tokens) === prompt + completion + reasoning
+  return beside ? completion + reasoning : completion
+}
+
+/**
+ * Usage of a chat completion or of one of its chunks, wherever the server puts it: Groq has sent it under `x_groq`,
+ * Moonshot sends it with the last choice. @returns null when there is none.
+ */
+export function usageOfChatBody(value: unknown): Usage | null {
+  const body = member(value)
+  const choices = Array.isArray(body.choices) ? body.choices : []
+  return (
+    usageOfChat(body.usage) ??
+    usageOfChat(member(body.x_groq).usage) ??
+    usageOfChat(member(choices[choices.length - 1]).usage)
+  )
 }
 
 /**

@@ -8,15 +8,18 @@ export type ModelEvent =
   | { type: 'start'; id: string; model: string; createdSeconds: number | null; usage: Usage | null }
   | { type: 'text'; choice: number; text: string }
   | { type: 'refusal'; choice: number; text: string }
-  /** Readable reasoning. Its proof of origin follows as `reasoning_signature` and means something to one family only. */
+  /** Readable reasoning. */
   | { type: 'reasoning'; choice: number; text: string }
+  /** Proof of origin of the reasoning before it, which ends with it. It means something to one family only. */
   | { type: 'reasoning_signature'; choice: number; signature: string }
+  /** Reasoning that only its own family can open. */
   | { type: 'redacted_reasoning'; choice: number; data: string }
   /** `call` counts the tool calls of a choice from 0. */
   | { type: 'tool_call'; choice: number; call: number; id: string; name: string }
   | { type: 'tool_arguments'; choice: number; call: number; json: string }
-  /** A source of the text before it, in the words of the messages protocol. */
-  | { type: 'citation'; choice: number; citation: Record<string, unknown> }
+  /** A source, in the words of the messages protocol, of the last `length` characters of text before it. */
+  | { type: 'citation'; choice: number; citation: Record<string, unknown>; length: number }
+  /** `stopSequence` and `explanation` (of a refusal) where the upstream tells them. */
   | {
       type: 'stop'
       choice: number
@@ -24,6 +27,7 @@ export type ModelEvent =
       stopSequence: string | null
       explanation: string | null
     }
+  /** All that was used so far: a later one replaces an earlier one. */
   | { type: 'usage'; usage: Usage }
   | { type: 'end' }
 

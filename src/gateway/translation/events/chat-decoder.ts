@@ -1,85 +1,108 @@
-import { usageOfChat } from '../../protocols/usage.ts'
+import { usageOfChatBody } from '../../protocols/usage.ts'
 import { type Json, listOf, objectOf, textOf } from '../json.ts'
 import type { EventDecoder, ModelEvent } from '../model-events.ts'
+import { ChatToolCalls } from './chat-tool-calls.ts'
 import { stopReasonOfChat } from './stop-reasons.ts'
+
+type Part = 'delta' | 'message'
 
 /** Reads chat completions, chunks or whole. */
 export class ChatDecoder implements EventDecoder {
   #started = false
-  /** Tool calls of each choice, by the upstream's index or, where it sends none, by id: numbered as they appear. */
-  readonly #calls = new Map<number, Map<string, number>>()
+  readonly #calls = new Map<number, ChatToolCalls>()
 
+  /** @param data a chunk. `[DONE]` is no chunk, and so the end of a stream is not told here. */
   frame(_event: string | null, data: Json): ModelEvent[] {
-    const events: ModelEvent[] = []
-    if (!this.#started) events.push(this.#start(data))
-    for (const choice of listOf(data.choices)) this.#choice(choice, objectOf(choice.delta), events)
-    const usage = usageOfChat(data.usage)
-    if (usage) events.push({ type: 'usage', usage })
-    return events
+    return this.#events(data, 'delta')
   }
 
   answer(body: Json): ModelEvent[] {
-    const events: ModelEvent[] = [this.#start(body)]
-    for (const choice of listOf(body.choices)) this.#choice(choice, objectOf(choice.message), events)
-    const usage = usageOfChat(body.usage)
-    if (usage) events.push({ type: 'usage', usage })
-    return [...events, { type: 'end' }]
+    return [...this.#events(body, 'message'), { type: 'end' }]
   }
 
-  #start(data: Json): ModelEvent {
+  #events(data: Json, part: Part): ModelEvent[] {
+    const started = this.#started ? [] : [startOf(data)]
     this.#started = true
-    const created = typeof data.created === 'number' ? data.created : null
-    return {
-      type: 'start',
-      id: textOf(data.id),
-      model: textOf(data.model),
-      createdSeconds: created,
-      usage: null,
-    }
+    const told = listOf(data.choices).flatMap((choice) => this.#choice(choice, part))
+    const usage = usageOfChatBody(data)
+    return [...started, ...told, ...(usage ? [{ type: 'usage', usage } as const] : [])]
   }
 
-  #choice(choice: Json, part: Json, events: ModelEvent[]): void {
-    const index = typeof choice.index === 'number' ? choice.index : 0
-    // Two names are in use for readable reasoning: DeepSeek and vLLM say the first, OpenRouter the second.
-    const reasoning = textOf(part.reasoning_content) || textOf(part.reasoning)
-    if (reasoning) events.push({ type: 'reasoning', choice: index, text: reasoning })
-    const text = contentText(part.content)
-    if (text) events.push({ type: 'text', choice: index, text })
-    const refusal = textOf(part.refusal)
-    if (refusal) events.push({ type: 'refusal', choice: index, text: refusal })
-    for (const [position, call] of listOf(part.tool_calls).entries())
-      this.#call(index, call, position, events)
-    if (typeof choice.finish_reason === 'string') {
-      const reason = stopReasonOfChat(choice.finish_reason)
-      events.push({ type: 'stop', choice: index, reason, stopSequence: null, explanation: null })
-    }
+  #choice(data: Json, part: Part): ModelEvent[] {
+    const choice = typeof data.index === 'number' ? data.index : 0
+    const message = objectOf(data[part])
+    const content = contentOf(message.content)
+    const reasoning = reasoningOf(message) + content.reasoning
+    return [
+      ...spoken('reasoning', choice, reasoning),
+      ...spoken('text', choice, content.text),
+      ...spoken('refusal', choice, textOf(message.refusal)),
+      ...this.#toolCalls(choice, message, part),
+      ...this.#stop(choice, textOf(data.finish_reason)),
+    ]
   }
 
-  #call(choice: number, call: Json, position: number, events: ModelEvent[]): void {
-    const known = this.#calls.get(choice) ?? new Map<string, number>()
-    this.#calls.set(choice, known)
-    const key = callKey(call, position)
-    let number = known.get(key)
-    const made = objectOf(call.function ?? call.custom)
-    if (number === undefined) {
-      number = known.size
-      known.set(key, number)
-      events.push({ type: 'tool_call', choice, call: number, id: textOf(call.id), name: textOf(made.name) })
-    }
-    const json = textOf(made.arguments) || textOf(made.input)
-    if (json) events.push({ type: 'tool_arguments', choice, call: number, json })
+  #toolCalls(choice: number, message: Json, part: Part): ModelEvent[] {
+    const list = listOf(message.tool_calls)
+    // The form before tools: one call, without an id.
+    if (message.function_call) list.push({ index: LEGACY_INDEX, function: message.function_call })
+    if (list.length === 0) return []
+    const calls = this.#calls.get(choice) ?? new ChatToolCalls(choice)
+    this.#calls.set(choice, calls)
+    return part === 'delta' ? calls.fragments(list) : calls.whole(list)
+  }
+
+  /** @param finishReason empty where there is none; some servers send an empty one with every chunk. */
+  #stop(choice: number, finishReason: string): ModelEvent[] {
+    if (finishReason === '') return []
+    const calls = this.#calls.get(choice)
+    const told = stopReasonOfChat(finishReason)
+    // Several servers close a turn that calls tools with `stop`; callers act on calls only when told that there are some.
+    const reason = told === 'end' && calls?.some ? 'tool_calls' : told
+    return [
+      ...(calls?.flush() ?? []),
+      { type: 'stop', choice, reason, stopSequence: null, explanation: null },
+    ]
   }
 }
 
-/** Identity of a call over its fragments: the index on streams, the place in a whole answer. */
-function callKey(call: Json, position: number): string {
-  return typeof call.index === 'number' ? `index ${call.index}` : `place ${position}`
+/** No vendor counts from below zero. */
+const LEGACY_INDEX = -1
+
+function startOf(data: Json): ModelEvent {
+  // Azure sends a first chunk about the prompt, without an id and with the time 0.
+  const created = typeof data.created === 'number' && data.created > 0 ? data.created : null
+  return {
+    type: 'start',
+    id: textOf(data.id),
+    model: textOf(data.model),
+    createdSeconds: created,
+    usage: null,
+  }
 }
 
-/** Content of an answer is text; some upstreams send it as parts. */
-function contentText(content: unknown): string {
-  if (typeof content === 'string') return content
-  return listOf(content)
-    .map((part) => textOf(part.text))
-    .join('')
+const spoken = (type: 'text' | 'refusal' | 'reasoning', choice: number, text: string): ModelEvent[] =>
+  text === '' ? [] : [{ type, choice, text }]
+
+/**
+ * Readable reasoning has no member of the vendor's own. DeepSeek and vLLM say `reasoning_content`, others `reasoning`,
+ * OpenRouter also a list of details; servers that send several of them repeat themselves.
+ */
+function reasoningOf(message: Json): string {
+  const text = textOf(message.reasoning_content) || textOf(message.reasoning)
+  return text || joined(listOf(message.reasoning_details), (detail) => textOf(detail.text ?? detail.summary))
 }
+
+/** Content of an answer is text; Mistral and others send it as parts, reasoning among them. */
+function contentOf(content: unknown): { text: string; reasoning: string } {
+  if (typeof content === 'string') return { text: content, reasoning: '' }
+  const parts = listOf(content)
+  return {
+    text: joined(parts, (part) => textOf(part.text)),
+    reasoning: joined(parts, (part) =>
+      typeof part.thinking === 'string' ? part.thinking : contentOf(part.thinking).text,
+    ),
+  }
+}
+
+const joined = (list: Json[], text: (entry: Json) => string) => list.map(text).join('')

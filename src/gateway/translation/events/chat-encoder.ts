@@ -1,7 +1,9 @@
 import type { Usage } from '../../../governance/credits.ts'
+import { randomBase62 } from '../../../lib/ids.ts'
 import { encodeFrame } from '../../../lib/sse.ts'
-import type { Json } from '../json.ts'
-import type { EventEncoder, ModelEvent } from '../model-events.ts'
+import { type Json, objectOf } from '../json.ts'
+import type { EventEncoder, ModelEvent, StopReason } from '../model-events.ts'
+import { chatAnswer } from './chat-answer.ts'
 import { chatFinishReason } from './stop-reasons.ts'
 import { chatUsage } from './usage-encoding.ts'
 
@@ -14,12 +16,21 @@ export interface ChatEncoderOptions {
   nowSeconds: number
 }
 
+interface Choice {
+  /** Characters of text so far: sources are given by their place in it. */
+  textLength: number
+  refused: boolean
+  /** Calls in the order in which they were told, and whether any arguments of them were. */
+  calls: Map<number, { index: number; argued: boolean }>
+  annotations: Json[]
+  finished: boolean
+}
+
 interface EncoderState {
   options: ChatEncoderOptions
   /** Members that every chunk repeats. */
   head: Json
-  /** Choices that have had their first delta, which carries the role. */
-  begun: Set<number>
+  choices: Map<number, Choice>
   usage: Usage | null
 }
 
@@ -27,161 +38,140 @@ type Handlers = {
   [Type in ModelEvent['type']]: (state: EncoderState, event: Extract<ModelEvent, { type: Type }>) => Json[]
 }
 
-/** Tells events as chat completion chunks, or as one chat completion. */
+/** Tells events as chat completion chunks, or as one chat completion. For one call. */
 export class ChatEncoder implements EventEncoder {
   readonly #state: EncoderState
 
   constructor(options: ChatEncoderOptions) {
-    this.#state = { options, head: {}, begun: new Set(), usage: null }
+    this.#state = { options, head: {}, choices: new Map(), usage: null }
   }
 
   frames(event: ModelEvent): Uint8Array[] {
-    const chunks = this.#chunks(event).map((chunk) => encodeFrame(null, { ...this.#state.head, ...chunk }))
-    return event.type === 'end' ? [...chunks, encodeFrame(null, '[DONE]')] : chunks
+    const chunks = this.#chunks(event)
+    const { usage, options, head } = this.#state
+    if (event.type === 'end' && usage && options.usageAsked) {
+      chunks.push({ ...head, choices: [], usage: chatUsage(usage) })
+    }
+    const frames = chunks.map((chunk) => encodeFrame(null, chunk))
+    return event.type === 'end' ? [...frames, encodeFrame(null, '[DONE]')] : frames
+  }
+
+  /** Folds the very chunks that a stream would have carried, so that both forms of an answer agree. */
+  answer(events: readonly ModelEvent[]): Json {
+    const chunks = events.flatMap((event) => this.#chunks(event))
+    const { usage } = this.#state
+    return { ...chatAnswer(chunks), ...(usage ? { usage: chatUsage(usage) } : {}) }
   }
 
   #chunks<Event extends ModelEvent>(event: Event): Json[] {
     const handler = HANDLERS[event.type] as (state: EncoderState, event: Event) => Json[]
-    return handler(this.#state, event)
-  }
-
-  answer(events: readonly ModelEvent[]): Json {
-    const choices = new Map<number, WholeChoice>()
-    let usage: Usage | null = null
-    for (const event of events) {
-      if (event.type === 'start') HANDLERS.start(this.#state, event)
-      else if (event.type === 'usage') usage = event.usage
-      else if ('choice' in event) addToChoice(choiceOf(choices, event.choice), event)
-    }
-    return {
-      ...this.#state.head,
-      object: 'chat.completion',
-      choices: [...choices.entries()].sort(([left], [right]) => left - right).map(wholeChoice),
-      ...(usage ? { usage: chatUsage(usage) } : {}),
-    }
+    return handler(this.#state, event).map((choice) => ({ ...this.#state.head, choices: [choice] }))
   }
 }
 
+/** What each event adds to the choices of chunks. */
 const HANDLERS: Handlers = {
   start(state, event) {
     state.head = {
-      id: event.id.startsWith('chatcmpl') ? event.id : `chatcmpl-${event.id}`,
+      id: event.id.startsWith('chatcmpl') ? event.id : `chatcmpl-${event.id || randomBase62(22)}`,
       object: 'chat.completion.chunk',
       created: event.createdSeconds ?? state.options.nowSeconds,
       model: state.options.modelId,
     }
     state.usage = event.usage
-    return begin(state, 0)
+    return begun(state, 0)
   },
-  text: (state, event) => delta(state, event.choice, { content: event.text }),
-  refusal: (state, event) => delta(state, event.choice, { refusal: event.text }),
-  reasoning: (state, event) => delta(state, event.choice, { reasoning_content: event.text }),
+  text(state, event) {
+    choiceOf(state, event.choice).textLength += event.text.length
+    return told(state, event.choice, { content: event.text })
+  },
+  refusal(state, event) {
+    choiceOf(state, event.choice).refused = true
+    return told(state, event.choice, { refusal: event.text })
+  },
+  reasoning: (state, event) => told(state, event.choice, { reasoning_content: event.text }),
   // Proofs and sealed reasoning mean something to their own family only; chat completions cannot carry them back.
   reasoning_signature: () => [],
   redacted_reasoning: () => [],
-  tool_call: (state, { choice, call, id, name }) =>
-    delta(state, choice, {
-      tool_calls: [{ index: call, id, type: 'function', function: { name, arguments: '' } }],
-    }),
-  tool_arguments: (state, { choice, call, json }) =>
-    delta(state, choice, { tool_calls: [{ index: call, function: { arguments: json } }] }),
-  citation(state, { choice, citation }) {
-    const annotation = annotationOf(citation)
-    return annotation ? delta(state, choice, { annotations: [annotation] }) : []
+  tool_call(state, { choice, call, id, name }) {
+    const { calls } = choiceOf(state, choice)
+    const index = calls.size
+    calls.set(call, { index, argued: false })
+    return told(state, choice, {
+      tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }],
+    })
   },
-  stop(state, { choice, reason, explanation }) {
-    const refused = explanation === null ? [] : delta(state, choice, { refusal: explanation })
-    return [...begin(state, choice), ...refused, choiceChunk(choice, {}, chatFinishReason(reason))]
+  tool_arguments(state, { choice, call, json }) {
+    const known = choiceOf(state, choice).calls.get(call)
+    if (!known) return []
+    known.argued = true
+    return told(state, choice, { tool_calls: [{ index: known.index, function: { arguments: json } }] })
   },
+  citation(state, { choice, citation, length }) {
+    const { textLength, annotations } = choiceOf(state, choice)
+    const annotation = annotationOf(citation, Math.max(0, textLength - length), textLength)
+    if (annotation) annotations.push(annotation)
+    return []
+  },
+  stop: (state, { choice, reason, explanation }) => finish(state, choice, reason, explanation),
   usage(state, event) {
     state.usage = event.usage
     return []
   },
   end: (state) =>
-    state.usage && state.options.usageAsked ? [{ choices: [], usage: chatUsage(state.usage) }] : [],
+    [...state.choices].flatMap(([choice, { calls }]) =>
+      finish(state, choice, calls.size > 0 ? 'tool_calls' : 'end', null),
+    ),
+}
+
+function choiceOf(state: EncoderState, index: number): Choice {
+  const known = state.choices.get(index)
+  return known ?? { textLength: 0, refused: false, calls: new Map(), annotations: [], finished: false }
 }
 
 /** The first delta of a choice carries the role: stream helpers refuse a message without one. */
-function begin(state: EncoderState, choice: number): Json[] {
-  if (state.begun.has(choice)) return []
-  state.begun.add(choice)
-  return [choiceChunk(choice, { role: 'assistant', content: '' }, null)]
+function begun(state: EncoderState, index: number): Json[] {
+  if (state.choices.has(index)) return []
+  state.choices.set(index, choiceOf(state, index))
+  return [choiceChunk(index, { role: 'assistant', content: '' }, null)]
 }
 
-const delta = (state: EncoderState, choice: number, part: Json): Json[] => [
-  ...begin(state, choice),
-  choiceChunk(choice, part, null),
+const told = (state: EncoderState, index: number, part: Json): Json[] => [
+  ...begun(state, index),
+  choiceChunk(index, part, null),
 ]
 
-const choiceChunk = (index: number, part: Json, finishReason: string | null): Json => ({
-  choices: [{ index, delta: part, logprobs: null, finish_reason: finishReason }],
+/** What is owed to a choice before its end, and its end; once, whatever the upstream repeats. */
+function finish(state: EncoderState, index: number, reason: StopReason, explanation: string | null): Json[] {
+  const first = begun(state, index)
+  const choice = choiceOf(state, index)
+  if (choice.finished) return first
+  choice.finished = true
+  const parts: Json[] = []
+  // Callers parse the arguments of a call, and an empty text is not JSON.
+  const silent = [...choice.calls.values()].filter((call) => !call.argued)
+  for (const call of silent)
+    parts.push({ tool_calls: [{ index: call.index, function: { arguments: '{}' } }] })
+  // In one piece: stream helpers keep the last list, they do not join lists.
+  if (choice.annotations.length > 0) parts.push({ annotations: choice.annotations })
+  if (explanation !== null && !choice.refused) parts.push({ refusal: explanation })
+  const last = choiceChunk(index, {}, chatFinishReason(reason))
+  return [...first, ...parts.map((part) => choiceChunk(index, part, null)), last]
+}
+
+const choiceChunk = (index: number, delta: Json, finishReason: string | null): Json => ({
+  index,
+  delta,
+  logprobs: null,
+  finish_reason: finishReason,
 })
 
-/** Web sources have a place in chat completions; citations of documents have none and are dropped. */
-function annotationOf(citation: Json): Json | null {
-  if (typeof citation.url !== 'string') return null
+/** Web sources have a place in chat completions; sources in documents have none and are dropped. */
+function annotationOf(citation: Json, start: number, end: number): Json | null {
+  const { url, title } = objectOf(citation)
+  if (typeof url !== 'string') return null
   return {
     type: 'url_citation',
-    url_citation: {
-      url: citation.url,
-      title: typeof citation.title === 'string' ? citation.title : '',
-      start_index: 0,
-      end_index: 0,
-    },
-  }
-}
-
-interface WholeChoice {
-  text: string
-  refusal: string
-  reasoning: string
-  calls: Array<{ id: string; name: string; json: string }>
-  annotations: Json[]
-  finishReason: string
-}
-
-function choiceOf(choices: Map<number, WholeChoice>, index: number): WholeChoice {
-  const known = choices.get(index)
-  if (known) return known
-  const choice = { text: '', refusal: '', reasoning: '', calls: [], annotations: [], finishReason: 'stop' }
-  choices.set(index, choice)
-  return choice
-}
-
-function addToChoice(choice: WholeChoice, event: Extract<ModelEvent, { choice: number }>): void {
-  if (event.type === 'text') choice.text += event.text
-  else if (event.type === 'refusal') choice.refusal += event.text
-  else if (event.type === 'reasoning') choice.reasoning += event.text
-  else if (event.type === 'tool_call') choice.calls[event.call] = { id: event.id, name: event.name, json: '' }
-  else if (event.type === 'tool_arguments') {
-    const call = choice.calls[event.call]
-    if (call) call.json += event.json
-  } else if (event.type === 'citation') {
-    const annotation = annotationOf(event.citation)
-    if (annotation) choice.annotations.push(annotation)
-  } else if (event.type === 'stop') {
-    choice.finishReason = chatFinishReason(event.reason)
-    choice.refusal += event.explanation ?? ''
-  }
-}
-
-function wholeChoice([index, choice]: [number, WholeChoice]): Json {
-  const calls = choice.calls.map(({ id, name, json }) => ({
-    id,
-    type: 'function',
-    function: { name, arguments: json === '' ? '{}' : json },
-  }))
-  return {
-    index,
-    message: {
-      role: 'assistant',
-      content: choice.text === '' && calls.length > 0 ? null : choice.text,
-      refusal: choice.refusal === '' ? null : choice.refusal,
-      ...(choice.reasoning === '' ? {} : { reasoning_content: choice.reasoning }),
-      ...(calls.length === 0 ? {} : { tool_calls: calls }),
-      ...(choice.annotations.length === 0 ? {} : { annotations: choice.annotations }),
-    },
-    logprobs: null,
-    finish_reason: choice.finishReason,
+    url_citation: { url, title: typeof title === 'string' ? title : '', start_index: start, end_index: end },
   }
 }

@@ -1,121 +1,188 @@
 import type { Usage } from '../../../governance/credits.ts'
 import { usageOfMessages } from '../../protocols/usage.ts'
-import { type Json, objectOf, textOf } from '../json.ts'
+import { type Json, listOf, objectOf, textOf } from '../json.ts'
 import type { EventDecoder, ModelEvent } from '../model-events.ts'
 import { stopReasonOfMessages } from './stop-reasons.ts'
 
+/** A block whose end has not been told. */
+interface Block {
+  /** The number of its tool call, null for blocks that are none. */
+  call: number | null
+  /** Input that came with the beginning of the block; fragments take its place. */
+  input: Json | null
+  textLength: number
+  /** Held until the text that it is a source of is complete: citations arrive before it or amid it. */
+  citations: Json[]
+  /** Held to the end of the block, since a later signature replaces an earlier one. */
+  signature: string
+}
+
 interface DecoderState {
   usage: Usage | null
-  /** Tool calls by the index of their block: blocks count text too, calls are numbered apart. */
-  calls: Map<number, number>
+  calls: number
+  blocks: Map<number, Block>
 }
 
 type Handler = (state: DecoderState, data: Json) => ModelEvent[]
+type BlockHandler = (block: Block, data: Json) => ModelEvent[]
 
 /** Reads the messages protocol, events or whole. */
 export class MessagesDecoder implements EventDecoder {
-  readonly #state: DecoderState = { usage: null, calls: new Map() }
+  readonly #state: DecoderState = { usage: null, calls: 0, blocks: new Map() }
 
   frame(event: string | null, data: Json): ModelEvent[] {
-    return EVENTS[event ?? textOf(data.type)]?.(this.#state, data) ?? []
+    return EVENTS.get(event || textOf(data.type))?.(this.#state, data) ?? []
   }
 
   answer(body: Json): ModelEvent[] {
-    const blocks = Array.isArray(body.content) ? body.content.map(objectOf) : []
     return [
       ...this.frame('message_start', { message: body }),
-      ...blocks.flatMap((block, index) => this.frame('content_block_start', { index, content_block: block })),
+      ...listOf(body.content).flatMap((block, index) => [
+        ...this.frame('content_block_start', { index, content_block: block }),
+        ...this.frame('content_block_stop', { index }),
+      ]),
       ...this.frame('message_delta', { delta: body, usage: body.usage }),
       ...this.frame('message_stop', {}),
     ]
   }
 }
 
-/** Events that are not listed (`ping`, `content_block_stop`, later ones) carry nothing that another protocol can say. */
-const EVENTS: Record<string, Handler> = {
-  message_start(state, data) {
-    const message = objectOf(data.message)
-    state.usage = usageOfMessages(message.usage, null)
-    return [
-      {
-        type: 'start',
-        id: textOf(message.id),
-        model: textOf(message.model),
-        createdSeconds: null,
-        usage: state.usage,
-      },
-    ]
-  },
-  content_block_start(state, data) {
-    const block = objectOf(data.content_block)
-    return BLOCKS[textOf(block.type)]?.(state, { ...block, index: data.index }) ?? []
-  },
-  content_block_delta(state, data) {
-    const delta = objectOf(data.delta)
-    return DELTAS[textOf(delta.type)]?.(state, { ...delta, index: data.index }) ?? []
-  },
-  message_delta(state, data) {
-    const delta = objectOf(data.delta)
-    state.usage = usageOfMessages(data.usage, state.usage) ?? state.usage
-    const events: ModelEvent[] = []
-    if (typeof delta.stop_reason === 'string') {
-      events.push({
-        type: 'stop',
-        choice: 0,
-        reason: stopReasonOfMessages(delta.stop_reason),
-        stopSequence: textOf(delta.stop_sequence) || null,
-        explanation: textOf(objectOf(delta.stop_details).explanation) || null,
-      })
-    }
-    return state.usage ? [...events, { type: 'usage', usage: state.usage }] : events
-  },
-  message_stop: () => [{ type: 'end' }],
+/** Events that are not listed (`ping`, later ones) carry nothing that another protocol can say. */
+const EVENTS = new Map<string, Handler>([
+  ['message_start', messageStart],
+  ['content_block_start', blockStart],
+  ['content_block_delta', blockDelta],
+  ['content_block_stop', (state, data) => blockStop(state, Number(data.index))],
+  ['message_delta', messageDelta],
+  ['message_stop', () => [{ type: 'end' }]],
+])
+
+function messageStart(state: DecoderState, data: Json): ModelEvent[] {
+  const message = objectOf(data.message)
+  state.usage = usageOfMessages(message.usage, null)
+  const { usage } = state
+  const [id, model] = [textOf(message.id), textOf(message.model)]
+  return [{ type: 'start', id, model, createdSeconds: null, usage }]
 }
 
-/** A block as it opens: empty on streams, whole in an answer. */
-const BLOCKS: Record<string, Handler> = {
-  text(_state, block) {
-    const citations = Array.isArray(block.citations) ? block.citations.map(objectOf) : []
-    return [
-      ...spoken(textOf(block.text)),
-      ...citations.map((citation): ModelEvent => ({ type: 'citation', choice: 0, citation })),
-    ]
-  },
-  thinking(_state, block) {
-    return [...reasoned(textOf(block.thinking)), ...signed(textOf(block.signature))]
-  },
-  redacted_thinking: (_state, block) => [{ type: 'redacted_reasoning', choice: 0, data: textOf(block.data) }],
-  tool_use(state, block) {
-    const call = state.calls.size
-    state.calls.set(Number(block.index), call)
-    const started: ModelEvent = {
-      type: 'tool_call',
+/**
+ * Blocks of other types say nothing to another protocol: what a tool of the provider was asked and gave is told by the
+ * text after it (`server_tool_use`, `*_tool_result`, `compaction`).
+ */
+function blockStart(state: DecoderState, data: Json): ModelEvent[] {
+  // Some servers leave `content_block_stop` out.
+  const settled = [...state.blocks.values()].flatMap((block) => (block.call === null ? settle(block) : []))
+  const content = objectOf(data.content_block)
+  const call = content.type === 'tool_use' ? state.calls++ : null
+  const block: Block = { call, input: null, textLength: 0, citations: [], signature: '' }
+  state.blocks.set(Number(data.index), block)
+  return [...settled, ...(BLOCKS.get(textOf(content.type))?.(block, content) ?? [])]
+}
+
+function blockDelta(state: DecoderState, data: Json): ModelEvent[] {
+  const delta = objectOf(data.delta)
+  const block = state.blocks.get(Number(data.index))
+  return block ? (DELTAS.get(textOf(delta.type))?.(block, delta) ?? []) : []
+}
+
+function blockStop(state: DecoderState, index: number): ModelEvent[] {
+  const block = state.blocks.get(index)
+  state.blocks.delete(index)
+  return block ? settle(block) : []
+}
+
+function messageDelta(state: DecoderState, data: Json): ModelEvent[] {
+  const delta = objectOf(data.delta)
+  state.usage = usageOfMessages(data.usage, state.usage) ?? state.usage
+  const events = [...state.blocks.keys()].flatMap((index) => blockStop(state, index))
+  if (typeof delta.stop_reason === 'string') {
+    events.push({
+      type: 'stop',
       choice: 0,
-      call,
-      id: textOf(block.id),
-      name: textOf(block.name),
-    }
-    // On a stream the input is `{}` here and follows as fragments of its text.
-    const whole = Object.keys(objectOf(block.input)).length > 0
-    return whole
-      ? [started, { type: 'tool_arguments', choice: 0, call, json: JSON.stringify(block.input) }]
-      : [started]
-  },
+      reason: stopReasonOfMessages(delta.stop_reason),
+      stopSequence: textOf(delta.stop_sequence) || null,
+      explanation: textOf(objectOf(delta.stop_details).explanation) || null,
+    })
+  }
+  return state.usage ? [...events, { type: 'usage', usage: state.usage }] : events
 }
 
-const DELTAS: Record<string, Handler> = {
-  text_delta: (_state, delta) => spoken(textOf(delta.text)),
-  thinking_delta: (_state, delta) => reasoned(textOf(delta.thinking)),
-  signature_delta: (_state, delta) => signed(textOf(delta.signature)),
-  citations_delta: (_state, delta) => [{ type: 'citation', choice: 0, citation: objectOf(delta.citation) }],
-  input_json_delta(state, delta) {
-    const call = state.calls.get(Number(delta.index))
-    const json = textOf(delta.partial_json)
-    return call === undefined || json === '' ? [] : [{ type: 'tool_arguments', choice: 0, call, json }]
-  },
+/** A block as it begins: empty on the vendor's streams, whole in answers and on some servers' streams. */
+const BLOCKS = new Map<string, BlockHandler>([
+  [
+    'text',
+    (block, content) => {
+      block.citations.push(...listOf(content.citations))
+      return spoken(block, textOf(content.text))
+    },
+  ],
+  [
+    'thinking',
+    (block, content) => {
+      block.signature = textOf(content.signature)
+      return reasoned(textOf(content.thinking))
+    },
+  ],
+  [
+    'redacted_thinking',
+    (_block, content) => [{ type: 'redacted_reasoning', choice: 0, data: textOf(content.data) }],
+  ],
+  [
+    'tool_use',
+    (block, content) => {
+      block.input = objectOf(content.input)
+      const [id, name] = [textOf(content.id), textOf(content.name)]
+      return [{ type: 'tool_call', choice: 0, call: block.call ?? 0, id, name }]
+    },
+  ],
+])
+
+const DELTAS = new Map<string, BlockHandler>([
+  ['text_delta', (block, delta) => spoken(block, textOf(delta.text))],
+  ['thinking_delta', (_block, delta) => reasoned(textOf(delta.thinking))],
+  [
+    'signature_delta',
+    (block, delta) => {
+      block.signature = textOf(delta.signature)
+      return []
+    },
+  ],
+  [
+    'citations_delta',
+    (block, delta) => {
+      block.citations.push(objectOf(delta.citation))
+      return []
+    },
+  ],
+  [
+    'input_json_delta',
+    (block, delta) => {
+      const json = textOf(delta.partial_json)
+      if (block.call === null || json === '') return []
+      block.input = null
+      return [{ type: 'tool_arguments', choice: 0, call: block.call, json }]
+    },
+  ],
+])
+
+/** Tells what was held back to the end of a block. */
+function settle(block: Block): ModelEvent[] {
+  const { citations, signature, input, call, textLength } = block
+  Object.assign(block, { citations: [], signature: '', input: null })
+  const events = citations.map(
+    (citation): ModelEvent => ({ type: 'citation', choice: 0, citation, length: textLength }),
+  )
+  if (signature !== '') events.push({ type: 'reasoning_signature', choice: 0, signature })
+  // A call without arguments has none of them on a stream; in other protocols it has an empty object.
+  if (call !== null && input) {
+    events.push({ type: 'tool_arguments', choice: 0, call, json: JSON.stringify(input) })
+  }
+  return events
 }
 
-const spoken = (text: string): ModelEvent[] => (text === '' ? [] : [{ type: 'text', choice: 0, text }])
+function spoken(block: Block, text: string): ModelEvent[] {
+  block.textLength += text.length
+  return text === '' ? [] : [{ type: 'text', choice: 0, text }]
+}
+
 const reasoned = (text: string): ModelEvent[] => (text === '' ? [] : [{ type: 'reasoning', choice: 0, text }])
-const signed = (signature: string): ModelEvent[] =>
-  signature === '' ? [] : [{ type: 'reasoning_signature', choice: 0, signature }]

@@ -1,16 +1,40 @@
 import { NO_USAGE, type Usage } from '../../../governance/credits.ts'
+import { newId } from '../../../lib/ids.ts'
 import { encodeFrame } from '../../../lib/sse.ts'
 import type { Json } from '../json.ts'
 import type { EventEncoder, ModelEvent, StopReason } from '../model-events.ts'
+import { JsonExtent } from './json-extent.ts'
+import { messageOf } from './messages-answer.ts'
 import { messagesStopReason } from './stop-reasons.ts'
-import { messagesUsage } from './usage-encoding.ts'
+import { finalUsage, startUsage } from './usage-encoding.ts'
+
+interface Block {
+  kind: 'text' | 'thinking' | 'redacted' | 'call'
+  /** The number of its call. */
+  call: number | null
+  start: Json
+  /** Deltas that wait until it is this block's turn. */
+  waiting: Json[]
+  /** Arguments so far, of a call. */
+  extent: JsonExtent
+  /** Thinking that has its signature: further thinking is another block. */
+  sealed: boolean
+}
 
 interface EncoderState {
   modelId: string
-  /** What the open block is made of; a change of it closes the block. */
-  open: string | null
-  /** Index of the open block, or of the last one. */
-  index: number
+  started: boolean
+  /**
+   * Blocks follow each other in this protocol, while events may go back and forth between tool calls. The first block is
+   * live; the others wait until nothing of it can follow.
+   */
+  blocks: Block[]
+  /** Whether the first block has been begun. */
+  live: boolean
+  /** Blocks told so far. */
+  told: number
+  calledTools: boolean
+  refusal: string
   usage: Usage
   stop: { reason: StopReason; sequence: string | null; explanation: string | null } | null
 }
@@ -19,17 +43,32 @@ type Handlers = {
   [Type in ModelEvent['type']]: (state: EncoderState, event: Extract<ModelEvent, { type: Type }>) => Json[]
 }
 
-/** Tells events in the messages protocol. Only the first choice can be told there. */
+/** Tells events in the messages protocol. Only the first choice can be told there. For one call. */
 export class MessagesEncoder implements EventEncoder {
   readonly #state: EncoderState
 
   /** @param modelId the model id as the caller named it. */
   constructor(modelId: string) {
-    this.#state = { modelId, open: null, index: -1, usage: NO_USAGE, stop: null }
+    this.#state = {
+      modelId,
+      started: false,
+      blocks: [],
+      live: false,
+      told: 0,
+      calledTools: false,
+      refusal: '',
+      usage: NO_USAGE,
+      stop: null,
+    }
   }
 
   frames(event: ModelEvent): Uint8Array[] {
     return this.#events(event).map((data) => encodeFrame(String(data.type), data))
+  }
+
+  /** Folds the very events a stream would have carried, so that both forms of an answer agree. */
+  answer(events: readonly ModelEvent[]): Json {
+    return messageOf(events.flatMap((event) => this.#events(event)))
   }
 
   #events<Event extends ModelEvent>(event: Event): Json[] {
@@ -37,69 +76,41 @@ export class MessagesEncoder implements EventEncoder {
     const handler = HANDLERS[event.type] as (state: EncoderState, event: Event) => Json[]
     return handler(this.#state, event)
   }
-
-  /** Folds the very events a stream would have carried, so that both forms of an answer agree. */
-  answer(events: readonly ModelEvent[]): Json {
-    const message: Json = {}
-    const blocks: Json[] = []
-    const inputs = new Map<number, string>()
-    for (const data of events.flatMap((event) => this.#events(event))) {
-      FOLDS[String(data.type)]?.({ message, blocks, inputs }, data)
-    }
-    for (const [index, json] of inputs) {
-      const block = blocks[index]
-      if (block) block.input = parsedInput(json)
-    }
-    return { ...message, content: blocks }
-  }
 }
 
 const HANDLERS: Handlers = {
   start(state, event) {
+    // A second one makes stream helpers throw.
+    if (state.started) return []
+    state.started = true
     state.usage = event.usage ?? NO_USAGE
-    const message = {
-      id: event.id.startsWith('msg_') ? event.id : `msg_${event.id}`,
-      type: 'message',
-      role: 'assistant',
-      model: state.modelId,
-      content: [],
-      stop_reason: null,
-      stop_sequence: null,
-      usage: { ...messagesUsage(state.usage), output_tokens: event.usage?.output ?? 1 },
-    }
-    return [{ type: 'message_start', message }]
+    return [{ type: 'message_start', message: emptyMessage(state, event.id, event.usage) }]
   },
-  text: (state, event) => [
-    ...open(state, 'text', { type: 'text', text: '' }),
-    blockDelta(state, { type: 'text_delta', text: event.text }),
-  ],
+  text: (state, { text }) => inText(state, { type: 'text_delta', text }),
   // A refusal is text to the reader; that it was one is told by the stop reason.
-  refusal: (state, event) => HANDLERS.text(state, { ...event, type: 'text' }),
-  reasoning: (state, event) => [
-    ...open(state, 'thinking', { type: 'thinking', thinking: '', signature: '' }),
-    blockDelta(state, { type: 'thinking_delta', thinking: event.text }),
-  ],
-  reasoning_signature: (state, event) => [
-    ...open(state, 'thinking', { type: 'thinking', thinking: '', signature: '' }),
-    blockDelta(state, { type: 'signature_delta', signature: event.signature }),
-    ...close(state),
-  ],
-  redacted_reasoning: (state, event) => [
-    ...close(state),
-    ...open(state, 'redacted', { type: 'redacted_thinking', data: event.data }),
-    ...close(state),
-  ],
-  tool_call: (state, event) =>
-    open(state, `call ${event.call}`, { type: 'tool_use', id: event.id, name: event.name, input: {} }),
-  tool_arguments: (state, event) =>
-    // Blocks follow each other: fragments of a call that was left have no block to stand in.
-    state.open === `call ${event.call}`
-      ? [blockDelta(state, { type: 'input_json_delta', partial_json: event.json })]
-      : [],
-  citation: (state, event) => [
-    ...open(state, 'text', { type: 'text', text: '' }),
-    blockDelta(state, { type: 'citations_delta', citation: event.citation }),
-  ],
+  refusal(state, { text }) {
+    state.refusal += text
+    return inText(state, { type: 'text_delta', text })
+  },
+  reasoning: (state, { text }) => inThinking(state, { type: 'thinking_delta', thinking: text }),
+  reasoning_signature(state, { signature }) {
+    const told = inThinking(state, { type: 'signature_delta', signature })
+    const last = state.blocks[state.blocks.length - 1]
+    if (last) last.sealed = true
+    return told
+  },
+  redacted_reasoning: (state, { data }) => add(state, 'redacted', { type: 'redacted_thinking', data }),
+  tool_call(state, { call, id, name }) {
+    state.calledTools = true
+    return add(state, 'call', { type: 'tool_use', id, name, input: {} }, call)
+  },
+  tool_arguments(state, { call, json }) {
+    const block = state.blocks.find((each) => each.call === call)
+    if (!block) return []
+    block.extent.push(json)
+    return wait(state, block, { type: 'input_json_delta', partial_json: json })
+  },
+  citation: (state, { citation }) => inText(state, { type: 'citations_delta', citation }),
   stop(state, event) {
     state.stop = { reason: event.reason, sequence: event.stopSequence, explanation: event.explanation }
     return []
@@ -108,72 +119,94 @@ const HANDLERS: Handlers = {
     state.usage = event.usage
     return []
   },
-  end: (state) => [
-    ...close(state),
-    {
-      type: 'message_delta',
-      delta: {
-        stop_reason: messagesStopReason(state.stop?.reason ?? 'end'),
-        stop_sequence: state.stop?.sequence ?? null,
-      },
-      usage: messagesUsage(state.usage),
-    },
-    { type: 'message_stop' },
-  ],
+  end(state) {
+    const blocks = [...advance(state, true), ...(state.live ? [stopOf(state)] : [])]
+    return [
+      ...blocks,
+      { type: 'message_delta', delta: finalDelta(state), usage: finalUsage(state.usage) },
+      { type: 'message_stop' },
+    ]
+  },
 }
 
-/** Opens a block unless one of the same kind is open; the one before is closed first. */
-function open(state: EncoderState, kind: string, block: Json): Json[] {
-  if (state.open === kind) return []
-  const closed = close(state)
-  state.open = kind
-  state.index++
-  return [...closed, { type: 'content_block_start', index: state.index, content_block: block }]
-}
-
-function close(state: EncoderState): Json[] {
-  if (state.open === null) return []
-  state.open = null
-  return [{ type: 'content_block_stop', index: state.index }]
-}
-
-const blockDelta = (state: EncoderState, delta: Json): Json => ({
-  type: 'content_block_delta',
-  index: state.index,
-  delta,
+const emptyMessage = (state: EncoderState, id: string, usage: Usage | null): Json => ({
+  id: id.startsWith('msg_') ? id : id === '' ? newId('msg') : `msg_${id}`,
+  type: 'message',
+  role: 'assistant',
+  model: state.modelId,
+  content: [],
+  stop_reason: null,
+  stop_sequence: null,
+  stop_details: null,
+  usage: startUsage(usage),
 })
 
-interface Fold {
-  message: Json
-  blocks: Json[]
-  inputs: Map<number, string>
-}
-
-const FOLDS: Record<string, (fold: Fold, data: Json) => void> = {
-  message_start: (fold, data) => Object.assign(fold.message, data.message),
-  content_block_start: (fold, data) => fold.blocks.push({ ...(data.content_block as Json) }),
-  content_block_delta: (fold, data) => foldDelta(fold, Number(data.index), data.delta as Json),
-  message_delta: (fold, data) => Object.assign(fold.message, data.delta, { usage: data.usage }),
-}
-
-function foldDelta({ blocks, inputs }: Fold, index: number, delta: Json): void {
-  const block = blocks[index]
-  if (!block) return
-  if (delta.type === 'text_delta') block.text = `${block.text}${delta.text}`
-  else if (delta.type === 'thinking_delta') block.thinking = `${block.thinking}${delta.thinking}`
-  else if (delta.type === 'signature_delta') block.signature = delta.signature
-  else if (delta.type === 'citations_delta') {
-    block.citations = [...((block.citations as Json[] | undefined) ?? []), delta.citation as Json]
-  } else if (delta.type === 'input_json_delta') {
-    inputs.set(index, `${inputs.get(index) ?? ''}${delta.partial_json}`)
+/** Why it ended. An upstream that does not say has ended as its content says. */
+function finalDelta(state: EncoderState): Json {
+  const { stop, calledTools, refusal } = state
+  const told = stop?.reason ?? (calledTools ? 'tool_calls' : 'end')
+  // Chat completions end a refusal of the model itself with `stop`.
+  const reason = told === 'end' && refusal !== '' ? 'refusal' : told
+  const explanation = stop?.explanation ?? (refusal || null)
+  return {
+    stop_reason: messagesStopReason(reason),
+    stop_sequence: stop?.sequence ?? null,
+    stop_details: reason === 'refusal' ? { type: 'refusal', category: null, explanation } : null,
   }
 }
 
-/** A model can write arguments that are not JSON; the caller gets them as they are, where it can see them. */
-function parsedInput(json: string): unknown {
-  try {
-    return JSON.parse(json)
-  } catch {
-    return { invalid_json: json }
+function inText(state: EncoderState, delta: Json): Json[] {
+  const last = state.blocks[state.blocks.length - 1]
+  if (last?.kind === 'text') return wait(state, last, delta)
+  return add(state, 'text', { type: 'text', text: '' }, null, delta)
+}
+
+/**
+ * Reasoning of another family has no signature here, and none is made up: it stays empty, by which a request that brings
+ * the block back can tell it from one of the vendor's own.
+ */
+function inThinking(state: EncoderState, delta: Json): Json[] {
+  const last = state.blocks[state.blocks.length - 1]
+  if (last?.kind === 'thinking' && !last.sealed) return wait(state, last, delta)
+  return add(state, 'thinking', { type: 'thinking', thinking: '', signature: '' }, null, delta)
+}
+
+function add(
+  state: EncoderState,
+  kind: Block['kind'],
+  start: Json,
+  call: number | null = null,
+  ...waiting: Json[]
+): Json[] {
+  state.blocks.push({ kind, call, start, waiting, extent: new JsonExtent(), sealed: false })
+  return advance(state, false)
+}
+
+function wait(state: EncoderState, block: Block, delta: Json): Json[] {
+  block.waiting.push(delta)
+  return advance(state, false)
+}
+
+/** Tells what can be told. @param ending whether nothing of any block can follow. */
+function advance(state: EncoderState, ending: boolean): Json[] {
+  const events: Json[] = []
+  for (let block = state.blocks[0]; block; block = state.blocks[0]) {
+    if (!state.live) {
+      events.push({ type: 'content_block_start', index: state.told, content_block: block.start })
+    }
+    state.live = true
+    for (const delta of block.waiting.splice(0)) {
+      events.push({ type: 'content_block_delta', index: state.told, delta })
+    }
+    const over = block.call === null || block.extent.complete || ending
+    if (state.blocks.length === 1 || !over) break
+    events.push(stopOf(state))
+    state.blocks.shift()
   }
+  return events
+}
+
+function stopOf(state: EncoderState): Json {
+  state.live = false
+  return { type: 'content_block_stop', index: state.told++ }
 }

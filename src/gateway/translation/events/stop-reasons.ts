@@ -1,12 +1,13 @@
 import type { StopReason } from '../model-events.ts'
 
-const FROM_CHAT: Record<string, StopReason> = {
-  stop: 'end',
-  length: 'length',
-  tool_calls: 'tool_calls',
-  function_call: 'tool_calls',
-  content_filter: 'refusal',
-}
+/** https://platform.openai.com/docs/api-reference/chat/object */
+const FROM_CHAT = new Map<string, StopReason>([
+  ['stop', 'end'],
+  ['length', 'length'],
+  ['tool_calls', 'tool_calls'],
+  ['function_call', 'tool_calls'],
+  ['content_filter', 'refusal'],
+])
 
 const TO_CHAT: Record<StopReason, string> = {
   end: 'stop',
@@ -15,18 +16,20 @@ const TO_CHAT: Record<StopReason, string> = {
   context_window: 'length',
   tool_calls: 'tool_calls',
   refusal: 'content_filter',
-  pause: 'stop',
+  // Never told: a paused turn is continued, and one that is continued no more is told as cut off.
+  pause: 'length',
 }
 
-const FROM_MESSAGES: Record<string, StopReason> = {
-  end_turn: 'end',
-  stop_sequence: 'stop_sequence',
-  max_tokens: 'length',
-  model_context_window_exceeded: 'context_window',
-  tool_use: 'tool_calls',
-  refusal: 'refusal',
-  pause_turn: 'pause',
-}
+/** https://docs.anthropic.com/en/api/handling-stop-reasons */
+const FROM_MESSAGES = new Map<string, StopReason>([
+  ['end_turn', 'end'],
+  ['stop_sequence', 'stop_sequence'],
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'context_window'],
+  ['tool_use', 'tool_calls'],
+  ['refusal', 'refusal'],
+  ['pause_turn', 'pause'],
+])
 
 const TO_MESSAGES: Record<StopReason, string> = {
   end: 'end_turn',
@@ -38,8 +41,14 @@ const TO_MESSAGES: Record<StopReason, string> = {
   pause: 'pause_turn',
 }
 
-/** Reasons that a vendor adds later read as an ordinary end. */
-export const stopReasonOfChat = (reason: string): StopReason => FROM_CHAT[reason] ?? 'end'
+/** Legacy completions know three reasons, and no tools. */
+const TO_COMPLETIONS: Record<StopReason, string> = { ...TO_CHAT, tool_calls: 'stop' }
+
+/** @param reason a `finish_reason`. Reasons that a vendor adds later read as an ordinary end. */
+export const stopReasonOfChat = (reason: string): StopReason => FROM_CHAT.get(reason) ?? 'end'
+/** @param reason a `stop_reason`. Reasons that a vendor adds later read as an ordinary end. */
+export const stopReasonOfMessages = (reason: string): StopReason => FROM_MESSAGES.get(reason) ?? 'end'
+
 export const chatFinishReason = (reason: StopReason): string => TO_CHAT[reason]
-export const stopReasonOfMessages = (reason: string): StopReason => FROM_MESSAGES[reason] ?? 'end'
 export const messagesStopReason = (reason: StopReason): string => TO_MESSAGES[reason]
+export const completionFinishReason = (reason: StopReason): string => TO_COMPLETIONS[reason]

@@ -1,0 +1,70 @@
+import { type Json, listOf, objectOf, textOf } from '../json.ts'
+
+interface WholeChoice {
+  content: string
+  refusal: string
+  reasoning: string
+  calls: Array<{ id: string; name: string; json: string }>
+  annotations: Json[]
+  finishReason: unknown
+}
+
+/** @param chunks of one stream, as we write them. @returns the chat completion that they make. */
+export function chatAnswer(chunks: Json[]): Json {
+  const choices = new Map<number, WholeChoice>()
+  for (const chunk of chunks) {
+    for (const choice of listOf(chunk.choices)) addDelta(choices, choice)
+  }
+  const ordered = [...choices.entries()].sort(([left], [right]) => left - right)
+  return { ...chunks[0], object: 'chat.completion', choices: ordered.map(wholeChoice) }
+}
+
+function addDelta(choices: Map<number, WholeChoice>, data: Json): void {
+  const index = Number(data.index)
+  const choice = choices.get(index) ?? {
+    content: '',
+    refusal: '',
+    reasoning: '',
+    calls: [],
+    annotations: [],
+    finishReason: null,
+  }
+  choices.set(index, choice)
+  const delta = objectOf(data.delta)
+  choice.content += textOf(delta.content)
+  choice.refusal += textOf(delta.refusal)
+  choice.reasoning += textOf(delta.reasoning_content)
+  choice.annotations.push(...listOf(delta.annotations))
+  choice.finishReason = data.finish_reason ?? choice.finishReason
+  for (const fragment of listOf(delta.tool_calls)) addFragment(choice, fragment)
+}
+
+function addFragment(choice: WholeChoice, fragment: Json): void {
+  const made = objectOf(fragment.function)
+  const known = choice.calls[Number(fragment.index)]
+  if (known) known.json += textOf(made.arguments)
+  else choice.calls.push({ id: textOf(fragment.id), name: textOf(made.name), json: textOf(made.arguments) })
+}
+
+function wholeChoice([index, choice]: [number, WholeChoice]): Json {
+  const { content, refusal, reasoning, annotations } = choice
+  const calls = choice.calls.map(({ id, name, json }) => ({
+    id,
+    type: 'function',
+    function: { name, arguments: json },
+  }))
+  const wordless = content === '' && (calls.length > 0 || refusal !== '')
+  return {
+    index,
+    message: {
+      role: 'assistant',
+      content: wordless ? null : content,
+      refusal: refusal === '' ? null : refusal,
+      ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
+      ...(calls.length === 0 ? {} : { tool_calls: calls }),
+      ...(annotations.length === 0 ? {} : { annotations }),
+    },
+    logprobs: null,
+    finish_reason: choice.finishReason,
+  }
+}

@@ -1,0 +1,147 @@
+import { newId } from '../../../lib/ids.ts'
+import { type Json, objectOf, textOf } from '../json.ts'
+import type { ModelEvent } from '../model-events.ts'
+import { JsonExtent } from './json-extent.ts'
+
+interface Call {
+  /** Its place among the calls of the choice. */
+  number: number
+  /** As the upstream gave it; empty as long as it gave none. */
+  id: string
+  name: string
+  /** Arguments that came before the call could be told. */
+  held: string
+  told: boolean
+  extent: JsonExtent
+}
+
+interface Fragment {
+  index: number | null
+  id: string
+  name: string
+  json: string
+}
+
+/**
+ * Puts the tool calls of one choice together from the fragments of a stream. The vendor keys them by `index` and names a
+ * call once, in its first fragment. Other servers of the protocol leave the index out, send index 0 for every call, make
+ * no id, repeat the name in each fragment, or send it in pieces.
+ */
+export class ChatToolCalls {
+  readonly #choice: number
+  readonly #calls: Call[] = []
+  readonly #byIndex = new Map<number, Call>()
+  readonly #byId = new Map<string, Call>()
+  readonly #idsTold = new Set<string>()
+
+  constructor(choice: number) {
+    this.#choice = choice
+  }
+
+  /** Whether the choice has called any tool. */
+  get some(): boolean {
+    return this.#calls.length > 0
+  }
+
+  /** Takes the fragments of one chunk. */
+  fragments(list: Json[]): ModelEvent[] {
+    return list.flatMap((entry, position) => {
+      const fragment = fragmentOf(entry)
+      const sibling = list.length > 1 ? position : this.#calls.length - 1
+      const call = this.#callOf(fragment) ?? this.#unkeyed(fragment, sibling)
+      return call ? this.#continue(call, fragment) : this.#begin(fragment)
+    })
+  }
+
+  /** Takes the calls of a whole answer, where each entry is one. */
+  whole(list: Json[]): ModelEvent[] {
+    const begun = list.flatMap((entry) => this.#begin({ ...fragmentOf(entry), index: null }))
+    return [...begun, ...this.flush()]
+  }
+
+  /** Tells the calls that waited for more of their name. */
+  flush(): ModelEvent[] {
+    return this.#calls.flatMap((call) => this.#tell(call))
+  }
+
+  /** The call that a fragment with an index or an id goes on with; undefined when it begins another one. */
+  #callOf(fragment: Fragment): Call | undefined {
+    const known = fragment.index === null ? this.#byId.get(fragment.id) : this.#byIndex.get(fragment.index)
+    return known && beginsAnother(known, fragment) ? undefined : known
+  }
+
+  #unkeyed({ index, id, name }: Fragment, position: number): Call | undefined {
+    return index === null && id === '' && name === '' ? this.#calls[position] : undefined
+  }
+
+  #begin(fragment: Fragment): ModelEvent[] {
+    // A call that has begun says that the names before it are whole.
+    const before = this.#calls.filter((call) => call.name !== '').flatMap((call) => this.#tell(call))
+    const call: Call = {
+      number: this.#calls.length,
+      id: '',
+      name: '',
+      held: '',
+      told: false,
+      extent: new JsonExtent(),
+    }
+    this.#calls.push(call)
+    if (fragment.index !== null) this.#byIndex.set(fragment.index, call)
+    return [...before, ...this.#continue(call, fragment)]
+  }
+
+  #continue(call: Call, { id, name, json }: Fragment): ModelEvent[] {
+    if (call.id === '' && id !== '') {
+      call.id = id
+      this.#byId.set(id, call)
+    }
+    if (!call.told && name !== call.name) call.name += name
+    call.extent.push(json)
+    if (call.told) return json === '' ? [] : [this.#arguments(call, json)]
+    call.held += json
+    return call.held !== '' && call.name !== '' ? this.#tell(call) : []
+  }
+
+  #tell(call: Call): ModelEvent[] {
+    if (call.told) return []
+    call.told = true
+    const id = call.id === '' || this.#idsTold.has(call.id) ? newId('call') : call.id
+    this.#idsTold.add(id)
+    const told: ModelEvent = {
+      type: 'tool_call',
+      choice: this.#choice,
+      call: call.number,
+      id,
+      name: call.name,
+    }
+    const { held } = call
+    call.held = ''
+    return held === '' ? [told] : [told, this.#arguments(call, held)]
+  }
+
+  #arguments(call: Call, json: string): ModelEvent {
+    return { type: 'tool_arguments', choice: this.#choice, call: call.number, json }
+  }
+}
+
+function fragmentOf(entry: Json): Fragment {
+  const made = objectOf(entry.function)
+  // Some servers send the arguments as an object instead of its text.
+  const json = typeof made.arguments === 'object' && made.arguments !== null ? made.arguments : null
+  return {
+    index: typeof entry.index === 'number' ? entry.index : null,
+    id: textOf(entry.id),
+    name: textOf(made.name),
+    json: json ? JSON.stringify(json) : textOf(made.arguments),
+  }
+}
+
+/**
+ * Gemini and others send parallel calls whole, each under index 0: a named fragment with an id of its own, or one that
+ * follows complete arguments, is another call. A new id alone means nothing: some servers make one for every fragment.
+ */
+function beginsAnother(known: Call, { id, name, json }: Fragment): boolean {
+  if (name === '') return false
+  const otherId = id !== '' && known.id !== '' && id !== known.id
+  return otherId || (known.extent.complete && json !== '')
+}

@@ -1,0 +1,122 @@
+import type { Usage } from '../../../governance/credits.ts'
+import { randomBase62 } from '../../../lib/ids.ts'
+import { encodeFrame } from '../../../lib/sse.ts'
+import { type Json, textOf } from '../json.ts'
+import type { EventEncoder, ModelEvent, StopReason } from '../model-events.ts'
+import type { ChatEncoderOptions } from './chat-encoder.ts'
+import { completionFinishReason } from './stop-reasons.ts'
+import { chatUsage } from './usage-encoding.ts'
+
+export interface CompletionEncoderOptions extends ChatEncoderOptions {
+  /** The prompts, when the caller wants each choice to begin with its own; else null. */
+  echoed: readonly string[] | null
+  /** Choices of each prompt, one unless told otherwise. */
+  choicesPerPrompt?: number
+}
+
+interface EncoderState {
+  options: CompletionEncoderOptions
+  /** Members that every chunk repeats. */
+  head: Json
+  begun: Set<number>
+  finished: Set<number>
+  usage: Usage | null
+}
+
+type Handlers = {
+  [Type in ModelEvent['type']]: (state: EncoderState, event: Extract<ModelEvent, { type: Type }>) => Json[]
+}
+
+/** Tells events in the shape of legacy completions (https://platform.openai.com/docs/api-reference/completions). */
+export class CompletionEncoder implements EventEncoder {
+  readonly #state: EncoderState
+
+  constructor(options: CompletionEncoderOptions) {
+    this.#state = { options, head: {}, begun: new Set(), finished: new Set(), usage: null }
+  }
+
+  frames(event: ModelEvent): Uint8Array[] {
+    const chunks = this.#choices(event).map((choice) => this.#chunk([choice], {}))
+    if (event.type !== 'end') return chunks
+    const { usage, options } = this.#state
+    if (usage && options.usageAsked) chunks.push(this.#chunk([], { usage: chatUsage(usage) }))
+    return [...chunks, encodeFrame(null, '[DONE]')]
+  }
+
+  /** Folds the very choices that a stream would have carried, so that both forms of an answer agree. */
+  answer(events: readonly ModelEvent[]): Json {
+    const choices: Json[] = []
+    for (const part of events.flatMap((event) => this.#choices(event))) {
+      const index = Number(part.index)
+      const before = choices[index]
+      choices[index] = before ? { ...part, text: textOf(before.text) + textOf(part.text) } : part
+    }
+    const { head, usage } = this.#state
+    return {
+      ...head,
+      choices: choices.filter((choice) => choice !== undefined),
+      ...(usage ? { usage: chatUsage(usage) } : {}),
+    }
+  }
+
+  #choices<Event extends ModelEvent>(event: Event): Json[] {
+    const handler = HANDLERS[event.type] as (state: EncoderState, event: Event) => Json[]
+    return handler(this.#state, event)
+  }
+
+  #chunk(choices: Json[], more: Json): Uint8Array {
+    return encodeFrame(null, { ...this.#state.head, choices, ...more })
+  }
+}
+
+const HANDLERS: Handlers = {
+  start(state, event) {
+    state.head = {
+      id: `cmpl-${event.id.replace(/^chatcmpl-/, '') || randomBase62(22)}`,
+      object: 'text_completion',
+      created: event.createdSeconds ?? state.options.nowSeconds,
+      model: state.options.modelId,
+    }
+    state.usage = event.usage
+    return []
+  },
+  text: (state, { choice, text }) => [...begun(state, choice), part(choice, text, null)],
+  // The shape has no place for refusals but the text; the finish reason tells them apart.
+  refusal: (state, { choice, text }) => [...begun(state, choice), part(choice, text, null)],
+  // It has none for reasoning, sources and tools either, and these requests cannot ask for them.
+  reasoning: () => [],
+  reasoning_signature: () => [],
+  redacted_reasoning: () => [],
+  citation: () => [],
+  tool_call: () => [],
+  tool_arguments: () => [],
+  stop: (state, { choice, reason }) => finish(state, choice, reason),
+  usage(state, event) {
+    state.usage = event.usage
+    return []
+  },
+  end: (state) => [...new Set([0, ...state.begun])].flatMap((choice) => finish(state, choice, 'end')),
+}
+
+/** The prompt of a choice, before its first text. */
+function begun(state: EncoderState, choice: number): Json[] {
+  if (state.begun.has(choice)) return []
+  state.begun.add(choice)
+  const { echoed, choicesPerPrompt = 1 } = state.options
+  const prompt = echoed?.[Math.floor(choice / choicesPerPrompt)] ?? ''
+  return prompt === '' ? [] : [part(choice, prompt, null)]
+}
+
+/** The end of a choice, once, whatever the upstream repeats. */
+function finish(state: EncoderState, choice: number, reason: StopReason): Json[] {
+  if (state.finished.has(choice)) return []
+  state.finished.add(choice)
+  return [...begun(state, choice), part(choice, '', completionFinishReason(reason))]
+}
+
+const part = (index: number, text: string, finishReason: string | null): Json => ({
+  text,
+  index,
+  logprobs: null,
+  finish_reason: finishReason,
+})
