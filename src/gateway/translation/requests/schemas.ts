@@ -50,7 +50,8 @@ function constrained(schema: Json, found: { freeNames: boolean }): Json {
     else if (keyword !== 'additionalProperties' && keyword !== '$schema') untold[keyword] = value
   }
   if (isPresent(schema.$ref)) return withDefinitions(result)
-  if (isObjectSchema(schema)) {
+  // Alternatives close their own objects.
+  if (isObjectSchema(schema) && (isPresent(schema.properties) || !hasAlternatives(schema))) {
     if (hasFreeNames(schema)) found.freeNames = true
     result.additionalProperties = false
   }
@@ -72,10 +73,12 @@ const isObjectSchema = (schema: Json): boolean =>
   (Array.isArray(schema.type) && schema.type.includes('object')) ||
   isPresent(schema.properties)
 
+const hasAlternatives = (schema: Json): boolean =>
+  ['anyOf', 'oneOf', 'allOf'].some((keyword) => isPresent(schema[keyword]))
+
 /** An object of which any member is allowed is more than its listed members when it lists none, or types the others. */
 function hasFreeNames(schema: Json): boolean {
   if (isPresent(schema.patternProperties)) return true
-  if (isPresent(schema.anyOf) || isPresent(schema.oneOf) || isPresent(schema.allOf)) return false
   const others = schema.additionalProperties
   if (others === false) return false
   const typed = typeof others === 'object' && others !== null && Object.keys(others).length > 0

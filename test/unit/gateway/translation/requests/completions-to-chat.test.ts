@@ -1,0 +1,93 @@
+import { describe, expect, it } from 'vitest'
+import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import { chatToMessages } from '../../../../../src/gateway/translation/requests/chat-to-messages.ts'
+import {
+  completionPrompts,
+  completionToChat,
+} from '../../../../../src/gateway/translation/requests/completions-to-chat.ts'
+import { refusal, target, text } from './requests.ts'
+
+describe('prompts of a legacy completion', () => {
+  it.each<[unknown, string[]]>([
+    ['a', ['a']],
+    ['', ['']],
+    [
+      ['a', 'b'],
+      ['a', 'b'],
+    ],
+  ])('%j', (prompt, prompts) => {
+    expect(completionPrompts({ prompt })).toEqual(prompts)
+  })
+
+  const TOKENS = 'prompt: prompts of tokens are not supported by this model: send them as text.'
+  it.each<[unknown, string]>([
+    [undefined, 'prompt: at least one prompt is required.'],
+    [null, 'prompt: at least one prompt is required.'],
+    [[], 'prompt: at least one prompt is required.'],
+    [[1, 2], TOKENS],
+    [[[1], [2]], TOKENS],
+    [['a', 1], TOKENS],
+    [{}, 'prompt: Input should be a string or an array of strings.'],
+    [[null], 'prompt: Input should be a string or an array of strings.'],
+  ])('refuses %j', (prompt, told) => {
+    expect(refusal(() => completionPrompts({ prompt }))).toBe(told)
+  })
+})
+
+describe('a legacy completion as a chat', () => {
+  const asChat = (members: Json, model?: ReturnType<typeof target>) =>
+    completionToChat({ model: 'm', prompt: ['x', 'y'], ...members }, 'x', model)
+
+  it('says the prompt as the user’s, with the vendor’s default maximum', () => {
+    expect(asChat({})).toEqual({ model: 'm', messages: [{ role: 'user', content: 'x' }], max_tokens: 16 })
+    expect(asChat({ max_tokens: null })).toHaveProperty('max_tokens', 16)
+  })
+
+  it('names the maximum as models that reason have it', () => {
+    const request = asChat({ max_tokens: 40 }, target('reasoning'))
+    expect(request).toHaveProperty('max_completion_tokens', 40)
+    expect(request).not.toHaveProperty('max_tokens')
+  })
+
+  it('keeps what chat completions have too', () => {
+    const members = {
+      max_tokens: 9,
+      n: 2,
+      stop: ['a'],
+      temperature: 0,
+      top_p: 0.1,
+      seed: 1,
+      presence_penalty: 1,
+      frequency_penalty: 1,
+      logit_bias: { 1: 1 },
+      user: 'u',
+      stream: true,
+      stream_options: { include_usage: true },
+    }
+    expect(asChat({ ...members, echo: true, suffix: '', best_of: 1, a_member_of_tomorrow: 1 })).toEqual({
+      model: 'm',
+      messages: [{ role: 'user', content: 'x' }],
+      ...members,
+    })
+  })
+
+  it.each<[Json, string]>([
+    [{ suffix: 'z' }, 'suffix: text cannot be inserted before a suffix on this model.'],
+    [{ best_of: 2 }, 'best_of: the best of several completions cannot be chosen on this model.'],
+    [{ logprobs: 0 }, 'logprobs: log probabilities are not supported by this model.'],
+  ])('refuses %j', (members, told) => {
+    expect(refusal(() => asChat(members))).toBe(told)
+  })
+
+  it('goes on to the messages protocol', () => {
+    expect(chatToMessages(asChat({ stop: '\n', temperature: 2 }), target())).toEqual({
+      model: 'upstream-model',
+      max_tokens: 16,
+      temperature: 1,
+      messages: [{ role: 'user', content: [text('x')] }],
+    })
+    expect(refusal(() => chatToMessages(asChat({ n: 2 }), target()))).toBe(
+      'n: only one choice is supported by this model.',
+    )
+  })
+})
