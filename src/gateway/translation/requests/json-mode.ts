@@ -25,7 +25,7 @@ export function jsonInstruction(request: Json, target: TargetModel): string | nu
   return schemaInstruction(objectOf(objectOf(format.json_schema).schema), mayCallTools(request))
 }
 
-/** @param callsTools whether the model may call tools instead. */
+/** Asks for an answer that fits a schema. @param callsTools whether the model may call tools instead. */
 export function schemaInstruction(schema: Json, callsTools: boolean): string {
   const unless = callsTools ? ' Tools may still be called before the answer.' : ''
   return `Answer with exactly one JSON value that fits the JSON schema below. ${RAW}${unless}\n\n${JSON.stringify(schema)}`

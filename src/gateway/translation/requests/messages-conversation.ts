@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { type Json, listOf, objectOf, present, textOf } from '../json.ts'
+import { type Json, listOf, objectOf, textOf } from '../json.ts'
 import { CallIds, usableOnChat } from './call-ids.ts'
 import { mediaParts } from './media.ts'
 import { refuseKind } from './member-rules.ts'
@@ -52,12 +52,13 @@ function assistantMessage(blocks: Json[], ids: CallIds, place: string): Json[] {
     else text += spokenText(block, `${place}.${position}`)
   }
   if (text === '' && calls.length === 0) return []
+  // Servers differ in whether they take a message without content; all take what vendors themselves answer with.
   return [
-    present({
+    {
       role: 'assistant',
-      content: text === '' ? undefined : text,
-      tool_calls: calls.length > 0 ? calls : undefined,
-    }),
+      content: text === '' ? null : text,
+      ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    },
   ]
 }
 

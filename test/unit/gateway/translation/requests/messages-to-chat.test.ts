@@ -174,10 +174,10 @@ describe('turns of the messages protocol', () => {
     ])
   })
 
-  it('gives a call without text no content', () => {
+  it('gives a call without text the content that vendors answer with', () => {
     expect(turns(user('q'), assistant([use('a')]), user([result('a', 'r')]))).toEqual([
       user('q'),
-      { role: 'assistant', tool_calls: [called('a')] },
+      { role: 'assistant', content: null, tool_calls: [called('a')] },
       tool('a', 'r'),
     ])
   })
@@ -192,7 +192,7 @@ describe('turns of the messages protocol', () => {
       ),
     ).toEqual([
       user('q'),
-      { role: 'assistant', tool_calls: [called('call_1'), called('a')] },
+      { role: 'assistant', content: null, tool_calls: [called('call_1'), called('a')] },
       tool('a', '2'),
       tool('call_1', '1'),
       tool('z', '0'),
