@@ -16,6 +16,7 @@ import { stripsFences } from './requests/json-mode.ts'
 import { cutLargeStrings, restoreLargeStrings } from './requests/large-strings.ts'
 import { messagesToChat } from './requests/messages-to-chat.ts'
 import type { TargetModel } from './target-model.ts'
+import { errorInsteadOfAnswer } from './upstream-errors.ts'
 
 export type CallerProtocol = 'chat_completions' | 'messages' | 'completions'
 export type UpstreamProtocol = 'chat_completions' | 'messages'
@@ -80,7 +81,9 @@ export class TranslatedCall {
     this.#cut = cut
     const request = objectOf(parseJson(text))
     const prompts = options.caller === 'completions' ? completionPrompts(request) : null
-    const requests = prompts ? prompts.map((prompt) => completionToChat(request, prompt)) : [request]
+    const requests = prompts
+      ? prompts.map((prompt) => completionToChat(request, prompt, options.target))
+      : [request]
     const strips = options.caller === 'chat_completions' && options.upstream === 'messages'
     this.#stripper = strips && stripsFences(request, options.target) ? new FenceStripper() : null
     this.#waiting = requests.map((each) => upstreamRequest(each, options))
@@ -115,11 +118,18 @@ export class TranslatedCall {
     return this.#told(this.#decoder.frame(frame.event, data)).flatMap((event) => this.#encoder.frames(event))
   }
 
-  /** Takes a whole answer. @throws SyntaxError if it is not JSON. */
-  answer(body: Uint8Array): void {
+  /**
+   * Takes a whole answer.
+   * @returns null, or what the upstream says in place of an answer.
+   * @throws SyntaxError if it is not JSON.
+   */
+  answer(body: Uint8Array): string | null {
     const data = objectOf(parseJson(decoder.decode(body)))
+    const error = errorInsteadOfAnswer(data, this.#options.upstream)
+    if (error !== null) return error
     this.#content?.answer(data)
     this.#events.push(...this.#told(this.#decoder.answer(data)))
+    return null
   }
 
   /** Whether another exchange can still follow the one at hand. */
@@ -179,7 +189,7 @@ export class TranslatedCall {
       this.#usage = event.usage
       return [{ type: 'usage', usage: addUsage(this.#usageBefore, event.usage) }]
     }
-    if (event.type === 'stop' && event.reason === 'pause') {
+    if (event.type === 'stop' && event.reason === 'pause' && this.#content) {
       this.#pause = event
       return []
     }

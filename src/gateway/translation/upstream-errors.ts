@@ -1,4 +1,4 @@
-import { objectOf, textOf } from './json.ts'
+import { isPresent, type Json, objectOf, textOf } from './json.ts'
 
 /** Error types of the messages protocol by status (interface: Errors, Messages). */
 const TYPES: Record<number, string> = {
@@ -13,6 +13,8 @@ const TYPES: Record<number, string> = {
 /** Clients of the messages protocol make room in a conversation only when an error reads like this. */
 const TOO_LONG = 'prompt is too long'
 const CONTEXT_OVERFLOWS = new Set(['context_length_exceeded', 'string_above_max_length'])
+/** Servers without those codes (vLLM and its like) say it in OpenAI's words. */
+const OVERFLOW_WORDS = /maximum context length/i
 const LONGEST_MESSAGE = 4_096
 
 /**
@@ -22,21 +24,36 @@ const LONGEST_MESSAGE = 4_096
 export function messagesErrorBody(status: number, body: Uint8Array): Uint8Array {
   const error = upstreamError(body)
   const told = textOf(error.message) || `The upstream answered with status ${status}.`
-  const overflow = CONTEXT_OVERFLOWS.has(textOf(error.code)) && !told.includes(TOO_LONG)
-  const message = overflow ? `${TOO_LONG}: ${told}` : told
+  const overflow = CONTEXT_OVERFLOWS.has(textOf(error.code)) || OVERFLOW_WORDS.test(told)
+  const message = overflow && !told.includes(TOO_LONG) ? `${TOO_LONG}: ${told}` : told
   const type = TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
   return new TextEncoder().encode(
     JSON.stringify({ type: 'error', error: { type, message: message.slice(0, LONGEST_MESSAGE) } }),
   )
 }
 
-/** `{ error: { message } }` as a rule; some servers put the message beside, or send text. */
-function upstreamError(body: Uint8Array): Record<string, unknown> {
+function upstreamError(body: Uint8Array): Json {
   try {
-    const parsed = objectOf(JSON.parse(new TextDecoder().decode(body)))
-    if (typeof parsed.error === 'string') return { message: parsed.error }
-    return parsed.error ? objectOf(parsed.error) : { message: parsed.message ?? parsed.detail }
+    return errorIn(objectOf(JSON.parse(new TextDecoder().decode(body))))
   } catch {
     return {}
   }
+}
+
+/** `{ error: { message } }` as a rule; some servers put the message beside, or send text. */
+function errorIn(body: Json): Json {
+  if (typeof body.error === 'string') return { message: body.error }
+  return body.error ? objectOf(body.error) : { message: body.message ?? body.detail }
+}
+
+/**
+ * What an upstream says in place of a whole answer though its status is 200, as some do when they fail late.
+ * @param body parsed. @returns null for an answer.
+ */
+export function errorInsteadOfAnswer(body: Json, upstream: 'chat_completions' | 'messages'): string | null {
+  const parts = upstream === 'messages' ? body.content : body.choices
+  const answered = Array.isArray(parts) && (upstream === 'messages' || parts.length > 0)
+  if (answered && !isPresent(body.error)) return null
+  const told = isPresent(body.error) ? textOf(errorIn(body).message) : ''
+  return told || 'The upstream sent JSON that is no answer.'
 }
