@@ -197,10 +197,10 @@ describe.each(clients)('%s', (_, Client) => {
     )
     const loose = await connect().chat.completions.create({
       model,
-      messages: user('x'),
+      messages: user('x as JSON'),
       response_format: { type: 'json_object' },
     })
-    expect(JSON.parse(loose.choices[0]?.message.content ?? '')).toEqual({ answer: 'x' })
+    expect(JSON.parse(loose.choices[0]?.message.content ?? '')).toEqual({ answer: 'x as JSON' })
   })
 
   it('cuts at a stop sequence and at the token limit', async () => {
@@ -221,7 +221,7 @@ describe.each(clients)('%s', (_, Client) => {
 
   it('reports reasoning tokens, and cached tokens for a long prompt seen before', async () => {
     const thought = await connect().chat.completions.create({
-      model,
+      model: 'scripted-chat-reasoning',
       messages: user('hi'),
       reasoning_effort: 'high',
     })

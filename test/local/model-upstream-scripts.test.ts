@@ -87,7 +87,7 @@ describe('registered scripts', () => {
     const after = (body as { last: number }).last
     const pending = fetch(`${upstream.url}/v1/chat/completions`, {
       method: 'POST',
-      body: JSON.stringify({ messages: [{ role: 'user', content: 'script:mute' }] }),
+      body: JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'script:mute' }] }),
       signal: abort.signal,
     })
     await vi.waitFor(async () => expect(await recorded(after)).toHaveLength(1))
@@ -116,9 +116,10 @@ describe('registered scripts', () => {
 
   it('are chosen by the last user message, through a tool loop, in every protocol', async () => {
     await register('chosen', { steps: [{ body: 'from the script' }] })
-    const messages = (contents: [string, unknown][]) => ({
-      messages: contents.map(([role, content]) => ({ role, content })),
+    const messages = (contents: [string, unknown, object?][]) => ({
+      messages: contents.map(([role, content, more]) => ({ role, content, ...more })),
     })
+    const call = { id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }
     const text = async (path: string, more: object) => (await post(path, '', more)).text()
     const chatPath = '/v1/chat/completions'
     expect(
@@ -126,8 +127,8 @@ describe('registered scripts', () => {
         chatPath,
         messages([
           ['user', 'script:chosen'],
-          ['assistant', 'ok'],
-          ['tool', 'result'],
+          ['assistant', null, { tool_calls: [call] }],
+          ['tool', 'result', { tool_call_id: 'c' }],
         ]),
       ),
     ).toBe('from the script')
@@ -147,6 +148,7 @@ describe('registered scripts', () => {
         '/v1/messages',
         messages([
           ['user', [{ type: 'text', text: 'script:chosen' }]],
+          ['assistant', [{ type: 'tool_use', id: 't', name: 'f', input: {} }]],
           ['user', result],
         ]),
       ),

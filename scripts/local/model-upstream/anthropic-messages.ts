@@ -1,6 +1,5 @@
-import { createHash } from 'node:crypto'
 import { fitText, planAnswer, splitIntoPieces, type Turn } from './answer-plan.ts'
-import { findMessagesFault } from './conversation-rules.ts'
+import type { Fault } from './checks/fault.ts'
 import { nextIdentifier } from './identifiers.ts'
 import { contentText, type JsonRecord, toList, toNumber, toRecord, toText } from './json-value.ts'
 import {
@@ -17,7 +16,8 @@ import {
 import { holdThread, openThread } from './message-threads.ts'
 import { measureMessagesInput } from './prompt-cache.ts'
 import { jsonReply, type Reply, streamReply } from './reply.ts'
-import { badRequest } from './vendor-errors.ts'
+import { issueSignature } from './signatures.ts'
+import { refusal } from './vendor-errors.ts'
 
 type AnswerBlock =
   | { type: 'thinking'; pieces: string[]; signature: string }
@@ -32,50 +32,35 @@ interface MessageAnswer {
   usage: MessagesUsage
 }
 
+/** Tells the rule that a body breaks. */
+export type MessagesCheck = (body: JsonRecord) => Fault | undefined
+
 /**
- * Answers a parsed `POST /v1/messages`, streamed when `stream` is true. `hasMarkers` says whether the raw body mentions
- * `cache_control`, which spares hashing all blocks when it does not; `betas` is the `anthropic-beta` header.
+ * Answers a checked `POST /v1/messages`, streamed when `stream` is true. `hasMarkers` says whether the raw body mentions
+ * `cache_control`, which spares hashing all blocks when it does not; `betas` is the `anthropic-beta` header. A body that
+ * continues a thread is `check`ed here, once it is whole.
  * Shape: https://docs.anthropic.com/en/api/messages
  */
-export function answerMessages(sent: JsonRecord, hasMarkers: boolean, betas: string): Reply {
+export function answerMessages(
+  sent: JsonRecord,
+  hasMarkers: boolean,
+  betas: string,
+  check: MessagesCheck,
+): Reply {
   const opened = openThread(sent, betas)
   if ('refusal' in opened) return opened.refusal
   const { body } = opened
-  const fault = findFault(body, true)
-  if (fault !== undefined) return badRequest('messages', fault)
+  const fault = body === sent ? undefined : check(body)
+  if (fault !== undefined) return refusal('messages', fault)
   const answer = buildAnswer(body, hasMarkers)
   const content = wholeContent(answer)
   holdThread(body, answer.id, content)
   return body.stream === true ? streamAnswer(body, answer) : wholeAnswer(body, answer, content)
 }
 
-/** Answers a parsed `POST /v1/messages/count_tokens` with the input tokens the same message would report. */
+/** Answers a checked `POST /v1/messages/count_tokens` with the input tokens the same message would report. */
 export function countMessageTokens(body: JsonRecord): Reply {
-  const fault = findFault(body, false)
-  if (fault !== undefined) return badRequest('messages', fault)
   return jsonReply('messages', 200, `{"input_tokens":${measureMessagesInput(body, false).input}}`)
-}
-
-/** The newest models also take instructions as messages of role `system`. */
-const roles = new Set<unknown>(['user', 'assistant', 'system'])
-
-function findFault(body: JsonRecord, needsMaximum: boolean): string | undefined {
-  if (typeof body.model !== 'string') return 'model: Field required'
-  if (needsMaximum && body.max_tokens === undefined) return 'max_tokens: Field required'
-  if (!Array.isArray(body.messages)) return 'messages: Field required'
-  if (body.messages.length === 0) return 'messages: at least one message is required'
-  const wrong = body.messages.findIndex((message) => !roles.has(toRecord(message).role))
-  if (wrong >= 0) return `messages.${wrong}.role: Input should be 'user' or 'assistant'`
-  return findMessagesFault(body.messages) ?? findThinkingFault(body, needsMaximum)
-}
-
-function findThinkingFault(body: JsonRecord, needsMaximum: boolean): string | undefined {
-  const thinking = toRecord(body.thinking)
-  if (thinking.type !== 'enabled') return undefined
-  const budget = toNumber(thinking.budget_tokens) ?? 0
-  if (budget < 1024) return 'thinking.enabled.budget_tokens: Input should be greater than or equal to 1024'
-  if (!needsMaximum || budget < (toNumber(body.max_tokens) ?? 0)) return undefined
-  return '`max_tokens` must be greater than `thinking.budget_tokens`.'
 }
 
 function readTurn(body: JsonRecord): Turn {
@@ -144,14 +129,13 @@ function buildAnswer(body: JsonRecord, hasMarkers: boolean): MessageAnswer {
   }
 }
 
+const thoughts = 'The user wrote to me, so I will think for a moment and then answer.'
+
 function thinkingBlocks(body: JsonRecord): AnswerBlock[] {
   const { type } = toRecord(body.thinking)
   if (type !== 'enabled' && type !== 'adaptive') return []
-  const pieces = splitIntoPieces('The user wrote to me, so I will think for a moment and then answer.')
-  const signature = createHash('sha512')
-    .update(JSON.stringify(toList(body.messages).at(-1)))
-    .digest('base64')
-  return [{ type: 'thinking', pieces, signature }]
+  const signature = issueSignature(thoughts, JSON.stringify(toList(body.messages).at(-1)))
+  return [{ type: 'thinking', pieces: splitIntoPieces(thoughts), signature }]
 }
 
 /** With `display: omitted` the block stays, with its signature and no text; its tokens are still counted. */

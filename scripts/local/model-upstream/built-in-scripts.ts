@@ -12,6 +12,11 @@ import type { Step } from './script-steps.ts'
 
 export type BuiltInScript = (request: ScriptRequest) => Iterable<Step>
 
+/** Scripts about how answers travel and fail: what they are sent may have members that the vendor does not know. */
+export const wireScripts: ReadonlySet<string> = new Set(
+  [...errorScripts, ...streamScripts].map(([name]) => name),
+)
+
 /** The scripts that need no registering, by the name used in `script:NAME`. */
 export const builtInScripts: ReadonlyMap<string, BuiltInScript> = new Map<string, BuiltInScript>([
   ...errorScripts,

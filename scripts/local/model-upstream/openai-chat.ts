@@ -7,7 +7,6 @@ import {
   type Turn,
 } from './answer-plan.ts'
 import { type ChatUsage, chatUsageJson, createChatFrames, roleDelta, streamEnd } from './chat-frames.ts'
-import { findChatFault } from './conversation-rules.ts'
 import { nextIdentifier, nowInSeconds } from './identifiers.ts'
 import {
   contentText,
@@ -19,9 +18,9 @@ import {
   toRecord,
   toText,
 } from './json-value.ts'
+import type { ModelTraits } from './model-traits.ts'
 import { cachedChatTokens } from './prompt-cache.ts'
 import { jsonReply, type Reply, streamReply } from './reply.ts'
-import { badRequest } from './vendor-errors.ts'
 
 const reasoningTokensOfEffort: Record<string, number> = {
   minimal: 8,
@@ -42,21 +41,12 @@ interface ChatAnswer {
 }
 
 /**
- * Answers a parsed `POST /v1/chat/completions`, streamed when `stream` is true.
+ * Answers a checked `POST /v1/chat/completions`, streamed when `stream` is true.
  * Shape: https://platform.openai.com/docs/api-reference/chat/object
  */
-export function answerChat(body: JsonRecord): Reply {
-  if (typeof body.model !== 'string') return badRequest('chat', 'you must provide a model parameter')
-  if (!Array.isArray(body.messages)) {
-    return badRequest('chat', "Missing required parameter: 'messages'.", 'messages')
-  }
-  if (body.stream_options !== undefined && body.stream_options !== null && body.stream !== true) {
-    return badRequest('chat', "The 'stream_options' parameter is only allowed when 'stream' is enabled.")
-  }
-  const fault = findChatFault(body.messages)
-  if (fault !== undefined) return badRequest('chat', fault)
+export function answerChat(body: JsonRecord, traits: ModelTraits): Reply {
   const turn = readTurn(body)
-  const answer = finishAnswer(body, planAnswer(turn), turn)
+  const answer = finishAnswer(body, planAnswer(turn), turn, traits)
   return body.stream === true ? streamAnswer(body, answer) : wholeAnswer(body, answer)
 }
 
@@ -97,8 +87,9 @@ function readFormat(format: JsonRecord): Turn['format'] {
   return { type: format.type === 'json_object' ? 'json_object' : 'text' }
 }
 
-function finishAnswer(body: JsonRecord, plan: AnswerPlan, turn: Turn): ChatAnswer {
-  const reasoning = reasoningTokensOfEffort[toText(body.reasoning_effort)] ?? 0
+function finishAnswer(body: JsonRecord, plan: AnswerPlan, turn: Turn, traits: ModelTraits): ChatAnswer {
+  const effort = toText(body.reasoning_effort, traits.reasoning ? 'medium' : 'none')
+  const reasoning = reasoningTokensOfEffort[effort] ?? 0
   const maximum =
     toNumber(body.max_completion_tokens) ?? toNumber(body.max_tokens) ?? Number.POSITIVE_INFINITY
   const stops = typeof body.stop === 'string' ? [body.stop] : toList(body.stop).map((stop) => toText(stop))

@@ -10,7 +10,6 @@ import {
   toText,
 } from './json-value.ts'
 import { jsonReply, type Reply, streamReply } from './reply.ts'
-import { badRequest } from './vendor-errors.ts'
 
 /** What this endpoint gives when `max_tokens` is left out, unlike chat completions. */
 const defaultMaximumTokens = 16
@@ -22,11 +21,10 @@ interface CompletionChoice {
 }
 
 /**
- * Answers a parsed legacy `POST /v1/completions`, streamed when `stream` is true: one choice per prompt and `n`.
+ * Answers a checked legacy `POST /v1/completions`, streamed when `stream` is true: one choice per prompt and `n`.
  * Shape: https://platform.openai.com/docs/api-reference/completions/object
  */
 export function answerCompletion(body: JsonRecord): Reply {
-  if (typeof body.model !== 'string') return badRequest('completions', 'you must provide a model parameter')
   const choices = readPrompts(body.prompt).flatMap((prompt, promptIndex) =>
     choicesOfPrompt(body, prompt, promptIndex),
   )

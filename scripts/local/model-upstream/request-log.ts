@@ -20,6 +20,8 @@ export interface RequestRecord {
   receivedAt: number
   /** Name of the script that answered, or null for the default answer. */
   script: string | null
+  /** Members of the body that the vendor does not document, as paths. */
+  unknownMembers: string[]
   status: number
   bytesWritten: number
   eventsWritten: number
@@ -44,6 +46,7 @@ export class RequestLog {
     exchange: Exchange,
     receivedAt: number,
     script: string | null,
+    unknownMembers: string[],
   ): void {
     this.#lastSequence += 1
     this.#entries.push({
@@ -58,6 +61,7 @@ export class RequestLog {
         bodyBytes: body.length,
         receivedAt,
         script,
+        unknownMembers,
       },
     })
     if (this.#entries.length > maximumRecords) this.#entries.shift()

@@ -85,9 +85,10 @@ export class ScriptLibrary {
  */
 function lastUserText(body: Buffer): string | undefined {
   try {
-    const { messages, prompt } = toRecord(JSON.parse(body.toString('utf8')))
+    const { messages, prompt, input } = toRecord(JSON.parse(body.toString('utf8')))
+    if (typeof input === 'string') return input
     if (prompt !== undefined) return toText(Array.isArray(prompt) ? prompt.at(-1) : prompt)
-    const texts = toList(messages)
+    const texts = toList(messages ?? input)
       .map(toRecord)
       .filter((message) => message.role === 'user')
       .map((message) => contentText(message.content))

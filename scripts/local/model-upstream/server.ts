@@ -1,26 +1,24 @@
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { answerMessages, countMessageTokens } from './anthropic-messages.ts'
 import { presentedCredential, rejectCredential } from './authentication.ts'
-import { builtInScripts } from './built-in-scripts.ts'
+import { builtInScripts, wireScripts } from './built-in-scripts.ts'
+import type { CheckedRequest } from './checks/fault.ts'
 import { answerControl } from './control-api.ts'
 import { Exchange } from './exchange.ts'
 import { isRecord, type JsonRecord, toText } from './json-value.ts'
 import { answerModels } from './model-list.ts'
+import { ModelTraitsTable } from './model-traits.ts'
 import { answerChat } from './openai-chat.ts'
 import { answerCompletion } from './openai-completions.ts'
+import { answerInputTokens } from './openai-input-tokens.ts'
 import type { Dialect, Reply } from './reply.ts'
+import { checkWhole, type RequestCheck, type RequestContext, requestChecks } from './request-check.ts'
 import { RequestLog } from './request-log.ts'
 import { ScriptLibrary, type SelectedScript } from './script-library.ts'
 import { playSteps } from './script-player.ts'
 import { SignalBoard } from './signal-board.ts'
-import { anthropicError, badRequest, openAiError } from './vendor-errors.ts'
+import { anthropicError, badRequest, openAiError, refusal } from './vendor-errors.ts'
 
 export interface ModelUpstreamOptions {
   /** Port on 127.0.0.1; 0 takes a free one. */
@@ -47,28 +45,70 @@ interface GenerationRoute {
   dialect: Dialect
   /** Bodies above this many bytes get the prebuilt answer of the script `canned`, without being parsed. */
   maximumParsed: number
-  answer: (body: JsonRecord, raw: Buffer, headers: IncomingHttpHeaders) => Reply
+  /** Whether it generates; of the scripts only errors apply to counters, which clients ask beside the real call. */
+  generates: boolean
+  check: RequestCheck
+  answer: (body: JsonRecord, raw: Buffer, context: RequestContext) => Reply
 }
 
 const generationRoutes: Record<string, GenerationRoute> = {
-  '/v1/chat/completions': { dialect: 'chat', maximumParsed: 1024 * 1024, answer: answerChat },
-  '/v1/completions': { dialect: 'completions', maximumParsed: 1024 * 1024, answer: answerCompletion },
+  '/v1/chat/completions': {
+    dialect: 'chat',
+    maximumParsed: 1024 * 1024,
+    generates: true,
+    check: requestChecks.chat,
+    answer: (body, _, { traits }) => answerChat(body, traits),
+  },
+  '/v1/completions': {
+    dialect: 'completions',
+    maximumParsed: 1024 * 1024,
+    generates: true,
+    check: requestChecks.completions,
+    answer: answerCompletion,
+  },
+  '/v1/responses/input_tokens': {
+    dialect: 'chat',
+    maximumParsed: maximumBody,
+    generates: false,
+    check: () => ({ fault: undefined, unknownMembers: [] }),
+    answer: (body, _, { traits }) => answerInputTokens(body, traits),
+  },
   '/v1/messages': {
     dialect: 'messages',
     maximumParsed: 1024 * 1024,
-    answer: (body, raw, headers) =>
-      answerMessages(body, raw.includes('"cache_control"'), toText(headers['anthropic-beta'])),
+    generates: true,
+    check: requestChecks.messages,
+    answer: (body, raw, context) =>
+      answerMessages(
+        body,
+        raw.includes('"cache_control"'),
+        toText(context.headers['anthropic-beta']),
+        (whole) => (context.traits.checks === 'none' ? undefined : checkWhole(whole, context, false).fault),
+      ),
   },
   '/v1/messages/count_tokens': {
     dialect: 'messages',
     maximumParsed: maximumBody,
+    generates: false,
+    check: requestChecks.count,
     answer: countMessageTokens,
   },
 }
 
+/** A request to one of the routes above. */
+interface Call {
+  route: GenerationRoute
+  raw: Buffer
+  /** The body, where it is small enough to be parsed and is a JSON object. */
+  body: JsonRecord | undefined
+  script: SelectedScript | undefined
+  context: RequestContext
+  checked: CheckedRequest
+}
+
 /**
- * Starts the scripted model upstream on 127.0.0.1: OpenAI chat completions, completions and models, Anthropic messages
- * and token counts, and the control API. Rejects when the port is taken.
+ * Starts the scripted model upstream on 127.0.0.1: OpenAI chat completions, completions, token counts and models,
+ * Anthropic messages and token counts, and the control API. Rejects when the port is taken.
  */
 export async function startModelUpstream(options: ModelUpstreamOptions): Promise<ModelUpstream> {
   const upstream = new Upstream(options)
@@ -111,6 +151,7 @@ class Upstream {
   readonly #scripts = new ScriptLibrary()
   readonly #signals = new SignalBoard()
   readonly #log = new RequestLog()
+  readonly #traits = new ModelTraitsTable()
   #openConnections = 0
   #openRequests = 0
   #totalRequests = 0
@@ -141,17 +182,32 @@ class Upstream {
         scripts: this.#scripts,
         signals: this.#signals,
         log: this.#log,
+        traits: this.#traits,
         stats: () => this.#stats(),
       })
       return
     }
     const route = request.method === 'POST' ? generationRoutes[path] : undefined
-    const selected = route === undefined ? undefined : this.#selectScript(path, body)
+    const call = route === undefined ? undefined : this.#readCall(request, route, body)
     if (this.#options.record !== false) {
-      this.#log.add(request, body, exchange, receivedAt, selected?.name ?? null)
+      const { script, checked } = call ?? {}
+      this.#log.add(request, body, exchange, receivedAt, script?.name ?? null, checked?.unknownMembers ?? [])
     }
-    if (route === undefined) exchange.send(this.#answerOther(request, path))
-    else await this.#answerGeneration(request, body, exchange, route, selected)
+    if (call === undefined) exchange.send(this.#answerOther(request, path))
+    else await this.#answerCall(request, exchange, call)
+  }
+
+  #readCall(request: IncomingMessage, route: GenerationRoute, raw: Buffer): Call {
+    const body = raw.length > route.maximumParsed ? undefined : parseRecord(raw)
+    const selected = this.#scripts.select(raw)
+    const applies = route.generates || selected?.name.startsWith('error-') === true
+    const context: RequestContext = {
+      headers: request.headers,
+      traits: this.#traits.of(body?.model),
+      acceptUnknown: selected?.builtIn !== undefined && wireScripts.has(selected.name),
+    }
+    const checked = body === undefined ? { fault: undefined, unknownMembers: [] } : route.check(body, context)
+    return { route, raw, body, script: applies ? selected : undefined, context, checked }
   }
 
   #count(name: string, response: ServerResponse, receivedAt: number): void {
@@ -172,32 +228,27 @@ class Upstream {
     }
   }
 
-  /** Of the scripts only the built-in errors apply to token counts, which clients send beside the real call. */
-  #selectScript(path: string, body: Buffer): SelectedScript | undefined {
-    const selected = this.#scripts.select(body)
-    if (path !== '/v1/messages/count_tokens') return selected
-    return selected?.builtIn !== undefined && selected.name.startsWith('error-') ? selected : undefined
-  }
-
-  async #answerGeneration(
-    request: IncomingMessage,
-    body: Buffer,
-    exchange: Exchange,
-    route: GenerationRoute,
-    selected: SelectedScript | undefined,
-  ): Promise<void> {
+  async #answerCall(request: IncomingMessage, exchange: Exchange, call: Call): Promise<void> {
+    const { route, raw, body, context, checked } = call
     const { dialect } = route
     const rejection = rejectCredential(request.headers, dialect, this.#options.apiKey)
     if (rejection !== undefined) return exchange.send(rejection)
     if (dialect === 'messages' && request.headers['anthropic-version'] === undefined) {
       return exchange.send(badRequest(dialect, 'anthropic-version: header is required'))
     }
-    const credential = presentedCredential(request.headers, dialect)?.value ?? ''
-    const script = selected ?? (body.length > route.maximumParsed ? cannedScript : undefined)
-    if (script !== undefined) {
-      return playSteps(this.#scripts.steps(script, body, dialect, credential), exchange, this.#signals)
+    if (checked.fault !== undefined && context.traits.checks === 'vendor') {
+      return exchange.send(refusal(dialect, checked.fault))
     }
-    exchange.send(answerParsed(body, route, request.headers))
+    const credential = presentedCredential(request.headers, dialect)?.value ?? ''
+    const script = call.script ?? (raw.length > route.maximumParsed ? cannedScript : undefined)
+    if (script !== undefined) {
+      return playSteps(this.#scripts.steps(script, raw, dialect, credential), exchange, this.#signals)
+    }
+    exchange.send(
+      body === undefined
+        ? badRequest(dialect, 'We could not parse the JSON body of your request.')
+        : route.answer(body, raw, context),
+    )
   }
 
   #answerOther(request: IncomingMessage, path: string): Reply {
@@ -231,15 +282,13 @@ function decodePath(segment: string): string {
 
 const cannedScript: SelectedScript = { name: 'canned', builtIn: builtInScripts.get('canned'), text: '' }
 
-function answerParsed(raw: Buffer, route: GenerationRoute, headers: IncomingHttpHeaders): Reply {
-  let body: unknown
+function parseRecord(raw: Buffer): JsonRecord | undefined {
   try {
-    body = JSON.parse(raw.toString('utf8'))
+    const body: unknown = JSON.parse(raw.toString('utf8'))
+    return isRecord(body) ? body : undefined
   } catch {
-    body = undefined
+    return undefined
   }
-  if (isRecord(body)) return route.answer(body, raw, headers)
-  return badRequest(route.dialect, 'We could not parse the JSON body of your request.')
 }
 
 /** The whole body, or undefined when the client left before its end or sent more than 256 MB. */

@@ -1,3 +1,4 @@
+import type { Fault } from './checks/fault.ts'
 import { type Dialect, jsonReply, type Reply } from './reply.ts'
 
 export interface OpenAiFault {
@@ -45,8 +46,13 @@ export function anthropicError(
   return { status, headers: reply.headers, body: anthropicErrorBody(type, message, requestId, details) }
 }
 
+/** The vendor's 400 for a fault. */
+export function refusal(dialect: Dialect, fault: Fault): Reply {
+  if (dialect === 'messages') return anthropicError(400, 'invalid_request_error', fault.message)
+  return openAiError(400, fault)
+}
+
 /** A 400 in the dialect's shape. */
-export function badRequest(dialect: Dialect, message: string, param: string | null = null): Reply {
-  if (dialect === 'messages') return anthropicError(400, 'invalid_request_error', message)
-  return openAiError(400, { message, param, code: param === null ? null : 'missing_required_parameter' })
+export function badRequest(dialect: Dialect, message: string): Reply {
+  return refusal(dialect, { message })
 }
