@@ -163,10 +163,10 @@ describe.each(openAiClients)('%s', (_, Client) => {
 
   it('gets one JSON object in JSON mode', async () => {
     const answer = await connect().chat.completions.create({
-      ...chatRequest('x'),
+      ...chatRequest('x as JSON'),
       response_format: { type: 'json_object' },
     })
-    expect(JSON.parse(answer.choices[0]?.message.content ?? '')).toEqual({ answer: 'x' })
+    expect(JSON.parse(answer.choices[0]?.message.content ?? '')).toEqual({ answer: 'x as JSON' })
   })
 
   it('streams a refusal apart from content', async () => {

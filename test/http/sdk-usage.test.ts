@@ -132,7 +132,7 @@ describe.each(openAiClients)('usage of %s', (_, Client) => {
   it.each([true, false])('counts a stream, reasoning told apart (usage asked: %s)', async (asked) => {
     const { data, request_id: requestId } = await connect()
       .chat.completions.create({
-        model: CHAT_MODEL,
+        model: 'scripted-chat-reasoning',
         messages: userMessage('reason about it'),
         reasoning_effort: 'high',
         stream: true,
