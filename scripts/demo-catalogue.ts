@@ -18,7 +18,7 @@ export interface WantedModel {
   contextWindow: number
   maxOutputTokens: number
   prices: ModelPrices
-  /** Of `reasoning`, `adaptive_thinking`, `json_object`, `json_schema` and `vision`. */
+  /** Words of the catalogue, such as `reasoning`, `json_schema` and `completions`. */
   capabilities: string[]
 }
 

@@ -46,13 +46,17 @@ const OUTPUT_LIMITS: Array<[RegExp, number]> = [
  *   https://docs.claude.com/en/docs/build-with-claude/structured-outputs
  * - `json_object`: any JSON object; the messages protocol has no such mode.
  * - `vision`: takes images.
+ * - `tools_without_reasoning`: takes tools on chat completions only with `reasoning_effort: none`, from GPT-5.4 on.
+ *   https://github.com/openai/openai-openapi/issues/541
  */
 const CAPABILITIES: Record<Vendor, Array<{ word: string; models: RegExp; except?: RegExp }>> = {
   openai: [
     { word: 'reasoning', models: /^(gpt-[5-9]|o\d)/, except: /^gpt-5\.3$/ },
+    { word: 'tools_without_reasoning', models: /^gpt-(5\.([4-9]|\d\d)|[6-9])/ },
     { word: 'json_object', models: /./ },
     { word: 'json_schema', models: /./ },
     { word: 'vision', models: /./, except: /^o3-mini$/ },
+    { word: 'tools_without_reasoning', models: /^gpt-(5\.[4-9]|[6-9])/ },
   ],
   anthropic: [
     { word: 'reasoning', models: /./ },

@@ -4,6 +4,8 @@ import { z } from 'zod'
 export const traitsSchema = z.strictObject({
   /** Chat: `max_completion_tokens`, `reasoning_effort`, and no sampling, as the models that reason. */
   reasoning: z.boolean(),
+  /** Chat: whether it takes tools while it reasons, or only with `reasoning_effort: none`. */
+  toolsWhileReasoning: z.boolean(),
   jsonObject: z.boolean(),
   /** `response_format` on chat, `output_config.format` on messages. */
   jsonSchema: z.boolean(),
@@ -29,6 +31,7 @@ export type SetTraits = { [name in keyof ModelTraits]?: ModelTraits[name] | unde
 
 const usual: ModelTraits = {
   reasoning: false,
+  toolsWhileReasoning: true,
   jsonObject: true,
   jsonSchema: true,
   images: true,
@@ -44,6 +47,7 @@ const usual: ModelTraits = {
 /** What sets a model apart, by its name. The figures of the scripted ones are those of the demo catalogue. */
 const byName: [RegExp, Partial<ModelTraits>][] = [
   [/^(o\d|gpt-[5-9])/, { reasoning: true }],
+  [/^gpt-(5\.[4-9]|[6-9])/, { toolsWhileReasoning: false }],
   [/^scripted-chat-reasoning/, { reasoning: true, maximumOutput: 16_384 }],
   [
     /^scripted-chat-plain/,

@@ -24,7 +24,7 @@ export function findChatOptionsFault(body: JsonRecord, traits: ModelTraits): Fau
     combinationFault(body) ??
     stopFault(body.stop) ??
     maximumFault(body, traits) ??
-    (traits.reasoning ? reasoningFault(body) : effortFault(body)) ??
+    (traits.reasoning ? reasoningFault(body, traits) : effortFault(body)) ??
     formatFault(body, traits)
   )
 }
@@ -98,7 +98,7 @@ const fixedAtOne = ['temperature', 'top_p']
 const notWhenReasoning = ['presence_penalty', 'frequency_penalty', 'logprobs', 'top_logprobs', 'stop']
 
 /** https://platform.openai.com/docs/guides/reasoning and latest-model#parameter-compatibility */
-function reasoningFault(body: JsonRecord): Fault | undefined {
+function reasoningFault(body: JsonRecord, { toolsWhileReasoning }: ModelTraits): Fault | undefined {
   if (isPresent(body.max_tokens)) {
     return {
       message:
@@ -126,6 +126,13 @@ function reasoningFault(body: JsonRecord): Fault | undefined {
     }
   }
   const { reasoning_effort: effort } = body
+  // https://github.com/openai/openai-openapi/issues/541
+  if (!toolsWhileReasoning && toList(body.tools).length > 0 && effort !== 'none') {
+    return {
+      message: `Function tools with reasoning_effort are not supported for ${toText(body.model)} in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.`,
+      param: 'reasoning_effort',
+    }
+  }
   if (!isPresent(effort) || efforts.includes(toText(effort))) return undefined
   return valueFault(effort, efforts, 'reasoning_effort')
 }
