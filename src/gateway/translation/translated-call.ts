@@ -15,6 +15,7 @@ import { completionPrompts, completionToChat } from './requests/completions-to-c
 import { stripsFences } from './requests/json-mode.ts'
 import { cutLargeStrings, restoreLargeStrings } from './requests/large-strings.ts'
 import { messagesToChat } from './requests/messages-to-chat.ts'
+import { originalToolNames } from './requests/tool-names.ts'
 import type { TargetModel } from './target-model.ts'
 import { errorInsteadOfAnswer } from './upstream-errors.ts'
 
@@ -47,6 +48,8 @@ export class TranslatedCall {
   readonly #options: TranslationOptions
   readonly #encoder: EventEncoder
   readonly #stripper: FenceStripper | null
+  /** The caller's names of tools that the upstream knows by others. */
+  readonly #toolNames: ReadonlyMap<string, string>
   #cut: Uint8Array[]
   /** Requests of exchanges to come, as the caller's protocol or chat says them. */
   #waiting: Json[]
@@ -80,6 +83,7 @@ export class TranslatedCall {
     }
     this.#cut = cut
     const request = objectOf(parseJson(text))
+    this.#toolNames = originalToolNames(request)
     const prompts = options.caller === 'completions' ? completionPrompts(request) : null
     const requests = prompts
       ? prompts.map((prompt) => completionToChat(request, prompt, options.target))
@@ -194,10 +198,11 @@ export class TranslatedCall {
       return []
     }
     const choice = event.choice + this.#prompt * this.#choices
-    if (event.type === 'tool_call') this.#calls = Math.max(this.#calls, event.call + 1)
-    return 'call' in event
-      ? [{ ...event, choice, call: event.call + this.#callsBefore }]
-      : [{ ...event, choice }]
+    if (!('call' in event)) return [{ ...event, choice }]
+    const call = event.call + this.#callsBefore
+    if (event.type === 'tool_arguments') return [{ ...event, choice, call }]
+    this.#calls = Math.max(this.#calls, event.call + 1)
+    return [{ ...event, choice, call, name: this.#toolNames.get(event.name) ?? event.name }]
   }
 }
 
@@ -226,7 +231,8 @@ function encoderFor(options: TranslationOptions, request: Json, prompts: string[
   if (caller === 'messages') return new MessagesEncoder(modelId)
   if (prompts === null) return new ChatEncoder({ modelId, usageAsked, nowSeconds })
   const echoed = request.echo === true ? prompts : null
-  return new CompletionEncoder({ modelId, usageAsked, nowSeconds, echoed })
+  const choicesPerPrompt = typeof request.n === 'number' ? request.n : 1
+  return new CompletionEncoder({ modelId, usageAsked, nowSeconds, echoed, choicesPerPrompt })
 }
 
 const decoderFor = (upstream: UpstreamProtocol): EventDecoder =>
