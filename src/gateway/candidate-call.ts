@@ -28,6 +28,7 @@ export interface AnswerDeps extends AttemptDeps {
   configuration: AttemptDeps['configuration'] & {
     UPSTREAM_FIRST_EVENT_TIMEOUT_MS: number
     UPSTREAM_EVENT_TIMEOUT_MS: number
+    UPSTREAM_RETRY_WAIT_MS: number
     STREAM_COMMIT_MS: number
     STREAM_HEARTBEAT_MS: number
     LEDGER_LEASE_MS: number
@@ -73,8 +74,20 @@ export class CandidateCall {
     return this.#translated ? this.#translatedAnswer(response, this.#translated) : this.#whole(response)
   }
 
-  dispose(): void {
+  /** Until when the upstream asked to wait, in milliseconds since the epoch; null when it did not. */
+  get askedUntil(): number | null {
+    return this.#attempt.askedUntil
+  }
+
+  /** What the upstream answered is of no use. */
+  gaveNothing(): void {
+    this.#attempt.gaveNothing('unusable_answer')
+  }
+
+  /** @param abort whether the upstream may still be sending what nobody reads. */
+  dispose(abort: boolean): void {
     this.#attempt.dispose()
+    if (abort) this.#attempt.abort.abort()
   }
 
   /**
@@ -111,17 +124,13 @@ export class CandidateCall {
   async #translatedAnswer(first: Response, translated: TranslatedCall): Promise<ModelAnswer> {
     const { settlement, outline } = this.#call
     const { credential } = this.#candidate.provider
-    const inspection = new Inspection(passAllEngine)
     const meter = new ExchangeMeter()
-    let response = first
-    for (;;) {
-      const { bytes, usage, textBytes } = await this.#read(response, inspection)
-      meter.add(usage, textBytes)
-      this.#parse(() => translated.answer(bytes))
-      if (!translated.goesOn(settlement.affordsAgain(meter))) break
-      response = await this.#exchange(translated)
-      if (response.status >= 400) return this.#upstreamError(response, settlement.streamUse(meter))
-    }
+    const response = await this.#exchanges(first, translated, meter).catch((error: unknown) => {
+      // What the exchanges before it used is paid for, whoever answers in the end.
+      if (meter.usage() || meter.textBytes > 0) settlement.lose(settlement.streamUse(meter))
+      throw error
+    })
+    if (response.status >= 400) return this.#upstreamError(response, settlement.streamUse(meter))
     settlement.close(200, null, settlement.streamUse(meter))
     if (outline.stream) {
       const headers = streamHeaders(response.headers, credential)
@@ -130,6 +139,22 @@ export class CandidateCall {
     const headers = answerHeaders(response.headers, credential)
     headers.set('content-type', 'application/json')
     return { status: 200, headers, body: translated.result() }
+  }
+
+  /** Takes whole answers until the call is complete. @returns the last one, or an error in place of a further one. */
+  async #exchanges(first: Response, translated: TranslatedCall, meter: ExchangeMeter): Promise<Response> {
+    const { settlement } = this.#call
+    const inspection = new Inspection(passAllEngine)
+    let response = first
+    for (;;) {
+      const { bytes, usage, textBytes } = await this.#read(response, inspection)
+      meter.add(usage, textBytes)
+      const refused = this.#parse(() => translated.answer(bytes))
+      if (refused !== null) throw noAnswer(this.#redacted(refused))
+      if (!translated.goesOn(settlement.affordsAgain(meter))) return response
+      response = await this.#exchange(translated)
+      if (response.status >= 400) return response
+    }
   }
 
   /** A further exchange of the same call. */
@@ -161,6 +186,12 @@ export class CandidateCall {
       if (error instanceof JsonSyntaxError) throw noAnswer('The upstream sent an answer that is not JSON.')
       throw error
     }
+  }
+
+  /** What the upstream says, without our credential. */
+  #redacted(text: string): string {
+    const bytes = new TextEncoder().encode(text)
+    return new TextDecoder().decode(redactCredential(bytes, this.#candidate.provider.credential))
   }
 
   /** Of the upstream. */
@@ -210,7 +241,7 @@ export class CandidateCall {
     })
     if (!relay.started) {
       if (relay.end.kind === 'client_left') throw new Error('the caller left')
-      settlement.unanswered ||= relay.end.reason === 'timeout'
+      this.#attempt.gaveNothing(`stream_${relay.end.reason}`, relay.end.reason === 'timeout')
       throw noAnswer(relay.end.message)
     }
     this.#deps.waitUntil(relay.ended.then((end) => settleStream(end, meter, settlement, record)))

@@ -1,6 +1,8 @@
 import { ApiError } from '../lib/api-error.ts'
+import { routeDigest } from './affinity.ts'
 import type { CatalogModel, Route } from './catalog/catalog.ts'
 import { type Operation, speaks } from './providers/provider.ts'
+import { restOf } from './route-health.ts'
 import type { CallerProtocol, UpstreamProtocol } from './translation/translated-call.ts'
 
 /** A place that can answer a call. */
@@ -45,6 +47,23 @@ export function candidatesFor(model: CatalogModel, operation: Operation): Candid
 function isNative(model: CatalogModel, route: Route, operation: Operation): boolean {
   if (!speaks(route.provider, operation)) return false
   return operation !== 'completions' || model.capabilities.includes('completions')
+}
+
+/**
+ * Candidates in the order to try them now: the one that has the conversation, the others as they come, then those that
+ * lately were not there, and last those that asked to wait, the soonest first.
+ * @param home `routeDigest` of the one that has the conversation; null for none. @param now milliseconds since the epoch.
+ */
+export function inOrder(candidates: readonly Candidate[], home: string | null, now: number): Candidate[] {
+  const rank = (candidate: Candidate): [standing: number, until: number] => {
+    const rest = restOf(candidate, now)
+    if (rest) return [rest.reason === 'failed' ? 2 : 3, rest.until]
+    return [routeDigest(candidate) === home ? 0 : 1, 0]
+  }
+  return candidates
+    .map((candidate) => ({ candidate, rank: rank(candidate) }))
+    .sort((left, right) => left.rank[0] - right.rank[0] || left.rank[1] - right.rank[1])
+    .map(({ candidate }) => candidate)
 }
 
 /** @throws ApiError when no provider of the model can answer the call. */

@@ -10,7 +10,8 @@ import type { Principal } from '../governance/principal.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { applyEdits } from '../lib/byte-edits.ts'
 import { redact } from '../lib/log.ts'
-import { dispatch } from './attempts.ts'
+import { Affinity, type AffinityDeps } from './affinity.ts'
+import { dispatch, longestDispatch } from './attempts.ts'
 import { type CallRecord, openingOf } from './call-record.ts'
 import type { AnswerDeps, DispatchedCall } from './candidate-call.ts'
 import { type Candidate, someCandidate } from './candidates.ts'
@@ -22,7 +23,7 @@ import type { RequestOutline } from './protocols/request-outline.ts'
 import type { Operation } from './providers/provider.ts'
 import { Settlement } from './settlement.ts'
 
-export type ModelDeps = CatalogDeps & AnswerDeps & { ledgerOf: LedgerOf }
+export type ModelDeps = CatalogDeps & AnswerDeps & AffinityDeps & { ledgerOf: LedgerOf }
 
 export interface ModelCall {
   operation: Operation
@@ -70,6 +71,7 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
       findings: inspection.engine.findings(),
     }),
   })
+  const affinity = affinityOf(deps, call, { outline, candidates, modelId: model.id })
   await open(deps, call, { outline, bounds, candidates, settlement })
   const requestFor = ({ upstreamModel, translation }: Candidate) => {
     // A translation names what it sends; only texts are edited before it.
@@ -83,7 +85,7 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
   }
   const dispatched: DispatchedCall = { ...call, protocol, outline, model, settlement, requestFor }
   try {
-    return await dispatch(deps, dispatched, candidates)
+    return await dispatch(deps, dispatched, candidates, affinity)
   } catch (error) {
     settlement.fail(error)
     throw error
@@ -108,6 +110,17 @@ async function admittedModel(deps: ModelDeps, call: ModelCall, modelId: string):
     throw new ApiError('forbidden', message, { code: 'model_access_denied' })
   }
   return model
+}
+
+/** Asked while the ledger opens the call. Counting tokens uses no prompt cache. */
+function affinityOf(
+  deps: ModelDeps,
+  call: ModelCall,
+  { outline, candidates, modelId }: Pick<Opening, 'outline' | 'candidates'> & { modelId: string },
+): Affinity | null {
+  if (call.operation === 'count_tokens') return null
+  const { organizationId } = call.principal
+  return Affinity.begin(deps, candidates, { organizationId, modelId, headers: call.headers, outline })
 }
 
 const isMessages = (operation: Operation) => operation === 'messages' || operation === 'count_tokens'
@@ -157,13 +170,10 @@ async function open(deps: ModelDeps, call: ModelCall, opening: Opening): Promise
   )
 }
 
-/** Every candidate may use a whole time-out before the first event. */
+/** Every candidate may use its whole time before the first event. */
 function leaseFor(deps: ModelDeps, outline: RequestOutline, candidates: readonly Candidate[]): number {
   const { configuration } = deps
-  const beforeAnswer = outline.stream
-    ? configuration.UPSTREAM_HEADERS_TIMEOUT_MS + configuration.UPSTREAM_FIRST_EVENT_TIMEOUT_MS
-    : configuration.UPSTREAM_ANSWER_TIMEOUT_MS
-  return beforeAnswer * candidates.length + configuration.LEDGER_LEASE_MS
+  return longestDispatch(configuration, outline.stream, candidates.length) + configuration.LEDGER_LEASE_MS
 }
 
 /** Credits come back when a running call settles or somebody adds some: not within a client's own retries. */

@@ -1,4 +1,5 @@
 import type { Attempt, CallOutcome, InspectionCounts } from '../governance/audit-record.ts'
+import { addUsage, type Usage } from '../governance/credits.ts'
 import type { LedgerOf } from '../governance/ledger/ledger.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -34,10 +35,8 @@ export class Settlement {
   request: InspectionCounts | null = null
   response: InspectionCounts | null = null
   provider: string | null = null
-  /** The request left for an upstream. */
+  /** The request left for the upstream that is being tried now, and nothing is known of it yet. */
   sent = false
-  /** The upstream took the request and then gave no answer, so it may charge for what it read. */
-  unanswered = false
   /** The ledger has settled the call because its lease ran out: what goes on now is on no account. */
   lapsed = false
   readonly #deps: SettlementDeps
@@ -49,6 +48,8 @@ export class Settlement {
   readonly #policy: () => CallOutcome['dlp']
   #finish: () => void = () => {}
   #closed = false
+  /** What attempts without a usable answer may be charged for. */
+  #lost: Usage | null = null
   #extendedAt: number
 
   constructor(deps: SettlementDeps, call: SettledCall) {
@@ -71,7 +72,7 @@ export class Settlement {
     this.#closed = true
     const outcome: CallOutcome = {
       ...emptyOutcome(this.#record, this.#deps.clock(), status, errorCode),
-      ...use,
+      ...this.#withLost(use),
       provider: this.provider,
       attempts: this.attempts,
       request: this.request,
@@ -100,7 +101,7 @@ export class Settlement {
   fail(error: unknown): void {
     const known = error instanceof ApiError ? error : null
     // A fault of our own may have come after the upstream did its work.
-    const charged = this.unanswered || (known === null && this.sent)
+    const charged = known === null && this.sent
     this.close(
       known?.status ?? 500,
       known?.code ?? 'internal_error',
@@ -112,6 +113,24 @@ export class Settlement {
   callerLeft(): void {
     this.#record.flags.push('client_left')
     this.close(CLIENT_LEFT, 'client_left', this.sent ? this.inputUse() : NOTHING_METERED)
+  }
+
+  /**
+   * An upstream took the request and gave no usable answer, so it may charge for what it did. The call pays for it,
+   * whoever answers in the end.
+   * @param use what is known of it, else the input alone.
+   */
+  lose(use: Metered = this.inputUse()): void {
+    if (use.usage) this.#lost = addUsage(this.#lost, use.usage)
+  }
+
+  /** Nothing is taken that was not reserved: beyond it the dearer of the two is what the call pays for. */
+  #withLost(use: Metered): Metered {
+    if (!this.#lost) return use
+    const both = metered(addUsage(use.usage, this.#lost), 'estimated', this.#model)
+    if (both.cost <= this.#bounds.reserve) return both
+    const lost = metered(this.#lost, 'estimated', this.#model)
+    return use.cost >= lost.cost ? use : lost
   }
 
   /** The input alone, estimated. */
@@ -129,7 +148,8 @@ export class Settlement {
 
   /** Whether what is reserved covers another exchange that reads and writes as much as those before it together. */
   affordsAgain(meter: Meter): boolean {
-    return 2 * this.streamUse(meter).cost <= this.#bounds.reserve
+    const use = this.streamUse(meter)
+    return use.cost + this.#withLost(use).cost <= this.#bounds.reserve
   }
 
   /** What an answer used. */
@@ -144,7 +164,7 @@ export class Settlement {
     const lease = this.#deps.configuration.LEDGER_LEASE_MS
     if (this.#closed || now - this.#extendedAt < lease / 3) return
     this.#extendedAt = now
-    const { usage, cost } = this.streamUse(meter)
+    const { usage, cost } = this.#withLost(this.streamUse(meter))
     const progress = usage && { provider: this.provider ?? '', usage, cost }
     this.#deps
       .ledgerOf(this.#organizationId)

@@ -1,3 +1,4 @@
+import type { Attempt } from '../governance/audit-record.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { EditedBytes } from '../lib/byte-edits.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -5,13 +6,15 @@ import { errorText, logEvent } from '../lib/log.ts'
 import { readAll } from '../lib/read-stream.ts'
 import type { Candidate } from './candidates.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
-import { ProviderUnreachable, sendToProvider } from './providers/provider.ts'
+import { type Operation, ProviderUnreachable, sendToProvider } from './providers/provider.ts'
+import { beginTrial, heardLately, noteAnswer, noteSilence, noteUnreachable } from './route-health.ts'
 import type { Settlement } from './settlement.ts'
 
 export interface AttemptDeps {
   clock: Clock
   configuration: {
     EGRESS_ALLOW: readonly string[]
+    UPSTREAM_CONNECT_TIMEOUT_MS: number
     UPSTREAM_HEADERS_TIMEOUT_MS: number
     UPSTREAM_ANSWER_TIMEOUT_MS: number
   }
@@ -19,6 +22,7 @@ export interface AttemptDeps {
 
 /** What an attempt needs of the call it is made for. */
 export interface AttemptedCall {
+  operation: Operation
   outline: Pick<RequestOutline, 'stream'>
   /** The caller's headers. */
   headers: Headers
@@ -35,16 +39,22 @@ const NO_HEADERS = new Headers()
 export const noAnswer = (message: string) =>
   new ApiError('upstream', message, { code: 'upstream_empty_body' })
 
+/** How far a request has come: nobody knows whether it is connected, on its way, waits for an answer, or is over. */
+type Phase = 'unknown' | 'connecting' | 'waiting' | 'over'
+
 /** One request to one upstream, recorded whatever becomes of it. */
 export class UpstreamAttempt {
   readonly abort = new AbortController()
+  /** Until when the upstream asked to wait, in milliseconds since the epoch; null when it did not. */
+  askedUntil: number | null = null
   readonly #deps: AttemptDeps
   readonly #call: AttemptedCall
   readonly #candidate: Candidate
   readonly #startedAt: number
   #timer: ReturnType<typeof setTimeout> | undefined
   #timedOut = false
-  #recorded = false
+  #phase: Phase = 'unknown'
+  #entry: Attempt | null = null
   readonly #leave = () => this.abort.abort()
 
   constructor(deps: AttemptDeps, call: AttemptedCall, candidate: Candidate) {
@@ -58,16 +68,12 @@ export class UpstreamAttempt {
 
   /** @throws ApiError upstream when the provider cannot be reached in time. */
   async send(body: Pick<EditedBytes, 'pieces' | 'length'>): Promise<Response> {
-    const { configuration } = this.#deps
-    const { outline, settlement, headers } = this.#call
+    const { settlement, headers, outline } = this.#call
     const { provider, operation, translation } = this.#candidate
-    this.#limit(
-      outline.stream ? configuration.UPSTREAM_HEADERS_TIMEOUT_MS : configuration.UPSTREAM_ANSWER_TIMEOUT_MS,
-    )
     settlement.provider = provider.name
     try {
       this.abort.signal.throwIfAborted()
-      settlement.sent = true
+      beginTrial(this.#candidate, this.#startedAt)
       const response = await sendToProvider(provider, {
         operation,
         pieces: body.pieces,
@@ -76,8 +82,11 @@ export class UpstreamAttempt {
         callerHeaders: translation ? NO_HEADERS : headers,
         stream: outline.stream,
         signal: this.abort.signal,
-        allow: configuration.EGRESS_ALLOW,
+        onConnected: this.#beginConnecting(),
+        allow: this.#deps.configuration.EGRESS_ALLOW,
       })
+      this.#connected()
+      this.askedUntil = noteAnswer(this.#candidate, response, this.#deps.clock())
       this.#record(response.status, null)
       return response
     } catch (error) {
@@ -85,11 +94,39 @@ export class UpstreamAttempt {
     }
   }
 
+  /** A provider that answered just now is reachable: then the connection is not watched, which costs. */
+  #beginConnecting(): (() => void) | null {
+    if (heardLately(this.#candidate.provider, this.#startedAt)) {
+      this.#wait()
+      return null
+    }
+    this.#phase = 'connecting'
+    this.#limit(this.#deps.configuration.UPSTREAM_CONNECT_TIMEOUT_MS)
+    return () => this.#connected()
+  }
+
+  readonly #connected = (): void => {
+    if (this.#phase === 'connecting' && !this.#timedOut) {
+      this.#phase = 'waiting'
+      this.#wait()
+    }
+  }
+
+  /** From here on the upstream has the request, or may have it. */
+  #wait(): void {
+    const { configuration } = this.#deps
+    this.#call.settlement.sent = true
+    this.#limit(
+      this.#call.outline.stream
+        ? configuration.UPSTREAM_HEADERS_TIMEOUT_MS
+        : configuration.UPSTREAM_ANSWER_TIMEOUT_MS,
+    )
+  }
+
   #unanswered(error: unknown): ApiError {
-    const unreachable = error instanceof ProviderUnreachable ? error.reason : 'aborted'
-    const reason = this.#timedOut ? 'timeout' : unreachable
+    const reason = this.#failure(error)
     this.#record(null, reason)
-    this.#call.settlement.unanswered ||= this.#timedOut
+    this.#remember(reason)
     logEvent('warn', 'upstream_failed', {
       provider: this.#candidate.provider.name,
       reason,
@@ -100,7 +137,30 @@ export class UpstreamAttempt {
     )
   }
 
+  #failure(error: unknown): string {
+    if (this.#timedOut) return this.#phase === 'connecting' ? 'connect_timeout' : 'timeout'
+    if (!(error instanceof ProviderUnreachable)) return 'aborted'
+    return error.reason
+  }
+
+  /** A connection that broke off later may be one that was kept open too long; it says nothing of the next. */
+  #remember(reason: string): void {
+    const now = this.#deps.clock()
+    if (reason === 'timeout') {
+      noteSilence(this.#candidate, now)
+      this.#lose()
+    } else if (reason === 'connect_timeout' || (reason === 'unreachable' && this.#phase === 'connecting')) {
+      noteUnreachable(this.#candidate, now)
+    }
+  }
+
+  /** Counting tokens is free. */
+  #lose(): void {
+    if (this.#call.operation !== 'count_tokens') this.#call.settlement.lose()
+  }
+
   #limit(milliseconds: number): void {
+    clearTimeout(this.#timer)
     this.#timer = setTimeout(() => {
       this.#timedOut = true
       this.abort.abort()
@@ -108,15 +168,26 @@ export class UpstreamAttempt {
   }
 
   #record(status: number | null, failure: string | null): void {
-    if (this.#recorded) return
-    this.#recorded = true
-    this.#call.settlement.attempts.push({
+    if (this.#entry) return
+    this.#entry = {
       provider: this.#candidate.provider.name,
       upstreamModel: this.#candidate.upstreamModel,
       status,
       failure,
       durationMilliseconds: this.#deps.clock() - this.#startedAt,
-    })
+    }
+    this.#call.settlement.attempts.push(this.#entry)
+  }
+
+  /**
+   * The answer that had begun is of no use.
+   * @param charged whether the upstream may charge for it.
+   */
+  gaveNothing(failure: string, charged = false): void {
+    if (charged) this.#lose()
+    if (!this.#entry || this.#entry.failure !== null) return
+    this.#entry.failure = failure
+    this.#entry.durationMilliseconds = this.#deps.clock() - this.#startedAt
   }
 
   /** The whole body of an answer. @throws ApiError upstream when it breaks off or takes too long. */
@@ -125,7 +196,8 @@ export class UpstreamAttempt {
     try {
       return await readAll(response.body, LONGEST_ANSWER_BYTES)
     } catch {
-      this.#call.settlement.unanswered = true
+      // No provider charges for an error.
+      this.gaveNothing(this.#timedOut ? 'timeout' : 'cut', response.status < 400)
       throw noAnswer(
         this.#timedOut ? 'The upstream did not answer in time.' : 'The upstream broke off its answer.',
       )
@@ -134,11 +206,13 @@ export class UpstreamAttempt {
 
   /** The answer is a stream, which has times of its own. */
   streams(): void {
+    this.#phase = 'over'
     clearTimeout(this.#timer)
   }
 
   /** A stream goes on by itself; what watched its beginning ends here. */
   dispose(): void {
+    this.#phase = 'over'
     clearTimeout(this.#timer)
     this.#call.signal.removeEventListener('abort', this.#leave)
   }

@@ -70,6 +70,11 @@ export interface UpstreamRequest {
   callerHeaders: Headers
   stream: boolean
   signal: AbortSignal
+  /**
+   * Called once a connection stands; it costs something, so not everybody asks. Where the platform makes the connections
+   * (on Cloudflare) this says nothing of the host: one that cannot be reached is an answer there, 520 to 530.
+   */
+  onConnected?: (() => void) | null
   /** Loopback and private addresses that are allowed (configuration EGRESS_ALLOW). */
   allow: readonly string[]
 }
@@ -130,17 +135,42 @@ function upstreamHeaders(transport: Transport, credential: string, request: Upst
 
 /** A small body is sent whole, a large one is streamed with a known length, without another copy of it. */
 function bodyOf(request: UpstreamRequest): BodyInit {
-  if (request.length <= JOINED_BYTES) return joinBytes(request.pieces) as Uint8Array<ArrayBuffer>
-  const { readable, writable } = new FixedLengthStream(request.length)
-  const writer = writable.getWriter()
-  const write = async () => {
-    for (const piece of request.pieces) await writer.write(piece)
-    await writer.close()
-  }
+  const { pieces, length, onConnected } = request
+  const small = length <= JOINED_BYTES
+  if (small && !onConnected) return joinBytes(pieces) as Uint8Array<ArrayBuffer>
+  const { readable, writable } = new FixedLengthStream(length)
   // A failed write is the upstream hanging up: the fetch itself rejects and tells it.
-  write().catch(() => {})
+  writeSlices(writable, small ? [joinBytes(pieces)] : pieces, onConnected ?? (() => {})).catch(() => {})
   return readable
+}
+
+/**
+ * `fetch` does not say when it is connected, but it reads of the body only a few writes ahead of what the connection
+ * takes (three, as measured). So the body's beginning is written in more slices than that.
+ */
+async function writeSlices(
+  writable: WritableStream<Uint8Array>,
+  pieces: readonly Uint8Array[],
+  onConnected: () => void,
+): Promise<void> {
+  const writer = writable.getWriter()
+  let left = BEGINNING_SLICES
+  for (const piece of pieces) {
+    let at = 0
+    for (; left > 0 && at < piece.length; left--) {
+      // What is left to slice may lie in later pieces, but a short piece makes short slices.
+      const end = at + Math.max(1, Math.min(SLICE_BYTES, Math.floor((piece.length - at) / left)))
+      await writer.write(piece.subarray(at, end))
+      at = end
+      if (left === 1) onConnected()
+    }
+    if (at < piece.length) await writer.write(piece.subarray(at))
+  }
+  onConnected()
+  await writer.close()
 }
 
 /** Below this a copy is cheaper than a stream. */
 const JOINED_BYTES = 1024 * 1024
+const BEGINNING_SLICES = 5
+const SLICE_BYTES = 8 * 1024

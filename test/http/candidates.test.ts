@@ -1,0 +1,315 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Edge, startEdge } from '../../scripts/local/edge.ts'
+import { gateway } from '../harness/gateway.ts'
+import { beginRequest } from './support/open-stream.ts'
+import { auditEntries, settledCredits } from './support/records.ts'
+import {
+  ANSWER_COST,
+  answered,
+  callRouted,
+  createRoutedModel,
+  type Dialect,
+  failed,
+  inTurn,
+  type ProviderKind,
+  type RoutedModel,
+  recordedCall,
+  routedRequest,
+} from './support/routed-model.ts'
+import { jsonOf } from './support/send.ts'
+import { bearer, createTenant, type Tenant } from './support/tenant.ts'
+import { type ScriptStep, seenRequests } from './support/upstream.ts'
+
+let tenant: Tenant
+let edge: Edge
+
+beforeAll(async () => {
+  edge = await startEdge(gateway().baseUrl)
+  tenant = await createTenant(gateway())
+})
+afterAll(() => edge?.close())
+
+const KINDS: Record<Dialect, ProviderKind> = { chat: 'openai-compatible', messages: 'anthropic' }
+const twoRoutes = (dialect: Dialect): Promise<RoutedModel> =>
+  createRoutedModel(gateway(), [KINDS[dialect], KINDS[dialect]])
+
+async function call(dialect: Dialect, model: RoutedModel, script: string, more: object = {}, owner = tenant) {
+  const answer = await callRouted(gateway(), owner, routedRequest(dialect, model, script, more))
+  return { answer, ...(await recordedCall(gateway(), owner, model, answer)) }
+}
+
+const FORMS = (['chat', 'messages'] as const).flatMap((dialect) =>
+  [false, true].map((stream) => [dialect, stream] as const),
+)
+
+describe.each(FORMS)('%s, stream %s, with two routes', (dialect, stream) => {
+  const good = answered(dialect, 'from the second', stream)
+
+  it.concurrent.each([401, 402, 403, 408, 409, 429, 500, 501, 502, 503, 504, 520, 529])(
+    'goes on to the next after %i, and tells nothing of it',
+    async (status) => {
+      const script = await inTurn(gateway(), failed(status), good)
+      const { answer, attempts, record } = await call(dialect, await twoRoutes(dialect), script, { stream })
+      expect(answer.status).toBe(200)
+      expect(answer.text).toContain('from the second')
+      expect(answer.text).not.toContain('error')
+      expect(attempts).toEqual([`0 ${status}`, '1 200'])
+      expect(record).toMatchObject({ provenance: 'reported', cost: ANSWER_COST })
+      const seen = await seenRequests(gateway(), script)
+      expect(seen.map(({ body }) => JSON.parse(body).model.slice(-1))).toEqual(['0', '1'])
+    },
+  )
+
+  it.concurrent.each([400, 404, 405, 413, 422])('forwards %i, which is about the request', async (status) => {
+    const script = await inTurn(gateway(), failed(status, ` {"no": "${status}"}`), good)
+    const { answer, attempts, record } = await call(dialect, await twoRoutes(dialect), script, { stream })
+    expect(answer.status).toBe(status)
+    expect(answer.text).toBe(` {"no": "${status}"}`)
+    expect(attempts).toEqual([`0 ${status}`])
+    expect(record).toMatchObject({ usage: null, cost: 0 })
+  })
+
+  const head = stream ? { 'content-type': 'text/event-stream' } : { 'content-type': 'application/json' }
+  const nothings: Array<[name: string, steps: ScriptStep[], attempt: string]> = [
+    ['a connection that is reset', [{ destroy: true }], '0 unreachable'],
+    ['a redirect', [{ status: 302, headers: { location: '/x' }, body: '' }], '0 redirected'],
+    [
+      'an empty answer',
+      [{ headers: head, body: '' }],
+      stream ? '0 200 stream_empty' : '0 200 unusable_answer',
+    ],
+    ['a 204', [{ status: 204 }, { end: true }], '0 204 unusable_answer'],
+    ['a page', [{ headers: { 'content-type': 'text/html' }, body: '<p>?' }], '0 200 unusable_answer'],
+    ...((stream
+      ? [
+          ['comments alone', [{ headers: head }, { sse: [': hi\n\n'] }, { end: true }], '0 200 stream_empty'],
+          [
+            'a stream that breaks off',
+            [{ headers: head }, { chunk: 'da' }, { destroy: true }],
+            '0 200 stream_cut',
+          ],
+          [
+            'an error as its first event',
+            [
+              { headers: head },
+              {
+                sse: [
+                  'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"x"}}\n\n',
+                ],
+              },
+              { end: true },
+            ],
+            '0 200 stream_error',
+          ],
+          [
+            'an event that is not JSON',
+            [{ headers: head }, { sse: ['data: {"x\n\n'] }, { end: true }],
+            '0 200 stream_error',
+          ],
+        ]
+      : [
+          [
+            'JSON that ends early',
+            [{ headers: head, body: '{"id":"x","choices":[' }],
+            '0 200 unusable_answer',
+          ],
+        ]) as Array<[string, ScriptStep[], string]>),
+  ]
+  it.concurrent.each(nothings)('goes on to the next after %s', async (_name, steps, attempt) => {
+    const script = await inTurn(gateway(), steps, good)
+    const { answer, attempts, record } = await call(dialect, await twoRoutes(dialect), script, { stream })
+    expect(answer.status, answer.text).toBe(200)
+    expect(answer.text).toContain('from the second')
+    expect(attempts).toEqual([attempt, '1 200'])
+    expect(record).toMatchObject({ provenance: 'reported', cost: ANSWER_COST })
+  })
+
+  it('tells the answer of the upstream that helps most, unchanged, when all fail', async () => {
+    const busy = failed(429, ' {"busy": 1}', { 'retry-after': '30' })
+    const broken = failed(500, '<h1>500</h1>', { 'content-type': 'text/html' })
+    const ours = failed(401, '{"credential":"refused"}')
+    const gone: ScriptStep[] = [{ destroy: true }]
+    const cases: Array<[ScriptStep[], ScriptStep[], number, string]> = [
+      [busy, broken, 429, ' {"busy": 1}'],
+      [broken, busy, 429, ' {"busy": 1}'],
+      [ours, broken, 500, '<h1>500</h1>'],
+      [broken, failed(503), 500, '<h1>500</h1>'],
+      [gone, ours, 401, '{"credential":"refused"}'],
+      [broken, gone, 500, '<h1>500</h1>'],
+    ]
+    for (const [first, second, status, body] of cases) {
+      const script = await inTurn(gateway(), first, second)
+      const { answer, attempts, record } = await call(dialect, await twoRoutes(dialect), script, { stream })
+      expect({ status: answer.status, text: answer.text }).toEqual({ status, text: body })
+      expect(attempts).toHaveLength(2)
+      expect(record).toMatchObject({ status, errorCode: 'upstream_error', cost: 0 })
+    }
+    const script = await inTurn(gateway(), gone)
+    const { answer, attempts } = await call(dialect, await twoRoutes(dialect), script, { stream })
+    expect(answer.status).toBe(502)
+    expect(attempts).toEqual(['0 unreachable', '1 unreachable'])
+  })
+
+  it('waits for the one that asks to wait a moment, and asks it once more', async () => {
+    const moment = (milliseconds: number) => failed(429, '{}', { 'retry-after-ms': String(milliseconds) })
+    const script = await inTurn(gateway(), moment(900), moment(300), good)
+    const startedAt = Date.now()
+    const { answer, attempts } = await call(dialect, await twoRoutes(dialect), script, { stream })
+    expect(answer.status).toBe(200)
+    expect(Date.now() - startedAt).toBeGreaterThanOrEqual(300)
+    expect(attempts).toEqual(['0 429', '1 429', '1 200'])
+    const again = await inTurn(gateway(), moment(100))
+    const twice = await call(dialect, await twoRoutes(dialect), again, { stream })
+    expect(twice.answer.status).toBe(429)
+    expect(twice.attempts).toHaveLength(3)
+  })
+
+  it('leaves one that asks to wait longer alone until then', async () => {
+    const model = await twoRoutes(dialect)
+    const wait = failed(429, '{}', { 'retry-after': '20' })
+    const first = await call(dialect, model, await inTurn(gateway(), wait, good), { stream })
+    expect(first.attempts).toEqual(['0 429', '1 200'])
+    const second = await call(dialect, model, await inTurn(gateway(), good), { stream })
+    expect(second.attempts).toEqual(['1 200'])
+    const broken = await call(dialect, model, await inTurn(gateway(), failed(500)), { stream })
+    expect(broken.attempts).toEqual(['1 500'])
+    // Nobody else says anything, so it is asked before its time rather than to tell the caller nothing.
+    const alone = await call(dialect, model, await inTurn(gateway(), [{ destroy: true }], good), { stream })
+    expect(alone.attempts).toEqual(['1 unreachable', '0 200'])
+  })
+
+  it('does not repeat anything for a model with one route', async () => {
+    const model = await createRoutedModel(gateway(), [KINDS[dialect]])
+    for (const steps of [failed(429, '{}', { 'retry-after-ms': '50' }), failed(500), failed(401)]) {
+      const script = await inTurn(gateway(), steps, good)
+      const { answer, attempts } = await call(dialect, model, script, { stream })
+      expect(answer.status).not.toBe(200)
+      expect(attempts).toHaveLength(1)
+    }
+  })
+})
+
+describe.each(['chat', 'messages'] as const)('%s', (dialect) => {
+  it('does not go on once an event has reached the caller', async () => {
+    const whole = answered(dialect, 'the beginning', true)
+    const sse = (whole[1] as { sse: string[] }).sse.slice(0, 3)
+    const cut = [
+      whole[0],
+      { sse: sse.slice(0, dialect === 'chat' ? 1 : 3) },
+      { destroy: true },
+    ] as ScriptStep[]
+    const script = await inTurn(gateway(), cut, answered(dialect, 'from the second', true))
+    const { answer, attempts, record } = await call(dialect, await twoRoutes(dialect), script, {
+      stream: true,
+    })
+    expect(answer.status).toBe(200)
+    expect(answer.text).toContain('the beginning')
+    expect(answer.text).toContain('event: error')
+    expect(answer.text).not.toContain('from the second')
+    expect(attempts).toEqual(['0 200'])
+    expect(record.flags).toContain('stream_cut')
+  })
+
+  it('charges for what an upstream may charge for as well, once', async () => {
+    const own = await createTenant(gateway())
+    const cut: ScriptStep[] = [
+      { headers: { 'content-type': 'application/json' } },
+      { chunk: '{"id":' },
+      { destroy: true },
+    ]
+    const script = await inTurn(gateway(), cut, answered(dialect, 'from the second', false))
+    const model = await twoRoutes(dialect)
+    const { answer, attempts, record, entry } = await call(dialect, model, script, {}, own)
+    expect(answer.status).toBe(200)
+    expect(attempts).toEqual(['0 200 cut', '1 200'])
+    expect(record.provenance).toBe('estimated')
+    const request = routedRequest(dialect, model, script).body
+    const lost = Math.ceil(request.length / 3)
+    expect(record.usage).toMatchObject({ input: 11 + lost, output: 7 })
+    expect(record.cost).toBe(ANSWER_COST + lost)
+    expect((await settledCredits(gateway(), own)).balance).toBe(1_000_000_000 - entry.credits_settled)
+
+    const neither = await call(dialect, model, await inTurn(gateway(), cut), {}, own)
+    expect(neither.answer.status).toBe(502)
+    expect(neither.record.usage).toMatchObject({ output: 0 })
+    expect(neither.record.cost).toBeGreaterThanOrEqual(2 * (lost - 2))
+  })
+
+  it('ends with a caller that leaves while it waits, and charges nothing', async () => {
+    const own = await createTenant(gateway())
+    const model = await twoRoutes(dialect)
+    const wait = failed(429, '{}', { 'retry-after-ms': '1500' })
+    const script = await inTurn(gateway(), wait, wait, answered(dialect, 'too late', false))
+    const { path, body } = routedRequest(dialect, model, script)
+    const { leave } = beginRequest(edge.url + path, bearer(own.key), body)
+    await vi.waitFor(async () => expect(await seenRequests(gateway(), script)).toHaveLength(2), {
+      timeout: 5_000,
+      interval: 20,
+    })
+    leave()
+    const calls = await vi.waitFor(
+      async () => {
+        const entries = (await auditEntries(gateway(), own)).filter(({ kind }) => kind === 'call')
+        expect(entries).toHaveLength(1)
+        return entries
+      },
+      { timeout: 5_000, interval: 50 },
+    )
+    expect(calls[0]).toMatchObject({ status: 499, credits_settled: 0 })
+    expect(calls[0]?.record.attempts).toHaveLength(2)
+    expect(await seenRequests(gateway(), script)).toHaveLength(2)
+  })
+})
+
+describe('routes of two protocols', () => {
+  const mixed = () => createRoutedModel(gateway(), ['openai-compatible', 'anthropic'])
+  const CALLERS = [
+    ['chat', 'messages', ['0', '1']],
+    // The provider that speaks the caller's protocol comes first, whatever its position.
+    ['messages', 'chat', ['1', '0']],
+  ] as const
+
+  it.each(CALLERS)(
+    'a caller of %s is answered by %s in its own protocol',
+    async (caller, other, [first, second]) => {
+      for (const stream of [false, true]) {
+        const script = await inTurn(gateway(), failed(503), answered(other, 'translated for you', stream))
+        const { answer, attempts, record } = await call(caller, await mixed(), script, { stream })
+        expect(answer.status, answer.text).toBe(200)
+        expect(attempts).toEqual([`${first} 503`, `${second} 200`])
+        expect(answer.text).toContain('translated for you')
+        expect(record.cost).toBe(ANSWER_COST)
+        const ending = caller === 'chat' ? 'data: [DONE]\n\n' : '"type":"message_stop"}\n\n'
+        if (stream) expect(answer.text.endsWith(ending), answer.text).toBe(true)
+        else expect(jsonOf(answer)[caller === 'chat' ? 'choices' : 'content']).toHaveLength(1)
+      }
+    },
+  )
+
+  it.each(CALLERS)(
+    'a stream of %s that ends before its first event goes on',
+    async (caller, other, [first, second]) => {
+      const empty: ScriptStep[] = [{ headers: { 'content-type': 'text/event-stream' } }, { end: true }]
+      const script = await inTurn(gateway(), empty, answered(other, 'translated for you', true))
+      const { answer, attempts } = await call(caller, await mixed(), script, { stream: true })
+      expect(answer.text).toContain('translated for you')
+      expect(attempts).toEqual([`${first} 200 stream_empty`, `${second} 200`])
+    },
+  )
+
+  it('passes over a route that cannot express the request', async () => {
+    const script = await inTurn(gateway(), failed(500, '{"mine":true}'), answered('messages', 'never', false))
+    const { answer, attempts } = await call('chat', await mixed(), script, { n: 2 })
+    expect({ status: answer.status, text: answer.text }).toEqual({ status: 500, text: '{"mine":true}' })
+    expect(attempts).toEqual(['0 500'])
+  })
+
+  it('tells why when no route can', async () => {
+    const model = await createRoutedModel(gateway(), ['anthropic', 'anthropic'])
+    const { answer, attempts, record } = await call('chat', model, 'two, please', { n: 2 })
+    expect(answer.status).toBe(400)
+    expect(jsonOf(answer)).toMatchObject({ error: { type: 'invalid_request_error' } })
+    expect(attempts).toEqual([])
+    expect(record.cost).toBe(0)
+  })
+})
