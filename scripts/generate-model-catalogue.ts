@@ -56,7 +56,6 @@ const CAPABILITIES: Record<Vendor, Array<{ word: string; models: RegExp; except?
     { word: 'json_object', models: /./ },
     { word: 'json_schema', models: /./ },
     { word: 'vision', models: /./, except: /^o3-mini$/ },
-    { word: 'tools_without_reasoning', models: /^gpt-(5\.[4-9]|[6-9])/ },
   ],
   anthropic: [
     { word: 'reasoning', models: /./ },

@@ -50,28 +50,8 @@ describe('model catalogue', () => {
   it.each([
     ['gpt-4o', ['json_object', 'json_schema', 'vision']],
     ['gpt-5.3', ['json_object', 'json_schema', 'vision']],
-    [
-      'gpt-5.5',
-      [
-        'reasoning',
-        'tools_without_reasoning',
-        'json_object',
-        'json_schema',
-        'vision',
-        'tools_without_reasoning',
-      ],
-    ],
-    [
-      'gpt-6-sol',
-      [
-        'reasoning',
-        'tools_without_reasoning',
-        'json_object',
-        'json_schema',
-        'vision',
-        'tools_without_reasoning',
-      ],
-    ],
+    ['gpt-5.5', ['reasoning', 'tools_without_reasoning', 'json_object', 'json_schema', 'vision']],
+    ['gpt-6-sol', ['reasoning', 'tools_without_reasoning', 'json_object', 'json_schema', 'vision']],
     ['gpt-5.2', ['reasoning', 'json_object', 'json_schema', 'vision']],
     ['o3-mini', ['reasoning', 'json_object', 'json_schema']],
     ['claude-opus-4-1', ['reasoning', 'vision']],
