@@ -1,0 +1,216 @@
+import { decodeString, type JsonKind, type JsonPath, scanJson } from '../../lib/json-scan.ts'
+import { type Json, objectOf } from '../translation/json.ts'
+import { MESSAGES_BLOCKS } from '../translation/requests/messages-members.ts'
+import { documentTokens } from './document-tokens.ts'
+import { imageSize } from './image-size.ts'
+import { type ImageRule, imageRuleOf } from './image-tokens.ts'
+import { eachElement, type JsonMembers, type JsonRange, membersOf, shortText } from './json-members.ts'
+import { familyOf, type ModelFamily, tokensOf } from './model-families.ts'
+import { type JsonLayout, TextCounter } from './text-counter.ts'
+import { memberCount, TOOLS_FRAME, toolText } from './tool-text.ts'
+
+/** Where two texts meet, together they may be one token more than apart. */
+const JOIN_TOKENS = 2
+/** What a model is told about the form of its answer, besides the schema. */
+const FORMAT_TOKENS = 64
+/** A tool that has to be called is named once more. */
+const CHOICE_TOKENS = 8
+/** What callers were charged for tools beyond their text: https://github.com/hmarr/openai-chat-tokens */
+const TOOLS_TOKENS = 4
+const MEMBER_TOKENS = 2
+/** `{"type": "function", "function": ...}` around a definition. */
+const DEFINITION_TOKENS = 12
+/** Definitions above this are counted as they are written, without a tree of them. */
+const LARGEST_TOOL_BYTES = 256 * 1024
+/** Blocks within blocks: results hold blocks, documents hold blocks. Nothing that is valid is deeper. */
+const DEEPEST_BLOCK = 4
+
+/**
+ * Counts the input tokens of a messages request as a chat completions model will be charged for it: of OpenAI's models
+ * by their own vocabulary, of others by a factor for each kind of text, rounded up. The rules are in the files of this
+ * folder; an image whose size cannot be read, and a file whose pages cannot, count as the largest there is.
+ *
+ * @param body a messages request that was checked before: JSON in valid UTF-8. No tree of it is built.
+ * @param options.upstreamModel the provider's name of the model, which tells its family
+ * @returns tokens; not below what is charged, as far as the vendor's rules are known
+ * @throws JsonSyntaxError if the body is not JSON
+ */
+export function countTokens(body: Uint8Array, { upstreamModel }: { upstreamModel: string }): number {
+  return new RequestCounter(body, upstreamModel).count()
+}
+
+class RequestCounter {
+  readonly valueDepth = 4
+  readonly #body: Uint8Array
+  readonly #family: ModelFamily
+  readonly #image: ImageRule
+  readonly #layout: JsonLayout
+  readonly #texts = new TextCounter()
+  /** Tokens besides those of texts. */
+  #more: number
+  #tools = 0
+  /** Parts of the message at hand that are said in its own name, and not as a tool's result. */
+  #parts = 0
+  #results = 0
+
+  constructor(body: Uint8Array, upstreamModel: string) {
+    this.#body = body
+    this.#family = familyOf(upstreamModel)
+    this.#image = imageRuleOf(upstreamModel)
+    this.#layout = this.#family.tokenizer === null ? 'compact' : 'spaced'
+    this.#more = this.#family.frame
+  }
+
+  count(): number {
+    scanJson(this.#body, this)
+    if (this.#tools > 0) {
+      this.#more += this.#family.tools.frame + TOOLS_TOKENS
+      if (this.#family.tools.layout === 'typescript') this.#plainText(TOOLS_FRAME)
+    }
+    return tokensOf(this.#family, this.#texts.totals) + this.#more
+  }
+
+  /** Called by the scanner. */
+  value(path: JsonPath, kind: JsonKind, start: number, end: number): void {
+    const range = { kind, start, end }
+    const [top, second, third] = path
+    if (top === 'messages') this.#inMessages(path, range)
+    else if (top === 'system') this.#inSystem(path, range)
+    else if (top === 'tools' && typeof second === 'number' && path.length === 2) this.#tool(range)
+    else if (top === 'tool_choice' && path.length === 1 && kind === 'object') this.#more += CHOICE_TOKENS
+    else if (top === 'output_format' && path.length === 1) this.#format(range)
+    else if (top === 'output_config' && second === 'format' && third === undefined) this.#format(range)
+  }
+
+  #inMessages(path: JsonPath, range: JsonRange): void {
+    if (path.length === 4 && path[2] === 'content') this.#block(range, 0)
+    else if (path.length === 3 && path[2] === 'content' && range.kind === 'string') this.#part(range)
+    else if (path.length === 2) {
+      // Results are messages of their own; one that holds nothing else does not arrive.
+      if (this.#parts > 0 || this.#results === 0) this.#more += this.#family.message
+      this.#parts = 0
+      this.#results = 0
+    }
+  }
+
+  #inSystem(path: JsonPath, range: JsonRange): void {
+    if (path.length === 1 && range.end - range.start > 2) this.#more += this.#family.message
+    if (path.length === 1 && range.kind === 'string') this.#part(range)
+    else if (path.length === 2 && range.kind === 'object') this.#block(range, 0)
+    if (path.length === 1) this.#parts = 0
+  }
+
+  /** A text in a message's own name. */
+  #part(range: JsonRange | undefined): void {
+    if (this.#parts++ > 0) this.#more += JOIN_TOKENS
+    this.#text(range)
+  }
+
+  #block(range: JsonRange, depth: number): void {
+    if (range.kind !== 'object' || depth > DEEPEST_BLOCK) return
+    const members = membersOf(this.#body, range)
+    const type = shortText(this.#body, members.get('type'))
+    if (Object.hasOwn(MESSAGES_BLOCKS, type) && MESSAGES_BLOCKS[type]?.treatment === 'dropped') return
+    if (type === 'tool_use') this.#toolUse(members)
+    else if (type === 'tool_result') this.#toolResult(members, depth)
+    else if (type === 'image') this.#imageBlock(members)
+    else if (type === 'document') this.#document(members, depth)
+    else this.#textBlock(members, depth)
+  }
+
+  /** Of blocks that become text, whatever their kind: texts, summaries, search results. */
+  #textBlock(members: JsonMembers, depth: number): void {
+    for (const name of ['text', 'title', 'source', 'tool_name']) {
+      if (members.has(name)) this.#part(members.get(name))
+    }
+    this.#content(members.get('content'), depth)
+  }
+
+  /** A member that holds a text or blocks. */
+  #content(range: JsonRange | undefined, depth: number): void {
+    if (range?.kind === 'string') this.#part(range)
+    else if (range?.kind === 'array') {
+      eachElement(this.#body, range, (element) => this.#block(element, depth + 1))
+    }
+  }
+
+  #toolUse(members: JsonMembers): void {
+    this.#parts++
+    this.#more += this.#family.toolCall
+    this.#text(members.get('name'))
+    const input = members.get('input')
+    if (input) this.#json(input, this.#layout)
+  }
+
+  #toolResult(members: JsonMembers, depth: number): void {
+    this.#results++
+    this.#more += this.#family.message + this.#family.toolCall
+    const before = this.#parts
+    this.#content(members.get('content'), depth)
+    this.#parts = before
+  }
+
+  #imageBlock(members: JsonMembers): void {
+    this.#parts++
+    const source = members.get('source')
+    const data = source && membersOf(this.#body, source).get('data')
+    this.#more += this.#image(data?.kind === 'string' ? imageSize(this.#contents(data)) : null)
+  }
+
+  #document(members: JsonMembers, depth: number): void {
+    this.#part(members.get('title'))
+    this.#part(members.get('context'))
+    const source = members.get('source')
+    if (source?.kind !== 'object') return
+    const inner = membersOf(this.#body, source)
+    const data = inner.get('data')
+    if (shortText(this.#body, inner.get('type')) === 'text') this.#part(data)
+    else if (data?.kind === 'string') this.#more += documentTokens(this.#contents(data), this.#image)
+    this.#content(inner.get('content'), depth)
+  }
+
+  #tool(range: JsonRange): void {
+    this.#tools++
+    const { layout } = this.#family.tools
+    const isLarge = range.end - range.start > LARGEST_TOOL_BYTES
+    if (layout !== 'typescript' || isLarge) {
+      this.#more += DEFINITION_TOKENS
+      this.#json(range, layout === 'typescript' ? 'indented' : layout)
+    } else {
+      const tool = this.#tree(range)
+      this.#plainText(toolText(tool))
+      this.#more += MEMBER_TOKENS * memberCount(objectOf(tool.input_schema))
+    }
+  }
+
+  #format(range: JsonRange): void {
+    if (range.kind !== 'object') return
+    this.#more += FORMAT_TOKENS
+    this.#json(range, this.#layout)
+  }
+
+  #tree(range: JsonRange): Json {
+    return objectOf(JSON.parse(decodeString(this.#body, range.start, range.end, false)))
+  }
+
+  #text(range: JsonRange | undefined): void {
+    if (range?.kind !== 'string') return
+    this.#texts.pushJson(this.#body, range.start + 1, range.end - 1)
+    this.#texts.end()
+  }
+
+  #json(range: JsonRange, layout: JsonLayout): void {
+    this.#texts.pushJsonSource(this.#body, range.start, range.end, layout)
+    this.#texts.end()
+  }
+
+  #plainText(text: string): void {
+    this.#texts.push(text)
+    this.#texts.end()
+  }
+
+  /** The contents of a string, without its quotes. */
+  #contents(range: JsonRange): Uint8Array {
+    return this.#body.subarray(range.start + 1, range.end - 1)
+  }
+}

@@ -1,0 +1,65 @@
+import type { ImageRule } from './image-tokens.ts'
+
+/**
+ * A page is charged as its text and as an image of it, which is drawn at about 2,000 pixels
+ * (https://platform.openai.com/docs/guides/pdf-files). 2,000 tokens are a page without margins in small print.
+ */
+const PAGE_TEXT_TOKENS = 2_000
+const PAGE_SIZE = { width: 1_545, height: 2_000 }
+/** The most pages that vendors take in one request, for files that do not say how many they have. */
+const MOST_PAGES = 100
+/** Characters of base64 that are decoded at a time, a multiple of four. */
+const SLICE = 65_536
+/** Bytes that are looked at again with the next slice, so that no mark is missed between two. */
+const OVERLAP = 64
+
+/**
+ * The most tokens that a PDF file comes to: by its pages where it says how many it has, else as many as fit into its
+ * bytes. A file without a number is as a rule compressed as a whole.
+ * @param base64 of the file, as characters.
+ */
+export function documentTokens(base64: Uint8Array, image: ImageRule): number {
+  const bytes = Math.ceil((base64.length * 3) / 4)
+  const pages = pagesOf(base64)
+  const perPage = PAGE_TEXT_TOKENS + image(PAGE_SIZE)
+  return pages > 0 ? pages * perPage : Math.min(Math.max(bytes, perPage), MOST_PAGES * perPage)
+}
+
+/** A linearized file tells its pages first (`/N`), others in the root of their page tree (`/Count`), or one by one. */
+function pagesOf(base64: Uint8Array): number {
+  let declared = 0
+  let listed = 0
+  let kept = ''
+  for (let at = 0; at < base64.length; at += SLICE) {
+    const slice = decodeSlice(base64.subarray(at, at + SLICE))
+    if (slice === null) return 0
+    const text = kept + slice
+    for (const [mark, start, pages] of marksOf(text)) {
+      // What begins in the overlap may be cut off here, and is found whole with the next slice.
+      if (start >= text.length - OVERLAP && at + SLICE < base64.length) continue
+      if (mark === 'page') listed++
+      else declared = Math.max(declared, pages)
+    }
+    kept = text.slice(-OVERLAP)
+  }
+  return Math.max(declared, listed)
+}
+
+function* marksOf(text: string): Generator<['page' | 'count', number, number]> {
+  for (const match of text.matchAll(
+    /\/Type\s{0,4}\/Page(?![A-Za-z])|\/Count\s{1,4}(\d{1,6})|\/Linearized.{1,200}?\/N\s{1,4}(\d{1,6})/gs,
+  )) {
+    const count = match[1] ?? match[2]
+    yield [count === undefined ? 'page' : 'count', match.index, Number(count ?? 0)]
+  }
+}
+
+function decodeSlice(characters: Uint8Array): string | null {
+  try {
+    return atob(latin1.decode(characters))
+  } catch {
+    return null
+  }
+}
+
+const latin1 = new TextDecoder('latin1')
