@@ -17,6 +17,8 @@ export interface ChatEncoderOptions {
 }
 
 interface Choice {
+  /** Whether its first delta was told. */
+  begun: boolean
   /** Characters of text so far: sources are given by their place in it. */
   textLength: number
   refused: boolean
@@ -126,13 +128,24 @@ const HANDLERS: Handlers = {
 
 function choiceOf(state: EncoderState, index: number): Choice {
   const known = state.choices.get(index)
-  return known ?? { textLength: 0, refused: false, calls: new Map(), annotations: [], finished: false }
+  if (known) return known
+  const choice = {
+    begun: false,
+    textLength: 0,
+    refused: false,
+    calls: new Map(),
+    annotations: [],
+    finished: false,
+  }
+  state.choices.set(index, choice)
+  return choice
 }
 
 /** The first delta of a choice carries the role: stream helpers refuse a message without one. */
 function begun(state: EncoderState, index: number): Json[] {
-  if (state.choices.has(index)) return []
-  state.choices.set(index, choiceOf(state, index))
+  const choice = choiceOf(state, index)
+  if (choice.begun) return []
+  choice.begun = true
   return [choiceChunk(index, { role: 'assistant', content: '' }, null)]
 }
 

@@ -14,7 +14,8 @@ const FENCE = '```'
  */
 export class FenceStripper {
   #state: 'blank' | 'beginning' | 'before_body' | 'body' | 'unfenced' = 'blank'
-  #held = ''
+  /** In pieces: to look at the end of a text that was put together makes one text of it, each time. */
+  readonly #held: string[] = []
 
   /** @returns the events to tell in place of the given one. Only text of the first choice is looked at. */
   events(event: ModelEvent): ModelEvent[] {
@@ -31,22 +32,15 @@ export class FenceStripper {
 
   // Models in JSON mode can run into white space without end: to look at all of it each time would be quadratic.
   #beginning(text: string): string {
-    if (this.#state === 'blank' && BLANK.test(text)) {
-      this.#held += text
-      return ''
-    }
+    if (this.#state === 'blank' && BLANK.test(text)) return this.#hold(text)
     this.#state = 'beginning'
-    const begun = this.#held + text
-    this.#held = ''
+    const begun = this.#release() + text
     const opening = OPENING.exec(begun)
     if (opening) {
       this.#state = 'before_body'
       return this.#body(begun.slice(opening[0].length))
     }
-    if (OPENING_BEGUN.test(begun)) {
-      this.#held = begun
-      return ''
-    }
+    if (OPENING_BEGUN.test(begun)) return this.#hold(begun)
     this.#state = 'unfenced'
     return begun
   }
@@ -55,22 +49,28 @@ export class FenceStripper {
     const wanted = this.#state === 'before_body' ? text.trimStart() : text
     if (wanted === '') return ''
     this.#state = 'body'
-    if (BLANK.test(wanted) && (BLANK.test(this.#held.slice(-1)) || this.#held.endsWith(FENCE))) {
-      this.#held += wanted
-      return ''
-    }
-    const all = this.#held + wanted
+    const last = this.#held[this.#held.length - 1] ?? ''
+    if (BLANK.test(wanted) && (BLANK.test(last.slice(-1)) || last.endsWith(FENCE))) return this.#hold(wanted)
+    const all = this.#release() + wanted
     const end = endOfBody(all)
-    this.#held = all.slice(end)
+    this.#hold(all.slice(end))
     return all.slice(0, end)
   }
 
   #flush(): string {
     const fenced = this.#state === 'body'
-    const rest = fenced ? withoutClosing(this.#held) : this.#held
     this.#state = 'unfenced'
-    this.#held = ''
-    return rest
+    const rest = this.#release()
+    return fenced ? withoutClosing(rest) : rest
+  }
+
+  #hold(text: string): '' {
+    if (text !== '') this.#held.push(text)
+    return ''
+  }
+
+  #release(): string {
+    return this.#held.splice(0).join('')
   }
 }
 

@@ -73,16 +73,22 @@ function blockStart(state: DecoderState, data: Json): ModelEvent[] {
   // Some servers leave `content_block_stop` out.
   const settled = [...state.blocks.values()].flatMap((block) => (block.call === null ? settle(block) : []))
   const content = objectOf(data.content_block)
-  const call = content.type === 'tool_use' ? state.calls++ : null
-  const block: Block = { call, input: null, textLength: 0, citations: [], signature: '' }
-  state.blocks.set(Number(data.index), block)
+  const block = newBlock(state, Number(data.index), content.type === 'tool_use' ? state.calls++ : null)
   return [...settled, ...(BLOCKS.get(textOf(content.type))?.(block, content) ?? [])]
 }
 
+function newBlock(state: DecoderState, index: number, call: number | null): Block {
+  const block: Block = { call, input: null, textLength: 0, citations: [], signature: '' }
+  state.blocks.set(index, block)
+  return block
+}
+
+/** Text counts even where the beginning of its block was left out. */
 function blockDelta(state: DecoderState, data: Json): ModelEvent[] {
   const delta = objectOf(data.delta)
-  const block = state.blocks.get(Number(data.index))
-  return block ? (DELTAS.get(textOf(delta.type))?.(block, delta) ?? []) : []
+  const index = Number(data.index)
+  const block = state.blocks.get(index) ?? newBlock(state, index, null)
+  return DELTAS.get(textOf(delta.type))?.(block, delta) ?? []
 }
 
 function blockStop(state: DecoderState, index: number): ModelEvent[] {
