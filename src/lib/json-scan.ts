@@ -4,14 +4,23 @@
  * is not edited stays as it was sent. Memory is a stack of at most `MAXIMUM_DEPTH` entries, whatever the body holds.
  */
 
-/** Member names and element indexes from the root. Live: copy it to keep it. */
+/**
+ * Member names and element indexes from the root. Live: copy it to keep it. A name of more than `LONGEST_NAME_BYTES`
+ * stands there by its beginning and its place, as the only one of that spelling.
+ */
 export type JsonPath = ReadonlyArray<string | number>
 
 export type JsonKind = 'object' | 'array' | 'string' | 'number' | 'boolean' | 'null'
 
 export interface JsonVisitor {
-  /** A string value; `start` and `end` enclose its contents without the quotes, escapes untouched. */
-  string?(path: JsonPath, start: number, end: number): void
+  /**
+   * A string value; `start` and `end` enclose its contents without the quotes, escapes untouched.
+   * @param name the last member name on the path, '' without one. @param within whether one of `watched` is on the
+   * path. Both are told because a search through the path of every string takes too long in a deep body.
+   */
+  string?(path: JsonPath, start: number, end: number, name: string, within: boolean): void
+  /** Member names for `within`. */
+  watched?: ReadonlySet<string>
   /**
    * The end of a value no deeper than `valueDepth`.
    * @param memberStart where its key begins (for an element, or the root: where the value begins).
@@ -34,6 +43,18 @@ export class JsonSyntaxError extends Error {
 /** Deeper nesting is refused: no client needs it, and every later reader of the body would have to survive it. */
 export const MAXIMUM_DEPTH = 256
 
+/**
+ * The engine's compilers read resizable buffers slowly, and what they make of this code then is slow for all others:
+ * such bytes are read through a window of ordinary memory.
+ */
+const isResizable = ({ buffer }: Uint8Array) => buffer instanceof ArrayBuffer && buffer.resizable
+const WINDOW_BYTES = 16 * 1024
+
+/** A longer name is nobody's, and its text could take several times the memory of the body. */
+export const LONGEST_NAME_BYTES = 1024
+const TOLD_NAME_BYTES = 64
+const NO_NAMES: ReadonlySet<string> = new Set()
+
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const COMMA = 0x2c
@@ -54,21 +75,36 @@ export function scanJson(bytes: Uint8Array, visitor: JsonVisitor): void {
   new Scanner(bytes, visitor).run()
 }
 
+/** By byte: what in a string needs a look. */
+const ENDS_PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte < 0x20 || byte === QUOTE || byte === BACKSLASH ? 1 : 0,
+)
+
 class Scanner {
   readonly #bytes: Uint8Array
+  /** The part of the bytes that is being read, and where it begins in them. Reading only goes forward. */
+  #window: Uint8Array
+  #windowStart = 0
   readonly #visitor: JsonVisitor
   readonly #valueDepth: number
+  readonly #watched: ReadonlySet<string>
   readonly #path: Array<string | number> = []
   readonly #isObject: boolean[] = []
   readonly #starts: number[] = []
   readonly #memberStarts: number[] = []
+  readonly #names: string[] = []
+  #name = ''
+  /** Path length up to the first watched name, infinite without one. */
+  #watchedAt = Number.POSITIVE_INFINITY
   #at = 0
   #memberStart = 0
 
   constructor(bytes: Uint8Array, visitor: JsonVisitor) {
     this.#bytes = bytes
+    this.#window = isResizable(bytes) ? new Uint8Array() : bytes
     this.#visitor = visitor
     this.#valueDepth = visitor.valueDepth ?? 1
+    this.#watched = visitor.watched ?? NO_NAMES
   }
 
   run(): void {
@@ -79,13 +115,30 @@ class Scanner {
     if (this.#at < this.#bytes.length) this.#fail('unexpected text after the JSON value')
   }
 
+  /** @returns the byte at an offset that is not before the window, or undefined after the end. */
+  #byteAt(at: number): number | undefined {
+    const index = at - this.#windowStart
+    if (index < this.#window.length) return this.#window[index]
+    return at < this.#bytes.length ? this.#moveWindow(at) : undefined
+  }
+
+  #moveWindow(at: number): number | undefined {
+    const part = this.#bytes.subarray(at, at + WINDOW_BYTES)
+    if (this.#window.length < part.length) this.#window = new Uint8Array(part.length)
+    this.#window.set(part)
+    this.#window = this.#window.subarray(0, part.length)
+    this.#windowStart = at
+    return this.#window[0]
+  }
+
   /** Reads one scalar, or opens a container. @returns true when a value has yet to be read inside it. */
   #scanValue(): boolean {
     const start = this.#at
-    const byte = this.#bytes[start]
+    const byte = this.#byteAt(start)
     if (byte === QUOTE) {
       this.#scanString()
-      this.#visitor.string?.(this.#path, start + 1, this.#at - 1)
+      const within = this.#watchedAt !== Number.POSITIVE_INFINITY
+      this.#visitor.string?.(this.#path, start + 1, this.#at - 1, this.#name, within)
       this.#tell('string', start)
     } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) return this.#open(byte === OPEN_BRACE)
     else if (byte === 0x74) this.#literal('true', 'boolean')
@@ -100,9 +153,10 @@ class Scanner {
     this.#isObject.push(isObject)
     this.#starts.push(this.#at)
     this.#memberStarts.push(this.#memberStart)
+    this.#names.push(this.#name)
     this.#at++
     this.#skipSpace()
-    if (this.#bytes[this.#at] === (isObject ? CLOSE_BRACE : CLOSE_BRACKET)) {
+    if (this.#byteAt(this.#at) === (isObject ? CLOSE_BRACE : CLOSE_BRACKET)) {
       this.#close()
       return false
     }
@@ -117,7 +171,7 @@ class Scanner {
     while (this.#isObject.length > 0) {
       this.#skipSpace()
       const isObject = this.#isObject[this.#isObject.length - 1] === true
-      const byte = this.#bytes[this.#at]
+      const byte = this.#byteAt(this.#at)
       if (byte === COMMA) {
         this.#at++
         this.#skipSpace()
@@ -131,6 +185,7 @@ class Scanner {
       }
       if (byte !== (isObject ? CLOSE_BRACE : CLOSE_BRACKET)) this.#fail(`expected a comma or the end`)
       this.#path.pop()
+      if (this.#watchedAt > this.#path.length) this.#watchedAt = Number.POSITIVE_INFINITY
       this.#close()
     }
     return false
@@ -141,6 +196,7 @@ class Scanner {
     const kind = this.#isObject.pop() ? 'object' : 'array'
     const start = this.#starts.pop() ?? 0
     this.#memberStart = this.#memberStarts.pop() ?? 0
+    this.#name = this.#names.pop() ?? ''
     this.#tell(kind, start)
   }
 
@@ -152,23 +208,41 @@ class Scanner {
 
   #scanKey(): void {
     const start = this.#at
-    if (this.#bytes[start] !== QUOTE) this.#fail('expected a member name')
+    if (this.#byteAt(start) !== QUOTE) this.#fail('expected a member name')
     const escaped = this.#scanString()
-    this.#path[this.#path.length - 1] = decodeString(this.#bytes, start + 1, this.#at - 1, escaped)
+    this.#enterMember(this.#nameOf(start + 1, this.#at - 1, escaped))
     this.#skipSpace()
-    if (this.#bytes[this.#at] !== COLON) this.#fail('expected a colon')
+    if (this.#byteAt(this.#at) !== COLON) this.#fail('expected a colon')
     this.#at++
     this.#skipSpace()
     this.#memberStart = start
   }
 
+  #enterMember(name: string): void {
+    const depth = this.#path.length
+    this.#path[depth - 1] = name
+    this.#name = name
+    if (depth <= this.#watchedAt) {
+      this.#watchedAt = this.#watched.has(name) ? depth : Number.POSITIVE_INFINITY
+    }
+  }
+
+  #nameOf(start: number, end: number, escaped: boolean): string {
+    if (end - start <= LONGEST_NAME_BYTES) {
+      const offset = start - this.#windowStart
+      if (offset < 0) return decodeString(this.#bytes, start, end, escaped)
+      return decodeString(this.#window, offset, end - this.#windowStart, escaped)
+    }
+    return `${decoder.decode(this.#bytes.subarray(start, start + TOLD_NAME_BYTES))}… at byte ${start}`
+  }
+
   /** @returns whether the string holds an escape. */
   #scanString(): boolean {
-    const bytes = this.#bytes
     let escaped = false
     let at = this.#at + 1
     for (;;) {
-      const byte = bytes[at]
+      at = this.#skipPlain(at)
+      const byte = this.#byteAt(at)
       if (byte === QUOTE) break
       if (byte === BACKSLASH) {
         escaped = true
@@ -179,17 +253,25 @@ class Scanner {
       } else if (byte < 0x20) {
         this.#at = at
         this.#fail('control character in a string')
-      } else at++
+      }
     }
     this.#at = at + 1
     return escaped
   }
 
+  /** @returns where in a string something stands that is not a plain byte, or where the window ends. */
+  #skipPlain(at: number): number {
+    const window = this.#window
+    let index = at - this.#windowStart
+    while (index < window.length && !ENDS_PLAIN[window[index] as number]) index++
+    return index + this.#windowStart
+  }
+
   #scanEscape(at: number): number {
-    const byte = this.#bytes[at + 1] ?? 0
+    const byte = this.#byteAt(at + 1) ?? 0
     if (byte === 0x75) {
       for (let digit = at + 2; digit < at + 6; digit++) {
-        if (!isHexDigit(this.#bytes[digit] ?? 0)) this.#failAt('invalid unicode escape', at)
+        if (!isHexDigit(this.#byteAt(digit) ?? 0)) this.#failAt('invalid unicode escape', at)
       }
       return at + 6
     }
@@ -199,17 +281,17 @@ class Scanner {
 
   #scanNumber(): void {
     const start = this.#at
-    if (this.#bytes[this.#at] === 0x2d) this.#at++
-    if (this.#bytes[this.#at] === 0x30) this.#at++
+    if (this.#byteAt(this.#at) === 0x2d) this.#at++
+    if (this.#byteAt(this.#at) === 0x30) this.#at++
     else this.#digits()
-    if (this.#bytes[this.#at] === 0x2e) {
+    if (this.#byteAt(this.#at) === 0x2e) {
       this.#at++
       this.#digits()
     }
-    const exponent = this.#bytes[this.#at]
+    const exponent = this.#byteAt(this.#at)
     if (exponent === 0x65 || exponent === 0x45) {
       this.#at++
-      const sign = this.#bytes[this.#at]
+      const sign = this.#byteAt(this.#at)
       if (sign === 0x2b || sign === 0x2d) this.#at++
       this.#digits()
     }
@@ -218,7 +300,7 @@ class Scanner {
 
   #digits(): void {
     const start = this.#at
-    while (isDigit(this.#bytes[this.#at] ?? 0)) this.#at++
+    while (isDigit(this.#byteAt(this.#at) ?? 0)) this.#at++
     if (this.#at === start)
       this.#fail(start >= this.#bytes.length ? 'unexpected end' : 'unexpected character')
   }
@@ -226,7 +308,7 @@ class Scanner {
   #literal(text: string, kind: JsonKind): void {
     const start = this.#at
     for (let index = 0; index < text.length; index++) {
-      if (this.#bytes[start + index] !== text.charCodeAt(index)) this.#fail('unexpected character')
+      if (this.#byteAt(start + index) !== text.charCodeAt(index)) this.#fail('unexpected character')
     }
     this.#at += text.length
     this.#tell(kind, start)
@@ -234,7 +316,7 @@ class Scanner {
 
   #skipSpace(): void {
     for (;;) {
-      const byte = this.#bytes[this.#at]
+      const byte = this.#byteAt(this.#at)
       if (byte !== 0x20 && byte !== 0x0a && byte !== 0x0d && byte !== 0x09) return
       this.#at++
     }
@@ -254,15 +336,22 @@ const isHexDigit = (byte: number) => isDigit(byte) || ((byte | 0x20) >= 0x61 && 
 
 /** The text of a JSON string's contents. @param escaped false skips the search for escapes. */
 export function decodeString(bytes: Uint8Array, start: number, end: number, escaped = true): string {
-  const contents = bytes.subarray(start, end)
-  if (escaped && contents.includes(BACKSLASH)) {
-    return JSON.parse(`"${decoder.decode(contents)}"`) as string
-  }
-  if (contents.length > 48) return decoder.decode(contents)
+  if (end - start > SHORT_BYTES) return decodeLong(bytes.subarray(start, end), escaped)
   let text = ''
-  for (const byte of contents) {
-    if (byte >= 0x80) return decoder.decode(contents)
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at] as number
+    if (byte >= 0x80 || byte === BACKSLASH) return decodeLong(bytes.subarray(start, end), escaped)
     text += String.fromCharCode(byte)
   }
   return text
 }
+
+function decodeLong(contents: Uint8Array, escaped: boolean): string {
+  if (escaped && contents.includes(BACKSLASH)) {
+    return JSON.parse(`"${decoder.decode(contents)}"`) as string
+  }
+  return decoder.decode(contents)
+}
+
+/** Up to this a decoder takes longer than it takes to put the text together. */
+const SHORT_BYTES = 48

@@ -3,7 +3,7 @@ import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import type { Protocol } from './protocol.ts'
 import type { RequestOutline, TopMember } from './request-outline.ts'
-import { isText } from './text-fields.ts'
+import { isText, OWN_DATA } from './text-fields.ts'
 
 const encoder = new TextEncoder()
 
@@ -94,8 +94,9 @@ export function inspectRequest(
   const edits: ByteEdit[] = []
   const { body } = outline
   scanJson(body, {
-    string(path, start, end) {
-      if (protocol.removals.includes(String(path[0])) || !isText(path, body, start, end)) return
+    watched: OWN_DATA,
+    string(path, start, end, name, own) {
+      if (protocol.removals.includes(String(path[0])) || !isText(path, body, start, end, name, own)) return
       const edit = inspection.text({ path, partial: false }, body, start, end)
       if (edit) edits.push(edit)
     },

@@ -168,14 +168,17 @@ function fieldOf(name: string, kind: JsonKind, bytes: Uint8Array): unknown {
 }
 
 function membersRead(bytes: Uint8Array): Record<string, unknown> {
-  const members: Record<string, unknown> = {}
+  // The last of several counts, and only that one is parsed.
+  const places = new Map<string, [JsonKind, number, number]>()
   scanJson(bytes, {
     value(path, kind, start, end) {
       const name = String(path[0])
-      if (READ_INSIDE.has(name)) members[name] = fieldOf(name, kind, bytes.subarray(start, end))
+      if (READ_INSIDE.has(name)) places.set(name, [kind, start, end])
     },
   })
-  return members
+  return Object.fromEntries(
+    [...places].map(([name, [kind, start, end]]) => [name, fieldOf(name, kind, bytes.subarray(start, end))]),
+  )
 }
 
 class OutlineScan {

@@ -25,6 +25,9 @@ const TECHNICAL = new Set([
   'format',
 ])
 
+/** What a tool is called with is the caller's own data, whatever its members are named. */
+export const OWN_DATA: ReadonlySet<string> = new Set(['input', 'properties'])
+
 /** Members whose `data` is, as a rule, encoded content that no text engine can read. */
 const BINARY_PARENTS = new Set(['source', 'input_audio', 'audio', 'file'])
 /** A data URL says within its first bytes whether it is encoded. */
@@ -35,12 +38,18 @@ const SHORTEST_BASE64_BYTES = 64
 
 /**
  * @param path of a string value. @param bytes with its contents from `start` to `end`.
+ * @param name the last member name on the path. @param own whether one of `OWN_DATA` is on it.
  * @returns whether the string is text that an engine inspects.
  */
-export function isText(path: JsonPath, bytes: Uint8Array, start: number, end: number): boolean {
-  // What a tool is called with is the caller's own data, whatever its members are named.
-  if (path.includes('input') || path.includes('properties')) return true
-  const name = lastName(path)
+export function isText(
+  path: JsonPath,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  name = lastName(path),
+  own = path.some((part) => OWN_DATA.has(String(part))),
+): boolean {
+  if (own) return true
   if (TECHNICAL.has(name)) return false
   if (name === 'url' || name === 'file_data') {
     if (DATA_URL.test(latin1(bytes.subarray(start, Math.min(end, start + DATA_URL_HEAD_BYTES))))) return false
@@ -61,9 +70,17 @@ function lastName(path: JsonPath): string {
 
 function isBase64(bytes: Uint8Array, start: number, end: number): boolean {
   if (end - start < SHORTEST_BASE64_BYTES) return false
-  for (let at = start; at < end; at++) if (!BASE64[bytes[at] ?? 0]) return false
+  // In ordinary memory: a large body lies in a resizable buffer, which the engine reads slowly byte by byte.
+  const space = new Uint8Array(Math.min(COPIED_BYTES, end - start))
+  for (let at = start; at < end; at += COPIED_BYTES) {
+    const part = bytes.subarray(at, Math.min(end, at + COPIED_BYTES))
+    space.set(part)
+    for (let index = 0; index < part.length; index++) if (!BASE64[space[index] as number]) return false
+  }
   return true
 }
+
+const COPIED_BYTES = 16 * 1024
 
 /** By byte. The backslash is there because `/` may be written as `\/`. */
 const BASE64 = Uint8Array.from({ length: 256 }, (_, byte) =>

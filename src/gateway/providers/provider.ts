@@ -1,3 +1,4 @@
+import { holdBuffer } from '../../lib/buffer-holds.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { EgressError, safeFetch } from '../../lib/safe-fetch.ts'
 
@@ -139,8 +140,15 @@ function bodyOf(request: UpstreamRequest): BodyInit {
   const small = length <= JOINED_BYTES
   if (small && !onConnected) return joinBytes(pieces) as Uint8Array<ArrayBuffer>
   const { readable, writable } = new FixedLengthStream(length)
-  // A failed write is the upstream hanging up: the fetch itself rejects and tells it.
-  writeSlices(writable, small ? [joinBytes(pieces)] : pieces, onConnected ?? (() => {})).catch(() => {})
+  const written = small ? [joinBytes(pieces)] : pieces
+  // An upstream may answer before it has read all of it, and the answer may be on its way to the caller by then.
+  const letGo = written.map(holdBuffer)
+  writeSlices(writable, written, onConnected ?? (() => {}))
+    // A failed write is the upstream hanging up: the fetch itself rejects and tells it.
+    .catch(() => {})
+    .finally(() => {
+      for (const end of letGo) end()
+    })
   return readable
 }
 
@@ -164,7 +172,10 @@ async function writeSlices(
       at = end
       if (left === 1) onConnected()
     }
-    if (at < piece.length) await writer.write(piece.subarray(at))
+    // The runtime copies each slice that it is given.
+    for (; at < piece.length; at += LARGE_SLICE_BYTES) {
+      await writer.write(piece.subarray(at, at + LARGE_SLICE_BYTES))
+    }
   }
   onConnected()
   await writer.close()
@@ -174,3 +185,4 @@ async function writeSlices(
 const JOINED_BYTES = 1024 * 1024
 const BEGINNING_SLICES = 5
 const SLICE_BYTES = 8 * 1024
+const LARGE_SLICE_BYTES = 256 * 1024

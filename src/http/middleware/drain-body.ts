@@ -10,6 +10,6 @@ export function drainBody(): MiddlewareHandler<AppEnv> {
   return async function drainBodyMiddleware(context, next) {
     await next()
     const { body } = context.req.raw
-    if (body && !body.locked && !context.req.raw.bodyUsed) await drain(body.getReader())
+    if (body && !body.locked && !context.req.raw.bodyUsed) await drain(body.getReader({ mode: 'byob' }))
   }
 }

@@ -1,0 +1,206 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { type Edge, startEdge } from '../../scripts/local/edge.ts'
+import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { refusalBody } from '../matrices/envelopes.ts'
+import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
+import { type Answer, jsonOf, send } from './support/send.ts'
+import { bearer, createTenant, type Tenant } from './support/tenant.ts'
+import { marker, registerScript, seenRequest } from './support/upstream.ts'
+
+/** What the gateway may hold: a body of nearly all of it tells at once when anything was not given back. */
+const ROOM = 4_000_000
+const NEARLY_ALL = ROOM - 20_000
+const HALF = 2_500_000
+
+let gateway: StartedGateway
+let edge: Edge
+let tenant: Tenant
+
+beforeAll(async () => {
+  const variables = { BUFFER_LIMIT_BYTES: String(ROOM), LEDGER_FLUSH_MS: '100' }
+  gateway = await startGateway({ bundleDirectory: inject('bundleDirectory'), variables })
+  edge = await startEdge(gateway.baseUrl)
+  tenant = await createTenant(gateway)
+})
+afterAll(async () => {
+  await edge?.close()
+  await gateway?.stop()
+})
+
+const chat = MODEL_ROUTES[0] as ModelRoute
+
+/** A valid request of exactly this many bytes. @param text stands at its beginning. */
+function requestOf(bytes: number, text: string, route = chat, more: Record<string, unknown> = {}): Buffer {
+  const [before = '', after = ''] = JSON.stringify(route.request(`${text}|`, more)).split('|')
+  return Buffer.concat([
+    Buffer.from(before),
+    Buffer.alloc(bytes - before.length - after.length, 'x'),
+    Buffer.from(after),
+  ])
+}
+
+const urlOf = (route: ModelRoute) =>
+  (route.hosts.includes('base') ? gateway.baseUrl : gateway.llmUrl) + route.path
+
+const post = (body: Buffer, options: { route?: ModelRoute; chunked?: boolean; encoding?: string } = {}) =>
+  send(urlOf(options.route ?? chat), {
+    method: 'POST',
+    body,
+    chunked: options.chunked ?? false,
+    headers: { ...bearer(tenant.key), ...(options.encoding && { 'content-encoding': options.encoding }) },
+  })
+
+/** Passes once the gateway holds nothing any more. */
+const expectAllGivenBack = () =>
+  vi.waitFor(
+    async () => {
+      const answer = await post(requestOf(NEARLY_ALL, marker()))
+      expect(answer.status, answer.text.slice(0, 200)).toBe(200)
+    },
+    { timeout: 10_000, interval: 50 },
+  )
+
+/** Sends a head and the beginning of a body. @returns its connection */
+async function begin(body: Buffer, sent: number, chunked = false, url = gateway.baseUrl): Promise<Socket> {
+  const socket = connect(Number(new URL(url).port), '127.0.0.1')
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  const length = chunked ? 'transfer-encoding: chunked' : `content-length: ${body.length}`
+  socket.write(
+    `POST ${chat.path} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${tenant.key}\r\n${length}\r\n\r\n`,
+  )
+  if (chunked) socket.write(`${sent.toString(16)}\r\n`)
+  await new Promise<void>((done) => socket.write(body.subarray(0, sent), () => done()))
+  return socket
+}
+
+/**
+ * Holds part of the room by a body that does not end. Whichever comes when there is no more room is refused, and that
+ * may be this body as long as it arrives, so it is begun again until it is the other that is refused.
+ */
+const occupied = (chunked: boolean): Promise<Socket> =>
+  vi.waitFor(
+    async () => {
+      const socket = await begin(requestOf(HALF + 10, marker()), HALF, chunked)
+      const { status } = await post(requestOf(HALF, marker()))
+      if (status !== 429) socket.destroy()
+      expect(status).toBe(429)
+      return socket
+    },
+    { timeout: 10_000, interval: 50 },
+  )
+
+describe('beyond the buffer cap', () => {
+  const forms: Array<[string, (body: Buffer, route: ModelRoute) => Promise<Answer>]> = [
+    ['with a declared length', (body, route) => post(body, { route })],
+    ['chunked', (body, route) => post(body, { route, chunked: true })],
+    ['compressed', (body, route) => post(gzipSync(body), { route, encoding: 'gzip' })],
+  ]
+  it.each(
+    MODEL_ROUTES.flatMap((route) => forms.map(([form, call]) => [route.name, form, route, call] as const)),
+  )('a body of %s %s is refused in the envelope of its surface', async (_, _form, route, call) => {
+    const answer = await call(requestOf(ROOM + 100_000, marker(), route), route)
+    expect(answer.status).toBe(429)
+    expect(Number(answer.headers['retry-after'])).toBeGreaterThanOrEqual(1)
+    expect(answer.headers['x-request-id']).toBeDefined()
+    const message = 'Too many large requests are in progress here. Try again in a moment.'
+    expect(jsonOf(answer)).toEqual(refusalBody(route.surface, { status: 429, message }))
+    await expectAllGivenBack()
+  })
+
+  it('small bodies pass while a large one is refused', async () => {
+    const socket = await occupied(false)
+    expect((await post(requestOf(HALF, marker(), chat), { chunked: true })).status).toBe(429)
+    expect((await post(requestOf(10_000, marker()))).status).toBe(200)
+    socket.resetAndDestroy()
+    await expectAllGivenBack()
+  })
+
+  it('is counted by what arrived: nobody takes room by a declaration', async () => {
+    const sockets = await Promise.all(
+      Array.from({ length: 5 }, () => begin(requestOf(NEARLY_ALL, marker()), 1_000)),
+    )
+    await expectAllGivenBack()
+    for (const socket of sockets) socket.resetAndDestroy()
+  })
+})
+
+describe('a body is given back', () => {
+  let broken = ''
+  beforeAll(async () => {
+    broken = await registerScript(gateway, [{ destroy: true }])
+  })
+
+  const refused: Array<[string, () => Buffer, number]> = [
+    ['that is not JSON', () => Buffer.alloc(HALF, '['), 400],
+    ['that is not UTF-8', () => requestOf(HALF, marker()).fill(0xff, HALF - 99, HALF - 9), 400],
+    ['without messages', () => Buffer.from(JSON.stringify({ model: chat.model, x: 'x'.repeat(HALF) })), 400],
+    ['for an unknown model', () => requestOf(HALF, marker(), chat, { model: 'nothing' }), 400],
+    ['that the upstream refuses', () => requestOf(HALF, `${marker()} script:error-400 `), 400],
+    ['that the upstream does not answer', () => requestOf(HALF, `${marker()} ${broken} `), 502],
+    ['of a stream', () => requestOf(HALF, marker(), chat, { stream: true }), 200],
+  ]
+  it.each(refused)('%s', async (_, body, status) => {
+    for (const chunked of [false, true]) {
+      const answer = await post(body(), { chunked })
+      expect(answer.status, answer.text.slice(0, 200)).toBe(status)
+      await expectAllGivenBack()
+    }
+  })
+
+  it('whose call has no credits', async () => {
+    const rich = tenant
+    tenant = await createTenant(gateway, { credits: 0 })
+    expect((await post(requestOf(HALF, marker()))).status).toBe(429)
+    tenant = rich
+    await expectAllGivenBack()
+  })
+
+  it('while its answer is still streaming', async () => {
+    const text = marker()
+    const body = requestOf(HALF, `${text} script:stall `, chat, { stream: true })
+    const socket = await begin(body, body.length)
+    await seenRequest(gateway, text)
+    await expectAllGivenBack()
+    socket.resetAndDestroy()
+  })
+
+  it.each([
+    ['declared', false],
+    ['chunked', true],
+  ])('whose caller leaves in the middle of it (%s)', async (_, chunked) => {
+    const socket = await occupied(chunked)
+    socket.resetAndDestroy()
+    await expectAllGivenBack()
+  })
+
+  // Of a caller that left workerd alone learns only when it writes; what stands before it tells it at once.
+  describe.each([
+    ['alone', () => gateway.baseUrl],
+    ['behind an edge', () => edge.url],
+  ])('by a gateway %s', (_, url) => {
+    it('whose caller leaves while the upstream is silent', async () => {
+      const text = marker()
+      const body = requestOf(HALF, `${text} script:slow-headers signal=never `)
+      const socket = await begin(body, body.length, false, url())
+      await seenRequest(gateway, text)
+      expect((await post(requestOf(HALF, marker()))).status).toBe(429)
+      socket.resetAndDestroy()
+      await expectAllGivenBack()
+    })
+
+    it('whose caller leaves at any moment', async () => {
+      for (let count = 0; count < 40; count++) {
+        const body = requestOf(200_000, marker())
+        const socket = await begin(body, count % 2 === 0 ? body.length : 100_000, false, url())
+        for (let turn = 0; turn < count * 3; turn++) await setImmediate()
+        socket.resetAndDestroy()
+      }
+      await expectAllGivenBack()
+    })
+  })
+})
