@@ -19,6 +19,7 @@ export interface UpstreamRequest extends SeenRequest {
 export type ScriptStep =
   | { status?: number; headers?: Record<string, string | string[]>; body?: string }
   | { sse: string[] }
+  | { json: unknown; status?: number }
   | { chunk: string }
   | { chunkBase64: string }
   | { waitMilliseconds: number }
@@ -33,6 +34,19 @@ export async function registerScript(
 ): Promise<string> {
   const name = uniqueName('http')
   await upstreamControl(address).putScript(name, { steps })
+  return `script:${name}`
+}
+
+/** What one request of a script gets: its steps, or those of a streamed and of a whole answer. */
+export type ScriptAnswer = { steps: ScriptStep[] } | { streamed: ScriptStep[]; whole: ScriptStep[] }
+
+/** Registers a script whose answers are given in turn, of which the last repeats. */
+export async function registerAnswers(
+  address: Pick<GatewayAddress, 'standIns'>,
+  responses: ScriptAnswer[],
+): Promise<string> {
+  const name = uniqueName('http')
+  await upstreamControl(address).putScript(name, { responses })
   return `script:${name}`
 }
 
@@ -67,5 +81,24 @@ export function seenRequest(
       return only
     },
     { timeout: 5_000, interval: 20 },
+  )
+}
+
+/** The request with this text once nothing more of its answer is written for a while. */
+export function standsStill(
+  address: Pick<GatewayAddress, 'standIns'>,
+  text: string,
+): Promise<UpstreamRequest> {
+  let last = -1
+  let since = Date.now()
+  return vi.waitFor(
+    async () => {
+      const seen = await seenRequest(address, text)
+      if (seen.bytesWritten !== last) since = Date.now()
+      last = seen.bytesWritten
+      if (Date.now() - since < 700) throw new Error(`still writing: ${last}`)
+      return seen
+    },
+    { timeout: 15_000, interval: 50 },
   )
 }

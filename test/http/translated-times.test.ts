@@ -1,0 +1,185 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { upstreamControl } from '../harness/gateway.ts'
+import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { refusalBody } from '../matrices/envelopes.ts'
+import { openStream } from './support/open-stream.ts'
+import { auditEntryOf } from './support/records.ts'
+import { jsonOf, send } from './support/send.ts'
+import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
+import {
+  CHAT_ON_MESSAGES,
+  endOf,
+  failureFrames,
+  heartbeatOf,
+  named,
+  PAIRS,
+  streamedText,
+  type TranslatedPair,
+} from './support/translated-pairs.ts'
+import { marker, registerAnswers, registerScript, seenRequest, seenRequests } from './support/upstream.ts'
+
+/** Milliseconds, short enough to wait for, far enough apart to be told from each other. */
+const TIMES = {
+  STREAM_HEARTBEAT_MS: '100',
+  STREAM_COMMIT_MS: '300',
+  UPSTREAM_HEADERS_TIMEOUT_MS: '800',
+  UPSTREAM_FIRST_EVENT_TIMEOUT_MS: '1000',
+  UPSTREAM_EVENT_TIMEOUT_MS: '700',
+  UPSTREAM_ANSWER_TIMEOUT_MS: '900',
+}
+
+let address: StartedGateway
+let tenant: Tenant
+
+beforeAll(async () => {
+  address = await startGateway({ bundleDirectory: inject('bundleDirectory'), variables: TIMES })
+  tenant = await createTenant(address)
+}, 60_000)
+afterAll(() => address?.stop())
+
+const bodyOf = (pair: TranslatedPair, text: string, more = {}) => JSON.stringify(pair.request(text, more))
+const open = (pair: TranslatedPair, text: string, more = {}) =>
+  openStream(
+    address.baseUrl + pair.route.path,
+    bearer(tenant.key),
+    bodyOf(pair, text, { stream: true, ...more }),
+  )
+const call = (pair: TranslatedPair, text: string, more = {}) =>
+  send(address.baseUrl + pair.route.path, {
+    method: 'POST',
+    headers: bearer(tenant.key),
+    body: bodyOf(pair, text, more),
+  })
+
+const noAnswer = ({ route }: TranslatedPair, message: string) =>
+  refusalBody(route.surface, { status: 502, code: 'upstream_empty_body', message })
+
+describe.concurrent.each(named(PAIRS))('%s', (_, pair) => {
+  const { route, upstream } = pair
+  const heartbeat = heartbeatOf(route)
+  const beats = (text: string) => text.split(heartbeat).length - 1
+  const begun = [...upstream.opening, upstream.text('one ')]
+
+  it("begins after a while without an event, with the caller's heartbeats", async () => {
+    const signal = uniqueName('signal')
+    const script = await registerScript(address, [
+      { status: 200, headers: { 'content-type': 'text/event-stream' } },
+      { waitForSignal: signal },
+      { sse: [...begun, ...upstream.ending] },
+    ])
+    const startedAt = Date.now()
+    const stream = await open(pair, script)
+    expect(stream.status).toBe(200)
+    expect(Date.now() - startedAt).toBeGreaterThanOrEqual(290)
+    await stream.until((text) => beats(text) >= 3)
+    expect(stream.text().replaceAll(heartbeat, '')).toBe('')
+    await upstreamControl(address).release(signal)
+    const all = await stream.end()
+    expect(streamedText(all)).toBe('one ')
+    expect(all.endsWith(endOf(route))).toBe(true)
+  })
+
+  it('tells in the stream what goes wrong after it began without an event', async () => {
+    const signal = uniqueName('signal')
+    const script = await registerScript(address, [
+      { status: 200, headers: { 'content-type': 'text/event-stream' } },
+      { waitForSignal: signal },
+      { sse: [upstream.error('Overloaded')] },
+    ])
+    const stream = await open(pair, script)
+    await upstreamControl(address).release(signal)
+    expect((await stream.end()).replaceAll(heartbeat, '')).toBe(failureFrames(route, 'Overloaded'))
+  })
+
+  it('gives up an upstream that sends no first event', async () => {
+    const text = marker()
+    const stream = await open(pair, `${text} script:silent-stream`)
+    const all = await stream.end()
+    expect(all.replaceAll(heartbeat, '')).toBe(failureFrames(route, 'The upstream stopped sending.'))
+    await seenRequest(address, text, ({ clientClosedAt }) => clientClosedAt !== null)
+    const entry = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
+    expect(entry.record).toMatchObject({ status: 200, errorCode: 'stream_error', provenance: 'estimated' })
+    expect(entry.record.flags).toContain('stream_timeout')
+    expect(entry.credits_settled).toBeGreaterThan(0)
+  })
+
+  it('gives up an upstream that stops in the middle', async () => {
+    const text = marker()
+    const stream = await open(pair, `${text} script:stall`)
+    await stream.until((received) => received.includes('scripted'))
+    const pausedAt = stream.lastReceivedAt()
+    const all = await stream.end()
+    expect(all.endsWith(failureFrames(route, 'The upstream stopped sending.'))).toBe(true)
+    expect(beats(all)).toBeGreaterThanOrEqual(3)
+    expect(Date.now() - pausedAt).toBeGreaterThanOrEqual(600)
+    await seenRequest(address, text, ({ clientClosedAt }) => clientClosedAt !== null)
+  })
+
+  it('does not take keep-alives of the upstream for progress', async () => {
+    const stream = await open(pair, 'script:ping-only')
+    const all = await stream.end()
+    expect(all.endsWith(failureFrames(route, 'The upstream stopped sending.'))).toBe(true)
+    // Heartbeats are the caller's, and none is handed on beside them.
+    expect(all.includes('ping')).toBe(route.surface === 'messages')
+  })
+
+  it('answers 502 where the upstream does not answer in time', async () => {
+    const waits = `${marker()} script:slow-headers signal=${uniqueName('never')}`
+    const times = [true, false].map(async (stream) => {
+      const answer = await call(pair, `${waits} ${stream}`, { stream })
+      expect(jsonOf(answer)).toEqual(noAnswer(pair, 'The upstream did not answer in time.'))
+      expect(answer.status).toBe(502)
+      await seenRequest(address, `${waits} ${stream}`, ({ clientClosedAt }) => clientClosedAt !== null)
+      const { record } = await auditEntryOf(address, tenant, answer.headers['x-request-id'])
+      expect(record).toMatchObject({ status: 502, provenance: 'estimated' })
+      expect(record.attempts).toMatchObject([{ status: null, failure: 'timeout' }])
+    })
+    await Promise.all(times)
+  })
+})
+
+const { opening, text: textFrame, ending } = CHAT_ON_MESSAGES.upstream
+const endedStream = (text: string) => [...opening, textFrame(text), ...ending]
+const pausedStream = (text: string) =>
+  endedStream(text).map((frame) => frame.replace('"end_turn"', '"pause_turn"'))
+
+describe.concurrent('a chat call whose turn was paused', () => {
+  const search = { web_search_options: {} }
+
+  it('keeps its connection open while the next exchange is waited for', async () => {
+    const signal = uniqueName('signal')
+    const script = await registerAnswers(address, [
+      { steps: [{ sse: pausedStream('one ') }] },
+      { steps: [{ waitForSignal: signal }, { sse: endedStream('two') }] },
+    ])
+    const stream = await open(CHAT_ON_MESSAGES, script, search)
+    await stream.until((text) => text.split(heartbeatOf(CHAT_ON_MESSAGES.route)).length > 3)
+    await upstreamControl(address).release(signal)
+    const all = await stream.end()
+    expect(streamedText(all)).toBe('one two')
+    expect(all.endsWith(endOf(CHAT_ON_MESSAGES.route))).toBe(true)
+  })
+
+  const never = { waitForSignal: uniqueName('never') }
+  it.each([
+    ['does not begin', [never]],
+    ['stops', [{ sse: endedStream('two').slice(0, 3) }, never]],
+  ])('gives up a next exchange that %s', async (_how, second) => {
+    const text = marker()
+    const script = await registerAnswers(address, [
+      { steps: [{ sse: pausedStream('one ') }] },
+      { steps: second },
+    ])
+    const stream = await open(CHAT_ON_MESSAGES, `${text} ${script}`, search)
+    const all = await stream.end()
+    expect(streamedText(all)).toMatch(/^one (two)?$/)
+    expect(all).toMatch(/event: error\ndata: .*The upstream (did not answer in time|stopped sending)/)
+    expect(all.endsWith('data: [DONE]\n\n')).toBe(true)
+    const seen = await seenRequests(address, text)
+    expect(seen.map(({ clientClosedAt }) => clientClosedAt !== null)).toEqual([false, true])
+    const { record } = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
+    expect(record).toMatchObject({ errorCode: 'stream_error' })
+    expect(record.attempts).toHaveLength(2)
+    expect(Number((record.usage as { input: number }).input)).toBeGreaterThanOrEqual(3)
+  })
+})
