@@ -1,0 +1,143 @@
+import type Anthropic from '@anthropic-ai/sdk'
+import type OpenAI from 'openai'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { gateway, query } from '../harness/gateway.ts'
+import { auditEntryOf } from './support/records.ts'
+import {
+  anthropicClients,
+  CHAT_MODEL,
+  MESSAGES_MODEL,
+  messageRequest,
+  openAiClients,
+  openAiUrl,
+  userMessage,
+} from './support/sdk-clients.ts'
+import { createTenant, type Tenant } from './support/tenant.ts'
+import { marker } from './support/upstream.ts'
+
+// One protocol counts cached tokens within the input and the other beside it: what is told and what is charged agree.
+
+let tenant: Tenant
+beforeAll(async () => {
+  tenant = await createTenant(gateway())
+})
+
+/** The row of `usage_events` of one request. */
+async function usageOf(requestId: string | null | undefined) {
+  const { id, credits_settled: settled } = await auditEntryOf(gateway(), tenant, requestId)
+  const [row] = await query(gateway(), 'select * from usage_events where call_id = $1', [id])
+  const count = (name: string) => Number(row?.[name])
+  return {
+    provenance: row?.provenance,
+    input: count('input_tokens'),
+    cacheRead: count('cache_read_tokens'),
+    cacheWrite5Minutes: count('cache_write_5_minute_tokens'),
+    cacheWrite1Hour: count('cache_write_1_hour_tokens'),
+    output: count('output_tokens'),
+    reasoning: count('reasoning_tokens'),
+    charged: count('cost') === settled && settled > 0,
+  }
+}
+
+const finished = async (stream: ReturnType<Anthropic['messages']['stream']>) => ({
+  data: await stream.finalMessage(),
+  request_id: stream.request_id,
+})
+
+describe.each(openAiClients)('usage of %s on a messages model', (_, Client) => {
+  const connect = (): OpenAI => new Client({ apiKey: tenant.key, baseURL: openAiUrl(), maxRetries: 0 })
+
+  it('counts what is written to the cache, and what is read, within the prompt', async () => {
+    const long = { type: 'text' as const, text: `rules of ${marker()} `.repeat(60) }
+    const marked = { ...long, cache_control: { type: 'ephemeral', ttl: '1h' } }
+    const request = {
+      model: MESSAGES_MODEL,
+      messages: [{ role: 'system' as const, content: [marked] }, ...userMessage('a question')],
+    }
+    const cold = await connect().chat.completions.create(request).withResponse()
+    const { data: chunks, request_id: warmId } = await connect()
+      .chat.completions.create({ ...request, stream: true, stream_options: { include_usage: true } })
+      .withResponse()
+    let warm: OpenAI.CompletionUsage | null | undefined
+    for await (const chunk of chunks) warm = chunk.usage ?? warm
+    const [written, read] = [await usageOf(cold.request_id), await usageOf(warmId)]
+    expect(written).toMatchObject({
+      provenance: 'reported',
+      cacheRead: 0,
+      cacheWrite5Minutes: 0,
+      charged: true,
+    })
+    expect(written.cacheWrite1Hour).toBeGreaterThan(50)
+    expect(cold.data.usage).toMatchObject({
+      prompt_tokens: written.input + written.cacheWrite1Hour,
+      completion_tokens: written.output,
+      total_tokens: written.input + written.cacheWrite1Hour + written.output,
+      prompt_tokens_details: { cached_tokens: 0 },
+    })
+    expect(read).toMatchObject({ input: written.input, cacheRead: written.cacheWrite1Hour, charged: true })
+    expect(warm).toMatchObject({
+      prompt_tokens: cold.data.usage?.prompt_tokens,
+      completion_tokens: read.output,
+      prompt_tokens_details: { cached_tokens: read.cacheRead },
+    })
+  })
+
+  it('tells reasoning apart within the completion', async () => {
+    const { data, request_id: requestId } = await connect()
+      .chat.completions.create({
+        model: 'scripted-messages-thinking',
+        messages: userMessage('think'),
+        reasoning_effort: 'low',
+        max_tokens: 8_000,
+      })
+      .withResponse()
+    const reasoning = data.usage?.completion_tokens_details?.reasoning_tokens ?? 0
+    expect(reasoning).toBeGreaterThan(0)
+    const usage = await usageOf(requestId)
+    expect(usage).toMatchObject({ output: data.usage?.completion_tokens, reasoning, charged: true })
+  })
+})
+
+describe.each(anthropicClients)('usage of %s on a chat model', (_, Client) => {
+  const connect = (): Anthropic =>
+    new Client({ apiKey: tenant.key, baseURL: gateway().baseUrl, maxRetries: 0 })
+
+  it('counts what the cache gave beside the other input, whole and streamed', async () => {
+    const text = `${marker()} ${'long prompt '.repeat(600)}`
+    const request = { ...messageRequest(text), model: CHAT_MODEL }
+    const cold = await connect().messages.create(request)
+    const { data: whole, request_id: wholeId } = await connect().messages.create(request).withResponse()
+    const stream = connect().messages.stream(request)
+    const streamed = await stream.finalMessage()
+    for (const [message, requestId] of [
+      [whole, wholeId],
+      [streamed, stream.request_id],
+    ] as const) {
+      const usage = await usageOf(requestId)
+      expect(usage).toMatchObject({ provenance: 'reported', charged: true })
+      expect(usage.cacheRead).toBeGreaterThanOrEqual(1024)
+      expect(message.usage).toMatchObject({
+        input_tokens: usage.input,
+        cache_read_input_tokens: usage.cacheRead,
+        cache_creation_input_tokens: 0,
+        output_tokens: usage.output,
+      })
+      expect(usage.input + usage.cacheRead).toBe(cold.usage.input_tokens)
+    }
+  })
+
+  it.each([true, false])('tells thinking apart within the output (stream: %s)', async (streams) => {
+    const request = {
+      ...messageRequest('think'),
+      model: 'scripted-chat-reasoning',
+      thinking: { type: 'enabled' as const, budget_tokens: 1024 },
+    }
+    const { data, request_id: requestId } = streams
+      ? await finished(connect().messages.stream(request))
+      : await connect().messages.create(request).withResponse()
+    const thinking = data.usage.output_tokens_details?.thinking_tokens ?? 0
+    expect(thinking).toBeGreaterThan(0)
+    const usage = await usageOf(requestId)
+    expect(usage).toMatchObject({ output: data.usage.output_tokens, reasoning: thinking, charged: true })
+  })
+})
