@@ -48,6 +48,7 @@ const rows: Array<[name: keyof typeof streams, events: ModelEvent[]]> = [
   ['toolInFinish', [...toolCall(), stop('tool_calls')]],
   // A turn with calls that the server closes with `stop` is told as one that calls tools.
   ['sameIndex', [...bothCalls, stop('tool_calls')]],
+  ['sameIndexNoArguments', [call(0, 'look', 'call_a'), call(1, 'look', 'call_b'), stop('tool_calls')]],
   ['noIndex', [...bothCalls, stop('tool_calls')]],
   ['noIndexInFragments', [call(0, 'look', 'call_a'), args(0, '{"q"'), args(0, ':1}'), stop('tool_calls')]],
   ['idOfEachFragment', [call(0, 'look', 'call_a'), args(0, '{"q"'), args(0, ':1}'), stop('tool_calls')]],

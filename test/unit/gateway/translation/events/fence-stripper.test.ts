@@ -115,6 +115,10 @@ describe('what is held back', () => {
     ])
   })
 
+  it('is no mark that white space has parted from the next', () => {
+    expect(given(['```json\n{', '`', ' ', '``', '\n', '}'])).toEqual(['{', '', '`', '', ' ``', '\n}'])
+  })
+
   it('stays cheap when white space never ends', () => {
     const stripper = new FenceStripper()
     const began = performance.now()

@@ -195,6 +195,11 @@ const blockRows: Array<[name: string, events: ModelEvent[], blocks: unknown[]]> 
     [...toolBlock(0, 0, 'look', '{"q"', ':1}'), ...toolBlock(1, 1, 'find', '{"r"', ':2}')],
   ],
   [
+    'a call that is left amid a text with brackets and quotation marks',
+    [call(0, 'look'), args(0, '{"q":"}'), call(1, 'find'), args(0, '\\"}'), args(1, '{}'), args(0, '"}')],
+    [...toolBlock(0, 0, 'look', '{"q":"}', '\\"}', '"}'), ...toolBlock(1, 1, 'find', '{}')],
+  ],
+  [
     'three calls that take turns, the second without arguments',
     [call(0, 'a'), call(1, 'b'), call(2, 'c'), args(2, '{"r":1}'), args(0, '{}')],
     [...toolBlock(0, 0, 'a', '{}'), ...toolBlock(1, 1, 'b'), ...toolBlock(2, 2, 'c', '{"r":1}')],
