@@ -100,6 +100,9 @@ const scriptedOpenAi = (url: string): WantedProvider => ({
   ],
 })
 
+/** Tokens that coding agents ask of a model they do not know, thinking included: the scripted upstream refuses more. */
+const THINKING_OUTPUT = 32_000
+
 const scriptedAnthropic = (url: string): WantedProvider => ({
   name: 'scripted-anthropic',
   kind: 'anthropic',
@@ -108,15 +111,21 @@ const scriptedAnthropic = (url: string): WantedProvider => ({
   models: [
     scriptedModel('scripted-messages', 'anthropic', 1, ['json_schema', 'vision']),
     // Thinks as it sees fit, and refuses a budget and a prefilled answer.
-    scriptedModel('scripted-messages-adaptive', 'anthropic', 2, [
-      'reasoning',
-      'adaptive_thinking',
-      'json_schema',
-      'vision',
-    ]),
+    {
+      ...scriptedModel('scripted-messages-adaptive', 'anthropic', 2, [
+        'reasoning',
+        'adaptive_thinking',
+        'json_schema',
+        'vision',
+      ]),
+      maxOutputTokens: THINKING_OUTPUT,
+    },
     scriptedModel('scripted-messages-large', 'anthropic', 5, ['json_schema', 'vision']),
     // An earlier generation: thinks within a budget, and knows no output format.
-    scriptedModel('scripted-messages-thinking', 'anthropic', 2, ['reasoning', 'vision']),
+    {
+      ...scriptedModel('scripted-messages-thinking', 'anthropic', 2, ['reasoning', 'vision']),
+      maxOutputTokens: THINKING_OUTPUT,
+    },
   ],
 })
 

@@ -47,7 +47,7 @@ const usual: ModelTraits = {
 /** What sets a model apart, by its name. The figures of the scripted ones are those of the demo catalogue. */
 const byName: [RegExp, Partial<ModelTraits>][] = [
   [/^(o\d|gpt-[5-9])/, { reasoning: true }],
-  [/^gpt-(5\.[4-9]|[6-9])/, { toolsWhileReasoning: false }],
+  [/^gpt-(5\.([4-9]|\d\d)|[6-9])/, { toolsWhileReasoning: false }],
   [/^scripted-chat-reasoning/, { reasoning: true, maximumOutput: 16_384 }],
   [
     /^scripted-chat-plain/,
@@ -55,11 +55,11 @@ const byName: [RegExp, Partial<ModelTraits>][] = [
   ],
   [
     /^scripted-messages-thinking/,
-    { thinking: 'budget', sampling: 'one', jsonSchema: false, maximumOutput: 16_384 },
+    { thinking: 'budget', sampling: 'one', jsonSchema: false, maximumOutput: 32_000 },
   ],
   [
     /^scripted-messages-adaptive/,
-    { thinking: 'adaptive', sampling: 'none', prefill: false, maximumOutput: 16_384 },
+    { thinking: 'adaptive', sampling: 'none', prefill: false, maximumOutput: 32_000 },
   ],
 ]
 

@@ -61,9 +61,15 @@ export class ScriptRequest {
     return this.#json
   }
 
-  /** The texts of the tool results with which the conversation ends, in order; empty when it ends otherwise. */
+  /**
+   * The texts of the tool results with which the conversation ends, in order; empty when it ends otherwise. Coding agents
+   * put instructions behind them.
+   */
   get toolResults(): string[] {
-    const messages = toList(this.json.messages).map(toRecord)
+    const instructing = new Set<unknown>(['system', 'developer'])
+    const messages = toList(this.json.messages)
+      .map(toRecord)
+      .filter((message) => !instructing.has(message.role))
     if (this.dialect === 'chat') {
       const first = messages.findLastIndex((message) => message.role !== 'tool') + 1
       return messages.slice(first).map((message) => contentText(message.content))

@@ -1,6 +1,6 @@
 import { splitIntoPieces } from '../answer-plan.ts'
 import { nextIdentifier } from '../identifiers.ts'
-import type { JsonRecord } from '../json-value.ts'
+import { type JsonRecord, toRecord } from '../json-value.ts'
 import {
   blockStartFrame,
   blockStopFrame,
@@ -13,6 +13,7 @@ import {
   pingFrame,
 } from '../message-frames.ts'
 import type { ScriptRequest } from '../script-request.ts'
+import { issueSignature } from '../signatures.ts'
 import type { RichAnswer } from './delivery.ts'
 
 /** A block of an answer: as it stands in a whole message, and as it begins and grows in a stream. */
@@ -35,7 +36,8 @@ export interface MessageAnswer {
 export function messageAnswer(request: ScriptRequest, answer: MessageAnswer): RichAnswer {
   const id = nextIdentifier('msg_')
   const usage = usageOf(request, answer)
-  const { content, stopReason = 'end_turn', stopSequence = null } = answer
+  const { stopReason = 'end_turn', stopSequence = null } = answer
+  const content = withThinking(request, answer.content)
   const details = JSON.stringify(answer.stopDetails ?? null)
   const { input, created5m, created1h, read } = usage
   const frames = [messageStartFrame(id, request.model, { input, created5m, created1h, read })]
@@ -54,6 +56,16 @@ export function messageAnswer(request: ScriptRequest, answer: MessageAnswer): Ri
     `"stop_sequence":${JSON.stringify(stopSequence)},"stop_details":${details},"container":null,` +
     `"usage":${messageUsageJson(usage)}}`
   return { frames, body }
+}
+
+/** With a budget every turn that calls a tool begins with thinking: the next request has to send it back. */
+function withThinking(request: ScriptRequest, content: AnswerBlock[]): AnswerBlock[] {
+  const { type, display } = toRecord(request.json.thinking)
+  const calls = content.some(({ whole }) => whole.type === 'tool_use')
+  if (type !== 'enabled' || !calls || String(content[0]?.whole.type).endsWith('thinking')) return content
+  const thoughts = 'A tool can tell.'
+  const signature = issueSignature(thoughts, nextIdentifier('seed'))
+  return [thinkingBlock(thoughts, signature, display === 'omitted' ? '' : thoughts), ...content]
 }
 
 function usageOf(request: ScriptRequest, answer: MessageAnswer): MessagesUsage {

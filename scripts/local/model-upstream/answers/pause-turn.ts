@@ -26,7 +26,9 @@ const thoughts = 'A search will tell.'
  */
 export function pauseTurn(request: ScriptRequest): Iterable<Step> {
   if (request.dialect !== 'messages') return sayText(request, 'There is no pause here.')
-  const messages = toList(request.json.messages).map(toRecord)
+  const messages = toList(request.json.messages)
+    .map(toRecord)
+    .filter(({ role }) => role !== 'system')
   const first = messages.findLastIndex((message) => message.role !== 'assistant') + 1
   const said = messages.slice(first).flatMap((message) => blocksOf(message.content))
   const parts = partsOf(request, messages[first - 1])

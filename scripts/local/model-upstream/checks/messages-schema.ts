@@ -151,13 +151,7 @@ const message = z.strictObject({
 })
 
 const customTool = z.strictObject({
-  type: z
-    .unknown()
-    .refine((type) => type === undefined || type === null || type === 'custom', {
-      message:
-        "Input tag found using 'type' does not match any of the expected tags: 'bash_20250124', 'custom', 'text_editor_20250728', 'web_search_20250305'",
-    })
-    .optional(),
+  type: z.literal('custom').nullish(),
   name: z.string().regex(toolNamePattern),
   description: z.string().optional(),
   input_schema: z.looseObject({
@@ -177,7 +171,13 @@ const ownToolTypes =
   /^(bash|text_editor|computer|computer_toolset|web_search|web_fetch|code_execution|memory|browser_toolset|tool_search_tool_\w+|mcp_toolset|advisor)_?\d*$/
 
 /** Tools of the vendor are known by their type and have no schema. */
-const tool = z.union([customTool, z.looseObject({ type: z.string().regex(ownToolTypes) })])
+const ownTool = z.looseObject({
+  type: z.string().refine((type) => ownToolTypes.test(type), {
+    message:
+      "Input tag found using 'type' does not match any of the expected tags: 'bash_20250124', 'custom', 'text_editor_20250728', 'web_search_20250305'",
+  }),
+})
+const tool = z.union([customTool, ownTool])
 
 const parallel = { disable_parallel_tool_use: z.boolean().optional() }
 const toolChoice = z.discriminatedUnion('type', [

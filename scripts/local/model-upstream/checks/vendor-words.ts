@@ -13,40 +13,46 @@ export interface WordedIssue {
 
 /** Words the issues of one body, each unrecognized member by itself. */
 export function wordIssues(issues: readonly Issue[], body: unknown): WordedIssue[] {
-  return issues.flatMap((issue) => wordIssue(narrow(issue), body))
+  return issues.flatMap((issue) => wordIssue(narrow(issue, body), body))
 }
 
 function wordIssue(issue: Issue, body: unknown): WordedIssue[] {
-  const place = placeOf(issue.path, body)
   if (issue.code === 'unrecognized_keys') {
+    const place = placeOf(issue.path, body, true)
     return issue.keys.map((key) => ({
       path: issue.path,
       extra: key,
       message: `${[...place, key].join('.')}: Extra inputs are not permitted`,
     }))
   }
-  const value = valueAt(issue.path, body)
-  return [{ path: issue.path, extra: undefined, message: `${place.join('.')}: ${reasonOf(issue, value)}` }]
+  // A union tells its place together with the member that tells its alternatives apart.
+  const isUnion = issue.code === 'invalid_union'
+  const path = isUnion && issue.path.at(-1) === 'type' ? issue.path.slice(0, -1) : issue.path
+  const place = placeOf(path, body, false).join('.')
+  return [{ path, extra: undefined, message: `${place}: ${reasonOf(issue, valueAt(path, body))}` }]
 }
 
-/** Of a union the issue of the alternative that went furthest, below the place of the union. */
-function narrow(issue: Issue): Issue {
+/** Of a union the issue of the alternative that was meant, below the place of the union. */
+function narrow(issue: Issue, body: unknown): Issue {
   if (issue.code !== 'invalid_union' || issue.errors.length === 0) return issue
+  const meant = valueAt([...issue.path, 'type'], body)
+  const isCustom = meant === undefined || meant === null || meant === 'custom'
+  const depth = ({ path }: Issue): number => path.length + (!isCustom && path.at(-1) === 'type' ? 1 : 0)
   const first = issue.errors.map((errors) => errors[0]).filter((error) => error !== undefined)
-  const furthest = first.toSorted((left, right) => right.path.length - left.path.length)[0]
+  const furthest = first.toSorted((left, right) => depth(right) - depth(left))[0]
   if (furthest === undefined) return issue
-  return narrow({ ...furthest, path: [...issue.path, ...furthest.path] } as Issue)
+  return narrow({ ...furthest, path: [...issue.path, ...furthest.path] } as Issue, body)
 }
 
-/** The path, and after each object that a `type` tells from others its type. */
-function placeOf(path: readonly PropertyKey[], body: unknown): string[] {
+/** The path, and after each object that a `type` tells from others its type; after the last one where it is told. */
+function placeOf(path: readonly PropertyKey[], body: unknown, tagLast: boolean): string[] {
   const place: string[] = []
   let value = body
   for (const [index, part] of path.entries()) {
     value = isRecord(value) || Array.isArray(value) ? Reflect.get(value, part) : undefined
     place.push(String(part))
     const tagged = typeof part === 'number' || taggedMembers.has(String(part))
-    if (tagged && isRecord(value) && index < path.length - 1) place.push(...tagOf(value, path))
+    if (tagged && isRecord(value) && (tagLast || index < path.length - 1)) place.push(...tagOf(value, path))
   }
   return place
 }

@@ -1,0 +1,78 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { chat, control, post } from './model-upstream-harness.ts'
+import { asking, call, calling, fn, heard, type Json, refusalOf, text } from './model-upstream-requests.ts'
+
+describe('what a model can do', () => {
+  const model = 'vendor/some model'
+  const path = `/models/${encodeURIComponent(model)}`
+  afterEach(() => control('DELETE', '/models'))
+
+  it('is set through the control interface', async () => {
+    expect((await chat('hi', { model, tools: [fn()], logit_bias: {} })).status).toBe(200)
+    const traits = { reasoning: true, toolsWhileReasoning: false, unknownMembers: 'refuse' }
+    expect(await control('PUT', path, traits)).toMatchObject({
+      status: 200,
+      body: { ...traits, images: true },
+    })
+    expect((await refusalOf(await chat('hi', { model }))).message).toContain('max_completion_tokens')
+    expect((await refusalOf(await chat('hi', { model, x: 1 }))).message).toBe("Unknown parameter: 'x'.")
+    await control('PUT', path, { checks: 'none' })
+    expect((await chat('hi', { model, messages: [asking, calling(call())] })).status).toBe(200)
+    expect(await control('GET', '/models')).toMatchObject({ body: { set: { [model]: { checks: 'none' } } } })
+    await control('DELETE', path)
+    await refusalOf(await chat('hi', { model, messages: [asking, calling(call())] }))
+  })
+
+  it.each([[{ reasoning: 'yes' }], [{ wings: 2 }], ['text']])('is not set to %j', async (traits) => {
+    expect(await control('PUT', path, traits)).toMatchObject({ status: 400 })
+    expect(await control('GET', '/models')).toMatchObject({ body: { set: {} } })
+  })
+})
+
+describe('the token counter of the responses protocol', () => {
+  const count = (body: Json) =>
+    post('/v1/responses/input_tokens', '', { messages: undefined, max_tokens: undefined, ...body })
+  const input = [
+    { role: 'user', content: [{ type: 'input_text', text: 'how many?' }] },
+    { type: 'function_call', call_id: 'a', name: 'f', arguments: '{}' },
+    { type: 'function_call_output', call_id: 'a', output: '1' },
+    { role: 'assistant', content: [{ type: 'output_text', text: 'so many' }] },
+  ]
+  const tools = [{ type: 'function', name: 'f', parameters: { type: 'object' }, strict: false }]
+
+  it('counts input, instructions and tools', async () => {
+    const counted = async (body: Json) => {
+      const answer = (await (await count({ model: 'scripted-chat', ...body })).json()) as Json
+      expect(answer.object).toBe('response.input_tokens')
+      return Number(answer.input_tokens)
+    }
+    const bare = await counted({ input })
+    expect(bare).toBeGreaterThan(10)
+    expect(await counted({ input, tools, instructions: 'be brief' })).toBeGreaterThan(bare)
+    expect(await counted({ input: 'x'.repeat(400) })).toBe(100)
+  })
+
+  it.each<[string, Json]>([
+    ["Unknown parameter: 'messages'", { messages: [asking] }],
+    ["Invalid value: 'text'", { input: [heard(text('x'))] }],
+    ["Missing required parameter: 'tools[0].name'", { input, tools: [fn()] }],
+    [
+      "Missing required parameter: 'input[0].call_id'",
+      { input: [{ type: 'function_call', id: 'a', name: 'f', arguments: '' }] },
+    ],
+    ["Invalid value: 'tool'", { input: [{ role: 'tool', content: 'x' }] }],
+    ["Missing required parameter: 'model'", { model: undefined }],
+  ])('refuses with "%s"', async (reason, body) => {
+    expect((await refusalOf(await count({ model: 'scripted-chat', ...body }))).message).toContain(reason)
+  })
+
+  it('is missing where a server has none, and fails as told', async () => {
+    expect((await count({ model: 'scripted-chat-plain', input: 'x' })).status).toBe(404)
+    await control('PUT', '/models/scripted-chat-large', { inputTokens: false })
+    expect((await count({ model: 'scripted-chat-large', input: 'x' })).status).toBe(404)
+    await control('DELETE', '/models')
+    expect((await count({ model: 'scripted-chat-large', input: 'x' })).status).toBe(200)
+    expect((await count({ model: 'scripted-chat', input: 'script:error-429' })).status).toBe(429)
+    expect((await count({ model: 'scripted-chat', input: 'script:thinking' })).status).toBe(200)
+  })
+})
