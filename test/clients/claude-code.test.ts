@@ -9,27 +9,11 @@ import { gateway, upstreamControl } from '../harness/gateway.ts'
 import { MESSAGES_MODEL, SCRIPTED_TEXT } from '../http/support/sdk-clients.ts'
 import { uniqueName } from '../http/support/tenant.ts'
 import { marker } from '../http/support/upstream.ts'
+import { askClaudeCode, CREDENTIALS, claudeCodeMissing } from './support/claude-code.ts'
 import { type Bench, setUpBench } from './support/client-bench.ts'
-import { installClient } from './support/client-install.ts'
-import { CLIENT_TEST_LIMIT_MS, runClient } from './support/client-run.ts'
+import { CLIENT_TEST_LIMIT_MS } from './support/client-run.ts'
 import { bodyOf, expectRecorded, modelCalls, upstreamCalls } from './support/governed-calls.ts'
 import { prepareToolTask, TOOL_TURN_USAGE } from './support/tool-task.ts'
-
-const client = await installClient({
-  name: 'claude-code',
-  npm: '@anthropic-ai/claude-code',
-  version: '2.1.329',
-  programs: ['', '-musl'].map(
-    (variant) => `@anthropic-ai/claude-code-${process.platform}-${process.arch}${variant}/claude`,
-  ),
-})
-const skipped = 'missing' in client
-
-/** The two ways to give it a key, and the header that each becomes. */
-const CREDENTIALS = [
-  { variable: 'ANTHROPIC_AUTH_TOKEN', header: 'authorization', scheme: 'Bearer ' },
-  { variable: 'ANTHROPIC_API_KEY', header: 'x-api-key', scheme: '' },
-] as const
 
 /** Ways for an upstream to break off a stream. */
 const BREAKS = [
@@ -72,27 +56,10 @@ beforeEach(async () => {
 })
 afterEach(() => bench.clear())
 
-/** Asks Claude Code for something. @returns what it prints at its end as JSON */
-async function ask(prompt: string, variable: string): Promise<Record<string, unknown>> {
-  const { stdout } = await runClient({
-    program: 'program' in client ? client.program : '',
-    // One tool only: the model's own choice would be the first, which starts agents that start agents.
-    arguments: [
-      ...['-p', prompt, '--model', MESSAGES_MODEL, '--output-format', 'json'],
-      ...['--tools', 'Read', '--allowedTools', 'Read'],
-    ],
-    environment: {
-      ...bench.environment,
-      ANTHROPIC_BASE_URL: bench.proxy.url,
-      [variable]: bench.tenant.key,
-      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-    },
-    folder: bench.folder,
-  })
-  return JSON.parse(stdout) as Record<string, unknown>
-}
+const ask = (prompt: string, variable: string) =>
+  askClaudeCode(bench, { prompt, model: MESSAGES_MODEL, variable })
 
-describe.skipIf(skipped)('Claude Code 2.1', { timeout: CLIENT_TEST_LIMIT_MS }, () => {
+describe.skipIf(claudeCodeMissing)('Claude Code 2.1', { timeout: CLIENT_TEST_LIMIT_MS }, () => {
   it.each(CREDENTIALS)('completes a task with a tool call, its key in $variable', async (credential) => {
     const task = await prepareToolTask(
       gateway(),

@@ -6,6 +6,7 @@ import { installClient } from './support/client-install.ts'
 import { CLIENT_TEST_LIMIT_MS, runClient } from './support/client-run.ts'
 import { bodyOf, expectRecorded, modelCalls, upstreamCalls } from './support/governed-calls.ts'
 import { prepareToolTask, TOOL_TURN_USAGE } from './support/tool-task.ts'
+import { expectTranslated } from './support/translated-calls.ts'
 
 const client = await installClient({
   name: 'opencode',
@@ -18,12 +19,12 @@ const client = await installClient({
 })
 const skipped = 'missing' in client
 
+/** Its two ways to talk to the gateway, each on the two models: one of that protocol, and one that is translated. */
 const WAYS = [
   {
     way: 'its OpenAI-compatible provider',
     provider: 'headgate',
     protocol: 'chat',
-    model: CHAT_MODEL,
     path: '/v1/chat/completions',
     header: 'authorization',
     scheme: 'Bearer ',
@@ -32,12 +33,15 @@ const WAYS = [
     way: 'its Anthropic provider',
     provider: 'anthropic',
     protocol: 'messages',
-    model: MESSAGES_MODEL,
     path: '/v1/messages',
     header: 'x-api-key',
     scheme: '',
   },
 ] as const
+const RUNS = WAYS.flatMap((way) => [
+  { ...way, model: CHAT_MODEL, upstream: 'chat' as const },
+  { ...way, model: MESSAGES_MODEL, upstream: 'messages' as const },
+])
 
 let bench: Bench
 beforeEach(async () => {
@@ -46,7 +50,7 @@ beforeEach(async () => {
 afterEach(() => bench.clear())
 
 /** The configuration a user would write, with everything off that asks for more than the model. */
-function configuration({ provider, model }: (typeof WAYS)[number]): string {
+function configuration({ provider, model }: (typeof RUNS)[number]): string {
   const options = { baseURL: `${bench.proxy.url}/v1`, apiKey: bench.tenant.key }
   return JSON.stringify({
     autoupdate: false,
@@ -65,10 +69,10 @@ function configuration({ provider, model }: (typeof WAYS)[number]): string {
 }
 
 describe.skipIf(skipped)('opencode 1.18', { timeout: CLIENT_TEST_LIMIT_MS }, () => {
-  it.each(WAYS)('completes a task with a tool call through $way', async (way) => {
+  it.each(RUNS)('completes a task with a tool call through $way on $model', async (way) => {
     const task = await prepareToolTask(
       gateway(),
-      way.protocol,
+      way.upstream,
       { name: 'read', pathArgument: 'filePath' },
       bench.folder,
     )
@@ -99,7 +103,8 @@ describe.skipIf(skipped)('opencode 1.18', { timeout: CLIENT_TEST_LIMIT_MS }, () 
       expect(headers[way.header] === way.scheme + bench.tenant.key).toBe(true)
     }
     const seen = await upstreamCalls(bench, task.prompt)
-    expect(seen.map(bodyOf)).toEqual(calls.map(bodyOf))
+    if (way.protocol === way.upstream) expect(seen.map(bodyOf)).toEqual(calls.map(bodyOf))
+    else expectTranslated(seen, way.upstream, task.secretWord)
     const usages = await expectRecorded(bench)
     expect(usages).toEqual([
       { provenance: 'reported', ...TOOL_TURN_USAGE },

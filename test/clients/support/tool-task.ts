@@ -94,17 +94,26 @@ function messagesToolCall(name: string, input: string): string[] {
   ]
 }
 
-function chatToolCall(name: string, input: string): string[] {
+const chatToolCall = (name: string, input: string): string[] => chatTurn([{ name, input }])
+
+/** One streamed turn of a chat completions upstream. @param calls their input as JSON text */
+export function chatTurn(calls: Array<{ name: string; input: string }>, text = ''): string[] {
   const frames = createChatFrames(CHAT_MODEL, true)
-  const call = (more: object) => JSON.stringify({ tool_calls: [{ index: 0, ...more }] })
-  const id = uniqueName('call')
   const { input: prompt, output: completion } = TOOL_TURN_USAGE
+  const fragments = calls.flatMap(({ name, input }, index) => {
+    const id = uniqueName('call')
+    const fragment = (more: object) => frames.choice(0, JSON.stringify({ tool_calls: [{ index, ...more }] }))
+    return [
+      fragment({ id, type: 'function', function: { name, arguments: '' } }),
+      fragment({ function: { arguments: input.slice(0, 9) } }),
+      fragment({ function: { arguments: input.slice(9) } }),
+    ]
+  })
   return [
     frames.choice(0, roleDelta),
-    frames.choice(0, call({ id, type: 'function', function: { name, arguments: '' } })),
-    frames.choice(0, call({ function: { arguments: input.slice(0, 9) } })),
-    frames.choice(0, call({ function: { arguments: input.slice(9) } })),
-    frames.finish(0, 'tool_calls'),
+    ...(text === '' ? [] : [frames.text(0, text)]),
+    ...fragments,
+    frames.finish(0, calls.length > 0 ? 'tool_calls' : 'stop'),
     frames.usage({ prompt, cached: 0, completion, reasoning: 0 }),
     streamEnd,
   ]
