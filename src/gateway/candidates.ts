@@ -66,10 +66,13 @@ export function inOrder(candidates: readonly Candidate[], home: string | null, n
     .map(({ candidate }) => candidate)
 }
 
-/** @throws ApiError when no provider of the model can answer the call. */
+/**
+ * @returns none only for token counts, which need no upstream.
+ * @throws ApiError when no provider of the model can answer the call.
+ */
 export function someCandidate(model: CatalogModel, operation: Operation): Candidate[] {
   const candidates = candidatesFor(model, operation)
-  if (candidates.length > 0) return candidates
+  if (candidates.length > 0 || operation === 'count_tokens') return candidates
   throw new ApiError('invalid_request', `The model ${model.id} is not served on this path.`, {
     code: 'model_not_found',
   })

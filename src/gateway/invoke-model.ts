@@ -16,6 +16,7 @@ import { type CallRecord, openingOf } from './call-record.ts'
 import type { AnswerDeps, DispatchedCall } from './candidate-call.ts'
 import { type Candidate, someCandidate } from './candidates.ts'
 import { type CatalogDeps, type CatalogModel, loadCatalog } from './catalog/catalog.ts'
+import { answerTokenCount } from './count-tokens.ts'
 import { boundsOf, type CallBounds } from './metering.ts'
 import { PROTOCOLS } from './protocols/protocols.ts'
 import { inspectRequest, requestEdits } from './protocols/request-edits.ts'
@@ -85,6 +86,7 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
   }
   const dispatched: DispatchedCall = { ...call, protocol, outline, model, settlement, requestFor }
   try {
+    if (candidates.length === 0) return await answerTokenCount(deps, dispatched)
     return await dispatch(deps, dispatched, candidates, affinity)
   } catch (error) {
     settlement.fail(error)

@@ -79,6 +79,8 @@ class ChunkScan {
   readonly choices: number[] = []
   readonly finished = new Set<number>()
   textBytes = 0
+  /** Moonshot tells usage within the choice: https://platform.moonshot.ai/docs/api/chat */
+  #choiceUsage: { start: number; end: number } | null = null
   /** Where the member before `usage` ended, for the comma; and where the one after it begins. */
   #previousEnd = -1
   #usagePreviousEnd = -1
@@ -120,7 +122,7 @@ class ChunkScan {
       this.choices[position] = Number(decoder.decode(this.#bytes.subarray(start, end)))
     } else if (name === 'finish_reason' && kind === 'string' && end - start > '""'.length) {
       this.finished.add(position)
-    }
+    } else if (name === 'usage' && kind === 'object') this.#choiceUsage = { start, end }
   }
 
   #member(name: string, kind: JsonKind, start: number, end: number, memberStart: number): void {
@@ -136,8 +138,8 @@ class ChunkScan {
   }
 
   usageValue(): unknown {
-    if (this.usage?.kind !== 'object') return null
-    return JSON.parse(decoder.decode(this.#bytes.subarray(this.usage.start, this.usage.end)))
+    const place = this.usage?.kind === 'object' ? this.usage : this.#choiceUsage
+    return place && JSON.parse(decoder.decode(this.#bytes.subarray(place.start, place.end)))
   }
 
   /** Cuts the `usage` member out of the chunk. */

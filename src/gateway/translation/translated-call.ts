@@ -108,7 +108,11 @@ export class TranslatedCall {
     this.#content = pauses ? new AssistantContent() : null
     this.#request = pauses ? request : {}
     const pieces = restoreLargeStrings(JSON.stringify(request), this.#cut)
-    if (!pauses && this.#waiting.length === 0) this.#cut = []
+    // The caller's body is freed when its call has begun to answer.
+    const again = pauses || this.#waiting.length > 0
+    if (!again) this.#cut = []
+    else if (this.#exchanges === 1)
+      for (const [index, piece] of this.#cut.entries()) this.#cut[index] = piece.slice()
     return { pieces, length: pieces.reduce((length, piece) => length + piece.length, 0) }
   }
 
@@ -250,5 +254,10 @@ function mayPause(request: Json, upstream: UpstreamProtocol): boolean {
  */
 function continued(request: Json, content: AssistantContent | null): Json {
   const messages = listOf(request.messages)
-  return { ...request, messages: [...messages, { role: 'assistant', content: content?.blocks() ?? [] }] }
+  const said = content?.blocks() ?? []
+  const last = messages[messages.length - 1]
+  if (last?.role !== 'assistant')
+    return { ...request, messages: [...messages, { role: 'assistant', content: said }] }
+  const before = Array.isArray(last.content) ? last.content : [{ type: 'text', text: last.content }]
+  return { ...request, messages: [...messages.slice(0, -1), { ...last, content: [...before, ...said] }] }
 }

@@ -1,0 +1,103 @@
+import { BoundedMap } from '../lib/bounded-map.ts'
+import { joinBytes } from '../lib/byte-edits.ts'
+import { readAll } from '../lib/read-stream.ts'
+import type { AnswerDeps, DispatchedCall } from './candidate-call.ts'
+import type { Route } from './catalog/catalog.ts'
+import type { ModelAnswer } from './invoke-model.ts'
+import { NOTHING_METERED } from './metering.ts'
+import { sendToProvider, speaks } from './providers/provider.ts'
+import { countTokens } from './token-count/count-tokens.ts'
+import { responsesCountRequest } from './token-count/responses-count-request.ts'
+import { objectOf, parseJson } from './translation/json.ts'
+
+/** Above this a body is counted here: the other protocol's request would need its tree. */
+const LARGEST_ASKED_BYTES = 1024 * 1024
+/** A counter that does not answer soon is not waited for. */
+const COUNTER_TIMEOUT_MS = 3_000
+/** How long a route without a counter is not asked again, and one whose counter failed. */
+const NO_COUNTER_MS = 10 * 60_000
+const FAILED_COUNTER_MS = 30_000
+const LONGEST_COUNT_BYTES = 64 * 1024
+const MOST_ROUTES = 1_000
+const NO_COUNTER = new Set([404, 405, 501])
+const NO_HEADERS = new Headers()
+
+/** Until when a route's counter is not asked, in milliseconds since the epoch. */
+const silent = new BoundedMap<string, number>(MOST_ROUTES)
+const keyOf = ({ provider, upstreamModel }: Route) => `${provider.id} ${upstreamModel}`
+
+/**
+ * Counts the tokens of a request for a model whose providers have no counter of the messages protocol: by the counter
+ * of their own protocol where they have one, else here, never below what they would charge.
+ */
+export async function answerTokenCount(deps: AnswerDeps, call: DispatchedCall): Promise<ModelAnswer> {
+  const { settlement, model } = call
+  const [route] = model.routes
+  if (!route) throw new Error('a model without routes')
+  const translation = { caller: 'messages', upstream: 'chat_completions' } as const
+  const body = joinBytes(call.requestFor({ ...route, operation: 'chat_completions', translation }).pieces)
+  const inputTokens =
+    (await upstreamCount(deps, call, route, body)) ??
+    countTokens(body, { upstreamModel: route.upstreamModel })
+  settlement.close(200, null, NOTHING_METERED)
+  return {
+    status: 200,
+    headers: new Headers({ 'content-type': 'application/json' }),
+    body: new TextEncoder().encode(JSON.stringify({ input_tokens: inputTokens })),
+  }
+}
+
+/** @returns null when the provider has no counter, or does not answer. */
+async function upstreamCount(
+  deps: AnswerDeps,
+  call: DispatchedCall,
+  route: Route,
+  body: Uint8Array,
+): Promise<number | null> {
+  const { provider } = route
+  if (!speaks(provider, 'input_tokens') || body.length > LARGEST_ASKED_BYTES) return null
+  if ((silent.get(keyOf(route)) ?? 0) > deps.clock()) return null
+  const startedAt = deps.clock()
+  const count = await askCounter(deps, call, route, body).catch(() => ({ status: null, tokens: null }))
+  call.settlement.provider = provider.name
+  call.settlement.attempts.push({
+    provider: provider.name,
+    upstreamModel: route.upstreamModel,
+    status: count.status,
+    failure: count.status === null ? 'unreachable' : null,
+    durationMilliseconds: deps.clock() - startedAt,
+  })
+  if (count.tokens === null) rememberSilence(route, count.status, deps.clock())
+  return count.tokens
+}
+
+function rememberSilence(route: Route, status: number | null, now: number): void {
+  const absent = status !== null && NO_COUNTER.has(status)
+  // A request that this counter refuses says nothing about the next one.
+  if (!absent && status !== null && status < 500 && status !== 429) return
+  silent.set(keyOf(route), now + (absent ? NO_COUNTER_MS : FAILED_COUNTER_MS))
+}
+
+/** https://platform.openai.com/docs/api-reference/responses/input-tokens */
+async function askCounter(
+  deps: AnswerDeps,
+  call: DispatchedCall,
+  { provider, upstreamModel }: Route,
+  body: Uint8Array,
+): Promise<{ status: number; tokens: number | null }> {
+  const request = responsesCountRequest(objectOf(parseJson(new TextDecoder().decode(body))), upstreamModel)
+  const bytes = new TextEncoder().encode(JSON.stringify(request))
+  const response = await sendToProvider(provider, {
+    operation: 'input_tokens',
+    pieces: [bytes],
+    length: bytes.length,
+    callerHeaders: NO_HEADERS,
+    stream: false,
+    signal: AbortSignal.any([call.signal, AbortSignal.timeout(COUNTER_TIMEOUT_MS)]),
+    allow: deps.configuration.EGRESS_ALLOW,
+  })
+  const answer = response.body ? await readAll(response.body, LONGEST_COUNT_BYTES) : new Uint8Array()
+  if (response.status !== 200) return { status: response.status, tokens: null }
+  const tokens = objectOf(JSON.parse(new TextDecoder().decode(answer))).input_tokens
+  return { status: 200, tokens: Number.isSafeInteger(tokens) ? (tokens as number) : null }
+}
