@@ -58,9 +58,14 @@ const RULES: ReadonlyArray<[RegExp, ImageRule]> = [
   [/qwen|qvq/, patches(28, 16_384, 1, 8)],
 ]
 
+const OTHER_MOST = 6_500
+
 /** Patches of 16 pixels and a mark at the end of each row: more than any other open model spends. */
-const OTHER_RULE: ImageRule = (size) =>
-  size === null ? 6_500 : Math.max(1_120, patches(16, 6_200, 1, Math.ceil(size.height / 16))(size))
+const OTHER_RULE: ImageRule = (size) => {
+  if (size === null) return OTHER_MOST
+  const rows = Math.ceil(size.height / 16)
+  return Math.min(OTHER_MOST, Math.max(1_120, Math.ceil(size.width / 16) * rows + rows))
+}
 
 /** @param upstreamModel the provider's name of the model, in any spelling. */
 export function imageRuleOf(upstreamModel: string): ImageRule {

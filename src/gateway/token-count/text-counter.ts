@@ -16,12 +16,12 @@ const WRITE_ROOM = 16
  * Twice the largest context window of any model. What follows so many tokens only has to be counted as more, and is
  * not looked at: a token for every byte of it, which none has more of.
  */
-export const MOST_TOKENS = 4_000_000
+const MOST_TOKENS = 4_000_000
 /**
  * The work that is done at most, about two seconds: real texts of `MOST_TOKENS` take half of it, and only words of
  * thousands of letters take more. What follows is counted as above.
  */
-export const MOST_LOOKUPS = 30_000_000
+const MOST_LOOKUPS = 30_000_000
 /** What a number with an exponent may gain when it is written out, up to 21 digits. */
 const EXPONENT_TOKENS = 7
 
@@ -61,6 +61,13 @@ export class TextCounter {
   #words = 0
   #wordTokens = 0
   #latinWords = 0
+
+  readonly #limits: { tokens: number; lookups: number }
+
+  /** @param limits after which texts are no longer looked at. */
+  constructor(limits: { tokens: number; lookups: number } = { tokens: MOST_TOKENS, lookups: MOST_LOOKUPS }) {
+    this.#limits = limits
+  }
 
   /** Searches in the vocabulary so far: the work that was done. */
   get lookups(): number {
@@ -141,7 +148,7 @@ export class TextCounter {
 
   /** Makes room in the window. @returns true when enough was counted: the `rest` is added by its bytes. */
   #isFull(rest: number): boolean {
-    if (this.tokens >= MOST_TOKENS || this.lookups >= MOST_LOOKUPS) {
+    if (this.tokens >= this.#limits.tokens || this.lookups >= this.#limits.lookups) {
       this.totals.more += rest
       return true
     }

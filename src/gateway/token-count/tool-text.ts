@@ -29,17 +29,19 @@ const comment = (text: string) => (text === '' ? '' : `// ${text.split('\n').joi
 
 function typeOf(schema: Json): string {
   const choices = choicesOf(schema)
-  if (choices.length > 0) return union(choices)
+  if (choices.length > 0) return choices.map((choice) => innerType(objectOf(choice))).join(' | ')
   if (Array.isArray(schema.enum)) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
   if (schema.const !== undefined) return JSON.stringify(schema.const)
-  if (Array.isArray(schema.type)) return union(schema.type.map((type) => ({ ...schema, type })))
+  if (Array.isArray(schema.type)) return schema.type.map((type) => typeOf({ ...schema, type })).join(' | ')
   if (schema.type === 'object' || isPresent(schema.properties)) return objectType(schema)
   if (schema.type === 'array')
-    return isPresent(schema.items) ? `${typeOf(objectOf(schema.items))}[]` : 'any[]'
+    return isPresent(schema.items) ? `${innerType(objectOf(schema.items))}[]` : 'any[]'
   return schema.type === 'integer' ? 'number' : textOf(schema.type) || 'any'
 }
 
-const union = (choices: unknown[]) => choices.map((choice) => typeOf(objectOf(choice))).join(' | ')
+/** What is said of a type that is no member: whether a model is shown it is not told. */
+const innerType = (schema: Json): string =>
+  `${comment(textOf(schema.description))}${typeOf(schema)}${remainder(schema)}`
 
 function objectType(schema: Json): string {
   const required = new Set(Array.isArray(schema.required) ? schema.required : [])
@@ -52,8 +54,7 @@ function objectType(schema: Json): string {
 function memberText(name: string, schema: Json): string {
   const title = textOf(schema.title)
   const about = `${title === '' ? '' : `${comment(title)}//\n`}${comment(textOf(schema.description))}`
-  const notes = `${remainder(schema)}${remainder(objectOf(schema.items))}`
-  return `${about}${examplesText(schema.examples)}${name}: ${typeOf(schema)},${defaultText(schema.default)}\n${notes}`
+  return `${about}${examplesText(schema.examples)}${name}: ${typeOf(schema)},${defaultText(schema.default)}\n${remainder(schema)}`
 }
 
 const defaultText = (value: unknown) => (value === undefined ? '' : ` // default: ${JSON.stringify(value)}`)
