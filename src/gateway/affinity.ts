@@ -16,14 +16,12 @@ import { type ConversationCall, conversationKey } from './conversation-key.ts'
 export interface AffinityDeps {
   clock: Clock
   redis: Redis
-  configuration: { KEY_PEPPERS: KeyRing }
+  configuration: { KEY_PEPPERS: KeyRing; LIMITS_TIMEOUT_MS: number }
   waitUntil: (work: Promise<unknown>) => void
 }
 
 /** Prompt caches live for five minutes after their last use, unless a caller pays for more. */
 const LIFETIME_MS = 5 * 60_000
-/** The question goes out beside the reservation, which takes about as long; it is not worth more. */
-const LOOK_UP_MS = 100
 /** How long Redis is left alone after it failed. */
 const REST_MS = 2_000
 const MOST_CONVERSATIONS = 10_000
@@ -69,11 +67,12 @@ export class Affinity {
   }
 
   async #lookUp(): Promise<string | null> {
-    const { clock, redis } = this.#deps
+    const { clock, redis, configuration } = this.#deps
     const now = clock()
     if (now < restingUntil) return this.#own(now)
     try {
-      const found = await withinTime(redis.get<unknown>(this.#key), LOOK_UP_MS, 'Redis')
+      const asked = redis.get<unknown>(this.#key)
+      const found = await withinTime(asked, configuration.LIMITS_TIMEOUT_MS, 'Redis')
       restingUntil = 0
       return typeof found === 'string' ? found : null
     } catch (error) {

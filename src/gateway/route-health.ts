@@ -97,7 +97,8 @@ export function askedWait(headers: Headers, now: number): number | null {
   const text = headers.get('retry-after')
   const seconds = numberOf(text)
   if (seconds !== null) return seconds * 1_000
-  const date = Date.parse(text ?? '')
+  // Date.parse takes much for a date; one of HTTP begins with a day's name.
+  const date = text !== null && /^\s*[A-Z][a-z]{2}/.test(text) ? Date.parse(text) : Number.NaN
   return Number.isNaN(date) ? null : Math.max(0, date - now)
 }
 

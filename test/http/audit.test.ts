@@ -121,9 +121,10 @@ function expectDispatch({ route, expected }: Kind, record: Record<string, unknow
     return
   }
   const provider = SCRIPTED[route.surface]
+  const failure = expected.status === 502 ? 'unusable_answer' : null
   expect(record).toMatchObject({
     provider,
-    attempts: [{ provider, upstreamModel: route.model, failure: null }],
+    attempts: [{ provider, upstreamModel: route.model, failure }],
   })
   const counts = [record.request, record.response].filter((count) => count !== null)
   for (const { inspected, uninspected, released, withheld } of counts as Array<Record<string, number>>) {

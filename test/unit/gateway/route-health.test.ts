@@ -1,0 +1,130 @@
+import { describe, expect, it } from 'vitest'
+import { routeDigest } from '../../../src/gateway/affinity.ts'
+import { type Candidate, inOrder } from '../../../src/gateway/candidates.ts'
+import {
+  askedWait,
+  beginTrial,
+  heardLately,
+  noteAnswer,
+  noteSilence,
+  noteUnreachable,
+  restOf,
+} from '../../../src/gateway/route-health.ts'
+
+const NOW = Date.UTC(2026, 10, 21, 12, 0, 0)
+let made = 0
+
+/** A route of a provider that no other test knows. */
+function someRoute(provider = `provider-${made++}`, upstreamModel = 'm'): Candidate {
+  const operation = 'chat_completions'
+  const connection = {
+    id: provider,
+    name: provider,
+    kind: 'openai-compatible',
+    baseUrl: 'https://x',
+    credential: 'c',
+  }
+  return { provider: connection as Candidate['provider'], upstreamModel, operation, translation: null }
+}
+
+const answer = (status: number, headers: Record<string, string> = {}) => new Response('', { status, headers })
+
+describe('how long an upstream asks to wait', () => {
+  it.each<[Record<string, string>, number | null]>([
+    [{}, null],
+    [{ 'retry-after': '7' }, 7_000],
+    [{ 'retry-after': '0' }, 0],
+    [{ 'retry-after': ' 1.5 ' }, 1_500],
+    [{ 'retry-after-ms': '250', 'retry-after': '1' }, 250],
+    [{ 'retry-after-ms': 'soon', 'retry-after': '1' }, 1_000],
+    [{ 'retry-after': new Date(NOW + 9_000).toUTCString() }, 9_000],
+    [{ 'retry-after': new Date(NOW - 9_000).toUTCString() }, 0],
+    [{ 'retry-after': '-5' }, null],
+    [{ 'retry-after': '1e9' }, null],
+    [{ 'retry-after': 'later' }, null],
+    [{ 'retry-after': '' }, null],
+    [{ 'retry-after': '7', 'x-should-retry': 'false' }, null],
+  ])('%j: %s', (headers, milliseconds) => {
+    expect(askedWait(new Headers(headers), NOW)).toBe(milliseconds)
+  })
+})
+
+describe('a route that asked to wait', () => {
+  it('rests so long, and no longer than a minute', () => {
+    const route = someRoute()
+    expect(noteAnswer(route, answer(429, { 'retry-after': '7' }), NOW)).toBe(NOW + 7_000)
+    expect(restOf(route, NOW + 6_999)).toEqual({ reason: 'asked', until: NOW + 7_000 })
+    expect(restOf(route, NOW + 7_000)).toBeNull()
+    noteAnswer(route, answer(503, { 'retry-after': '86400' }), NOW)
+    expect(restOf(route, NOW + 59_999)?.until).toBe(NOW + 60_000)
+  })
+
+  it('is that route alone, until it answers without asking', () => {
+    const route = someRoute()
+    noteAnswer(route, answer(429, { 'retry-after': '7' }), NOW)
+    expect(restOf(someRoute(route.provider.id, 'another'), NOW)).toBeNull()
+    expect(noteAnswer(route, answer(200, { 'retry-after': '7' }), NOW)).toBeNull()
+    expect(restOf(route, NOW)).toBeNull()
+  })
+})
+
+describe('a provider that could not be reached', () => {
+  it('rests with all its routes, then one call tries it while the others go on without', () => {
+    const route = someRoute()
+    const sibling = someRoute(route.provider.id, 'another')
+    noteUnreachable(route, NOW)
+    for (const each of [route, sibling]) expect(restOf(each, NOW + 4_999)?.reason).toBe('failed')
+    const later = NOW + 5_000
+    expect(restOf(route, later)).toBeNull()
+    beginTrial(route, later)
+    expect(restOf(sibling, later)?.reason).toBe('failed')
+    noteAnswer(route, answer(400), later + 1)
+    expect(restOf(sibling, later + 1)).toBeNull()
+  })
+
+  it.each([521, 522, 523, 525, 526, 530])('is also one that the platform answers %i for', (status) => {
+    const route = someRoute()
+    noteAnswer(route, answer(status), NOW)
+    expect(restOf(route, NOW)?.reason).toBe('failed')
+    expect(heardLately(route.provider, NOW)).toBe(false)
+  })
+})
+
+it('a route that stayed silent rests alone', () => {
+  const route = someRoute()
+  noteSilence(route, NOW)
+  expect(restOf(route, NOW)?.reason).toBe('failed')
+  expect(restOf(someRoute(route.provider.id, 'another'), NOW)).toBeNull()
+  beginTrial(route, NOW + 5_000)
+  expect(restOf(route, NOW + 5_001)?.reason).toBe('failed')
+  noteAnswer(route, answer(200), NOW + 5_002)
+  expect(restOf(route, NOW + 5_002)).toBeNull()
+})
+
+it('a provider counts as reachable for a moment after it answered', () => {
+  const route = someRoute()
+  expect(heardLately(route.provider, NOW)).toBe(false)
+  noteAnswer(route, answer(500), NOW)
+  expect(heardLately(route.provider, NOW + 999)).toBe(true)
+  expect(heardLately(route.provider, NOW + 1_000)).toBe(false)
+})
+
+describe('the order of candidates', () => {
+  const order = (candidates: Candidate[], home: Candidate | null) =>
+    inOrder(candidates, home && routeDigest(home), NOW).map((each) => candidates.indexOf(each))
+
+  it('is that of the catalogue, with the home of the conversation first', () => {
+    const candidates = [someRoute(), someRoute(), someRoute()]
+    expect(order(candidates, null)).toEqual([0, 1, 2])
+    expect(order(candidates, candidates[2] ?? null)).toEqual([2, 0, 1])
+    expect(order(candidates, someRoute())).toEqual([0, 1, 2])
+  })
+
+  it('has those that rest at its end, the soonest of them first, the home as well', () => {
+    const candidates = [someRoute(), someRoute(), someRoute(), someRoute(), someRoute()] as const
+    noteAnswer(candidates[0], answer(429, { 'retry-after': '9' }), NOW)
+    noteAnswer(candidates[1], answer(429, { 'retry-after': '3' }), NOW)
+    noteUnreachable(candidates[2], NOW)
+    expect(order([...candidates], candidates[0])).toEqual([3, 4, 2, 1, 0])
+  })
+})
