@@ -19,7 +19,7 @@ import { type CatalogDeps, type CatalogModel, loadCatalog } from './catalog/cata
 import { answerTokenCount } from './count-tokens.ts'
 import { boundsOf, type CallBounds } from './metering.ts'
 import { PROTOCOLS } from './protocols/protocols.ts'
-import { inspectRequest, requestEdits } from './protocols/request-edits.ts'
+import { inspectRequest, outsideOf, requestEdits } from './protocols/request-edits.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
 import type { Operation } from './providers/provider.ts'
 import { Settlement } from './settlement.ts'
@@ -79,7 +79,7 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
     const edits = translation
       ? []
       : requestEdits(outline, protocol, { upstreamModel, capabilities: model.capabilities })
-    const edited = applyEdits(outline.body, [...edits, ...textEdits])
+    const edited = applyEdits(outline.body, [...edits, ...outsideOf(edits, textEdits)])
     // One body leaves, however many attempts it takes: the sink counts what the last attempt sends.
     settlement.request = countsOf(inspection, edited)
     return edited

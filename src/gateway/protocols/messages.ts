@@ -7,6 +7,7 @@ import { AlternatingMessagesCheck } from './message-checks.ts'
 import type { AnswerContext, AnswerReading, FrameVerdict, Protocol, StreamReader } from './protocol.ts'
 import { type OutlineRules, outlineRequest } from './request-outline.ts'
 import { isText } from './text-fields.ts'
+import { unsignedThinkingEdits } from './unsigned-thinking.ts'
 import { usageOfMessages } from './usage.ts'
 
 const encoder = new TextEncoder()
@@ -28,6 +29,7 @@ export const messages: Protocol = {
   outline: (body) => outlineRequest(body, rules),
   removals: REMOVALS,
   usageIsOptional: false,
+  ownEdits: unsignedThinkingEdits,
   readAnswer,
   streamReader: (context) => new MessagesStreamReader(context),
   dialect: {

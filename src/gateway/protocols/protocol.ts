@@ -12,6 +12,8 @@ export interface Protocol {
   removals: readonly string[]
   /** Whether usage on a stream has to be asked for with `stream_options`. */
   usageIsOptional: boolean
+  /** Edits of this protocol alone, besides those that all have. */
+  ownEdits?(body: Uint8Array): ByteEdit[]
   /** Reads a whole answer. @throws JsonSyntaxError if it is not JSON. */
   readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading
   streamReader(context: AnswerContext): StreamReader

@@ -22,7 +22,7 @@ export function requestEdits(outline: RequestOutline, protocol: Protocol, target
   const { upstreamModel } = target
   const removals = new Set(protocol.removals)
   if (outline.jsonObject && lacks(target, 'json_object')) removals.add('response_format')
-  const edits = removalEdits(outline.members, removals)
+  const edits = [...removalEdits(outline.members, removals), ...(protocol.ownEdits?.(outline.body) ?? [])]
   const model = outline.members.find((member) => member.name === 'model')
   if (model && upstreamModel !== outline.model) {
     edits.push({
@@ -84,6 +84,12 @@ const insertion = (at: number, text: string): ByteEdit => ({
   end: at,
   replacement: encoder.encode(text),
 })
+
+/** The edits of texts that are left when others cut a part of the body out. */
+export function outsideOf(cuts: readonly ByteEdit[], texts: ByteEdit[]): ByteEdit[] {
+  if (texts.length === 0) return texts
+  return texts.filter((text) => !cuts.some((cut) => text.start >= cut.start && text.end <= cut.end))
+}
 
 /** Shows every text of a request to the inspection. Removed members do not leave and are not inspected. */
 export function inspectRequest(

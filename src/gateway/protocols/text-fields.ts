@@ -33,6 +33,7 @@ const BINARY_PARENTS = new Set(['source', 'input_audio', 'audio', 'file'])
 /** A data URL says within its first bytes whether it is encoded. */
 const DATA_URL = /^data:[^,]*;base64,/
 const DATA_URL_HEAD_BYTES = 200
+const SHORTEST_DATA_URL_BYTES = 'data:;base64,'.length
 /** A shorter run of base64 characters may as well be a word or a number. */
 const SHORTEST_BASE64_BYTES = 64
 
@@ -51,7 +52,7 @@ export function isText(
 ): boolean {
   if (own) return true
   if (TECHNICAL.has(name)) return false
-  if (name === 'url' || name === 'file_data') {
+  if ((name === 'url' || name === 'file_data') && end - start >= SHORTEST_DATA_URL_BYTES) {
     if (DATA_URL.test(latin1(bytes.subarray(start, Math.min(end, start + DATA_URL_HEAD_BYTES))))) return false
   }
   // The `data` of a plain text document is that text, and its path is the same.

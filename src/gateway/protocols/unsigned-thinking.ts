@@ -1,0 +1,75 @@
+import type { ByteEdit } from '../../lib/byte-edits.ts'
+import { type JsonKind, type JsonPath, scanJson } from '../../lib/json-scan.ts'
+
+/**
+ * Thinking of a model of another family reaches callers of the messages protocol without a signature, and they send it
+ * back with the conversation. A provider that signs its thinking refuses such a block, so that a conversation could
+ * never move to its models: the block stays behind.
+ */
+
+interface Element {
+  start: number
+  end: number
+  unsigned: boolean
+}
+
+/** Found in a fraction of a scan's time; only a body that has it is scanned. */
+const UNSIGNED = [Buffer.from('"signature":""'), Buffer.from('"signature": ""')]
+
+/** @param body of a messages request, checked. @returns the edits that cut thinking blocks without a signature out. */
+export function unsignedThinkingEdits(body: Uint8Array): ByteEdit[] {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  if (!UNSIGNED.some((text) => bytes.includes(text))) return []
+  const scan = new ContentScan(body)
+  scanJson(body, scan)
+  return scan.edits
+}
+
+class ContentScan {
+  readonly valueDepth = 5
+  readonly edits: ByteEdit[] = []
+  readonly #bytes: Uint8Array
+  #elements: Element[] = []
+  #isThinking = false
+  #isUnsigned = false
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes
+  }
+
+  value(path: JsonPath, kind: JsonKind, start: number, end: number): void {
+    if (path[0] !== 'messages' || path[2] !== 'content') return
+    if (path.length === 5) this.#member(path[4], kind, start, end)
+    else if (path.length === 4) this.#element(start, end)
+    else if (path.length === 3) this.#content()
+  }
+
+  #member(name: JsonPath[number] | undefined, kind: JsonKind, start: number, end: number): void {
+    if (kind !== 'string') return
+    if (name === 'signature') this.#isUnsigned = end - start === '""'.length
+    else if (name === 'type') {
+      this.#isThinking = Buffer.from(this.#bytes.subarray(start, end)).toString() === '"thinking"'
+    }
+  }
+
+  #element(start: number, end: number): void {
+    this.#elements.push({ start, end, unsigned: this.#isThinking && this.#isUnsigned })
+    this.#isThinking = this.#isUnsigned = false
+  }
+
+  /** A message of nothing else keeps what it has: empty content would be refused as well. */
+  #content(): void {
+    const elements = this.#elements
+    this.#elements = []
+    const lastKept = elements.findLastIndex((element) => !element.unsigned)
+    for (const [index, element] of elements.entries()) {
+      const next = elements[index + 1]
+      if (element.unsigned && next && index < lastKept) {
+        this.edits.push({ start: element.start, end: next.start, replacement: null })
+      }
+    }
+    const last = elements[elements.length - 1]
+    const kept = elements[lastKept]
+    if (kept && last && kept !== last) this.edits.push({ start: kept.end, end: last.end, replacement: null })
+  }
+}
