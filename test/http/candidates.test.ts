@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Edge, startEdge } from '../../scripts/local/edge.ts'
 import { gateway } from '../harness/gateway.ts'
@@ -129,6 +130,11 @@ describe.each(FORMS)('%s, stream %s, with two routes', (dialect, stream) => {
     const broken = failed(500, '<h1>500</h1>', { 'content-type': 'text/html' })
     const ours = failed(401, '{"credential":"refused"}')
     const gone: ScriptStep[] = [{ destroy: true }]
+    const zipped: ScriptStep[] = [
+      { status: 503, headers: { 'content-type': 'text/plain', 'content-encoding': 'gzip' } },
+      { chunkBase64: gzipSync('zipped').toString('base64') },
+      { end: true },
+    ]
     const cases: Array<[ScriptStep[], ScriptStep[], number, string]> = [
       [busy, broken, 429, ' {"busy": 1}'],
       [broken, busy, 429, ' {"busy": 1}'],
@@ -136,6 +142,7 @@ describe.each(FORMS)('%s, stream %s, with two routes', (dialect, stream) => {
       [broken, failed(503), 500, '<h1>500</h1>'],
       [gone, ours, 401, '{"credential":"refused"}'],
       [broken, gone, 500, '<h1>500</h1>'],
+      [zipped, gone, 503, 'zipped'],
     ]
     for (const [first, second, status, body] of cases) {
       const script = await inTurn(gateway(), first, second)
