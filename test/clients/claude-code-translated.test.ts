@@ -172,6 +172,41 @@ describe.skipIf(claudeCodeMissing)(
       })
     })
 
+    it('finds tools that it had kept back', async () => {
+      const name = 'ToolSearch'
+      const prompt = await scripted([turn([{ name, input: { query: 'select:WebFetch', max_results: 1 } }])])
+      // It says that the tool is loaded, and so the model goes on by itself: with the first tool, which fails.
+      const result = await askClaudeCode(bench, {
+        prompt,
+        model: CHAT_MODEL,
+        tools: ['NotebookEdit', name, 'WebFetch'],
+      })
+      expect(result).toMatchObject({ subtype: 'success', is_error: false })
+      const bodies = (await upstreamCalls(bench, prompt)).map(bodyOf)
+      const told = bodies.map(({ tools }) =>
+        (tools as Array<{ function: Json }>).map((tool) => tool.function.name),
+      )
+      expect(told.map((names) => names.includes('WebFetch'))).toEqual([
+        false,
+        ...told.slice(1).map(() => true),
+      ])
+      expect(messagesOf(bodies[1]).slice(-2)).toMatchObject([
+        { role: 'tool', content: 'Tool: WebFetch' },
+        { role: 'user', content: 'Tool loaded.' },
+      ])
+    })
+
+    it('counts tokens for its overview of the context', async () => {
+      const result = await askClaudeCode(bench, { prompt: '/context', model: CHAT_MODEL })
+      expect(result).toMatchObject({ is_error: false, result: expect.stringContaining('System prompt') })
+      const calls = modelCalls(bench)
+      expect(calls.length).toBeGreaterThan(3)
+      for (const { path, status, answer } of calls) {
+        expect([path, status]).toEqual(['/v1/messages/count_tokens?beta=true', 200])
+        expect(JSON.parse(answer).input_tokens).toBeGreaterThan(0)
+      }
+    })
+
     it('understands that a conversation has become too long', async () => {
       const message = "This model's maximum context length is 128000 tokens."
       const error = {
