@@ -20,8 +20,9 @@ const TOOLS_TOKENS = 4
 const MEMBER_TOKENS = 2
 /** `{"type": "function", "function": ...}` around a definition. */
 const DEFINITION_TOKENS = 12
-/** Definitions above this are counted as they are written, without a tree of them. */
+/** Larger definitions, and those after so many, are counted as they are written, without a tree of them. */
 const LARGEST_TOOL_BYTES = 256 * 1024
+const MOST_TOOL_TREES = 2_000
 /** Blocks within blocks: results hold blocks, documents hold blocks. Nothing that is valid is deeper. */
 const DEEPEST_BLOCK = 4
 
@@ -120,7 +121,7 @@ class RequestCounter {
 
   /** Of blocks that become text, whatever their kind: texts, summaries, search results. */
   #textBlock(members: JsonMembers, depth: number): void {
-    for (const name of ['text', 'title', 'source', 'tool_name']) {
+    for (const name of ['text', 'title', 'source', 'tool_name'] as const) {
       if (members.has(name)) this.#part(members.get(name))
     }
     this.#content(members.get('content'), depth)
@@ -172,7 +173,7 @@ class RequestCounter {
   #tool(range: JsonRange): void {
     this.#tools++
     const { layout } = this.#family.tools
-    const isLarge = range.end - range.start > LARGEST_TOOL_BYTES
+    const isLarge = range.end - range.start > LARGEST_TOOL_BYTES || this.#tools > MOST_TOOL_TREES
     if (layout !== 'typescript' || isLarge) {
       this.#more += DEFINITION_TOKENS
       this.#json(range, layout === 'typescript' ? 'indented' : layout)

@@ -7,18 +7,37 @@ export interface JsonRange {
   end: number
 }
 
-export type JsonMembers = ReadonlyMap<string, JsonRange>
+/** Members that a count looks at. Others are not kept: a body may have any number of them. */
+const NAMES = [
+  'content',
+  'context',
+  'data',
+  'input',
+  'name',
+  'source',
+  'text',
+  'title',
+  'tool_name',
+  'type',
+] as const
+const KNOWN: ReadonlySet<string> = new Set(NAMES)
+
+export type JsonMembers = ReadonlyMap<(typeof NAMES)[number], JsonRange>
 
 /** The members of the object that lies in `body` from `start` to `end`. Of equal names the last counts. */
 export function membersOf(body: Uint8Array, { start, end }: JsonRange): JsonMembers {
-  const members = new Map<string, JsonRange>()
+  const members = new Map<(typeof NAMES)[number], JsonRange>()
   scanJson(body.subarray(start, end), {
     value(path, kind, from, to) {
-      if (path.length === 1) members.set(String(path[0]), { kind, start: start + from, end: start + to })
+      const [name] = path
+      if (path.length !== 1 || !isKnown(name)) return
+      members.set(name, { kind, start: start + from, end: start + to })
     },
   })
   return members
 }
+
+const isKnown = (name: unknown): name is (typeof NAMES)[number] => KNOWN.has(name as string)
 
 /** Tells every element of the array that lies in `body`. */
 export function eachElement(

@@ -356,6 +356,12 @@ describe('a body', () => {
     expect(count(said(odd))).toBeGreaterThan(0)
   })
 
+  it('of any number of tools is counted', () => {
+    const tools = Array.from({ length: 3_000 }, (_, index) => tool(`tool_${index}`, 'Does it', {}))
+    const some = count({ ...said('hi'), tools: tools.slice(0, 1_500) })
+    expect(count({ ...said('hi'), tools })).toBeGreaterThan(some * 1.9)
+  })
+
   it('of deep nesting is counted', () => {
     let block: Body = { type: 'text', text: 'bottom' }
     for (let depth = 0; depth < 60; depth++) block = { type: 'tool_result', content: [block] }
