@@ -1,0 +1,292 @@
+import type OpenAI from 'openai'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { gateway } from '../harness/gateway.ts'
+import { refusalBody } from '../matrices/envelopes.ts'
+import { auditEntryOf } from './support/records.ts'
+import { collect, failureOf, openAiClients } from './support/sdk-clients.ts'
+import { type Answer, jsonOf, send } from './support/send.ts'
+import { bearer, createTenant, type Tenant } from './support/tenant.ts'
+import { COMPLETION_PAIRS } from './support/translated-pairs.ts'
+import { marker, registerAnswers, seenRequests } from './support/upstream.ts'
+
+type Json = Record<string, unknown>
+type Completion = OpenAI.Completion
+
+let tenant: Tenant
+
+beforeAll(async () => {
+  tenant = await createTenant(gateway())
+})
+
+/** Models by how they come to a legacy completion: by themselves, or through another protocol. */
+const NATIVE = 'scripted-chat'
+const THROUGH = [
+  ['chat', 'scripted-chat-large'],
+  ['chat of a model that reasons', 'scripted-chat-reasoning'],
+  ['messages', 'scripted-messages'],
+  ['messages of a model that decides how it thinks', 'scripted-messages-adaptive'],
+] as const
+
+function complete(model: string, prompt: unknown, more: Json = {}): Promise<Answer> {
+  return send(`${gateway().llmUrl}/v1/completions`, {
+    method: 'POST',
+    headers: bearer(tenant.key),
+    body: JSON.stringify({ model, prompt, ...more }),
+  })
+}
+
+const completionOf = (answer: Answer): Completion => {
+  expect(answer.status, answer.text.slice(0, 500)).toBe(200)
+  return jsonOf(answer) as unknown as Completion
+}
+const textsOf = (completion: Completion) => completion.choices.map(({ text }) => text)
+
+const refused = (message: RegExp) =>
+  refusalBody('chat_completions', { status: 400, code: 'invalid_body', message })
+
+describe.each(THROUGH)('a completion through %s', (_, model) => {
+  const isMessages = model.startsWith('scripted-messages')
+
+  it('has the shape of a completion, and of its request nothing is lost', async () => {
+    const text = marker()
+    // Models that reason take no stop texts on chat completions.
+    const stops = model === 'scripted-chat-reasoning' ? {} : { stop: ['END'] }
+    const completion = completionOf(await complete(model, `Say ${text}`, { max_tokens: 50, ...stops }))
+    expect(completion).toEqual({
+      id: expect.stringMatching(/^cmpl-./),
+      object: 'text_completion',
+      created: expect.any(Number),
+      model,
+      choices: [
+        { text: expect.stringContaining(text), index: 0, logprobs: null, finish_reason: expect.any(String) },
+      ],
+      usage: expect.objectContaining({
+        prompt_tokens: expect.any(Number),
+        completion_tokens: expect.any(Number),
+      }),
+    })
+    const [seen] = await seenRequests(gateway(), text)
+    expect(seen?.path).toBe(isMessages ? '/v1/messages' : '/v1/chat/completions')
+    const body = JSON.parse(seen?.body ?? '') as Json
+    expect(body.messages).toMatchObject([{ role: 'user' }])
+    expect(JSON.stringify(body.messages)).toContain(`Say ${text}`)
+    expect(body[isMessages ? 'stop_sequences' : 'stop']).toEqual(stops.stop)
+    expect(body.max_completion_tokens ?? body.max_tokens).toBe(50)
+    expect('prompt' in body).toBe(false)
+  })
+
+  it('generates 16 tokens where nothing is said, as the vendor does', async () => {
+    const completion = completionOf(await complete(model, 'a long story '.repeat(10)))
+    expect(completion.choices[0]?.finish_reason).toBe('length')
+    expect(completion.usage?.completion_tokens).toBe(16)
+  })
+
+  it('answers each prompt of a list with a choice of its own', async () => {
+    const text = marker()
+    const prompts = ['one', 'two', 'three'].map((word) => `${word} ${text}`)
+    const answer = await complete(model, prompts, { max_tokens: 60 })
+    const completion = completionOf(answer)
+    expect(completion.choices.map(({ index }) => index)).toEqual([0, 1, 2])
+    completion.choices.forEach((choice, index) => {
+      expect(choice.text).toContain(prompts[index])
+    })
+    expect(await seenRequests(gateway(), text)).toHaveLength(3)
+    const { record } = await auditEntryOf(gateway(), tenant, answer.headers['x-request-id'])
+    expect(record.attempts).toHaveLength(3)
+    expect(record.usage).toMatchObject({
+      input: completion.usage?.prompt_tokens,
+      output: completion.usage?.completion_tokens,
+    })
+    const each = await Promise.all(
+      prompts.map(async (prompt) => completionOf(await complete(model, prompt, { max_tokens: 60 }))),
+    )
+    expect(textsOf(completion)).toEqual(each.flatMap(textsOf))
+    const sum = each.reduce((total, { usage }) => total + (usage?.total_tokens ?? 0), 0)
+    expect(completion.usage?.total_tokens).toBe(sum)
+  })
+
+  it('begins with the prompt where it is to be echoed', async () => {
+    for (const prompt of ['once upon', ['once', 'upon']]) {
+      const plain = completionOf(await complete(model, prompt, { max_tokens: 20 }))
+      const echoed = completionOf(await complete(model, prompt, { max_tokens: 20, echo: true }))
+      expect(textsOf(echoed)).toEqual(textsOf(plain).map((text, index) => [prompt].flat()[index] + text))
+    }
+  })
+
+  it('streams what it answers whole, to its end', async () => {
+    for (const more of [{}, { echo: true }]) {
+      const request = { max_tokens: 40, ...more }
+      const whole = completionOf(await complete(model, ['one', 'two'], request))
+      const streamed = await complete(model, ['one', 'two'], {
+        ...request,
+        stream: true,
+        stream_options: { include_usage: true },
+      })
+      const chunks = chunksOf(streamed)
+      expect(streamed.text.endsWith('data: [DONE]\n\n')).toBe(true)
+      expect(new Set(chunks.map(({ id, object }) => `${id} ${object}`)).size).toBe(1)
+      expect(chunks[0]).toMatchObject({ object: 'text_completion', model })
+      const texts: string[] = []
+      const finishes: unknown[] = []
+      for (const { text, index, finish_reason } of chunks.flatMap(({ choices }) => choices)) {
+        texts[index] = (texts[index] ?? '') + text
+        if (finish_reason !== null) finishes[index] = finish_reason
+      }
+      expect(texts).toEqual(textsOf(whole))
+      expect(finishes).toEqual(whole.choices.map(({ finish_reason }) => finish_reason))
+      expect(chunks.at(-1)).toMatchObject({ choices: [], usage: whole.usage })
+      const unasked = await complete(model, 'one', { ...request, stream: true })
+      expect(unasked.text).not.toContain('"usage":{')
+    }
+  })
+
+  it.each([
+    ['prompts of tokens', { prompt: [1, 2, 3] }, /prompts of tokens/],
+    ['lists of tokens', { prompt: [[1], [2]] }, /prompts of tokens/],
+    ['a prompt that is no text', { prompt: 7 }, /prompt/],
+    ['no prompt', { prompt: undefined }, /prompt is required/],
+    ['an empty list', { prompt: [] }, /prompt/],
+    ['prompts with something else among them', { prompt: ['a', {}] }, /prompt/],
+    ['a suffix', { suffix: 'the end' }, /suffix/],
+    ['log probabilities', { logprobs: 2 }, /log probabilities/],
+    ['the best of several', { best_of: 3 }, /best of several/],
+  ])('refuses %s before it is sent', async (_what, more: Json, message) => {
+    const text = marker()
+    const answer = await complete(model, `a ${text}`, { user: text, ...more })
+    expect(jsonOf(answer)).toEqual(refused(message))
+    expect(answer.status).toBe(400)
+    expect(await seenRequests(gateway(), text)).toEqual([])
+  })
+
+  it('makes several choices of each prompt, or says that it cannot', async () => {
+    const answer = await complete(model, ['one', 'two'], { n: 2, max_tokens: 60, echo: true })
+    if (isMessages) {
+      expect(jsonOf(answer)).toEqual(refused(/only one choice/))
+      return
+    }
+    const completion = completionOf(answer)
+    expect(completion.choices.map(({ index }) => index)).toEqual([0, 1, 2, 3])
+    expect(textsOf(completion).map((text) => text.slice(0, 3))).toEqual(['one', 'one', 'two', 'two'])
+  })
+})
+
+const chunksOf = (answer: Answer): Completion[] =>
+  answer.text
+    .split('\n\n')
+    .filter((frame) => frame.startsWith('data: {'))
+    .map((frame) => JSON.parse(frame.slice('data: '.length)) as Completion)
+
+describe('a completion of a model that has them itself', () => {
+  it('is asked for as it was sent, whatever it has that chat has not', async () => {
+    const text = marker()
+    const more = { max_tokens: 4, logprobs: 1, suffix: 'x', best_of: 1, echo: true }
+    const answer = await complete(NATIVE, [`one ${text}`, 'two'], more)
+    expect(completionOf(answer).choices).toHaveLength(2)
+    const [seen] = await seenRequests(gateway(), text)
+    expect(seen?.path).toBe('/v1/completions')
+    expect(JSON.parse(seen?.body ?? '')).toEqual({ model: NATIVE, prompt: [`one ${text}`, 'two'], ...more })
+    expect(completionOf(await complete(NATIVE, [1, 2, 3])).choices).toHaveLength(1)
+  })
+})
+
+describe.each(openAiClients)('%s', (_, Client) => {
+  const client = (): OpenAI =>
+    new Client({ apiKey: tenant.key, baseURL: `${gateway().llmUrl}/v1`, maxRetries: 0 })
+
+  it.each([NATIVE, ...THROUGH.map(([, model]) => model)])(
+    'completes with %s, whole and streamed',
+    async (model) => {
+      const request = { model, prompt: ['once upon', 'a time'], max_tokens: 12, echo: true }
+      const whole = await client().completions.create(request)
+      expect(whole.choices.map(({ finish_reason }) => finish_reason)).toEqual(['length', 'length'])
+      expect(whole.choices[1]?.text).toMatch(/^a time/)
+      const chunks = await collect(await client().completions.create({ ...request, stream: true }))
+      const texts = ['', '']
+      for (const { text, index } of chunks.flatMap(({ choices }) => choices)) texts[index] += text
+      expect(texts).toEqual(whole.choices.map(({ text }) => text))
+    },
+  )
+
+  it.each(THROUGH)('tells an error of the upstream through %s', async (_how, model) => {
+    const prompt = 'script:error-400'
+    const failure = await failureOf(client().completions.create({ model, prompt }))
+    expect(failure).toMatchObject({ status: 400 })
+    const midway = await client().completions.create({
+      model,
+      prompt: 'script:mid-stream-error',
+      stream: true,
+    })
+    expect(await failureOf(collect(midway))).toMatchObject({ code: 'stream_error' })
+  })
+})
+
+describe.each(COMPLETION_PAIRS.map((pair) => [pair.name, pair] as const))(
+  'a list of prompts, %s',
+  (_, pair) => {
+    const { upstream, model } = pair
+    const says = (text: string) => ({
+      streamed: [{ sse: [...upstream.opening, upstream.text(text), ...upstream.ending] }],
+      whole: [{ json: upstream.whole(text) }],
+    })
+    /** The prompts of one call all select the same script, whose answers are given in turn. */
+    const fails = { steps: [{ status: 503, headers: { 'content-type': 'text/plain' }, body: 'busy' }] }
+
+    it('of which one fails is an error, and what was used is paid for', async () => {
+      const script = await registerAnswers(gateway(), [says('one'), fails])
+      const answer = await complete(model, [script, script, script])
+      expect([answer.status, answer.text]).toEqual([503, 'busy'])
+      const { record } = await auditEntryOf(gateway(), tenant, answer.headers['x-request-id'])
+      expect(record.usage).toMatchObject({ input: 3, output: 5 })
+    })
+
+    it('of which one fails tells so in a stream that has begun', async () => {
+      const script = await registerAnswers(gateway(), [says('one'), fails])
+      const answer = await complete(model, [script, script, script], { stream: true })
+      expect(answer.status).toBe(200)
+      const texts = chunksOf(answer)
+        .flatMap(({ choices }) => choices ?? [])
+        .map(({ text }) => text)
+      expect(texts.join('')).toBe('one')
+      expect(answer.text).toMatch(/event: error\ndata: .*status 503.*\n\ndata: \[DONE\]\n\n$/)
+    })
+
+    it('does not go on with a turn that pauses for nothing', async () => {
+      if (upstream.protocol === 'chat') return
+      const paused = JSON.parse(
+        JSON.stringify(says('one')).replaceAll('end_turn', 'pause_turn'),
+      ) as ReturnType<typeof says>
+      const script = await registerAnswers(gateway(), [paused, says('two')])
+      const completion = completionOf(await complete(model, [script, script]))
+      expect(completion.choices).toMatchObject([
+        { index: 0, text: 'one', finish_reason: 'length' },
+        { index: 1, text: 'two', finish_reason: 'stop' },
+      ])
+    })
+
+    it('finishes a choice as the model did', async () => {
+      for (const [script, reason] of [
+        ['max-tokens', 'length'],
+        ['stop-sequence', 'stop'],
+        ['content-filter', 'content_filter'],
+      ]) {
+        const completion = completionOf(await complete(model, `script:${script}`))
+        expect(completion.choices[0]?.finish_reason).toBe(reason)
+      }
+    })
+
+    it('is not touched by what models say beside their text', async () => {
+      for (const script of ['thinking', 'redacted-thinking', 'citations', 'text-before-tools']) {
+        const whole = completionOf(await complete(model, `script:${script}`))
+        const streamed = chunksOf(await complete(model, `script:${script}`, { stream: true }))
+        expect(
+          streamed
+            .flatMap(({ choices }) => choices)
+            .map(({ text }) => text)
+            .join(''),
+        ).toBe(textsOf(whole).join(''))
+        expect(textsOf(whole)[0]).not.toBe('')
+        expect(textsOf(whole)[0]).not.toMatch(/The user asks|get_weather/)
+      }
+    })
+  },
+)
