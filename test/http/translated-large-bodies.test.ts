@@ -112,7 +112,7 @@ describe.each(named(PAIRS))('%s', (_, pair) => {
       refusalBody(pair.route.surface, {
         status: 400,
         code: 'invalid_body',
-        message: /too many parts.*protocol/,
+        message: /too large for a model of another protocol/,
       }),
     )
     expect(await seenRequests(gateway(), text)).toEqual([])
@@ -120,19 +120,24 @@ describe.each(named(PAIRS))('%s', (_, pair) => {
 })
 
 describe('a prompt of a completion', () => {
-  it('may be as long', async () => {
+  it('of several megabytes is handed on, and a longer one refused in words', async () => {
     const text = marker()
-    const prompt = `${text} ${'long prompt é '.repeat(MIB)}`
-    for (const model of ['scripted-messages', 'scripted-chat-large']) {
-      const answer = await send(`${gateway().llmUrl}/v1/completions`, {
+    const complete = (model: string, prompt: string) =>
+      send(`${gateway().llmUrl}/v1/completions`, {
         method: 'POST',
         headers: bearer(tenant.key),
         body: JSON.stringify({ model, prompt }),
       })
+    const prompt = `${text} ${'long prompt é '.repeat(MIB / 4)}`
+    for (const model of ['scripted-messages', 'scripted-chat-large']) {
+      const answer = await complete(model, prompt)
       expect(answer.status, answer.text.slice(0, 300)).toBe(200)
     }
-    for (const { bodyBytes } of await seenRequests(gateway(), text)) {
-      expect(bodyBytes).toBeGreaterThan(Buffer.byteLength(prompt))
-    }
+    const seen = await seenRequests(gateway(), text)
+    expect(seen.map(({ bodyBytes }) => bodyBytes > Buffer.byteLength(prompt))).toEqual([true, true])
+    const longer = await complete('scripted-messages', 'x'.repeat(9 * MIB))
+    expect(jsonOf(longer)).toEqual(
+      refusalBody('chat_completions', { status: 400, code: 'invalid_body', message: /too large/ }),
+    )
   })
 })

@@ -78,7 +78,8 @@ export class TranslatedCall {
     const { text, cut } = cutLargeStrings(body)
     if (text.length > LARGEST_TREE_BYTES) {
       throw invalidRequest(
-        'The body has too many parts for a model of another protocol: use the protocol of its provider.',
+        'The body is too large for a model of another protocol: use the protocol of its provider. Long texts and files ' +
+          `within messages do not count, everything else may have ${LARGEST_TREE_BYTES} bytes.`,
       )
     }
     this.#cut = cut
