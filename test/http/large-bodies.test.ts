@@ -142,3 +142,39 @@ describe.each(MODEL_ROUTES.map((route) => [route.name, route] as const))('%s', (
     expect((await encoded('identity', plain)).status).toBe(200)
   })
 })
+
+/** What takes a reader more than its bytes; the campaign of faults has many more and measures them. */
+describe('a body of 50 MB', () => {
+  const chat = MODEL_ROUTES[0] as ModelRoute
+
+  /** A request of about 50 MB. @param inside between its beginning and its messages, as often as there is room. */
+  function filled(open: string, inside: string, close: string): Buffer {
+    const request = JSON.stringify(chat.request('Hello')).slice(1)
+    const room = LIMIT - open.length - close.length - request.length - 2
+    const unit = Buffer.byteLength(inside)
+    return Buffer.concat([
+      Buffer.from(`{${open}`),
+      Buffer.alloc(Math.floor(room / unit) * unit, inside),
+      Buffer.from(`${close},${request}`),
+    ])
+  }
+
+  const bodies: Array<[string, Buffer, number]> = [
+    ['17 million arrays', filled('"more":[', '[],', '[]]'), 200],
+    ['a name of as many bytes', filled('"', '漢', '":0'), 200],
+    ['nested arrays', filled('"more":', '[', ''), 400],
+    ['nested objects', filled('"more":', '{"a":', ''), 400],
+  ]
+  it.each(bodies)(
+    'of %s is answered, and a small call beside it',
+    async (_, body, status) => {
+      const answers = await Promise.all([
+        post(gateway().baseUrl + chat.path, { body }),
+        post(gateway().baseUrl + chat.path, { body: Buffer.from(JSON.stringify(chat.request('Hello'))) }),
+      ])
+      expect(answers.map((answer) => answer.status)).toEqual([status, 200])
+      if (status === 400) expect(answers[0]?.text).toMatch(/not valid JSON: nested deeper than 256 levels/)
+    },
+    60_000,
+  )
+})
