@@ -1,3 +1,4 @@
+import { ApiError } from '../lib/api-error.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { joinBytes } from '../lib/byte-edits.ts'
 import { readAll } from '../lib/read-stream.ts'
@@ -57,8 +58,10 @@ async function upstreamCount(
   const { provider } = route
   if (!speaks(provider, 'input_tokens') || body.length > LARGEST_ASKED_BYTES) return null
   if ((silent.get(keyOf(route)) ?? 0) > deps.clock()) return null
+  const request = counterRequest(body, route)
+  if (!request) return null
   const startedAt = deps.clock()
-  const count = await askCounter(deps, call, route, body).catch(() => ({ status: null, tokens: null }))
+  const count = await askCounter(deps, call, route, request).catch(() => ({ status: null, tokens: null }))
   call.settlement.provider = provider.name
   call.settlement.attempts.push({
     provider: provider.name,
@@ -78,15 +81,24 @@ function rememberSilence(route: Route, status: number | null, now: number): void
   silent.set(keyOf(route), now + (absent ? NO_COUNTER_MS : FAILED_COUNTER_MS))
 }
 
+/** @returns null for what the model would refuse: it is counted all the same, as messages upstreams do. */
+function counterRequest(body: Uint8Array, { upstreamModel }: Route): Uint8Array | null {
+  try {
+    const request = objectOf(parseJson(new TextDecoder().decode(body)))
+    return new TextEncoder().encode(JSON.stringify(responsesCountRequest(request, upstreamModel)))
+  } catch (error) {
+    if (error instanceof ApiError) return null
+    throw error
+  }
+}
+
 /** https://platform.openai.com/docs/api-reference/responses/input-tokens */
 async function askCounter(
   deps: AnswerDeps,
   call: DispatchedCall,
-  { provider, upstreamModel }: Route,
-  body: Uint8Array,
+  { provider }: Route,
+  bytes: Uint8Array,
 ): Promise<{ status: number; tokens: number | null }> {
-  const request = responsesCountRequest(objectOf(parseJson(new TextDecoder().decode(body))), upstreamModel)
-  const bytes = new TextEncoder().encode(JSON.stringify(request))
   const response = await sendToProvider(provider, {
     operation: 'input_tokens',
     pieces: [bytes],

@@ -89,6 +89,8 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
     if (candidates.length === 0) return await answerTokenCount(deps, dispatched)
     return await dispatch(deps, dispatched, candidates, affinity)
   } catch (error) {
+    // What could not be said in an upstream's protocol never left.
+    if (settlement.attempts.length === 0) settlement.request = null
     settlement.fail(error)
     throw error
   }

@@ -189,6 +189,7 @@ describe.each(generating)('the id of the model on %s', (_, route) => {
       context_window: 1_000,
       max_output_tokens: 1_000,
       prices: { input: 0, output: 0 },
+      capabilities: ['completions'],
       routes: [{ provider_id: like.routes[0]?.provider_id, upstream_model: 'upstream-name' }],
     })
     for (const more of [{}, withUsage(route)]) {

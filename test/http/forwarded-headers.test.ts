@@ -28,6 +28,7 @@ beforeAll(async () => {
       context_window: 1_000,
       max_output_tokens: 1_000,
       prices: { input: 0, output: 0 },
+      capabilities: ['completions'],
       routes: [{ provider_id: provider.id, upstream_model: id }],
     })
   }

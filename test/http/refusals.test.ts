@@ -69,12 +69,6 @@ describe.each(routes)('%s', (_, route, host) => {
     expect((await call(route, tenant.key, {}, text, host)).status).toBe(200)
   })
 
-  it('tells on which route a model of the other protocol is served', async () => {
-    const model = route.surface === 'messages' ? 'scripted-chat' : 'scripted-messages'
-    const answer = await call(route, tenant.key, { model }, 'Hello', host)
-    expectRefusal(answer, route, { status: 400, code: 'model_not_found', message: /POST \/v1\// })
-  })
-
   it('refuses a key without the scope of models', async () => {
     const key = await addKey(gateway(), tenant.base, tenant.userId, { scopes: ['mcp', 'agents'] })
     const answer = await call(route, key.key, {}, 'Hello', host)

@@ -24,6 +24,7 @@ beforeAll(async () => {
       context_window: 1_000,
       max_output_tokens: 1_000,
       prices: { input: 0, output: 0 },
+      capabilities: ['completions', 'json_object'],
       routes: [{ provider_id, upstream_model: UPSTREAM_MODEL }],
     })
   }

@@ -97,10 +97,10 @@ export function allKinds(keys: Record<'revoked' | 'limited' | 'scoped', string>)
       expected: { status: 404, errorCode: 'model_not_found', modelId: 'x', provider: null },
     },
     {
-      name: 'other protocol',
+      name: 'refused in translation',
       route: chat,
-      more: { model: 'scripted-messages' },
-      expected: { status: 400, errorCode: 'model_not_found', modelId: 'scripted-messages', provider: null },
+      more: { model: 'scripted-messages', n: 2 },
+      expected: { status: 400, errorCode: 'invalid_body', modelId: 'scripted-messages', provider: null },
     },
     {
       name: 'revoked key',

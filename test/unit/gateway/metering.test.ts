@@ -219,10 +219,10 @@ describe('the reservation', () => {
   it('adds tokens for an image, and the context window for a document', () => {
     const part = (type: string) => chat({ max_tokens: 1, messages: [{ role: 'user', content: [{ type }] }] })
     const image = part('image_url')
-    const window = { contextWindow: 50_000 }
+    const window = { contextWindow: 80_000 }
     const total = boundsOf(image, { ...MODEL, prices: COUNTING, ...window }).reserve
-    expect(total).toBe(image.body.length + 5000 + 1000)
-    expect(boundsOf(part('file'), { ...MODEL, prices: COUNTING, ...window }).reserve).toBe(50_000 + 1000)
+    expect(total).toBe(image.body.length + 50_000 + 1000)
+    expect(boundsOf(part('file'), { ...MODEL, prices: COUNTING, ...window }).reserve).toBe(80_000 + 1000)
   })
 
   it('adds tokens for what providers say of tools, and the context window for a tool that they run', () => {

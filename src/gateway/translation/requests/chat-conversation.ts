@@ -184,7 +184,7 @@ function inputOf(text: unknown): Json {
       return input as Json
     }
   } catch {}
-  return { invalid_json: written }
+  return { INVALID_JSON: written }
 }
 
 /** A lone long number is kept as it was written, in an object of its own kind. */

@@ -197,10 +197,10 @@ describe('tool calls and results', () => {
     [null, {}],
     ['{"n": 12345678901234567890}', null],
     ['{"a": [1, {"b": "é"}]}', { a: [1, { b: 'é' }] }],
-    ['{"cut": "of', { invalid_json: '{"cut": "of' }],
-    ['[1]', { invalid_json: '[1]' }],
-    ['12345678901234567890', { invalid_json: '12345678901234567890' }],
-    ['null', { invalid_json: 'null' }],
+    ['{"cut": "of', { INVALID_JSON: '{"cut": "of' }],
+    ['[1]', { INVALID_JSON: '[1]' }],
+    ['12345678901234567890', { INVALID_JSON: '12345678901234567890' }],
+    ['null', { INVALID_JSON: 'null' }],
   ])('reads the arguments %j', (written, input) => {
     const [, turn] = turns(
       user('q'),
