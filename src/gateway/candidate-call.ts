@@ -152,6 +152,7 @@ export class CandidateCall {
       const refused = this.#parse(() => translated.answer(bytes))
       if (refused !== null) throw noAnswer(this.#redacted(refused))
       if (!translated.goesOn(settlement.affordsAgain(meter))) return response
+      settlement.keepAlive(meter, longestAnswer(this.#deps.configuration))
       response = await this.#exchange(translated)
       if (response.status >= 400) return response
     }
@@ -315,6 +316,10 @@ const translatorOf = (
   finish: () => translated.finish(),
   next,
 })
+
+/** Milliseconds that a further exchange can take. */
+const longestAnswer = (configuration: AnswerDeps['configuration']) =>
+  configuration.UPSTREAM_CONNECT_TIMEOUT_MS + configuration.UPSTREAM_ANSWER_TIMEOUT_MS
 
 const nothingMore = () => Promise.reject(new Error('the call is complete'))
 

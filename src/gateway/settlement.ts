@@ -158,8 +158,11 @@ export class Settlement {
     return metered(estimateUsage(this.#requestBytes, textBytes, null, this.#bounds), 'estimated', this.#model)
   }
 
-  /** Renews the lease of a running stream when a third of it has passed, with what was used so far. */
-  keepAlive(meter: Meter): void {
+  /**
+   * Renews the lease of a running call when a third of it has passed, with what was used so far.
+   * @param silence milliseconds that can go by before this is called again, on top of the lease.
+   */
+  keepAlive(meter: Meter, silence = 0): void {
     const now = this.#deps.clock()
     const lease = this.#deps.configuration.LEDGER_LEASE_MS
     if (this.#closed || now - this.#extendedAt < lease / 3) return
@@ -168,7 +171,7 @@ export class Settlement {
     const progress = usage && { provider: this.provider ?? '', usage, cost }
     this.#deps
       .ledgerOf(this.#organizationId)
-      .extend(this.#record.callId, lease, progress)
+      .extend(this.#record.callId, silence + lease, progress)
       .then(({ open }) => {
         this.lapsed = !open && !this.#closed
       })

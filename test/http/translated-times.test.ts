@@ -20,12 +20,15 @@ import { marker, registerAnswers, registerScript, seenRequest, seenRequests } fr
 
 /** Milliseconds, short enough to wait for, far enough apart to be told from each other. */
 const TIMES = {
+  UPSTREAM_CONNECT_TIMEOUT_MS: '700',
   STREAM_HEARTBEAT_MS: '100',
   STREAM_COMMIT_MS: '300',
   UPSTREAM_HEADERS_TIMEOUT_MS: '800',
   UPSTREAM_FIRST_EVENT_TIMEOUT_MS: '1000',
   UPSTREAM_EVENT_TIMEOUT_MS: '700',
   UPSTREAM_ANSWER_TIMEOUT_MS: '900',
+  // Whole answers of several exchanges take longer than this and the time for one of them together.
+  LEDGER_LEASE_MS: '400',
 }
 
 let address: StartedGateway
@@ -143,9 +146,9 @@ const endedStream = (text: string) => [...opening, textFrame(text), ...ending]
 const pausedStream = (text: string) =>
   endedStream(text).map((frame) => frame.replace('"end_turn"', '"pause_turn"'))
 
-describe.concurrent('a chat call whose turn was paused', () => {
-  const search = { web_search_options: {} }
+const search = { web_search_options: {} }
 
+describe.concurrent('a chat call whose turn was paused', () => {
   it('keeps its connection open while the next exchange is waited for', async () => {
     const signal = uniqueName('signal')
     const script = await registerAnswers(address, [
@@ -181,5 +184,22 @@ describe.concurrent('a chat call whose turn was paused', () => {
     expect(record).toMatchObject({ errorCode: 'stream_error' })
     expect(record.attempts).toHaveLength(2)
     expect(Number((record.usage as { input: number }).input)).toBeGreaterThanOrEqual(3)
+  })
+})
+
+describe.concurrent('a whole answer of several exchanges', () => {
+  const exchange = (turn: unknown) => ({ steps: [{ waitMilliseconds: 450 }, { json: turn }] })
+  const { whole } = CHAT_ON_MESSAGES.upstream
+  const paused = JSON.parse(JSON.stringify(whole('again ')).replace('end_turn', 'pause_turn')) as unknown
+
+  it('is accounted for however long all of them take', async () => {
+    const script = await registerAnswers(address, [
+      ...Array(5).fill(exchange(paused)),
+      exchange(whole('done')),
+    ])
+    const answer = await call(CHAT_ON_MESSAGES, script, search)
+    expect(answer.status).toBe(200)
+    const { record } = await auditEntryOf(address, tenant, answer.headers['x-request-id'])
+    expect(record).toMatchObject({ status: 200, provenance: 'reported', usage: { input: 18, output: 30 } })
   })
 })
