@@ -143,7 +143,7 @@ describe('a turn that was paused', () => {
 
   it('takes nothing of what the upstream sends after its end', async () => {
     const relay = await run()
-    await relay.upstream.send(`${PAUSED + ENDED}data: {"broken\n\n`)
+    await relay.upstream.send(`${PAUSED + ENDED}data: {"half`)
     const caller = callerOf(relay).readAll()
     await settle()
     const further = new Upstream()

@@ -81,6 +81,31 @@ describe('a paused turn', () => {
     }
   })
 
+  it('has its tool calls numbered over all exchanges', () => {
+    const call = translatedCall(SEARCHING)
+    for (const [id, reason] of [
+      ['a', 'pause_turn'],
+      ['b', 'tool_use'],
+    ]) {
+      call.nextBody()
+      const content = ['1', '2'].map((n) => ({
+        type: 'tool_use',
+        id: `toolu_${id}${n}`,
+        name: 'look',
+        input: { n },
+      }))
+      whole(call, messageOf('', { content, stop_reason: reason }))
+      call.goesOn(true)
+    }
+    const { choices } = resultOf(call) as { choices: Array<{ message: { tool_calls: Json[] } }> }
+    expect(choices[0]?.message.tool_calls).toMatchObject([
+      { id: 'toolu_a1', function: { arguments: '{"n":"1"}' } },
+      { id: 'toolu_a2', function: { arguments: '{"n":"2"}' } },
+      { id: 'toolu_b1', function: { arguments: '{"n":"1"}' } },
+      { id: 'toolu_b2', function: { arguments: '{"n":"2"}' } },
+    ])
+  })
+
   it('that nobody can continue is told as cut off at once', () => {
     const call = translatedCall({
       caller: 'completions',
@@ -106,7 +131,10 @@ describe('a paused turn', () => {
     const exchange = (text: string, reason: string) => {
       call.nextBody()
       const told = [
-        { type: 'message_start', message: { id: 'msg_1', usage: { input_tokens: 3, output_tokens: 1 } } },
+        {
+          type: 'message_start',
+          message: { id: `msg_${text}`, usage: { input_tokens: 3, output_tokens: 1 } },
+        },
         { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
         { type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text } },
         { type: 'content_block_stop', index: 0 },
@@ -122,6 +150,7 @@ describe('a paused turn', () => {
     const [second, again] = exchange('two', 'end_turn')
     expect(again).toBe(false)
     const all = first + second + textOf(call.finish())
+    expect(new Set(all.match(/"id":"[^"]*"/g))).toEqual(new Set(['"id":"chatcmpl-msg_one"']))
     expect(all.match(/"role":"assistant"/g)).toHaveLength(1)
     expect(all.match(/"finish_reason":"stop"/g)).toHaveLength(1)
     expect(all.match(/"prompt_tokens":6,"completion_tokens":10,/g)).toHaveLength(1)
