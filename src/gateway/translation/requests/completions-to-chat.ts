@@ -6,6 +6,8 @@ import { refuseMembers } from './member-rules.ts'
 
 /** https://platform.openai.com/docs/api-reference/completions/create */
 const DEFAULT_MAX_TOKENS = 16
+/** Each prompt is a call upstream: as many as a request may ask choices for. */
+const MOST_PROMPTS = 128
 
 /**
  * The prompts of a legacy completion request, each of which is a chat of its own.
@@ -16,6 +18,9 @@ export function completionPrompts(request: Json): string[] {
   const prompts = Array.isArray(prompt) ? prompt : [prompt]
   if (prompts.length === 0 || !isPresent(prompt))
     throw invalidRequest('prompt: at least one prompt is required.')
+  if (prompts.length > MOST_PROMPTS) {
+    throw invalidRequest(`prompt: at most ${MOST_PROMPTS} prompts are supported by this model.`)
+  }
   if (prompts.every((text) => typeof text === 'string')) return prompts.map(textOf)
   const tokens = prompts.some((text) => typeof text === 'number' || Array.isArray(text))
   throw invalidRequest(

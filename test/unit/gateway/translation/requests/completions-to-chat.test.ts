@@ -24,6 +24,7 @@ describe('prompts of a legacy completion', () => {
     [undefined, 'prompt: at least one prompt is required.'],
     [null, 'prompt: at least one prompt is required.'],
     [[], 'prompt: at least one prompt is required.'],
+    [Array(129).fill('a'), 'prompt: at most 128 prompts are supported by this model.'],
     [[1, 2], TOKENS],
     [[[1], [2]], TOKENS],
     [['a', 1], TOKENS],
