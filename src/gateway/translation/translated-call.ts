@@ -1,5 +1,6 @@
 import { addUsage, type Usage } from '../../governance/credits.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
+import { holdBuffer } from '../../lib/buffer-holds.ts'
 import type { SseFrame } from '../../lib/sse.ts'
 import { AssistantContent } from './events/assistant-content.ts'
 import { ChatDecoder } from './events/chat-decoder.ts'
@@ -13,7 +14,7 @@ import type { EventDecoder, EventEncoder, ModelEvent } from './model-events.ts'
 import { chatToMessages } from './requests/chat-to-messages.ts'
 import { completionPrompts, completionToChat } from './requests/completions-to-chat.ts'
 import { stripsFences } from './requests/json-mode.ts'
-import { cutLargeStrings, restoreLargeStrings } from './requests/large-strings.ts'
+import { cutLargeStrings, restoreLargeStrings, TooMuchLeftError } from './requests/large-strings.ts'
 import { messagesToChat } from './requests/messages-to-chat.ts'
 import { originalToolNames } from './requests/tool-names.ts'
 import type { TargetModel } from './target-model.ts'
@@ -75,13 +76,7 @@ export class TranslatedCall {
   /** @throws ApiError invalid_request for a body that the upstream's protocol cannot say. */
   constructor(body: Uint8Array, options: TranslationOptions) {
     this.#options = options
-    const { text, cut } = cutLargeStrings(body)
-    if (text.length > LARGEST_TREE_BYTES) {
-      throw invalidRequest(
-        'The body is too large for a model of another protocol: use the protocol of its provider. Long texts and files ' +
-          `within messages do not count, everything else may have ${LARGEST_TREE_BYTES} bytes.`,
-      )
-    }
+    const { text, cut } = cutBody(body)
     this.#cut = cut
     const request = objectOf(parseJson(text))
     this.#toolNames = originalToolNames(request)
@@ -92,6 +87,10 @@ export class TranslatedCall {
     const strips = options.caller === 'chat_completions' && options.upstream === 'messages'
     this.#stripper = strips && stripsFences(request, options.target) ? new FenceStripper() : null
     this.#waiting = requests.map((each) => upstreamRequest(each, options))
+    // A later exchange sends what was cut once more, when the answer to the first is on its way to the caller and the
+    // body is given back. It is left to the collector then.
+    if (this.#waiting.length > 1 || this.#waiting.some((each) => mayPause(each, options.upstream)))
+      holdBuffer(body)
     this.#choices = typeof request.n === 'number' ? request.n : 1
     this.#encoder = encoderFor(options, request, prompts)
     this.#decoder = decoderFor(options.upstream)
@@ -109,11 +108,7 @@ export class TranslatedCall {
     this.#content = pauses ? new AssistantContent() : null
     this.#request = pauses ? request : {}
     const pieces = restoreLargeStrings(JSON.stringify(request), this.#cut)
-    // The caller's body is freed when its call has begun to answer.
-    const again = pauses || this.#waiting.length > 0
-    if (!again) this.#cut = []
-    else if (this.#exchanges === 1)
-      for (const [index, piece] of this.#cut.entries()) this.#cut[index] = piece.slice()
+    if (!pauses && this.#waiting.length === 0) this.#cut = []
     return { pieces, length: pieces.reduce((length, piece) => length + piece.length, 0) }
   }
 
@@ -208,6 +203,18 @@ export class TranslatedCall {
     if (event.type === 'tool_arguments') return [{ ...event, choice, call }]
     this.#calls = Math.max(this.#calls, event.call + 1)
     return [{ ...event, choice, call, name: this.#toolNames.get(event.name) ?? event.name }]
+  }
+}
+
+function cutBody(body: Uint8Array): { text: string; cut: Uint8Array[] } {
+  try {
+    return cutLargeStrings(body, LARGEST_TREE_BYTES)
+  } catch (error) {
+    if (!(error instanceof TooMuchLeftError)) throw error
+    throw invalidRequest(
+      'The body is too large for a model of another protocol: use the protocol of its provider. Long texts and files ' +
+        `within messages do not count, everything else may have ${LARGEST_TREE_BYTES} bytes.`,
+    )
   }
 }
 

@@ -19,28 +19,42 @@ const tokens = new WeakMap<readonly Uint8Array[], string>()
 
 const placeholder = (token: string, index: number) => `~${token}.${index}~`
 
+/** A body of which too much is left without its long strings. */
+export class TooMuchLeftError extends Error {}
+
 /**
  * Takes the contents of long strings of a conversation out of a body, so that a large one is translated with a small
  * tree. Of a data URL the head stays, which says what it holds.
- * @param body JSON.
+ * @param body JSON. @param mostBytes of what may be left, which is looked at before any of it is decoded: as text it
+ * takes up to twice the memory.
  * @returns the JSON text without them, and what was cut: views of `body`, bytes as they stand in it.
- * @throws JsonSyntaxError
+ * @throws JsonSyntaxError, TooMuchLeftError
  */
-export function cutLargeStrings(body: Uint8Array): { text: string; cut: Uint8Array[] } {
+export function cutLargeStrings(
+  body: Uint8Array,
+  mostBytes = Number.POSITIVE_INFINITY,
+): { text: string; cut: Uint8Array[] } {
   const cut: Uint8Array[] = []
   const token = randomToken()
-  let text = ''
-  let at = 0
+  const cuts: Array<{ from: number; end: number }> = []
+  let left = body.length
   scanJson(body, {
     string(path, start, end) {
       const from = end - start < LARGE || !holdsContent(path) ? -1 : cutFrom(path, body, start, end)
       if (from < 0) return
-      text += decoder.decode(body.subarray(at, from)) + placeholder(token, cut.length)
-      cut.push(body.subarray(from, end))
-      at = end
+      cuts.push({ from, end })
+      left -= end - from
     },
     valueDepth: -1,
   })
+  if (left > mostBytes) throw new TooMuchLeftError()
+  let text = ''
+  let at = 0
+  for (const { from, end } of cuts) {
+    text += decoder.decode(body.subarray(at, from)) + placeholder(token, cut.length)
+    cut.push(body.subarray(from, end))
+    at = end
+  }
   tokens.set(cut, token)
   return { text: text + decoder.decode(body.subarray(at)), cut }
 }
