@@ -2,6 +2,6 @@ import { defineConfig } from 'drizzle-kit'
 
 export default defineConfig({
   dialect: 'postgresql',
-  schema: ['./schema/identity.ts', './schema/models.ts', './schema/governance.ts'],
+  schema: ['./schema/identity.ts', './schema/models.ts', './schema/governance.ts', './schema/dlp.ts'],
   out: './schema/migrations',
 })

@@ -19,7 +19,8 @@ const LARGEST_AMOUNT = 1_000_000_000_000_000
 export const isUuid = (text: string) => UUID.test(text)
 export const isModelId = (text: string) => MODEL_ID.test(text) && !text.startsWith('agent/')
 
-const text = (longest: number) =>
+/** Trimmed text that Postgres can store, up to so many characters. */
+export const text = (longest: number) =>
   z
     .string()
     .trim()
@@ -34,9 +35,9 @@ const slug = z
     'must be lowercase letters, digits and inner hyphens, up to 63',
   )
 
-const uuid = z.string().toLowerCase().regex(UUID, 'must be a UUID')
+export const uuid = z.string().toLowerCase().regex(UUID, 'must be a UUID')
 
-const modelId = z
+export const modelId = z
   .string()
   .refine(isModelId, 'must be a model id: letters, digits and . _ : @ / -, not beginning with agent/')
 
