@@ -5,7 +5,8 @@ import type { Clock } from '../lib/clock.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { FrameTooLongError, parseFrame, type SseFrame, SseSplitter } from '../lib/sse.ts'
 import { CallerWriter } from './caller-writer.ts'
-import type { Dialect, StreamReader } from './protocols/protocol.ts'
+import type { Dialect, FrameVerdict, StreamReader } from './protocols/protocol.ts'
+import type { HeldFrame } from './protocols/streamed-texts.ts'
 
 /**
  * Carries one upstream stream to one caller, a frame at a time. It starts only with the upstream's first valid event
@@ -61,7 +62,8 @@ export type FailureReason = 'empty' | 'cut' | 'timeout' | 'error'
 export type RelayEnd =
   | { kind: 'completed' }
   | { kind: 'client_left' }
-  | { kind: 'failed'; reason: FailureReason; message: string }
+  /** `error` when the gateway itself ended it, as it is told before the stream has begun. */
+  | { kind: 'failed'; reason: FailureReason; message: string; error?: ApiError }
 
 /** Either the answer has started, or it ended before it could and can still be told as an HTTP error. */
 export type RelayStart =
@@ -174,13 +176,21 @@ class StreamRelay {
       else if (chunk.done) this.#close()
       else this.#takeFrames(chunk.value)
     } catch (error) {
-      const tooLong = error instanceof FrameTooLongError
-      if (!tooLong) logEvent('error', 'stream_reader_failed', { error: errorText(error) })
-      this.#fail(
-        'error',
-        tooLong ? 'The upstream sent an event that is too long.' : 'The gateway could not read the answer.',
-      )
+      this.#failBy(error)
     }
+  }
+
+  #failBy(error: unknown): void {
+    if (error instanceof ApiError) {
+      this.#fail('error', error.message, undefined, error)
+      return
+    }
+    const tooLong = error instanceof FrameTooLongError
+    if (!tooLong) logEvent('error', 'stream_reader_failed', { error: errorText(error) })
+    this.#fail(
+      'error',
+      tooLong ? 'The upstream sent an event that is too long.' : 'The gateway could not read the answer.',
+    )
   }
 
   #takeFrames(bytes: Uint8Array): void {
@@ -194,14 +204,26 @@ class StreamRelay {
   #frame(bytes: Uint8Array): void {
     const { inspection } = this.#options
     const frame = parseFrame(bytes)
-    const verdict = this.#reader.read(frame)
+    const verdict = this.#verdictOn(frame)
     if (verdict.kind === 'drop') inspection.sink(0, frame.bytes.length)
     else if (verdict.kind === 'failure') this.#upstreamError(frame, verdict)
     else {
       this.#started ||= verdict.started
+      for (const held of verdict.before ?? []) this.#forwardHeld(held)
       const edited = applyEdits(frame.bytes, verdict.edits)
       inspection.sink(edited.released, edited.withheld)
       this.#forward(frame, joinBytes(edited.pieces))
+    }
+  }
+
+  /** @throws ApiError for a frame that must not pass. */
+  #verdictOn(frame: SseFrame): FrameVerdict {
+    try {
+      return this.#reader.read(frame)
+    } catch (error) {
+      this.#options.inspection.endUnit(frame.bytes.length)
+      this.#options.inspection.sink(0, frame.bytes.length)
+      throw error
     }
   }
 
@@ -209,6 +231,11 @@ class StreamRelay {
     const { translator } = this.#options
     const told = translator?.frame(edited === frame.bytes ? frame : parseFrame(edited)) ?? [edited]
     for (const each of told) this.#write(each)
+  }
+
+  #forwardHeld({ bytes, released, withheld }: HeldFrame): void {
+    this.#options.inspection.sink(released, withheld)
+    this.#forward(parseFrame(bytes), bytes)
   }
 
   #upstreamError(frame: SseFrame, verdict: { message: string; forward: boolean }): void {
@@ -237,15 +264,16 @@ class StreamRelay {
   }
 
   /** The exchange is whole. It is the end of the answer unless another one continues it. */
-  #whole(owed: Uint8Array[]): void {
+  #whole(owed: HeldFrame[]): void {
     const { translator } = this.#options
+    for (const held of owed) this.#forwardHeld(held)
     if (translator?.goesOn()) {
       this.#next = translator.next()
       // Awaited by the pump; until then a failure must not count as unhandled.
       this.#next.catch(() => {})
       return
     }
-    for (const frame of translator ? translator.finish() : owed) this.#write(frame)
+    for (const frame of translator?.finish() ?? []) this.#write(frame)
     this.#end ??= { kind: 'completed' }
   }
 
@@ -279,9 +307,9 @@ class StreamRelay {
     }
   }
 
-  #fail(reason: FailureReason, message: string, farewell?: Uint8Array[]): void {
+  #fail(reason: FailureReason, message: string, farewell?: Uint8Array[], error?: ApiError): void {
     if (this.#end) return
-    this.#end = { kind: 'failed', reason, message }
+    this.#end = { kind: 'failed', reason, message, ...(error && { error }) }
     this.#farewell = farewell ?? this.#options.dialect.failure(message)
   }
 
@@ -328,6 +356,8 @@ class StreamRelay {
   #release(): void {
     clearInterval(this.#watch)
     this.#options.callerSignal.removeEventListener('abort', this.#leave)
-    if (this.#end?.kind !== 'completed') this.#stopUpstream()
+    if (this.#end?.kind === 'completed') return
+    this.#options.inspection.abandon()
+    this.#stopUpstream()
   }
 }

@@ -5,6 +5,10 @@ export interface ByteEdit {
   start: number
   end: number
   replacement: Uint8Array | null
+  /** Source bytes that the replacement carries, which may be those of an earlier source; none unless told. */
+  released?: number
+  /** Source bytes that go for good; all of the range unless told. */
+  withheld?: number
 }
 
 export interface EditedBytes {
@@ -33,8 +37,8 @@ export function applyEdits(source: Uint8Array, edits: ByteEdit[]): EditedBytes {
   for (const edit of [...edits].sort((left, right) => left.start - right.start || left.end - right.end)) {
     if (edit.start < at) throw new Error('overlapping edits')
     push(source.subarray(at, edit.start))
-    result.released += edit.start - at
-    result.withheld += edit.end - edit.start
+    result.released += edit.start - at + (edit.released ?? 0)
+    result.withheld += edit.withheld ?? edit.end - edit.start
     if (edit.replacement) push(edit.replacement)
     at = edit.end
   }

@@ -3,14 +3,19 @@ import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, JsonSyntaxError, scanJson } from '../../lib/json-scan.ts'
 import { encodeFrame, HEARTBEAT_COMMENT, type SseFrame } from '../../lib/sse.ts'
 import { chatCompletionRequest, completionRequest } from '../../wire/model-requests.ts'
+import { ChunkTexts, elementKey, kindOf } from './chunk-texts.ts'
 import { ChatMessagesCheck } from './message-checks.ts'
 import type { AnswerContext, AnswerReading, FrameVerdict, Protocol, StreamReader } from './protocol.ts'
 import { type OutlineRules, outlineRequest } from './request-outline.ts'
+import type { FrameString, HeldFrame } from './streamed-texts.ts'
 import { isText } from './text-fields.ts'
 import { usageOfChat } from './usage.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
+const NULL = encoder.encode('null')
+/** `choices`, a choice, `delta`, `tool_calls`, a call, `index`. */
+const DEEPEST_INDEX = 6
 const REMOVALS = ['metadata', 'litellm_metadata', 'proxy_server_request']
 
 const chatRules: OutlineRules = {
@@ -71,7 +76,8 @@ function readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading {
 
 /** Reads an answer or a chunk: texts to the inspection, usage, errors, and the edits that are permitted. */
 class ChunkScan {
-  readonly valueDepth = 3
+  /** Deep enough for the indexes of tool calls, where somebody follows their texts. */
+  readonly valueDepth: number
   readonly edits: ByteEdit[] = []
   error: { start: number; end: number } | null = null
   usage: { kind: JsonKind; memberStart: number; start: number; end: number } | null = null
@@ -79,6 +85,10 @@ class ChunkScan {
   readonly choices: number[] = []
   readonly finished = new Set<number>()
   textBytes = 0
+  /** Texts that are shown to the inspection when all of the chunk is known; null when each is shown at once. */
+  readonly strings: FrameString[] | null
+  /** Indexes that tool calls name for themselves. */
+  readonly indexes = new Map<string, number>()
   /** Moonshot tells usage within the choice: https://platform.moonshot.ai/docs/api/chat */
   #choiceUsage: { start: number; end: number } | null = null
   /** Where the member before `usage` ended, for the comma; and where the one after it begins. */
@@ -88,25 +98,40 @@ class ChunkScan {
   readonly #bytes: Uint8Array
   readonly #context: AnswerContext
   readonly #partial: boolean
+  /** Whether anything is looked for in texts. */
+  readonly #active: boolean
 
   constructor(bytes: Uint8Array, context: AnswerContext, partial: boolean) {
     this.#bytes = bytes
     this.#context = context
     this.#partial = partial
+    this.#active = !context.inspection.engine.passive
+    this.strings = partial && this.#active ? [] : null
+    this.valueDepth = this.strings ? DEEPEST_INDEX : 3
   }
 
   string(path: JsonPath, start: number, end: number): void {
     if (!isText(path, this.#bytes, start, end)) return
+    const isLogprob = path[0] === 'choices' && path[2] === 'logprobs'
     // Log probabilities repeat the text, many times over when alternatives are asked for.
-    if (path[0] === 'choices' && path[2] !== 'logprobs') this.textBytes += end - start
-    const edit = this.#context.inspection.text({ path, partial: this.#partial }, this.#bytes, start, end)
+    if (path[0] === 'choices' && !isLogprob) this.textBytes += end - start
+    if (this.#active && isLogprob) return
+    if (this.strings) {
+      this.strings.push({ path: [...path], start, end })
+      return
+    }
+    const field = { path, partial: this.#partial, kind: kindOf(path) }
+    const edit = this.#context.inspection.text(field, this.#bytes, start, end)
     if (edit) this.edits.push(edit)
   }
 
   value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
     if (path.length === 1) this.#member(String(path[0]), kind, start, end, memberStart)
     else if (path[0] === 'choices' && typeof path[1] === 'number') {
-      this.#choice(path[1], path[2], kind, start, end)
+      if (path.length <= 3) this.#choice(path[1], path[2], kind, start, end)
+      else if (path[path.length - 1] === 'index' && kind === 'number') {
+        this.indexes.set(elementKey(path), Number(decoder.decode(this.#bytes.subarray(start, end))))
+      }
     }
   }
 
@@ -123,6 +148,10 @@ class ChunkScan {
     } else if (name === 'finish_reason' && kind === 'string' && end - start > '""'.length) {
       this.finished.add(position)
     } else if (name === 'usage' && kind === 'object') this.#choiceUsage = { start, end }
+    // They say every token of the text once more, as text and as bytes: what is held back or replaced there would stand here.
+    else if (name === 'logprobs' && kind === 'object' && this.#active) {
+      this.edits.push({ start, end, replacement: NULL })
+    }
   }
 
   #member(name: string, kind: JsonKind, start: number, end: number, memberStart: number): void {
@@ -163,9 +192,13 @@ class ChatStreamReader implements StreamReader {
   readonly #finished = new Set<number>()
   #usage: Usage | null = null
   readonly #context: AnswerContext
+  readonly #texts: ChunkTexts
+  /** The last chunk, for what is told in its name; kept only where texts are followed. */
+  #lastChunk: Uint8Array | null = null
 
   constructor(context: AnswerContext) {
     this.#context = context
+    this.#texts = new ChunkTexts(context.inspection)
   }
 
   read(frame: SseFrame): FrameVerdict {
@@ -178,7 +211,8 @@ class ChatStreamReader implements StreamReader {
     if (isDone(frame.data)) {
       this.ended = true
       inspection.endUnit(frame.bytes.length)
-      return { kind: 'forward', edits: exactDone(frame.data, frame.dataStart), started: false }
+      const before = this.#held(null)
+      return { kind: 'forward', edits: exactDone(frame.data, frame.dataStart), started: false, before }
     }
     return this.#readChunk(frame, frame.data)
   }
@@ -187,12 +221,14 @@ class ChatStreamReader implements StreamReader {
     const scan = new ChunkScan(data, this.#context, true)
     try {
       scanJson(data, scan)
+      if (scan.strings) scan.edits.push(...this.#texts.edits(scan.strings, data, scan))
     } catch (error) {
       this.#context.inspection.endUnit(frame.bytes.length)
       if (!(error instanceof JsonSyntaxError)) throw error
       return { kind: 'failure', message: 'The upstream sent an event that is not JSON.', forward: false }
     }
     this.#context.inspection.endUnit(frame.bytes.length)
+    if (scan.strings) this.#lastChunk = data.slice()
     if (scan.error || frame.event === 'error') {
       return { kind: 'failure', message: errorMessage(data, scan.error), forward: false }
     }
@@ -202,11 +238,22 @@ class ChatStreamReader implements StreamReader {
       if (scan.finished.has(position)) this.#finished.add(index)
     }
     this.#usage = usageOfChat(scan.usageValue()) ?? this.#usage
-    return this.#editUsage(scan, frame)
+    const before = [...scan.finished].flatMap((position) => this.#held(scan.choices[position] ?? position))
+    return this.#editUsage(scan, frame, before)
+  }
+
+  /** Frames that tell what was held back of a choice's texts, or of all. */
+  #held(choice: number | null): HeldFrame[] {
+    if (!this.#lastChunk) return []
+    const { id, object, created, model } = JSON.parse(decoder.decode(this.#lastChunk)) as Record<
+      string,
+      unknown
+    >
+    return this.#texts.end(choice, { id, object, created, model: this.#context.modelId ?? model })
   }
 
   /** Interface, chat completion object: usage is omitted from intermediate chunks, and sent only where asked for. */
-  #editUsage(scan: ChunkScan, frame: SseFrame): FrameVerdict {
+  #editUsage(scan: ChunkScan, frame: SseFrame, before: HeldFrame[]): FrameVerdict {
     if (scan.usage) {
       const unasked = scan.usage.kind === 'object' && !this.#context.usageAsked
       if (unasked && scan.choices.length === 0) return { kind: 'drop' }
@@ -217,14 +264,15 @@ class ChatStreamReader implements StreamReader {
       edit.start += frame.dataStart
       edit.end += frame.dataStart
     }
-    return { kind: 'forward', edits: scan.edits, started: true }
+    return { kind: 'forward', edits: scan.edits, started: true, before }
   }
 
   /** Some upstreams omit `[DONE]` after the finish reasons; clients wait for it. */
-  closing(): Uint8Array[] | null {
+  closing(): HeldFrame[] | null {
     if (this.ended) return []
     const complete = this.#begun.size > 0 && this.#finished.size === this.#begun.size
-    return complete ? [encodeFrame(null, DONE)] : null
+    if (!complete) return null
+    return [...this.#held(null), { bytes: encodeFrame(null, DONE), released: 0, withheld: 0 }]
   }
 
   usage(): { usage: Usage; final: boolean } | null {

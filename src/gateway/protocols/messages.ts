@@ -3,9 +3,11 @@ import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { type JsonPath, JsonSyntaxError, scanJson } from '../../lib/json-scan.ts'
 import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
 import { countTokensRequest, messagesRequest } from '../../wire/model-requests.ts'
+import { EventTexts, kindOf } from './event-texts.ts'
 import { AlternatingMessagesCheck } from './message-checks.ts'
 import type { AnswerContext, AnswerReading, FrameVerdict, Protocol, StreamReader } from './protocol.ts'
 import { type OutlineRules, outlineRequest } from './request-outline.ts'
+import type { FrameString, HeldFrame } from './streamed-texts.ts'
 import { isText } from './text-fields.ts'
 import { unsignedThinkingEdits } from './unsigned-thinking.ts'
 import { usageOfMessages } from './usage.ts'
@@ -59,21 +61,47 @@ class EventScan {
   readonly edits: ByteEdit[] = []
   readonly #places = new Map<string, { start: number; end: number }>()
   textBytes = 0
+  /** Texts that are shown to the inspection when all of the event is known; null when each is shown at once. */
+  readonly strings: FrameString[] | null
   readonly #bytes: Uint8Array
   readonly #context: AnswerContext
   readonly #partial: boolean
+  /** Blocks of thinking in a whole answer that were changed. */
+  readonly #changedThinking = new Set<number>()
 
   constructor(bytes: Uint8Array, context: AnswerContext, partial: boolean) {
     this.#bytes = bytes
     this.#context = context
     this.#partial = partial
+    this.strings = partial && !context.inspection.engine.passive ? [] : null
   }
 
   string(path: JsonPath, start: number, end: number): void {
+    if (path[0] === 'content' && path[2] === 'signature') this.#checkSignature(path, start, end)
     if (!isText(path, this.#bytes, start, end)) return
     this.textBytes += end - start
-    const edit = this.#context.inspection.text({ path, partial: this.#partial }, this.#bytes, start, end)
-    if (edit) this.edits.push(edit)
+    if (this.strings) {
+      this.strings.push({ path: [...path], start, end })
+      return
+    }
+    const field = { path, partial: this.#partial, kind: kindOf(path) }
+    const edit = this.#context.inspection.text(field, this.#bytes, start, end)
+    if (!edit) return
+    this.edits.push(edit)
+    if (path[2] === 'thinking') this.#changedThinking.add(Number(path[1]))
+  }
+
+  /** A signature of thinking that was changed proves nothing any more: the provider would refuse it. */
+  #checkSignature(path: JsonPath, start: number, end: number): void {
+    if (this.#changedThinking.has(Number(path[1]))) {
+      this.edits.push({ start, end, replacement: new Uint8Array() })
+    }
+  }
+
+  /** Cuts the signature out of a delta. */
+  removeSignature(): void {
+    const place = this.#places.get(SIGNATURE)
+    if (place) this.edits.push({ ...place, replacement: encoder.encode('""') })
   }
 
   value(path: JsonPath, _kind: unknown, start: number, end: number): void {
@@ -93,17 +121,20 @@ class EventScan {
 
 /** Names may hold any character, and so no separator between them would be safe. */
 const placeOf = (path: JsonPath) => JSON.stringify(path)
+const SIGNATURE = placeOf(['delta', 'signature'])
 const MODEL_PLACES = new Set([placeOf(['model']), placeOf(['message', 'model'])])
 
 class MessagesStreamReader implements StreamReader {
   ended = false
   textBytes = 0
+  readonly texts: EventTexts
   #usage: Usage | null = null
   #final = false
   readonly #context: AnswerContext
 
   constructor(context: AnswerContext) {
     this.#context = context
+    this.texts = new EventTexts(context.inspection)
   }
 
   read(frame: SseFrame): FrameVerdict {
@@ -115,19 +146,21 @@ class MessagesStreamReader implements StreamReader {
     const scan = new EventScan(frame.data, this.#context, true)
     try {
       scanJson(frame.data, scan)
+      if (scan.strings) scan.edits.push(...this.texts.edits(scan.strings, frame.data, blockOf(scan) ?? 0))
     } catch (error) {
       inspection.endUnit(frame.bytes.length)
       if (!(error instanceof JsonSyntaxError)) throw error
       return { kind: 'failure', message: 'The upstream sent an event that is not JSON.', forward: false }
     }
     inspection.endUnit(frame.bytes.length)
+    const type = frame.event || String(scan.parse('type') ?? '')
+    const handler = Object.hasOwn(EVENTS, type) ? EVENTS[type] : undefined
+    const verdict = (handler ?? forward)(this, scan)
     for (const edit of scan.edits) {
       edit.start += frame.dataStart
       edit.end += frame.dataStart
     }
-    const type = frame.event || String(scan.parse('type') ?? '')
-    const handler = Object.hasOwn(EVENTS, type) ? EVENTS[type] : undefined
-    return (handler ?? forward)(this, scan)
+    return verdict
   }
 
   /** Called by the event table. @param final whether output counted here is all of it. */
@@ -138,13 +171,19 @@ class MessagesStreamReader implements StreamReader {
     this.#final ||= final
   }
 
-  closing(): Uint8Array[] | null {
+  closing(): HeldFrame[] | null {
     return this.ended ? [] : null
   }
 
   usage(): { usage: Usage; final: boolean } | null {
     return this.#usage && { usage: this.#usage, final: this.#final }
   }
+}
+
+/** The block that a delta or stop is about. */
+function blockOf(scan: EventScan): number | null {
+  const index = scan.parse('index')
+  return typeof index === 'number' ? index : null
 }
 
 type EventHandler = (reader: MessagesStreamReader, scan: EventScan) => FrameVerdict
@@ -159,15 +198,22 @@ const EVENTS: Record<string, EventHandler> = {
   },
   content_block_delta(reader, scan) {
     reader.textBytes += scan.textBytes
+    if (reader.texts.changedThinking.has(blockOf(scan) ?? 0)) scan.removeSignature()
     return forward(reader, scan)
   },
+  content_block_stop: (reader, scan) => ({
+    kind: 'forward',
+    edits: scan.edits,
+    started: true,
+    before: reader.texts.end(blockOf(scan)),
+  }),
   message_delta(reader, scan) {
     reader.addUsage(scan.parse('usage'), true)
     return forward(reader, scan)
   },
   message_stop(reader, scan) {
     reader.ended = true
-    return forward(reader, scan)
+    return { kind: 'forward', edits: scan.edits, started: true, before: reader.texts.end(null) }
   },
   ping: (_reader, scan) => ({ kind: 'forward', edits: scan.edits, started: false }),
   error(_reader, scan) {

@@ -3,6 +3,7 @@ import type { Inspection } from '../../governance/dlp/inspection.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { SseFrame } from '../../lib/sse.ts'
 import type { RequestOutline } from './request-outline.ts'
+import type { HeldFrame } from './streamed-texts.ts'
 
 /** A wire format. Pure: it reads and edits bytes, it reaches nothing. */
 export interface Protocol {
@@ -56,11 +57,12 @@ export interface StreamReader extends Meter {
   /** True once the stream has ended as its protocol demands. */
   readonly ended: boolean
   /** What is still owed to a caller when the upstream closed the stream: frames of a tolerated early end, or null when it was cut off. */
-  closing(): Uint8Array[] | null
+  closing(): HeldFrame[] | null
 }
 
 export type FrameVerdict =
-  | { kind: 'forward'; edits: ByteEdit[]; started: boolean }
+  /** `before` goes out ahead of the frame. */
+  | { kind: 'forward'; edits: ByteEdit[]; started: boolean; before?: HeldFrame[] }
   | { kind: 'drop' }
   /** The upstream told an error in its stream. `forward` when its own frame says it best to a caller of the same protocol. */
   | { kind: 'failure'; message: string; forward: boolean }

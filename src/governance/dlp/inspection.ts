@@ -1,6 +1,7 @@
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { JsonPath } from '../../lib/json-scan.ts'
 import type { InspectionCounts } from '../audit-record.ts'
+import type { Direction } from './types.ts'
 
 /**
  * The seam between the wire and data-loss prevention. A protocol's visitor shows every inspectable string to an
@@ -15,22 +16,47 @@ export interface TextField {
   path: JsonPath
   /** True when more pieces of the same text can follow. */
   partial: boolean
+  /** What the text is; where it is not said, what the engine was made for. */
+  kind?: Direction
+  /** Names the text that a piece belongs to, for all of its pieces. */
+  key?: string
+}
+
+/** What stands in the place of a string. */
+export interface Replacement {
+  /** In source form, as contents of a JSON string. */
+  contents: Uint8Array
+  /** Source bytes that pass with it, also those of earlier pieces that were held back. */
+  released: number
+  /** Source bytes that will never pass, also of earlier pieces. */
+  withheld: number
+}
+
+/** The end of a text that was held back. */
+export interface HeldText extends Replacement {
+  key: string
 }
 
 /** Decides about texts. Pure: no I/O. One instance serves one direction of one call. */
 export interface TextEngine {
   policyVersion: string
+  /** Nothing is ever found: texts need not even be read. */
+  passive?: boolean
   /**
    * @param contents a JSON string's contents in source form (escapes untouched).
-   * @returns what to send in its place, in the same form, or null to leave it.
+   * @returns what to send in its place, or null to leave it. Bytes alone stand for all of the string.
+   * @throws ApiError `dlp_blocked` for what must not pass.
    */
-  inspect(field: TextField, contents: Uint8Array): Uint8Array | null
+  inspect(field: TextField, contents: Uint8Array): Replacement | Uint8Array | null
+  /** Ends the texts whose keys begin with this. @returns those of which something was held back. */
+  end?(prefix: string): HeldText[]
   findings(): Record<string, number>
 }
 
 /** An engine without a policy: every text passes. */
 export const passAllEngine: TextEngine = {
   policyVersion: 'none',
+  passive: true,
   inspect: () => null,
   findings: () => ({}),
 }
@@ -50,7 +76,24 @@ export class Inspection {
     this.counts.inspected += end - start
     this.#unit += end - start
     const replacement = this.engine.inspect(field, source.subarray(start, end))
-    return replacement && { start, end, replacement }
+    if (!replacement) return null
+    if (replacement instanceof Uint8Array) return { start, end, replacement }
+    const { contents, released, withheld } = replacement
+    return { start, end, replacement: contents, released, withheld }
+  }
+
+  /** Ends texts of a stream. @returns what was held back of them, to be sent and told to the sink. */
+  end(prefix: string): HeldText[] {
+    return this.engine.end?.(prefix) ?? []
+  }
+
+  /** Ends all texts whose rest will not be sent: what was held back of them stays here. */
+  abandon(): void {
+    try {
+      for (const { released, withheld } of this.end('')) this.sink(0, released + withheld)
+    } catch {
+      // A text that must not pass was found in what is not sent anyway.
+    }
   }
 
   /** Ends a unit (a body, a frame) of `length` source bytes: what no text covered was not inspected. */

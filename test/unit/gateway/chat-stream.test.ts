@@ -17,7 +17,7 @@ const DONE = '[DONE]'
 const closing = (text: string) =>
   readStream(chatCompletions, text)
     .reader.closing()
-    ?.map((f) => decoder.decode(f))
+    ?.map(({ bytes }) => decoder.decode(bytes))
 
 describe('a chat stream', () => {
   it('passes byte for byte, with members that nobody knows, odd spelling and all', () => {
@@ -264,7 +264,7 @@ describe('what a chat stream says of itself', () => {
     const { text } = readStream(chatCompletions, stream, { engine, modelId: 'ours' })
     expect(engine.seen).toEqual([
       'choices.0.delta.content=my card 4111é…',
-      'choices.0.delta.tool_calls.0.function.name=f…',
+      'choices.0.delta.tool_calls.0.function.name=f',
       'choices.0.delta.tool_calls.0.function.arguments={\\"a\\":4111…',
       'choices.0.delta.refusal=no…',
       'choices.0.delta.reasoning_content=hm…',

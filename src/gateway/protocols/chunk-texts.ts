@@ -1,0 +1,102 @@
+import type { HeldText, Inspection } from '../../governance/dlp/inspection.ts'
+import type { Direction } from '../../governance/dlp/types.ts'
+import type { ByteEdit } from '../../lib/byte-edits.ts'
+import { encodeFrame } from '../../lib/sse.ts'
+import { type FrameString, type HeldFrame, heldText, inspectPiece } from './streamed-texts.ts'
+
+/**
+ * Texts of a chat completion stream, each followed over its chunks: by the index of its choice, and for tool calls by
+ * theirs, because places in a chunk say nothing.
+ */
+
+type Path = ReadonlyArray<string | number>
+
+/** What a chunk says besides its texts. */
+export interface ChunkPlaces {
+  /** By position in the chunk: the index of each choice. */
+  choices: readonly number[]
+  /** Positions of choices that end with it. */
+  finished: ReadonlySet<number>
+  /** Indexes that elements name for themselves, by their path. */
+  indexes: ReadonlyMap<string, number>
+}
+
+const ARGUMENTS = new Set(['arguments', 'input'])
+const pathKey = (path: Path) => JSON.stringify(path)
+
+export class ChunkTexts {
+  readonly #inspection: Inspection
+  /** Where the text of each key stands in a choice. */
+  readonly #places = new Map<string, Path>()
+
+  constructor(inspection: Inspection) {
+    this.#inspection = inspection
+  }
+
+  /** Shows the strings of a chunk to the inspection. */
+  edits(strings: readonly FrameString[], source: Uint8Array, places: ChunkPlaces): ByteEdit[] {
+    const edits: ByteEdit[] = []
+    for (const string of strings) {
+      const edit = this.#edit(string, source, places)
+      if (edit) edits.push(edit)
+    }
+    return edits
+  }
+
+  #edit(string: FrameString, source: Uint8Array, places: ChunkPlaces): ByteEdit | null {
+    const [root, position, member] = string.path
+    const streamed = root === 'choices' && typeof position === 'number' && isStreamed(string.path)
+    if (!streamed) {
+      const field = { path: string.path, partial: false, kind: kindOf(string.path) }
+      return member === 'logprobs' ? null : this.#inspection.text(field, source, string.start, string.end)
+    }
+    const place = resolved(string.path, places.indexes)
+    const key = `${places.choices[position] ?? position}:${pathKey(place)}`
+    this.#places.set(key, place)
+    const last = places.finished.has(position)
+    return inspectPiece(this.#inspection, string, source, { key, kind: kindOf(string.path), last })
+  }
+
+  /** Ends the texts of a choice, or all. @returns frames that tell what was held back of them. */
+  end(choice: number | null, head: Record<string, unknown>): HeldFrame[] {
+    return this.#inspection.end(choice === null ? '' : `${choice}:`).map((held) => this.#frame(held, head))
+  }
+
+  #frame(held: HeldText, head: Record<string, unknown>): HeldFrame {
+    const index = Number.parseInt(held.key, 10)
+    const place = this.#places.get(held.key) ?? ['delta', 'content']
+    const choice = { index, ...nested(place, heldText(held)), finish_reason: null }
+    const bytes = encodeFrame(null, { ...head, choices: [choice] })
+    return { bytes, released: held.released, withheld: held.withheld }
+  }
+}
+
+/** Names and ids come whole, in the first fragment. */
+const isStreamed = (path: Path): boolean =>
+  path[2] === 'text' || (path[2] === 'delta' && path[path.length - 1] !== 'name')
+
+export const kindOf = (path: Path): Direction =>
+  ARGUMENTS.has(String(path[path.length - 1])) ? 'tool_arguments' : 'response'
+
+/** The path within its choice, elements by the index that they name. */
+function resolved(path: Path, indexes: ReadonlyMap<string, number>): Path {
+  return path.slice(2).map((part, at) => {
+    if (typeof part !== 'number') return part
+    return indexes.get(pathKey(path.slice(0, at + 3))) ?? part
+  })
+}
+
+/** A text where it belongs, with no more around it than that takes. */
+function nested(place: Path, text: string): Record<string, unknown> {
+  let value: unknown = text
+  for (const part of [...place].reverse()) {
+    value = typeof part === 'number' ? [withIndex(part, value)] : { [part]: value }
+  }
+  return value as Record<string, unknown>
+}
+
+const withIndex = (index: number, value: unknown): unknown =>
+  typeof value === 'object' && value !== null ? { index, ...value } : value
+
+/** The path of an element whose `index` ended, as `ChunkPlaces.indexes` names it. */
+export const elementKey = (path: Path): string => pathKey(path.slice(0, -1))

@@ -1,0 +1,57 @@
+import type { HeldText, Inspection } from '../../governance/dlp/inspection.ts'
+import type { Direction } from '../../governance/dlp/types.ts'
+import type { ByteEdit } from '../../lib/byte-edits.ts'
+
+/** A frame of our own that tells what was held back of a text. */
+export interface HeldFrame {
+  bytes: Uint8Array
+  /** For the sink: source bytes of earlier frames that pass with it, and those that never will. */
+  released: number
+  withheld: number
+}
+
+/** A string of a frame. */
+export interface FrameString {
+  path: Array<string | number>
+  start: number
+  end: number
+}
+
+/** The text of a stream that a string is a piece of. */
+export interface StreamedText {
+  /** Begins with the part of the answer that the text belongs to, and ends as that part does. */
+  key: string
+  kind: Direction
+  /** Whether the text ends with this piece. */
+  last: boolean
+}
+
+/** Shows a piece to the inspection. @returns the edit that it asks for. */
+export function inspectPiece(
+  inspection: Inspection,
+  { path, start, end }: FrameString,
+  source: Uint8Array,
+  { key, kind, last }: StreamedText,
+): ByteEdit | null {
+  const edit = inspection.text({ path, partial: true, key, kind }, source, start, end)
+  if (!last) return edit
+  const [held] = inspection.end(key)
+  if (!held) return edit
+  const before = edit?.replacement ?? (edit ? new Uint8Array() : source.subarray(start, end))
+  const contents = new Uint8Array(before.length + held.contents.length)
+  contents.set(before)
+  contents.set(held.contents, before.length)
+  return {
+    start,
+    end,
+    replacement: contents,
+    released: (edit ? (edit.released ?? 0) : end - start) + held.released,
+    withheld: (edit ? (edit.withheld ?? end - start) : 0) + held.withheld,
+  }
+}
+
+const decoder = new TextDecoder()
+
+/** What was held back, as text. */
+export const heldText = ({ contents }: HeldText): string =>
+  JSON.parse(`"${decoder.decode(contents)}"`) as string

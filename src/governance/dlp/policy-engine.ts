@@ -1,0 +1,187 @@
+import { joinBytes } from '../../lib/byte-edits.ts'
+import { jsonContents } from '../../lib/json-text.ts'
+import { replacementFor, type TokenVault } from './actions.ts'
+import { argumentsSegments } from './arguments-text.ts'
+import type { HeldText, Replacement, TextEngine, TextField } from './inspection.ts'
+import { SourceText } from './source-text.ts'
+import { type Segment, type TextDetector, TextStream } from './text-stream.ts'
+import type { Direction, Span } from './types.ts'
+
+/** What looks at the texts of each direction; null where nothing does. */
+export type DetectorsByDirection = Readonly<Record<Direction, TextDetector | null>>
+
+export interface PolicyEngineOptions {
+  detectors: DetectorsByDirection
+  policyVersion: string
+  /** What texts are where it is not said. */
+  kind: Direction
+  vault: TokenVault
+}
+
+/** A longer text is looked at in slices, so that its decoded form never lies in memory whole. */
+const SLICE_BYTES = 256 * 1024
+const BACKSLASH = 0x5c
+const LETTER_U = 0x75
+/** No escape is longer. */
+const LONGEST_ESCAPE = 6
+
+interface OpenText {
+  source: SourceText
+  /** Null where the text is decided about only at its end. */
+  stream: TextStream | null
+  /** All of a text without a stream. */
+  text: string
+  detector: TextDetector
+}
+
+/** Applies the policies of an organization to the texts of one direction of one call. */
+export class PolicyEngine implements TextEngine {
+  readonly policyVersion: string
+  readonly #detectors: DetectorsByDirection
+  readonly #kind: Direction
+  readonly #vault: TokenVault
+  readonly #findings: Record<string, number> = {}
+  readonly #open = new Map<string, OpenText>()
+
+  constructor(options: PolicyEngineOptions) {
+    this.policyVersion = options.policyVersion
+    this.#detectors = options.detectors
+    this.#kind = options.kind
+    this.#vault = options.vault
+  }
+
+  inspect(field: TextField, contents: Uint8Array): Replacement | null {
+    const kind = field.kind ?? this.#kind
+    const detector = this.#detectors[kind]
+    if (!detector) return null
+    if (!field.partial) return this.#whole(detector, kind, contents)
+    return this.#piece(field.key ?? field.path.join('.'), detector, kind, contents)
+  }
+
+  end(prefix: string): HeldText[] {
+    const held: HeldText[] = []
+    for (const [key, text] of this.#open) {
+      if (!key.startsWith(prefix)) continue
+      this.#open.delete(key)
+      const units = text.stream?.end() ?? this.#argumentsOf(text)
+      const replacement = told(units, text.source)
+      if (replacement.contents.length > 0 || replacement.withheld > 0) held.push({ key, ...replacement })
+    }
+    return held
+  }
+
+  /** How often each kind was found, of what is not simply allowed. Never the value. */
+  findings(): Record<string, number> {
+    return { ...this.#findings }
+  }
+
+  #whole(detector: TextDetector, kind: Direction, contents: Uint8Array): Replacement | null {
+    const source = new SourceText()
+    if (kind === 'tool_arguments') {
+      const segments = argumentsSegments(source.push(contents), detector, this.#verdictOf(detector))
+      return isUntouched(segments) ? null : told(segments, source)
+    }
+    const stream = new TextStream(detector, this.#verdictOf(detector))
+    const parts: Replacement[] = []
+    let untouched = true
+    for (const slice of slices(contents)) {
+      const segments = stream.push(source.push(slice))
+      untouched &&= isUntouched(segments)
+      parts.push(told(segments, source))
+    }
+    const segments = stream.end()
+    if (untouched && isUntouched(segments)) return null
+    return joined([...parts, told(segments, source)])
+  }
+
+  #piece(key: string, detector: TextDetector, kind: Direction, contents: Uint8Array): Replacement | null {
+    const known = this.#open.get(key)
+    const text = known ?? this.#begin(key, detector, kind)
+    const held = text.source.length
+    const units = text.source.push(contents)
+    if (!text.stream) {
+      text.text += units
+      return { contents: new Uint8Array(), released: 0, withheld: 0 }
+    }
+    const segments = text.stream.push(units)
+    const replacement = told(segments, text.source)
+    // As it came: nothing was held before, nothing is held now, nothing was found.
+    const asItCame = held === 0 && text.source.length === 0 && isUntouched(segments)
+    return asItCame ? null : replacement
+  }
+
+  #begin(key: string, detector: TextDetector, kind: Direction): OpenText {
+    const stream = kind === 'tool_arguments' ? null : new TextStream(detector, this.#verdictOf(detector))
+    const text = { source: new SourceText(), stream, text: '', detector }
+    this.#open.set(key, text)
+    return text
+  }
+
+  #argumentsOf({ text, detector }: OpenText): Segment[] {
+    return argumentsSegments(text, detector, this.#verdictOf(detector))
+  }
+
+  #verdictOf(detector: TextDetector) {
+    return (span: Span, found: string): string | null => {
+      const action = detector.actionOf(span)
+      if (action === 'allow') return null
+      this.#findings[span.detector] = (this.#findings[span.detector] ?? 0) + 1
+      return replacementFor({ detector: span.detector, action }, found, this.#vault)
+    }
+  }
+}
+
+const isUntouched = (segments: readonly Segment[]) =>
+  segments.every(({ replacement }) => replacement === null)
+
+const encoder = new TextEncoder()
+
+/** Segments as the source they stand for. */
+function told(segments: readonly Segment[], source: SourceText): Replacement {
+  const pieces: Uint8Array[] = []
+  let released = 0
+  let withheld = 0
+  for (const { units, replacement } of segments) {
+    const bytes = source.take(units)
+    if (replacement === null) {
+      pieces.push(bytes)
+      released += bytes.length
+    } else {
+      pieces.push(encoder.encode(jsonContents(replacement)))
+      withheld += bytes.length
+    }
+  }
+  return { contents: joinBytes(pieces), released, withheld }
+}
+
+function joined(parts: readonly Replacement[]): Replacement {
+  return {
+    contents: joinBytes(parts.map(({ contents }) => contents)),
+    released: parts.reduce((total, part) => total + part.released, 0),
+    withheld: parts.reduce((total, part) => total + part.withheld, 0),
+  }
+}
+
+/** A string's contents in slices that split neither a character nor an escape. */
+function* slices(contents: Uint8Array): Generator<Uint8Array> {
+  let at = 0
+  while (contents.length - at > SLICE_BYTES + 2 * LONGEST_ESCAPE) {
+    const end = boundaryAfter(contents, at)
+    yield contents.subarray(at, end)
+    at = end
+  }
+  yield contents.subarray(at)
+}
+
+/** The first place at or after a slice's length at which neither an escape nor a character goes on. */
+function boundaryAfter(contents: Uint8Array, start: number): number {
+  // In ordinary memory: a large body lies in a resizable buffer, which the engine reads slowly byte by byte.
+  const slice = contents.slice(start, start + SLICE_BYTES + 2 * LONGEST_ESCAPE)
+  let at = 0
+  while (at < SLICE_BYTES) {
+    if (slice[at] !== BACKSLASH) at++
+    else at += slice[at + 1] === LETTER_U ? LONGEST_ESCAPE : 2
+  }
+  while (((slice[at] ?? 0) & 0xc0) === 0x80) at++
+  return start + at
+}

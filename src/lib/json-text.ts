@@ -1,0 +1,59 @@
+/** The contents of a JSON string as text, with the place of each of its units in the source. */
+export interface JsonText {
+  text: string
+  /** Source offset of each UTF-16 unit, and of the end; null when every unit is one byte. */
+  offsets: Uint32Array | null
+}
+
+const BACKSLASH = 0x5c
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true, fatal: false })
+const SHORT_ESCAPES: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
+
+/** @param source contents of a valid JSON string, escapes untouched. */
+export function readJsonText(source: Uint8Array): JsonText {
+  const text = decoder.decode(source)
+  if (text.length === source.length && !source.includes(BACKSLASH)) return { text, offsets: null }
+  const offsets = new Uint32Array(text.length + 1)
+  const units: string[] = []
+  let count = 0
+  let byte = 0
+  let plain = 0
+  for (let at = 0; at < text.length; ) {
+    offsets[count++] = byte
+    if (text[at] !== '\\') {
+      byte += utf8Length(text, at)
+      at++
+      continue
+    }
+    units.push(text.slice(plain, at))
+    const length = text[at + 1] === 'u' ? 6 : 2
+    units.push(unescaped(text, at))
+    at += length
+    byte += length
+    plain = at
+  }
+  offsets[count] = byte
+  return { text: units.join('') + text.slice(plain), offsets: offsets.subarray(0, count + 1) }
+}
+
+function unescaped(text: string, at: number): string {
+  const kind = text[at + 1] ?? ''
+  if (kind === 'u') return String.fromCharCode(Number.parseInt(text.slice(at + 2, at + 6), 16))
+  return SHORT_ESCAPES[kind] ?? kind
+}
+
+/** Bytes of one unit: those of a pair of surrogates are counted at its first. */
+function utf8Length(text: string, at: number): number {
+  const unit = text.charCodeAt(at)
+  if (unit < 0x80) return 1
+  if (unit < 0x800) return 2
+  if (unit < 0xd800 || unit > 0xdfff) return 3
+  return unit < 0xdc00 ? 4 : 0
+}
+
+/** Where a unit begins in the source. */
+export const offsetOf = ({ offsets }: JsonText, unit: number): number =>
+  offsets === null ? unit : (offsets[unit] ?? 0)
+
+/** Text as the contents of a JSON string. */
+export const jsonContents = (text: string): string => JSON.stringify(text).slice(1, -1)
