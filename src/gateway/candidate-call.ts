@@ -1,8 +1,9 @@
+import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import { Inspection, passAllEngine } from '../governance/dlp/inspection.ts'
+import { ApiError } from '../lib/api-error.ts'
 import { applyEdits, type EditedBytes, joinBytes } from '../lib/byte-edits.ts'
 import { JsonSyntaxError } from '../lib/json-scan.ts'
 import { answerHeaders, redactCredential, streamHeaders } from './answer-headers.ts'
-import type { CallRecord } from './call-record.ts'
 import type { Candidate } from './candidates.ts'
 import type { CatalogModel } from './catalog/catalog.ts'
 import { ExchangeMeter } from './exchange-meter.ts'
@@ -11,17 +12,12 @@ import { type Metered, NOTHING_METERED } from './metering.ts'
 import type { AnswerContext, AnswerReading, Meter, Protocol } from './protocols/protocol.ts'
 import { PROTOCOLS } from './protocols/protocols.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
-import { CLIENT_LEFT, type Settlement } from './settlement.ts'
-import {
-  type Exchange,
-  type RelayEnd,
-  type RelayTimes,
-  relayStream,
-  type StreamTranslator,
-} from './stream-relay.ts'
+import { type Exchange, relayTimesOf, type StreamTranslator } from './relay-options.ts'
+import type { Settlement } from './settlement.ts'
+import { relayStream } from './stream-relay.ts'
 import { TranslatedCall } from './translation/translated-call.ts'
-import { messagesErrorBody } from './translation/upstream-errors.ts'
 import { type AttemptDeps, noAnswer, UpstreamAttempt } from './upstream-attempt.ts'
+import { upstreamErrorAnswer } from './upstream-error-answer.ts'
 
 export interface AnswerDeps extends AttemptDeps {
   waitUntil: (work: Promise<unknown>) => void
@@ -43,6 +39,7 @@ export interface DispatchedCall extends ModelCall {
   model: CatalogModel
   settlement: Settlement
   requestFor: (candidate: Candidate) => EditedBytes
+  policy: CallPolicy
 }
 
 /** One call at one candidate: what it asks, in one or more exchanges, and the answer it makes of it. */
@@ -90,30 +87,17 @@ export class CandidateCall {
     if (abort) this.#attempt.abort.abort()
   }
 
-  /**
-   * Forwarded unchanged in body and content type to callers of chat completions and of the same protocol; others get
-   * their own envelope. Only our own credential is cut out (interface: Errors).
-   */
+  /** Only our own credential is cut out of it (interface: Errors). */
   async #upstreamError(response: Response, use: Metered): Promise<ModelAnswer> {
     const { credential } = this.#candidate.provider
     const body = redactCredential(await this.#attempt.read(response), credential)
-    const headers = answerHeaders(response.headers, credential)
-    // Interface, Limits: every 429 says when to come back, also when the upstream does not.
-    if (
-      response.status === 429 &&
-      !(Number(headers.get('retry-after')) >= 1 || isDate(headers.get('retry-after')))
-    ) {
-      headers.set('retry-after', DEFAULT_RETRY_SECONDS)
-    }
     this.#call.settlement.close(response.status, 'upstream_error', use)
-    if (this.#candidate.translation?.caller !== 'messages') return { status: response.status, headers, body }
-    headers.set('content-type', 'application/json')
-    return { status: response.status, headers, body: messagesErrorBody(response.status, body) }
+    return upstreamErrorAnswer(response, body, this.#candidate)
   }
 
   async #whole(response: Response): Promise<ModelAnswer> {
     const { settlement, operation } = this.#call
-    const inspection = new Inspection(passAllEngine)
+    const inspection = this.#call.policy.responseInspection()
     const { bytes, usage, textBytes } = await this.#read(response, inspection)
     const use = operation === 'count_tokens' ? NOTHING_METERED : settlement.answerUse(usage, textBytes)
     settlement.close(response.status, null, use)
@@ -144,7 +128,7 @@ export class CandidateCall {
   /** Takes whole answers until the call is complete. @returns the last one, or an error in place of a further one. */
   async #exchanges(first: Response, translated: TranslatedCall, meter: ExchangeMeter): Promise<Response> {
     const { settlement } = this.#call
-    const inspection = new Inspection(passAllEngine)
+    const inspection = this.#call.policy.responseInspection()
     let response = first
     for (;;) {
       const { bytes, usage, textBytes } = await this.#read(response, inspection)
@@ -173,11 +157,25 @@ export class CandidateCall {
     const body = await this.#attempt.read(response)
     if (body.length === 0) throw noAnswer('The upstream sent an empty answer.')
     if (isEventStream(response)) throw noAnswer('The upstream streamed an answer that was asked for whole.')
-    const reading = this.#parse(() => this.#protocol.readAnswer(body, this.#context(inspection)))
+    const reading = this.#parse(() => this.#reading(body, inspection))
     const edited = applyEdits(body, reading.edits)
     inspection.sink(edited.released, edited.withheld)
     this.#call.settlement.response = inspection.counts
     return { bytes: joinBytes(edited.pieces), usage: reading.usage, textBytes: reading.textBytes }
+  }
+
+  /** @throws ApiError for an answer that must not pass; the upstream has made it all the same. */
+  #reading(body: Uint8Array, inspection: Inspection): AnswerReading {
+    try {
+      return this.#protocol.readAnswer(body, this.#context(inspection))
+    } catch (error) {
+      if (error instanceof ApiError) {
+        const unseen = this.#context(new Inspection(passAllEngine))
+        const { usage, textBytes } = this.#protocol.readAnswer(body, unseen)
+        this.#call.settlement.lose(this.#call.settlement.answerUse(usage, textBytes))
+      }
+      throw error
+    }
   }
 
   #parse<Result>(read: () => Result): Result {
@@ -216,11 +214,11 @@ export class CandidateCall {
    */
   async #stream(response: Response): Promise<ModelAnswer> {
     const { credential } = this.#candidate.provider
-    const { protocol, settlement, signal, record, outline } = this.#call
+    const { protocol, settlement, signal, outline } = this.#call
     if (this.#translated && !outline.stream) {
       throw noAnswer('The upstream streamed an answer that was asked for whole.')
     }
-    const inspection = new Inspection(passAllEngine)
+    const inspection = this.#call.policy.responseInspection()
     settlement.response = inspection.counts
     const meter = new ExchangeMeter()
     const live = { abort: this.#attempt.abort }
@@ -230,7 +228,7 @@ export class CandidateCall {
       dialect: protocol.dialect,
       translator: this.#translated && this.#translator(this.#translated, inspection, meter, live),
       inspection,
-      times: relayTimes(this.#deps.configuration),
+      times: relayTimesOf(this.#deps.configuration),
       clock: this.#deps.clock,
       callerSignal: signal,
       abortUpstream: () => live.abort.abort(),
@@ -243,9 +241,9 @@ export class CandidateCall {
     if (!relay.started) {
       if (relay.end.kind === 'client_left') throw new Error('the caller left')
       this.#attempt.gaveNothing(`stream_${relay.end.reason}`, relay.end.reason === 'timeout')
-      throw noAnswer(relay.end.message)
+      throw relay.end.error ?? noAnswer(relay.end.message)
     }
-    this.#deps.waitUntil(relay.ended.then((end) => settleStream(end, meter, settlement, record)))
+    this.#deps.waitUntil(relay.ended.then((end) => settlement.closeStream(end, meter)))
     const headers = streamHeaders(response.headers, credential)
     return { status: response.status, headers, body: relay.body }
   }
@@ -325,23 +323,3 @@ const nothingMore = () => Promise.reject(new Error('the call is complete'))
 
 const isEventStream = (response: Response) =>
   response.headers.get('content-type')?.includes('text/event-stream') ?? false
-
-const DEFAULT_RETRY_SECONDS = '1'
-const isDate = (text: string | null) =>
-  text !== null && Number.isNaN(Number(text)) && !Number.isNaN(Date.parse(text))
-
-function relayTimes(configuration: AnswerDeps['configuration']): RelayTimes {
-  return {
-    commit: configuration.STREAM_COMMIT_MS,
-    heartbeat: configuration.STREAM_HEARTBEAT_MS,
-    firstEvent: configuration.UPSTREAM_FIRST_EVENT_TIMEOUT_MS,
-    betweenEvents: configuration.UPSTREAM_EVENT_TIMEOUT_MS,
-  }
-}
-
-function settleStream(end: RelayEnd, meter: Meter, settlement: Settlement, record: CallRecord): void {
-  if (end.kind === 'client_left') record.flags.push('client_left')
-  if (end.kind === 'failed') record.flags.push(`stream_${end.reason}`)
-  const errorCode = { completed: null, client_left: 'client_left', failed: 'stream_error' }[end.kind]
-  settlement.close(end.kind === 'client_left' ? CLIENT_LEFT : 200, errorCode, settlement.streamUse(meter))
-}

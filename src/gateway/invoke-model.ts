@@ -3,7 +3,8 @@
  * inspection and metering of the answer -> settlement. No other module reaches a provider.
  */
 import type { InspectionCounts } from '../governance/audit-record.ts'
-import { Inspection, passAllEngine } from '../governance/dlp/inspection.ts'
+import { noPolicy } from '../governance/dlp/call-policy.ts'
+import type { Inspection } from '../governance/dlp/inspection.ts'
 import type { LedgerOf } from '../governance/ledger/ledger.ts'
 import { mayUse } from '../governance/model-access.ts'
 import type { Principal } from '../governance/principal.ts'
@@ -58,7 +59,8 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
   call.record.modelId = redact(outline.model)
   const model = await admittedModel(deps, call, outline.model)
   const candidates = someCandidate(model, call.operation)
-  const inspection = new Inspection(passAllEngine)
+  const policy = noPolicy
+  const inspection = policy.requestInspection()
   const textEdits = inspectRequest(outline, protocol, inspection)
   const bounds = boundsOf(outline, model)
   const settlement = new Settlement(deps, {
@@ -67,10 +69,7 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
     model,
     bounds,
     requestBytes: outline.body.length,
-    policy: () => ({
-      policyVersion: inspection.engine.policyVersion,
-      findings: inspection.engine.findings(),
-    }),
+    policy: () => ({ policyVersion: policy.version, findings: policy.findings() }),
   })
   const affinity = affinityOf(deps, call, { outline, candidates, modelId: model.id })
   await open(deps, call, { outline, bounds, candidates, settlement })
@@ -84,7 +83,7 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
     settlement.request = countsOf(inspection, edited)
     return edited
   }
-  const dispatched: DispatchedCall = { ...call, protocol, outline, model, settlement, requestFor }
+  const dispatched: DispatchedCall = { ...call, protocol, outline, model, settlement, requestFor, policy }
   try {
     if (candidates.length === 0) return await answerTokenCount(deps, dispatched)
     return await dispatch(deps, dispatched, candidates, affinity)

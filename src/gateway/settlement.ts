@@ -8,6 +8,7 @@ import { type CallRecord, emptyOutcome } from './call-record.ts'
 import type { CatalogModel } from './catalog/catalog.ts'
 import { type CallBounds, estimateUsage, type Metered, metered, NOTHING_METERED } from './metering.ts'
 import type { Meter } from './protocols/protocol.ts'
+import type { RelayEnd } from './relay-options.ts'
 
 /** Status of a call whose caller left before it ended; never sent, only recorded. */
 export const CLIENT_LEFT = 499
@@ -80,6 +81,20 @@ export class Settlement {
       dlp: this.#policy(),
     }
     this.#send(outcome).finally(this.#finish)
+  }
+
+  /** Ends the call with its stream. */
+  closeStream(end: RelayEnd, meter: Meter): void {
+    const use = this.streamUse(meter)
+    if (end.kind === 'completed') {
+      this.close(200, null, use)
+    } else if (end.kind === 'client_left') {
+      this.#record.flags.push('client_left')
+      this.close(CLIENT_LEFT, 'client_left', use)
+    } else {
+      this.#record.flags.push(`stream_${end.reason}`)
+      this.close(200, end.error?.code ?? 'stream_error', use)
+    }
   }
 
   /** A failed close is not lost: the ledger's alarm settles the call when its lease runs out. */

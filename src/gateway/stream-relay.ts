@@ -1,12 +1,11 @@
-import type { Inspection } from '../governance/dlp/inspection.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { applyEdits, joinBytes } from '../lib/byte-edits.ts'
-import type { Clock } from '../lib/clock.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { FrameTooLongError, parseFrame, type SseFrame, SseSplitter } from '../lib/sse.ts'
 import { CallerWriter } from './caller-writer.ts'
-import type { Dialect, FrameVerdict, StreamReader } from './protocols/protocol.ts'
+import type { FrameVerdict, StreamReader } from './protocols/protocol.ts'
 import type { HeldFrame } from './protocols/streamed-texts.ts'
+import type { Exchange, FailureReason, RelayEnd, RelayOptions, RelayStart } from './relay-options.ts'
 
 /**
  * Carries one upstream stream to one caller, a frame at a time. It starts only with the upstream's first valid event
@@ -14,61 +13,6 @@ import type { HeldFrame } from './protocols/streamed-texts.ts'
  * stops the upstream when the caller leaves (design: Models). A slow caller slows the upstream: nothing is read while
  * a write waits.
  */
-
-export interface RelayTimes {
-  /** Milliseconds after the upstream's headers when the answer starts without an event. */
-  commit: number
-  heartbeat: number
-  firstEvent: number
-  betweenEvents: number
-}
-
-/** One stream of an upstream. */
-export interface Exchange {
-  upstream: ReadableStream<Uint8Array>
-  reader: StreamReader
-}
-
-/** Between different protocols: makes the caller's frames of what the upstream's reader lets pass. */
-export interface StreamTranslator {
-  frame(frame: SseFrame): Uint8Array[]
-  /** Asked once at the end of an exchange: whether another one continues the answer. */
-  goesOn(): boolean
-  /** Begins that exchange. @throws ApiError told in the stream. */
-  next(): Promise<Exchange>
-  /** Frames that end the caller's stream. */
-  finish(): Uint8Array[]
-}
-
-export interface RelayOptions extends Exchange {
-  /** What the gateway itself says to this caller. */
-  dialect: Dialect
-  /** Null between equal protocols. */
-  translator: StreamTranslator | null
-  inspection: Inspection
-  times: RelayTimes
-  clock: Clock
-  /** The caller's connection; one of three signs that it left, with the cancelled body and the failed write. */
-  callerSignal: AbortSignal
-  abortUpstream: () => void
-  /** Cuts our credential out of what an upstream says about an error. */
-  redact: (bytes: Uint8Array) => Uint8Array
-  /** Called now and then while the stream lasts. @returns why it has to end, or null. */
-  onTick: () => string | null
-}
-
-export type FailureReason = 'empty' | 'cut' | 'timeout' | 'error'
-
-export type RelayEnd =
-  | { kind: 'completed' }
-  | { kind: 'client_left' }
-  /** `error` when the gateway itself ended it, as it is told before the stream has begun. */
-  | { kind: 'failed'; reason: FailureReason; message: string; error?: ApiError }
-
-/** Either the answer has started, or it ended before it could and can still be told as an HTTP error. */
-export type RelayStart =
-  | { started: true; body: ReadableStream<Uint8Array>; ended: Promise<RelayEnd> }
-  | { started: false; end: Exclude<RelayEnd, { kind: 'completed' }> }
 
 /** Bytes that may wait for a slow caller before the upstream is no longer read. */
 const CALLER_BUFFER_BYTES = 64 * 1024

@@ -1,12 +1,8 @@
 import { afterEach, beforeEach, expect, vi } from 'vitest'
 import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
-import {
-  type RelayEnd,
-  type RelayStart,
-  type RelayTimes,
-  relayStream,
-} from '../../../src/gateway/stream-relay.ts'
+import type { RelayEnd, RelayStart, RelayTimes } from '../../../src/gateway/relay-options.ts'
+import { relayStream } from '../../../src/gateway/stream-relay.ts'
 import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
 import { provideIdentityStream } from './identity-stream.ts'
 import { chunks, events } from './stream-reading.ts'

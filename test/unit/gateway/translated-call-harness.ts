@@ -3,7 +3,8 @@ import { ExchangeMeter } from '../../../src/gateway/exchange-meter.ts'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
-import { type Exchange, type RelayEnd, relayStream } from '../../../src/gateway/stream-relay.ts'
+import type { Exchange, RelayEnd } from '../../../src/gateway/relay-options.ts'
+import { relayStream } from '../../../src/gateway/stream-relay.ts'
 import {
   type CallerProtocol,
   TranslatedCall,

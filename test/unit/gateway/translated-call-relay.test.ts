@@ -1,7 +1,8 @@
 import { describe, expect, it, vi } from 'vitest'
 import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
-import { type Exchange, type RelayOptions, relayStream } from '../../../src/gateway/stream-relay.ts'
+import type { Exchange, RelayOptions } from '../../../src/gateway/relay-options.ts'
+import { relayStream } from '../../../src/gateway/stream-relay.ts'
 import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import {

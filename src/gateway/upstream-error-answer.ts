@@ -1,0 +1,27 @@
+import { answerHeaders } from './answer-headers.ts'
+import type { Candidate } from './candidates.ts'
+import type { ModelAnswer } from './invoke-model.ts'
+import { messagesErrorBody } from './translation/upstream-errors.ts'
+
+const DEFAULT_RETRY_SECONDS = '1'
+
+/**
+ * An upstream's error for the caller: unchanged in body and content type for callers of chat completions and of the same
+ * protocol, others get their own envelope (interface: Errors).
+ * @param body as it came, but for our own credential.
+ */
+export function upstreamErrorAnswer(response: Response, body: Uint8Array, candidate: Candidate): ModelAnswer {
+  const { status } = response
+  const headers = answerHeaders(response.headers, candidate.provider.credential)
+  // Interface, Limits: every 429 says when to come back, also when the upstream does not.
+  const retryAfter = headers.get('retry-after')
+  if (status === 429 && !(Number(retryAfter) >= 1 || isDate(retryAfter))) {
+    headers.set('retry-after', DEFAULT_RETRY_SECONDS)
+  }
+  if (candidate.translation?.caller !== 'messages') return { status, headers, body }
+  headers.set('content-type', 'application/json')
+  return { status, headers, body: messagesErrorBody(status, body) }
+}
+
+const isDate = (text: string | null) =>
+  text !== null && Number.isNaN(Number(text)) && !Number.isNaN(Date.parse(text))
