@@ -1,0 +1,101 @@
+import type { Json } from '../../../../../src/gateway/translation/json.ts'
+
+/** The wire formats, by the words of the document. */
+export type Wire = 'chat' | 'messages' | 'completions'
+
+/** Who calls, and what the model's provider speaks; equal protocols first. */
+export const PAIRS = [
+  ['chat', 'chat'],
+  ['messages', 'messages'],
+  ['completions', 'completions'],
+  ['chat', 'messages'],
+  ['messages', 'chat'],
+  ['completions', 'chat'],
+  ['completions', 'messages'],
+] as const satisfies ReadonlyArray<readonly [caller: Wire, upstream: Wire]>
+
+export type PairName =
+  | 'chat:chat'
+  | 'messages:messages'
+  | 'completions:completions'
+  | 'chat:messages'
+  | 'messages:chat'
+  | 'completions:chat'
+  | 'completions:messages'
+
+export interface Pair {
+  name: PairName
+  caller: Wire
+  upstream: Wire
+}
+
+export const pairs: readonly Pair[] = PAIRS.map(([caller, upstream]) => ({
+  name: `${caller}:${upstream}` as PairName,
+  caller,
+  upstream,
+}))
+
+export type Verdict = 'kept' | 'translated' | 'dropped' | 'refused'
+
+/** What has to come of a feature: its words in the other protocol, or a part of the error that refuses it. */
+export type Expected = 'kept' | 'dropped' | { becomes: Json } | { refused: string }
+
+export type Form = 'whole' | 'streamed'
+
+export interface Feature {
+  name: string
+  /** Members that say it, on top of the plainest request or answer. A protocol without them cannot say it. */
+  said: Partial<Record<Wire, Json>>
+  /** Where it is said, by protocol: paths from the top, `-1` for the last element. */
+  places: Partial<Record<Wire, readonly string[]>>
+  /** By pair. Between equal protocols it is kept unless something else stands here. */
+  expected: Partial<Record<PairName, Expected>>
+  /** For the reader who wonders what it becomes, or why it does not arrive. */
+  note?: string
+  /** Of the model that is asked; one that does not reason unless told otherwise. */
+  capabilities?: readonly string[]
+}
+
+export interface AnswerFeature extends Feature {
+  /** In which forms of an answer it can happen; both unless told otherwise. */
+  forms?: readonly Form[]
+  /** Of an error that comes in place of an answer. */
+  status?: number
+  /** Payloads of the upstream's stream, where it is not what a plain server makes of the whole answer. */
+  streams?: Partial<Record<Wire, readonly (Json | string)[]>>
+  /** Of a feature that the caller's request brings about: where it does. */
+  onlyOn?: readonly PairName[]
+  /** Members of the caller's request. */
+  asked?: Partial<Record<Wire, Json>>
+}
+
+export interface Group<Kind extends Feature = Feature> {
+  title: string
+  features: readonly Kind[]
+}
+
+/** Members of a value by their paths; those that are absent or null are left out. */
+export function pick(value: unknown, paths: readonly string[]): Json {
+  const found = paths.map((path) => [path, at(value, path.split('.'))] as const)
+  return Object.fromEntries(found.filter(([, each]) => each !== undefined && each !== null))
+}
+
+function at(value: unknown, path: readonly string[]): unknown {
+  const [name, ...rest] = path
+  if (name === undefined) return value
+  if (Array.isArray(value)) return at(value.at(Number(name)), rest)
+  return typeof value === 'object' && value !== null ? at((value as Json)[name], rest) : undefined
+}
+
+export const becomes = (words: Json): Expected => ({ becomes: words })
+export const refused = (told: string): Expected => ({ refused: told })
+
+/** A conversation of its own instead of the plain one. */
+export const conversation = (...messages: Json[]): Json => ({ messages })
+export const user = (content: unknown): Json => ({ role: 'user', content })
+export const assistant = (content: unknown, more: Json = {}): Json => ({
+  role: 'assistant',
+  content,
+  ...more,
+})
+export const text = (words: string, more: Json = {}): Json => ({ type: 'text', text: words, ...more })

@@ -1,0 +1,109 @@
+import type { Candidate } from '../../../../../src/gateway/candidates.ts'
+import type { AnswerContext } from '../../../../../src/gateway/protocols/protocol.ts'
+import { relayStream } from '../../../../../src/gateway/stream-relay.ts'
+import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { TranslatedCall } from '../../../../../src/gateway/translation/translated-call.ts'
+import { upstreamErrorAnswer } from '../../../../../src/gateway/upstream-error-answer.ts'
+import { Inspection, passAllEngine } from '../../../../../src/governance/dlp/inspection.ts'
+import { applyEdits, joinBytes } from '../../../../../src/lib/byte-edits.ts'
+import type { Pair } from './features.ts'
+import { CAPABILITIES, MODEL, PLAIN_REQUESTS, PROTOCOLS, translated } from './run-request.ts'
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+const NEVER_MS = 60_000
+
+/** The upstream's id of the model is another one: that is what every answer carries. */
+export const UPSTREAM_MODEL = 'upstream-model'
+
+/** What the caller gets of a whole answer. */
+export function answerWhole(pair: Pair, answer: Json, asked: Json = {}): Json {
+  const bytes = encoder.encode(JSON.stringify(answer))
+  const reading = PROTOCOLS[pair.upstream].readAnswer(bytes, contextOf(pair))
+  const read = joinBytes(applyEdits(bytes, reading.edits).pieces)
+  const call = begun(pair, asked)
+  if (!call) return parsed(read)
+  const refused = call.answer(read)
+  if (refused !== null) throw new Error(refused)
+  call.goesOn(false)
+  return parsed(call.result())
+}
+
+/** What the caller gets of a stream that arrives in these chunks, as text. */
+export async function answerStreamed(
+  pair: Pair,
+  chunks: readonly Uint8Array[],
+  asked: Json = {},
+): Promise<string> {
+  const call = begun(pair, { stream: true, ...asked })
+  const inspection = new Inspection(passAllEngine)
+  const relay = await relayStream({
+    upstream: streamOf(chunks),
+    reader: PROTOCOLS[pair.upstream].streamReader(contextOf(pair, inspection)),
+    dialect: PROTOCOLS[pair.caller].dialect,
+    translator: call && {
+      frame: (frame) => call.frame(frame),
+      goesOn: () => call.goesOn(false),
+      finish: () => call.finish(),
+      next: () => Promise.reject(new Error('no further exchange')),
+    },
+    inspection,
+    times: { commit: NEVER_MS, heartbeat: NEVER_MS, firstEvent: NEVER_MS, betweenEvents: NEVER_MS },
+    clock: () => 0,
+    callerSignal: new AbortController().signal,
+    abortUpstream: () => {},
+    redact: (bytes) => bytes,
+    onTick: () => null,
+  })
+  if (!relay.started) throw new Error(`the stream never began: ${JSON.stringify(relay.end)}`)
+  const text = await new Response(relay.body).text()
+  await relay.ended
+  return text
+}
+
+/** What the caller gets of an error that comes in place of an answer. */
+export function answerError(pair: Pair, status: number, body: Json): Json {
+  const bytes = encoder.encode(JSON.stringify(body))
+  const answer = upstreamErrorAnswer(new Response(bytes, { status }), bytes, candidateOf(pair))
+  return { ...parsed(answer.body as Uint8Array), status: answer.status }
+}
+
+function begun(pair: Pair, asked: Json): TranslatedCall | null {
+  if (pair.caller === pair.upstream) return null
+  const request = encoder.encode(JSON.stringify({ ...PLAIN_REQUESTS[pair.caller], ...asked }))
+  const call = translated(pair, request, CAPABILITIES)
+  call.nextBody()
+  return call
+}
+
+const contextOf = (pair: Pair, inspection = new Inspection(passAllEngine)): AnswerContext => ({
+  inspection,
+  modelId: pair.caller === pair.upstream ? MODEL : null,
+  usageAsked: true,
+})
+
+const parsed = (bytes: Uint8Array) => JSON.parse(decoder.decode(bytes)) as Json
+
+function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
+  const left = [...chunks]
+  return new ReadableStream({
+    pull(controller) {
+      const chunk = left.shift()
+      if (chunk) controller.enqueue(chunk)
+      else controller.close()
+    },
+  })
+}
+
+const OPERATIONS = { chat: 'chat_completions', messages: 'messages', completions: 'completions' } as const
+
+function candidateOf({ caller, upstream }: Pair): Candidate {
+  const kind = upstream === 'messages' ? 'anthropic' : 'openai-compatible'
+  const translation = { caller: OPERATIONS[caller], upstream: OPERATIONS[upstream] }
+  return {
+    provider: { id: 'p', name: 'p', kind, baseUrl: 'https://provider.example', credential: 'none-at-all' },
+    upstreamModel: UPSTREAM_MODEL,
+    operation: translation.upstream,
+    translation: caller === upstream ? null : (translation as Candidate['translation']),
+  }
+}
