@@ -36,6 +36,12 @@ export async function groupId(call: Call, organization: string, name: string): P
   return findOne(call, `${organization}/groups`, {}, named(name), `no group is called "${name}"`)
 }
 
+/** @param name a DLP policy's name or id. */
+export async function policyId(call: Call, organization: string, name: string): Promise<string> {
+  if (UUID.test(name)) return name.toLowerCase()
+  return findOne(call, `${organization}/dlp/policies`, {}, named(name), `no DLP policy is called "${name}"`)
+}
+
 /** @param name a provider's name or id. */
 export async function providerId(call: Call, name: string): Promise<string> {
   if (UUID.test(name)) return name.toLowerCase()

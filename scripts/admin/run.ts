@@ -3,6 +3,7 @@ import { accessCommands } from './access-commands.ts'
 import { catalogueCommands } from './catalogue-commands.ts'
 import { type Command, Options } from './command.ts'
 import { AdminError, connect, usageError } from './connection.ts'
+import { dlpCommands } from './dlp-commands.ts'
 import { commandHelp, formatOutcome, outcomeJson, overallHelp } from './output.ts'
 import { peopleCommands } from './people-commands.ts'
 import { recordCommands } from './record-commands.ts'
@@ -10,6 +11,7 @@ import { recordCommands } from './record-commands.ts'
 const commands: readonly Command[] = [
   ...peopleCommands,
   ...accessCommands,
+  ...dlpCommands,
   ...recordCommands,
   ...catalogueCommands,
 ]

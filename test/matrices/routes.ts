@@ -104,6 +104,8 @@ const PARAMETERS: Record<string, string> = {
   groupId: '00000000-0000-4000-8000-000000000003',
   grantId: '00000000-0000-4000-8000-000000000004',
   providerId: '00000000-0000-4000-8000-000000000005',
+  policyId: '00000000-0000-4000-8000-000000000006',
+  version: '1',
   keyId: 'nosuchkey',
   modelId: 'no-such-model',
   name: 'personal_api_key_access',

@@ -12,7 +12,7 @@ interface Cached {
 
 /** What an isolate may hold of policies: organizations, and characters of what their policies say. */
 const MOST_ORGANIZATIONS = 5_000
-const LARGEST_WEIGHT = 16_000_000
+const LARGEST_WEIGHT = 10_000_000
 
 /** Results, never promises: pending I/O that requests share dies with the request that started it. Oldest first. */
 const cache = new Map<string, Cached>()

@@ -1,5 +1,7 @@
 import type { PolicyBody } from '../../wire/dlp.ts'
-import { DIRECTIONS, type KnownDetector } from './policy.ts'
+import { compilePattern } from './custom-patterns.ts'
+import { KNOWN_DETECTORS, type KnownDetector } from './known-detectors.ts'
+import { DIRECTIONS } from './policy.ts'
 
 /** What is wrong with a policy, and where. */
 export interface PolicyIssue {
@@ -14,11 +16,18 @@ export interface Capabilities {
   checkPattern(source: string, ignoreCase: boolean): void
 }
 
+const ENGINE: Capabilities = {
+  detectors: KNOWN_DETECTORS,
+  checkPattern: (source, ignoreCase) => {
+    compilePattern(source, ignoreCase ? 'i' : '')
+  },
+}
+
 /**
  * What a policy of the right shape can still have wrong: words that mean nothing here, and parts that could never have
  * an effect. A protection that is misspelt must not look like one.
  */
-export function policyIssues(body: PolicyBody, capabilities: Capabilities): PolicyIssue[] {
+export function policyIssues(body: PolicyBody, capabilities: Capabilities = ENGINE): PolicyIssue[] {
   return [
     ...customIssues(body, capabilities),
     ...body.rules.flatMap((rule, index) => {

@@ -1,10 +1,10 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { sha256Hex } from '../../lib/crypto.ts'
 import type { PolicyBody } from '../../wire/dlp.ts'
+import { KNOWN_DETECTORS, type KnownDetector } from './known-detectors.ts'
 import {
   ACTIONS,
   type Action,
-  type Category,
   type CustomDetector,
   type Direction,
   type Profile,
@@ -30,15 +30,6 @@ export interface PolicySubject {
   modelId: string | null
   /** Null where no tool of an integration takes part. */
   integrationId: string | null
-}
-
-/** What policies have to know of a detector of the engine. */
-export interface KnownDetector {
-  id: string
-  category: Category
-  description: string
-  /** Holds for rules that name no score of their own. */
-  minimumScore: number
 }
 
 /** What holds for one call; null where no policy covers the direction. */
@@ -71,7 +62,7 @@ const remembered = new WeakMap<readonly DlpPolicy[], BoundedMap<string, Profiles
 export function profilesFor(
   policies: readonly DlpPolicy[],
   subject: PolicySubject,
-  detectors: readonly KnownDetector[],
+  detectors: readonly KnownDetector[] = KNOWN_DETECTORS,
 ): Profiles {
   const fitting = policies.filter((policy) => policy.enabled && fits(policy.body.scope, subject))
   const key = fitting.map(({ id }) => id).join()
@@ -217,13 +208,32 @@ function withoutIdle(rules: readonly ProfileRule[]): ProfileRule[] {
 function customOf(policy: DlpPolicy, names: CustomNames): CustomDetector[] {
   const { patterns, dictionaries } = policy.body
   return [
-    ...patterns.map(({ id, pattern, ignore_case: ignoreCase, score }): CustomDetector => {
-      return { id: names(policy, id), kind: 'pattern', pattern, ignoreCase, score }
-    }),
-    ...dictionaries.map(({ id, terms, ignore_case: ignoreCase, score }): CustomDetector => {
-      return { id: names(policy, id), kind: 'dictionary', terms, ignoreCase, score }
-    }),
+    ...patterns.map((one) =>
+      sameCustom(one, names(policy, one.id), ({ pattern, ignore_case: ignoreCase, score }, id) => {
+        return { id, kind: 'pattern', pattern, ignoreCase, score }
+      }),
+    ),
+    ...dictionaries.map((one) =>
+      sameCustom(one, names(policy, one.id), ({ terms, ignore_case: ignoreCase, score }, id) => {
+        return { id, kind: 'dictionary', terms, ignoreCase, score }
+      }),
+    ),
   ]
+}
+
+const customDetectors = new WeakMap<object, CustomDetector>()
+
+/** One object for all directions and profiles: what it compiles to can be large, and is remembered by it. */
+function sameCustom<Source extends object>(
+  source: Source,
+  id: string,
+  make: (source: Source, id: string) => CustomDetector,
+): CustomDetector {
+  const known = customDetectors.get(source)
+  if (known?.id === id) return known
+  const made = make(source, id)
+  customDetectors.set(source, made)
+  return made
 }
 
 /** By code unit, whatever the locale. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
+import type { KnownDetector } from '../../../src/governance/dlp/known-detectors.ts'
 import {
   actionOf,
   type DlpPolicy,
-  type KnownDetector,
   PolicyError,
   type PolicySubject,
   profilesFor,
@@ -203,6 +203,20 @@ describe('profiles of the same policies', () => {
     expect(profiles(all, { modelId: 'other' })).not.toBe(first)
     expect(profiles(all, { modelId: 'third' })).toBe(profiles(all, { modelId: 'other' }))
     expect(profiles([...all])).not.toBe(first)
+  })
+
+  it("share what is the customer's own over directions, calls and other versions of other policies", () => {
+    const own = policy({
+      directions: ['request', 'response'],
+      dictionaries: [{ id: 'words', terms: ['x'] }],
+      rules: [{ custom: 'words', action: 'mask' }],
+    })
+    const other = policy({ rules: [{ detector: 'card', action: 'mask' }] })
+    const made = profiles([own, other])
+    const words = made.request?.custom[0]
+    expect(words?.id).toBe('words')
+    expect(made.response?.custom[0]).toBe(words)
+    expect(profiles([own, { ...other, version: 2 }]).request?.custom[0]).toBe(words)
   })
 })
 

@@ -151,6 +151,97 @@ describe('a whole set-up by names', () => {
   })
 })
 
+describe('DLP policies', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-policies-'))
+  afterAll(() => rmSync(folder, { recursive: true }))
+  const file = (name: string, contents: unknown) => {
+    const path = join(folder, name)
+    writeFileSync(path, typeof contents === 'string' ? contents : JSON.stringify(contents))
+    return path
+  }
+  const rules = (action: string) => [{ detector: 'email', action }]
+
+  it('are created, changed, tried, looked up and deleted by name', async () => {
+    const slug = uniqueName('acme')
+    await adminJson(['organizations', 'create', slug, '--name', 'Acme'])
+    const environment = { HEADGATE_ORGANIZATION: slug }
+    const run = (...words: string[]) => adminJson(words, { environment })
+    await run('groups', 'create', 'support')
+    const [group] = await run('groups', 'list')
+    const path = file('policy.json', { directions: ['request'], rules: rules('redact') })
+    expect(
+      await run(
+        'dlp-policies',
+        'create',
+        'no-mail',
+        '--file',
+        path,
+        '--group',
+        'support',
+        '--integration',
+        'mail',
+      ),
+    ).toMatchObject({
+      name: 'no-mail',
+      version: 1,
+      scope: { group_ids: [group.id], integration_ids: ['mail'] },
+    })
+    expect(await run('dlp-policies', 'list')).toMatchObject([{ name: 'no-mail', enabled: true }])
+    const change = JSON.stringify({ rules: rules('block') })
+    const changed = ['dlp-policies', 'update', 'no-mail', '--file', '-', '--everybody']
+    expect(await adminJson(changed, { environment, input: change })).toMatchObject({
+      version: 2,
+      scope: {},
+      rules: rules('block'),
+    })
+    expect(await run('dlp-policies', 'disable', 'no-mail')).toMatchObject({ version: 3, enabled: false })
+    expect(await run('dlp-policies', 'enable', 'no-mail')).toMatchObject({ version: 4, enabled: true })
+    expect(await run('dlp-policies', 'update', 'no-mail', '--name', 'mail')).toMatchObject({ version: 5 })
+
+    const text = 'ada@example.com, grace@example.org\n\nnobody'
+    const tried = await admin(['dlp', 'test', '--policy', 'mail'], { environment, input: text })
+    expect(tried.output.split('\n')).toHaveLength(3)
+    expect(tried.output).toMatch(/^START\s+END\s+DETECTOR\s+CATEGORY\s+SCORE\s+ACTION\n0\s+15\s+email\s/)
+    expect(tried.errors).toBe('The call would be refused.')
+    const dry = await admin(['dlp', 'dry-run', '--file', path], { environment, input: text })
+    expect(dry.output).toMatch(/email\s+contact\s+redact\s+2$/)
+    expect(dry.errors).toBe('1 of 2 with findings, 0 would be blocked')
+    const detectors = await admin(['dlp', 'detectors'])
+    expect(detectors.output).toMatch(/^email\s+contact\s+0\.5\s/m)
+
+    const { id } = await run('dlp-policies', 'show', 'mail')
+    expect(await run('dlp-policies', 'delete', 'mail')).toEqual({ id, deleted: true })
+    expect(await run('dlp-policies', 'versions', id)).toHaveLength(5)
+    expect(await run('dlp-policies', 'version', id, '1')).toMatchObject({
+      name: 'no-mail',
+      rules: rules('redact'),
+    })
+  })
+
+  it.each<[words: string, code: number, message: string]>([
+    ['dlp-policies create x', 2, 'needs --file'],
+    ['dlp-policies create x --file nowhere.json', 2, 'nowhere.json cannot be read: ENOENT'],
+    ['dlp-policies create x --file {list}', 2, 'does not hold a JSON object'],
+    ['dlp-policies create x --file {bad}', 1, '400 directions: is required'],
+    ['dlp-policies show nobody', 1, 'no DLP policy is called "nobody"'],
+    ['dlp-policies update x --everybody --group x', 2, '--everybody goes with none'],
+    ['dlp test', 2, 'which policy?'],
+    ['dlp test --policy x --file y', 2, 'which policy?'],
+    ['dlp test --file -', 2, '--file takes a path'],
+    ['dlp dry-run --file {bad}', 1, 'no line on standard input'],
+  ])('%s', async (words, code, message) => {
+    const paths = { '{list}': file('list.json', []), '{bad}': file('bad.json', {}) }
+    const filled = words.split(' ').map((word) => paths[word as keyof typeof paths] ?? word)
+    const slug = uniqueName('acme')
+    await adminJson(['organizations', 'create', slug, '--name', 'Acme'])
+    const environment = { HEADGATE_ORGANIZATION: slug }
+    if (words.includes('--group x')) await adminJson(['groups', 'create', 'x'], { environment })
+    const run = await admin(filled, { environment })
+    expect(run).toMatchObject({ code, output: '' })
+    expect(run.errors).toContain(message)
+  })
+})
+
 describe('audit verify', () => {
   it('prints each verified range, then the first broken record', async () => {
     const slug = uniqueName('audited')

@@ -10,6 +10,7 @@ import {
   type Harness,
   seedTenant,
   someModel,
+  somePolicy,
   someProvider,
   startManagement,
   type Tenant,
@@ -44,6 +45,9 @@ interface Change {
 const member = ({ base, user }: Tenant) => `${base}/users/${user.id}`
 const groupMember = ({ base, group, user }: Tenant) => `${base}/groups/${group.id}/members/${user.id}`
 const entitlement = (tenant: Tenant) => `${member(tenant)}/entitlements/personal_api_key_access`
+
+const policyOf = ({ base, policy }: Tenant) => `${base}/dlp/policies/${policy.id}`
+const CUSTOM = [{ category: 'custom', action: 'block' }]
 
 const change = (
   name: string,
@@ -120,6 +124,22 @@ const changes: Change[] = [
     method: 'DELETE',
     path: ({ base, grant }) => `${base}/grants/${grant.id}`,
   }),
+  change('a new policy', 'dlp_policy.created', true, {
+    method: 'POST',
+    path: ({ base }) => `${base}/dlp/policies`,
+    body: () => somePolicy({ dictionaries: [{ id: 'x', terms: ['a@example.com'] }], rules: CUSTOM }),
+  }),
+  change("a policy's rules", 'dlp_policy.updated', true, {
+    method: 'PUT',
+    path: policyOf,
+    body: () => ({ version: 1, rules: [{ detector: 'email', action: 'block' }] }),
+  }),
+  change('an enabled policy', 'dlp_policy.updated', true, {
+    method: 'PUT',
+    path: policyOf,
+    body: () => ({ version: 1, enabled: true }),
+  }),
+  change('a deleted policy', 'dlp_policy.deleted', true, { method: 'DELETE', path: policyOf }),
 ]
 
 const make = (one: Change, tenant: Tenant) =>

@@ -163,7 +163,8 @@ export async function seedTenant(harness: Harness) {
     subject_id: user.id,
     model_id: '*',
   })
-  return { organization, base, user, group, key, grant }
+  const policy = await create(harness, `${base}/dlp/policies`, somePolicy({ enabled: false }))
+  return { organization, base, user, group, key, grant, policy }
 }
 
 export type Tenant = Awaited<ReturnType<typeof seedTenant>>
@@ -179,6 +180,13 @@ export function someModel(providerId: string) {
     routes: [{ provider_id: providerId, upstream_model: 'upstream-model' }],
   }
 }
+
+export const somePolicy = (values: Record<string, unknown> = {}) => ({
+  name: uniqueName('policy'),
+  directions: ['request'],
+  rules: [{ detector: 'email', action: 'redact' }],
+  ...values,
+})
 
 export const someProvider = (values: Record<string, unknown> = {}) => ({
   name: uniqueName('provider'),

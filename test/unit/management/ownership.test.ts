@@ -5,6 +5,7 @@ import {
   type Harness,
   listRoutes,
   seedTenant,
+  somePolicy,
   startManagement,
   type Tenant,
 } from './harness.ts'
@@ -30,6 +31,8 @@ const identifiers: Record<string, (tenant: Tenant) => string> = {
   groupId: (tenant) => tenant.group.id,
   keyId: (tenant) => tenant.key.id,
   grantId: (tenant) => tenant.grant.id,
+  policyId: (tenant) => tenant.policy.id,
+  version: () => '1',
   name: () => 'personal_api_key_access',
 }
 
@@ -42,6 +45,13 @@ const bodies: Record<string, (tenant: Tenant) => unknown> = {
   'POST /organizations/:organizationId/keys': (tenant) => ({ user_id: tenant.user.id, label: 'New' }),
   'POST /organizations/:organizationId/grants': () => ({ subject_type: 'organization', model_id: '*' }),
   'POST /organizations/:organizationId/credits': () => ({ amount: 1, reason: 'test' }),
+  'POST /organizations/:organizationId/dlp/policies': () => somePolicy(),
+  'PUT /organizations/:organizationId/dlp/policies/:policyId': () => ({ version: 1, enabled: true }),
+  'POST /organizations/:organizationId/dlp/test': (tenant) => ({ policy_id: tenant.policy.id, text: 'x' }),
+  'POST /organizations/:organizationId/dlp/dry-run': (tenant) => ({
+    policy_id: tenant.policy.id,
+    samples: ['x'],
+  }),
 }
 
 const parametersOf = (path: string) => [...path.matchAll(/:(\w+)/g)].map(([, parameter]) => parameter ?? '')
@@ -56,7 +66,7 @@ function fill(path: string, own: Tenant, swapped: string, value: string): string
 const ofOrganizations = routes.filter(({ path }) => path.includes(':organizationId'))
 const swaps = ofOrganizations.flatMap((route) =>
   parametersOf(route.path)
-    .filter((parameter) => parameter !== 'name')
+    .filter((parameter) => parameter !== 'name' && parameter !== 'version')
     .map((parameter) => ({ ...route, parameter })),
 )
 
@@ -96,6 +106,15 @@ describe('an id of another organization', () => {
     ]) {
       const body = { subject_type: type, subject_id: id, model_id: '*' }
       expect((await harness.request('POST', `${mine.base}/grants`, body)).status).toBe(404)
+      const policy = somePolicy({ scope: { [`${type}_ids`]: [id] } })
+      expect((await harness.request('POST', `${mine.base}/dlp/policies`, policy)).status).toBe(404)
+    }
+    for (const [path, input] of [
+      ['test', { text: 'x' }],
+      ['dry-run', { samples: ['x'] }],
+    ] as const) {
+      const body = { policy_id: theirs.policy.id, ...input }
+      expect((await harness.request('POST', `${mine.base}/dlp/${path}`, body)).status, path).toBe(404)
     }
   })
 })
@@ -127,6 +146,7 @@ describe('lists', () => {
       theirs.group.id,
       theirs.key.id,
       theirs.grant.id,
+      theirs.policy.id,
     ]) {
       expect(answer.text).not.toContain(id)
     }
@@ -139,6 +159,7 @@ describe('lists', () => {
     expect(await seen(`/groups/${mine.group.id}/members`)).toMatchObject([{ id: mine.user.id }])
     expect(await seen('/keys')).toMatchObject([{ id: mine.key.id, label: 'laptop' }])
     expect(await seen('/grants')).toMatchObject([{ id: mine.grant.id, subject_id: mine.user.id }])
+    expect(await seen('/dlp/policies')).toMatchObject([{ id: mine.policy.id, version: 1 }])
   })
 })
 

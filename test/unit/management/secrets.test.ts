@@ -80,6 +80,8 @@ it('a key is told once, and is found nowhere afterwards; neither is a credential
     userId: tenant.user.id,
     groupId: tenant.group.id,
     keyId: tenant.key.id,
+    policyId: tenant.policy.id,
+    version: '1',
     providerId: provider.id,
     modelId,
   })

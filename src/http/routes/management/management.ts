@@ -6,6 +6,7 @@ import { limitDeclaredLength } from '../../middleware/declared-length.ts'
 import { MAXIMUM_BODY_BYTES, tooLarge } from '../../request-body.ts'
 import { auditRoutes } from './audit.ts'
 import { creditRoutes } from './credits.ts'
+import { dlpRoutes } from './dlp.ts'
 import { grantRoutes } from './grants.ts'
 import { groupRoutes } from './groups.ts'
 import { keyRoutes } from './keys.ts'
@@ -36,6 +37,7 @@ export const managementRoutes = new Hono<AppEnv>()
   .route('/', groupRoutes)
   .route('/', keyRoutes)
   .route('/', grantRoutes)
+  .route('/', dlpRoutes)
   .route('/', creditRoutes)
   .route('/', usageRoutes)
   .route('/', auditRoutes)

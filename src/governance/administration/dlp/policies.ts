@@ -1,0 +1,239 @@
+import { ApiError, notFound } from '../../../lib/api-error.ts'
+import { canonicalJson } from '../../../lib/canonical-json.ts'
+import { sha256Hex } from '../../../lib/crypto.ts'
+import { type PolicyBody, type PolicyCreation, type PolicyUpdate, policyBody } from '../../../wire/dlp.ts'
+import type { Page, PageRequest } from '../../../wire/page-cursor.ts'
+import { type PolicyIssue, policyIssues } from '../../dlp/policy-check.ts'
+import { type Administration, audited, conflict, type Intent } from '../administration.ts'
+import { publishRights } from '../propagation.ts'
+import {
+  deletePolicy,
+  insertPolicy,
+  type PolicyRow,
+  type PolicyState,
+  selectKnownScope,
+  selectPolicies,
+  selectPolicy,
+  selectPolicyTotals,
+  selectVersion,
+  selectVersions,
+  updatePolicy,
+  type VersionRow,
+} from './store.ts'
+
+export type { PolicyRow, VersionRow } from './store.ts'
+
+/** Every isolate that serves an organization holds all of its policies, so there is an end to them. */
+const MOST_POLICIES = 100
+/** Characters of JSON that all policies of an organization have together; compiled they take a multiple of that. */
+const LARGEST_TOTAL = 1_000_000
+
+/**
+ * @throws ApiError `invalid_request` for a policy that cannot be enforced as it stands; `not_found` for a group, user or
+ * model in its scope that the organization does not have; `unprocessable` for a taken name or one policy too many.
+ */
+export async function createPolicy(
+  administration: Administration,
+  organizationId: string,
+  { name, enabled, ...members }: PolicyCreation,
+): Promise<PolicyRow> {
+  const body = checkBody(members)
+  const policyId = crypto.randomUUID()
+  await checkScope(administration, organizationId, body.scope)
+  await checkTotals(administration, organizationId, policyId, body)
+  const state: PolicyState = { name, enabled, body, author: authorOf(administration) }
+  const epoch = await audited(
+    administration,
+    intentOf('dlp_policy.created', organizationId, { policyId, version: 1 }, state),
+    () => insertPolicy(administration.database, organizationId, policyId, state),
+  )
+  await publishRights(administration, organizationId, epoch)
+  return readPolicy(administration, organizationId, policyId)
+}
+
+export function listPolicies(
+  administration: Administration,
+  organizationId: string,
+  page: PageRequest,
+): Promise<Page<PolicyRow>> {
+  return selectPolicies(administration.database, organizationId, page)
+}
+
+/** @throws ApiError `not_found` for a policy of another organization and a deleted one, too. */
+export async function readPolicy(
+  administration: Administration,
+  organizationId: string,
+  policyId: string,
+): Promise<PolicyRow> {
+  const row = await selectPolicy(administration.database, organizationId, policyId)
+  if (row === null) throw notFound('Policy', policyId)
+  return row
+}
+
+/**
+ * Makes the next version of a policy; members left out stay as they are in the version that is changed. What is not
+ * given is not checked again, so that a policy that can no longer be enforced can still be disabled.
+ * @throws ApiError as `createPolicy`; `unprocessable` when that version is not the current one any more.
+ */
+export async function changePolicy(
+  administration: Administration,
+  organizationId: string,
+  policyId: string,
+  { version, name, enabled, ...members }: PolicyUpdate,
+): Promise<PolicyRow> {
+  const before = await readPolicy(administration, organizationId, policyId)
+  if (before.version !== version) throw overtaken(` (its version is ${before.version})`)
+  const given = Object.entries(members).filter(([, value]) => value !== undefined)
+  const body = given.length === 0 ? before.body : mergedBody(before.body, given)
+  if (members.scope !== undefined) await checkScope(administration, organizationId, members.scope)
+  await checkTotals(administration, organizationId, policyId, body)
+  const author = authorOf(administration)
+  const state: PolicyState = { name: name ?? before.name, enabled: enabled ?? before.enabled, body, author }
+  const next = { policyId, version: version + 1 }
+  const epoch = await audited(
+    administration,
+    intentOf('dlp_policy.updated', organizationId, next, {
+      ...state,
+      changed: given.map(([member]) => member),
+    }),
+    async () => {
+      const at = { policyId, version }
+      const raised = await updatePolicy(administration.database, organizationId, at, state)
+      if (raised === null) throw overtaken('')
+      return raised
+    },
+  )
+  await publishRights(administration, organizationId, epoch)
+  return readPolicy(administration, organizationId, policyId)
+}
+
+/** Takes a policy out of use. Its versions can be read for ever. @throws ApiError `not_found`. */
+export async function removePolicy(
+  administration: Administration,
+  organizationId: string,
+  policyId: string,
+): Promise<void> {
+  const { name, version } = await readPolicy(administration, organizationId, policyId)
+  const epoch = await audited(
+    administration,
+    {
+      organizationId,
+      action: 'dlp_policy.deleted',
+      resource: `policies/${policyId}`,
+      detail: { name, version },
+    },
+    async () => {
+      const raised = await deletePolicy(administration.database, organizationId, policyId)
+      if (raised === null) throw notFound('Policy', policyId)
+      return raised
+    },
+  )
+  await publishRights(administration, organizationId, epoch)
+}
+
+/** Versions without what they say, newest first, of a deleted policy as well. @throws ApiError `not_found`. */
+export async function listVersions(
+  administration: Administration,
+  organizationId: string,
+  policyId: string,
+  page: PageRequest,
+): Promise<Page<VersionRow>> {
+  const { database } = administration
+  const first = await selectVersion(database, organizationId, policyId, 1)
+  if (first === null) throw notFound('Policy', policyId)
+  return selectVersions(database, organizationId, policyId, page)
+}
+
+/** @throws ApiError `not_found`. */
+export async function readVersion(
+  administration: Administration,
+  organizationId: string,
+  policyId: string,
+  version: number,
+): Promise<VersionRow & { body: unknown }> {
+  const row = await selectVersion(administration.database, organizationId, policyId, version)
+  if (row === null) throw notFound('Policy version', `${policyId}@${version}`)
+  return row
+}
+
+/**
+ * Checks that a policy of the right shape also means something here.
+ * @throws ApiError `invalid_request` naming every part that does not.
+ */
+export function checkBody(body: PolicyBody): PolicyBody {
+  const issues = policyIssues(body)
+  if (issues.length > 0) throw invalidBody(issues)
+  return body
+}
+
+/** What is stored is checked together with what is new: the one may speak of the other. */
+function mergedBody(stored: unknown, given: Array<[string, unknown]>): PolicyBody {
+  const merged = policyBody.safeParse({ ...(stored as object), ...Object.fromEntries(given) })
+  if (merged.success) return checkBody(merged.data)
+  throw invalidBody(
+    merged.error.issues.map(({ path, message }) => ({
+      path: path.map(String).join('.') || 'body',
+      reason: message,
+    })),
+  )
+}
+
+function invalidBody(issues: PolicyIssue[]): ApiError {
+  const message = issues.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
+  return new ApiError('invalid_request', message, { code: 'invalid_body', details: { issues } })
+}
+
+const authorOf = ({ actor }: Administration) => actor.administrator ?? actor.userId ?? 'unknown'
+
+const overtaken = (detail: string) =>
+  conflict(`Somebody changed the policy at the same time${detail}; look at it again.`)
+
+/** Terms and patterns can be secrets themselves, so the record ties itself to the version by a digest of what it says. */
+const intentOf = (
+  action: string,
+  organizationId: string,
+  { policyId, version }: { policyId: string; version: number },
+  { name, enabled, body, changed }: PolicyState & { changed?: string[] },
+): Intent => ({
+  organizationId,
+  action,
+  resource: `policies/${policyId}`,
+  detail: { name, version, enabled, changed, body_sha256: sha256Hex(canonicalJson(body)) },
+})
+
+async function checkScope(
+  administration: Administration,
+  organizationId: string,
+  scope: PolicyBody['scope'],
+): Promise<void> {
+  const { group_ids: groupIds = [], user_ids: userIds = [], model_ids: modelIds = [] } = scope
+  const found = await selectKnownScope(administration.database, organizationId, {
+    groupIds,
+    userIds,
+    modelIds,
+  })
+  for (const [entity, ids] of [
+    ['Group', groupIds],
+    ['User', userIds],
+    ['Model', modelIds],
+  ] as const) {
+    const missing = ids.find((id) => !found.has(id))
+    if (missing !== undefined) throw notFound(entity, missing)
+  }
+}
+
+/** Two changes at once can get past this by one policy each, which nothing depends on. */
+async function checkTotals(
+  administration: Administration,
+  organizationId: string,
+  policyId: string,
+  body: unknown,
+): Promise<void> {
+  const others = await selectPolicyTotals(administration.database, organizationId, policyId)
+  if (others.count >= MOST_POLICIES) {
+    throw conflict(`An organization has at most ${MOST_POLICIES} policies.`)
+  }
+  if (others.length + JSON.stringify(body).length > LARGEST_TOTAL) {
+    throw conflict(`The policies of an organization have at most ${LARGEST_TOTAL} characters together.`)
+  }
+}

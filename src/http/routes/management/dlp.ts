@@ -1,0 +1,129 @@
+import { Hono } from 'hono'
+import {
+  changePolicy,
+  createPolicy,
+  listPolicies,
+  listVersions,
+  type PolicyRow,
+  readPolicy,
+  readVersion,
+  removePolicy,
+  type VersionRow,
+} from '../../../governance/administration/dlp/policies.ts'
+import { dryRunPolicy, tryPolicy } from '../../../governance/administration/dlp/trials.ts'
+import { KNOWN_DETECTORS } from '../../../governance/dlp/known-detectors.ts'
+import { policyCreation, policyDryRun, policyTrial, policyUpdate } from '../../../wire/dlp.ts'
+import { noQuery, pageQuery } from '../../../wire/management.ts'
+import { listBody } from '../../../wire/page-cursor.ts'
+import type { AppEnv } from '../../context.ts'
+import { administrationOf, idParameter, jsonBody, pageRequest, query, unknownId } from './request.ts'
+
+const POLICIES = '/organizations/:organizationId/dlp/policies'
+const POLICY = '/organizations/:organizationId/dlp/policies/:policyId'
+const VERSIONS = '/organizations/:organizationId/dlp/policies/:policyId/versions'
+const VERSION = '/organizations/:organizationId/dlp/policies/:policyId/versions/:version'
+const TEST = '/organizations/:organizationId/dlp/test'
+const DRY_RUN = '/organizations/:organizationId/dlp/dry-run'
+
+const present = ({ id, name, enabled, version, body, createdAt, updatedAt }: PolicyRow) => ({
+  id,
+  name,
+  enabled,
+  version,
+  ...(body as object),
+  created_at: createdAt,
+  updated_at: updatedAt,
+})
+
+const presentVersion = ({ version, name, enabled, author, createdAt }: VersionRow) => ({
+  version,
+  name,
+  enabled,
+  author,
+  created_at: createdAt,
+})
+
+/** Policies of data-loss prevention, and what they would do. Detectors are the same in every organization. */
+export const dlpRoutes = new Hono<AppEnv>()
+  .get('/dlp/detectors', query(noQuery), (context) =>
+    context.json({
+      data: KNOWN_DETECTORS.map(({ id, category, description, minimumScore }) => ({
+        id,
+        category,
+        description,
+        minimum_score: minimumScore,
+      })),
+      has_more: false,
+      next_cursor: null,
+    }),
+  )
+  .get(POLICIES, query(pageQuery), async (context) => {
+    const { organizationId } = context.req.param()
+    const page = pageRequest(context.req.valid('query'))
+    return context.json(
+      listBody(await listPolicies(administrationOf(context), organizationId, page), present),
+    )
+  })
+  .post(POLICIES, query(noQuery), jsonBody(policyCreation), async (context) => {
+    const { organizationId } = context.req.param()
+    const row = await createPolicy(administrationOf(context), organizationId, context.req.valid('json'))
+    return context.json(present(row), 201)
+  })
+  .get(POLICY, query(noQuery), async (context) => {
+    const { organizationId, policyId } = context.req.param()
+    const id = idParameter('Policy', policyId)
+    return context.json(present(await readPolicy(administrationOf(context), organizationId, id)))
+  })
+  .put(POLICY, query(noQuery), jsonBody(policyUpdate), async (context) => {
+    const { organizationId, policyId } = context.req.param()
+    const id = idParameter('Policy', policyId)
+    const update = context.req.valid('json')
+    return context.json(present(await changePolicy(administrationOf(context), organizationId, id, update)))
+  })
+  .delete(POLICY, query(noQuery), async (context) => {
+    const { organizationId, policyId } = context.req.param()
+    const id = idParameter('Policy', policyId)
+    await removePolicy(administrationOf(context), organizationId, id)
+    return context.json({ id, deleted: true })
+  })
+  .get(VERSIONS, query(pageQuery), async (context) => {
+    const { organizationId, policyId } = context.req.param()
+    const page = await listVersions(
+      administrationOf(context),
+      organizationId,
+      idParameter('Policy', policyId),
+      pageRequest(context.req.valid('query')),
+    )
+    return context.json(listBody(page, presentVersion))
+  })
+  .get(VERSION, query(noQuery), async (context) => {
+    const { organizationId, policyId, version } = context.req.param()
+    const row = await readVersion(
+      administrationOf(context),
+      organizationId,
+      idParameter('Policy', policyId),
+      versionParameter(version),
+    )
+    return context.json({ ...presentVersion(row), ...(row.body as object) })
+  })
+  .post(TEST, query(noQuery), jsonBody(policyTrial), async (context) => {
+    const { organizationId } = context.req.param()
+    const result = await tryPolicy(administrationOf(context), organizationId, context.req.valid('json'))
+    context.header('cache-control', 'no-store')
+    return context.json(result)
+  })
+  .post(DRY_RUN, query(noQuery), jsonBody(policyDryRun), async (context) => {
+    const { organizationId } = context.req.param()
+    const { withFindings, ...result } = await dryRunPolicy(
+      administrationOf(context),
+      organizationId,
+      context.req.valid('json'),
+    )
+    return context.json({ ...result, with_findings: withFindings })
+  })
+
+/** From 1, as Postgres can hold it. */
+function versionParameter(text: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw unknownId('Policy version', text)
+  return Number(text)
+}
