@@ -10,7 +10,7 @@ import { residentBytes, untilIdle } from './bench/process-usage.ts'
 import { recordProfile, summarize } from './bench/profile.ts'
 import { type BenchReport, eventFigures, renderProfile, renderReport } from './bench/report.ts'
 import { countRoundTrips } from './bench/round-trip-count.ts'
-import { SCENARIO_NAMES, type Scenario } from './bench/scenarios.ts'
+import { connectionsOf, isOrdinary, SCENARIO_NAMES, type Scenario } from './bench/scenarios.ts'
 import { type BenchSystem, defaultStorage, startSystem } from './bench/system.ts'
 import { hasWrk } from './bench/wrk.ts'
 import { StartError } from './local/children.ts'
@@ -18,14 +18,24 @@ import { freePorts } from './local/ports.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const USAGE = `npm run bench -- [options]
-  --seconds N       about how long to measure, default 150
-  --connections N   connections of the throughput rounds, default 16
+  --seconds N       about how long to measure, default 330; each scenario takes 26 s at the least,
+                    10 s with --own-generator and --rounds 1
+  --connections N   connections of the throughput rounds, default 16; large bodies have no more than 4
   --rounds N        rounds of each scenario, default 3
-  --only NAMES      scenarios, separated by commas: ${SCENARIO_NAMES.join(', ')}
+  --only NAMES      scenarios, separated by commas:${scenarioLines()}
   --storage FOLDER  where Durable Objects keep their data, default /dev/shm if there is one
   --own-generator   do not use wrk, though it is installed
   --json FILE       write the figures as JSON as well
   --profile         record CPU profiles of the gateway instead, into .headgate/`
+
+/** The names, a few on each line. */
+function scenarioLines(): string {
+  const indent = `\n${' '.repeat(20)}`
+  const rows = Array.from({ length: Math.ceil(SCENARIO_NAMES.length / 3) }, (_, row) =>
+    SCENARIO_NAMES.slice(row * 3, row * 3 + 3).join(', '),
+  )
+  return indent + rows.join(`,${indent}`)
+}
 
 interface Options extends Omit<MeasurePlan, 'slot'> {
   seconds: number
@@ -35,15 +45,17 @@ interface Options extends Omit<MeasurePlan, 'slot'> {
   profile: boolean
 }
 
-/** Times of a round that are no load: what the ledger puts off is waited for twice. */
-const PAUSES_PER_ROUND_MS = 3_000
-const TARGETS = 4
-const WARM_UP_MS = 8_000
+/** Time of a round that is no load: what the ledger puts off is waited for. */
+const PAUSE_PER_ROUND_MS = 1_700
+/** Loads of a round in lengths of a throughput round, and what the first round has besides. */
+const SLOTS_PER_ROUND = 4.5
+const SLOTS_OF_FIRST = 1.5
+const WARM_UP_MS = 5_000
 
 function readOptions(): Options {
   const { values } = parseArgs({
     options: {
-      seconds: { type: 'string', default: '150' },
+      seconds: { type: 'string', default: '330' },
       connections: { type: 'string', default: '16' },
       rounds: { type: 'string', default: '3' },
       only: { type: 'string', default: SCENARIO_NAMES.join(',') },
@@ -54,7 +66,7 @@ function readOptions(): Options {
     },
   })
   const only = values.only.split(',').map((name) => name.trim())
-  const unknown = only.find((name) => !(SCENARIO_NAMES as readonly string[]).includes(name))
+  const unknown = only.find((name) => !SCENARIO_NAMES.includes(name))
   if (unknown !== undefined) throw new StartError(`there is no scenario ${unknown}\n${USAGE}`)
   return {
     seconds: wholeNumber('seconds', values.seconds, 3_600),
@@ -76,8 +88,8 @@ function wholeNumber(name: string, text: string, most: number): number {
 
 /** How long each target has in each round for all of it to take about as long as was asked for. */
 function slotOf({ seconds, rounds, generator }: Options, scenarios: number): number {
-  const load = (seconds * 1_000) / scenarios - WARM_UP_MS - rounds * PAUSES_PER_ROUND_MS
-  const slot = Math.max(500, load / rounds / TARGETS / 1.5)
+  const load = (seconds * 1_000) / scenarios - WARM_UP_MS - rounds * PAUSE_PER_ROUND_MS
+  const slot = Math.max(500, load / (rounds * SLOTS_PER_ROUND + SLOTS_OF_FIRST))
   return generator === 'wrk' ? Math.max(1_000, Math.floor(slot / 1_000) * 1_000) : slot
 }
 
@@ -92,12 +104,12 @@ async function bench(options: Options): Promise<void> {
     tell('checking the ledger')
     const ledger = await checkLedger(system, gatewayCalls)
     const after = memoryOf(system)
-    tell('counting round trips')
-    const [first] = scenarios
+    const ordinary = scenarios.find(isOrdinary)
+    if (ordinary) tell('counting round trips')
     const report: BenchReport = {
       conditions: conditionsOf(options, plan),
       scenarios: figures,
-      roundTrips: first ? await countRoundTrips(system, first, options.connections) : null,
+      roundTrips: ordinary ? await countRoundTrips(system, ordinary, options.connections) : null,
       events: eventFigures(figures),
       memory: { idle, after },
       ledger,
@@ -118,8 +130,8 @@ function conditionsOf(options: Options, plan: MeasurePlan): Record<string, strin
   return {
     machine: `${processors.length} x ${processors[0]?.model ?? 'unknown'}, load ${loadavg()[0]?.toFixed(1)} at the end`,
     runtime: `workerd serve, the built bundle; generator ${plan.generator === 'wrk' ? 'wrk for throughput, own for latency' : 'own'}`,
-    rounds: `${plan.rounds} of each server in turn, ${plan.slot / 1_000} s each, ${plan.connections} connections; latency with 1`,
-    requests: 'about 1 KB; the upstream answers at once, streams an event per packet',
+    rounds: `${plan.rounds} of each server in turn, ${plan.slot / 1_000} s each, ${plan.connections} connections unless said otherwise; latency with 1`,
+    requests: 'about 1 KB unless said otherwise; the upstream answers at once, streams an event per packet',
     storage: options.storage,
   }
 }
@@ -141,15 +153,17 @@ async function profileScenario(
   { gateway, bundle }: BenchSystem,
   scenario: Scenario,
   inspectorPort: number,
-  { connections, seconds, only }: Options,
+  options: Options,
 ): Promise<void> {
   tell(`profiling ${scenario.title}`)
   const { port, pid } = gateway
-  await runLoad({ port, scenario, connections, milliseconds: 4_000, calls: 1_500 })
+  const { call } = scenario
+  const connections = connectionsOf(scenario, options.connections)
+  await runLoad({ port, call, connections, milliseconds: 4_000, calls: 1_500 })
   let calls = 0
   const recorded = await recordProfile(inspectorPort, async () => {
-    const milliseconds = Math.min(15_000, (seconds * 1_000) / only.length)
-    const result = await runLoad({ port, scenario, connections, milliseconds })
+    const milliseconds = Math.min(15_000, (options.seconds * 1_000) / options.only.length)
+    const result = await runLoad({ port, call, connections, milliseconds })
     if (result.failures > 0) throw new BenchFailure(`${scenario.title}: ${result.firstFailure}`)
     calls = result.calls
     await untilIdle(pid, 1_300, 10_000)

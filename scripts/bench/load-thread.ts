@@ -4,7 +4,7 @@ import { HttpConnection, type WireAnswer } from './http-connection.ts'
 import { type LoadPlan, type LoadResult, requestBytes } from './load.ts'
 
 async function generate(plan: LoadPlan): Promise<LoadResult> {
-  const request = requestBytes(plan.scenario, plan.port)
+  const request = requestBytes(plan.call, plan.port)
   const totals: number[] = []
   const firstBytes: number[] = []
   let failures = 0
@@ -41,9 +41,9 @@ async function generate(plan: LoadPlan): Promise<LoadResult> {
   return { calls: totals.length, failures, firstFailure, milliseconds, totals, firstBytes }
 }
 
-function failureOf(answer: WireAnswer, { scenario }: LoadPlan): string | null {
+function failureOf(answer: WireAnswer, { call }: LoadPlan): string | null {
   if (answer.status < 200 || answer.status > 299) return `status ${answer.status}`
-  if (!answer.tail.trimEnd().endsWith(scenario.ending)) return 'the answer is incomplete'
+  if (!answer.tail.trimEnd().endsWith(call.ending)) return 'the answer is incomplete'
   return null
 }
 

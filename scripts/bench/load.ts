@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
-import type { Scenario } from './scenarios.ts'
+import type { Call } from './scenarios.ts'
 
 /** A load on one server. */
 export interface LoadPlan {
   port: number
-  scenario: Scenario
+  call: Call
   connections: number
   /** Stops after this time; calls that run then are waited for. */
   milliseconds: number
@@ -27,7 +27,7 @@ export interface LoadResult {
 }
 
 /** The bytes of a request, the same for every call. */
-export function requestBytes({ path, headers, body }: Scenario, port: number): Buffer {
+export function requestBytes({ path, headers, body }: Call, port: number): Buffer {
   const lines = [
     `POST ${path} HTTP/1.1`,
     `host: 127.0.0.1:${port}`,

@@ -1,12 +1,11 @@
+import { setTimeout } from 'node:timers/promises'
+import { figuresOf, type Sample, type ScenarioFigures, type TargetName } from './figures.ts'
 import type { LoadPlan, LoadResult } from './load.ts'
 import { runLoad } from './load.ts'
-import { cpuMicroseconds, untilIdle } from './process-usage.ts'
-import type { Scenario, ScenarioName } from './scenarios.ts'
-import { median, quantile } from './statistics.ts'
+import { cpuMicroseconds, forgetPeak, peakBytes, untilIdle } from './process-usage.ts'
+import { connectionsOf, isLarge, isLong, type Scenario } from './scenarios.ts'
 import type { BenchSystem } from './system.ts'
 import { runWrk } from './wrk.ts'
-
-export type TargetName = 'direct' | 'bare' | 'roundTrips' | 'headgate'
 
 /** One of the servers that are compared. */
 export interface Target {
@@ -20,42 +19,11 @@ export interface Target {
 
 export interface MeasurePlan {
   rounds: number
+  /** Connections of throughput rounds; scenarios of large bodies have fewer. */
   connections: number
   /** Length of one throughput round of one target, in milliseconds; latency takes half of it. */
   slot: number
   generator: 'wrk' | 'own'
-}
-
-/** What one target did in one scenario: medians over the rounds. */
-export interface TargetFigures {
-  callsPerSecond: number
-  /** User and system time of its process, background work included; null for the upstream. */
-  cpuPerCall: number | null
-  /** Milliseconds with one connection. */
-  p50: number
-  p99: number
-  firstByteP50: number
-}
-
-/** Differences within a round, then the median over rounds: what the machine did meanwhile falls out. */
-export interface AddedFigures {
-  p50: number
-  p99: number
-  firstByteP50: number
-}
-
-export interface ScenarioFigures {
-  scenario: ScenarioName
-  title: string
-  events: number
-  targets: Record<TargetName, TargetFigures>
-  /** The gateway over the bare proxy. */
-  cpuRatio: number
-  throughputRatio: number
-  /** The proxy that makes the same round trips over the bare proxy: the part no code of ours can save. */
-  roundTripCpuRatio: number
-  addedOverBare: AddedFigures
-  addedOverDirect: AddedFigures
 }
 
 export interface Measurement {
@@ -68,26 +36,27 @@ export interface Measurement {
 export class BenchFailure extends Error {}
 
 /** How long the ledger waits for company before it writes to Postgres (LEDGER_FLUSH_MS), and a little more. */
-const DEFERRED_MS = 1_300
+const DEFERRED_MS = 1_050
+/** Longer than the gateway is idle between two writes to Postgres. */
+const QUIET_MS = 400
 const DEFERRED_LIMIT_MS = 10_000
-/** Enough for the runtime to have compiled what is hot. */
+/** As long as most of what is put off: LEDGER_FLUSH_MS. */
+const SHORTEST_COVER_MS = 1_000
+/** Enough for the runtime to have compiled what is hot. The proxies have little to compile. */
 const WARM_UP_CALLS = 1_500
-const WARM_UP_LIMIT_MS = 4_000
+const WARM_UP_LIMIT_MS = 3_000
+const PROXY_WARM_UP_LIMIT_MS = 1_000
 
-interface Sample {
-  callsPerSecond: number
-  cpuPerCall: number | null
-  p50: number
-  p99: number
-  firstByteP50: number
-}
-
+/**
+ * The order of a round. What the ledger puts off after the gateway's last call falls into the load on the first
+ * target, of which only the CPU of its own process is compared.
+ */
 export function targetsOf(system: BenchSystem): Target[] {
   const { bare, roundTrips, gateway } = system
   return [
+    { name: 'roundTrips', port: roundTrips.port, pid: roundTrips.pid, defers: false },
     { name: 'direct', port: Number(new URL(system.upstream).port), pid: null, defers: false },
     { name: 'bare', port: bare.port, pid: bare.pid, defers: false },
-    { name: 'roundTrips', port: roundTrips.port, pid: roundTrips.pid, defers: false },
     { name: 'headgate', port: gateway.port, pid: gateway.pid, defers: true },
   ]
 }
@@ -108,13 +77,19 @@ export async function measure(
   const meter = new Meter(plan)
   const measured: ScenarioFigures[] = []
   for (const scenario of scenarios) {
+    const samples: Record<TargetName, Sample[]> = { direct: [], bare: [], roundTrips: [], headgate: [] }
+    const pids = [system.gateway.pid, system.bare.pid]
+    const peaks = pids.map(forgetPeak).every((forgotten) => forgotten)
     for (const target of targets) await meter.warmUp(target, scenario)
-    const samples = new Map<TargetName, Sample[]>(targets.map(({ name }) => [name, []]))
     for (let round = 1; round <= plan.rounds; round += 1) {
       tell(`${scenario.title}: round ${round} of ${plan.rounds}`)
-      for (const target of targets) samples.get(target.name)?.push(await meter.round(target, scenario))
+      for (const target of targets) {
+        samples[target.name].push(await meter.round(target, scenario, round === 1))
+      }
     }
-    measured.push(figuresOf(scenario, samples))
+    const [headgate = 0, bare = 0] = pids.map(peakBytes)
+    const connections = connectionsOf(scenario, plan.connections)
+    measured.push(figuresOf(scenario, samples, { connections, peak: peaks ? { headgate, bare } : null }))
   }
   return { scenarios: measured, gatewayCalls: meter.gatewayCalls }
 }
@@ -128,43 +103,54 @@ class Meter {
   }
 
   async warmUp(target: Target, scenario: Scenario): Promise<void> {
-    const { port } = target
-    const { connections } = this.#plan
-    await this.#load(target, {
-      ...{ port, scenario, connections, calls: WARM_UP_CALLS, milliseconds: WARM_UP_LIMIT_MS },
-    })
-    await this.#settle(target)
+    const connections = connectionsOf(scenario, this.#plan.connections)
+    const limit = target.defers ? WARM_UP_LIMIT_MS : PROXY_WARM_UP_LIMIT_MS
+    // A run that asks for little time gets a short warm-up too.
+    const milliseconds = Math.min(limit, limit * (this.#plan.slot / 1_000))
+    await this.#load(target, scenario, { connections, milliseconds, calls: WARM_UP_CALLS })
   }
 
-  async round(target: Target, scenario: Scenario): Promise<Sample> {
-    const { connections, slot } = this.#plan
-    const { port } = target
-    const before = this.#cpu(target)
-    const busy = await this.#load(target, { port, scenario, connections, milliseconds: slot })
-    await this.#settle(target)
-    const used = this.#cpu(target) - before
-    const calm = await this.#load(target, { port, scenario, connections: 1, milliseconds: slot / 2 }, true)
-    await this.#settle(target)
+  /** @param first whether to measure also what no ratio needs: throughput of the upstream, latency of round trips */
+  async round(target: Target, scenario: Scenario, first: boolean): Promise<Sample> {
     return {
-      callsPerSecond: (busy.calls / busy.milliseconds) * 1_000,
-      cpuPerCall: target.pid === null ? null : used / busy.calls,
-      p50: median(calm.totals),
-      p99: quantile(calm.totals, 0.99),
-      firstByteP50: median(calm.firstBytes),
+      busy: first || target.name !== 'direct' ? await this.#busy(target, scenario) : null,
+      calm: first || target.name !== 'roundTrips' ? await this.#calm(target, scenario) : null,
     }
   }
 
-  /** A long stream that wrk cuts off at the end of its time would count in CPU, and not in calls. */
-  #generatorOf(plan: LoadPlan, timed: boolean): (plan: LoadPlan) => Promise<LoadResult> {
-    const own = timed || plan.calls !== undefined || plan.scenario.events > 100
-    return own || this.#plan.generator === 'own' ? runLoad : runWrk
+  async #busy(target: Target, scenario: Scenario): Promise<Sample['busy']> {
+    const connections = connectionsOf(scenario, this.#plan.connections)
+    const before = this.#cpu(target)
+    const result = await this.#load(target, scenario, { connections, milliseconds: this.#plan.slot })
+    await this.#settle(target)
+    const used = this.#cpu(target) - before
+    return {
+      callsPerSecond: (result.calls / result.milliseconds) * 1_000,
+      cpuPerCall: target.pid === null ? null : used / result.calls,
+    }
   }
 
-  async #load(target: Target, plan: LoadPlan, timed = false): Promise<LoadResult> {
-    const result = await this.#generatorOf(plan, timed)(plan)
+  async #calm(target: Target, scenario: Scenario): Promise<Sample['calm']> {
+    const { slot } = this.#plan
+    const milliseconds = isLarge(scenario) ? slot : slot / 2
+    const { totals, firstBytes } = await this.#load(target, scenario, { connections: 1, milliseconds }, true)
+    // Otherwise the load that it may fall into is over before the ledger writes.
+    if (slot < SHORTEST_COVER_MS) await this.#settle(target)
+    return { totals, firstBytes }
+  }
+
+  async #load(
+    target: Target,
+    scenario: Scenario,
+    load: Omit<LoadPlan, 'port' | 'call'>,
+    timed = false,
+  ): Promise<LoadResult> {
+    const call = target.name === 'headgate' ? scenario.call : scenario.baseline
+    const own = timed || load.calls !== undefined || isLong(scenario) || this.#plan.generator === 'own'
+    const result = await (own ? runLoad : runWrk)({ ...load, port: target.port, call })
     if (result.failures > 0 || result.calls === 0) {
       const reason = result.firstFailure ?? 'no call was answered in time'
-      throw new BenchFailure(`${plan.scenario.title}, ${target.name}: ${result.failures} failed: ${reason}`)
+      throw new BenchFailure(`${scenario.title}, ${target.name}: ${result.failures} failed: ${reason}`)
     }
     if (target.name === 'headgate') this.gatewayCalls += result.calls
     return result
@@ -175,64 +161,8 @@ class Meter {
   }
 
   async #settle({ pid, defers }: Target): Promise<void> {
-    if (pid !== null && defers) await untilIdle(pid, DEFERRED_MS, DEFERRED_LIMIT_MS)
+    if (pid === null || !defers) return
+    await setTimeout(DEFERRED_MS)
+    await untilIdle(pid, QUIET_MS, DEFERRED_LIMIT_MS)
   }
-}
-
-function figuresOf(scenario: Scenario, samples: Map<TargetName, Sample[]>): ScenarioFigures {
-  const of = (name: TargetName): Sample[] => samples.get(name) ?? []
-  const headgate = of('headgate')
-  const bare = of('bare')
-  const targets = Object.fromEntries([...samples].map(([name, list]) => [name, medians(list)])) as Record<
-    TargetName,
-    TargetFigures
-  >
-  const cpu = (sample: Sample): number => sample.cpuPerCall ?? Number.NaN
-  return {
-    scenario: scenario.name,
-    title: scenario.title,
-    events: scenario.events,
-    targets,
-    cpuRatio: overRounds(headgate, bare, (ours, theirs) => cpu(ours) / cpu(theirs)),
-    throughputRatio: overRounds(
-      headgate,
-      bare,
-      (ours, theirs) => ours.callsPerSecond / theirs.callsPerSecond,
-    ),
-    roundTripCpuRatio: overRounds(of('roundTrips'), bare, (one, other) => cpu(one) / cpu(other)),
-    addedOverBare: added(headgate, bare),
-    addedOverDirect: added(headgate, of('direct')),
-  }
-}
-
-function medians(samples: Sample[]): TargetFigures {
-  const middle = (pick: (sample: Sample) => number): number => median(samples.map(pick))
-  return {
-    callsPerSecond: middle((sample) => sample.callsPerSecond),
-    cpuPerCall: samples[0]?.cpuPerCall === null ? null : middle((sample) => sample.cpuPerCall ?? Number.NaN),
-    p50: middle((sample) => sample.p50),
-    p99: middle((sample) => sample.p99),
-    firstByteP50: middle((sample) => sample.firstByteP50),
-  }
-}
-
-function added(ours: Sample[], theirs: Sample[]): AddedFigures {
-  return {
-    p50: overRounds(ours, theirs, (one, other) => one.p50 - other.p50),
-    p99: overRounds(ours, theirs, (one, other) => one.p99 - other.p99),
-    firstByteP50: overRounds(ours, theirs, (one, other) => one.firstByteP50 - other.firstByteP50),
-  }
-}
-
-function overRounds(
-  ours: Sample[],
-  theirs: Sample[],
-  compare: (one: Sample, other: Sample) => number,
-): number {
-  return median(
-    ours.flatMap((sample, round) => {
-      const other = theirs[round]
-      return other === undefined ? [] : [compare(sample, other)]
-    }),
-  )
 }

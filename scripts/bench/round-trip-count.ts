@@ -68,7 +68,8 @@ async function callTimes(
   connections: number,
 ): Promise<void> {
   const { port, pid } = gateway
-  const result = await runLoad({ port, scenario, connections, calls, milliseconds: CALLS_LIMIT_MS })
+  const { call } = scenario
+  const result = await runLoad({ port, call, connections, calls, milliseconds: CALLS_LIMIT_MS })
   if (result.failures > 0 || result.calls !== calls) {
     throw new BenchFailure(`counting round trips: ${result.firstFailure ?? 'the calls took too long'}`)
   }

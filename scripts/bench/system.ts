@@ -205,16 +205,22 @@ async function prepareAnswers(upstream: string, scenarios: Scenario[]): Promise<
   return prepared
 }
 
-/** Takes the answer from the upstream's own scripts, once. */
+/**
+ * Takes the answer from the upstream's own scripts, once. A streamed chat is asked for its usage, as the gateway asks
+ * for it whether the caller does or not.
+ */
 async function recordAnswer(upstream: string, scenario: Scenario) {
-  const script = scenario.stream ? `long-stream tokens=${deltasOf(scenario)}` : 'canned'
-  const body = scenario.body.replace(`script:${scriptName(scenario)}`, `script:${script}`)
-  const response = await fetch(upstream + scenario.path, { method: 'POST', headers: scenario.headers, body })
+  const { stream, baseline } = scenario
+  const script = stream ? `long-stream tokens=${deltasOf(scenario)}` : 'canned'
+  const text = baseline.body.replace(`script:${scriptName(scenario)}`, `script:${script}`)
+  const withUsage = stream && baseline.path === '/v1/chat/completions'
+  const body = withUsage ? text.replace(/}$/, ',"stream_options":{"include_usage":true}}') : text
+  const response = await fetch(upstream + baseline.path, { method: 'POST', headers: baseline.headers, body })
   await expectSuccess(response, 'recording an answer')
-  const text = await response.text()
+  const answer = await response.text()
   const headers = { 'content-type': response.headers.get('content-type') ?? '' }
-  if (!scenario.stream) return { steps: [{ status: 200, headers, body: text }], events: 0 }
-  const frames = text.split(/(?<=\n\n)/)
+  if (!stream) return { steps: [{ status: 200, headers, body: answer }], events: 0 }
+  const frames = answer.split(/(?<=\n\n)/)
   return { steps: [{ status: 200, headers }, { sse: frames }], events: frames.length }
 }
 

@@ -22,7 +22,7 @@ export async function runWrk(plan: LoadPlan): Promise<LoadResult> {
   writePrivateFile(script, luaOf(plan))
   try {
     const seconds = Math.max(1, Math.round(plan.milliseconds / 1_000))
-    const url = `http://127.0.0.1:${plan.port}${plan.scenario.path}`
+    const url = `http://127.0.0.1:${plan.port}${plan.call.path}`
     return resultOf(
       await run(['-t', '1', '-c', String(plan.connections), '-d', `${seconds}s`, '-s', script, url]),
     )
@@ -31,14 +31,14 @@ export async function runWrk(plan: LoadPlan): Promise<LoadResult> {
   }
 }
 
-function luaOf({ scenario }: LoadPlan): string {
+function luaOf({ call }: LoadPlan): string {
   // A JSON string without control characters above escapes is a Lua string too.
-  const headers = Object.entries(scenario.headers).map(
+  const headers = Object.entries(call.headers).map(
     ([name, value]) => `wrk.headers[${JSON.stringify(name)}] = ${JSON.stringify(value)}`,
   )
   return `wrk.method = "POST"
 ${headers.join('\n')}
-wrk.body = ${JSON.stringify(scenario.body)}
+wrk.body = ${JSON.stringify(call.body)}
 function done(summary)
   local e = summary.errors
   io.write(string.format("\\nresult %d %d %d %d %d %d %d\\n", summary.requests, summary.duration,
