@@ -1,0 +1,114 @@
+import { RE2JS } from 're2js'
+import { lengthOf } from './pattern-length.ts'
+
+/** A pattern that this engine does not take; the message is for the person who wrote it. */
+export class PatternError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'PatternError'
+  }
+}
+
+export interface CompiledPattern {
+  source: string
+  ignoreCase: boolean
+  matcher: RE2JS
+  /** Most UTF-16 units a match can have; null if that has no bound. */
+  longest: number | null
+  /** Whether each match ends where its last repeated character does, so that finding all matches takes linear time. */
+  endsItself: boolean
+}
+
+const LONGEST_SOURCE = 512
+/** A state machine of this many instructions is still small; `(a{1000}){1000}` is not. */
+const LARGEST_PROGRAM = 5000
+
+/** What JavaScript and Perl know and RE2 does not, with the words to say so. */
+const UNSUPPORTED: readonly (readonly [RegExp, string])[] = [
+  [
+    /\(\?<?[=!]/,
+    'look-ahead and look-behind are not supported, because they cannot be matched in linear time',
+  ],
+  [
+    /(?:^|[^\\])(?:\\\\)*\\[1-9]|\\k[<{]/,
+    'back-references are not supported, because they cannot be matched in linear time',
+  ],
+  [
+    /\(\?>|[*+?}]\+/,
+    'atomic groups and possessive quantifiers are not supported; matching never backtracks, so they are not needed',
+  ],
+  [/\(\?(?:\(|R|0|&|P[>=])/, 'conditions and recursion are not supported'],
+]
+
+/**
+ * Compiles a customer's pattern (RE2 syntax, matched in linear time).
+ * @param flags `i` for either case; `m` and `s` as in RE2
+ * @throws PatternError with what is wrong, in words for the pattern's author
+ */
+export function compilePattern(source: string, flags = ''): CompiledPattern {
+  if (source === '') throw new PatternError('the pattern is empty')
+  if (source.length > LONGEST_SOURCE)
+    throw new PatternError(`the pattern is longer than ${LONGEST_SOURCE} characters`)
+  if (/[^ims]/.test(flags)) throw new PatternError('the flags of a pattern are i, m and s')
+  for (const [sign, reason] of UNSUPPORTED) if (sign.test(source)) throw new PatternError(reason)
+  const matcher = compile(source, flags)
+  if (matcher.programSize() > LARGEST_PROGRAM)
+    throw new PatternError('the pattern is too large; use smaller repetitions')
+  if (matcher.matches(''))
+    throw new PatternError('the pattern matches the empty text, so it would match everywhere')
+  const { longest, endsItself } = lengthOf(source)
+  return { source, ignoreCase: flags.includes('i'), matcher, longest, endsItself }
+}
+
+/**
+ * The most UTF-16 units a match can have, or null: a stream whose texts are checked for a pattern without bound is
+ * held to its end.
+ */
+export function boundedLength(pattern: CompiledPattern): number | null {
+  return pattern.longest
+}
+
+function compile(source: string, flags: string): RE2JS {
+  let bits = 0
+  if (flags.includes('i')) bits |= RE2JS.CASE_INSENSITIVE
+  if (flags.includes('m')) bits |= RE2JS.MULTILINE
+  if (flags.includes('s')) bits |= RE2JS.DOTALL
+  try {
+    return RE2JS.compile(source, bits)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new PatternError(`the pattern is not valid: ${reason.replace(/^error parsing regexp: /, '')}`)
+  }
+}
+
+/** So many matches of a pattern that may read far beyond each of them, or as many as this many units of reading allow. */
+const MOST_FAR_READING_MATCHES = 256
+const MOST_READING = 20_000_000
+
+/**
+ * All matches from `from` on, left to right. A pattern whose every search may read to the text's end would take
+ * quadratic time for many matches; after 256 (in short texts more) all from the next match on counts as one.
+ */
+export function findAll(
+  pattern: CompiledPattern,
+  text: string,
+  from: number,
+): { start: number; end: number }[] {
+  if (!pattern.matcher.test(text)) return []
+  const found: { start: number; end: number }[] = []
+  const matcher = pattern.matcher.matcher(text)
+  const linear = pattern.longest !== null || pattern.endsItself
+  const limit = linear ? Infinity : Math.max(MOST_FAR_READING_MATCHES, MOST_READING / text.length)
+  let position = from
+  while (position <= text.length && matcher.find(position)) {
+    const start = matcher.start()
+    const end = matcher.end()
+    if (found.length >= limit) {
+      found.push({ start, end: text.length })
+      break
+    }
+    if (end > start) found.push({ start, end })
+    position = end > start ? end : end + 1
+  }
+  return found
+}

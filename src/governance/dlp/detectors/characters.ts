@@ -1,0 +1,97 @@
+/** Classes of characters, as bits, for the one pass that finds where detectors have to look. */
+export const LOWER = 1
+export const UPPER = 2
+export const DIGIT = 4
+export const DOT = 8
+export const AT = 16
+export const COLON = 32
+export const DASH = 64
+export const UNDERSCORE = 128
+export const SLASH = 256
+export const EQUALS = 512
+/** Other characters that stand inside of addresses, keys and passwords. */
+export const GLUE = 1024
+/** Letters with accents, as in names before an `@`. */
+export const ACCENTED = 2048
+
+export const LETTER = LOWER | UPPER
+export const ALPHANUMERIC = LETTER | DIGIT
+
+const LAST_ACCENTED = 0x24f
+const table = new Uint16Array(LAST_ACCENTED + 1)
+
+const fill = (characters: string, bit: number): void => {
+  for (const character of characters) table[character.charCodeAt(0)] = bit
+}
+fill('abcdefghijklmnopqrstuvwxyz', LOWER)
+fill('ABCDEFGHIJKLMNOPQRSTUVWXYZ', UPPER)
+fill('0123456789', DIGIT)
+fill('.', DOT)
+fill('@', AT)
+fill(':', COLON)
+fill('-', DASH)
+fill('_', UNDERSCORE)
+fill('/', SLASH)
+fill('=', EQUALS)
+fill('+%~&#!$*?^\\', GLUE)
+table.fill(ACCENTED, 0xc0)
+
+/** The class of the unit at `index`; 0 for what separates tokens, and beyond the text's ends. */
+export function classAt(text: string, index: number): number {
+  const code = text.charCodeAt(index)
+  return code <= LAST_ACCENTED ? (table[code] ?? 0) : 0
+}
+
+export function isAlphanumericAt(text: string, index: number): boolean {
+  return (classAt(text, index) & ALPHANUMERIC) !== 0
+}
+
+export function isDigitAt(text: string, index: number): boolean {
+  const code = text.charCodeAt(index)
+  return code >= 0x30 && code <= 0x39
+}
+
+/** A set of ASCII characters. */
+export class CharacterSet {
+  #members = new Uint8Array(128)
+
+  constructor(members: string) {
+    for (const member of members) this.#members[member.charCodeAt(0)] = 1
+  }
+
+  hasAt(text: string, index: number): boolean {
+    const code = text.charCodeAt(index)
+    return code < 128 && this.#members[code] === 1
+  }
+
+  /** The end of the run of members that starts at `index`. */
+  runEnd(text: string, index: number, limit = text.length): number {
+    let end = index
+    while (end < limit && this.hasAt(text, end)) end++
+    return end
+  }
+
+  /** The start of the run of members that ends before `index`. */
+  runStart(text: string, index: number, limit = 0): number {
+    let start = index
+    while (start > limit && this.hasAt(text, start - 1)) start--
+    return start
+  }
+}
+
+const LOWERCASE = 'abcdefghijklmnopqrstuvwxyz'
+const UPPERCASE = LOWERCASE.toUpperCase()
+const DIGITS = '0123456789'
+
+export const LETTERS_AND_DIGITS = new CharacterSet(UPPERCASE + LOWERCASE + DIGITS)
+export const UPPER_AND_DIGITS = new CharacterSet(UPPERCASE + DIGITS)
+export const URL_SAFE = new CharacterSet(`${UPPERCASE}${LOWERCASE}${DIGITS}-_`)
+export const BASE64_ANY = new CharacterSet(`${UPPERCASE}${LOWERCASE}${DIGITS}-_+/`)
+export const BASE64 = new CharacterSet(`${UPPERCASE}${LOWERCASE}${DIGITS}+/`)
+export const HEXADECIMAL = new CharacterSet(`${DIGITS}abcdefABCDEF`)
+export const LOWER_HEXADECIMAL = new CharacterSet(`${DIGITS}abcdef`)
+export const LOWER_AND_DIGITS = new CharacterSet(LOWERCASE + DIGITS)
+export const BASE32 = new CharacterSet(`${UPPERCASE}234567`)
+export const BASE58 = new CharacterSet('123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz')
+export const URL_SAFE_AND_DOT = new CharacterSet(`${UPPERCASE}${LOWERCASE}${DIGITS}-_.`)
+export const MACHINE_READABLE = new CharacterSet(`${UPPERCASE}${DIGITS}<`)

@@ -1,0 +1,183 @@
+import { countrySpecs, isValidBIC, isValidIBAN } from 'ibantools'
+import { UPPER_AND_DIGITS } from './characters.ts'
+import { isUniform, luhn, weightedSum } from './checksums.ts'
+import { type Found, grouped, type NumberDetector, type WordDetector } from './detector.ts'
+
+/** Issuers' ranges: first digits from, to, and the lengths in use. Sources: the networks' own BIN rules; ISO/IEC 7812. */
+const RANGES: readonly (readonly [from: string, to: string, lengths: string])[] = [
+  ['4', '4', '13 16 18 19'], // Visa
+  ['51', '55', '16'], // Mastercard
+  ['2221', '2720', '16'],
+  ['34', '34', '15'], // American Express
+  ['37', '37', '15'],
+  ['300', '305', '14 16 19'], // Diners Club
+  ['3095', '3095', '14 16 19'],
+  ['36', '36', '14 16 19'],
+  ['38', '39', '14 16 19'],
+  ['6011', '6011', '16 17 18 19'], // Discover
+  ['644', '649', '16 17 18 19'],
+  ['65', '65', '16 17 18 19'],
+  ['62', '62', '16 17 18 19'], // UnionPay
+  ['81', '82', '16 17 18 19'], // UnionPay, RuPay
+  ['1800', '1800', '15'], // JCB
+  ['2131', '2131', '15'],
+  ['3528', '3589', '16 17 18 19'],
+  ['3088', '3094', '16'], // JCB's older ranges
+  ['3096', '3102', '16'],
+  ['3112', '3120', '16'],
+  ['3158', '3159', '15 16'],
+  ['3337', '3349', '16'],
+  ['2200', '2204', '16 17 18 19'], // Mir
+  ['60', '60', '16'], // RuPay
+  ['508', '508', '16'],
+  ['9792', '9792', '16'], // Troy
+  ['637', '639', '16'], // InstaPayment
+  ['636', '636', '16 17 18 19'], // InterPayment
+  ['357111', '357111', '16'], // LankaPay
+  ['4571', '4571', '16'], // Dankort
+  ['5019', '5019', '16'],
+  ['506099', '506198', '16 18 19'], // Verve
+  ['650002', '650027', '16 18 19'],
+  ['606282', '606282', '16'], // Hipercard
+  ['504175', '504175', '16'], // Elo
+  ['636368', '636368', '16'],
+  ['0604', '0604', '12 13 14 15 16 17 18 19'], // Maestro
+  ['5018', '5018', '12 13 14 15 16 17 18 19'],
+  ['5020', '5020', '12 13 14 15 16 17 18 19'],
+  ['5038', '5038', '12 13 14 15 16 17 18 19'],
+  ['5612', '5899', '12 13 14 15 16 17 18 19'],
+  ['6304', '6304', '12 13 14 15 16 17 18 19'],
+  ['6390', '6390', '12 13 14 15 16 17 18 19'],
+  ['6703', '6709', '12 13 14 15 16 17 18 19'],
+  ['6759', '6763', '12 13 14 15 16 17 18 19'],
+  ['6771', '6771', '12 13 14 15 16 17 18 19'],
+]
+
+/** For each first digit, the ranges that start with it. */
+const rangesByDigit = Map.groupBy(
+  RANGES.map(([from, to, lengths]) => ({
+    low: Number(from),
+    high: Number(to),
+    size: from.length,
+    from,
+    lengths: lengths.split(' ').map(Number),
+  })),
+  (range) => range.from[0],
+)
+
+/** Whether digits have an issuer's prefix and length, and pass the Luhn formula. */
+export function isCardNumber(digits: string): boolean {
+  return isIssued(digits) && luhn(digits) && !isUniform(digits)
+}
+
+function isIssued(digits: string): boolean {
+  for (const range of rangesByDigit.get(digits[0]) ?? []) {
+    if (!range.lengths.includes(digits.length)) continue
+    const prefix = Number(digits.slice(0, range.size))
+    if (prefix >= range.low && prefix <= range.high) return true
+  }
+  return false
+}
+
+const CARD_GROUPS = [
+  '4 4 4 4', '4 6 5', '4 6 4', '4 4 4 4 3', '4 4 4 4 2', '4 4 4 4 1', '4 4 4', '4 4 4 1', '4 4 4 2', '4 4 4 3',
+  '4 4 5', '4 3 3 3', '4 5 4', '5 5 5', '4 4 7', '6 10', '6 13', '8 8', '3 3 3 4', '3 3 3 3', '6 6', '4 5 6', '5 4 5',
+] // biome-ignore format: a table
+
+export const card: NumberDetector = {
+  id: 'card',
+  category: 'financial',
+  description: 'Payment card number of 12 to 19 digits (issuer prefix, length, Luhn)',
+  baseScore: 0.9,
+  forms: [
+    { shapes: CARD_GROUPS.flatMap((shape) => grouped(shape, ' -./')), score: 0.9 },
+    { shapes: ['14', '15', '16'], score: 0.8 },
+    { shapes: ['12', '13', '17', '18', '19'], score: 0.6 },
+  ],
+  context: [
+    'card', 'credit', 'debit', 'visa', 'mastercard', 'amex', 'american express', 'discover', 'jcb', 'diners', 'maestro',
+    'unionpay', 'pan', 'cc', 'ccn', 'payment', 'kreditkarte', 'karte', 'kartennummer', 'carte', 'tarjeta', 'carta',
+    'cartao', 'cartão', 'kaart', 'cvv', 'cvc',
+  ], // biome-ignore format: a list
+  contextScore: 0.98,
+  validate: isCardNumber,
+}
+
+/** ABA routing numbers: the first two digits name the Federal Reserve district or kind; weights 3, 7, 1. */
+export const routingNumber: NumberDetector = {
+  id: 'aba_routing',
+  category: 'financial',
+  description: 'US bank routing number (ABA, nine digits with check digit), near a word that names it',
+  baseScore: 0.35,
+  forms: [
+    { shapes: ['9'], score: 0.35 },
+    { shapes: grouped('4 4 1', '-'), score: 0.55 },
+  ],
+  context: ['routing', 'aba', 'rtn', 'aba rtn', 'transit', 'wire', 'ach', 'routing transit'],
+  contextScore: 0.9,
+  validate(digits) {
+    const district = Number(digits.slice(0, 2))
+    const known =
+      (district >= 1 && district <= 12) ||
+      (district >= 21 && district <= 32) ||
+      (district >= 61 && district <= 72) ||
+      district === 80
+    return known && weightedSum(digits, [3, 7, 1, 3, 7, 1, 3, 7, 1]) % 10 === 0
+  },
+}
+
+export const bic: WordDetector = {
+  id: 'bic',
+  category: 'financial',
+  description: 'Bank identifier code (SWIFT, ISO 9362), near a word that names it',
+  baseScore: 0.3,
+  first: 'letter',
+  lengths: [8, 11],
+  pattern: /[A-Z]{4}[A-Z]{2}[A-Z0-9]{2}(?:[A-Z0-9]{3})?(?![A-Za-z0-9])/y,
+  context: ['bic', 'swift', 'swift bic', 'bic code', 'swift code', 'swiftcode', 'bank identifier'],
+  contextScore: 0.9,
+  validate: isValidBIC,
+}
+
+export const IBAN = {
+  id: 'iban',
+  category: 'financial',
+  description: 'International bank account number of every country in the registry (ISO 13616, MOD 97-10)',
+  baseScore: 0.95,
+} as const
+
+const LONGEST_IBAN = 34
+
+/** The length of a country's IBAN, or 0. `start` is where its two letters are. */
+function ibanLength(text: string, start: number): number {
+  return countrySpecs[text.slice(start, start + 2).toUpperCase()]?.chars ?? 0
+}
+
+/**
+ * Reads an IBAN with or without separators where two letters and two digits start.
+ * @returns the finding; `open` if the text ends before the country's length does; null for neither
+ */
+export function readIban(text: string, start: number): Found | 'open' | null {
+  const length = ibanLength(text, start)
+  if (length === 0) return null
+  let compact = ''
+  let index = start
+  while (index < text.length && compact.length < length) {
+    if (isLetterOrDigit(text, index)) compact += text[index]
+    else if (!isSeparator(text, index) || !isLetterOrDigit(text, index + 1)) {
+      return isSeparator(text, index) && index + 1 >= text.length ? 'open' : null
+    }
+    index++
+  }
+  if (compact.length < length) return 'open'
+  if (isLetterOrDigit(text, index) || index - start > LONGEST_IBAN * 2) return null
+  return isValidIBAN(compact.toUpperCase()) ? { start, end: index, score: IBAN.baseScore } : null
+}
+
+const isSeparator = (text: string, index: number): boolean => text[index] === ' ' || text[index] === '-'
+
+function isLetterOrDigit(text: string, index: number): boolean {
+  if (UPPER_AND_DIGITS.hasAt(text, index)) return true
+  const code = text.charCodeAt(index)
+  return code >= 97 && code <= 122
+}

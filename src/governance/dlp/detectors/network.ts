@@ -1,0 +1,213 @@
+import { CharacterSet, classAt, isAlphanumericAt } from './characters.ts'
+import type { DetectorDescription, Found } from './detector.ts'
+import { isDoubtfulEnding, isReservedDomain, isTopLevelDomain } from './top-level-domains.ts'
+
+export const EMAIL: DetectorDescription = {
+  id: 'email',
+  category: 'contact',
+  description: 'Email address',
+  baseScore: 0.95,
+}
+export const DOMAIN: DetectorDescription = {
+  id: 'domain',
+  category: 'network',
+  description: 'Domain name under a known top-level domain',
+  baseScore: 0.75,
+}
+export const IP_ADDRESS: DetectorDescription = {
+  id: 'ip_address',
+  category: 'network',
+  description: 'IPv4 or IPv6 address',
+  baseScore: 0.9,
+}
+export const URL_CREDENTIALS: DetectorDescription = {
+  id: 'url_credentials',
+  category: 'secret',
+  description: 'URL with a password in it',
+  baseScore: 0.96,
+}
+
+const LOWER = 'abcdefghijklmnopqrstuvwxyz'
+const ALPHANUMERIC = `${LOWER}${LOWER.toUpperCase()}0123456789`
+const LOCAL_PART = new CharacterSet(`${ALPHANUMERIC}._%+-~!#$*'`)
+const LABELS = new CharacterSet(`${ALPHANUMERIC}.-`)
+const LONGEST_LOCAL_PART = 64
+const LONGEST_DOMAIN = 253
+
+const isLocalAt = (text: string, index: number): boolean => {
+  if (text[index] === "'") return isAlphanumericAt(text, index - 1) && isAlphanumericAt(text, index + 1)
+  return LOCAL_PART.hasAt(text, index) || classAt(text, index) === 2048
+}
+
+/** Reads the address around the `@` at `at`. Lengths: RFC 5321, 4.5.3.1. */
+export function readEmail(text: string, at: number): Found | null {
+  let start = at
+  while (start > 0 && at - start <= LONGEST_LOCAL_PART && isLocalAt(text, start - 1)) start--
+  if (at - start > LONGEST_LOCAL_PART) return null
+  while (start < at && !isAlphanumericAt(text, start) && text[start] !== '_' && classAt(text, start) !== 2048)
+    start++
+  if (start === at || text[at - 1] === '.' || text.slice(start, at).includes('..')) return null
+  const end = hostEnd(text, at + 1)
+  if (end < 0) return null
+  const ending = lastLabel(text, at + 1, end)
+  // git@host:path is how ssh names a repository.
+  if (text[end] === ':' && text.slice(start, at) === 'git') return null
+  if (isTopLevelDomain(ending)) return { start, end, score: EMAIL.baseScore }
+  if (isReservedDomain(ending)) return { start, end, score: 0.75 }
+  return /^[a-z]{2,}$/.test(ending) ? { start, end, score: 0.4 } : null
+}
+
+/** The end of a name of two labels or more that starts at `start`, or -1. */
+function hostEnd(text: string, start: number): number {
+  let end = LABELS.runEnd(text, start, start + LONGEST_DOMAIN + 1)
+  if (end - start > LONGEST_DOMAIN) return -1
+  while (end > start && !isAlphanumericAt(text, end - 1)) end--
+  const name = text.slice(start, end)
+  const dot = name.lastIndexOf('.')
+  const wellFormed = dot > 0 && /^[a-z0-9]/i.test(name) && !/\.\.|\.-|-\./.test(name)
+  return wellFormed ? end : -1
+}
+
+const lastLabel = (text: string, start: number, end: number): string =>
+  text.slice(text.lastIndexOf('.', end - 1) + 1 || start, end).toLowerCase()
+
+/** What stands before a dot in code, not in a name on the net. */
+const CODE_RECEIVER =
+  /^(?:this|self|cls|user|users|console|log|logger|process|object|obj|item|items|row|rows|data|node|event|evt|req|res|request|response|ctx|context|props|state|module|window|document|math|string|array|list|map|set|config|options|opts|params|args|result|results|value|values|key|keys|input|output|index|main|test|tests|app|client|server|session|model|file|files|path|job|task|thread|conn|db|err|error|field|form|table|column|query|params|parent|child|entry|element|target|source|record|message|msg|body|header|headers|settings|env|os|sys|io|np|pd|re|json|time|datetime|e|i|g|a|b|c|x|y|n|t|s)$/
+
+/**
+ * Reads a domain name in a run of letters, digits, dots and dashes that starts at `start`.
+ * @param after what stands before tells a host name from code: `://` or `@` do
+ */
+export function readDomain(text: string, start: number, end: number): Found | null {
+  const stop = hostEnd(text, start)
+  if (stop < 0 || stop > end || stop - start < 4) return null
+  const name = text.slice(start, stop)
+  const labels = name.split('.')
+  const ending = (labels.at(-1) ?? '').toLowerCase()
+  if (!isTopLevelDomain(ending) || labels.some((label) => label.length > 63)) return null
+  if (text.startsWith('://', start - 3) || /^www\./i.test(name))
+    return { start, end: stop, score: DOMAIN.baseScore + 0.1 }
+  const attached = /[\w@\\/.$-]/.test(text.charAt(start - 1)) || /[(=[_\\]/.test(text.charAt(stop))
+  const ending0 = labels.at(-1) ?? ''
+  const oddCase = ending0 !== ending && name !== name.toUpperCase()
+  if (attached || oddCase || /^\d+$/.test(labels.at(-2) ?? '')) return null
+  if (!isDoubtfulEnding(ending)) {
+    const receiver = labels.length === 2 && CODE_RECEIVER.test(labels[0] ?? '')
+    return { start, end: stop, score: receiver && ending !== 'com' ? 0.4 : DOMAIN.baseScore }
+  }
+  const likely = labels.length > 2 ? !CODE_RECEIVER.test(labels[0] ?? '') : isLikelyName(labels[0] ?? '')
+  return { start, end: stop, score: likely && !FILE_ENDING.test(ending) ? 0.55 : 0.3 }
+}
+
+const FILE_ENDING = /^(?:py|rs|sh|pl|md|zip|mov|so|cc|ps|java|js|ts|cv)$/
+
+const isLikelyName = (label: string): boolean =>
+  label.length >= 5 && label === label.toLowerCase() && !CODE_RECEIVER.test(label)
+
+const NOT_AN_ADDRESS =
+  /(?:version|ver|release|rev|revision|build|firmware|chapter|section|v|driver|upgrade to|oid|update|clause|figure|fig|table|kernel|sdk|api|python|node|ios|android|chrome|firefox|safari|mozilla|edge)[ /:=-]{0,2}$/
+
+/** Reads dotted quads where a run of digits starts. */
+export function readIpv4(text: string, start: number): Found | null {
+  let index = start
+  for (let octet = 0; octet < 4; octet++) {
+    let value = 0
+    const first = index
+    while (index - first < 3 && text.charCodeAt(index) >= 48 && text.charCodeAt(index) <= 57) {
+      value = value * 10 + text.charCodeAt(index++) - 48
+    }
+    const length = index - first
+    if (length === 0 || value > 255 || (length > 1 && text[first] === '0')) return null
+    if (octet < 3 && text[index++] !== '.') return null
+  }
+  const after = text.charAt(index)
+  if (/[A-Za-z0-9_]/.test(after) || (/[.-]/.test(after) && isAlphanumericAt(text, index + 1))) return null
+  if (
+    /[A-Za-z0-9_.]/.test(text.charAt(start - 1)) ||
+    (text[start - 1] === '-' && isAlphanumericAt(text, start - 2))
+  )
+    return null
+  const before = text.slice(Math.max(0, start - 16), start).toLowerCase()
+  return NOT_AN_ADDRESS.test(before) ? null : { start, end: index, score: IP_ADDRESS.baseScore }
+}
+
+const IPV6_CHARACTERS = new CharacterSet('0123456789abcdefABCDEF:.')
+const LONGEST_IPV6 = 45
+
+/** Reads the address whose run of hexadecimal digits, colons and dots starts at `start` (RFC 4291, 2.2). */
+export function readIpv6(text: string, start: number): Found | null {
+  let end = IPV6_CHARACTERS.runEnd(text, start, start + LONGEST_IPV6 + 2)
+  while (text[end - 1] === '.' || (text[end - 1] === ':' && text[end - 2] !== ':')) end--
+  if (end - start > LONGEST_IPV6 || isAlphanumericAt(text, end) || text[end] === '_') return null
+  if (/[\w:.@-]/.test(text.charAt(start - 1))) return null
+  return isIpv6(text.slice(start, end)) ? { start, end, score: IP_ADDRESS.baseScore } : null
+}
+
+function isIpv6(address: string): boolean {
+  const halves = address.split('::')
+  if (halves.length > 2) return false
+  const groups = halves.flatMap((half) => (half === '' ? [] : half.split(':')))
+  let count = groups.length
+  const last = groups.at(-1) ?? ''
+  if (last.includes('.')) {
+    if (readIpv4(last, 0)?.end !== last.length) return false
+    groups.pop()
+    count++
+  }
+  if (!groups.every((group) => /^[0-9a-f]{1,4}$/i.test(group))) return false
+  if (halves.length === 1) return count === 8 && /\d/.test(address)
+  return count >= 1 && count <= 7 && /\d/.test(address) && address.length > 3 - Number(address === '::1')
+}
+
+const SCHEME = new CharacterSet(`${ALPHANUMERIC}+.-`)
+const LONGEST_AUTHORITY = 400
+const URL_TAIL = new CharacterSet(`${ALPHANUMERIC}-._~:/?#@!$&*+=%`)
+const ENDS_AUTHORITY = /[\s"'<>`/?#\\{}|^]/
+
+/**
+ * Reads the URL whose `://` is at `colon`, if its authority holds a password (RFC 3986, 3.2.1).
+ * @returns it to the end of its path, since databases and signed links have secrets there too
+ */
+export function readUrlCredentials(text: string, colon: number): Found | null {
+  const start = urlStart(text, colon)
+  if (start < 0) return null
+  const authority = colon + 3
+  const authorityStop = authorityEnd(text, authority)
+  const at = text.lastIndexOf('@', authorityStop - 1)
+  if (at < authority) return null
+  const separator = text.indexOf(':', authority)
+  if (separator < 0 || separator > at) return null
+  const password = text.slice(separator + 1, at)
+  if (password.length === 0 || isPlaceholder(password) || !/^[A-Za-z0-9[_]/.test(text.slice(at + 1)))
+    return null
+  let end = URL_TAIL.runEnd(text, authorityStop)
+  while (end > authorityStop && /[.,:!?]/.test(text.charAt(end - 1))) end--
+  while (end === authorityStop && /[.,:;!)]/.test(text.charAt(end - 1)) && end > at + 2)
+    return { start, end: end - 1, score: 0.96 }
+  return { start, end, score: URL_CREDENTIALS.baseScore }
+}
+
+/** Where the scheme before the `:` at `colon` starts, or -1. */
+export function urlStart(text: string, colon: number): number {
+  let start = SCHEME.runStart(text, colon, Math.max(0, colon - 24))
+  while (start < colon && !/[a-z]/i.test(text.charAt(start))) start++
+  return colon - start < 2 || colon - start > 22 ? -1 : start
+}
+
+/** The end of the authority that starts at `start`; at most 400 units are looked at. */
+export function authorityEnd(text: string, start: number): number {
+  const limit = Math.min(text.length, start + LONGEST_AUTHORITY)
+  let end = start
+  while (end < limit && !ENDS_AUTHORITY.test(text.charAt(end))) end++
+  return end
+}
+
+/** Whether a value only shows where a secret would stand. */
+export function isPlaceholder(value: string): boolean {
+  if (/^(?:\*+|x+|\.+|-+|_+|#+|\?+)$/i.test(value)) return true
+  if (/^[$%<[{(]/.test(value) && /[}\])>%]$|^\$[A-Za-z_]/.test(value)) return true
+  return /^(?:your|my|the|some|insert|enter|replace|change)[-_ ]?(?:\w{0,10}[-_ ])?(?:password|passwd|pass|secret|token|key|api|here|me)|^(?:redacted|placeholder|hidden|masked|removed)$/i.test(
+    value,
+  )
+}

@@ -1,0 +1,138 @@
+import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/min'
+import { isAlphanumericAt, isDigitAt } from './characters.ts'
+import { contextPattern, isOtherNumber } from './context.ts'
+import type { DetectorDescription, Found } from './detector.ts'
+
+export const PHONE: DetectorDescription = {
+  id: 'phone',
+  category: 'contact',
+  description: 'Phone number with +, in a common written form, or near a word that names it',
+  baseScore: 0.9,
+}
+
+/** Words that are only said of phone numbers. */
+const NAMING = contextPattern([
+  'phone', 'phones', 'telephone', 'tel', 'tel no', 'mobile', 'mob', 'cell', 'cellphone', 'cellular', 'fax', 'whatsapp',
+  'sms', 'landline', 'hotline', 'helpline', 'telefon', 'telefonnummer', 'handy', 'handynummer', 'mobil', 'rufnummer',
+  'festnetz', 'téléphone', 'portable', 'teléfono', 'telefono', 'móvil', 'movil', 'celular', 'telefone', 'cellulare',
+  'telefoon', 'telefoonnummer', 'mobiel', 'puhelin', 'telefonnr', 'phone number', 'contact number', 'my number', 'ph',
+  'callback', 'voicemail', 'pager', 'toll free', '电话', '手机', '電話', '携帯', '전화', '휴대폰', 'телефон',
+]) // biome-ignore format: a list
+/** Words that are also said of other things, so the number itself has to be a possible one. */
+const SUGGESTING = contextPattern([
+  'call', 'calls', 'called', 'calling', 'dial', 'text', 'ring', 'contact', 'reach', 'reached', 'number', 'ext', 'numéro',
+  'número', 'numero', 'nummer', 'anrufen', 'erreichbar', 'erreichen', 'llamar', 'appeler', 'phoned', 'texted', 'line',
+  'reply', 'tollfree', 'support', 'customer service', 'hit me up', 'give me a', 'message me', 'verify', 'office',
+]) // biome-ignore format: a list
+
+const CANDIDATE = /(?:\+|00|011[ -]?)?\(?\d{1,5}\)?(?:[ .\-/]{0,3}\(?\d{1,12}\)?){0,9}/y
+const EXTENSION = /(?: ?(?:x|ext\.?|extension|#) ?)\d{1,6}(?![A-Za-z0-9])/iy
+/** A text that may go on as an extension. */
+export const OPEN_EXTENSION =
+  /\d\)? ?(?:x|e|ex|ext\.?|exte|exten|extens|extensi|extensio|extension|#)? ?\d{0,6}$/i
+
+const LONGEST = 30
+const NORTH_AMERICAN = /^(?:\+?1[ .-]?)?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}([.-]))[2-9]\d{2}[ .-]\d{4}$/
+const FRENCH = /^0[1-79](?:([ .-])\d{2})(?:\1\d{2}){3}$/
+const BRITISH =
+  /^(?:0(?:20|1\d1|11\d) \d{3,4} \d{4}|0(?:1|7)\d{3} \d{3} ?\d{3}|\(0\d{2,4}\) ?\d{3,4} ?\d{4})$/
+const DATE_LIKE =
+  /^(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})(?:[ -]\d{1,2})?$|^(?:19|20)\d{2}[ -]+(?:19|20)\d{2}$/
+const MONEY_OR_DECIMAL = /^\d{1,3}(?:[.,]\d{3})+$|^\d+\.\d+$/
+
+/** Countries whose national numbers have so many digits and no leading 0; those with one are told by their length. */
+const REGIONS: Record<number, readonly CountryCode[]> = {
+  8: ['NO', 'DK', 'SG'],
+  9: ['ES', 'PL', 'PT'],
+  10: ['US', 'IN', 'MX', 'BR'],
+  11: ['US', 'CN', 'BR'],
+}
+
+/**
+ * Reads the phone number that starts at `start`: a digit, `+` or `(` with no digit before it.
+ * @param before the words before it, in lower case
+ */
+export function readPhone(text: string, start: number, before: string): Found | null {
+  CANDIDATE.lastIndex = start
+  const match = CANDIDATE.exec(text)
+  if (match === null) return null
+  const evidence = evidenceOf(match[0], before)
+  if (evidence === 'none') return null
+  let end = start + Math.min(match[0].length, LONGEST)
+  if (isDigitAt(text, end)) while (end > start && isDigitAt(text, end - 1)) end--
+  for (let attempt = 0; attempt < 4; attempt++) {
+    end = trimEnd(text, start, end)
+    if (end - start < 7) return null
+    const score = isBounded(text, end) ? scoreOf(text.slice(start, end), evidence) : 0
+    if (score > 0) return { start, end: withExtension(text, end), score }
+    while (end > start && isDigitAt(text, end - 1)) end--
+  }
+  return null
+}
+
+type Evidence = 'international' | 'named' | 'suggested' | 'form' | 'none'
+
+function evidenceOf(candidate: string, before: string): Evidence {
+  if (candidate.startsWith('+')) return 'international'
+  if (isOtherNumber(before) && !NAMING.test(before.slice(-24))) return 'none'
+  if (NAMING.test(before.slice(-60))) return 'named'
+  if (SUGGESTING.test(before.slice(-40))) return 'suggested'
+  return /[ .()-]/.test(candidate) || candidate.startsWith('00') ? 'form' : 'none'
+}
+
+function trimEnd(text: string, start: number, end: number): number {
+  while (end > start && !isDigitAt(text, end - 1)) end--
+  const opened = text.slice(start, end).lastIndexOf('(')
+  if (opened > 0 && text.indexOf(')', start + opened) >= end && text[end] !== ')')
+    return trimEnd(text, start, start + opened)
+  return end
+}
+
+const isBounded = (text: string, end: number): boolean =>
+  !isAlphanumericAt(text, end) &&
+  !(/[._@-]/.test(text.charAt(end)) && isAlphanumericAt(text, end + 1)) &&
+  text[end] !== '%'
+
+function withExtension(text: string, end: number): number {
+  EXTENSION.lastIndex = end
+  return EXTENSION.test(text) ? EXTENSION.lastIndex : end
+}
+
+function scoreOf(candidate: string, evidence: Evidence): number {
+  const digits = candidate.replace(/\D/g, '')
+  if (digits.length < 7 || digits.length > 15 || DATE_LIKE.test(candidate) || /^(\d)\1*$/.test(digits))
+    return 0
+  if (evidence === 'international') return scoreInternational(candidate, digits)
+  if (candidate.startsWith('00') && digits.length > 9) {
+    const parsed = parsePhoneNumberFromString(`+${digits.replace(/^00/, '')}`)
+    if (parsed?.isValid()) return PHONE.baseScore
+  }
+  if (evidence === 'form') return scoreForm(candidate)
+  if (MONEY_OR_DECIMAL.test(candidate)) return 0
+  if (evidence === 'named') return isPlausible(candidate, digits) ? 0.85 : 0
+  return isKnownNational(candidate, digits) ? 0.7 : scoreForm(candidate)
+}
+
+function scoreInternational(candidate: string, digits: string): number {
+  if (digits.length < 8) return 0
+  const parsed = parsePhoneNumberFromString(candidate.replace('(0)', ''))
+  if (parsed?.isValid()) return 0.95
+  return parsed?.isPossible() || /^\+1\D/.test(candidate) ? 0.75 : 0
+}
+
+function scoreForm(candidate: string): number {
+  if (NORTH_AMERICAN.test(candidate)) return candidate.includes('(') ? 0.75 : 0.6
+  return FRENCH.test(candidate) || BRITISH.test(candidate) ? 0.6 : 0
+}
+
+/** Seven digits need a separator: `555-1234`. */
+function isPlausible(candidate: string, digits: string): boolean {
+  if (digits.length < 8) return /^\d{3}[ .-]\d{4}$/.test(candidate)
+  return !/^(?:19|20)\d{6}$/.test(candidate)
+}
+
+function isKnownNational(candidate: string, digits: string): boolean {
+  if (digits.startsWith('0')) return digits.length >= 9 && digits.length <= 12
+  const regions = REGIONS[digits.length] ?? []
+  return regions.some((region) => parsePhoneNumberFromString(candidate, region)?.isValid() === true)
+}

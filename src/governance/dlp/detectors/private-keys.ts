@@ -1,0 +1,90 @@
+import { BASE64 } from './characters.ts'
+import type { DetectorDescription, Found } from './detector.ts'
+
+export const PRIVATE_KEY: DetectorDescription = {
+  id: 'private_key',
+  category: 'secret',
+  description: 'Private key in PEM, OpenSSH or PGP armour',
+  baseScore: 0.99,
+}
+
+/** What starts a block, after which its kind and its closing dashes follow. */
+export const BLOCK_START = '-----BEGIN '
+const HEADER = /-----BEGIN ((?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?)-----/y
+const LONGEST_HEADER = 100
+
+/** An armour header such as `Proc-Type: 4,ENCRYPTED`. */
+const ARMOUR_HEADER = /[A-Za-z][A-Za-z-]{1,30}: ?[^\n\\]{0,200}/y
+const BLANK = /(?:\s|\\[nr]|["'+,>|#])*/y
+/** A line of key material that is not the last. */
+const SHORTEST_LINE = 24
+
+export interface Block extends Found {
+  /** The text ends before the block does. */
+  open: boolean
+}
+
+/**
+ * Reads the private key whose `-----BEGIN ` is at `start`. It goes on as long as lines of base 64 follow, which may be
+ * joined by blanks, quotes or written-out line ends, and need not have its END: what a cut leaves is as secret.
+ */
+export function readPrivateKey(text: string, start: number): Block | null {
+  HEADER.lastIndex = start
+  const header = HEADER.exec(text)
+  if (header === null) {
+    return text.length - start < LONGEST_HEADER && /^[A-Z0-9 -]*$/.test(text.slice(start))
+      ? opened(start, text.length)
+      : null
+  }
+  const closing = `-----END ${header[1]}-----`
+  let index = HEADER.lastIndex
+  let end = 0
+  for (;;) {
+    const line = skipBlanks(text, index)
+    if (line >= text.length) return end > 0 ? { start, end, score: 0.99, open: true } : opened(start, index)
+    if (text.startsWith('-----', line) || closing.startsWith(text.slice(line, line + closing.length))) {
+      return finishBlock(text, start, line, closing, end)
+    }
+    const next = readLine(text, line)
+    if (next === null) return end > 0 ? { start, end, score: 0.99, open: false } : null
+    index = next.end
+    if (next.material) end = next.end
+  }
+}
+
+const opened = (start: number, end: number): Block => ({ start, end, score: 0, open: true })
+
+function finishBlock(text: string, start: number, line: number, closing: string, end: number): Block | null {
+  const found = text.startsWith(closing, line)
+  const partial = !found && text.length - line < closing.length && closing.startsWith(text.slice(line))
+  if (found) return { start, end: line + closing.length, score: end > 0 ? 0.99 : 0, open: false }
+  if (partial) return { start, end: Math.max(end, line), score: end > 0 ? 0.99 : 0, open: true }
+  return end > 0 ? { start, end, score: 0.99, open: false } : null
+}
+
+function skipBlanks(text: string, index: number): number {
+  BLANK.lastIndex = index
+  BLANK.test(text)
+  return BLANK.lastIndex
+}
+
+/** A line of material or a header; a short line of material only counts before the END. */
+function readLine(text: string, line: number): { end: number; material: boolean } | null {
+  let end = BASE64.runEnd(text, line)
+  while (text[end] === '=') end++
+  const length = end - line
+  const ends = end >= text.length
+  if (length >= SHORTEST_LINE || ends) return { end, material: length >= SHORTEST_LINE }
+  if (length > 0 && text[end] !== ':' && text[end] !== '-') {
+    const after = skipBlanks(text, end)
+    if (
+      after >= text.length ||
+      text.startsWith('-----END', after) ||
+      '-----END'.startsWith(text.slice(after, after + 8))
+    ) {
+      return { end, material: true }
+    }
+  }
+  ARMOUR_HEADER.lastIndex = line
+  return ARMOUR_HEADER.test(text) ? { end: ARMOUR_HEADER.lastIndex, material: false } : null
+}

@@ -1,0 +1,173 @@
+import { BASE64_ANY, classAt, DIGIT, LOWER, UPPER, URL_SAFE } from './characters.ts'
+import type { DetectorDescription, Found } from './detector.ts'
+import { isPlaceholder } from './network.ts'
+
+export const JSON_WEB_TOKEN: DetectorDescription = {
+  id: 'jwt',
+  category: 'secret',
+  description: 'JSON web token (readable header)',
+  baseScore: 0.97,
+}
+export const SECRET: DetectorDescription = {
+  id: 'secret',
+  category: 'secret',
+  description: 'Password, token or key, told by the word before it and by its own randomness',
+  baseScore: 0.8,
+}
+export const BASIC_CREDENTIALS: DetectorDescription = {
+  id: 'basic_credentials',
+  category: 'secret',
+  description: 'User name and password in base 64 after "Basic"',
+  baseScore: 0.95,
+}
+
+/** Decodes base 64 of either alphabet to a string of bytes. @returns null if it is none */
+export function decodeBase64(text: string): string | null {
+  try {
+    return atob(text.replace(/-/g, '+').replace(/_/g, '/').replace(/=+$/, ''))
+  } catch {
+    return null
+  }
+}
+
+/** Reads a token whose `eyJ` is at `start`: two or three parts, the first a JSON object with `alg` (RFC 7515, 7519). */
+export function readJsonWebToken(text: string, start: number): Found | null {
+  if (URL_SAFE.hasAt(text, start - 1)) return null
+  const headerEnd = URL_SAFE.runEnd(text, start)
+  if (text[headerEnd] !== '.' || headerEnd - start < 12) return null
+  const payloadEnd = URL_SAFE.runEnd(text, headerEnd + 1)
+  if (payloadEnd - headerEnd < 8) return null
+  const header = decodeBase64(text.slice(start, Math.min(headerEnd, start + 4000)))
+  if (header === null || !/^\{[\s\S]*"(?:alg|enc|typ)"/.test(header)) return null
+  let end = payloadEnd
+  for (let part = 0; part < 3 && text[end] === '.'; part++) {
+    const partEnd = URL_SAFE.runEnd(text, end + 1)
+    if (partEnd === end + 1 && part > 0) break
+    end = partEnd
+  }
+  if (text[end - 1] === '.' && /\s/.test(text.charAt(end) || ' ') && end === payloadEnd + 1) end--
+  return { start, end, score: JSON_WEB_TOKEN.baseScore }
+}
+
+const NAMES_OF_SECRETS =
+  /(?:password|passwd|passwort|pwd|passphrase|passcode|kennwort|contrasena|contraseña|mdp|motdepasse|senha|secret|secretkey|apikey|apisecret|accesskey|accesskeyid|secretaccesskey|accountkey|storagekey|token|authkey|authorization|privatekey|clientsecret|credential|credentials|signingkey|encryptionkey|masterkey|sharedkey|servicekey|sessionkey|licensekey|deploykey|hmackey|jwtsecret|webhooksecret|sastoken|pass|auth|apikeyvalue|密码|パスワード|비밀번호)$/
+const NOT_SECRETS =
+  /(?:nextpage|nextpage|next|page|continuation|pagination|cursor|max|min|num|total|prompt|input|output|completion|count|stop|pad|eos|bos|unk|public|tokentype|sync|idempotency|design|csstoken)(?:token|key)s?$|publickey$|tokens$|bypass$|compass$/
+const WEAK_NAMES = /(?:^|[^a-z])(?:key|bearer|sig|signature|apitoken|nonce)$/
+
+export type Naming = 'password' | 'secret' | 'key' | null
+
+/** What the name before a `:` or `=` says about the value after it. */
+export function namingOf(name: string): Naming {
+  const lower = name.toLowerCase()
+  const compact = lower.replace(/[^a-z0-9\u0080-\uffff]/g, '')
+  if (NOT_SECRETS.test(compact)) return null
+  if (
+    /(?:passw|passphrase|passcode|pwd$|kennwort|contrase|mdp$|motdepasse$|senha$|^pass$|密码|パスワード|비밀번호)/.test(
+      compact,
+    )
+  )
+    return 'password'
+  if (NAMES_OF_SECRETS.test(compact)) return 'secret'
+  return WEAK_NAMES.test(lower) || /key$/.test(compact) ? 'key' : null
+}
+
+/** Bits of a character's worth in its own text (Shannon). */
+export function entropyOf(text: string): number {
+  const counts = new Map<number, number>()
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index)
+    counts.set(code, (counts.get(code) ?? 0) + 1)
+  }
+  let bits = 0
+  for (const count of counts.values()) bits -= (count / text.length) * Math.log2(count / text.length)
+  return bits
+}
+
+function classesOf(text: string): number {
+  let classes = 0
+  for (let index = 0; index < text.length; index++) classes |= classAt(text, index)
+  return classes
+}
+
+const COMMON_WORDS =
+  /^(?:required|optional|string|number|boolean|null|undefined|none|true|false|example|default|required|invalid|incorrect|expired|missing|password|secret|token|bearer|basic|unknown|empty|disabled|enabled|authorization|protected|confidential|forgotten)$/i
+const CODE_PATH = /^[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)+$/
+
+/** Score of a value that a name or word announced; 0 if it is none. */
+export function scoreAssigned(value: string, naming: Naming, follower: string): number {
+  if (naming === null || value.length < 6 || value.length > 1024 || isPlaceholder(value)) return 0
+  if (
+    COMMON_WORDS.test(value) ||
+    follower === '(' ||
+    follower === '[' ||
+    /^[$<{]|^%[({]|^https?:\/\//.test(value)
+  )
+    return 0
+  const classes = classesOf(value)
+  const kinds =
+    Number((classes & LOWER) !== 0) +
+    Number((classes & UPPER) !== 0) +
+    Number((classes & DIGIT) !== 0) +
+    Number((classes & ~(LOWER | UPPER | DIGIT)) !== 0)
+  if (CODE_PATH.test(value) && (classes & DIGIT) === 0) return 0
+  const digits = (classes & DIGIT) !== 0
+  if (naming === 'password') {
+    if (/^\d+$/.test(value)) return value.length >= 6 ? 0.6 : 0
+    if (kinds >= 2 && (digits || /[!#$%&*?^~@]/.test(value)) && value.length >= 6) return SECRET.baseScore
+    return value.length >= 16 && entropyOf(value) > 3 ? 0.6 : 0
+  }
+  const random = isRandom(value)
+  if (naming === 'secret')
+    return random || (digits && kinds >= 2 && value.length >= 10) ? SECRET.baseScore : 0
+  return random && value.length >= 20 ? 0.65 : 0
+}
+
+/** Whether a text looks drawn at random rather than written. */
+export function isRandom(text: string): boolean {
+  if (text.length < 16) return false
+  const classes = classesOf(text)
+  if ((classes & DIGIT) === 0 && (classes & (LOWER | UPPER)) !== (LOWER | UPPER)) return false
+  if (/^[0-9.,:/-]+$/.test(text)) return false
+  const hexadecimal = /^[0-9a-fA-F-]+$/.test(text)
+  if (/[-_./]/.test(text) && isWordy(text)) return false
+  const most = Math.log2(Math.min(text.length, hexadecimal ? 16 : 64))
+  return entropyOf(text) > most * (hexadecimal ? 0.72 : 0.74) && (classes & (LOWER | UPPER)) !== 0
+}
+
+/** Words joined by dashes and the like, as in the name of a file. */
+function isWordy(text: string): boolean {
+  const parts = text.split(/[-_./]/)
+  const words = parts.filter((part) => /^[A-Za-z]?[a-z]*$|^[A-Z]+$|^\d{1,4}$/.test(part))
+  return words.length > parts.length * 0.6
+}
+
+export const UUID = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/
+
+/** Words right before a value in a sentence: "the password is ...", "use token ...". */
+const SPOKEN =
+  /(?:^|[^a-z])(password|passwd|passwort|pwd|passphrase|passcode|secret|api[ _-]?key|api[ _-]?token|access[ _-]?key|secret[ _-]?(?:access[ _-]?)?key|token|bearer|credentials?|key|contraseña|mot de passe|senha|pin)(?: (?:is|was|to|ist|est|es|of|value|for \w{1,20}|now))?(?: (?:is|was|now|set to|as))?\s{0,2}[:=]?\s{0,2}["'`(]{0,2}$/
+
+/** What a sentence's words before a value announce. `before` is lower case. */
+export function namingInSentence(before: string): Naming {
+  const word = SPOKEN.exec(before)?.[1]
+  if (word === undefined) return null
+  if (/^pass|^pwd|^contra|^mot|^senha|^pin/.test(word)) return 'password'
+  return word === 'key' ? 'key' : 'secret'
+}
+
+/** Words somewhere before a token that make randomness suspicious. */
+export const SECRET_CONTEXT: readonly string[] = [
+  'password', 'passwd', 'pwd', 'secret', 'token', 'api key', 'apikey', 'access key', 'secret key', 'private key',
+  'credential', 'credentials', 'bearer', 'authorization', 'auth', 'signing key', 'encryption key', 'client secret',
+  'webhook secret', 'x api key', 'aws secret', 'account key', 'connection string',
+] // biome-ignore format: a list
+
+/** Reads the base 64 of a Basic authorization that starts at `start` (RFC 7617). */
+export function readBasicCredentials(text: string, start: number): Found | null {
+  let end = BASE64_ANY.runEnd(text, start)
+  while (text[end] === '=') end++
+  const decoded = end - start >= 6 ? decodeBase64(text.slice(start, Math.min(end, start + 1024))) : null
+  if (decoded === null || !/^[\x20-\x7e]*:[\x20-\x7e]+$/.test(decoded)) return null
+  return { start, end, score: BASIC_CREDENTIALS.baseScore }
+}

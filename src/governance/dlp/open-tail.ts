@@ -1,0 +1,148 @@
+import {
+  CharacterSet,
+  classAt,
+  isAlphanumericAt,
+  isDigitAt,
+  MACHINE_READABLE,
+} from './detectors/characters.ts'
+import { IBAN, readIban } from './detectors/financial.ts'
+import { MACHINE_READABLE_ZONE } from './detectors/government/passports.ts'
+import { authorityEnd, URL_CREDENTIALS, urlStart } from './detectors/network.ts'
+import { OPEN_EXTENSION, PHONE } from './detectors/phone.ts'
+import { BLOCK_START, PRIVATE_KEY, readPrivateKey } from './detectors/private-keys.ts'
+import { SECRET } from './detectors/secrets.ts'
+import type { Plan } from './plan.ts'
+
+/**
+ * The first unit of a reading from which a match could start that is not decided yet. Each rule is the counterpart of
+ * a detector's way to look: what it would have to see more of, at the end of this text.
+ */
+export function openIndex(text: string, plan: Plan): number {
+  let open = text.length
+  const lower = (index: number): void => {
+    if (index < open) open = index
+  }
+  if (plan.builtIn) {
+    lower(openRun(text))
+    lower(openNumbers(text, text.length))
+    if (plan.minimum.has(PHONE.id)) lower(openExtension(text))
+    if (plan.minimum.has(IBAN.id)) lower(openIban(text))
+    if (plan.minimum.has(PRIVATE_KEY.id)) lower(openBlock(text))
+    if (plan.minimum.has(MACHINE_READABLE_ZONE.id)) lower(openMachineReadable(text))
+    if (plan.minimum.has(URL_CREDENTIALS.id)) lower(openUrl(text))
+    if (plan.minimum.has(SECRET.id)) lower(openQuoted(text))
+    const tail = text.slice(-LONGEST_WORD_FORM)
+    for (const pattern of plan.openWords) {
+      const match = pattern.exec(tail)
+      if (match !== null) lower(text.length - tail.length + match.index)
+    }
+  }
+  for (const custom of plan.custom) {
+    lower(custom.kind === 'dictionary' ? custom.dictionary.openFrom(text) : openPattern(text, custom.pattern))
+  }
+  return open
+}
+
+const LONGEST_WORD_FORM = 40
+
+/** The last run without blanks, quotes or brackets: addresses, keys, names, encoded texts. */
+function openRun(text: string): number {
+  let start = text.length
+  while (start > 0 && (classAt(text, start - 1) !== 0 || joinsLetters(text, start - 1))) start--
+  return start
+}
+
+/** An apostrophe is part of an address only between letters, and more may follow one at the end. */
+function joinsLetters(text: string, index: number): boolean {
+  return text[index] === "'" && isAlphanumericAt(text, index - 1)
+}
+
+const NUMBER_CHARACTERS = new CharacterSet('0123456789 .-/()+')
+const LONGEST_NUMBER = 48
+const MOST_SEPARATORS = 3
+
+/** Groups of digits at the end, as far back as any number reaches. */
+function openNumbers(text: string, end: number): number {
+  let start = end
+  let separators = 0
+  let first = end
+  while (start > 0 && end - start < LONGEST_NUMBER && NUMBER_CHARACTERS.hasAt(text, start - 1)) {
+    start--
+    if (isDigitAt(text, start)) separators = 0
+    else if (text[start] !== '(' && text[start] !== '+' && ++separators > MOST_SEPARATORS) break
+    if (
+      text[start] !== ' ' &&
+      text[start] !== '.' &&
+      text[start] !== '/' &&
+      text[start] !== '-' &&
+      text[start] !== ')'
+    )
+      first = start
+  }
+  return first
+}
+
+function openExtension(text: string): number {
+  const tail = text.slice(-64)
+  const match = OPEN_EXTENSION.exec(tail)
+  if (match === null || match[0].length < 3) return text.length
+  const end = text.length - tail.length + match.index + 1
+  const start = openNumbers(text, end)
+  return text.slice(start, end).replace(/\D/g, '').length >= 7 ? start : text.length
+}
+
+const LONGEST_SPACED_IBAN = 72
+
+function openIban(text: string): number {
+  const from = Math.max(0, text.length - LONGEST_SPACED_IBAN)
+  for (let start = from; start < text.length; start++) {
+    if (isAlphanumericAt(text, start - 1) || !isDigitAt(text, start + 2) || !isDigitAt(text, start + 3))
+      continue
+    if (readIban(text, start) === 'open') return start
+  }
+  return text.length
+}
+
+function openBlock(text: string): number {
+  const start = text.lastIndexOf(BLOCK_START)
+  return start >= 0 && readPrivateKey(text, start)?.open ? start : text.length
+}
+
+const LONGEST_LINE = 44
+
+function openMachineReadable(text: string): number {
+  const start = MACHINE_READABLE.runStart(text, text.length, Math.max(0, text.length - LONGEST_LINE - 1))
+  const run = text.slice(start)
+  return run.length <= LONGEST_LINE && run.includes('<') && !isAlphanumericAt(text, start - 1)
+    ? start
+    : text.length
+}
+
+function openUrl(text: string): number {
+  const colon = text.lastIndexOf('://')
+  if (colon < 0 || text.length - colon > 500 || authorityEnd(text, colon + 3) < text.length)
+    return text.length
+  const start = urlStart(text, colon)
+  return start < 0 ? text.length : start
+}
+
+const LONGEST_QUOTED = 200
+
+/** A quoted value without blanks after `=` or `:` that has not been closed. */
+function openQuoted(text: string): number {
+  for (const quote of ['"', "'", '`']) {
+    const opening = text.lastIndexOf(quote)
+    if (opening < 0 || text.length - opening > LONGEST_QUOTED || /\s/.test(text.slice(opening))) continue
+    if (
+      /[:=>*][ \t]{0,3}(?:(?:bearer|token|basic|apikey) )?$/i.test(
+        text.slice(Math.max(0, opening - 16), opening),
+      )
+    )
+      return opening
+  }
+  return text.length
+}
+
+function openPattern(text: string, pattern: { longest: number | null }): number {
+  return pattern.longest === null ? 0 : Math.max(0, text.length - pattern.longest)
+}

@@ -1,0 +1,196 @@
+import {
+  CharacterSet, classAt, DIGIT, isAlphanumericAt, LETTERS_AND_DIGITS, LOWER, UPPER,
+} from './detectors/characters.ts' // biome-ignore format: a list
+import { isSolanaAddress } from './detectors/crypto-addresses.ts'
+import {
+  DOMAIN, IP_ADDRESS, readDomain, readIpv6, readUrlCredentials, URL_CREDENTIALS,
+} from './detectors/network.ts' // biome-ignore format: a list
+import { SOLANA } from './detectors/registry.ts'
+import {
+  isRandom, JSON_WEB_TOKEN, namingInSentence, namingOf, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned, UUID,
+} from './detectors/secrets.ts' // biome-ignore format: a list
+import { readSpecialKey } from './detectors/special-keys.ts'
+import { scanEncoded } from './nested.ts'
+import { contextOf, pairAt } from './plan.ts'
+import type { Scan } from './scan.ts'
+
+const HOST_CHARACTERS = new CharacterSet('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-')
+const IPV6_CHARACTERS = new CharacterSet('0123456789abcdefABCDEF:.')
+const NAME_CHARACTERS = new CharacterSet('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.')
+const LONGEST_NAME = 48
+const LONGEST_QUOTED = 200
+const SOLANA_CONTEXT = ['solana', 'sol address', 'sol wallet', 'phantom', 'spl'] as const
+
+/** URLs with passwords, and IPv6 addresses. */
+export function scanColons(scan: Scan, start: number, end: number): void {
+  const { text } = scan
+  let handled = start
+  for (
+    let colon = text.indexOf(':', start);
+    colon >= 0 && colon < end;
+    colon = text.indexOf(':', colon + 1)
+  ) {
+    if (text.startsWith('//', colon + 1)) {
+      const found = scan.asks(URL_CREDENTIALS.id) ? readUrlCredentials(text, colon) : null
+      if (found !== null) scan.report(URL_CREDENTIALS.id, found.start, found.end, found.score)
+    } else if (colon >= handled && scan.asks(IP_ADDRESS.id)) {
+      const first = IPV6_CHARACTERS.runStart(text, colon, Math.max(handled, colon - 5))
+      handled = IPV6_CHARACTERS.runEnd(text, colon, colon + 60)
+      const found = handled - first < 3 ? null : readIpv6(text, first)
+      if (found !== null) scan.report(IP_ADDRESS.id, found.start, found.end, found.score)
+    }
+  }
+}
+
+/** Domain names. */
+export function scanNames(scan: Scan, start: number, end: number): void {
+  if (!scan.asks(DOMAIN.id)) return
+  const { text } = scan
+  let index = start
+  while (index < end) {
+    const stop = HOST_CHARACTERS.runEnd(text, index, end)
+    if (stop === index) {
+      index++
+      continue
+    }
+    while (index < stop && !isAlphanumericAt(text, index)) index++
+    const found = text.slice(index, stop).includes('.') ? readDomain(text, index, stop) : null
+    if (found !== null) scan.report(DOMAIN.id, found.start, found.end, found.score)
+    index = Math.max(stop, index)
+  }
+}
+
+/** Keys with a fixed beginning, and tokens of a form of their own, where a run of letters and digits starts. */
+export function scanKeys(scan: Scan, start: number): void {
+  const { text, plan } = scan
+  for (const { id, score, form } of plan.keys.get(pairAt(text, start)) ?? []) {
+    if (!text.startsWith(form.prefix, start)) continue
+    const bodyStart = start + form.prefix.length
+    let end = form.body.runEnd(text, bodyStart, Math.min(text.length, bodyStart + form.longest + 3))
+    while (end > bodyStart && text[end - 1] === '.') end--
+    while (text[end] === '=' && end < bodyStart + form.longest + 2) end++
+    const length = end - bodyStart
+    if (length < form.shortest || length > form.longest + 2 || form.body.runEnd(text, end, end + 1) > end)
+      continue
+    const body = text.slice(bodyStart, end)
+    if (isMonotonous(body) || form.validate?.(body) === false) continue
+    scan.report(id, start, end, score)
+  }
+  if (text.startsWith('eyJ', start) && scan.asks(JSON_WEB_TOKEN.id)) {
+    const found = readJsonWebToken(text, start)
+    if (found !== null) scan.report(JSON_WEB_TOKEN.id, found.start, found.end, found.score)
+  }
+  const special = readSpecialKey(text, start, scan.surroundings)
+  if (special !== null) scan.report(special.id, special.start, special.end, special.score)
+}
+
+/** Rows of x's, as documentation shows keys. */
+function isMonotonous(body: string): boolean {
+  const few = new Set<string>()
+  for (let index = 0; index < body.length; index++) {
+    few.add(body.charAt(index))
+    if (few.size > 4) return false
+  }
+  return true
+}
+
+/**
+ * Values after names of secrets: `password=...`, `"token": "..."`. A value is passed over as a whole, so that each
+ * part of a run is looked at once.
+ */
+export function scanAssignment(scan: Scan, start: number, end: number): void {
+  if (!scan.asks(SECRET.id)) return
+  let index = start
+  while (index < end) {
+    const sign = scan.text.charCodeAt(index)
+    index = sign === 58 || sign === 61 ? assignmentAt(scan, index) : index + 1
+  }
+}
+
+/** @returns the index to go on from */
+function assignmentAt(scan: Scan, sign: number): number {
+  const { text } = scan
+  let nameEnd = sign
+  while (nameEnd > 0 && sign - nameEnd < 3 && /[\s"'\])`*]/.test(text.charAt(nameEnd - 1))) nameEnd--
+  const nameStart = nameStartOf(text, nameEnd)
+  const naming = nameEnd - nameStart < 2 ? null : namingOf(text.slice(nameStart, nameEnd))
+  if (naming === null) return sign + 1
+  const { start, end } = valueAt(text, openingOf(text, sign + 1))
+  const score = scoreAssigned(text.slice(start, end), naming, text.charAt(end))
+  if (score > 0) scan.report(SECRET.id, start, end, score)
+  return Math.max(sign + 1, end)
+}
+
+/** Names in scripts without case or spaces (密码) count as well. */
+function nameStartOf(text: string, end: number): number {
+  let start = end
+  const limit = Math.max(0, end - LONGEST_NAME)
+  while (start > limit && (NAME_CHARACTERS.hasAt(text, start - 1) || text.charCodeAt(start - 1) >= 0x80))
+    start--
+  return start
+}
+
+/** Skips what stands between a name's sign and its value: `=`, `>`, blanks, `**`, `Bearer`. */
+function openingOf(text: string, index: number): number {
+  let opening = index
+  while (opening - index < 2 && /[=>:*]/.test(text.charAt(opening))) opening++
+  const blanks = opening
+  while (opening - blanks < 3 && /[ \t]/.test(text.charAt(opening))) opening++
+  const scheme = /^(?:bearer|token|basic|apikey) /i.exec(text.slice(opening, opening + 8))
+  return opening + (scheme?.[0].length ?? 0)
+}
+
+/** A value in quotes goes to the closing one; any other to the next blank, quote or bracket. */
+export function valueAt(text: string, opening: number): { start: number; end: number; quoted: boolean } {
+  const quote = text.charAt(opening)
+  if (quote === '"' || quote === "'" || quote === '`') {
+    const closing = text.indexOf(quote, opening + 1)
+    const inside = text.slice(opening + 1, Math.min(closing, opening + LONGEST_QUOTED))
+    if (closing > 0 && closing - opening <= LONGEST_QUOTED && !/\s/.test(inside)) {
+      return { start: opening + 1, end: closing, quoted: true }
+    }
+  }
+  const start = /["'`]/.test(quote) ? opening + 1 : opening
+  let end = start
+  while (classAt(text, end) !== 0) end++
+  const ampersand = text.slice(start, end).search(/&\w{1,40}=/)
+  if (ampersand >= 0) end = start + ampersand
+  while (end > start && /[.,:;?\\]/.test(text.charAt(end - 1))) end--
+  return { start, end, quoted: false }
+}
+
+/** Random texts near words for secrets, and encoded texts. */
+export function scanToken(scan: Scan, start: number, end: number, classes: number): void {
+  const { text } = scan
+  if ((classes & (UPPER | DIGIT)) !== 0 && end - start >= 16) scanEncoded(scan, start, end)
+  if (!scan.asks(SECRET.id) && !scan.asks(SOLANA.id)) return
+  if ((classes & DIGIT) === 0 && (classes & (LOWER | UPPER)) !== (LOWER | UPPER)) return
+  const tokenEnd = trimmedEnd(text, start, end)
+  const token = text.slice(start, tokenEnd)
+  if (scan.asks(SECRET.id) && (classes & ~DIGIT) !== 0) scanLooseSecret(scan, token, start, tokenEnd)
+  if (scan.asks(SOLANA.id) && LETTERS_AND_DIGITS.runEnd(text, start) === tokenEnd && isSolanaAddress(token)) {
+    const named = contextOf(SOLANA_CONTEXT).test(scan.surroundings.before(start))
+    scan.report(SOLANA.id, start, tokenEnd, named ? 0.9 : SOLANA.baseScore)
+  }
+}
+
+function trimmedEnd(text: string, start: number, end: number): number {
+  let trimmed = end
+  while (trimmed > start && /[.,:;?!]/.test(text.charAt(trimmed - 1))) trimmed--
+  return trimmed
+}
+
+const HASH = /^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})$/i
+
+function scanLooseSecret(scan: Scan, token: string, start: number, end: number): void {
+  if (/^[A-Za-z][A-Za-z0-9+.-]{1,20}:\/\//.test(token) || token.length > 4096) return
+  const before = scan.surroundings.before(start)
+  const naming = namingInSentence(before)
+  const announced = scoreAssigned(token, naming, scan.text.charAt(end))
+  if (announced > 0) {
+    scan.report(SECRET.id, start, end, announced)
+    return
+  }
+  if (token.length < 20 || UUID.test(token) || HASH.test(token) || !isRandom(token)) return
+  if (contextOf(SECRET_CONTEXT).test(before)) scan.report(SECRET.id, start, end, 0.6)
+}

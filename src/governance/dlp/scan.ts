@@ -1,0 +1,195 @@
+import {
+  ACCENTED, ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, isDigitAt, LETTER, LOWER, SLASH, UNDERSCORE, UPPER,
+} from './detectors/characters.ts' // biome-ignore format: a list
+import { isOtherNumber, Surroundings } from './detectors/context.ts'
+import { IBAN, readIban } from './detectors/financial.ts'
+import { EMAIL, IP_ADDRESS, readEmail, readIpv4 } from './detectors/network.ts'
+import { PHONE, readPhone } from './detectors/phone.ts'
+import type { Reading } from './normalise.ts'
+import { startsNumber, walkShapes } from './number-shapes.ts'
+import { LONGEST_WORD, type Plan, type PlannedWord } from './plan.ts'
+import { scanBlocks } from './scan-blocks.ts'
+import { scanAssignment, scanColons, scanKeys, scanNames, scanToken } from './scan-tokens.ts'
+
+/** What a scan reports, in units of its reading. */
+export type Report = (detector: string, start: number, end: number, score: number) => void
+
+/** One scan of one reading. */
+export interface Scan {
+  text: string
+  plan: Plan
+  surroundings: Surroundings
+  report: Report
+  asks(detector: string): boolean
+  /** How deep this text is nested in others. */
+  depth: number
+}
+
+/** Lowers a score where another name stands before a number, or where it starts in the midst of something. */
+const DOUBT = 0.36
+const SLIGHT_DOUBT = 0.2
+/** Shorter tokens hold no key, address or encoded text. */
+const SHORTEST_TOKEN = 16
+const LONGEST_COIN = 110
+
+const SPECIAL = DIGIT | DOT | AT | COLON | DASH | UNDERSCORE | SLASH | EQUALS | GLUE | ACCENTED
+
+/** Looks at every part of a reading once, and shows the detectors those parts that concern them. */
+export function scanReading(reading: Reading, plan: Plan, depth: number, report: Report): void {
+  const scan: Scan = {
+    text: reading.text,
+    plan,
+    surroundings: new Surroundings(reading),
+    report,
+    depth,
+    asks: (detector) => plan.minimum.has(detector),
+  }
+  scanBlocks(scan)
+  const { text } = scan
+  let index = 0
+  while (index < text.length) {
+    const start = index
+    let classes = 0
+    for (;;) {
+      const found = classAt(text, index)
+      if (found === 0) break
+      classes |= found
+      index++
+    }
+    if (index === start) {
+      index++
+      continue
+    }
+    if ((classes & SPECIAL) !== 0 || index - start >= SHORTEST_TOKEN) scanRun(scan, start, index, classes)
+    else if ((classes & LOWER) === 0) scanWord(scan, start, index)
+  }
+}
+
+/** A run of characters without blanks, quotes or brackets. */
+function scanRun(scan: Scan, start: number, end: number, classes: number): void {
+  const { text } = scan
+  if (
+    (classes & ~(LETTER | DOT)) === 0 &&
+    text.indexOf('.', start) === end - 1 &&
+    end - start < SHORTEST_TOKEN
+  ) {
+    if ((classes & LOWER) === 0) scanWord(scan, start, end - 1)
+    return
+  }
+  if ((classes & (DIGIT | UPPER)) !== 0) scanWords(scan, start, end)
+  if ((classes & AT) !== 0 && scan.asks(EMAIL.id)) scanEmails(scan, start, end)
+  if ((classes & COLON) !== 0) scanColons(scan, start, end)
+  if ((classes & (COLON | EQUALS)) !== 0) scanAssignment(scan, start, end)
+  if ((classes & DOT) !== 0) scanNames(scan, start, end)
+  if (end - start >= 6) scanToken(scan, start, end, classes)
+}
+
+function scanEmails(scan: Scan, start: number, end: number): void {
+  for (let at = scan.text.indexOf('@', start); at >= 0 && at < end; at = scan.text.indexOf('@', at + 1)) {
+    const found = readEmail(scan.text, at)
+    if (found !== null) scan.report(EMAIL.id, found.start, found.end, found.score)
+  }
+}
+
+/** Shows each run of letters and digits in a run of other characters too. */
+function scanWords(scan: Scan, start: number, end: number): void {
+  const { text } = scan
+  const length = end - start
+  let index = start
+  while (index < end) {
+    const wordStart = index
+    let classes = 0
+    for (;;) {
+      const found = classAt(text, index)
+      if ((found & ALPHANUMERIC) === 0) break
+      classes |= found
+      index++
+    }
+    if (index === wordStart) {
+      index++
+      continue
+    }
+    if (isDigitAt(text, wordStart)) scanNumber(scan, wordStart)
+    if ((classes & (DIGIT | UPPER)) !== 0) scanWord(scan, wordStart, index)
+    if (length >= 14) scanKeys(scan, wordStart)
+  }
+}
+
+function scanNumber(scan: Scan, start: number): void {
+  const { text, plan } = scan
+  if (plan.numbers !== null) {
+    const begins = startsNumber(text, start)
+    if (begins !== 'no') walkNumber(scan, start, begins === 'doubtful')
+  }
+  if (scan.asks(PHONE.id)) scanPhone(scan, start)
+  if (text[start + 1] === '.' || text[start + 2] === '.' || text[start + 3] === '.') {
+    const found = scan.asks(IP_ADDRESS.id) ? readIpv4(text, start) : null
+    if (found !== null) scan.report(IP_ADDRESS.id, found.start, found.end, found.score)
+  }
+}
+
+function walkNumber(scan: Scan, start: number, doubtful: boolean): void {
+  const { plan, surroundings } = scan
+  if (plan.numbers === null) return
+  walkShapes(plan.numbers, scan.text, start, (numbers, digits, end, goesOn) => {
+    for (const { detector, score, context } of numbers) {
+      if (!detector.validate(digits)) continue
+      const before = surroundings.before(start)
+      const named = context.test(before)
+      let total = named ? Math.max(detector.contextScore, score) : score
+      if ((doubtful && !named) || goesOn) total -= DOUBT
+      if (isOtherNumber(before)) total -= named ? SLIGHT_DOUBT : DOUBT
+      scan.report(detector.id, start, end, total)
+    }
+  })
+}
+
+function scanPhone(scan: Scan, digit: number): void {
+  const { text } = scan
+  let start = digit
+  if (text[start - 1] === '(') start--
+  if (text[start - 1] === '+') start--
+  const before = text.charAt(start - 1)
+  if (/[A-Za-z0-9_@$€£/\\]/.test(before)) return
+  if (/[.-]/.test(before) && /[A-Za-z0-9]/.test(text.charAt(start - 2))) return
+  const found = readPhone(text, start, scan.surroundings.before(start))
+  if (found !== null) scan.report(PHONE.id, found.start, found.end, found.score)
+}
+
+/** A run of letters and digits alone. */
+function scanWord(scan: Scan, start: number, end: number): void {
+  const { text, plan } = scan
+  const length = end - start
+  if (plan.words !== null && length <= LONGEST_WORD) {
+    const byFirst = plan.words[isDigitAt(text, start) ? 1 : 0]
+    for (const word of byFirst?.[length] ?? []) tryWord(scan, word, start)
+  }
+  if (length >= 4 && isDigitAt(text, start + 2) && isDigitAt(text, start + 3) && scan.asks(IBAN.id)) {
+    const found = readIban(text, start)
+    if (found !== null && found !== 'open') scan.report(IBAN.id, found.start, found.end, found.score)
+  }
+  if (length >= 25 && length <= LONGEST_COIN) {
+    for (const coin of plan.coins) {
+      const found = coin.find(text, start, end)
+      if (found !== null) scan.report(coin.id, found.start, found.end, found.score)
+    }
+  }
+}
+
+function tryWord(scan: Scan, { detector, pattern, context }: PlannedWord, start: number): void {
+  const { text } = scan
+  pattern.lastIndex = start
+  const match = pattern.exec(text)?.[0]
+  if (match === undefined) return
+  const before = text.charAt(start - 1)
+  if (/[-_.]/.test(before) && (classAt(text, start - 2) & ALPHANUMERIC) !== 0) return
+  const end = start + match.length
+  if (/[-_]/.test(text.charAt(end)) && (classAt(text, end + 1) & ALPHANUMERIC) !== 0) return
+  const words = scan.surroundings.before(start)
+  const named = context.test(words)
+  let score = named ? Math.max(detector.contextScore, detector.baseScore) : detector.baseScore
+  if (score < (scan.plan.minimum.get(detector.id) ?? 2)) return
+  if (!detector.validate(match)) return
+  if (!named && isOtherNumber(words)) score -= DOUBT
+  scan.report(detector.id, start, end, score)
+}
