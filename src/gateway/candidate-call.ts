@@ -12,7 +12,7 @@ import { type Metered, NOTHING_METERED } from './metering.ts'
 import type { AnswerContext, AnswerReading, Meter, Protocol } from './protocols/protocol.ts'
 import { PROTOCOLS } from './protocols/protocols.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
-import { type Exchange, relayTimesOf, type StreamTranslator } from './relay-options.ts'
+import { type Exchange, type RelayEnd, relayTimesOf, type StreamTranslator } from './relay-options.ts'
 import type { Settlement } from './settlement.ts'
 import { relayStream } from './stream-relay.ts'
 import { TranslatedCall } from './translation/translated-call.ts'
@@ -49,6 +49,10 @@ export class CandidateCall {
   readonly #candidate: Candidate
   readonly #translated: TranslatedCall | null
   #attempt: UpstreamAttempt
+  /** Bytes of the request of the exchange at hand. */
+  #sentBytes = 0
+  /** A stream goes on by itself. */
+  #streams = false
 
   /** @throws ApiError invalid_request for a request that cannot be said in the candidate's protocol. */
   constructor(deps: AnswerDeps, call: DispatchedCall, candidate: Candidate) {
@@ -61,7 +65,12 @@ export class CandidateCall {
 
   /** Sends the first exchange. @throws ApiError upstream */
   begin(): Promise<Response> {
-    return this.#attempt.send(this.#translated?.nextBody() ?? this.#call.requestFor(this.#candidate))
+    return this.#send(this.#translated?.nextBody() ?? this.#call.requestFor(this.#candidate))
+  }
+
+  #send(body: Pick<EditedBytes, 'pieces' | 'length'>): Promise<Response> {
+    this.#sentBytes = body.length
+    return this.#attempt.send(body)
   }
 
   /** @throws ApiError upstream for answers that are none. */
@@ -84,6 +93,7 @@ export class CandidateCall {
   /** @param abort whether the upstream may still be sending what nobody reads. */
   dispose(abort: boolean): void {
     this.#attempt.dispose()
+    if (!this.#streams) this.#translated?.release()
     if (abort) this.#attempt.abort.abort()
   }
 
@@ -132,7 +142,7 @@ export class CandidateCall {
     let response = first
     for (;;) {
       const { bytes, usage, textBytes } = await this.#read(response, inspection)
-      meter.add(usage, textBytes)
+      meter.add(usage, textBytes, this.#sentBytes)
       const refused = this.#parse(() => translated.answer(bytes))
       if (refused !== null) throw noAnswer(this.#redacted(refused))
       if (!translated.goesOn(settlement.affordsAgain(meter))) return response
@@ -146,7 +156,7 @@ export class CandidateCall {
   #exchange(translated: TranslatedCall): Promise<Response> {
     this.#attempt.dispose()
     this.#attempt = new UpstreamAttempt(this.#deps, this.#call, this.#candidate)
-    return this.#attempt.send(translated.nextBody())
+    return this.#send(translated.nextBody())
   }
 
   /** Reads and inspects a whole answer. */
@@ -243,7 +253,8 @@ export class CandidateCall {
       this.#attempt.gaveNothing(`stream_${relay.end.reason}`, relay.end.reason === 'timeout')
       throw relay.end.error ?? noAnswer(relay.end.message)
     }
-    this.#deps.waitUntil(relay.ended.then((end) => settlement.closeStream(end, meter)))
+    this.#streams = true
+    this.#deps.waitUntil(streamEnd(relay.ended, settlement, meter, this.#translated))
     const headers = streamHeaders(response.headers, credential)
     return { status: response.status, headers, body: relay.body }
   }
@@ -252,7 +263,7 @@ export class CandidateCall {
     if (!response.body) throw noAnswer('The upstream sent an empty answer.')
     this.#attempt.streams()
     const reader = this.#protocol.streamReader(this.#context(inspection))
-    meter.follow(reader)
+    meter.follow(reader, this.#sentBytes)
     return { upstream: response.body, reader }
   }
 
@@ -279,6 +290,7 @@ export class CandidateCall {
       const response = await sent
       if (response.status >= 400 || !isEventStream(response)) {
         await response.body?.cancel()
+        this.#attempt.dispose()
         throw noAnswer(`The upstream did not continue its answer (status ${response.status}).`)
       }
       return this.#streamedExchange(response, inspection, meter)
@@ -314,6 +326,18 @@ const translatorOf = (
   finish: () => translated.finish(),
   next,
 })
+
+/** Settles a stream when it has ended, and lets go of what it was made from. */
+async function streamEnd(
+  ended: Promise<RelayEnd>,
+  settlement: Settlement,
+  meter: Meter,
+  translated: TranslatedCall | null,
+): Promise<void> {
+  const end = await ended
+  translated?.release()
+  settlement.closeStream(end, meter)
+}
 
 /** Milliseconds that a further exchange can take. */
 const longestAnswer = (configuration: AnswerDeps['configuration']) =>

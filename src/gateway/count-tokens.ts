@@ -40,6 +40,8 @@ export async function answerTokenCount(deps: AnswerDeps, call: DispatchedCall): 
   const inputTokens =
     (await upstreamCount(deps, call, route, body)) ??
     countTokens(body, { upstreamModel: route.upstreamModel })
+  // Counted here, nothing has left.
+  if (settlement.attempts.length === 0) settlement.request = null
   settlement.close(200, null, NOTHING_METERED)
   return {
     status: 200,

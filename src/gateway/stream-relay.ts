@@ -14,6 +14,8 @@ import type { Exchange, FailureReason, RelayEnd, RelayOptions, RelayStart } from
  * a write waits.
  */
 
+/** Characters of what an upstream says about its failure. */
+const LONGEST_MESSAGE = 4_096
 /** Bytes that may wait for a slow caller before the upstream is no longer read. */
 const CALLER_BUFFER_BYTES = 64 * 1024
 
@@ -187,7 +189,7 @@ class StreamRelay {
     const length = frame.bytes.length
     const forward = verdict.forward && !translator
     inspection.sink(forward ? length : 0, forward ? 0 : length)
-    const message = decoder.decode(redact(encoder.encode(verdict.message)))
+    const message = decoder.decode(redact(encoder.encode(verdict.message))).slice(0, LONGEST_MESSAGE)
     this.#fail('error', message, forward ? [redact(frame.bytes)] : undefined)
   }
 

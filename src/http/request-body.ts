@@ -114,10 +114,11 @@ class BodyCollector {
     return { bytes: this.#buffer.bytes(), release: () => this.release() }
   }
 
+  /** The budget is given back with the memory, which somebody may hold for longer. */
   release(): void {
-    budget.give(this.#taken)
+    const taken = this.#taken
     this.#taken = 0
-    this.#buffer.free()
+    this.#buffer.free(() => budget.give(taken))
   }
 }
 

@@ -34,9 +34,13 @@ export class GrowingBuffer {
     return new Uint8Array(this.#buffer, 0, this.#length)
   }
 
-  /** Frees a large buffer, once nobody holds it; a small one is left to the collector. Nothing is appended then. */
-  free(): void {
-    if (this.#buffer.resizable) freeBuffer(this.#buffer)
+  /**
+   * Frees a large buffer, once nobody holds it; a small one is left to the collector. Nothing is appended then.
+   * @param freed called when that is done.
+   */
+  free(freed: () => void): void {
+    if (this.#buffer.resizable) freeBuffer(this.#buffer, freed)
+    else freed()
   }
 }
 

@@ -85,10 +85,16 @@ const insertion = (at: number, text: string): ByteEdit => ({
   replacement: encoder.encode(text),
 })
 
-/** The edits of texts that are left when others cut a part of the body out. */
+/** The edits of texts that are left when others cut a part of the body out. Neither overlap among themselves. */
 export function outsideOf(cuts: readonly ByteEdit[], texts: ByteEdit[]): ByteEdit[] {
-  if (texts.length === 0) return texts
-  return texts.filter((text) => !cuts.some((cut) => text.start >= cut.start && text.end <= cut.end))
+  if (texts.length === 0 || cuts.length === 0) return texts
+  const byStart = (left: ByteEdit, right: ByteEdit) => left.start - right.start
+  const ordered = [...cuts].sort(byStart)
+  let next = 0
+  return [...texts].sort(byStart).filter((text) => {
+    while ((ordered[next]?.end ?? Number.POSITIVE_INFINITY) < text.end) next++
+    return text.start < (ordered[next]?.start ?? Number.POSITIVE_INFINITY)
+  })
 }
 
 /** Shows every text of a request to the inspection. Removed members do not leave and are not inspected. */

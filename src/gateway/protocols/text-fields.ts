@@ -25,8 +25,14 @@ const TECHNICAL = new Set([
   'format',
 ])
 
-/** What a tool is called with is the caller's own data, whatever its members are named. */
-export const OWN_DATA: ReadonlySet<string> = new Set(['input', 'properties'])
+/** What a tool is called with, and schemas, are the caller's own data, whatever their members are named. */
+export const OWN_DATA: ReadonlySet<string> = new Set([
+  'input',
+  'properties',
+  'parameters',
+  'input_schema',
+  'schema',
+])
 
 /** Members whose `data` is, as a rule, encoded content that no text engine can read. */
 const BINARY_PARENTS = new Set(['source', 'input_audio', 'audio', 'file'])

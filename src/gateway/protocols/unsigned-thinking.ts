@@ -13,6 +13,9 @@ interface Element {
   unsigned: boolean
 }
 
+/** No conversation has more; an edit takes much more memory than the bytes that it is about. */
+const MOST_EDITS = 10_000
+
 /** Found in a fraction of a scan's time; only a body that has it is scanned. */
 const UNSIGNED = [Buffer.from('"signature":""'), Buffer.from('"signature": ""')]
 
@@ -53,7 +56,11 @@ class ContentScan {
   }
 
   #element(start: number, end: number): void {
-    this.#elements.push({ start, end, unsigned: this.#isThinking && this.#isUnsigned })
+    const unsigned = this.#isThinking && this.#isUnsigned && this.edits.length < MOST_EDITS
+    // Neighbours that stay are one: only where unsigned ones begin and end matters.
+    const last = this.#elements[this.#elements.length - 1]
+    if (last && !unsigned && !last.unsigned) last.end = end
+    else if (this.#elements.length < MOST_EDITS) this.#elements.push({ start, end, unsigned })
     this.#isThinking = this.#isUnsigned = false
   }
 

@@ -52,6 +52,7 @@ export class TranslatedCall {
   /** The caller's names of tools that the upstream knows by others. */
   readonly #toolNames: ReadonlyMap<string, string>
   #cut: Uint8Array[]
+  #letGo: () => void = () => {}
   /** Requests of exchanges to come, as the caller's protocol or chat says them. */
   #waiting: Json[]
   /** The request of the exchange at hand, for as long as it may have to be sent again. */
@@ -88,9 +89,9 @@ export class TranslatedCall {
     this.#stripper = strips && stripsFences(request, options.target) ? new FenceStripper() : null
     this.#waiting = requests.map((each) => upstreamRequest(each, options))
     // A later exchange sends what was cut once more, when the answer to the first is on its way to the caller and the
-    // body is given back. It is left to the collector then.
-    if (this.#waiting.length > 1 || this.#waiting.some((each) => mayPause(each, options.upstream)))
-      holdBuffer(body)
+    // body is given back.
+    const again = this.#waiting.length > 1 || this.#waiting.some((each) => mayPause(each, options.upstream))
+    if (again && cut.length > 0) this.#letGo = holdBuffer(body)
     this.#choices = typeof request.n === 'number' ? request.n : 1
     this.#encoder = encoderFor(options, request, prompts)
     this.#decoder = decoderFor(options.upstream)
@@ -108,8 +109,15 @@ export class TranslatedCall {
     this.#content = pauses ? new AssistantContent() : null
     this.#request = pauses ? request : {}
     const pieces = restoreLargeStrings(JSON.stringify(request), this.#cut)
-    if (!pauses && this.#waiting.length === 0) this.#cut = []
+    // What goes out now holds the body by itself.
+    if (!pauses && this.#waiting.length === 0) this.release()
     return { pieces, length: pieces.reduce((length, piece) => length + piece.length, 0) }
+  }
+
+  /** Lets go of the caller's body. To be called when the call is over, however it ended. */
+  release(): void {
+    this.#cut = []
+    this.#letGo()
   }
 
   /** @param frame of the upstream's stream, as its reader lets it pass. @returns frames for the caller. */

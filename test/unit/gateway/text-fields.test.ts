@@ -86,7 +86,7 @@ describe('whole messages', () => {
               name: 'TEXT tool',
               description: 'TEXT description',
               parameters: {
-                type: 'object',
+                type: 'TEXT object',
                 required: ['TEXT id'],
                 title: 'TEXT title',
                 properties: {
@@ -167,7 +167,7 @@ describe('whole messages', () => {
           {
             name: 'TEXT tool',
             description: 'TEXT description',
-            input_schema: { type: 'object', properties: { type: { type: 'TEXT string' } } },
+            input_schema: { type: 'TEXT object', properties: { type: { type: 'TEXT string' } } },
           },
         ],
       },

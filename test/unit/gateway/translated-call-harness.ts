@@ -109,13 +109,13 @@ export async function relayed(
   ...then: Array<readonly Uint8Array[]>
 ): Promise<Relayed> {
   const call = translatedCall(options)
-  call.nextBody()
+  const { length } = call.nextBody()
   const inspection = new Inspection(passAllEngine)
   const meter = new ExchangeMeter()
   const further: Json[] = []
   const exchange = (chunks: readonly Uint8Array[]): Exchange => {
     const reader = PROTOCOLS[options.upstream].streamReader({ inspection, modelId: null, usageAsked: true })
-    meter.follow(reader)
+    meter.follow(reader, length)
     return { upstream: streamOf(chunks), reader }
   }
   const start = await relayStream({

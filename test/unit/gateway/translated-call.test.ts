@@ -271,26 +271,27 @@ describe('the meter of several exchanges', () => {
   it('adds what each of them reports', () => {
     const meter = new ExchangeMeter()
     expect(meter.usage()).toBeNull()
-    meter.add(used(3, 5), 10)
+    meter.add(used(3, 5), 10, 100)
     expect(meter.usage()).toEqual({ usage: used(3, 5), final: true })
-    meter.follow(meterOf(used(4, 1), false, 7))
+    meter.follow(meterOf(used(4, 1), false, 7), 100)
     expect(meter.usage()).toEqual({ usage: used(7, 6), final: false })
-    meter.follow(meterOf(used(1, 1), true, 2))
+    meter.follow(meterOf(used(1, 1), true, 2), 100)
     // The second never told its usage to the end.
     expect(meter.usage()).toEqual({ usage: used(8, 7), final: false })
     expect(meter.textBytes).toBe(19)
   })
 
-  it('takes nothing for reported of which a part is not', () => {
+  it('counts an exchange that reports nothing by what was sent and by what came', () => {
     const meter = new ExchangeMeter()
-    meter.add(null, 10)
+    meter.add(null, 10, 300)
+    // Nothing was told at all: the call as a whole is estimated.
     expect(meter.usage()).toBeNull()
-    meter.add(used(3, 5), 10)
-    expect(meter.usage()).toEqual({ usage: used(3, 5), final: false })
+    meter.add(used(3, 5), 10, 100)
+    expect(meter.usage()).toEqual({ usage: used(103, 9), final: false })
     const other = new ExchangeMeter()
-    other.add(used(3, 5), 10)
-    other.follow(meterOf(null, false, 4))
-    expect(other.usage()).toEqual({ usage: used(3, 5), final: false })
+    other.add(used(3, 5), 10, 100)
+    other.follow(meterOf(null, false, 4), 300_000)
+    expect(other.usage()).toEqual({ usage: used(100_003, 7), final: false })
     expect(other.textBytes).toBe(14)
   })
 })

@@ -49,4 +49,10 @@ describe('thinking without a signature', () => {
     const body = new TextEncoder().encode(JSON.stringify({ messages: [assistant(...content)] }))
     expect(unsignedThinkingEdits(body)).toEqual([])
   })
+
+  it('takes little more memory than its body, however much of it there is', () => {
+    const content = '{"type":"thinking","signature":""},{},'.repeat(50_000)
+    const body = new TextEncoder().encode(`{"messages":[{"role":"assistant","content":[${content}{}]}]}`)
+    expect(unsignedThinkingEdits(body).length).toBeLessThanOrEqual(10_001)
+  })
 })

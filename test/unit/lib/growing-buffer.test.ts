@@ -40,12 +40,14 @@ describe('GrowingBuffer', () => {
   it('frees a large buffer under every view of it, and leaves a small one alone', () => {
     const large = filled(2 * MEGABYTE, MEGABYTE)
     const views = [large.bytes(), large.bytes().subarray(10)]
-    large.free()
+    const gone: string[] = []
+    large.free(() => gone.push('large'))
     expect(views.map(({ length }) => length)).toEqual([0, 0])
-    expect(() => large.free()).not.toThrow()
+    expect(() => large.free(() => {})).not.toThrow()
 
     const small = filled(1000, 1000)
-    small.free()
+    small.free(() => gone.push('small'))
+    expect(gone).toEqual(['large', 'small'])
     expect(small.bytes().length).toBe(1000)
   })
 })
@@ -55,12 +57,15 @@ describe('holdBuffer', () => {
     const buffer = filled(2 * MEGABYTE, MEGABYTE)
     const bytes = buffer.bytes()
     const letGo = [holdBuffer(bytes), holdBuffer(bytes.subarray(5))]
-    buffer.free()
+    let gone = 0
+    buffer.free(() => gone++)
     expect(bytes.length).toBe(MEGABYTE)
+    // Twice by one holder is once.
     letGo[0]?.()
-    expect(bytes.length).toBe(MEGABYTE)
+    letGo[0]?.()
+    expect([bytes.length, gone]).toEqual([MEGABYTE, 0])
     letGo[1]?.()
-    expect(bytes.length).toBe(0)
+    expect([bytes.length, gone]).toEqual([0, 1])
   })
 
   it('frees nothing by itself', () => {
@@ -69,7 +74,7 @@ describe('holdBuffer', () => {
     holdBuffer(bytes)()
     expect(bytes.length).toBe(MEGABYTE)
     const again = holdBuffer(bytes)
-    buffer.free()
+    buffer.free(() => {})
     expect(bytes.length).toBe(MEGABYTE)
     again()
     expect(bytes.length).toBe(0)
