@@ -11,12 +11,15 @@ declare module 'vitest' {
   }
 }
 
+/** Test files run side by side, some with bodies of 50 MB; how many of these fit at once is tested apart. */
+const VARIABLES = { BUFFER_LIMIT_BYTES: String(512 * 1024 * 1024) }
+
 let end: (() => Promise<void>) | undefined
 
 /** Builds the Worker and starts one gateway with its local system, shared by every test file of the project. */
 export async function setup(project: TestProject): Promise<void> {
   const bundle = await buildBundle()
-  const gateway = await startGateway({ bundleDirectory: bundle.directory }).catch((error: unknown) => {
+  const gateway = await startGateway({ bundleDirectory: bundle.directory, variables: VARIABLES }).catch((error: unknown) => {
     bundle.remove()
     throw error
   })
