@@ -1,8 +1,8 @@
 import { detect } from '../../src/governance/dlp/detect.ts'
-import { safeLength } from '../../src/governance/dlp/hold.ts'
 import { KNOWN_DETECTORS } from '../../src/governance/dlp/known-detectors.ts'
+import * as profiles from '../../src/governance/dlp/profile-detector.ts'
 import type { TextDetector } from '../../src/governance/dlp/text-stream.ts'
-import type { CustomDetector, Profile } from '../../src/governance/dlp/types.ts'
+import type { CustomDetector, Profile, Span } from '../../src/governance/dlp/types.ts'
 
 /** Every detector of the engine at the score that policies get when they name none. */
 export function fullProfile(custom: readonly CustomDetector[] = []): Profile {
@@ -22,11 +22,12 @@ export function fullProfile(custom: readonly CustomDetector[] = []): Profile {
   }
 }
 
+/** The engine as streams and whole texts use it. */
+export interface BoundDetector extends TextDetector {
+  detect: (text: string) => Span[]
+}
+
 /** The engine's functions, bound to a profile that redacts whatever it finds. */
-export function detectorOf(profile: Profile): TextDetector {
-  return {
-    detect: (text) => detect(text, profile),
-    safeLength: (context, text) => safeLength(context, text, profile),
-    actionOf: () => 'redact',
-  }
+export function detectorOf(profile: Profile): BoundDetector {
+  return { ...profiles.detectorOf(profile), detect: (text) => detect(text, profile) }
 }

@@ -1,6 +1,7 @@
 import type { TokenVault } from './actions.ts'
 import { Inspection, passAllEngine, type TextEngine } from './inspection.ts'
 import { PolicyEngine } from './policy-engine.ts'
+import { detectorOf, restoringDetector } from './profile-detector.ts'
 import type { TextDetector } from './text-stream.ts'
 import type { Direction, Profile } from './types.ts'
 
@@ -27,26 +28,18 @@ export const noPolicy: CallPolicy = {
 
 export type ProfilesByDirection = Readonly<Record<Direction, Profile | null>>
 
-/**
- * @param compile what looks at the texts of a profile; called for each profile that holds.
- * @param restoring the same, for answers to a caller whose own values stand under tokens in them.
- */
-export function callPolicy(
-  profiles: ProfilesByDirection,
-  vault: TokenVault,
-  compile: (profile: Profile) => TextDetector,
-  restoring: (detector: TextDetector | null, vault: TokenVault) => TextDetector | null,
-): CallPolicy {
+/** The policies that hold for one call. @param vault of its caller. */
+export function callPolicy(profiles: ProfilesByDirection, vault: TokenVault): CallPolicy {
   const held = Object.values(profiles).filter((profile) => profile !== null)
   if (held.length === 0) return noPolicy
   const version = [...new Set(held.map((profile) => profile.version))].sort().join('+')
   const detector = (direction: Direction) => {
     const profile = profiles[direction]
-    return profile && compile(profile)
+    return profile && detectorOf(profile)
   }
   const engines: TextEngine[] = []
   const inspection = (kind: Direction, restores: boolean) => {
-    const restored = (of: TextDetector | null) => (restores ? restoring(of, vault) : of)
+    const restored = (of: TextDetector | null) => (restores ? restoringDetector(of, vault) : of)
     const engine = new PolicyEngine({
       detectors: {
         request: detector('request'),

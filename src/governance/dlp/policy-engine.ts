@@ -3,6 +3,7 @@ import { jsonContents } from '../../lib/json-text.ts'
 import { replacementFor, type TokenVault } from './actions.ts'
 import { argumentsSegments } from './arguments-text.ts'
 import type { HeldText, Replacement, TextEngine, TextField } from './inspection.ts'
+import { RESTORED } from './profile-detector.ts'
 import { SourceText } from './source-text.ts'
 import { type Segment, type TextDetector, TextStream } from './text-stream.ts'
 import type { Direction, Span } from './types.ts'
@@ -123,6 +124,7 @@ export class PolicyEngine implements TextEngine {
 
   #verdictOf(detector: TextDetector) {
     return (span: Span, found: string): string | null => {
+      if (span.detector === RESTORED) return this.#vault.valueOf(found)
       const action = detector.actionOf(span)
       if (action === 'allow') return null
       this.#findings[span.detector] = (this.#findings[span.detector] ?? 0) + 1

@@ -2,13 +2,14 @@ import type { Action, Span } from './types.ts'
 
 /** What a profile finds in a text; compiled once, used for every text of a direction. */
 export interface TextDetector {
-  /** Findings, in order, without overlaps. */
-  detect(text: string): Span[]
   /**
-   * How many leading units of `text` can no longer become part of a finding that is not known yet, whatever follows.
+   * Of a text that is still growing: how many leading units can no longer become part of a finding that is not known
+   * yet, whatever follows, and the findings within them, in order, without overlaps.
    * @param context what stood before, already released.
    */
-  safeLength(context: string, text: string): number
+  tail(context: string, text: string): { safe: number; spans: Span[] }
+  /** The findings of a text that grows no more. */
+  rest(context: string, text: string): Span[]
   actionOf(span: Span): Action
 }
 
@@ -45,7 +46,8 @@ export class TextStream {
   /** @returns what becomes of the units that are decided now, in order; the others are held. */
   push(piece: string): Segment[] {
     this.#held += piece
-    return this.#release(this.#detector.safeLength(this.#context, this.#held))
+    const { safe, spans } = this.#detector.tail(this.#context, this.#held)
+    return this.#release(safe, spans)
   }
 
   /** A text that is there at once. */
@@ -56,36 +58,25 @@ export class TextStream {
 
   /** The text is over: everything that was held is decided. */
   end(): Segment[] {
-    return this.#release(this.#held.length)
+    return this.#release(this.#held.length, this.#detector.rest(this.#context, this.#held))
   }
 
-  #release(limit: number): Segment[] {
-    if (limit === 0) return []
-    const offset = this.#context.length
+  #release(limit: number, spans: readonly Span[]): Segment[] {
     const segments: Segment[] = []
     let at = 0
-    for (const span of this.#detector.detect(this.#context + this.#held)) {
-      const start = Math.max(0, span.start - offset)
-      const end = span.end - offset
-      if (end <= at || start >= limit) continue
-      if (end > limit) {
-        // It may still grow: the text before it goes, it stays whole.
-        return this.#take(segments, at, Math.min(start, limit))
-      }
-      const replacement = this.#verdict(span, this.#held.slice(start, end))
+    for (const span of spans) {
+      // What is known by what was released is about the part that was not.
+      const start = Math.max(at, span.start)
+      if (span.end <= start) continue
+      const replacement = this.#verdict(span, this.#held.slice(start, span.end))
       if (replacement === null) continue
       pushPassing(segments, start - at)
-      segments.push({ units: end - start, replacement })
-      at = end
+      segments.push({ units: span.end - start, replacement })
+      at = span.end
     }
-    return this.#take(segments, at, limit)
-  }
-
-  #take(segments: Segment[], at: number, limit: number): Segment[] {
     pushPassing(segments, limit - at)
-    const released = Math.max(at, limit)
-    this.#context = (this.#context + this.#held.slice(0, released)).slice(-CONTEXT_UNITS)
-    this.#held = this.#held.slice(released)
+    this.#context = (this.#context + this.#held.slice(0, limit)).slice(-CONTEXT_UNITS)
+    this.#held = this.#held.slice(limit)
     return segments
   }
 }

@@ -13,19 +13,24 @@ import { parseFrame, SseSplitter } from '../../../src/lib/sse.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 import { chunks, events } from './stream-reading.ts'
 
+const numbersIn = (text: string): Span[] =>
+  [...text.matchAll(/\d{8}/g)].map(({ index }) => ({
+    start: index,
+    end: index + 8,
+    detector: 'number',
+    category: 'custom',
+    score: 1,
+  }))
+
 /** Eight digits are a number; digits at the end may become one. */
 const detecting = (action: Action): TextDetector => ({
-  detect: (text) =>
-    [...text.matchAll(/\d{8}/g)].map(
-      (match): Span => ({
-        start: match.index,
-        end: match.index + 8,
-        detector: 'number',
-        category: 'custom',
-        score: 1,
-      }),
-    ),
-  safeLength: (_context, text) => text.length - (/\d{1,7}$/.exec(text)?.[0].length ?? 0),
+  tail(_context, text) {
+    const spans = numbersIn(text)
+    const rest = text.slice(spans.at(-1)?.end ?? 0)
+    const safe = text.length - (/\d{1,7}$/.exec(rest)?.[0].length ?? 0)
+    return { safe, spans }
+  },
+  rest: (_context, text) => numbersIn(text),
   actionOf: () => action,
 })
 

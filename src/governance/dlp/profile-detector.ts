@@ -1,0 +1,68 @@
+import { TOKEN, TOKEN_BEGINNING, type TokenVault } from './actions.ts'
+import { detectAfter } from './detect.ts'
+import { inspectTail } from './hold.ts'
+import { actionOf } from './policy.ts'
+import type { TextDetector } from './text-stream.ts'
+import type { Profile, Span } from './types.ts'
+
+/** Detector of tokens that stand for the caller's own values. */
+export const RESTORED = 'restored-token'
+
+const compiled = new WeakMap<Profile, TextDetector>()
+
+/** What looks at the texts of a profile; the same one for the same profile. */
+export function detectorOf(profile: Profile): TextDetector {
+  const known = compiled.get(profile)
+  if (known) return known
+  const detector: TextDetector = {
+    tail: (context, text) => inspectTail(context, text, profile),
+    rest: (context, text) => detectAfter(context, text, profile),
+    actionOf: (span) => actionOf(profile, span) ?? 'allow',
+  }
+  compiled.set(profile, detector)
+  return detector
+}
+
+const nothing: Pick<TextDetector, 'tail' | 'rest'> = {
+  tail: (_context, text) => ({ safe: text.length, spans: [] }),
+  rest: () => [],
+}
+
+/**
+ * Finds, besides what `detector` finds, the tokens of this call: their values go back to the caller they are of.
+ * @param detector null where no policy covers the direction. @returns null where there is nothing to look for.
+ */
+export function restoringDetector(detector: TextDetector | null, vault: TokenVault): TextDetector | null {
+  if (vault.isEmpty) return detector
+  const looksFor = detector ?? nothing
+  return {
+    tail(context, text) {
+      const beginning = TOKEN_BEGINNING.exec(text)
+      const found = looksFor.tail(context, text)
+      const safe = Math.min(found.safe, beginning?.index ?? text.length)
+      return { safe, spans: merged(tokensIn(text, vault), found.spans).filter(({ end }) => end <= safe) }
+    },
+    rest: (context, text) => merged(tokensIn(text, vault), looksFor.rest(context, text)),
+    actionOf: (span) => detector?.actionOf(span) ?? 'allow',
+  }
+}
+
+function tokensIn(text: string, vault: TokenVault): Span[] {
+  return [...text.matchAll(TOKEN)]
+    .filter(([token]) => vault.valueOf(token) !== null)
+    .map(({ 0: token, index }) => ({
+      start: index,
+      end: index + token.length,
+      detector: RESTORED,
+      category: 'custom',
+      score: 1,
+    }))
+}
+
+/** In order; what is found inside of a token is about its name, not about a value. */
+function merged(tokens: readonly Span[], found: readonly Span[]): Span[] {
+  const outside = found.filter(
+    ({ start, end }) => !tokens.some((token) => start < token.end && end > token.start),
+  )
+  return [...tokens, ...outside].sort((left, right) => left.start - right.start)
+}
