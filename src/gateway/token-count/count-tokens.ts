@@ -20,9 +20,12 @@ const TOOLS_TOKENS = 4
 const MEMBER_TOKENS = 2
 /** `{"type": "function", "function": ...}` around a definition. */
 const DEFINITION_TOKENS = 12
-/** Larger definitions, and those after so many, are counted as they are written, without a tree of them. */
+/** Larger definitions, and those after so many bytes, are counted as they are written, without a tree of them. */
 const LARGEST_TOOL_BYTES = 256 * 1024
-const MOST_TOOL_TREES = 2_000
+const MOST_TREE_BYTES = 4 * 1024 * 1024
+/** A schema becomes up to six times as long in TypeScript (`1e20` in a list of examples). */
+const LONGEST_TEXT_FACTOR = 8
+const SHORTEST_TEXT = 1_024
 /** Blocks within blocks: results hold blocks, documents hold blocks. Nothing that is valid is deeper. */
 const DEEPEST_BLOCK = 4
 
@@ -50,6 +53,8 @@ class RequestCounter {
   /** Tokens besides those of texts. */
   #more: number
   #tools = 0
+  /** Of definitions that were read as trees. */
+  #treeBytes = 0
   /** Parts of the message at hand that are said in its own name, and not as a tool's result. */
   #parts = 0
   #results = 0
@@ -173,15 +178,22 @@ class RequestCounter {
   #tool(range: JsonRange): void {
     this.#tools++
     const { layout } = this.#family.tools
-    const isLarge = range.end - range.start > LARGEST_TOOL_BYTES || this.#tools > MOST_TOOL_TREES
-    if (layout !== 'typescript' || isLarge) {
-      this.#more += DEFINITION_TOKENS
-      this.#json(range, layout === 'typescript' ? 'indented' : layout)
-    } else {
-      const tool = this.#tree(range)
-      this.#plainText(toolText(tool))
-      this.#more += MEMBER_TOKENS * memberCount(objectOf(tool.input_schema))
-    }
+    if (layout === 'typescript' && this.#typescriptTool(range)) return
+    this.#more += DEFINITION_TOKENS
+    this.#json(range, layout === 'typescript' ? 'indented' : layout)
+  }
+
+  /** @returns false for a definition that is too much to be written as a type. */
+  #typescriptTool(range: JsonRange): boolean {
+    const bytes = range.end - range.start
+    if (bytes > LARGEST_TOOL_BYTES || this.#treeBytes + bytes > MOST_TREE_BYTES) return false
+    this.#treeBytes += bytes
+    const tool = this.#tree(range)
+    const text = toolText(tool, LONGEST_TEXT_FACTOR * bytes + SHORTEST_TEXT)
+    if (text === null) return false
+    this.#plainText(text)
+    this.#more += MEMBER_TOKENS * memberCount(objectOf(tool.input_schema))
+    return true
   }
 
   #format(range: JsonRange): void {

@@ -4,78 +4,176 @@ import { isPresent, type Json, objectOf, textOf } from '../translation/json.ts'
  * A tool as OpenAI's models read it: a TypeScript type in the namespace `functions`, its descriptions as comments.
  * The form is that of the open models, and what callers measured of the others
  * (https://github.com/openai/harmony, https://cookbook.openai.com/articles/openai-harmony).
- * @param tool of the messages protocol.
+ * Every keyword of a schema is written once, so that the text and the work grow with the schema and no faster.
+ *
+ * @param tool of the messages protocol, no deeper than a scanned body may be.
+ * @param longest characters that the text may have.
+ * @returns null when it would be longer.
  */
-export function toolText(tool: Json): string {
-  const schema = objectOf(tool.input_schema)
-  const description = textOf(tool.description)
-  const input = Object.keys(objectOf(schema.properties)).length > 0 ? `_: ${typeOf(schema)}` : ''
-  return `${comment(description)}type ${textOf(tool.name)} = (${input}) => any;\n\n${remainder(schema)}`
+export function toolText(tool: Json, longest: number): string | null {
+  const writer = new ToolWriter(longest)
+  writer.tool(tool)
+  return writer.text()
 }
 
 /** @returns how many members the input of a tool has, those of its objects included. */
 export function memberCount(schema: Json): number {
   const properties = Object.values(objectOf(schema.properties))
-  const inner = [...properties, schema.items, ...choicesOf(schema)].filter(isPresent).map(objectOf)
-  return properties.length + inner.reduce<number>((sum, value) => sum + memberCount(value), 0)
+  const inner = [...properties, schema.items, ...CHOICES.flatMap((name) => choicesOf(schema, name))]
+  return inner
+    .filter(isPresent)
+    .map(objectOf)
+    .reduce<number>((sum, value) => sum + memberCount(value), properties.length)
 }
-
-const choicesOf = (schema: Json): unknown[] => [schema.anyOf, schema.oneOf].find(Array.isArray) ?? []
 
 /** Stands once around all tools. */
 export const TOOLS_FRAME = '# Tools\n\n## functions\n\nnamespace functions {\n\n} // namespace functions'
 
-const comment = (text: string) => (text === '' ? '' : `// ${text.split('\n').join('\n// ')}\n`)
+const CHOICES = ['anyOf', 'oneOf'] as const
+/** What a type may be told by; the first that a schema has is what it is told by. */
+type Form = (typeof CHOICES)[number] | 'enum' | 'const' | 'type'
 
-function typeOf(schema: Json): string {
-  const choices = choicesOf(schema)
-  if (choices.length > 0) return choices.map((choice) => innerType(objectOf(choice))).join(' | ')
-  if (Array.isArray(schema.enum)) return schema.enum.map((value) => JSON.stringify(value)).join(' | ')
-  if (schema.const !== undefined) return JSON.stringify(schema.const)
-  if (Array.isArray(schema.type)) return schema.type.map((type) => typeOf({ ...schema, type })).join(' | ')
-  if (schema.type === 'object' || isPresent(schema.properties)) return objectType(schema)
-  if (schema.type === 'array')
-    return isPresent(schema.items) ? `${innerType(objectOf(schema.items))}[]` : 'any[]'
-  return schema.type === 'integer' ? 'number' : textOf(schema.type) || 'any'
+/** Keywords that one form shows. With another they count like those of which it is not told whether they are shown. */
+const SHOWN_BY: Record<Form, readonly string[]> = {
+  anyOf: ['anyOf'],
+  oneOf: ['oneOf'],
+  enum: ['enum'],
+  const: ['const'],
+  type: ['properties', 'items', 'required'],
+}
+const SHOWN_OF_MEMBERS = ['title', 'examples', 'default']
+/** Those that every form shows, and those that no model is shown. */
+const NEVER_COUNTED = new Set([
+  ...['type', 'description', 'nullable'],
+  ...['$schema', '$id', 'additionalProperties', 'strict'],
+])
+
+const choicesOf = (schema: Json, name: (typeof CHOICES)[number]): unknown[] =>
+  Array.isArray(schema[name]) ? schema[name] : []
+
+function formOf(schema: Json): Form {
+  const choices = CHOICES.find((name) => choicesOf(schema, name).length > 0)
+  if (choices) return choices
+  if (Array.isArray(schema.enum)) return 'enum'
+  return schema.const === undefined ? 'type' : 'const'
 }
 
-/** What is said of a type that is no member: whether a model is shown it is not told. */
-const innerType = (schema: Json): string =>
-  `${comment(textOf(schema.description))}${typeOf(schema)}${remainder(schema)}`
-
-function objectType(schema: Json): string {
-  const required = new Set(Array.isArray(schema.required) ? schema.required : [])
-  const members = Object.entries(objectOf(schema.properties)).map(([name, value]) =>
-    memberText(required.has(name) ? name : `${name}?`, objectOf(value)),
-  )
-  return members.length === 0 ? 'object' : `{\n${members.join('')}}`
+/** The types of a schema, each once: a list of them may repeat itself, and each would bring its members anew. */
+function typesOf(schema: Json): string[] {
+  const given = Array.isArray(schema.type) ? schema.type : [schema.type]
+  const types = new Set(given.map(textOf).filter((type) => type !== ''))
+  if (isPresent(schema.properties)) types.add('object')
+  if (isPresent(schema.items)) types.add('array')
+  return types.size === 0 ? ['any'] : [...types]
 }
 
-function memberText(name: string, schema: Json): string {
-  const title = textOf(schema.title)
-  const about = `${title === '' ? '' : `${comment(title)}//\n`}${comment(textOf(schema.description))}`
-  return `${about}${examplesText(schema.examples)}${name}: ${typeOf(schema)},${defaultText(schema.default)}\n${remainder(schema)}`
-}
+/** Appends only: to put inner texts into outer ones again and again copies them once for each level. */
+class ToolWriter {
+  readonly #pieces: string[] = []
+  #room: number
 
-const defaultText = (value: unknown) => (value === undefined ? '' : ` // default: ${JSON.stringify(value)}`)
+  constructor(longest: number) {
+    this.#room = longest
+  }
 
-const examplesText = (examples: unknown) =>
-  Array.isArray(examples) && examples.length > 0
-    ? `// Examples:\n${examples.map((example) => `// - ${JSON.stringify(example)}\n`).join('')}`
-    : ''
+  text(): string | null {
+    return this.#room < 0 ? null : this.#pieces.join('')
+  }
 
-/** Keywords that the type shows, and those that no model is shown. */
-const SHOWN = new Set(
-  'type properties required items anyOf oneOf enum const title description examples default nullable'.split(
-    ' ',
-  ),
-)
-const NEVER_SHOWN = new Set(['$schema', '$id', 'additionalProperties', 'strict'])
+  tool(tool: Json): void {
+    const schema = objectOf(tool.input_schema)
+    this.#comment(textOf(tool.description))
+    this.#write(`type ${textOf(tool.name)} = (`)
+    if (Object.keys(objectOf(schema.properties)).length > 0 || formOf(schema) !== 'type') {
+      this.#write('_: ')
+      this.#type(schema)
+    }
+    this.#write(') => any;\n\n')
+    this.#comment(textOf(schema.description))
+    this.#remainder(schema, [])
+  }
 
-/** Which of the other keywords are shown is not told: they count, as a comment each. */
-function remainder(schema: Json): string {
-  return Object.entries(schema)
-    .filter(([name, value]) => !SHOWN.has(name) && !NEVER_SHOWN.has(name) && isPresent(value))
-    .map(([name, value]) => `// ${name}: ${JSON.stringify(value)}\n`)
-    .join('')
+  #write(text: string): void {
+    this.#room -= text.length
+    if (this.#room >= 0) this.#pieces.push(text)
+  }
+
+  #comment(text: string): void {
+    if (text !== '') this.#write(`// ${text.replaceAll('\n', '\n// ')}\n`)
+  }
+
+  /** Each of a list, with what stands between two of them. */
+  #each(list: readonly unknown[], between: string, write: (entry: unknown) => void): void {
+    for (const [index, entry] of list.entries()) {
+      if (this.#room < 0) return
+      if (index > 0) this.#write(between)
+      write(entry)
+    }
+  }
+
+  #type(schema: Json): void {
+    if (this.#room < 0) return
+    const form = formOf(schema)
+    if (form === 'const') this.#write(JSON.stringify(schema.const))
+    else if (form === 'enum') {
+      this.#each(schema.enum as unknown[], ' | ', (value) => this.#write(JSON.stringify(value)))
+    } else if (form === 'type') {
+      this.#each(typesOf(schema), ' | ', (type) => this.#oneType(schema, type))
+    } else this.#each(choicesOf(schema, form), ' | ', (choice) => this.#inner(objectOf(choice)))
+  }
+
+  #oneType(schema: Json, type: unknown): void {
+    if (type === 'object') this.#object(schema)
+    else if (type === 'array') {
+      if (isPresent(schema.items)) this.#inner(objectOf(schema.items))
+      else this.#write('any')
+      this.#write('[]')
+    } else this.#write(type === 'integer' ? 'number' : textOf(type))
+  }
+
+  /** What is said of a type that is no member: whether a model is shown it is not told. */
+  #inner(schema: Json): void {
+    this.#comment(textOf(schema.description))
+    this.#type(schema)
+    this.#remainder(schema, [])
+  }
+
+  #object(schema: Json): void {
+    const required = new Set(Array.isArray(schema.required) ? schema.required : [])
+    const members = Object.entries(objectOf(schema.properties))
+    this.#write(members.length === 0 ? 'object' : '{\n')
+    for (const [name, value] of members) {
+      if (this.#room < 0) return
+      this.#member(required.has(name) ? name : `${name}?`, objectOf(value))
+    }
+    if (members.length > 0) this.#write('}')
+  }
+
+  #member(name: string, schema: Json): void {
+    const title = textOf(schema.title)
+    this.#comment(title)
+    if (title !== '') this.#write('//\n')
+    this.#comment(textOf(schema.description))
+    if (Array.isArray(schema.examples) && schema.examples.length > 0) {
+      this.#write('// Examples:\n')
+      this.#each(schema.examples, '', (example) => this.#write(`// - ${JSON.stringify(example)}\n`))
+    }
+    this.#write(`${name}: `)
+    this.#type(schema)
+    const { default: value } = schema
+    this.#write(value === undefined ? ',\n' : `, // default: ${JSON.stringify(value)}\n`)
+    this.#remainder(schema, SHOWN_OF_MEMBERS)
+  }
+
+  /** Which of the other keywords are shown is not told: they count, as a comment each. */
+  #remainder(schema: Json, shown: readonly string[]): void {
+    if (this.#room < 0) return
+    const shownByForm = SHOWN_BY[formOf(schema)]
+    for (const [name, value] of Object.entries(schema)) {
+      const isShown = NEVER_COUNTED.has(name) || shown.includes(name)
+      // Items may be a list of schemas, of which the type shows none.
+      const isInType = shownByForm.includes(name) && !(name === 'items' && Array.isArray(value))
+      if (!isShown && !isInType && isPresent(value)) this.#write(`// ${name}: ${JSON.stringify(value)}\n`)
+    }
+  }
 }
