@@ -13,6 +13,8 @@ export interface CallRecord {
   surface: string
   action: string
   modelId: string | null
+  /** What policies found before the ledger held the call. */
+  dlp?: CallOutcome['dlp']
   /** Conditions worth knowing later, such as `limits_degraded`. */
   flags: string[]
   /** The ledger holds it: its outcome goes there by `close`. */
@@ -50,7 +52,7 @@ export function emptyOutcome(
     durationMilliseconds: now - record.startedAt,
     request: null,
     response: null,
-    dlp: null,
+    dlp: record.dlp ?? null,
     connectionId: null,
     flags: record.flags,
   }

@@ -3,16 +3,18 @@
  * inspection and metering of the answer -> settlement. No other module reaches a provider.
  */
 import type { InspectionCounts } from '../governance/audit-record.ts'
-import { noPolicy } from '../governance/dlp/call-policy.ts'
+import { dlpBlocked } from '../governance/dlp/actions.ts'
+import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import type { Inspection } from '../governance/dlp/inspection.ts'
 import type { LedgerOf } from '../governance/ledger/ledger.ts'
 import { mayUse } from '../governance/model-access.ts'
 import type { Principal } from '../governance/principal.ts'
 import { ApiError } from '../lib/api-error.ts'
-import { applyEdits } from '../lib/byte-edits.ts'
+import { applyEdits, type ByteEdit } from '../lib/byte-edits.ts'
 import { redact } from '../lib/log.ts'
 import { Affinity, type AffinityDeps } from './affinity.ts'
 import { dispatch, longestDispatch } from './attempts.ts'
+import { policyFor } from './call-policies.ts'
 import { type CallRecord, openingOf } from './call-record.ts'
 import type { AnswerDeps, DispatchedCall } from './candidate-call.ts'
 import { type Candidate, someCandidate } from './candidates.ts'
@@ -20,7 +22,8 @@ import { type CatalogDeps, type CatalogModel, loadCatalog } from './catalog/cata
 import { answerTokenCount } from './count-tokens.ts'
 import { boundsOf, type CallBounds } from './metering.ts'
 import { PROTOCOLS } from './protocols/protocols.ts'
-import { inspectRequest, outsideOf, requestEdits } from './protocols/request-edits.ts'
+import { outsideOf, requestEdits } from './protocols/request-edits.ts'
+import { inspectRequest } from './protocols/request-inspection.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
 import type { Operation } from './providers/provider.ts'
 import { Settlement } from './settlement.ts'
@@ -59,9 +62,15 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
   call.record.modelId = redact(outline.model)
   const model = await admittedModel(deps, call, outline.model)
   const candidates = someCandidate(model, call.operation)
-  const policy = noPolicy
+  const policy = await policyFor(deps, call.principal, model.id)
   const inspection = policy.requestInspection()
-  const textEdits = inspectRequest(outline, protocol, inspection)
+  const textEdits = inspected(call, policy, () => {
+    const { edits, uninspectable } = inspectRequest(outline, protocol, inspection)
+    for (const direction of uninspectable) {
+      if (policy.blocksUninspectable(direction)) throw dlpBlocked('content that cannot be inspected')
+    }
+    return edits
+  })
   const bounds = boundsOf(outline, model)
   const settlement = new Settlement(deps, {
     record: call.record,
@@ -91,6 +100,16 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
     // What could not be said in an upstream's protocol never left.
     if (settlement.attempts.length === 0) settlement.request = null
     settlement.fail(error)
+    throw error
+  }
+}
+
+/** A call that is blocked has no place in the ledger yet: its record says what was found. */
+function inspected(call: ModelCall, policy: CallPolicy, inspect: () => ByteEdit[]): ByteEdit[] {
+  try {
+    return inspect()
+  } catch (error) {
+    call.record.dlp = { policyVersion: policy.version, findings: policy.findings() }
     throw error
   }
 }

@@ -120,7 +120,7 @@ class ChunkScan {
       this.strings.push({ path: [...path], start, end })
       return
     }
-    const field = { path, partial: this.#partial, kind: kindOf(path) }
+    const field = { path, partial: this.#partial, ...kindOf(path) }
     const edit = this.#context.inspection.text(field, this.#bytes, start, end)
     if (edit) this.edits.push(edit)
   }

@@ -1,8 +1,7 @@
 import type { HeldText, Inspection } from '../../governance/dlp/inspection.ts'
-import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { encodeFrame } from '../../lib/sse.ts'
-import { type FrameString, type HeldFrame, heldText, inspectPiece } from './streamed-texts.ts'
+import { type FrameString, type HeldFrame, heldText, inspectPiece, type TextKind } from './streamed-texts.ts'
 
 /**
  * Texts of a chat completion stream, each followed over its chunks: by the index of its choice, and for tool calls by
@@ -47,14 +46,14 @@ export class ChunkTexts {
     const [root, position, member] = string.path
     const streamed = root === 'choices' && typeof position === 'number' && isStreamed(string.path)
     if (!streamed) {
-      const field = { path: string.path, partial: false, kind: kindOf(string.path) }
+      const field = { path: string.path, partial: false, ...kindOf(string.path) }
       return member === 'logprobs' ? null : this.#inspection.text(field, source, string.start, string.end)
     }
     const place = resolved(string.path, places.indexes)
     const key = `${places.choices[position] ?? position}:${pathKey(place)}`
     this.#places.set(key, place)
     const last = places.finished.has(position)
-    return inspectPiece(this.#inspection, string, source, { key, kind: kindOf(string.path), last })
+    return inspectPiece(this.#inspection, string, source, { key, ...kindOf(string.path), last })
   }
 
   /** Ends the texts of a choice, or all. @returns frames that tell what was held back of them. */
@@ -75,8 +74,11 @@ export class ChunkTexts {
 const isStreamed = (path: Path): boolean =>
   path[2] === 'text' || (path[2] === 'delta' && path[path.length - 1] !== 'name')
 
-export const kindOf = (path: Path): Direction =>
-  ARGUMENTS.has(String(path[path.length - 1])) ? 'tool_arguments' : 'response'
+/** What a text of an answer is. Tools of free form are called with a text, others with JSON. */
+export function kindOf(path: Path): TextKind {
+  const name = String(path[path.length - 1])
+  return { kind: ARGUMENTS.has(name) ? 'tool_arguments' : 'response', json: name === 'arguments' }
+}
 
 /** The path within its choice, elements by the index that they name. */
 function resolved(path: Path, indexes: ReadonlyMap<string, number>): Path {

@@ -40,12 +40,10 @@ export class EventTexts {
     if (!streamed) {
       return this.#inspection.text({ path, partial: false, kind: kindOf(path) }, source, start, end)
     }
-    const kind = name === 'partial_json' ? 'tool_arguments' : 'response'
-    const edit = inspectPiece(this.#inspection, string, source, {
-      key: `${block}:${name}`,
-      kind,
-      last: false,
-    })
+    const json = name === 'partial_json'
+    const kind = json ? 'tool_arguments' : 'response'
+    const text = { key: `${block}:${name}`, kind, json, last: false } as const
+    const edit = inspectPiece(this.#inspection, string, source, text)
     if (name === 'thinking' && (edit?.withheld ?? 0) > 0) this.changedThinking.add(block)
     return edit
   }

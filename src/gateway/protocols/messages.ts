@@ -1,13 +1,19 @@
 import type { Usage } from '../../governance/credits.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import { type JsonPath, JsonSyntaxError, scanJson } from '../../lib/json-scan.ts'
+import {
+  type JsonKind,
+  type JsonPath,
+  JsonSyntaxError,
+  MAXIMUM_DEPTH,
+  scanJson,
+} from '../../lib/json-scan.ts'
 import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
 import { countTokensRequest, messagesRequest } from '../../wire/model-requests.ts'
 import { EventTexts, kindOf } from './event-texts.ts'
 import { AlternatingMessagesCheck } from './message-checks.ts'
 import type { AnswerContext, AnswerReading, FrameVerdict, Protocol, StreamReader } from './protocol.ts'
 import { type OutlineRules, outlineRequest } from './request-outline.ts'
-import type { FrameString, HeldFrame } from './streamed-texts.ts'
+import { type FrameString, type HeldFrame, inspectNumber } from './streamed-texts.ts'
 import { isText } from './text-fields.ts'
 import { unsignedThinkingEdits } from './unsigned-thinking.ts'
 import { usageOfMessages } from './usage.ts'
@@ -57,7 +63,8 @@ function readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading {
 
 /** Reads an answer or an event: texts to the inspection, places of the members that later steps read. */
 class EventScan {
-  readonly valueDepth = 2
+  /** Numbers that a tool is called with may stand anywhere, where somebody looks at them. */
+  readonly valueDepth: number
   readonly edits: ByteEdit[] = []
   readonly #places = new Map<string, { start: number; end: number }>()
   textBytes = 0
@@ -73,7 +80,9 @@ class EventScan {
     this.#bytes = bytes
     this.#context = context
     this.#partial = partial
-    this.strings = partial && !context.inspection.engine.passive ? [] : null
+    const isActive = !context.inspection.engine.passive
+    this.strings = partial && isActive ? [] : null
+    this.valueDepth = isActive ? MAXIMUM_DEPTH : 2
   }
 
   string(path: JsonPath, start: number, end: number): void {
@@ -104,7 +113,13 @@ class EventScan {
     if (place) this.edits.push({ ...place, replacement: encoder.encode('""') })
   }
 
-  value(path: JsonPath, _kind: unknown, start: number, end: number): void {
+  value(path: JsonPath, kind: JsonKind, start: number, end: number): void {
+    if (path.length > 2) {
+      if (kind !== 'number' || !path.includes('input')) return
+      const edit = inspectNumber(this.#context.inspection, { path, start, end }, this.#bytes)
+      if (edit) this.edits.push(edit)
+      return
+    }
     const place = placeOf(path)
     this.#places.set(place, { start, end })
     if (this.#context.modelId !== null && MODEL_PLACES.has(place)) {

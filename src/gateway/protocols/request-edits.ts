@@ -1,9 +1,7 @@
-import type { Inspection } from '../../governance/dlp/inspection.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import type { Protocol } from './protocol.ts'
 import type { RequestOutline, TopMember } from './request-outline.ts'
-import { isText, OWN_DATA } from './text-fields.ts'
 
 const encoder = new TextEncoder()
 
@@ -95,24 +93,4 @@ export function outsideOf(cuts: readonly ByteEdit[], texts: ByteEdit[]): ByteEdi
     while ((ordered[next]?.end ?? Number.POSITIVE_INFINITY) < text.end) next++
     return text.start < (ordered[next]?.start ?? Number.POSITIVE_INFINITY)
   })
-}
-
-/** Shows every text of a request to the inspection. Removed members do not leave and are not inspected. */
-export function inspectRequest(
-  outline: RequestOutline,
-  protocol: Protocol,
-  inspection: Inspection,
-): ByteEdit[] {
-  const edits: ByteEdit[] = []
-  const { body } = outline
-  scanJson(body, {
-    watched: OWN_DATA,
-    string(path, start, end, name, own) {
-      if (protocol.removals.includes(String(path[0])) || !isText(path, body, start, end, name, own)) return
-      const edit = inspection.text({ path, partial: false }, body, start, end)
-      if (edit) edits.push(edit)
-    },
-  })
-  inspection.endUnit(body.length)
-  return edits
 }

@@ -28,6 +28,8 @@ export interface RequestOutline {
   images: number
   documents: number
   hasTools: boolean
+  /** Indexes of the messages that are results of tools. */
+  toolMessages: ReadonlySet<number>
   /** Whether JSON without a schema is asked for (interface: JSON mode). */
   jsonObject: boolean
 }
@@ -122,6 +124,7 @@ export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOu
     images: scan.images,
     documents: scan.documents,
     hasTools: scan.has('tools'),
+    toolMessages: scan.toolMessages,
     jsonObject: responseFormat?.type === 'json_object',
   }
 }
@@ -191,6 +194,7 @@ class OutlineScan {
   messageCount = 0
   images = 0
   documents = 0
+  readonly toolMessages = new Set<number>()
   /** Elements of `prompt` that are prompts by themselves: texts, or arrays of token ids. */
   prompts = 0
   readonly #body: Uint8Array
@@ -219,7 +223,11 @@ class OutlineScan {
       if (path.length === 2) {
         this.messageCount++
         this.check.message(path[1], kind)
-      } else this.check.member(path[1], String(path[2]), kind, this.#shortText(kind, start, end))
+      } else {
+        const text = this.#shortText(kind, start, end)
+        if (path[2] === 'role' && text === 'tool') this.toolMessages.add(path[1])
+        this.check.member(path[1], String(path[2]), kind, text)
+      }
     } else if (
       path[0] === this.#rules.required &&
       path.length === 2 &&

@@ -1,6 +1,7 @@
 import type { HeldText, Inspection } from '../../governance/dlp/inspection.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
-import type { ByteEdit } from '../../lib/byte-edits.ts'
+import { type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
+import type { JsonPath } from '../../lib/json-scan.ts'
 
 /** A frame of our own that tells what was held back of a text. */
 export interface HeldFrame {
@@ -10,18 +11,24 @@ export interface HeldFrame {
   withheld: number
 }
 
+/** What a text is. */
+export interface TextKind {
+  kind: Direction
+  /** Whether it is JSON by itself. */
+  json: boolean
+}
+
 /** A string of a frame. */
 export interface FrameString {
-  path: Array<string | number>
+  path: JsonPath
   start: number
   end: number
 }
 
 /** The text of a stream that a string is a piece of. */
-export interface StreamedText {
+export interface StreamedText extends TextKind {
   /** Begins with the part of the answer that the text belongs to, and ends as that part does. */
   key: string
-  kind: Direction
   /** Whether the text ends with this piece. */
   last: boolean
 }
@@ -31,9 +38,9 @@ export function inspectPiece(
   inspection: Inspection,
   { path, start, end }: FrameString,
   source: Uint8Array,
-  { key, kind, last }: StreamedText,
+  { key, kind, json, last }: StreamedText,
 ): ByteEdit | null {
-  const edit = inspection.text({ path, partial: true, key, kind }, source, start, end)
+  const edit = inspection.text({ path, partial: true, key, kind, json }, source, start, end)
   if (!last) return edit
   const [held] = inspection.end(key)
   if (!held) return edit
@@ -50,6 +57,19 @@ export function inspectPiece(
   }
 }
 
+/** Shows a number of the caller's own data: what is put in its place is a string. */
+export function inspectNumber(
+  inspection: Inspection,
+  { path, start, end }: FrameString,
+  source: Uint8Array,
+): ByteEdit | null {
+  const edit = inspection.text({ path, partial: false, kind: 'tool_arguments' }, source, start, end)
+  const contents = edit?.replacement
+  if (!edit || !contents) return edit
+  return { ...edit, replacement: joinBytes([QUOTE, contents, QUOTE]) }
+}
+
+const QUOTE = new TextEncoder().encode('"')
 const decoder = new TextDecoder()
 
 /** What was held back, as text. */

@@ -18,6 +18,8 @@ export interface TextField {
   partial: boolean
   /** What the text is; where it is not said, what the engine was made for. */
   kind?: Direction
+  /** Whether the text is JSON by itself, as arguments of a tool are. */
+  json?: boolean
   /** Names the text that a piece belongs to, for all of its pieces. */
   key?: string
 }

@@ -55,8 +55,8 @@ export class PolicyEngine implements TextEngine {
     const kind = field.kind ?? this.#kind
     const detector = this.#detectors[kind]
     if (!detector) return null
-    if (!field.partial) return this.#whole(detector, kind, contents)
-    return this.#piece(field.key ?? field.path.join('.'), detector, kind, contents)
+    if (!field.partial) return this.#whole(detector, field.json === true, contents)
+    return this.#piece(field, detector, contents)
   }
 
   end(prefix: string): HeldText[] {
@@ -76,9 +76,9 @@ export class PolicyEngine implements TextEngine {
     return { ...this.#findings }
   }
 
-  #whole(detector: TextDetector, kind: Direction, contents: Uint8Array): Replacement | null {
+  #whole(detector: TextDetector, isJson: boolean, contents: Uint8Array): Replacement | null {
     const source = new SourceText()
-    if (kind === 'tool_arguments') {
+    if (isJson) {
       const segments = argumentsSegments(source.push(contents), detector, this.#verdictOf(detector))
       return isUntouched(segments) ? null : told(segments, source)
     }
@@ -95,9 +95,9 @@ export class PolicyEngine implements TextEngine {
     return joined([...parts, told(segments, source)])
   }
 
-  #piece(key: string, detector: TextDetector, kind: Direction, contents: Uint8Array): Replacement | null {
-    const known = this.#open.get(key)
-    const text = known ?? this.#begin(key, detector, kind)
+  #piece(field: TextField, detector: TextDetector, contents: Uint8Array): Replacement | null {
+    const key = field.key ?? field.path.join('.')
+    const text = this.#open.get(key) ?? this.#begin(key, detector, field.json === true)
     const held = text.source.length
     const units = text.source.push(contents)
     if (!text.stream) {
@@ -111,8 +111,8 @@ export class PolicyEngine implements TextEngine {
     return asItCame ? null : replacement
   }
 
-  #begin(key: string, detector: TextDetector, kind: Direction): OpenText {
-    const stream = kind === 'tool_arguments' ? null : new TextStream(detector, this.#verdictOf(detector))
+  #begin(key: string, detector: TextDetector, isJson: boolean): OpenText {
+    const stream = isJson ? null : new TextStream(detector, this.#verdictOf(detector))
     const text = { source: new SourceText(), stream, text: '', detector }
     this.#open.set(key, text)
     return text

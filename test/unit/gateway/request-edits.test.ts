@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { countTokens, messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
-import { inspectRequest, requestEdits } from '../../../src/gateway/protocols/request-edits.ts'
+import { requestEdits } from '../../../src/gateway/protocols/request-edits.ts'
+import { inspectRequest } from '../../../src/gateway/protocols/request-inspection.ts'
 import { Inspection, passAllEngine, type TextEngine } from '../../../src/governance/dlp/inspection.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
 import { randomJson, randomSpelling } from '../lib/random-json.ts'
@@ -23,7 +24,7 @@ function sent(
   const source = encoder.encode(body)
   const outline = protocol.outline(source)
   const inspection = new Inspection(engine)
-  const textEdits = inspectRequest(outline, protocol, inspection)
+  const { edits: textEdits } = inspectRequest(outline, protocol, inspection)
   const target = { upstreamModel, capabilities }
   const edited = applyEdits(source, [...requestEdits(outline, protocol, target), ...textEdits])
   expect(edited.released + edited.withheld).toBe(source.length)
