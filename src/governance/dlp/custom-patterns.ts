@@ -82,12 +82,12 @@ function compile(source: string, flags: string): RE2JS {
 }
 
 /** So many matches of a pattern that may read far beyond each of them, or as many as this many units of reading allow. */
-const MOST_FAR_READING_MATCHES = 256
-const MOST_READING = 20_000_000
+const MOST_FAR_READING_MATCHES = 32
+const MOST_READING = 4_000_000
 
 /**
  * All matches from `from` on, left to right. A pattern whose every search may read to the text's end would take
- * quadratic time for many matches; after 256 (in short texts more) all from the next match on counts as one.
+ * quadratic time for many matches; after 32 (in short texts more) all from the next match on counts as one.
  */
 export function findAll(
   pattern: CompiledPattern,

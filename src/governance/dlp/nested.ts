@@ -30,7 +30,7 @@ function scanEncodedRun(scan: Scan, start: number, stop: number): void {
   let decoded = decodeText(text, start, stop)
   let first = start
   // A slash is of base 64 and also ends the part of a path before it.
-  const slash = text.lastIndexOf('/', stop - 1)
+  const slash = start + text.slice(start, stop).lastIndexOf('/')
   if (decoded === null && slash > start && stop - slash > SHORTEST) {
     first = slash + 1
     decoded = decodeText(text, first, stop)
@@ -56,14 +56,20 @@ function decodeText(text: string, start: number, stop: number): string | null {
   }
 }
 
-/** No control characters but blanks, and not mostly bytes beyond ASCII. */
+/** Whether bytes are UTF-8 without control characters other than blanks; the last character may be cut. */
 function isText(bytes: string): boolean {
-  let beyond = 0
-  for (let index = 0; index < bytes.length; index++) {
-    const code = bytes.charCodeAt(index)
-    if (code < 32 && code !== 9 && code !== 10 && code !== 13) return false
-    if (code === 127 || code === 0xc0 || code === 0xc1 || code > 0xf4) return false
-    if (code > 127) beyond++
+  let index = 0
+  while (index < bytes.length) {
+    const code = bytes.charCodeAt(index++)
+    if (code < 128) {
+      if (code === 127 || (code < 32 && code !== 9 && code !== 10 && code !== 13)) return false
+      continue
+    }
+    if (code < 0xc2 || code > 0xf4) return false
+    const more = code >= 0xf0 ? 3 : code >= 0xe0 ? 2 : 1
+    for (let count = 0; count < more && index < bytes.length; count++) {
+      if ((bytes.charCodeAt(index++) & 0xc0) !== 0x80) return false
+    }
   }
-  return beyond === 0 || /[\xc2-\xf4][\x80-\xbf]/.test(bytes)
+  return true
 }

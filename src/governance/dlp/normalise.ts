@@ -71,72 +71,77 @@ export function readingIndex(reading: Reading, offset: number): number {
   return low
 }
 
-/** Collects the units of a reading with their sources. */
+/**
+ * Collects the units of a reading with their sources. Nothing is kept until something differs from the original; from
+ * then on, stretches that do not differ are taken over as they are.
+ */
 class Collector {
-  #units: Uint16Array<ArrayBuffer>
-  #starts: Int32Array
-  #ends: Int32Array
+  readonly #original: string
+  #text = ''
+  #starts: Int32Array | null = null
+  #ends = new Int32Array(0)
   #length = 0
-  changed = false
+  /** Up to here the original has been taken over or replaced. */
+  #taken = 0
 
-  constructor(capacity: number) {
-    this.#units = new Uint16Array(capacity)
-    this.#starts = new Int32Array(capacity)
-    this.#ends = new Int32Array(capacity)
+  constructor(original: string) {
+    this.#original = original
   }
 
-  unit(code: number, start: number, end: number): void {
-    if (this.#length === this.#units.length) this.#grow()
-    this.#units[this.#length] = code
-    this.#starts[this.#length] = start
-    this.#ends[this.#length] = end
-    this.#length++
+  /** Puts a text in the place of a part of the original: every unit of it stems from the whole part. */
+  replace(text: string, start: number, end: number): void {
+    this.#takeUntil(start)
+    for (let index = 0; index < text.length; index++) this.#unit(start, end)
+    this.#text += text
+    this.#taken = end
   }
 
-  /** A replacement: every unit of it stems from the whole source. */
-  text(text: string, start: number, end: number): void {
-    this.changed = true
-    for (let index = 0; index < text.length; index++) this.unit(text.charCodeAt(index), start, end)
+  /** Joins combining marks to the character before them, if there is one character for all and it stands as it was. */
+  compose(marksStart: number, end: number): void {
+    const start = marksStart - 1
+    if (start < this.#taken) return
+    const composed = this.#original.slice(start, end).normalize('NFKC')
+    if (composed.length === 1) this.replace(composed, start, end)
   }
 
-  /** Joins a combining mark to the unit before it, if there is one character for both. */
-  compose(mark: number, start: number, end: number): void {
-    const last = this.#length - 1
-    const base = this.#units[last]
-    const composed =
-      base === undefined ? '' : (String.fromCharCode(base) + String.fromCharCode(mark)).normalize('NFKC')
-    if (composed.length !== 1) {
-      this.unit(mark, start, end)
-      return
-    }
-    this.changed = true
-    this.#units[last] = composed.charCodeAt(0)
-    this.#ends[last] = end
-  }
-
-  reading(original: string): Reading {
-    if (!this.changed) return identity(original)
+  reading(): Reading {
+    if (this.#starts === null) return identity(this.#original)
+    this.#takeUntil(this.#original.length)
     return {
-      text: textOf(this.#units.subarray(0, this.#length)),
+      text: this.#text,
       starts: this.#starts.subarray(0, this.#length),
       ends: this.#ends.subarray(0, this.#length),
     }
   }
 
-  #grow(): void {
-    const capacity = Math.max(64, this.#units.length * 2)
-    const larger = <Kind extends Uint16Array | Int32Array>(old: Kind, fresh: Kind): Kind => {
-      fresh.set(old)
-      return fresh
-    }
-    this.#units = larger(this.#units, new Uint16Array(capacity))
-    this.#starts = larger(this.#starts, new Int32Array(capacity))
-    this.#ends = larger(this.#ends, new Int32Array(capacity))
+  #takeUntil(end: number): void {
+    for (let index = this.#taken; index < end; index++) this.#unit(index, index + 1)
+    this.#text += this.#original.slice(this.#taken, end)
+    this.#taken = end
+  }
+
+  #unit(start: number, end: number): void {
+    let starts = this.#starts
+    if (starts === null || this.#length === starts.length) starts = this.#grow()
+    starts[this.#length] = start
+    this.#ends[this.#length] = end
+    this.#length++
+  }
+
+  #grow(): Int32Array {
+    const capacity = Math.max(this.#original.length + 16, this.#length * 2)
+    const starts = new Int32Array(capacity)
+    const ends = new Int32Array(capacity)
+    if (this.#starts !== null) starts.set(this.#starts)
+    ends.set(this.#ends)
+    this.#starts = starts
+    this.#ends = ends
+    return starts
   }
 }
 
 function build(original: string, decode: boolean): Reading {
-  const collector = new Collector(original.length)
+  const collector = new Collector(original)
   let index = 0
   while (index < original.length) {
     const code = original.charCodeAt(index)
@@ -144,49 +149,48 @@ function build(original: string, decode: boolean): Reading {
       const decoded = decodeEscape(original, index)
       if (decoded !== '') {
         const end = index + escapeLength()
-        collector.text(foldText(decoded), index, end)
+        collector.replace(foldText(decoded), index, end)
         index = end
         continue
       }
     }
-    if (code < 0x80) {
-      collector.unit(code, index, index + 1)
-      index++
-    } else index = foldAt(original, index, code, collector)
+    index = code < 0x80 ? index + 1 : foldAt(original, index, code, collector)
   }
-  return collector.reading(original)
+  return collector.reading()
 }
 
 /** Reads one character beyond ASCII. @returns the index after it */
 function foldAt(original: string, index: number, code: number, collector: Collector): number {
   if (code >= 0xd800 && code <= 0xdfff) return foldAstral(original, index, collector)
   const fate = fates[code] || learnFate(code)
+  if (fate === MARK) return foldMarks(original, index, collector)
   const end = index + 1
-  if (fate === SAME) collector.unit(code, index, end)
-  else if (fate === DROPPED) collector.changed = true
-  else if (fate === MARK) collector.compose(code, index, end)
-  else collector.text(replacements.get(code) ?? '', index, end)
+  if (fate === DROPPED) collector.replace('', index, end)
+  else if (fate === REPLACED) collector.replace(replacements.get(code) ?? '', index, end)
+  return end
+}
+
+/** More marks than this on one character are none that a single character has. */
+const MOST_MARKS = 4
+
+function foldMarks(original: string, index: number, collector: Collector): number {
+  let end = index + 1
+  while (end - index < MOST_MARKS) {
+    const code = original.charCodeAt(end)
+    if (!(code >= 0x300) || (fates[code] || learnFate(code)) !== MARK) break
+    end++
+  }
+  collector.compose(index, end)
   return end
 }
 
 function foldAstral(original: string, index: number, collector: Collector): number {
   const point = original.codePointAt(index) ?? 0
-  if (point < 0x10000) {
-    collector.unit(point, index, index + 1)
-    return index + 1
-  }
+  if (point < 0x10000) return index + 1
   const character = String.fromCodePoint(point)
-  const end = index + 2
-  if (INVISIBLE.test(character)) collector.changed = true
-  else {
-    const folded = foldDigit(character.normalize('NFKC'))
-    if (folded !== character) collector.text(folded, index, end)
-    else {
-      collector.unit(original.charCodeAt(index), index, end)
-      collector.unit(original.charCodeAt(index + 1), index, end)
-    }
-  }
-  return end
+  const folded = INVISIBLE.test(character) ? '' : foldDigit(character.normalize('NFKC'))
+  if (folded !== character) collector.replace(folded, index, index + 2)
+  return index + 2
 }
 
 function learnFate(code: number): number {
@@ -231,12 +235,4 @@ function foldText(text: string): string {
     folded += ascii ? character : INVISIBLE.test(character) ? '' : foldCharacter(character)
   }
   return folded
-}
-
-function textOf(units: Uint16Array): string {
-  let text = ''
-  for (let index = 0; index < units.length; index += 8192) {
-    text += String.fromCharCode(...units.subarray(index, index + 8192))
-  }
-  return text
 }

@@ -7,7 +7,7 @@ import {
 } from './detectors/network.ts' // biome-ignore format: a list
 import { SOLANA } from './detectors/registry.ts'
 import {
-  isRandom, JSON_WEB_TOKEN, namingInSentence, namingOf, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned, UUID,
+  hintsAtSecret, isRandom, JSON_WEB_TOKEN, namingInSentence, namingOf, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned, UUID,
 } from './detectors/secrets.ts' // biome-ignore format: a list
 import { readSpecialKey } from './detectors/special-keys.ts'
 import { scanEncoded } from './nested.ts'
@@ -32,7 +32,10 @@ export function scanColons(scan: Scan, start: number, end: number): void {
   ) {
     if (text.startsWith('//', colon + 1)) {
       const found = scan.asks(URL_CREDENTIALS.id) ? readUrlCredentials(text, colon) : null
-      if (found !== null) scan.report(URL_CREDENTIALS.id, found.start, found.end, found.score)
+      if (found !== null) {
+        scan.report(URL_CREDENTIALS.id, found.start, found.end, found.score)
+        colon = Math.max(colon, found.end - 1)
+      }
     } else if (colon >= handled && scan.asks(IP_ADDRESS.id)) {
       const first = IPV6_CHARACTERS.runStart(text, colon, Math.max(handled, colon - 5))
       handled = IPV6_CHARACTERS.runEnd(text, colon, colon + 60)
@@ -141,13 +144,13 @@ function openingOf(text: string, index: number): number {
 }
 
 /** A value in quotes goes to the closing one; any other to the next blank, quote or bracket. */
-export function valueAt(text: string, opening: number): { start: number; end: number; quoted: boolean } {
+function valueAt(text: string, opening: number): { start: number; end: number } {
   const quote = text.charAt(opening)
   if (quote === '"' || quote === "'" || quote === '`') {
-    const closing = text.indexOf(quote, opening + 1)
-    const inside = text.slice(opening + 1, Math.min(closing, opening + LONGEST_QUOTED))
-    if (closing > 0 && closing - opening <= LONGEST_QUOTED && !/\s/.test(inside)) {
-      return { start: opening + 1, end: closing, quoted: true }
+    const rest = text.slice(opening + 1, opening + 1 + LONGEST_QUOTED)
+    const length = rest.indexOf(quote)
+    if (length >= 0 && !/\s/.test(rest.slice(0, length))) {
+      return { start: opening + 1, end: opening + 1 + length }
     }
   }
   const start = /["'`]/.test(quote) ? opening + 1 : opening
@@ -156,7 +159,7 @@ export function valueAt(text: string, opening: number): { start: number; end: nu
   const ampersand = text.slice(start, end).search(/&\w{1,40}=/)
   if (ampersand >= 0) end = start + ampersand
   while (end > start && /[.,:;?\\]/.test(text.charAt(end - 1))) end--
-  return { start, end, quoted: false }
+  return { start, end }
 }
 
 /** Random texts near words for secrets, and encoded texts. */
@@ -182,15 +185,19 @@ function trimmedEnd(text: string, start: number, end: number): number {
 
 const HASH = /^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})$/i
 
+/** Keys and tokens as machines write them. */
+const LOOSE_SECRET = /^[A-Za-z0-9+/_=.~-]{20,}$/
+
 function scanLooseSecret(scan: Scan, token: string, start: number, end: number): void {
   if (/^[A-Za-z][A-Za-z0-9+.-]{1,20}:\/\//.test(token) || token.length > 4096) return
   const before = scan.surroundings.before(start)
+  if (!hintsAtSecret(before)) return
   const naming = namingInSentence(before)
   const announced = scoreAssigned(token, naming, scan.text.charAt(end))
   if (announced > 0) {
     scan.report(SECRET.id, start, end, announced)
     return
   }
-  if (token.length < 20 || UUID.test(token) || HASH.test(token) || !isRandom(token)) return
+  if (!LOOSE_SECRET.test(token) || UUID.test(token) || HASH.test(token) || !isRandom(token)) return
   if (contextOf(SECRET_CONTEXT).test(before)) scan.report(SECRET.id, start, end, 0.6)
 }

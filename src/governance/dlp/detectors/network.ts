@@ -100,7 +100,9 @@ export function readDomain(text: string, start: number, end: number): Found | nu
   return { start, end: stop, score: likely && !FILE_ENDING.test(ending) ? 0.55 : 0.3 }
 }
 
-const FILE_ENDING = /^(?:py|rs|sh|pl|md|zip|mov|so|cc|ps|java|js|ts|cv)$/
+/** Endings of files, and members of objects in code. */
+const FILE_ENDING =
+  /^(?:py|rs|sh|pl|md|zip|mov|so|cc|ps|java|js|ts|cv|id|name|call|data|date|day|next|select|style|click|format|filter|map|group|test|read|now|how|new|one|email|video|audio|page|link|host|search|parts)$/
 
 const isLikelyName = (label: string): boolean =>
   label.length >= 5 && label === label.toLowerCase() && !CODE_RECEIVER.test(label)
@@ -174,10 +176,10 @@ export function readUrlCredentials(text: string, colon: number): Found | null {
   if (start < 0) return null
   const authority = colon + 3
   const authorityStop = authorityEnd(text, authority)
-  const at = text.lastIndexOf('@', authorityStop - 1)
-  if (at < authority) return null
-  const separator = text.indexOf(':', authority)
-  if (separator < 0 || separator > at) return null
+  const inside = text.slice(authority, authorityStop)
+  const at = authority + inside.lastIndexOf('@')
+  const separator = authority + inside.indexOf(':')
+  if (at < authority || separator < authority || separator > at) return null
   const password = text.slice(separator + 1, at)
   if (password.length === 0 || isPlaceholder(password) || !/^[A-Za-z0-9[_]/.test(text.slice(at + 1)))
     return null

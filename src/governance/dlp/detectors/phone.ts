@@ -55,7 +55,7 @@ const REGIONS: Record<number, readonly CountryCode[]> = {
 export function readPhone(text: string, start: number, before: string): Found | null {
   CANDIDATE.lastIndex = start
   const match = CANDIDATE.exec(text)
-  if (match === null) return null
+  if (match === null || digitsIn(match[0]) < 7) return null
   const evidence = evidenceOf(match[0], before)
   if (evidence === 'none') return null
   let end = start + Math.min(match[0].length, LONGEST)
@@ -68,6 +68,12 @@ export function readPhone(text: string, start: number, before: string): Found | 
     while (end > start && isDigitAt(text, end - 1)) end--
   }
   return null
+}
+
+function digitsIn(text: string): number {
+  let count = 0
+  for (let index = 0; index < text.length; index++) if (isDigitAt(text, index)) count++
+  return count
 }
 
 type Evidence = 'international' | 'named' | 'suggested' | 'form' | 'none'
@@ -83,7 +89,7 @@ function evidenceOf(candidate: string, before: string): Evidence {
 function trimEnd(text: string, start: number, end: number): number {
   while (end > start && !isDigitAt(text, end - 1)) end--
   const opened = text.slice(start, end).lastIndexOf('(')
-  if (opened > 0 && text.indexOf(')', start + opened) >= end && text[end] !== ')')
+  if (opened > 0 && !text.slice(start + opened, end + 1).includes(')'))
     return trimEnd(text, start, start + opened)
   return end
 }

@@ -23,8 +23,11 @@ export const BASIC_CREDENTIALS: DetectorDescription = {
 
 /** Decodes base 64 of either alphabet to a string of bytes. @returns null if it is none */
 export function decodeBase64(text: string): string | null {
+  const digits = text.replace(/-/g, '+').replace(/_/g, '/').replace(/=+$/, '')
+  // What cannot be decoded is told here, since an exception costs more than the decoding.
+  if (digits.length % 4 === 1) return null
   try {
-    return atob(text.replace(/-/g, '+').replace(/_/g, '/').replace(/=+$/, ''))
+    return atob(digits)
   } catch {
     return null
   }
@@ -55,11 +58,19 @@ const NOT_SECRETS =
   /(?:nextpage|nextpage|next|page|continuation|pagination|cursor|max|min|num|total|prompt|input|output|completion|count|stop|pad|eos|bos|unk|public|tokentype|sync|idempotency|design|csstoken)(?:token|key)s?$|publickey$|tokens$|bypass$|compass$/
 const WEAK_NAMES = /(?:^|[^a-z])(?:key|bearer|sig|signature|apitoken|nonce)$/
 
+/** Part of every word that names a secret. */
+const HINTS =
+  /pass|pwd|key|token|secret|auth|cred|kennwort|contrase|mdp|mot|senha|sig|nonce|bearer|pin|aws|connection|密|パス|비밀/
+
+/** Whether words before a token can have to do with secrets at all. */
+export const hintsAtSecret = (before: string): boolean => HINTS.test(before)
+
 export type Naming = 'password' | 'secret' | 'key' | null
 
 /** What the name before a `:` or `=` says about the value after it. */
 export function namingOf(name: string): Naming {
   const lower = name.toLowerCase()
+  if (!HINTS.test(lower)) return null
   const compact = lower.replace(/[^a-z0-9\u0080-\uffff]/g, '')
   if (NOT_SECRETS.test(compact)) return null
   if (
@@ -72,15 +83,18 @@ export function namingOf(name: string): Naming {
   return WEAK_NAMES.test(lower) || /key$/.test(compact) ? 'key' : null
 }
 
-/** Bits of a character's worth in its own text (Shannon). */
+const counts = new Uint16Array(128)
+
+/** Bits of a character's worth in its own text (Shannon); at most 1024 characters are counted. */
 export function entropyOf(text: string): number {
-  const counts = new Map<number, number>()
-  for (let index = 0; index < text.length; index++) {
-    const code = text.charCodeAt(index)
-    counts.set(code, (counts.get(code) ?? 0) + 1)
+  counts.fill(0)
+  const length = Math.min(text.length, 1024)
+  for (let index = 0; index < length; index++) {
+    const code = text.charCodeAt(index) & 127
+    counts[code] = (counts[code] ?? 0) + 1
   }
   let bits = 0
-  for (const count of counts.values()) bits -= (count / text.length) * Math.log2(count / text.length)
+  for (const count of counts) if (count > 0) bits -= (count / length) * Math.log2(count / length)
   return bits
 }
 
@@ -104,6 +118,7 @@ export function scoreAssigned(value: string, naming: Naming, follower: string): 
     /^[$<{]|^%[({]|^https?:\/\//.test(value)
   )
     return 0
+  if (/^[*_]*v?\d+(?:[.:/,-]\d+)+[*_]*$/.test(value)) return 0
   const classes = classesOf(value)
   const kinds =
     Number((classes & LOWER) !== 0) +
@@ -138,7 +153,7 @@ export function isRandom(text: string): boolean {
 /** Words joined by dashes and the like, as in the name of a file. */
 function isWordy(text: string): boolean {
   const parts = text.split(/[-_./]/)
-  const words = parts.filter((part) => /^[A-Za-z]?[a-z]*$|^[A-Z]+$|^\d{1,4}$/.test(part))
+  const words = parts.filter((part) => /^[A-Za-z]?[a-z]*\d{0,2}$|^[A-Z]+$|^\d{1,4}$/.test(part))
   return words.length > parts.length * 0.6
 }
 

@@ -11,7 +11,7 @@ const DASHED_HEXADECIMAL = new CharacterSet('0123456789abcdef-')
 const URL_SAFE_AND_EQUALS = new CharacterSet(`${ALPHANUMERIC}-_=`)
 const URL_TEXT = new CharacterSet(`${ALPHANUMERIC}-_.~:/?@!$&=+%*`)
 
-const NO_LIMIT = 4096
+const NO_LIMIT = 1400
 const SCORE = 0.97
 
 /** Prefixes with one body: `min` to `max` characters, or exactly `min`. */
@@ -40,12 +40,12 @@ export const VENDOR_KEYS: readonly KeyDetector[] = [
   vendor('headgate_key', 'Headgate API key', forms('hg_', UNDERSCORED, 62)),
   vendor('aws_access_key', 'AWS access key identifier', forms(AWS_IDENTIFIERS, UPPER_AND_DIGITS, 16)),
   vendor('google_api_key', 'Google Cloud API key, OAuth secret or token',
-    forms('AIza', URL_SAFE, 35), forms('GOCSPX-', URL_SAFE, 28), forms('ya29.', URL_SAFE_AND_DOT, 40, NO_LIMIT),
+    forms('AIza', URL_SAFE, 35), forms('GOCSPX-', URL_SAFE, 28), forms('ya29.', URL_SAFE_AND_DOT, 40, 520),
     forms('AQ.Ab', URL_SAFE, 40, 120)),
   vendor('azure_key', 'Azure account key, shared access key or DevOps token',
     forms('AccountKey= SharedAccessKey= SharedSecretValue=', BASE64, 42, 90).map((form) => ({ ...form, score: 0.95 }))),
   vendor('github_token', 'GitHub token',
-    forms('ghp_ gho_ ghu_ ghr_', LETTERS_AND_DIGITS, 36, 255), forms('ghs_', URL_SAFE_AND_DOT, 36, 2000),
+    forms('ghp_ gho_ ghu_ ghr_', LETTERS_AND_DIGITS, 36, 255), forms('ghs_', URL_SAFE_AND_DOT, 36, 600),
     forms('github_pat_', UNDERSCORED, 82, 255)),
   vendor('gitlab_token', 'GitLab token',
     forms('glpat- gloas- gldt- glrt- glcbt- glptt- glft- glimt- glagent- glsoat- glffct- GR1348941', URL_SAFE_AND_DOT, 20, 300)),

@@ -66,9 +66,9 @@ const japaneseNumber: NumberDetector = {
   id: 'jp_my_number',
   category: 'government',
   description: 'Japanese individual number (My Number, check digit)',
-  baseScore: 0.5,
+  baseScore: 0.45,
   forms: [
-    { shapes: grouped('4 4 4', ' -'), score: 0.5 },
+    { shapes: grouped('4 4 4', ' -'), score: 0.45 },
     { shapes: ['12'], score: 0.3 },
   ],
   context: ['my number', 'mynumber', 'マイナンバー', '個人番号', 'individual number', 'kojin bango'],

@@ -60,7 +60,7 @@ const canadianSocialInsuranceNumber: NumberDetector = {
   baseScore: 0.6,
   forms: [
     { shapes: ['3-3-3'], score: 0.6 },
-    { shapes: ['3 3 3'], score: 0.5 },
+    { shapes: ['3 3 3'], score: 0.45 },
     { shapes: ['9'], score: 0.2 },
   ],
   context: [
