@@ -21,6 +21,7 @@ import { usageOfMessages } from './usage.ts'
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 const PING = encodeFrame('ping', { type: 'ping' })
+const MESSAGE_STOP = encodeFrame('message_stop', { type: 'message_stop' })
 
 const REMOVALS = ['metadata', 'litellm_metadata', 'proxy_server_request', 'cache_control']
 
@@ -141,6 +142,8 @@ const MODEL_PLACES = new Set([placeOf(['model']), placeOf(['message', 'model'])]
 
 class MessagesStreamReader implements StreamReader {
   ended = false
+  /** A stop reason was told: nothing of the message can follow. */
+  stopped = false
   textBytes = 0
   readonly texts: EventTexts
   #usage: Usage | null = null
@@ -186,8 +189,11 @@ class MessagesStreamReader implements StreamReader {
     this.#final ||= final
   }
 
+  /** Some upstreams omit `message_stop` after the stop reason; official clients throw without it. */
   closing(): HeldFrame[] | null {
-    return this.ended ? [] : null
+    if (this.ended) return []
+    if (!this.stopped) return null
+    return [...this.texts.end(null), { bytes: MESSAGE_STOP, released: 0, withheld: 0 }]
   }
 
   usage(): { usage: Usage; final: boolean } | null {
@@ -224,6 +230,7 @@ const EVENTS: Record<string, EventHandler> = {
   }),
   message_delta(reader, scan) {
     reader.addUsage(scan.parse('usage'), true)
+    reader.stopped ||= typeof scan.parse('delta', 'stop_reason') === 'string'
     return forward(reader, scan)
   },
   message_stop(reader, scan) {

@@ -84,13 +84,19 @@ describe('a messages stream', () => {
     }
   })
 
-  it('drops comments, and is cut off unless message_stop came', () => {
-    const stream = `: c\n\n${events(start({}), textDelta('a'), finish({ output_tokens: 3 }))}`
-    const { text, reader } = readStream(messages, stream)
-    expect(text).toBe(stream.slice(5))
+  it('drops comments, and is cut off unless it told why it stopped', () => {
+    const cut = `: c\n\n${events(start({}), textDelta('a'))}`
+    const { text, reader } = readStream(messages, cut)
+    expect(text).toBe(cut.slice(5))
     expect(reader.ended).toBe(false)
     expect(reader.closing()).toBeNull()
     expect(readStream(messages, '').reader.closing()).toBeNull()
+  })
+
+  it('is given the end that its upstream left out', () => {
+    const stopped = readStream(messages, events(start({}), textDelta('a'), finish({ output_tokens: 3 })))
+    const owed = stopped.reader.closing()?.map(({ bytes }) => new TextDecoder().decode(bytes))
+    expect(owed).toEqual(['event: message_stop\ndata: {"type":"message_stop"}\n\n'])
   })
 })
 

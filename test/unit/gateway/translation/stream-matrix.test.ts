@@ -36,7 +36,7 @@ const SHAPES: Record<string, Record<Wire, readonly string[]>> = {
   },
   'cut off': {
     chat: ['cutInText', 'cutInReasoning', 'cutInArguments', 'cutBetweenCalls'],
-    messages: ['cutInText', 'cutInThinking', 'cutInArguments', 'cutBetweenBlocks', 'cutBeforeStop'],
+    messages: ['cutInText', 'cutInThinking', 'cutInArguments', 'cutBetweenBlocks', 'cutBeforeReason'],
     completions: ['cutInText'],
   },
   'error in the middle': {
