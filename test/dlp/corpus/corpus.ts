@@ -8,7 +8,7 @@ import { WORLD_IDS } from './national-id-values-world.ts'
 import { PHONES } from './phone-values.ts'
 import { ENTROPY_SECRETS, PRIVATE_KEYS, SIGNED_TOKENS } from './secret-values.ts'
 import { SeededRandom } from './seeded-random.ts'
-import { type Item, settle } from './settings.ts'
+import { type Item, namedAfter, settle } from './settings.ts'
 import {
   LABEL_TYPES,
   LANGUAGES,
@@ -85,6 +85,14 @@ export function buildCorpus({ seed, valuesPerType, lookAlikes }: CorpusPlan): Co
     return { sample, lookAlike }
   })
   return { labelled, innocent }
+}
+
+/** Values that nothing but their name tells, and whose name follows them. */
+export function namedAfterSamples(valuesPerType: number, seed: number): Sample[] {
+  const random = new SeededRandom(seed)
+  return LABEL_TYPES.flatMap((type, order) => valuesOf(type, valuesPerType, seed + order + 1))
+    .filter(({ needsName }) => needsName)
+    .map((value) => namedAfter(random, value))
 }
 
 /** A value by itself, or after a look-alike, as they come together in records. */

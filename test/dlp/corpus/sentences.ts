@@ -9,6 +9,17 @@ export interface Phrases {
   closings: readonly string[]
 }
 
+/**
+ * The name comes after the value. Values that only their name tells are measured apart in these: a stream that waits
+ * for what may follow has to hold back every number.
+ */
+export const NAMED_AFTER: readonly string[] = [
+  'We have {value} as your {name}.',
+  'Is {value} your {name}?',
+  '{value} is the {name} I gave you.',
+  '{value} ({name})',
+]
+
 /** Around values that tell what they are by themselves. */
 export const UNNAMED: readonly string[] = [
   '{value}',
@@ -29,7 +40,6 @@ export const PHRASES: Readonly<Record<Language, Phrases>> = {
       '{name}: {value}',
       'The {name} on file ({value}) is out of date.',
       'Could you confirm that {name} {value} is still the right one?',
-      'We have {value} as your {name}.',
     ],
     fillers: [
       'Thank you for getting back to me so quickly about the renewal.',

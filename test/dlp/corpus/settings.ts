@@ -1,7 +1,7 @@
 import { LabelledText, type Sample, type Writing } from './labelled-text.ts'
 import type { LookAlike } from './look-alikes.ts'
 import type { SeededRandom } from './seeded-random.ts'
-import { PHRASES, UNNAMED } from './sentences.ts'
+import { NAMED_AFTER, PHRASES, UNNAMED } from './sentences.ts'
 import type { Language, SensitiveValue } from './values.ts'
 
 /** The kinds of text that values stand in: letters, chats, rows, tickets, programs and logs. */
@@ -37,7 +37,9 @@ function addItem(text: LabelledText, item: Item, writing?: Writing): void {
 function addSentence(text: LabelledText, random: SeededRandom, item: Item, language: Language): void {
   const spoken = spokenIn(item, language)
   const unnamed = 'sensitive' in item && !item.sensitive.needsName && random.chance(UNNAMED_SHARE)
-  const sentence = unnamed ? random.pick(UNNAMED) : random.pick(PHRASES[spoken].named)
+  const after = spoken === 'en' && !('sensitive' in item && item.sensitive.needsName)
+  const named = [...PHRASES[spoken].named, ...(after ? NAMED_AFTER : [])]
+  const sentence = random.pick(unnamed ? UNNAMED : named)
   if ('sensitive' in item) text.sentence(sentence, nameOf(random, item, spoken), item.sensitive)
   else text.add(sentence.replace('{name}', item.innocent.name).replace('{value}', () => item.innocent.text))
 }
@@ -142,4 +144,11 @@ export function settle(
   const turn = index + Math.floor(index / SETTINGS.length)
   const setting = SETTINGS[turn % SETTINGS.length] ?? mail
   return setting(random, items, language)
+}
+
+/** A chat line that says what a value is only after it. */
+export function namedAfter(random: SeededRandom, value: SensitiveValue): Sample {
+  const text = new LabelledText().add(`[09:${random.padded(10, 59, 2)}] Sam: `)
+  text.sentence(random.pick(NAMED_AFTER), random.pick(value.names.en), value)
+  return text.add(` ${random.pick(PHRASES.en.fillers)}`).sample('named after')
 }

@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest'
+import { ADVERSARIAL_TEXTS } from '../../dlp/adversarial-texts.ts'
+import { detectorOf, fullProfile } from '../../dlp/engine-under-test.ts'
+import { evenLengths, passThrough } from '../../dlp/stream-measures.ts'
+import { fastestOf } from '../../dlp/timing.ts'
+
+const detector = detectorOf(fullProfile())
+
+describe('time on texts made to keep the engine busy', () => {
+  /** Fourfold input may take this many times as long: linear work takes 4, squared work 16. */
+  const most = 10
+  /** Milliseconds; below it growth is noise. */
+  const telling = 12
+
+  const growth = (work: (factor: number) => void): number => {
+    const [first, last] = [1, 4].map((factor) => fastestOf(2, () => work(factor)))
+    return (last ?? 0) < telling ? 1 : (last ?? 0) / (first ?? 1)
+  }
+
+  it.each(ADVERSARIAL_TEXTS)('grows with the input: $name', ({ write, custom }) => {
+    const bound = custom ? detectorOf(fullProfile([custom])) : detector
+    const texts = [1, 4].map((factor) => [factor, write(12_000 * factor)] as const)
+    const text = new Map(texts)
+    expect(growth((factor) => void bound.detect(text.get(factor) ?? ''))).toBeLessThan(most)
+  })
+
+  it.each(ADVERSARIAL_TEXTS)('grows with the input of a stream: $name', ({ write, custom }) => {
+    const bound = custom ? detectorOf(fullProfile([custom])) : detector
+    const text = new Map([1, 4].map((factor) => [factor, write(3_000 * factor)] as const))
+    expect(growth((factor) => void passThrough(bound, text.get(factor) ?? '', evenLengths(64)))).toBeLessThan(
+      most,
+    )
+  })
+})
