@@ -11,6 +11,7 @@ import {
   mistakenTable,
   qualityTable,
   samplesOf,
+  surroundingsTable,
   variantsTable,
   weakKindsTable,
 } from './bench-dlp/quality.ts'
@@ -97,6 +98,7 @@ function faker({ size, lookAlikes, seed, examples: most }: Options): void {
 function variants({ size, seed }: Options): void {
   const corpus = buildCorpus({ seed, valuesPerType: Math.min(size, 80), lookAlikes: 1 })
   show('Other spellings', variantsTable(detector, corpus))
+  show('Between marks', surroundingsTable(detector, Math.min(size, 80), seed))
 }
 
 function speed({ seed }: Options): void {

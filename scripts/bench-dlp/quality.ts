@@ -1,4 +1,4 @@
-import type { Corpus } from '../../test/dlp/corpus/corpus.ts'
+import { type Corpus, SURROUNDINGS, surroundedSamples } from '../../test/dlp/corpus/corpus.ts'
 import type { Sample } from '../../test/dlp/corpus/labelled-text.ts'
 import { LABEL_TYPES, type LabelType } from '../../test/dlp/corpus/values.ts'
 import type { BoundDetector } from '../../test/dlp/engine-under-test.ts'
@@ -72,6 +72,17 @@ export function variantsTable(detector: BoundDetector, corpus: Corpus): string {
     ]
   })
   return table(['recall, spelled with', ...columns.map((type) => type.slice(0, 9))], rows)
+}
+
+export function surroundingsTable(detector: BoundDetector, valuesPerType: number, seed: number): string {
+  const rows = SURROUNDINGS.map((mark) => {
+    const quality = measureQuality(detector, surroundedSamples(valuesPerType, seed, mark))
+    return [
+      JSON.stringify(mark.join('…')).slice(1, -1),
+      ...LABEL_TYPES.map((type) => (quality.recall(type) === 1 ? '' : quality.recall(type).toFixed(2))),
+    ]
+  })
+  return table(['recall where not 1, between', ...LABEL_TYPES.map((type) => type.slice(0, 9))], rows)
 }
 
 export function fakerQuality(detector: BoundDetector, corpus: FakerCorpus): Quality {

@@ -1,7 +1,7 @@
 import { BICS, CARDS, IBANS, ROUTING_NUMBERS } from './bank-values.ts'
 import { DOMAINS, EMAILS, IP_ADDRESSES, URLS_WITH_CREDENTIALS } from './contact-values.ts'
 import { PASSPORTS, SOCIAL_SECURITY_NUMBERS, TAXPAYER_NUMBERS } from './document-values.ts'
-import type { Sample } from './labelled-text.ts'
+import { LabelledText, type Sample } from './labelled-text.ts'
 import { LOOK_ALIKES, type LookAlike } from './look-alikes.ts'
 import { EUROPEAN_IDS } from './national-id-values-europe.ts'
 import { WORLD_IDS } from './national-id-values-world.ts'
@@ -85,6 +85,57 @@ export function buildCorpus({ seed, valuesPerType, lookAlikes }: CorpusPlan): Co
     return { sample, lookAlike }
   })
   return { labelled, innocent }
+}
+
+/** What stands directly before and after a value in prose, markup, code and rows. */
+export const SURROUNDINGS: readonly (readonly [before: string, after: string])[] = [
+  ['', ''],
+  ['', '.'],
+  ['', '. Then more.'],
+  ['', ', and'],
+  ['', '; next'],
+  ['', ': yes'],
+  ['', '!'],
+  ['', '?'],
+  ['', '...'],
+  ['(', ')'],
+  ['[', ']'],
+  ['{', '}'],
+  ['<', '>'],
+  ['<b>', '</b>'],
+  ['"', '"'],
+  ["'", "'"],
+  ['`', '`'],
+  ['**', '**'],
+  ['«', '»'],
+  ['「', '」'],
+  ['“', '”'],
+  ['|', '|'],
+  ['\t', '\t'],
+  ['=', '&'],
+  ['=', '\\n'],
+  ['是', '。'],
+  ['は', 'です'],
+  ['\n', '\n'],
+]
+
+/** Values of every kind between marks, after their name where they need it. */
+export function surroundedSamples(
+  valuesPerType: number,
+  seed: number,
+  mark: (typeof SURROUNDINGS)[number],
+): Sample[] {
+  const [before, after] = mark
+  return LABEL_TYPES.flatMap((type, order) => valuesOf(type, valuesPerType, seed + order + 1)).map(
+    (value) => {
+      const name = value.needsName ? `${value.names.en[0]}: ` : 'see '
+      return new LabelledText()
+        .add(name + before)
+        .value(value)
+        .add(after)
+        .sample(`between ${before} and ${after}`)
+    },
+  )
 }
 
 /** Values that nothing but their name tells, and whose name follows them. */

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { findLeaks, measureHoldBack, spelledSamples } from '../../../scripts/bench-dlp/streams.ts'
-import { buildCorpus, type Corpus } from '../../dlp/corpus/corpus.ts'
+import { buildCorpus, type Corpus, SURROUNDINGS, surroundedSamples } from '../../dlp/corpus/corpus.ts'
 import type { LabelType } from '../../dlp/corpus/values.ts'
 import { detectorOf, fullProfile } from '../../dlp/engine-under-test.ts'
 import { buildFakerCorpus } from '../../dlp/faker-corpus.ts'
@@ -114,6 +114,14 @@ describe('other spellings', () => {
       }
     },
   )
+})
+
+describe('marks around values', () => {
+  it.each(SURROUNDINGS)('finds values between %j and %j', (...mark) => {
+    const quality = qualityOf(surroundedSamples(60, SEED, mark))
+    const weak = STRUCTURED.filter((type) => quality.recall(type) < 0.95)
+    expect(weak.map((type) => `${type} ${quality.recall(type).toFixed(2)}`)).toEqual([])
+  })
 })
 
 describe('streams', () => {
