@@ -1,93 +1,124 @@
 import type { ModelEvent } from '../model-events.ts'
+import { ClosingFence } from './closing-fence.ts'
+import { JsonBeginning } from './json-beginning.ts'
+import { JsonExtent } from './json-extent.ts'
 
-/** A code fence before JSON: bare or named `json`, followed by a line end or by the value itself. */
-const OPENING = /^\s*```[ \t]*(?:json)?[ \t]*(?=[\r\n{[])\s*/i
-/** What may still become one. */
-const OPENING_BEGUN = /^\s*(?:`{0,2}|```[ \t]*(?:j|js|jso|json[ \t]*)?)$/i
-const BLANK = /^\s*$/
-const FENCE = '```'
+/** Up to this a value is parsed when its brackets are closed, to know that it is JSON and not text in brackets. */
+const LONGEST_PARSED = 256 * 1024
 
 /**
- * Takes the code fence off an answer that was asked for as JSON (interface: JSON mode). Text without a fence at its very
- * beginning passes untouched. Of a fenced text the opening fence, a closing fence at the very end, and the white space
- * around the body are cut. Only what may still be one of these is held back. For one call.
+ * Makes an answer that was asked for as JSON raw JSON (interface: JSON mode, case 2), as it streams. For one call.
+ *
+ * - A code fence around the JSON is cut, and so are words before and after it. A fence without a name or named `json`
+ *   opens it; it ends with its object or array, or at a fence after that, or at a fence at the very end.
+ * - Of bare JSON nothing is cut but what follows it, once it has proved to be JSON. Text in brackets passes as it is.
+ * - An answer that begins with words is held back, up to 1,024 characters, until a fence that holds a bracket or a line
+ *   that begins as an object does (`{"` or `{}`) tells where its JSON begins; the words before are dropped then. Without
+ *   any, and before a tool call, they pass as they are: a model may refuse, or say what it is about to look up.
+ * - White space is held back where it may stand before a closing fence, up to 256 characters.
+ *
+ * The work is linear in the text, however it is cut into pieces.
  */
 export class FenceStripper {
-  #state: 'blank' | 'beginning' | 'before_body' | 'body' | 'unfenced' = 'blank'
-  /** In pieces: to look at the end of a text that was put together makes one text of it, each time. */
-  readonly #held: string[] = []
+  #state: 'beginning' | 'fenced' | 'bare' | 'over' | 'plain' = 'beginning'
+  #beginning = new JsonBeginning()
+  readonly #extent = new JsonExtent()
+  readonly #closing = new ClosingFence()
+  /** The end of a fenced text that may be its closing fence. */
+  #held = ''
+  /** The value so far, until its brackets are closed. */
+  #value: string[] = []
+  #valueLength = 0
+  #judged = false
 
   /** @returns the events to tell in place of the given one. Only text of the first choice is looked at. */
   events(event: ModelEvent): ModelEvent[] {
-    if (event.type === 'end') return [...spoken(this.#flush()), event]
+    if (event.type === 'end') return [...spoken(this.#end()), event]
     if (!('choice' in event) || event.choice !== 0) return [event]
     if (event.type === 'text') return spoken(this.#push(event.text))
-    return event.type === 'stop' ? [...spoken(this.#flush()), event] : [event]
+    if (event.type === 'tool_call') return [...spoken(this.#interrupt()), event]
+    return event.type === 'stop' ? [...spoken(this.#end()), event] : [event]
   }
 
   #push(text: string): string {
-    if (this.#state === 'unfenced') return text
-    return this.#state === 'before_body' || this.#state === 'body' ? this.#body(text) : this.#beginning(text)
-  }
-
-  // Models in JSON mode can run into white space without end: to look at all of it each time would be quadratic.
-  #beginning(text: string): string {
-    if (this.#state === 'blank' && BLANK.test(text)) return this.#hold(text)
-    this.#state = 'beginning'
-    const begun = this.#release() + text
-    const opening = OPENING.exec(begun)
-    if (opening) {
-      this.#state = 'before_body'
-      return this.#body(begun.slice(opening[0].length))
+    if (this.#state === 'beginning') {
+      const { told, beginning, rest } = this.#beginning.push(text)
+      if (beginning !== null) this.#state = beginning === 'none' ? 'plain' : beginning
+      return rest === '' ? told : told + this.#push(rest)
     }
-    if (OPENING_BEGUN.test(begun)) return this.#hold(begun)
-    this.#state = 'unfenced'
-    return begun
+    if (this.#state === 'over') return ''
+    return this.#state === 'plain' ? text : this.#inValue(text)
   }
 
-  #body(text: string): string {
-    const wanted = this.#state === 'before_body' ? text.trimStart() : text
-    if (wanted === '') return ''
-    this.#state = 'body'
-    const last = this.#held[this.#held.length - 1] ?? ''
-    if (BLANK.test(wanted) && (BLANK.test(last.slice(-1)) || last.endsWith(FENCE))) return this.#hold(wanted)
-    const all = this.#release() + wanted
-    const end = endOfBody(all)
-    this.#hold(all.slice(end))
+  #inValue(text: string): string {
+    for (let at = 0; at < text.length; at++) {
+      const character = text.charAt(at)
+      this.#extent.push(character)
+      if (this.#state === 'fenced') this.#closing.push(character)
+      if (!this.#extent.complete) continue
+      if (this.#closing.isWhole || this.#isJson(text.slice(0, at + 1))) {
+        this.#state = 'over'
+        return this.#release(text.slice(0, at + 1))
+      }
+      if (this.#state === 'bare') {
+        this.#state = 'plain'
+        return text
+      }
+    }
+    this.#keep(text)
+    return this.#release(text)
+  }
+
+  /** @param text more of a fenced or bare text. @returns what of it can be told now. */
+  #release(text: string): string {
+    const all = this.#held + text
+    const end = all.length - this.#closing.held
+    this.#held = this.#state === 'over' ? '' : all.slice(end)
     return all.slice(0, end)
   }
 
-  #flush(): string {
-    const fenced = this.#state === 'body'
-    this.#state = 'unfenced'
-    const rest = this.#release()
-    return fenced ? withoutClosing(rest) : rest
+  #keep(text: string): void {
+    if (this.#judged) return
+    this.#valueLength += text.length
+    if (this.#valueLength <= LONGEST_PARSED) this.#value.push(text)
+    else this.#value = []
   }
 
-  #hold(text: string): '' {
-    if (text !== '') this.#held.push(text)
-    return ''
+  /** To be asked when the brackets of the value are closed, which happens once to JSON. */
+  #isJson(text: string): boolean {
+    if (this.#judged) return false
+    this.#keep(text)
+    this.#judged = true
+    const value = this.#value.join('')
+    this.#value = []
+    return this.#valueLength > LONGEST_PARSED || parses(value)
   }
 
-  #release(): string {
-    return this.#held.splice(0).join('')
+  /** A tool call parts texts: what came before it is no beginning of what follows. */
+  #interrupt(): string {
+    if (this.#state !== 'beginning') return ''
+    const held = this.#beginning.end()
+    this.#beginning = new JsonBeginning()
+    return held
+  }
+
+  #end(): string {
+    const state = this.#state
+    const held = this.#held
+    this.#state = 'plain'
+    this.#held = ''
+    if (state === 'beginning') return this.#beginning.end()
+    return state === 'fenced' && !this.#closing.isCut ? held : ''
   }
 }
 
 const spoken = (text: string): ModelEvent[] => (text === '' ? [] : [{ type: 'text', choice: 0, text }])
 
-/** Where that begins which may still be cut: white space, a closing fence, and what may become one. */
-function endOfBody(text: string): number {
-  const trimmed = text.trimEnd()
-  if (trimmed.endsWith(FENCE)) return beforeTicks(trimmed, FENCE.length)
-  // The marks of a fence stand together: white space after one or two of them makes them text.
-  if (trimmed.length < text.length || !trimmed.endsWith('`')) return trimmed.length
-  return beforeTicks(trimmed, trimmed.endsWith('``') ? 2 : 1)
-}
-
-const beforeTicks = (text: string, ticks: number) => text.slice(0, -ticks).trimEnd().length
-
-function withoutClosing(text: string): string {
-  const trimmed = text.trimEnd()
-  return trimmed.endsWith(FENCE) ? trimmed.slice(0, -FENCE.length).trimEnd() : trimmed
+function parses(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
 }

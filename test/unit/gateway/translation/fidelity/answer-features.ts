@@ -51,7 +51,16 @@ export const words: Group<AnswerFeature> = {
       said: { messages: content(text('```json\n{"a": 1}\n```')) },
       places: SAID,
       expected: { 'chat:messages': becomes({ [`${MESSAGE}.content`]: '{"a": 1}' }) },
-      note: 'taken off; nothing else of the text changes',
+      note: 'taken off',
+    },
+    {
+      name: 'Words around JSON that was asked for',
+      onlyOn: ['chat:messages'],
+      asked: { chat: { response_format: { type: 'json_object' } } },
+      said: { messages: content(text('Here is the JSON:\n```json\n{"a": 1}\n```\n\nDone.')) },
+      places: SAID,
+      expected: { 'chat:messages': becomes({ [`${MESSAGE}.content`]: '{"a": 1}' }) },
+      note: 'dropped: after it, and up to 1,024 characters before it; prose without JSON is kept',
     },
     {
       name: 'Prompt before the answer (`echo`)',
