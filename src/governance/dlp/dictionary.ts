@@ -60,9 +60,14 @@ export function compileDictionary(terms: readonly string[], ignoreCase: boolean)
   const fold = ignoreCase ? foldUnit : (code: number) => code
   for (const term of terms) insert(root, term.normalize('NFKC').trim(), fold)
   linkFallbacks(root)
+  const composed = terms.some((term) => term.normalize('NFKC') !== term.normalize('NFKD'))
   return {
     find: (text) => find(root, text, fold),
-    openFrom: (text) => openFrom(root, text, fold),
+    openFrom(text) {
+      const open = openFrom(root, text, fold)
+      // A mark that follows may make another letter of the last one.
+      return composed ? Math.min(open, openFrom(root, text.slice(0, -1), fold)) : open
+    },
   }
 }
 

@@ -17,11 +17,56 @@ const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 export function scanEncoded(scan: Scan, start: number, end: number): void {
   if (scan.depth >= DEEPEST) return
   const { text } = scan
-  let index = start
+  let index = Math.max(start, scan.encodedEnd)
   while (index < end) {
     const stop = BASE64_ANY.runEnd(text, index, end)
-    if (stop - index >= SHORTEST) scanEncodedRun(scan, index, stop)
+    if (stop - index >= SHORTEST && !scanLines(scan, index, stop)) scanEncodedRun(scan, index, stop)
     index = Math.max(stop, index + 1)
+  }
+}
+
+/**
+ * Looks into base 64 that is broken into lines (RFC 2045, 6.8): lines of one length, the last of which may be shorter.
+ * Lines are joined once, so that many of them take linear time.
+ * @returns whether they hold a text
+ */
+function scanLines(scan: Scan, start: number, stop: number): boolean {
+  const { text } = scan
+  if (start < scan.linesEnd || (stop - start) % 4 !== 0 || lineStart(text, stop) < 0) return false
+  let joined = text.slice(start, stop)
+  let end = stop
+  for (let next = lineStart(text, end); next >= 0; next = lineStart(text, end)) {
+    const lineStop = BASE64_ANY.runEnd(text, next, next + stop - start)
+    if (lineStop === next || BASE64_ANY.hasAt(text, lineStop)) break
+    joined += text.slice(next, lineStop)
+    end = lineStop
+    if (lineStop - next < stop - start) break
+  }
+  scan.linesEnd = end
+  const decoded = end === stop ? null : decodeText(joined, 0, joined.length)
+  if (decoded === null) return false
+  scan.encodedEnd = end
+  report(scan, decoded, start, end)
+  return true
+}
+
+/** Where the line after the line end at `index` starts, or -1. */
+function lineStart(text: string, index: number): number {
+  if (text[index] === '\n') return index + 1
+  return text[index] === '\r' && text[index + 1] === '\n' ? index + 2 : -1
+}
+
+/** The start of an unfinished run of base 64 in lines at the end of a text, or the text's length. */
+export function openLines(text: string): number {
+  let open = text.length
+  let lineStop = BASE64_ANY.runStart(text, text.length)
+  for (;;) {
+    const lineEnd = text[lineStop - 1] === '\n' ? lineStop - 1 - Number(text[lineStop - 2] === '\r') : -1
+    if (lineEnd < 0) return open
+    const start = BASE64_ANY.runStart(text, lineEnd)
+    if (lineEnd - start < SHORTEST || (lineEnd - start) % 4 !== 0) return open
+    open = start
+    lineStop = start
   }
 }
 
@@ -35,12 +80,16 @@ function scanEncodedRun(scan: Scan, start: number, stop: number): void {
     first = slash + 1
     decoded = decodeText(text, first, stop)
   }
-  if (decoded === null) return
+  if (decoded !== null) report(scan, decoded, first, stop)
+}
+
+/** Scans a decoded text; each finding is about the whole run that encodes it, with its padding. */
+function report(scan: Scan, decoded: string, start: number, stop: number): void {
   let end = stop
-  while (text[end] === '=' && end - stop < 2) end++
-  const report: Report = (detector, _start, _end, score) => scan.report(detector, first, end, score)
-  for (const reading of readings(decoded)) scanReading(reading, scan.plan, scan.depth + 1, report)
-  scanCustom(decoded, scan.plan, 0, report)
+  while (scan.text[end] === '=' && end - stop < 2) end++
+  const spanning: Report = (detector, _start, _end, score) => scan.report(detector, start, end, score)
+  for (const reading of readings(decoded)) scanReading(reading, scan.plan, scan.depth + 1, spanning)
+  scanCustom(decoded, scan.plan, 0, spanning)
 }
 
 /** @returns the text that a run of base 64 encodes, or null if it encodes anything else */

@@ -32,51 +32,108 @@ export function addShape(root: ShapeNode, shape: string, number: PlannedNumber):
 
 /**
  * Follows the forms from the group of digits at `start`, and shows each that is complete.
- * @param found gets the digits without separators, where they end, and whether a group like their last follows
+ * @param found gets the digits without separators, where they end, and whether they look cut out of more
  */
 export function walkShapes(
   root: ShapeNode,
   text: string,
   start: number,
-  found: (numbers: readonly PlannedNumber[], digits: string, end: number, goesOn: boolean) => void,
+  found: (numbers: readonly PlannedNumber[], digits: string, end: number, isCutOut: boolean) => void,
 ): void {
   let node: ShapeNode | undefined = root
   let index = start
   let separator = 0
   let digits = ''
+  let groups = 0
   for (;;) {
+    groups++
     let end = index
     while (isDigitAt(text, end) && end - index <= LONGEST_GROUP) end++
     node = end - index > LONGEST_GROUP ? undefined : node.next[separator * WIDTH + end - index]
     if (node === undefined || (classAt(text, end) & LETTER) !== 0) return
     digits += text.slice(index, end)
     if (node.numbers.length > 0 && endsNumber(text, end)) {
-      found(node.numbers, digits, end, separator > 0 && goesOn(text, index, end))
+      found(node.numbers, digits, end, groups > 1 && isCutOut(text, start, end, groups, index))
     }
     const next = separatorEnd(text, end)
     if (next < 0) return
-    separator = SEPARATORS.indexOf(next - end === 3 ? '-' : text.charAt(end)) + 1
+    const sign = next - end === 3 ? '-' : text.charAt(end)
+    separator = SEPARATORS.indexOf(sign === '\n' || sign === '\r' ? ' ' : sign) + 1
     index = next
   }
 }
 
-/** Where the next group starts after a separator at `index`: one of them, two spaces, or a dash between spaces. */
+/**
+ * Where the next group starts after a separator at `index`: one of them, two spaces, a line end, or a dash between
+ * spaces.
+ */
 function separatorEnd(text: string, index: number): number {
   const first = text[index]
-  if (first === undefined || !SEPARATORS.includes(first)) return -1
+  if (first === undefined || !(SEPARATORS.includes(first) || first === '\n' || first === '\r')) return -1
   if (isDigitAt(text, index + 1)) return index + 1
+  const second = text[index + 1]
+  if (first === '\r' && second === '\n' && isDigitAt(text, index + 2)) return index + 2
   if (first !== ' ') return -1
-  if (text[index + 1] === ' ' && isDigitAt(text, index + 2)) return index + 2
-  return text[index + 1] === '-' && text[index + 2] === ' ' && isDigitAt(text, index + 3) ? index + 3 : -1
+  if ((second === ' ' || second === '\n') && isDigitAt(text, index + 2)) return index + 2
+  return second === '-' && text[index + 2] === ' ' && isDigitAt(text, index + 3) ? index + 3 : -1
 }
 
-/** Whether another group as long as the last follows: then this may be the start of a longer number. */
-function goesOn(text: string, groupStart: number, end: number): boolean {
-  const next = separatorEnd(text, end)
-  if (next < 0) return false
-  const nextEnd = next + end - groupStart
-  for (let index = next; index < nextEnd; index++) if (!isDigitAt(text, index)) return false
-  return !isDigitAt(text, nextEnd)
+/** Groups that are counted on each side of a number, and the longest that are: so far a stream has to look. */
+const MOST_NEIGHBOURS = 6
+const LONGEST_NEIGHBOUR = 5
+
+/**
+ * Whether groups as long as the first and last stand beside a number of several groups, so that it looks cut out of
+ * a longer one. A list of such numbers does not: it has a multiple of their groups.
+ */
+function isCutOut(text: string, start: number, end: number, groups: number, lastStart: number): boolean {
+  const length = end - lastStart
+  if (length > LONGEST_NEIGHBOUR) return false
+  let others = groupsBefore(text, start)
+  let index = end
+  for (let after = 0; after < MOST_NEIGHBOURS; after++) {
+    const next = separatorEnd(text, index)
+    if (next < 0 || text[index] === '/') break
+    let stop = next
+    while (isDigitAt(text, stop) && stop - next <= length) stop++
+    if (stop - next !== length) break
+    others++
+    index = stop
+  }
+  return others % groups !== 0
+}
+
+/** Groups of the same length before `start`, the first of which may begin with letters as that of an account does. */
+function groupsBefore(text: string, start: number): number {
+  let length = 0
+  while (isDigitAt(text, start + length)) length++
+  if (length > LONGEST_NEIGHBOUR) return 0
+  let count = 0
+  let index = start
+  while (count < MOST_NEIGHBOURS && text[index - 1] === ' ') {
+    const first = index - 1 - length
+    let digits = 0
+    for (let at = first; at < index - 1; at++) if (isDigitAt(text, at)) digits++
+    if (digits < 2 || !isAlphanumericAt(text, first) || isAlphanumericAt(text, first - 1)) break
+    count++
+    index = first
+  }
+  return count
+}
+
+/** Digits one by one with the same sign between them: `4 1 1 1 ...`. @returns null unless there are 12 to 19 */
+export function readSpacedDigits(text: string, start: number): { digits: string; end: number } | null {
+  const sign = text.charAt(start + 1)
+  if (!/[ .-]/.test(sign) || (text[start - 1] === sign && isDigitAt(text, start - 2))) return null
+  let index = start
+  let digits = ''
+  while (digits.length < LONGEST_GROUP + 1 && isDigitAt(text, index) && !isDigitAt(text, index + 1)) {
+    digits += text[index]
+    if (text[index + 1] !== sign || !isDigitAt(text, index + 2)) break
+    index += 2
+  }
+  const whole = digits.length >= 12 && digits.length <= LONGEST_GROUP && endsNumber(text, index + 1)
+  return whole ? { digits, end: index + 1 } : null
 }
 
 /** Whether a number can end here: no letter or digit adjoins, nor a sign that ties one to it. */

@@ -11,6 +11,7 @@ import { authorityEnd, URL_CREDENTIALS, urlStart } from './detectors/network.ts'
 import { OPEN_EXTENSION, PHONE } from './detectors/phone.ts'
 import { BLOCK_START, PRIVATE_KEY, readPrivateKey } from './detectors/private-keys.ts'
 import { SECRET } from './detectors/secrets.ts'
+import { openLines } from './nested.ts'
 import type { Plan } from './plan.ts'
 
 /**
@@ -24,6 +25,7 @@ export function openIndex(text: string, plan: Plan): number {
   }
   if (plan.builtIn) {
     lower(openRun(text))
+    lower(openLines(text))
     lower(openNumbers(text, text.length))
     if (plan.minimum.has(PHONE.id)) lower(openExtension(text))
     if (plan.minimum.has(IBAN.id)) lower(openIban(text))
@@ -57,8 +59,9 @@ function joinsLetters(text: string, index: number): boolean {
   return text[index] === "'" && isAlphanumericAt(text, index - 1)
 }
 
-const NUMBER_CHARACTERS = new CharacterSet('0123456789 .-/()+')
-const LONGEST_NUMBER = 48
+const NUMBER_CHARACTERS = new CharacterSet('0123456789 .-/()+\r\n')
+/** A number, the groups beside it that tell whether it is whole, and what ends them. */
+const LONGEST_NUMBER = 80
 const MOST_SEPARATORS = 3
 
 /** Groups of digits at the end, as far back as any number reaches. */
@@ -70,14 +73,7 @@ function openNumbers(text: string, end: number): number {
     start--
     if (isDigitAt(text, start)) separators = 0
     else if (text[start] !== '(' && text[start] !== '+' && ++separators > MOST_SEPARATORS) break
-    if (
-      text[start] !== ' ' &&
-      text[start] !== '.' &&
-      text[start] !== '/' &&
-      text[start] !== '-' &&
-      text[start] !== ')'
-    )
-      first = start
+    if (/[0-9(+]/.test(text.charAt(start))) first = start
   }
   return first
 }

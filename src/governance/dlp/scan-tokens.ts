@@ -1,25 +1,27 @@
 import {
-  CharacterSet, classAt, DIGIT, isAlphanumericAt, LETTERS_AND_DIGITS, LOWER, UPPER,
+  CharacterSet, classAt, DIGIT, LETTERS_AND_DIGITS, LOWER, UPPER,
 } from './detectors/characters.ts' // biome-ignore format: a list
 import { isSolanaAddress } from './detectors/crypto-addresses.ts'
 import {
-  DOMAIN, IP_ADDRESS, readDomain, readIpv6, readUrlCredentials, URL_CREDENTIALS,
+  DOMAIN, hostRunEnd, IP_ADDRESS, readDomain, readIpv6, readUrlCredentials, URL_CREDENTIALS,
 } from './detectors/network.ts' // biome-ignore format: a list
 import { SOLANA } from './detectors/registry.ts'
 import {
-  hintsAtSecret, isRandom, JSON_WEB_TOKEN, namingInSentence, namingOf, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned, UUID,
+  hintsAtSecret, isRandom, JSON_WEB_TOKEN, namingInSentence, namingOf, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned,
 } from './detectors/secrets.ts' // biome-ignore format: a list
 import { readSpecialKey } from './detectors/special-keys.ts'
 import { scanEncoded } from './nested.ts'
 import { contextOf, pairAt } from './plan.ts'
 import type { Scan } from './scan.ts'
 
-const HOST_CHARACTERS = new CharacterSet('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-')
 const IPV6_CHARACTERS = new CharacterSet('0123456789abcdefABCDEF:.')
 const NAME_CHARACTERS = new CharacterSet('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.')
 const LONGEST_NAME = 48
 const LONGEST_QUOTED = 200
-const SOLANA_CONTEXT = ['solana', 'sol address', 'sol wallet', 'phantom', 'spl'] as const
+const SOLANA_CONTEXT: readonly string[] = [
+  'solana', 'sol', 'phantom', 'spl', 'wallet', 'wallet address', 'portefeuille', 'billetera', 'monedero', 'geldbörse',
+  'portafoglio', 'carteira', 'crypto', 'blockchain', '钱包', 'ウォレット',
+] // biome-ignore format: a list
 
 /** URLs with passwords, and IPv6 addresses. */
 export function scanColons(scan: Scan, start: number, end: number): void {
@@ -51,12 +53,12 @@ export function scanNames(scan: Scan, start: number, end: number): void {
   const { text } = scan
   let index = start
   while (index < end) {
-    const stop = HOST_CHARACTERS.runEnd(text, index, end)
+    const stop = hostRunEnd(text, index, end)
     if (stop === index) {
       index++
       continue
     }
-    while (index < stop && !isAlphanumericAt(text, index)) index++
+    while (index < stop && /[.-]/.test(text.charAt(index))) index++
     const found = text.slice(index, stop).includes('.') ? readDomain(text, index, stop) : null
     if (found !== null) scan.report(DOMAIN.id, found.start, found.end, found.score)
     index = Math.max(stop, index)
@@ -183,10 +185,11 @@ function trimmedEnd(text: string, start: number, end: number): number {
   return trimmed
 }
 
-const HASH = /^(?:[0-9a-f]{32}|[0-9a-f]{40}|[0-9a-f]{56}|[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128})$/i
-
 /** Keys and tokens as machines write them. */
-const LOOSE_SECRET = /^[A-Za-z0-9+/_=.~-]{20,}$/
+const LOOSE_SECRET = /^(?![0-9a-fA-F-]+$)[A-Za-z0-9+/_.~-]{20,}={0,2}$/
+/** Names of requests, runs and other things that are public, as vendors write them. */
+const IDENTIFIER =
+  /^(?:req|msg|chatcmpl|resp|run|thread|asst|file|evt|cus|pi|ch|in|sub|price|prod|call|toolu|trace|span|batch|job|task|user|org|proj|acct|txn|ord|session|conv|step|item|rs|fc)[_-]/
 
 function scanLooseSecret(scan: Scan, token: string, start: number, end: number): void {
   if (/^[A-Za-z][A-Za-z0-9+.-]{1,20}:\/\//.test(token) || token.length > 4096) return
@@ -198,6 +201,6 @@ function scanLooseSecret(scan: Scan, token: string, start: number, end: number):
     scan.report(SECRET.id, start, end, announced)
     return
   }
-  if (!LOOSE_SECRET.test(token) || UUID.test(token) || HASH.test(token) || !isRandom(token)) return
+  if (!LOOSE_SECRET.test(token) || IDENTIFIER.test(token) || !isRandom(token)) return
   if (contextOf(SECRET_CONTEXT).test(before)) scan.report(SECRET.id, start, end, 0.6)
 }

@@ -1,12 +1,12 @@
 import {
-  ACCENTED, ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, isDigitAt, LETTER, LOWER, SLASH, UNDERSCORE, UPPER,
+  ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, isDigitAt, LETTER, LOWER, SLASH, UNDERSCORE, UPPER,
 } from './detectors/characters.ts' // biome-ignore format: a list
 import { isOtherNumber, Surroundings } from './detectors/context.ts'
-import { IBAN, readIban } from './detectors/financial.ts'
+import { CARD, IBAN, isCardNumber, readIban } from './detectors/financial.ts'
 import { EMAIL, IP_ADDRESS, readEmail, readIpv4 } from './detectors/network.ts'
 import { PHONE, readPhone } from './detectors/phone.ts'
 import type { Reading } from './normalise.ts'
-import { startsNumber, walkShapes } from './number-shapes.ts'
+import { readSpacedDigits, startsNumber, walkShapes } from './number-shapes.ts'
 import { LONGEST_WORD, type Plan, type PlannedWord } from './plan.ts'
 import { scanBlocks } from './scan-blocks.ts'
 import { scanAssignment, scanColons, scanKeys, scanNames, scanToken } from './scan-tokens.ts'
@@ -23,16 +23,23 @@ export interface Scan {
   asks(detector: string): boolean
   /** How deep this text is nested in others. */
   depth: number
+  /** Up to here encoded texts have been looked into. */
+  encodedEnd: number
+  /** Up to here lines of encoded text have been joined. */
+  linesEnd: number
 }
 
 /** Lowers a score where another name stands before a number, or where it starts in the midst of something. */
 const DOUBT = 0.36
 const SLIGHT_DOUBT = 0.2
+const STRONG_DOUBT = 0.45
+/** Within so many units before a number a word is near. */
+const NEAR = 32
 /** Shorter tokens hold no key, address or encoded text. */
 const SHORTEST_TOKEN = 16
 const LONGEST_COIN = 110
 
-const SPECIAL = DIGIT | DOT | AT | COLON | DASH | UNDERSCORE | SLASH | EQUALS | GLUE | ACCENTED
+const SPECIAL = DIGIT | DOT | AT | COLON | DASH | UNDERSCORE | SLASH | EQUALS | GLUE
 
 /** Looks at every part of a reading once, and shows the detectors those parts that concern them. */
 export function scanReading(reading: Reading, plan: Plan, depth: number, report: Report): void {
@@ -42,6 +49,8 @@ export function scanReading(reading: Reading, plan: Plan, depth: number, report:
     surroundings: new Surroundings(reading),
     report,
     depth,
+    encodedEnd: 0,
+    linesEnd: 0,
     asks: (detector) => plan.minimum.has(detector),
   }
   scanBlocks(scan)
@@ -120,6 +129,7 @@ function scanNumber(scan: Scan, start: number): void {
   if (plan.numbers !== null) {
     const begins = startsNumber(text, start)
     if (begins !== 'no') walkNumber(scan, start, begins === 'doubtful')
+    if (begins === 'yes' && !isDigitAt(text, start + 1)) scanSpacedCard(scan, start)
   }
   if (scan.asks(PHONE.id)) scanPhone(scan, start)
   if (text[start + 1] === '.' || text[start + 2] === '.' || text[start + 3] === '.') {
@@ -131,17 +141,26 @@ function scanNumber(scan: Scan, start: number): void {
 function walkNumber(scan: Scan, start: number, doubtful: boolean): void {
   const { plan, surroundings } = scan
   if (plan.numbers === null) return
-  walkShapes(plan.numbers, scan.text, start, (numbers, digits, end, goesOn) => {
+  walkShapes(plan.numbers, scan.text, start, (numbers, digits, end, isCutOut) => {
     for (const { detector, score, context } of numbers) {
       if (!detector.validate(digits)) continue
       const before = surroundings.before(start)
       const named = context.test(before)
-      let total = named ? Math.max(detector.contextScore, score) : score
-      if ((doubtful && !named) || goesOn) total -= DOUBT
+      // Of several numbers that words could mean, the one named last is meant.
+      const distant = named && !context.test(before.slice(-NEAR))
+      let total = named ? Math.max(detector.contextScore - (distant ? 0.08 : 0), score) : score
+      if (doubtful && !named) total -= DOUBT
+      if (isCutOut) total -= STRONG_DOUBT
       if (isOtherNumber(before)) total -= named ? SLIGHT_DOUBT : DOUBT
       scan.report(detector.id, start, end, total)
     }
   })
+}
+
+/** Spelling a card digit by digit hides it from nobody. */
+function scanSpacedCard(scan: Scan, start: number): void {
+  const found = scan.asks(CARD) ? readSpacedDigits(scan.text, start) : null
+  if (found !== null && isCardNumber(found.digits)) scan.report(CARD, start, found.end, 0.6)
 }
 
 function scanPhone(scan: Scan, digit: number): void {

@@ -11,13 +11,14 @@ export const SLASH = 256
 export const EQUALS = 512
 /** Other characters that stand inside of addresses, keys and passwords. */
 export const GLUE = 1024
-/** Letters with accents, as in names before an `@`. */
+/** Letters beyond ASCII, as in international addresses. */
 export const ACCENTED = 2048
 
 export const LETTER = LOWER | UPPER
 export const ALPHANUMERIC = LETTER | DIGIT
 
-const LAST_ACCENTED = 0x24f
+/** Letters of Latin, Greek and Cyrillic; scripts without spaces are not, since their texts would be one run. */
+const LAST_ACCENTED = 0x52f
 const table = new Uint16Array(LAST_ACCENTED + 1)
 
 const fill = (characters: string, bit: number): void => {
@@ -34,7 +35,10 @@ fill('_', UNDERSCORE)
 fill('/', SLASH)
 fill('=', EQUALS)
 fill('+%~&#!$*?^\\', GLUE)
-table.fill(ACCENTED, 0xc0)
+table.fill(ACCENTED, 0xc0, 0x250)
+table.fill(ACCENTED, 0x386)
+table[0xd7] = 0
+table[0xf7] = 0
 
 /** The class of the unit at `index`; 0 for what separates tokens, and beyond the text's ends. */
 export function classAt(text: string, index: number): number {

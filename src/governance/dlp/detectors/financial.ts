@@ -1,6 +1,6 @@
-import { countrySpecs, isValidBIC, isValidIBAN } from 'ibantools'
+import { countrySpecs, isValidBIC } from 'ibantools'
 import { UPPER_AND_DIGITS } from './characters.ts'
-import { isUniform, luhn, weightedSum } from './checksums.ts'
+import { isUniform, luhn, remainder, weightedSum } from './checksums.ts'
 import { type Found, grouped, type NumberDetector, type WordDetector } from './detector.ts'
 
 /** Issuers' ranges: first digits from, to, and the lengths in use. Sources: the networks' own BIN rules; ISO/IEC 7812. */
@@ -84,15 +84,17 @@ const CARD_GROUPS = [
   '4 4 5', '4 3 3 3', '4 5 4', '5 5 5', '4 4 7', '6 10', '6 13', '8 8', '3 3 3 4', '3 3 3 3', '6 6', '4 5 6', '5 4 5',
 ] // biome-ignore format: a table
 
-export const card: NumberDetector = {
-  id: 'card',
+export const CARD = 'card'
+
+const card: NumberDetector = {
+  id: CARD,
   category: 'financial',
   description: 'Payment card number of 12 to 19 digits (issuer prefix, length, Luhn)',
   baseScore: 0.9,
   forms: [
     { shapes: CARD_GROUPS.flatMap((shape) => grouped(shape, ' -./')), score: 0.9 },
     { shapes: ['14', '15', '16'], score: 0.8 },
-    { shapes: ['12', '13', '17', '18', '19'], score: 0.6 },
+    { shapes: ['12', '17', '18', '19'], score: 0.6 },
   ],
   context: [
     'card', 'credit', 'debit', 'visa', 'mastercard', 'amex', 'american express', 'discover', 'jcb', 'diners', 'maestro',
@@ -102,6 +104,22 @@ export const card: NumberDetector = {
   contextScore: 0.98,
   validate: isCardNumber,
 }
+
+/** Article numbers (EAN) have 13 digits too, and some start like a card. */
+const cardOfThirteenDigits = (score: number, isArticle: boolean): NumberDetector => ({
+  ...card,
+  forms: [{ shapes: ['13'], score }],
+  validate: (digits) => isCardNumber(digits) && isArticleNumber(digits) === isArticle,
+})
+
+const isArticleNumber = (digits: string): boolean =>
+  weightedSum(digits, [1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1]) % 10 === 0
+
+export const cards: readonly NumberDetector[] = [
+  card,
+  cardOfThirteenDigits(0.6, false),
+  cardOfThirteenDigits(0.35, true),
+]
 
 /** ABA routing numbers: the first two digits name the Federal Reserve district or kind; weights 3, 7, 1. */
 export const routingNumber: NumberDetector = {
@@ -164,17 +182,40 @@ export function readIban(text: string, start: number): Found | 'open' | null {
   let index = start
   while (index < text.length && compact.length < length) {
     if (isLetterOrDigit(text, index)) compact += text[index]
-    else if (!isSeparator(text, index) || !isLetterOrDigit(text, index + 1)) {
-      return isSeparator(text, index) && index + 1 >= text.length ? 'open' : null
+    else {
+      const next = separatorsEnd(text, index)
+      if (next === index) return null
+      if (next >= text.length) return 'open'
+      if (!isLetterOrDigit(text, next)) return null
+      index = next - 1
     }
     index++
   }
   if (compact.length < length) return 'open'
   if (isLetterOrDigit(text, index) || index - start > LONGEST_IBAN * 2) return null
-  return isValidIBAN(compact.toUpperCase()) ? { start, end: index, score: IBAN.baseScore } : null
+  return isIban(compact.toUpperCase()) ? { start, end: index, score: IBAN.baseScore } : null
 }
 
-const isSeparator = (text: string, index: number): boolean => text[index] === ' ' || text[index] === '-'
+/**
+ * The country's form and MOD 97-10. Check digits inside of the national part are not asked for: issuers leave them
+ * out, and what fails them alone is still more likely an account than anything else.
+ */
+function isIban(compact: string): boolean {
+  const form = countrySpecs[compact.slice(0, 2)]?.bban_regexp
+  if (form === undefined || !new RegExp(form).test(compact.slice(4))) return false
+  const digits = (compact.slice(4) + compact.slice(0, 4)).replace(
+    /[A-Z]/g,
+    (letter) => `${letter.charCodeAt(0) - 55}`,
+  )
+  return remainder(digits, 97) === 1
+}
+
+/** Up to two blanks, dashes or line ends between groups. */
+function separatorsEnd(text: string, index: number): number {
+  let end = index
+  while (end - index < 2 && /[ \r\n-]/.test(text.charAt(end))) end++
+  return end
+}
 
 function isLetterOrDigit(text: string, index: number): boolean {
   if (UPPER_AND_DIGITS.hasAt(text, index)) return true

@@ -1,4 +1,4 @@
-import { CharacterSet, classAt, isAlphanumericAt } from './characters.ts'
+import { ACCENTED, CharacterSet, classAt, isAlphanumericAt } from './characters.ts'
 import type { DetectorDescription, Found } from './detector.ts'
 import { isDoubtfulEnding, isReservedDomain, isTopLevelDomain } from './top-level-domains.ts'
 
@@ -36,7 +36,7 @@ const LONGEST_DOMAIN = 253
 
 const isLocalAt = (text: string, index: number): boolean => {
   if (text[index] === "'") return isAlphanumericAt(text, index - 1) && isAlphanumericAt(text, index + 1)
-  return LOCAL_PART.hasAt(text, index) || classAt(text, index) === 2048
+  return LOCAL_PART.hasAt(text, index) || classAt(text, index) === ACCENTED
 }
 
 /** Reads the address around the `@` at `at`. Lengths: RFC 5321, 4.5.3.1. */
@@ -44,7 +44,12 @@ export function readEmail(text: string, at: number): Found | null {
   let start = at
   while (start > 0 && at - start <= LONGEST_LOCAL_PART && isLocalAt(text, start - 1)) start--
   if (at - start > LONGEST_LOCAL_PART) return null
-  while (start < at && !isAlphanumericAt(text, start) && text[start] !== '_' && classAt(text, start) !== 2048)
+  while (
+    start < at &&
+    !isAlphanumericAt(text, start) &&
+    text[start] !== '_' &&
+    classAt(text, start) !== ACCENTED
+  )
     start++
   if (start === at || text[at - 1] === '.' || text.slice(start, at).includes('..')) return null
   const end = hostEnd(text, at + 1)
@@ -57,14 +62,24 @@ export function readEmail(text: string, at: number): Found | null {
   return /^[a-z]{2,}$/.test(ending) ? { start, end, score: 0.4 } : null
 }
 
+const isHostLetterAt = (text: string, index: number): boolean =>
+  isAlphanumericAt(text, index) || classAt(text, index) === ACCENTED
+
+/** The end of the run of letters, digits, dots and dashes that starts at `start`; one more than a name has is looked at. */
+export function hostRunEnd(text: string, start: number, limit = start + LONGEST_DOMAIN + 1): number {
+  let end = start
+  while (end < limit && (LABELS.hasAt(text, end) || classAt(text, end) === ACCENTED)) end++
+  return end
+}
+
 /** The end of a name of two labels or more that starts at `start`, or -1. */
 function hostEnd(text: string, start: number): number {
-  let end = LABELS.runEnd(text, start, start + LONGEST_DOMAIN + 1)
+  let end = hostRunEnd(text, start)
   if (end - start > LONGEST_DOMAIN) return -1
-  while (end > start && !isAlphanumericAt(text, end - 1)) end--
+  while (end > start && !isHostLetterAt(text, end - 1)) end--
   const name = text.slice(start, end)
   const dot = name.lastIndexOf('.')
-  const wellFormed = dot > 0 && /^[a-z0-9]/i.test(name) && !/\.\.|\.-|-\./.test(name)
+  const wellFormed = dot > 0 && isHostLetterAt(text, start) && !/\.\.|\.-|-\./.test(name)
   return wellFormed ? end : -1
 }
 
@@ -89,20 +104,35 @@ export function readDomain(text: string, start: number, end: number): Found | nu
   if (text.startsWith('://', start - 3) || /^www\./i.test(name))
     return { start, end: stop, score: DOMAIN.baseScore + 0.1 }
   const attached = /[\w@\\/.$-]/.test(text.charAt(start - 1)) || /[(=[_\\]/.test(text.charAt(stop))
-  const ending0 = labels.at(-1) ?? ''
-  const oddCase = ending0 !== ending && name !== name.toUpperCase()
-  if (attached || oddCase || /^\d+$/.test(labels.at(-2) ?? '')) return null
-  if (!isDoubtfulEnding(ending)) {
-    const receiver = labels.length === 2 && CODE_RECEIVER.test(labels[0] ?? '')
-    return { start, end: stop, score: receiver && ending !== 'com' ? 0.4 : DOMAIN.baseScore }
-  }
-  const likely = labels.length > 2 ? !CODE_RECEIVER.test(labels[0] ?? '') : isLikelyName(labels[0] ?? '')
-  return { start, end: stop, score: likely && !FILE_ENDING.test(ending) ? 0.55 : 0.3 }
+  const last = labels.at(-1) ?? ''
+  const oddCase = last !== ending && name !== name.toUpperCase()
+  if (attached || oddCase || /^\d+$/.test(labels.at(-2) ?? '') || FRAMEWORK.test(name)) return null
+  const score = scoreName(labels, ending) + (SITE.test(text.slice(Math.max(0, start - 24), start)) ? 0.2 : 0)
+  return { start, end: stop, score }
 }
 
-/** Endings of files, and members of objects in code. */
-const FILE_ENDING =
-  /^(?:py|rs|sh|pl|md|zip|mov|so|cc|ps|java|js|ts|cv|id|name|call|data|date|day|next|select|style|click|format|filter|map|group|test|read|now|how|new|one|email|video|audio|page|link|host|search|parts)$/
+/** Names of products that look like names on the net. */
+const FRAMEWORK = /^(?:asp|vb|ado|ml|paint)\.net$/i
+/** Words that announce a name. */
+const SITE =
+  /(?:web ?sites?|site|domain|host(?:name)?|visit|url|www|homepage|webseite|sitio|sito|dominio)[ "'=:]{1,4}$/i
+
+function scoreName(labels: readonly string[], ending: string): number {
+  const [first = ''] = labels
+  if (!isDoubtfulEnding(ending)) {
+    return labels.length === 2 && ending !== 'com' && CODE_RECEIVER.test(first) ? 0.4 : DOMAIN.baseScore
+  }
+  // Names in code have no dashes.
+  if (first.includes('-') && MEMBER.test(ending)) return 0.55
+  if (labels.length > 2 && !CODE_RECEIVER.test(first)) return MEMBER.test(ending) ? 0.4 : 0.55
+  return isLikelyName(first) && !FILE_ENDING.test(ending) && !MEMBER.test(ending) ? 0.55 : 0.3
+}
+
+/** Endings of files. */
+const FILE_ENDING = /^(?:py|rs|sh|pl|md|zip|mov|so|cc|ps|java|js|ts|cv)$/
+/** Members of objects in code. */
+const MEMBER =
+  /^(?:id|name|call|data|date|day|next|select|style|click|format|filter|map|group|test|read|now|how|new|one|email|video|audio|page|link|host|search|parts)$/
 
 const isLikelyName = (label: string): boolean =>
   label.length >= 5 && label === label.toLowerCase() && !CODE_RECEIVER.test(label)

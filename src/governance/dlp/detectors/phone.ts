@@ -10,14 +10,18 @@ export const PHONE: DetectorDescription = {
   baseScore: 0.9,
 }
 
-/** Words that are only said of phone numbers. */
-const NAMING = contextPattern([
-  'phone', 'phones', 'telephone', 'tel', 'tel no', 'mobile', 'mob', 'cell', 'cellphone', 'cellular', 'fax', 'whatsapp',
-  'sms', 'landline', 'hotline', 'helpline', 'telefon', 'telefonnummer', 'handy', 'handynummer', 'mobil', 'rufnummer',
-  'festnetz', 'téléphone', 'portable', 'teléfono', 'telefono', 'móvil', 'movil', 'celular', 'telefone', 'cellulare',
-  'telefoon', 'telefoonnummer', 'mobiel', 'puhelin', 'telefonnr', 'phone number', 'contact number', 'my number', 'ph',
-  'callback', 'voicemail', 'pager', 'toll free', '电话', '手机', '電話', '携帯', '전화', '휴대폰', 'телефон',
-]) // biome-ignore format: a list
+/** Words that are only said of phone numbers; the long ones also at the end of another, as in `contactPhone`. */
+const NAMING = new RegExp(
+  `(?:phone|mobile|telefon|telefone|téléphone|teléfono|telemóvel|telemovel|telefoon|whatsapp)(?:s|no|nr|num|number|nummer)?(?![a-z]{2})|${
+    contextPattern([
+      'phones', 'telephone', 'tel', 'tel no', 'tél', 'mob', 'cell', 'cellphone', 'cellular', 'fax', 'sms', 'landline', 'hotline',
+      'helpline', 'telefonnummer', 'handy', 'handynummer', 'mobil', 'mobilnummer', 'rufnummer', 'festnetz', 'portable',
+      'telefono', 'móvil', 'movil', 'celular', 'cellulare', 'telefoonnummer', 'mobiel', 'puhelin', 'telefonnr', 'komórka',
+      'phone number', 'contact number', 'my number', 'ph', 'callback', 'voicemail', 'pager', 'toll free', 'nr tel', 'numer telefonu',
+      '电话', '手机', '電話', '携帯', '전화', '휴대폰', 'телефон', 'тел',
+    ]).source
+  }`,
+) // biome-ignore format: a list
 /** Words that are also said of other things, so the number itself has to be a possible one. */
 const SUGGESTING = contextPattern([
   'call', 'calls', 'called', 'calling', 'dial', 'text', 'ring', 'contact', 'reach', 'reached', 'number', 'ext', 'numéro',

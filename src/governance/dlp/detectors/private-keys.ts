@@ -15,6 +15,7 @@ const LONGEST_HEADER = 100
 
 /** An armour header such as `Proc-Type: 4,ENCRYPTED`. */
 const ARMOUR_HEADER = /[A-Za-z][A-Za-z-]{1,30}: ?[^\n\\]{0,200}/y
+const PARTIAL_HEADER = /^[A-Za-z][A-Za-z-]{0,30}$/
 const BLANK = /(?:\s|\\[nr]|["'+,>|#])*/y
 /** A line of key material that is not the last. */
 const SHORTEST_LINE = 24
@@ -85,6 +86,8 @@ function readLine(text: string, line: number): { end: number; material: boolean 
       return { end, material: true }
     }
   }
+  if (PARTIAL_HEADER.test(text.slice(line, line + 40)) && text.length - line < 40)
+    return { end: text.length, material: false }
   ARMOUR_HEADER.lastIndex = line
   return ARMOUR_HEADER.test(text) ? { end: ARMOUR_HEADER.lastIndex, material: false } : null
 }

@@ -1,6 +1,6 @@
 import { COINS, WALLET_KEY } from './crypto-addresses.ts'
 import type { DetectorDescription, NumberDetector, WordDetector } from './detector.ts'
-import { bic, card, IBAN, routingNumber } from './financial.ts'
+import { bic, cards, IBAN, routingNumber } from './financial.ts'
 import * as asiaPacific from './government/asia-pacific.ts'
 import * as northAmerica from './government/north-america.ts'
 import * as northernEasternEurope from './government/northern-eastern-europe.ts'
@@ -17,7 +17,7 @@ import { VENDOR_KEYS } from './vendor-keys.ts'
 const governments = [northAmerica, southAmerica, westernEurope, northernEasternEurope, asiaPacific, passports]
 
 export const NUMBER_DETECTORS: readonly NumberDetector[] = [
-  card,
+  ...cards,
   routingNumber,
   ...governments.flatMap(({ numberDetectors }) => numberDetectors),
 ]

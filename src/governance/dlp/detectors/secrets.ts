@@ -60,7 +60,7 @@ const WEAK_NAMES = /(?:^|[^a-z])(?:key|bearer|sig|signature|apitoken|nonce)$/
 
 /** Part of every word that names a secret. */
 const HINTS =
-  /pass|pwd|key|token|secret|auth|cred|kennwort|contrase|mdp|mot|senha|sig|nonce|bearer|pin|aws|connection|密|パス|비밀/
+  /pass|pwd|key|token|secret|auth|cred|kennwort|contrase|clave|mdp|mot|senha|palavra|wachtwoord|has[lł]o|l[oö]senord|parola|schl|cl[eé] |chave|chiave|sig|nonce|bearer|pin|aws|connection|пароль|密|口令|パス|キー|비밀/
 
 /** Whether words before a token can have to do with secrets at all. */
 export const hintsAtSecret = (before: string): boolean => HINTS.test(before)
@@ -157,18 +157,25 @@ function isWordy(text: string): boolean {
   return words.length > parts.length * 0.6
 }
 
-export const UUID = /^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$/
+const PASSWORD_WORDS =
+  'passwords?|passwd|passwort|pwd|passphrase|passcode|kennwort|contrase[nñ]a|clave|mot de passe|senha|palavra-passe|wachtwoord|has[lł]o|l[oö]senord|parola|pin|пароль|密码|口令|パスワード|비밀번호'
+const SECRET_WORDS =
+  'secrets?|tokens?|bearer|credentials?|(?:api|access|secret|private|auth|signing|encryption)[ _-]?(?:access[ _-]?)?(?:keys?|tokens?|secret)|api[ -]?schl[uü]ssel|schl[uü]ssel|clave de api|cl[eé] (?:d.)?api|cl[eé] secr[eè]te|chave|chiave|密钥|キー'
+/** Up to two of them stand between the name of a secret and the secret. */
+const LINKS =
+  'is|was|are|to|of|for|as|set to|changed to|reset to|now|value|ist|lautet|lauten|als|est|es|a|al|por|con|per|on file|für|in|für \\w{1,20}|for \\w{1,20}|é|è|είναι|är|jest|to jest|это|是|为|は'
 
 /** Words right before a value in a sentence: "the password is ...", "use token ...". */
-const SPOKEN =
-  /(?:^|[^a-z])(password|passwd|passwort|pwd|passphrase|passcode|secret|api[ _-]?key|api[ _-]?token|access[ _-]?key|secret[ _-]?(?:access[ _-]?)?key|token|bearer|credentials?|key|contraseña|mot de passe|senha|pin)(?: (?:is|was|to|ist|est|es|of|value|for \w{1,20}|now))?(?: (?:is|was|now|set to|as))?\s{0,2}[:=]?\s{0,2}["'`(]{0,2}$/
+const SPOKEN = new RegExp(
+  `(?:^|[^a-z])(?:(${PASSWORD_WORDS})|(${SECRET_WORDS})|(key))(?: (?:${LINKS})| ?[是为は]){0,2}\\s{0,2}[:=]?\\s{0,2}["'\`(]{0,2}$`,
+)
 
 /** What a sentence's words before a value announce. `before` is lower case. */
 export function namingInSentence(before: string): Naming {
-  const word = SPOKEN.exec(before)?.[1]
-  if (word === undefined) return null
-  if (/^pass|^pwd|^contra|^mot|^senha|^pin/.test(word)) return 'password'
-  return word === 'key' ? 'key' : 'secret'
+  const match = SPOKEN.exec(before)
+  if (match === null) return null
+  if (match[1] !== undefined) return 'password'
+  return match[2] === undefined ? 'key' : 'secret'
 }
 
 /** Words somewhere before a token that make randomness suspicious. */

@@ -189,7 +189,17 @@ const taiwaneseNumber: WordDetector = {
   first: 'letter',
   lengths: [10],
   pattern: /[A-Z][1289]\d{8}(?![A-Za-z0-9])/y,
-  context: ['身分證', '身分證字號', 'national id', 'roc id', 'taiwan id', 'identity'],
+  context: [
+    '身分證',
+    '身分證字號',
+    'national id',
+    'roc id',
+    'taiwan id',
+    'tw id',
+    'taiwan',
+    'taiwanese',
+    'identity',
+  ],
   contextScore: 0.95,
   validate(match) {
     const letter = TW_LETTERS.indexOf(match.charAt(0)) + 10

@@ -9,15 +9,15 @@ const PASSPORT = {
   context: [
     'passport', 'passport no', 'passport number', 'passports', 'reisepass', 'reisepassnummer', 'passnummer', 'pass nr',
     'passeport', 'pasaporte', 'passaporto', 'passaporte', 'paspoort', 'paspoortnummer', 'paszport', '护照', '旅券',
-    'パスポート', '여권', 'travel document',
+    'パスポート', '여권', 'travel document', 'паспорт', 'passeports', 'pasaportes', 'útlevél', 'passi',
   ], // biome-ignore format: a list
   contextScore: 0.85,
 } as const
 
-/** US and GB: nine digits. */
+/** US and GB: nine digits; RU: two, two and six digits. */
 const digitsOnly: NumberDetector = {
   ...PASSPORT,
-  forms: [{ shapes: ['9'], score: 0.15 }],
+  forms: [{ shapes: ['9', '8', '2 7', '2 2 6', '4 6', '10'], score: 0.15 }],
   validate: () => true,
 }
 

@@ -33,7 +33,7 @@ const britishInsuranceNumber: WordDetector = {
     if (prefix === 'QQ') return true
     return /^[ABCEGHJ-PRSTW-Z][ABCEGHJ-NPRSTW-Z]$/.test(prefix) && !/^(?:BG|GB|NK|KN|TN|NT|ZZ)$/.test(prefix)
   },
-  open: /(?:^|[^A-Za-z0-9])[A-Z]{2}(?:[ -]?\d{2}){0,3}[ -]?$/,
+  open: /(?:^|[^A-Za-z0-9])[A-Z]{2}(?:[ -]?\d{2}){0,3}[ -]?\d?$/,
 }
 
 /** Weights 10 to 2, modulo 11 (NHS Data Dictionary). */
@@ -196,7 +196,7 @@ const spanishForeigner: WordDetector = {
   first: 'letter',
   lengths: [1, 8, 9],
   pattern: /[XYZ][ -]?\d{7}[ -]?[A-HJ-NP-TV-Z](?![A-Za-z0-9])/y,
-  context: ['nie', 'nif', 'extranjero', 'identidad', 'numero de identidad de extranjero'],
+  context: ['nie', 'nif', 'extranjero', 'foreigner', 'identidad', 'numero de identidad de extranjero'],
   contextScore: 0.97,
   validate: spanishCheck,
   open: /(?:^|[^A-Za-z0-9])[XYZ][ -]?\d{0,7}[ -]?$/,
@@ -212,7 +212,16 @@ const dutchNumber: NumberDetector = {
     { shapes: ['4.2.3', '4 2 3'], score: 0.4 },
     { shapes: ['9', ...grouped('3 3 3', ' .-')], score: 0.2 },
   ],
-  context: ['bsn', 'burgerservicenummer', 'burger service nummer', 'sofinummer', 'sofi', 'citizen service'],
+  context: [
+    'bsn',
+    'burgerservicenummer',
+    'burger service nummer',
+    'sofinummer',
+    'sofi',
+    'citizen service',
+    'citizen number',
+    'dutch',
+  ],
   contextScore: 0.95,
   validate: (digits) => weightedSum(digits, [9, 8, 7, 6, 5, 4, 3, 2, -1]) % 11 === 0 && !isUniform(digits),
 }
@@ -299,6 +308,8 @@ const austrianNumber: NumberDetector = {
     'sozialversicherungsnummer',
     'versicherungsnummer',
     'vsnr',
+    'social insurance',
+    'austrian',
   ],
   contextScore: 0.95,
   validate(digits) {
