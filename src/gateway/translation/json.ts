@@ -1,10 +1,16 @@
 /** Reading parsed bodies of which only the syntax is known. */
 export type Json = Record<string, unknown>
 
-export const objectOf = (value: unknown): Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : {}
+export const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value)
+export const objectOf = (value: unknown): Json => (isObject(value) ? value : {})
 export const listOf = (value: unknown): Json[] => (Array.isArray(value) ? value.map(objectOf) : [])
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
+/** The number that a member is, however it stands here; undefined for everything else. */
+export const numberOf = (value: unknown): number | undefined => {
+  if (typeof value === 'number') return value
+  return isRawNumber(value) ? Number((value as { rawJSON: string }).rawJSON) : undefined
+}
 export const isPresent = (value: unknown): boolean => value !== undefined && value !== null
 
 /** The given members that have a value; for bodies that must not carry `undefined` or null where none was sent. */
@@ -28,6 +34,18 @@ export function parseJson(text: string): unknown {
   })
 }
 
+/** @returns the object in a text, or null where the text holds anything else. */
+export function objectIn(text: string): Json | null {
+  try {
+    const value = parseJson(text)
+    return isObject(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
 /** https://github.com/tc39/proposal-json-parse-with-source, which the language's types do not name yet. */
-const rawNumber = (source: string): unknown =>
-  (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(source)
+const extended = JSON as unknown as { rawJSON(text: string): unknown; isRawJSON(value: unknown): boolean }
+const rawNumber = (text: string): unknown => extended.rawJSON(text)
+/** Whether a value is a number that stands as it was written: an object of its own kind, which cannot be reckoned with. */
+export const isRawNumber = (value: unknown): boolean => extended.isRawJSON(value)

@@ -1,4 +1,4 @@
-import { type Json, listOf, objectOf, parseJson, textOf } from '../json.ts'
+import { type Json, listOf, objectIn, textOf } from '../json.ts'
 import { BlockFold } from './block-fold.ts'
 
 /**
@@ -29,10 +29,4 @@ export class AssistantContent {
 }
 
 /** A call that was cut off has no whole input; the provider takes nothing but an object. */
-function inputOf(json: string): Json {
-  try {
-    return objectOf(parseJson(json))
-  } catch {
-    return {}
-  }
-}
+const inputOf = (json: string): Json => objectIn(json) ?? {}
