@@ -12,8 +12,8 @@ import { MessagesEncoder } from './events/messages-encoder.ts'
 import { type Json, listOf, objectOf, parseJson } from './json.ts'
 import type { EventDecoder, EventEncoder, ModelEvent } from './model-events.ts'
 import { chatToMessages } from './requests/chat-to-messages.ts'
-import { completionPrompts, completionToChat } from './requests/completions-to-chat.ts'
-import { stripsFences } from './requests/json-mode.ts'
+import { completionPrompts, completionToChat, echoedPrompts } from './requests/completions-to-chat.ts'
+import { stripsFences, stripsFencesOfChat } from './requests/json-mode.ts'
 import { cutLargeStrings, restoreLargeStrings, TooMuchLeftError } from './requests/large-strings.ts'
 import { messagesToChat } from './requests/messages-to-chat.ts'
 import { originalToolNames } from './requests/tool-names.ts'
@@ -83,17 +83,19 @@ export class TranslatedCall {
     this.#toolNames = originalToolNames(request)
     const prompts = options.caller === 'completions' ? completionPrompts(request) : null
     const requests = prompts
-      ? prompts.map((prompt) => completionToChat(request, prompt, options.target))
+      ? prompts.map((prompt) => completionToChat(request, prompt, chatModelOf(options)))
       : [request]
-    const strips = options.caller === 'chat_completions' && options.upstream === 'messages'
-    this.#stripper = strips && stripsFences(request, options.target) ? new FenceStripper() : null
+    this.#stripper = STRIPS[options.caller][options.upstream]?.(request, options.target)
+      ? new FenceStripper()
+      : null
+    const echoed = prompts && request.echo === true ? echoedPrompts(prompts, cut) : null
     this.#waiting = requests.map((each) => upstreamRequest(each, options))
     // A later exchange sends what was cut once more, when the answer to the first is on its way to the caller and the
     // body is given back.
     const again = this.#waiting.length > 1 || this.#waiting.some((each) => mayPause(each, options.upstream))
     if (again && cut.length > 0) this.#letGo = holdBuffer(body)
     this.#choices = typeof request.n === 'number' ? request.n : 1
-    this.#encoder = encoderFor(options, request, prompts)
+    this.#encoder = encoderFor(options, request, echoed)
     this.#decoder = decoderFor(options.upstream)
   }
 
@@ -140,7 +142,7 @@ export class TranslatedCall {
     const error = errorInsteadOfAnswer(data, this.#options.upstream)
     if (error !== null) return error
     this.#content?.answer(data)
-    this.#events.push(...this.#told(this.#decoder.answer(data)))
+    for (const event of this.#told(this.#decoder.answer(data))) this.#events.push(event)
     return null
   }
 
@@ -221,7 +223,7 @@ function cutBody(body: Uint8Array): { text: string; cut: Uint8Array[] } {
     if (!(error instanceof TooMuchLeftError)) throw error
     throw invalidRequest(
       'The body is too large for a model of another protocol: use the protocol of its provider. Long texts and files ' +
-        `within messages do not count, everything else may have ${LARGEST_TREE_BYTES} bytes.`,
+        `within messages, and long prompts, do not count; everything else may have ${LARGEST_TREE_BYTES} bytes.`,
     )
   }
 }
@@ -238,6 +240,20 @@ const REQUESTS: Record<
   messages: { chat_completions: messagesToChat, messages: (request) => request },
 }
 
+/** Whose answers are rid of a code fence, because what they have to be is asked for in words. */
+const STRIPS: Record<
+  CallerProtocol,
+  Partial<Record<UpstreamProtocol, (request: Json, target: TargetModel) => boolean>>
+> = {
+  chat_completions: { messages: stripsFences },
+  messages: { chat_completions: stripsFencesOfChat },
+  completions: {},
+}
+
+/** The model, where a legacy completion goes to it as a chat completion. */
+const chatModelOf = ({ upstream, target }: TranslationOptions) =>
+  upstream === 'chat_completions' ? target : undefined
+
 function upstreamRequest(request: Json, options: TranslationOptions): Json {
   const { caller, upstream, target } = options
   const translated = { ...REQUESTS[caller][upstream](request, target), model: target.upstreamModel }
@@ -246,11 +262,10 @@ function upstreamRequest(request: Json, options: TranslationOptions): Json {
   return streams ? { ...translated, stream_options: { include_usage: true } } : translated
 }
 
-function encoderFor(options: TranslationOptions, request: Json, prompts: string[] | null): EventEncoder {
+function encoderFor(options: TranslationOptions, request: Json, echoed: string[] | null): EventEncoder {
   const { caller, modelId, usageAsked, nowSeconds } = options
   if (caller === 'messages') return new MessagesEncoder(modelId)
-  if (prompts === null) return new ChatEncoder({ modelId, usageAsked, nowSeconds })
-  const echoed = request.echo === true ? prompts : null
+  if (caller === 'chat_completions') return new ChatEncoder({ modelId, usageAsked, nowSeconds })
   const choicesPerPrompt = typeof request.n === 'number' ? request.n : 1
   return new CompletionEncoder({ modelId, usageAsked, nowSeconds, echoed, choicesPerPrompt })
 }

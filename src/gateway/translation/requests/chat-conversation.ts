@@ -1,9 +1,10 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json, listOf, objectOf, parseJson, present, textOf } from '../json.ts'
+import { isPresent, type Json, listOf, objectOf, present, textOf } from '../json.ts'
+import { toolInput } from '../tool-input.ts'
 import { CallIds, usableOnMessages } from './call-ids.ts'
-import { CHAT_MESSAGE_MEMBERS } from './chat-members.ts'
+import { CHAT_MESSAGE_MEMBERS, CHAT_PARTS } from './chat-members.ts'
 import { mediaBlock } from './media.ts'
-import { refuseMembers } from './member-rules.ts'
+import { refuseKind, refuseMembers } from './member-rules.ts'
 import { usableToolName } from './tool-names.ts'
 
 export interface Turn {
@@ -47,7 +48,7 @@ class ConversationBuilder {
     const role = textOf(message.role)
     if (role === 'tool') this.#append('user', [this.#result(message, place)])
     else if (role === 'assistant') {
-      const content = [...assistantTexts(message), ...this.#calls(message, place)]
+      const content = [...assistantTexts(message, `${place}.content`), ...this.#calls(message, place)]
       this.#append('assistant', marked(content, message.cache_control))
     } else {
       const content = marked(blocksOf(message.content, `${place}.content`), message.cache_control)
@@ -79,7 +80,7 @@ class ConversationBuilder {
   #append(role: Turn['role'], content: Json[]): void {
     if (content.length === 0) return
     const last = this.#turns[this.#turns.length - 1]
-    if (last?.role === role) last.content.push(...content)
+    if (last?.role === role) for (const block of content) last.content.push(block)
     else this.#turns.push({ role, content })
   }
 
@@ -101,7 +102,12 @@ class ConversationBuilder {
     const made = objectOf(call.function)
     const name = usableToolName(textOf(made.name))
     this.#called.add(name)
-    return { type: 'tool_use', id: this.#ids.call(textOf(call.id)), name, input: inputOf(made.arguments) }
+    return {
+      type: 'tool_use',
+      id: this.#ids.call(textOf(call.id)),
+      name,
+      input: toolInput(textOf(made.arguments)),
+    }
   }
 
   #result(message: Json, place: string): Json {
@@ -132,13 +138,23 @@ class ConversationBuilder {
 
 /** A second result of one call is part of the first: the vendor takes one. */
 function resultsFirst(content: Json[]): Json[] {
-  const results = new Map<unknown, Json>()
-  for (const block of content.filter((block) => block.type === 'tool_result')) {
-    const first = results.get(block.tool_use_id)
-    const both = [...listOf(first?.content), ...listOf(block.content)]
-    results.set(block.tool_use_id, first ? { ...block, ...first, content: both } : block)
+  const results = new Map<unknown, Json[]>()
+  const others: Json[] = []
+  for (const block of content) {
+    const sameCall = results.get(block.tool_use_id)
+    if (block.type !== 'tool_result') others.push(block)
+    else if (sameCall) sameCall.push(block)
+    else results.set(block.tool_use_id, [block])
   }
-  return [...results.values(), ...content.filter((block) => block.type !== 'tool_result')]
+  return [...[...results.values()].map(oneResult), ...others]
+}
+
+function oneResult(parts: Json[]): Json {
+  const [first = {}, second] = parts
+  if (!second) return first
+  const content = parts.flatMap((part) => listOf(part.content))
+  const marker = parts.map((part) => part.cache_control).find(isPresent)
+  return present({ ...first, content: content.length === 0 ? undefined : content, cache_control: marker })
 }
 
 /** The vendor refuses texts of nothing but white space. */
@@ -154,15 +170,22 @@ function blocksOf(content: unknown, place: string): Json[] {
   )
 }
 
-function assistantTexts(message: Json): Json[] {
+/** @throws ApiError for what the assistant cannot have said in the messages protocol, such as images. */
+function assistantTexts(message: Json, place: string): Json[] {
   const { content } = message
   const parts =
     typeof content === 'string'
       ? textBlock(content)
-      : listOf(content).flatMap((part) =>
-          textBlock(textOf(part.text) || textOf(part.refusal), part.cache_control),
-        )
+      : listOf(content).flatMap((part, position) => assistantText(part, `${place}.${position}`))
   return [...parts, ...textBlock(textOf(message.refusal))]
+}
+
+function assistantText(part: Json, place: string): Json[] {
+  if (part.type === 'text') return textBlock(textOf(part.text), part.cache_control)
+  if (part.type === 'refusal') return textBlock(textOf(part.refusal), part.cache_control)
+  const kind = textOf(part.type)
+  if (Object.hasOwn(CHAT_PARTS, kind) && CHAT_PARTS[kind]?.treatment === 'dropped') return []
+  return refuseKind(kind, place, "the assistant's parts")
 }
 
 /** Some clients mark a message instead of a part of it: the marker belongs to its end. */
@@ -170,22 +193,3 @@ function marked(content: Json[], marker: unknown): Json[] {
   const last = content[content.length - 1]
   return last && isPresent(marker) ? [...content.slice(0, -1), { cache_control: marker, ...last }] : content
 }
-
-/**
- * The vendor takes objects only. What a model wrote that is none, because it was cut off or is malformed, is told
- * under a name that says so: refusing it would end every conversation in which it happened once.
- */
-function inputOf(text: unknown): Json {
-  const written = textOf(text)
-  if (written.trim() === '') return {}
-  try {
-    const input = parseJson(written)
-    if (typeof input === 'object' && input !== null && !Array.isArray(input) && !isRawNumber(input)) {
-      return input as Json
-    }
-  } catch {}
-  return { INVALID_JSON: written }
-}
-
-/** A lone long number is kept as it was written, in an object of its own kind. */
-const isRawNumber = (value: object): boolean => Object.getPrototypeOf(value) === null && 'rawJSON' in value

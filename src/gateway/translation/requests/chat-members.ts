@@ -1,7 +1,6 @@
-import { isPresent } from '../json.ts'
-import { dropped, kept, type MemberRules, refused, translated } from './member-rules.ts'
+import { isPresent, numberOf } from '../json.ts'
+import { dropped, holdsItems, kept, type MemberRules, refused, translated } from './member-rules.ts'
 
-const holdsItems = (value: unknown) => Array.isArray(value) && value.length > 0
 const ANOTHER_TOKENIZER = 'counts tokens of another vendor’s tokenizer'
 
 /** Members of a chat completion request on their way to a model of the messages protocol. */
@@ -22,10 +21,7 @@ export const CHAT_MEMBERS: MemberRules = {
   modalities: refused('only text output is supported by this model.', wantsMoreThanText),
   model: translated('the model’s id at its provider'),
   moderation: refused('moderation within the request is not supported by this model.'),
-  n: refused(
-    'only one choice is supported by this model.',
-    (value) => typeof value === 'number' && value !== 1,
-  ),
+  n: refused('only one choice is supported by this model.', (value) => (numberOf(value) ?? 1) !== 1),
   parallel_tool_calls: translated('`tool_choice.disable_parallel_tool_use`'),
   prediction: dropped('speeds up, and changes nothing'),
   presence_penalty: dropped('sampling that the messages protocol does not have'),
@@ -39,7 +35,7 @@ export const CHAT_MEMBERS: MemberRules = {
   safety_identifier: translated('`metadata.user_id`, where it is no e-mail address or telephone number'),
   seed: dropped('no such promise in the messages protocol'),
   service_tier: dropped('tiers of another vendor'),
-  stop: translated('`stop_sequences`, without those of white space alone, which the vendor refuses'),
+  stop: translated('`stop_sequences`; those of white space alone are refused, as the vendor would'),
   store: dropped('nothing is stored at the provider'),
   stream: kept(),
   stream_options: dropped('usage is always told; the caller gets it as asked'),
@@ -75,8 +71,13 @@ export const CHAT_MESSAGE_MEMBERS: MemberRules = {
 /** Content parts of chat completions on their way to the messages protocol. */
 export const CHAT_PARTS: MemberRules = {
   text: kept('with its `cache_control`'),
-  image_url: translated('an image block; `detail` is dropped'),
-  file: translated('a document block, of a PDF sent as `file_data`; others are refused'),
+  image_url: translated('an image block, without `detail`; refused where the assistant shows it'),
+  file: translated(
+    'a document block, of a PDF sent as `file_data`; others, and the assistant’s, are refused',
+  ),
   refusal: translated('a text block'),
   input_audio: refused('the messages protocol has no audio'),
+  thinking: dropped(
+    'of the assistant, as some servers send it: without its signature it is no thinking block',
+  ),
 }

@@ -1,4 +1,5 @@
-import { isPresent, type Json, objectOf, present, textOf } from '../json.ts'
+import { invalidRequest } from '../../../lib/api-error.ts'
+import { isPresent, type Json, listOf, numberOf, objectOf, present, textOf } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { conversationOfChat, type Turn } from './chat-conversation.ts'
 import { CHAT_MEMBERS } from './chat-members.ts'
@@ -16,7 +17,7 @@ import { messagesToolMembers } from './tools.ts'
 export function chatToMessages(request: Json, target: TargetModel): Json {
   refuseMembers(request, CHAT_MEMBERS)
   const { system, messages, called } = conversationOfChat(request.messages)
-  const turns = ended(messages, target)
+  const turns = ended(messages, listOf(request.messages), target)
   const { tools, tool_choice } = messagesToolMembers(request, called)
   const instruction = jsonInstruction(request, target)
   if (instruction !== null) system.push({ type: 'text', text: instruction })
@@ -45,20 +46,29 @@ export function chatToMessages(request: Json, target: TargetModel): Json {
 
 /** The protocol demands a maximum; the model's own is what chat completions default to. */
 function maximumOf(request: Json, target: TargetModel): number {
-  const asked = Number(request.max_completion_tokens ?? request.max_tokens ?? target.maxOutputTokens)
-  return Math.min(asked, target.maxOutputTokens)
+  const asked = numberOf(request.max_completion_tokens) ?? numberOf(request.max_tokens)
+  return Math.min(asked ?? target.maxOutputTokens, target.maxOutputTokens)
 }
 
 /** The vendor's range ends at 1, and it takes one of the two only. */
 function samplingOf(request: Json): Json {
-  const { temperature, top_p } = request
-  if (typeof temperature !== 'number') return { top_p }
+  const { top_p } = request
+  const temperature = numberOf(request.temperature)
+  if (temperature === undefined) return { top_p }
   return { temperature: Math.min(Math.max(temperature, 0), 1) }
 }
 
-/** A sequence of white space alone is refused by the vendor (https://github.com/BerriAI/litellm/issues/3286). */
+/**
+ * The vendor refuses sequences of white space alone (https://github.com/BerriAI/litellm/issues/3286), and an answer that
+ * does not stop there is another one. An empty sequence asks for nothing.
+ */
 function stopSequences(stop: unknown): string[] | undefined {
-  const texts = (Array.isArray(stop) ? stop : [stop]).map(textOf).filter((text) => text.trim() !== '')
+  const texts = (Array.isArray(stop) ? stop : [stop]).map(textOf).filter((text) => text !== '')
+  if (texts.some((text) => text.trim() === '')) {
+    throw invalidRequest(
+      'stop: sequences of white space alone are not supported by this model: cut the answer where you need it.',
+    )
+  }
   return texts.length === 0 ? undefined : texts
 }
 
@@ -77,12 +87,13 @@ const CONTINUE = '(Continue from where you left off.)'
 
 /**
  * The end of a conversation that ends with the assistant. Models that take it as the beginning of their answer refuse
- * white space at its end; the others refuse it altogether and are asked to go on.
+ * white space at its end; the others refuse it altogether and are asked to go on. So are all where the caller's own
+ * conversation ends with somebody else, whose message has no place here: a blank one, or one of the system.
  */
-function ended(messages: Turn[], target: TargetModel): Turn[] {
+function ended(messages: Turn[], given: Json[], target: TargetModel): Turn[] {
   const last = messages[messages.length - 1]
   if (last?.role !== 'assistant') return messages
-  if (can(target, 'adaptive_thinking')) {
+  if (can(target, 'adaptive_thinking') || given[given.length - 1]?.role !== 'assistant') {
     return [...messages, { role: 'user', content: [{ type: 'text', text: CONTINUE }] }]
   }
   const end = objectOf(last.content[last.content.length - 1])

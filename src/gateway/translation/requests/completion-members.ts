@@ -1,28 +1,33 @@
-import { isPresent } from '../json.ts'
+import { isPresent, numberOf } from '../json.ts'
 import { dropped, kept, type MemberRules, refused, translated } from './member-rules.ts'
 
-const moreThanOne = (value: unknown) => typeof value === 'number' && value > 1
+const moreThanOne = (value: unknown) => (numberOf(value) ?? 1) > 1
+
+const NOT_WHILE_REASONING = 'dropped for chat models that reason, which refuse it'
 
 /** Members of a legacy completion request on their way to chat completions; from there as `CHAT_MEMBERS` say. */
 export const COMPLETION_MEMBERS: MemberRules = {
   best_of: refused('the best of several completions cannot be chosen on this model.', moreThanOne),
   echo: translated('the prompt is told before the answer'),
-  frequency_penalty: kept(),
-  logit_bias: kept(),
+  frequency_penalty: kept(NOT_WHILE_REASONING),
+  logit_bias: kept(NOT_WHILE_REASONING),
   logprobs: refused('log probabilities are not supported by this model.', isPresent),
-  max_tokens: kept('16 where none is given, as the vendor has it'),
+  max_tokens: kept(
+    '16 where none is given, as the vendor has it; `max_completion_tokens` of chat models that reason, which are asked ' +
+      'to reason as little as they can, and 4096 by default: their reasoning counts',
+  ),
   metadata: dropped('removed on every call'),
   model: translated('the model’s id at its provider'),
   n: kept('choices of each prompt'),
-  presence_penalty: kept(),
+  presence_penalty: kept(NOT_WHILE_REASONING),
   prompt: translated('a user message; one call for each prompt'),
   seed: kept(),
-  stop: kept(),
+  stop: kept('chat models that reason may refuse it, and say so themselves'),
   stream: kept(),
   stream_options: kept(),
   suffix: refused('text cannot be inserted before a suffix on this model.', isText),
-  temperature: kept(),
-  top_p: kept(),
+  temperature: kept(NOT_WHILE_REASONING),
+  top_p: kept(NOT_WHILE_REASONING),
   user: kept(),
 }
 

@@ -15,6 +15,17 @@ export function stripsFences(request: Json, target: TargetModel): boolean {
   return format === 'json_schema' && !can(target, 'json_schema')
 }
 
+/** The format that a messages request asks for, by its name of today or the older one. */
+export const formatOfMessages = (request: Json): Json =>
+  objectOf(objectOf(request.output_config).format ?? request.output_format)
+
+/**
+ * The same for a messages request to a chat upstream: whether its schema is enforced by instruction, because the model
+ * cannot be held to one.
+ */
+export const stripsFencesOfChat = (request: Json, target: TargetModel): boolean =>
+  formatOfMessages(request).type === 'json_schema' && !can(target, 'json_schema')
+
 const RAW = 'Write it as raw JSON: no code fence, no explanation and nothing else before or after it.'
 
 /** The instruction for requests of which `stripsFences` is true; null for all others. */

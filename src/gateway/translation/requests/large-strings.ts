@@ -61,6 +61,8 @@ export function cutLargeStrings(
 
 function holdsContent(path: JsonPath): boolean {
   const name = path[path.length - 1]
+  // Of legacy completions: the prompt, or one of several.
+  if (path[0] === 'prompt') return path.length === 1 || (path.length === 2 && typeof name === 'number')
   if (path[0] !== 'messages' && path[0] !== 'system') return false
   return CUT_MEMBERS.has(String(name)) && !OWN_JSON.some((own) => path.includes(own))
 }

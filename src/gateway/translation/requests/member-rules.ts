@@ -27,6 +27,9 @@ export const refused = (note: string, refuses: (value: unknown) => boolean = isP
   refuses,
 })
 
+/** For members that may be sent empty: whether there is anything in a list. */
+export const holdsItems = (value: unknown): boolean => Array.isArray(value) && value.length > 0
+
 /**
  * @param place where `members` stand in the request, with a dot at its end; empty at the top.
  * @throws ApiError invalid_request naming the first member whose loss would change the answer.

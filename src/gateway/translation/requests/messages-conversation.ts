@@ -86,8 +86,8 @@ function userMessages(blocks: Json[], ids: CallIds, place: string): Json[] {
       const { text, media } = resultContent(block, `${at}.content`)
       const id = textOf(block.tool_use_id)
       results.push({ role: 'tool', tool_call_id: ids.answer(id) ?? id, content: text })
-      parts.push(...media)
-    } else parts.push(...partsOf(block, at))
+      for (const part of media) parts.push(part)
+    } else for (const part of partsOf(block, at)) parts.push(part)
   }
   return parts.length === 0 ? results : [...results, { role: 'user', content: plain(parts) }]
 }

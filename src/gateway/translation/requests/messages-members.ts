@@ -1,7 +1,6 @@
 import { isPresent } from '../json.ts'
-import { dropped, kept, type MemberRules, refused, translated } from './member-rules.ts'
+import { dropped, holdsItems, kept, type MemberRules, refused, translated } from './member-rules.ts'
 
-const holdsItems = (value: unknown) => Array.isArray(value) && value.length > 0
 const OWN_FAMILY = 'means something to its own provider only'
 const CACHE = 'chat completions have no cache markers'
 
@@ -28,7 +27,9 @@ export const MESSAGES_MEMBERS: MemberRules = {
   output_format: translated('`response_format`; the older name of `output_config.format`'),
   service_tier: dropped('tiers of another vendor'),
   speed: dropped('tiers of another vendor'),
-  stop_sequences: translated('`stop`; vendors differ in how many they take and say so themselves'),
+  stop_sequences: translated(
+    '`stop`; vendors differ in how many they take, models that reason may take none, and say so themselves',
+  ),
   stream: kept(),
   system: translated('a system message'),
   temperature: kept('dropped for models that reason, which refuse it'),

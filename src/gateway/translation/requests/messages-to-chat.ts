@@ -1,10 +1,11 @@
-import { type Json, present } from '../json.ts'
+import { invalidRequest } from '../../../lib/api-error.ts'
+import { type Json, numberOf, present } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { refuseMembers } from './member-rules.ts'
 import { conversationOfMessages, systemMessage } from './messages-conversation.ts'
 import { MESSAGES_MEMBERS } from './messages-members.ts'
 import { chatOutputFormat } from './output-format.ts'
-import { effortOfMessages } from './reasoning.ts'
+import { effortOfMessages, samplingFor } from './reasoning.ts'
 import { chatParallelCalls, chatToolChoice, chatTools, reasonsBeside } from './tools.ts'
 
 /**
@@ -17,23 +18,31 @@ export function messagesToChat(request: Json, target: TargetModel): Json {
   const tools = chatTools(request)
   const reasons = can(target, 'reasoning')
   const { responseFormat, instruction } = chatOutputFormat(request, target)
-  const maxTokens = Math.min(Number(request.max_tokens ?? target.maxOutputTokens), target.maxOutputTokens)
+  const maxTokens = Math.min(numberOf(request.max_tokens) ?? target.maxOutputTokens, target.maxOutputTokens)
+  const { temperature, top_p } = request
   return present({
     model: target.upstreamModel,
-    messages: [...systemMessage(request.system, instruction), ...conversationOfMessages(request.messages)],
+    messages: [...systemMessage(request.system, instruction), ...saidConversation(request.messages)],
     // Reasoning models refuse the older name; other servers of the protocol know only that one.
     [reasons ? 'max_completion_tokens' : 'max_tokens']: maxTokens,
     stream: request.stream === true ? true : undefined,
     stream_options: request.stream === true ? { include_usage: true } : undefined,
     stop: stopTexts(request.stop_sequences),
-    temperature: reasons ? undefined : request.temperature,
-    top_p: reasons ? undefined : request.top_p,
+    ...samplingFor({ temperature, top_p }, target),
     tools,
     tool_choice: tools && chatToolChoice(request),
     parallel_tool_calls: tools && chatParallelCalls(request),
     reasoning_effort: effort(request, target, tools),
     response_format: responseFormat,
   })
+}
+
+/** A conversation that says nothing, or nothing to answer, is no conversation: the vendors of both protocols refuse it. */
+function saidConversation(turns: unknown): Json[] {
+  const messages = conversationOfMessages(turns)
+  const last = messages[messages.length - 1]
+  if (last && last.role !== 'assistant') return messages
+  throw invalidRequest('messages: the last message must have content.')
 }
 
 function effort(request: Json, target: TargetModel, tools: Json[] | undefined): string | undefined {

@@ -1,8 +1,8 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { isPresent, type Json, listOf, objectOf } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
-import { schemaInstruction } from './json-mode.ts'
-import { constrainedSchema, fitsStrictChat } from './schemas.ts'
+import { formatOfMessages, schemaInstruction, stripsFencesOfChat } from './json-mode.ts'
+import { constrainedSchema, fitsStrictChat, isOfObjectsAlone } from './schemas.ts'
 
 /**
  * `json_schema` of chat completions as the messages protocol's output format, for models that have one.
@@ -30,14 +30,16 @@ export interface ChatFormat {
 
 /** The messages protocol's output format as `response_format`, as far as the model has it. */
 export function chatOutputFormat(request: Json, target: TargetModel): ChatFormat {
-  const format = objectOf(objectOf(request.output_config).format ?? request.output_format)
+  const format = formatOfMessages(request)
   if (format.type !== 'json_schema') return { responseFormat: undefined, instruction: null }
   const schema = objectOf(format.schema)
   const callsTools = listOf(request.tools).length > 0 && objectOf(request.tool_choice).type !== 'none'
-  if (can(target, 'json_schema')) {
+  if (!stripsFencesOfChat(request, target)) {
     const wanted = { name: 'answer', strict: fitsStrictChat(schema), schema }
     return { responseFormat: { type: 'json_schema', json_schema: wanted }, instruction: null }
   }
-  const responseFormat = can(target, 'json_object') ? { type: 'json_object' } : undefined
+  // The mode is one of objects: beside a schema of something else it would ask for both.
+  const asObject = can(target, 'json_object') && isOfObjectsAlone(schema)
+  const responseFormat = asObject ? { type: 'json_object' } : undefined
   return { responseFormat, instruction: schemaInstruction(schema, callsTools) }
 }

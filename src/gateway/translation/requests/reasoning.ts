@@ -1,4 +1,4 @@
-import { isPresent, type Json, objectOf, present, textOf } from '../json.ts'
+import { isPresent, type Json, numberOf, objectOf, present, textOf } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 
 /** Tokens of thinking for each effort, where a model takes a budget. */
@@ -88,13 +88,13 @@ function effortOfChat(request: Json): string {
 
 function budgetOf(request: Json): number {
   const thinking = objectOf(request.thinking)
-  if (thinking.type === 'enabled') return Number(thinking.budget_tokens) || 0
+  if (thinking.type === 'enabled') return numberOf(thinking.budget_tokens) ?? 0
   const effort = effortOfChat(request) || (thinking.type === 'adaptive' ? 'medium' : '')
   return Object.hasOwn(BUDGETS, effort) ? (BUDGETS[effort] ?? 0) : 0
 }
 
 function effortOfBudget(budget: unknown): string {
-  const tokens = Number(budget)
+  const tokens = numberOf(budget) ?? Number.POSITIVE_INFINITY
   if (tokens <= 2_048) return 'low'
   return tokens <= 8_192 ? 'medium' : 'high'
 }
@@ -107,6 +107,29 @@ const CHAT_EFFORTS: Record<string, string> = {
   xhigh: 'high',
   max: 'high',
 }
+
+/**
+ * Members that only tune and that chat models refuse while they reason
+ * (https://platform.openai.com/docs/guides/reasoning, https://docs.x.ai/docs/guides/reasoning). `stop` is none of them:
+ * its loss would make another answer, and some models that reason take it, so the others say so themselves.
+ */
+const REFUSED_BY_REASONING = new Set([
+  'temperature',
+  'top_p',
+  'presence_penalty',
+  'frequency_penalty',
+  'logit_bias',
+])
+
+/** @returns those of the given members that a chat model takes. */
+export const samplingFor = (members: Json, target: TargetModel): Json =>
+  can(target, 'reasoning')
+    ? Object.fromEntries(Object.entries(members).filter(([name]) => !REFUSED_BY_REASONING.has(name)))
+    : members
+
+/** The least that a chat model that reasons can be asked to; every one of them knows `low`. */
+export const leastEffort = (target: TargetModel): 'none' | 'low' =>
+  can(target, 'tools_without_reasoning') ? 'none' : 'low'
 
 /** `thinking` and `output_config.effort` of the messages protocol as an effort of chat completions. */
 export function effortOfMessages(request: Json): string | undefined {

@@ -1,4 +1,5 @@
-import { isPresent, type Json, objectOf, present, textOf } from '../json.ts'
+import { isPresent, isRawNumber, type Json, objectOf, present, textOf } from '../json.ts'
+import { mergedSchema } from './merged-schemas.ts'
 
 /** https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations */
 const FORMATS = new Set([
@@ -15,9 +16,9 @@ const FORMATS = new Set([
 ])
 /** Keywords that the vendor takes as they are. */
 const PLAIN = new Set(['type', 'enum', 'const', '$ref', 'title', 'description', 'default', 'required'])
-/** Keywords that hold schemas by name, or a list of them, or one. */
+/** Keywords that hold schemas by name, and a list of them. */
 const NAMED = new Set(['properties', '$defs', 'definitions'])
-const LISTED = new Set(['anyOf', 'allOf'])
+const LISTED = new Set(['anyOf', 'allOf', 'oneOf'])
 
 /**
  * A schema as the messages protocol takes it for constrained answers: no object has members beyond those listed, and
@@ -30,20 +31,20 @@ export function constrainedSchema(schema: Json): Json | null {
   return found.freeNames ? null : result
 }
 
-function constrained(schema: Json, found: { freeNames: boolean }): Json {
-  const [only, second] = Array.isArray(schema.allOf) ? schema.allOf : []
-  if (only !== undefined && second === undefined) {
-    const { allOf: _allOf, ...rest } = schema
-    return constrained({ ...rest, ...objectOf(only) }, found)
-  }
+/** @param merges whether a list of parts that all apply is still to be merged. */
+function constrained(given: Json, found: { freeNames: boolean }, merges = true): Json {
+  const schema = merges ? mergedSchema(given) : given
   const result: Json = {}
   const untold: Json = {}
   const deeper = (value: unknown) => constrained(objectOf(value), found)
+  const part = (value: unknown) => constrained(objectOf(value), found, false)
   for (const [keyword, value] of Object.entries(schema)) {
     if (PLAIN.has(keyword) && isSimple(value)) result[keyword] = value
     else if (NAMED.has(keyword)) result[keyword] = mapMembers(objectOf(value), deeper)
-    else if (LISTED.has(keyword) && Array.isArray(value)) result[keyword] = value.map(deeper)
-    else if (keyword === 'oneOf' && Array.isArray(value)) result.anyOf = value.map(deeper)
+    else if (keyword === 'allOf' && Array.isArray(value)) result.allOf = value.map(part)
+    else if (keyword === 'anyOf' && Array.isArray(value)) result.anyOf = value.map(deeper)
+    // Beside other alternatives it is told: the vendor has one list of them.
+    else if (isAlternatives(keyword, schema)) result.anyOf = (value as unknown[]).map(deeper)
     else if (keyword === 'items') result.items = deeper(value)
     else if (keyword === 'format' && FORMATS.has(textOf(value))) result.format = value
     else if (keyword === 'minItems' && (value === 0 || value === 1)) result.minItems = value
@@ -60,7 +61,11 @@ function constrained(schema: Json, found: { freeNames: boolean }): Json {
 
 /** Values within `enum` and `const` are scalars at the vendor. */
 const isSimple = (value: unknown): boolean => (Array.isArray(value) ? value.every(isScalar) : isScalar(value))
-const isScalar = (value: unknown): boolean => typeof value !== 'object' || value === null
+const isScalar = (value: unknown): boolean =>
+  typeof value !== 'object' || value === null || isRawNumber(value)
+
+const isAlternatives = (keyword: string, { oneOf, anyOf }: Json): boolean =>
+  keyword === 'oneOf' && Array.isArray(oneOf) && !isPresent(anyOf)
 
 /** The vendor takes nothing beside a reference but the definitions it may refer to. */
 const withDefinitions = ({ $ref, $defs, definitions }: Json): Json => present({ $ref, $defs, definitions })
@@ -68,20 +73,24 @@ const withDefinitions = ({ $ref, $defs, definitions }: Json): Json => present({ 
 const mapMembers = (members: Json, make: (value: unknown) => Json): Json =>
   Object.fromEntries(Object.entries(members).map(([name, value]) => [name, make(value)]))
 
+/** Whether a schema is one of objects, or of objects among others. */
 const isObjectSchema = (schema: Json): boolean =>
   schema.type === 'object' ||
   (Array.isArray(schema.type) && schema.type.includes('object')) ||
   isPresent(schema.properties)
 
-const hasAlternatives = (schema: Json): boolean =>
-  ['anyOf', 'oneOf', 'allOf'].some((keyword) => isPresent(schema[keyword]))
+/** Whether what a schema allows is an object in any case, as far as its own keywords say. */
+export const isOfObjectsAlone = ({ type, properties }: Json): boolean =>
+  type === 'object' || (type === undefined && isPresent(properties))
+
+const hasAlternatives = (schema: Json): boolean => [...LISTED].some((keyword) => isPresent(schema[keyword]))
 
 /** An object of which any member is allowed is more than its listed members when it lists none, or types the others. */
 function hasFreeNames(schema: Json): boolean {
   if (isPresent(schema.patternProperties)) return true
   const others = schema.additionalProperties
   if (others === false) return false
-  const typed = typeof others === 'object' && others !== null && Object.keys(others).length > 0
+  const typed = Object.keys(objectOf(others)).length > 0
   return typed || !isPresent(schema.properties)
 }
 
@@ -100,8 +109,8 @@ function describe(schema: Json, untold: Json): Json {
 export function fitsStrictChat(schema: Json): boolean {
   if (isObjectSchema(schema)) {
     const names = Object.keys(objectOf(schema.properties))
-    const required = Array.isArray(schema.required) ? schema.required : []
-    if (schema.additionalProperties !== false || names.some((name) => !required.includes(name))) return false
+    const required = new Set(Array.isArray(schema.required) ? schema.required : [])
+    if (schema.additionalProperties !== false || names.some((name) => !required.has(name))) return false
   }
   return innerSchemas(schema).every(fitsStrictChat)
 }
@@ -109,7 +118,7 @@ export function fitsStrictChat(schema: Json): boolean {
 function innerSchemas(schema: Json): Json[] {
   return Object.entries(schema).flatMap(([keyword, value]) => {
     if (NAMED.has(keyword)) return Object.values(objectOf(value)).map(objectOf)
-    if (['anyOf', 'allOf', 'oneOf'].includes(keyword) && Array.isArray(value)) return value.map(objectOf)
+    if (LISTED.has(keyword) && Array.isArray(value)) return value.map(objectOf)
     return keyword === 'items' ? [objectOf(value)] : []
   })
 }

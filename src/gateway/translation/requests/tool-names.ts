@@ -14,7 +14,8 @@ const LONGEST = 64
 export function usableToolName(name: string): string {
   if (USABLE.test(name)) return name
   const mark = `_${hashOf(name)}`
-  return name.replace(/[^A-Za-z0-9_-]/g, '_').slice(0, LONGEST - mark.length) + mark
+  const beginning = name.slice(0, LONGEST - mark.length)
+  return beginning.replace(/[^A-Za-z0-9_-]/g, '_') + mark
 }
 
 /**
@@ -24,16 +25,21 @@ export function usableToolName(name: string): string {
  */
 export function originalToolNames(request: Json): ReadonlyMap<string, string> {
   const names = listOf(request.tools).map((tool) => textOf(objectOf(tool.function).name) || textOf(tool.name))
-  return new Map(
-    names.filter((name) => usableToolName(name) !== name).map((name) => [usableToolName(name), name]),
-  )
+  const told = names.map((name) => [usableToolName(name), name] as const)
+  return new Map(told.filter(([usable, name]) => usable !== name))
 }
 
-/** FNV-1a over UTF-16 units, 64 bits. */
+/**
+ * Two runs of FNV-1a over UTF-16 units, each of 32 bits with a start and a factor of its own. One of 64 bits would need
+ * big integers, which take a second for a name that fills a body.
+ */
 function hashOf(text: string): string {
-  let hash = 0xcbf29ce484222325n
+  let first = 0x811c9dc5
+  let second = 0x2b5a4c97
   for (let index = 0; index < text.length; index++) {
-    hash = BigInt.asUintN(64, (hash ^ BigInt(text.charCodeAt(index))) * 0x100000001b3n)
+    const unit = text.charCodeAt(index)
+    first = Math.imul(first ^ unit, 0x01000193)
+    second = Math.imul(second ^ unit, 0x9e3779b1)
   }
-  return hash.toString(36)
+  return [first, second].map((half) => (half >>> 0).toString(36).padStart(7, '0')).join('')
 }

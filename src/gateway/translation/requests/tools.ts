@@ -48,11 +48,13 @@ function narrowed(tools: Json[], choice: unknown): Json[] {
   const names = listOf(objectOf(objectOf(choice).allowed_tools).tools).map((tool) =>
     usableToolName(textOf(objectOf(tool.function).name)),
   )
-  const unknown = names.find((name) => !tools.some((tool) => tool.name === name))
+  const offered = new Set(tools.map((tool) => textOf(tool.name)))
+  const unknown = names.find((name) => !offered.has(name))
   if (unknown !== undefined) {
     throw invalidRequest(`tool_choice.allowed_tools: no function tool is named ${JSON.stringify(unknown)}.`)
   }
-  const allowed = tools.filter((tool) => names.includes(textOf(tool.name)))
+  const wanted = new Set(names)
+  const allowed = tools.filter((tool) => wanted.has(textOf(tool.name)))
   // With none allowed they are all offered, because earlier calls need them, and none may be chosen.
   return allowed.length === 0 ? tools : allowed
 }
@@ -64,7 +66,7 @@ function narrowed(tools: Json[], choice: unknown): Json[] {
 const toolsOfHistory = (called: ReadonlySet<string>): Json[] =>
   [...called].map((name) => ({
     name,
-    description: 'A tool that was used earlier in this conversation. It cannot be called any more.',
+    description: 'Was used earlier and cannot be called any more.',
     input_schema: { type: 'object' },
   }))
 

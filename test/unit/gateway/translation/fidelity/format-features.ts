@@ -78,7 +78,7 @@ export const formatFeatures: Group = {
           'messages.0': { role: 'system', content: FITS },
         }),
       },
-      note: 'the schema as an instruction',
+      note: 'the schema as an instruction; without the mode where the schema is not one of an object',
     },
     {
       name: 'JSON of a schema, model without any JSON mode',
@@ -92,7 +92,7 @@ export const formatFeatures: Group = {
         'chat:messages': becomes({ system: [{ type: 'text', text: FITS }] }),
         'messages:chat': becomes({ 'messages.0': { role: 'system', content: FITS } }),
       },
-      note: 'the schema as an instruction; chat callers are rid of code fences',
+      note: 'the schema as an instruction; code fences are taken off the answer',
     },
     {
       name: 'Schema with members of any name',

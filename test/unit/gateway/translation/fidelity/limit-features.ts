@@ -84,8 +84,27 @@ export const limitFeatures: Group = {
       name: 'Stop sequence of white space alone',
       said: { chat: { stop: '\n' }, completions: { stop: ['\n'] } },
       places: STOP,
-      expected: NO_TWIN,
-      note: 'providers of messages refuse it; the answer may be longer than you want',
+      expected: {
+        'chat:messages': refused('white space alone'),
+        'completions:messages': refused('white space alone'),
+      },
+      note: 'providers of messages refuse it',
+    },
+    {
+      name: 'Stop sequences, model that reasons',
+      capabilities: REASONS,
+      said: {
+        chat: { stop: ['#'] },
+        messages: { stop_sequences: ['#'] },
+        completions: { stop: ['#'] },
+      },
+      places: STOP,
+      expected: {
+        'chat:messages': becomes({ stop_sequences: ['#'] }),
+        'messages:chat': becomes({ stop: ['#'] }),
+        'completions:messages': becomes({ stop_sequences: ['#'] }),
+      },
+      note: 'some chat models that reason refuse them, and say so themselves',
     },
     member('temperature', 0.5, ['chat', 'messages', 'completions'], {}),
     member(
@@ -102,18 +121,24 @@ export const limitFeatures: Group = {
       'temperature',
       0.5,
       ['chat', 'messages', 'completions'],
-      { 'messages:chat': 'dropped' },
+      { 'messages:chat': 'dropped', 'completions:chat': 'dropped' },
       {
         name: '`temperature`, model that reasons',
         capabilities: REASONS,
-        note: 'such chat models refuse it; from chat and completions it is passed on, for them to say so',
+        note: 'such chat models refuse it; from chat it is passed on, for them to say so',
       },
     ),
-    member('temperature', 0.5, ['chat', 'completions'], NO_TWIN, {
-      name: '`temperature`, model that thinks adaptively',
-      capabilities: [...REASONS, 'adaptive_thinking'],
-      note: 'such models refuse it',
-    }),
+    member(
+      'temperature',
+      0.5,
+      ['chat', 'completions'],
+      { ...NO_TWIN, 'completions:chat': 'dropped' },
+      {
+        name: '`temperature`, model that thinks adaptively',
+        capabilities: [...REASONS, 'adaptive_thinking'],
+        note: 'such models refuse it',
+      },
+    ),
     member('top_p', 0.5, ['chat', 'messages', 'completions'], {}),
     {
       name: '`top_p` beside `temperature`',

@@ -1,4 +1,4 @@
-import { becomes, conversation, type Group, refused, text, user } from './features.ts'
+import { assistant, becomes, conversation, type Group, refused, text, user } from './features.ts'
 
 const PNG = 'iVBORw0KGgo='
 const image = (source: object) => conversation(user([{ type: 'image', source }]))
@@ -41,6 +41,26 @@ export const mediaFeatures: Group = {
       said: { chat: imageUrl(`data:image/bmp;base64,${PNG}`) },
       places: PART,
       expected: { 'chat:messages': refused('images must be JPEG, PNG, GIF or WebP') },
+    },
+    {
+      name: 'Image of the assistant',
+      said: {
+        chat: conversation(
+          user('Draw.'),
+          assistant([{ type: 'image_url', image_url: { url: URL_SOURCE.url } }]),
+          user('Again.'),
+        ),
+        messages: conversation(
+          user('Draw.'),
+          assistant([{ type: 'image', source: URL_SOURCE }]),
+          user('Again.'),
+        ),
+      },
+      places: { chat: ['messages.1.content.0'], messages: ['messages.1.content.0'] },
+      expected: {
+        'chat:messages': refused("the assistant's parts of type image_url"),
+        'messages:chat': refused("the assistant's blocks of type image"),
+      },
     },
     {
       name: 'How closely to look (`detail`)',

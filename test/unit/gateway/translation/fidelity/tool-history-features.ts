@@ -213,7 +213,7 @@ export const toolHistory: Group = {
           tools: [
             {
               name: 'look',
-              description: 'A tool that was used earlier in this conversation. It cannot be called any more.',
+              description: 'Was used earlier and cannot be called any more.',
               input_schema: { type: 'object' },
             },
           ],

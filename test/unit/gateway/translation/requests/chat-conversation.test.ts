@@ -44,9 +44,38 @@ describe('turns', () => {
         assistant('c'),
         assistant(null),
         assistant('d'),
-        user(''),
       ),
     ).toEqual([user([text('a'), text('b')]), assistant([text('c'), text('d')])])
+  })
+
+  const goOn = user([text('(Continue from where you left off.)')])
+  it.each<[string, Json]>([
+    ['a blank message of the user', user(' ')],
+    ['a system message', system('Be brief.')],
+  ])('asks to go on where the end of the conversation has no place: %s', (_case, last) => {
+    expect(turns(user('a'), assistant('b'), last)).toEqual([user([text('a')]), assistant([text('b')]), goOn])
+    expect(turns(user('a'), assistant('b'))).toEqual([user([text('a')]), assistant([text('b')])])
+  })
+
+  it('says all of what the assistant said, or refuses it', () => {
+    const spoken = [
+      { type: 'thinking', thinking: [text('Hm.')] },
+      text('b'),
+      { type: 'refusal', refusal: 'No.' },
+    ]
+    expect((turns(user('a'), assistant(spoken), user('c')) as Json[])[1]).toEqual(
+      assistant([text('b'), text('No.')]),
+    )
+    const image = { type: 'image_url', image_url: { url: 'https://a.example/b.png' } }
+    for (const [part, told] of [
+      [image, 'of type image_url'],
+      [{ type: 'constructor' }, 'of type constructor'],
+      [{ text: 'x' }, 'without a type'],
+    ] as const) {
+      expect(refusal(() => said(user('a'), assistant([text('b'), part]), user('c')))).toBe(
+        `messages.1.content.1: the assistant's parts ${told} are not supported by this model.`,
+      )
+    }
   })
 
   it('begins with the user', () => {

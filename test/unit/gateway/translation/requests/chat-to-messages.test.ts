@@ -24,8 +24,8 @@ describe('members of a chat completion request', () => {
     [{ temperature: null, top_p: 0.2 }, { top_p: 0.2 }],
     [{ temperature: 0.5, top_p: 0.2 }, { temperature: 0.5 }],
     [{ stop: 'END' }, { stop_sequences: ['END'] }],
-    [{ stop: ['a', '\n', '', ' b '] }, { stop_sequences: ['a', ' b '] }],
-    [{ stop: '\n' }, {}],
+    [{ stop: ['a', '', ' b '] }, { stop_sequences: ['a', ' b '] }],
+    [{ stop: '' }, {}],
     [{ stop: null }, {}],
     [{ stop: [] }, {}],
     [{ user: 'user-1' }, { metadata: { user_id: 'user-1' } }],
@@ -59,10 +59,14 @@ describe('members of a chat completion request', () => {
     expect(members).toEqual({ max_tokens: 10_000, ...said })
   })
 
+  const BLANK_STOP =
+    'stop: sequences of white space alone are not supported by this model: cut the answer where you need it.'
   const REFUSED: Array<[asked: Json, told: string]> = [
     [{ n: 2 }, 'n: only one choice is supported by this model.'],
     [{ logprobs: true }, 'logprobs: log probabilities are not supported by this model.'],
     [{ logprobs: {} }, 'logprobs: log probabilities are not supported by this model.'],
+    [{ stop: '\n' }, BLANK_STOP],
+    [{ stop: ['a', ' \t'] }, BLANK_STOP],
     [{ audio: { voice: 'v', format: 'mp3' } }, 'audio: audio output is not supported by this model.'],
     [{ modalities: ['text', 'audio'] }, 'modalities: only text output is supported by this model.'],
     [

@@ -44,10 +44,40 @@ describe('a legacy completion as a chat', () => {
     expect(asChat({ max_tokens: null })).toHaveProperty('max_tokens', 16)
   })
 
-  it('names the maximum as models that reason have it', () => {
-    const request = asChat({ max_tokens: 40 }, target('reasoning'))
-    expect(request).toHaveProperty('max_completion_tokens', 40)
-    expect(request).not.toHaveProperty('max_tokens')
+  it.each<[string, Json, ReturnType<typeof target>, Json]>([
+    ['takes little effort', { max_tokens: 40 }, target('reasoning'), { max_completion_tokens: 40 }],
+    ['has room to reason', {}, target('reasoning'), { max_completion_tokens: 4096 }],
+    ['has little room', {}, { ...target('reasoning'), maxOutputTokens: 900 }, { max_completion_tokens: 900 }],
+    [
+      'can do without',
+      {},
+      target('reasoning', 'tools_without_reasoning'),
+      { max_completion_tokens: 16, reasoning_effort: 'none' },
+    ],
+    [
+      'refuses sampling',
+      {
+        max_tokens: 40,
+        temperature: 0,
+        top_p: 0.1,
+        presence_penalty: 1,
+        frequency_penalty: 1,
+        logit_bias: { 1: 1 },
+        seed: 1,
+        n: 2,
+        stop: ['a'],
+        user: 'u',
+      },
+      target('reasoning'),
+      { max_completion_tokens: 40, seed: 1, n: 2, stop: ['a'], user: 'u' },
+    ],
+  ])('speaks to a model that reasons as it asks for it: %s', (_case, members, model, said) => {
+    expect(asChat(members, model)).toEqual({
+      model: 'm',
+      messages: [{ role: 'user', content: 'x' }],
+      reasoning_effort: 'low',
+      ...said,
+    })
   })
 
   it('keeps what chat completions have too', () => {
@@ -81,10 +111,11 @@ describe('a legacy completion as a chat', () => {
   })
 
   it('goes on to the messages protocol', () => {
-    expect(chatToMessages(asChat({ stop: '\n', temperature: 2 }), target())).toEqual({
+    expect(chatToMessages(asChat({ stop: '#', temperature: 2 }), target())).toEqual({
       model: 'upstream-model',
       max_tokens: 16,
       temperature: 1,
+      stop_sequences: ['#'],
       messages: [{ role: 'user', content: [text('x')] }],
     })
     expect(refusal(() => chatToMessages(asChat({ n: 2 }), target()))).toBe(

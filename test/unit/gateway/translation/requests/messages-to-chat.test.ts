@@ -81,6 +81,8 @@ describe('members of a messages request', () => {
     expect(Object.keys(request)).not.toEqual(expect.arrayContaining(['max_tokens']))
     expect(request).not.toHaveProperty('temperature')
     expect(request).not.toHaveProperty('top_p')
+    // Its loss would make another answer: models that do not take it say so.
+    expect(fromMessages({ stop_sequences: ['#'] }, target('reasoning')).stop).toEqual(['#'])
   })
 
   it.each<[Json, string | undefined]>([
@@ -209,6 +211,23 @@ describe('turns of the messages protocol', () => {
     expect(refusal(() => turns(user('q'), assistant('{')))).toBe(
       'messages: This model does not support assistant message prefill. The conversation must end with a user message.',
     )
+  })
+})
+
+describe('a conversation that says nothing', () => {
+  it.each<[Json[]]>([
+    [[]],
+    [[user('')]],
+    [[user([])]],
+    [[user([text('')])]],
+    [[user('a'), assistant('b'), user('')]],
+    [[user('a'), assistant([use('c')]), user([])]],
+  ])('is refused: %j', (messages) => {
+    for (const system of [undefined, 'Be brief.']) {
+      expect(refusal(() => fromMessages({ system, messages }))).toBe(
+        'messages: the last message must have content.',
+      )
+    }
   })
 })
 

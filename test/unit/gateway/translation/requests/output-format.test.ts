@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { type Json, listOf, objectOf } from '../../../../../src/gateway/translation/json.ts'
-import { stripsFences } from '../../../../../src/gateway/translation/requests/json-mode.ts'
+import {
+  stripsFences,
+  stripsFencesOfChat,
+} from '../../../../../src/gateway/translation/requests/json-mode.ts'
 import { constrainedSchema, fitsStrictChat } from '../../../../../src/gateway/translation/requests/schemas.ts'
 import { fromChat, fromMessages, functionTool, refusal, target, text } from './requests.ts'
 
@@ -44,6 +47,49 @@ describe('schemas that the messages protocol takes', () => {
       'alternatives',
       { oneOf: [{ type: 'string' }, POINT] },
       { anyOf: [{ type: 'string' }, { ...POINT, ...CLOSED }] },
+    ],
+    [
+      'alternatives beside alternatives',
+      { anyOf: [{ type: 'string' }], oneOf: [{ const: 'a' }], description: 'd' },
+      { anyOf: [{ type: 'string' }], description: 'd (oneOf: [{"const":"a"}])' },
+    ],
+    [
+      'objects of all',
+      {
+        allOf: [
+          POINT,
+          { allOf: [{ type: 'object', properties: { y: { minimum: 1 } }, required: ['y', 'x'] }] },
+        ],
+        properties: { z: {} },
+        description: 'd',
+      },
+      {
+        type: 'object',
+        properties: { x: { type: 'number' }, y: { description: '(minimum: 1)' }, z: {} },
+        required: ['x', 'y'],
+        description: 'd',
+        ...CLOSED,
+      },
+    ],
+    [
+      'parts that say different things of the same',
+      { allOf: [POINT, { properties: { x: { type: 'string' } } }] },
+      {
+        allOf: [
+          { ...POINT, ...CLOSED },
+          { properties: { x: { type: 'string' } }, ...CLOSED },
+        ],
+      },
+    ],
+    [
+      'a reference among all',
+      { allOf: [{ $ref: '#/$defs/p' }], title: 'P', $defs: { p: POINT } },
+      { $ref: '#/$defs/p', $defs: { p: { ...POINT, ...CLOSED } } },
+    ],
+    [
+      'a reference beside members',
+      { ...POINT, allOf: [{ $ref: '#/$defs/p' }] },
+      { ...POINT, allOf: [{ $ref: '#/$defs/p' }], ...CLOSED },
     ],
     ['one of all', { allOf: [POINT], title: 'P' }, { ...POINT, title: 'P', ...CLOSED }],
     ['an enum', { enum: ['a', 1, null] }, { enum: ['a', 1, null] }],
@@ -180,6 +226,32 @@ describe('the output format for chat completions', () => {
     expect(fromMessages({ output_config: { effort: 'low', format: null } })).not.toHaveProperty(
       'response_format',
     )
+  })
+
+  it('asks for an object and for something else in no request', () => {
+    for (const [schema, isObject] of [
+      [closed, true],
+      [{ properties: { x: {} } }, true],
+      [{ type: 'array', items: closed }, false],
+      [{ type: ['object', 'null'] }, false],
+      [{ $ref: '#/$defs/p', $defs: { p: closed } }, false],
+      [{ enum: ['a'] }, false],
+    ] as const) {
+      const request = fromMessages(asked(schema), target('json_object'))
+      expect(request.response_format).toEqual(isObject ? { type: 'json_object' } : undefined)
+      expect(String(listOf(request.messages)[0]?.content)).toContain(JSON.stringify(schema))
+    }
+  })
+
+  it('is enforced by instruction and by taking fences off where the model has no schemas', () => {
+    for (const [members, model, strips] of [
+      [asked(closed), target(), true],
+      [{ output_format: asked(closed).output_config.format }, target('json_object'), true],
+      [asked(closed), target('json_schema'), false],
+      [{}, target(), false],
+    ] as const) {
+      expect(stripsFencesOfChat(members, model)).toBe(strips)
+    }
   })
 
   it('is an instruction where the model has no such format', () => {

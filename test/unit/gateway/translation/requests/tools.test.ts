@@ -131,7 +131,7 @@ describe('calls of earlier turns without tools', () => {
     expect(tools).toEqual([
       {
         name: 'f',
-        description: 'A tool that was used earlier in this conversation. It cannot be called any more.',
+        description: 'Was used earlier and cannot be called any more.',
         input_schema: { type: 'object' },
       },
     ])

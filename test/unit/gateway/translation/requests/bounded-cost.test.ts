@@ -1,0 +1,303 @@
+import { describe, expect, it } from 'vitest'
+import { type Json, objectOf } from '../../../../../src/gateway/translation/json.ts'
+import {
+  completionPrompts,
+  completionToChat,
+} from '../../../../../src/gateway/translation/requests/completions-to-chat.ts'
+import {
+  cutLargeStrings,
+  restoreLargeStrings,
+} from '../../../../../src/gateway/translation/requests/large-strings.ts'
+import { originalToolNames } from '../../../../../src/gateway/translation/requests/tool-names.ts'
+import {
+  assistant,
+  call,
+  fromChat,
+  fromMessages,
+  functionTool,
+  refusal,
+  target,
+  text,
+  toolMessage,
+  user,
+} from './requests.ts'
+
+/** Linear work takes sixteen times as long for sixteen times the size, or some more in larger memory; quadratic 256 times. */
+const TIMES = 16
+const MOST_TIMES = 80
+const ROUNDS = 3
+
+/** Processor time of this thread, so that neighbours on the same machine do not count. */
+function microseconds(work: () => unknown): number {
+  const before = process.threadCpuUsage()
+  work()
+  const { user: inUser, system } = process.threadCpuUsage(before)
+  return inUser + system
+}
+
+/** The least of some rounds: what the collector of memory takes by chance is left out. */
+function leastTime(work: () => unknown): number {
+  return Math.min(...Array.from({ length: ROUNDS }, () => microseconds(work)))
+}
+
+const list = <Item>(count: number, make: (index: number) => Item): Item[] =>
+  Array.from({ length: count }, (_, i) => make(i))
+const members = (count: number, make: (index: number) => unknown): Json =>
+  Object.fromEntries(list(count, (index) => [`member_${index}`, make(index)]))
+const strictObject = (count: number): Json => {
+  const properties = members(count, () => ({ type: 'string' }))
+  return { type: 'object', properties, required: Object.keys(properties), additionalProperties: false }
+}
+const toolNamed = (name: string): Json => ({ name, input_schema: { type: 'object' } })
+const use = (id: string): Json => ({ type: 'tool_use', id, name: 'look', input: {} })
+const resultOf = (id: string): Json => ({ type: 'tool_result', tool_use_id: id, content: 'r' })
+const format = (schema: Json): Json => ({ response_format: { type: 'json_schema', json_schema: { schema } } })
+/** A chain of parts within parts as deep as a body may be, of which the innermost is large. */
+const chainOfAll = (count: number, depth: number): Json =>
+  depth === 0 ? strictObject(count) : { allOf: [chainOfAll(count, depth - 1)] }
+
+const fromCompletion = (request: Json): unknown =>
+  completionPrompts(request).map((prompt) => completionToChat(request, prompt, target('reasoning')))
+
+type Case = [
+  name: string,
+  size: number,
+  translate: (request: Json) => unknown,
+  request: (size: number) => Json,
+]
+
+const CASES: Case[] = [
+  [
+    'results of one call, for messages',
+    1_000,
+    fromChat,
+    (size) => ({
+      messages: [
+        user('q'),
+        assistant(null, { tool_calls: [call('a')] }),
+        ...list(size, () => toolMessage('a', 'r')),
+      ],
+    }),
+  ],
+  [
+    'results of one call, for chat',
+    1_000,
+    fromMessages,
+    (size) => ({
+      messages: [user('q'), assistant([use('a')]), user(list(size, () => resultOf('a')))],
+    }),
+  ],
+  [
+    'calls of one id, for messages',
+    1_000,
+    fromChat,
+    (size) => ({
+      messages: [
+        user('q'),
+        assistant(null, { tool_calls: list(size, () => call('a')) }),
+        ...list(size, () => toolMessage('a', 'r')),
+      ],
+    }),
+  ],
+  [
+    'ids that look like those that are given, for messages',
+    1_000,
+    fromChat,
+    (size) => ({
+      messages: [
+        user('q'),
+        assistant(null, {
+          tool_calls: list(size, (index) => call(index % 2 === 0 ? `call_${index}` : `odd:${index}`)),
+        }),
+        ...list(size, (index) => toolMessage(index % 2 === 0 ? `call_${index}` : `odd:${index}`, 'r')),
+      ],
+    }),
+  ],
+  [
+    'messages of one role, for messages',
+    2_000,
+    fromChat,
+    (size) => ({ messages: list(size, () => user('a')) }),
+  ],
+  [
+    'turns, for messages',
+    2_000,
+    fromChat,
+    (size) => ({ messages: [...list(size, (i) => (i % 2 === 0 ? user('a') : assistant('b'))), user('c')] }),
+  ],
+  [
+    'turns, for chat',
+    2_000,
+    fromMessages,
+    (size) => ({ messages: [...list(size, (i) => (i % 2 === 0 ? user('a') : assistant('b'))), user('c')] }),
+  ],
+  [
+    'tools that are allowed one by one',
+    1_000,
+    fromChat,
+    (size) => ({
+      tools: list(size, (index) => functionTool(`tool_${index}`)),
+      tool_choice: {
+        type: 'allowed_tools',
+        allowed_tools: {
+          mode: 'auto',
+          tools: list(size, (index) => ({
+            type: 'function',
+            function: { name: `tool_${size - 1 - index}` },
+          })),
+        },
+      },
+    }),
+  ],
+  [
+    'strict tool with many members, for chat',
+    1_000,
+    fromMessages,
+    (size) => ({ tools: [{ ...toolNamed('f'), strict: true, input_schema: strictObject(size) }] }),
+  ],
+  [
+    'strict tool with many members, for messages',
+    1_000,
+    fromChat,
+    (size) => ({ tools: [functionTool('f', { strict: true, parameters: strictObject(size) })] }),
+  ],
+  ['schema with many members, for messages', 1_000, fromChat, (size) => format(strictObject(size))],
+  [
+    'schema of many parts',
+    1_000,
+    fromChat,
+    (size) => format({ allOf: list(size, (i) => ({ properties: { [`p${i}`]: {} }, required: [`p${i}`] })) }),
+  ],
+  [
+    'schema of parts that contradict each other',
+    1_000,
+    fromChat,
+    (size) => format({ allOf: list(size, (index) => ({ ...strictObject(1), minimum: index })) }),
+  ],
+  [
+    'schema with limits that are told in words',
+    1_000,
+    fromChat,
+    (size) => format({ type: 'object', properties: {}, ...members(size, () => ({ a: [1] })) }),
+  ],
+  ['stop sequences', 2_000, fromChat, (size) => ({ stop: list(size, (index) => `stop ${index}`) })],
+  [
+    'tools of earlier calls',
+    1_000,
+    fromChat,
+    (size) => ({
+      messages: [
+        user('q'),
+        assistant(null, { tool_calls: list(size, (index) => call(`id_${index}`, `odd.name:${index}`)) }),
+        ...list(size, (index) => toolMessage(`id_${index}`, 'r')),
+      ],
+    }),
+  ],
+  [
+    'parts of a document, for chat',
+    2_000,
+    fromMessages,
+    (size) => ({
+      messages: [
+        user([{ type: 'document', source: { type: 'content', content: list(size, () => text('a')) } }]),
+      ],
+    }),
+  ],
+  [
+    'prompts that repeat the other members',
+    2_000,
+    fromCompletion,
+    (size) => ({ prompt: Array(128).fill('a'), stop: list(size, () => 'stop') }),
+  ],
+  [
+    'long strings',
+    40,
+    (request) => {
+      const { text: skeleton, cut } = cutLargeStrings(new TextEncoder().encode(JSON.stringify(request)))
+      return restoreLargeStrings(JSON.stringify(fromChat(objectOf(JSON.parse(skeleton)))), cut)
+    },
+    (size) => ({ messages: list(size, () => user('a'.repeat(17_000))) }),
+  ],
+]
+
+describe('the cost of a request', () => {
+  it.each(CASES)('grows with its size alone: %s', (_case, size, translate, request) => {
+    const small = request(size)
+    const large = request(size * TIMES)
+    leastTime(() => translate(small))
+    const before = leastTime(() => translate(small))
+    const after = leastTime(() => translate(large))
+    // Below a millisecond the clock tells little.
+    expect(after / Math.max(before, 1_000)).toBeLessThan(MOST_TIMES)
+  })
+
+  it('does not depend on how deep the parts of a schema are', () => {
+    const shallow = leastTime(() => fromChat(format(chainOfAll(20_000, 1))))
+    const deep = leastTime(() => fromChat(format(chainOfAll(20_000, 100))))
+    expect(deep / shallow).toBeLessThan(5)
+    const limited = (depth: number) => ({ ...chainOfAll(20_000, depth), minimum: 1, type: 'array' })
+    expect(
+      leastTime(() => fromChat(format(limited(100)))) / leastTime(() => fromChat(format(limited(1)))),
+    ).toBeLessThan(5)
+  })
+
+  it('of a name as long as a body is that of reading it a few times', () => {
+    const name = 'é'.repeat(1_000_000)
+    let sum = 0
+    const reading = leastTime(() => {
+      for (let index = 0; index < name.length; index++) sum = (sum + name.charCodeAt(index)) | 0
+    })
+    expect(sum).not.toBe(0)
+    for (const telling of [
+      () => fromChat({ tools: [functionTool(name)] }),
+      () => fromMessages({ tools: [toolNamed(name)] }),
+      () => originalToolNames({ tools: [functionTool(name)] }),
+    ]) {
+      expect(leastTime(telling) / Math.max(reading, 1_000)).toBeLessThan(30)
+    }
+  })
+})
+
+describe('lists longer than a call takes arguments', () => {
+  const MANY = 200_000
+  const parts = list(MANY, () => text('a'))
+
+  it.each<[string, () => unknown]>([
+    ['parts of two messages of one role', () => fromChat({ messages: [user(parts), user(parts)] })],
+    ['parts of the assistant', () => fromChat({ messages: [user('a'), assistant(parts), user('b')] })],
+    [
+      'parts of a result',
+      () =>
+        fromChat({
+          messages: [
+            user('q'),
+            assistant(null, { tool_calls: [call('a')] }),
+            toolMessage('a', parts),
+            toolMessage('a', parts),
+          ],
+        }),
+    ],
+    [
+      'parts of system messages',
+      () => fromChat({ messages: [{ role: 'system', content: parts }, user('a')] }),
+    ],
+    ['blocks', () => fromMessages({ messages: [user(parts)], system: parts })],
+    [
+      'blocks of a document',
+      () =>
+        fromMessages({
+          messages: [user([{ type: 'document', source: { type: 'content', content: parts } }])],
+        }),
+    ],
+    [
+      'media of a result',
+      () => {
+        const image = { type: 'image', source: { type: 'url', url: 'https://a.example/b.png' } }
+        const shown = { ...resultOf('a'), content: list(MANY, () => image) }
+        return fromMessages({ messages: [user('q'), assistant([use('a')]), user([shown])] })
+      },
+    ],
+  ])('%s', (_case, translate) => {
+    expect(refusal(translate)).toBe('not refused')
+  })
+})
