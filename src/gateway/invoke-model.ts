@@ -27,6 +27,7 @@ import { inspectRequest } from './protocols/request-inspection.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
 import type { Operation } from './providers/provider.ts'
 import { Settlement } from './settlement.ts'
+import { defaultCompletionTokens } from './translation/requests/completions-to-chat.ts'
 
 export type ModelDeps = CatalogDeps & AnswerDeps & AffinityDeps & { ledgerOf: LedgerOf }
 
@@ -71,7 +72,10 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
     }
     return edits
   })
-  const bounds = boundsOf(outline, model)
+  const bounds = boundsOf(
+    { ...outline, maximumOutput: maximumOutput(outline, call, candidates, model) },
+    model,
+  )
   const settlement = new Settlement(deps, {
     record: call.record,
     organizationId: call.principal.organizationId,
@@ -102,6 +106,17 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
     settlement.fail(error)
     throw error
   }
+}
+
+/** A legacy completion in translation asks for a maximum of its own; elsewhere an upstream may generate all it can. */
+function maximumOutput(
+  outline: RequestOutline,
+  call: ModelCall,
+  candidates: readonly Candidate[],
+  model: CatalogModel,
+): number | null {
+  const translated = call.operation === 'completions' && candidates.every(({ translation }) => translation)
+  return outline.maximumOutput ?? (translated ? defaultCompletionTokens(model.capabilities) : null)
 }
 
 /** A call that is blocked has no place in the ledger yet: its record says what was found. */

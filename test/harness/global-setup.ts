@@ -19,10 +19,12 @@ let end: (() => Promise<void>) | undefined
 /** Builds the Worker and starts one gateway with its local system, shared by every test file of the project. */
 export async function setup(project: TestProject): Promise<void> {
   const bundle = await buildBundle()
-  const gateway = await startGateway({ bundleDirectory: bundle.directory, variables: VARIABLES }).catch((error: unknown) => {
-    bundle.remove()
-    throw error
-  })
+  const gateway = await startGateway({ bundleDirectory: bundle.directory, variables: VARIABLES }).catch(
+    (error: unknown) => {
+      bundle.remove()
+      throw error
+    },
+  )
   end = async () => {
     await gateway.stop()
     bundle.remove()

@@ -76,7 +76,16 @@ describe.each(THROUGH)('a completion through %s', (_, model) => {
   })
 
   it('generates 16 tokens where nothing is said, as the vendor does', async () => {
-    const completion = completionOf(await complete(model, 'a long story '.repeat(10)))
+    const text = marker()
+    const completion = completionOf(await complete(model, `${text} a long story `.repeat(10)))
+    const [seen] = await seenRequests(gateway(), text)
+    const body = JSON.parse(seen?.body ?? '') as Json
+    if (model === 'scripted-chat-reasoning') {
+      // With 16 it would reason and answer nothing.
+      expect(body).toMatchObject({ max_completion_tokens: 4096, reasoning_effort: 'low' })
+      return
+    }
+    expect(body.max_tokens).toBe(16)
     expect(completion.choices[0]?.finish_reason).toBe('length')
     expect(completion.usage?.completion_tokens).toBe(16)
   })
@@ -290,3 +299,18 @@ describe.each(COMPLETION_PAIRS.map((pair) => [pair.name, pair] as const))(
     })
   },
 )
+
+describe('a completion without a maximum', () => {
+  it('reserves what is asked for it in translation, not all that the model could generate', async () => {
+    // A message and 16 tokens of scripted-messages cost hundreds of micro-credits, its longest answer 80,000.
+    const poor = await createTenant(gateway(), { credits: 2_000 })
+    const ask = (model: string) =>
+      send(`${gateway().llmUrl}/v1/completions`, {
+        method: 'POST',
+        headers: bearer(poor.key),
+        body: JSON.stringify({ model, prompt: 'Hello' }),
+      })
+    expect((await ask('scripted-messages')).status).toBe(200)
+    expect((await ask('scripted-chat')).status).toBe(429)
+  })
+})

@@ -14,6 +14,10 @@ const DEFAULT_MAX_TOKENS = 16
  * answer nothing at all. Calls without a maximum are reserved for up to the model's own.
  */
 const DEFAULT_REASONING_TOKENS = 4_096
+/** @returns the most tokens that a translated completion without a maximum asks for. */
+export const defaultCompletionTokens = (capabilities: readonly string[]): number =>
+  capabilities.includes('reasoning') ? DEFAULT_REASONING_TOKENS : DEFAULT_MAX_TOKENS
+
 /** Each prompt is a call upstream: as many as a request may ask choices for. */
 const MOST_PROMPTS = 128
 
