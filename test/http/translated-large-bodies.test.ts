@@ -120,24 +120,28 @@ describe.each(named(PAIRS))('%s', (_, pair) => {
 })
 
 describe('a prompt of a completion', () => {
-  it('of several megabytes is handed on, and a longer one refused in words', async () => {
+  it('of many megabytes is handed on, and refused in words where it is to be told back or is not text', async () => {
     const text = marker()
-    const complete = (model: string, prompt: string) =>
+    const complete = (model: string, prompt: unknown, more = {}) =>
       send(`${gateway().llmUrl}/v1/completions`, {
         method: 'POST',
         headers: bearer(tenant.key),
-        body: JSON.stringify({ model, prompt }),
+        body: JSON.stringify({ model, prompt, ...more }),
       })
-    const prompt = `${text} ${'long prompt é '.repeat(MIB / 4)}`
+    const prompt = `${text} ${'long prompt é '.repeat(MIB)}`
     for (const model of ['scripted-messages', 'scripted-chat-large']) {
       const answer = await complete(model, prompt)
       expect(answer.status, answer.text.slice(0, 300)).toBe(200)
     }
     const seen = await seenRequests(gateway(), text)
     expect(seen.map(({ bodyBytes }) => bodyBytes > Buffer.byteLength(prompt))).toEqual([true, true])
-    const longer = await complete('scripted-messages', 'x'.repeat(9 * MIB))
-    expect(jsonOf(longer)).toEqual(
-      refusalBody('chat_completions', { status: 400, code: 'invalid_body', message: /too large/ }),
-    )
+    for (const [refused, message] of [
+      [await complete('scripted-messages', 'x'.repeat(9 * MIB), { echo: true }), /^echo: /],
+      [await complete('scripted-messages', 'x', { user: 'x'.repeat(9 * MIB) }), /too large/],
+    ] as const) {
+      expect(jsonOf(refused)).toEqual(
+        refusalBody('chat_completions', { status: 400, code: 'invalid_body', message }),
+      )
+    }
   })
 })
