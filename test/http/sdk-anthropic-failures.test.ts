@@ -154,7 +154,6 @@ describe.each(anthropicClients)('%s', (_, Client) => {
   it.each([
     ['mid-stream-cut', 'api_error'],
     ['mid-stream-end', 'api_error'],
-    ['no-done', 'api_error'],
     ['mid-stream-error', 'overloaded_error'],
   ])('raises %s out of the stream helper', async (script, type) => {
     const stream = connect().messages.stream(messageRequest(`script:${script}`))

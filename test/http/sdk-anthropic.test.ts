@@ -66,7 +66,7 @@ describe.each(anthropicClients)('%s', (name, Client) => {
     expect(types.slice(-3)).toEqual(['content_block_stop', 'message_delta', 'message_stop'])
   })
 
-  it.each(['canned', 'split-frames', 'crlf', 'unknown-fields', 'usage-on-last-chunk'])(
+  it.each(['canned', 'no-done', 'split-frames', 'crlf', 'unknown-fields', 'usage-on-last-chunk'])(
     'streams %s to its end through the helper',
     async (script) => {
       const message = await connect()

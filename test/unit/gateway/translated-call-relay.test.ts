@@ -222,7 +222,7 @@ describe('a turn that was paused', () => {
 
   it('that was cut off by the upstream is not continued', async () => {
     const relay = await run()
-    await relay.upstream.send(PAUSED.slice(0, PAUSED.indexOf('event: message_stop')), 'close')
+    await relay.upstream.send(PAUSED.slice(0, PAUSED.indexOf('event: message_delta')), 'close')
     const caller = callerOf(relay).readAll()
     await settle()
     expect(relay.next).not.toHaveBeenCalled()
