@@ -121,19 +121,80 @@ function groupsBefore(text: string, start: number): number {
   return count
 }
 
-/** Digits one by one with the same sign between them: `4 1 1 1 ...`. @returns null unless there are 12 to 19 */
-export function readSpacedDigits(text: string, start: number): { digits: string; end: number } | null {
+/** Blanks between digits written one by one; a group's end may be wider. */
+const WIDEST_GAP = 3
+
+/**
+ * Digits one by one with the same sign between them: `4 1 1 1 ...`.
+ * @returns null unless there are 12 to 19, or `open` if the text ends before that is known
+ */
+export function readSpacedDigits(
+  text: string,
+  start: number,
+): { digits: string; end: number } | 'open' | null {
   const sign = text.charAt(start + 1)
-  if (!/[ .-]/.test(sign) || (text[start - 1] === sign && isDigitAt(text, start - 2))) return null
+  if (sign !== '' && !/[ .-]/.test(sign)) return null
+  if (text[start - 1] === sign && isDigitAt(text, start - 2)) return null
   let index = start
   let digits = ''
-  while (digits.length < LONGEST_GROUP + 1 && isDigitAt(text, index) && !isDigitAt(text, index + 1)) {
+  while (digits.length <= LONGEST_GROUP && isDigitAt(text, index) && !isDigitAt(text, index + 1)) {
     digits += text[index]
-    if (text[index + 1] !== sign || !isDigitAt(text, index + 2)) break
-    index += 2
+    let next = index + 1
+    while (text[next] === sign && next - index <= (sign === ' ' ? WIDEST_GAP : 1)) next++
+    if (next >= text.length) return 'open'
+    if (next === index + 1 || !isDigitAt(text, next)) break
+    index = next
   }
   const whole = digits.length >= 12 && digits.length <= LONGEST_GROUP && endsNumber(text, index + 1)
   return whole ? { digits, end: index + 1 } : null
+}
+
+/** Whether more text could complete a form from the group of digits at `start`, or show that one was cut out. */
+export function isOpenShape(root: ShapeNode, text: string, start: number): boolean {
+  let node: ShapeNode | undefined = root
+  let index = start
+  let separator = 0
+  let digits = ''
+  for (let groups = 1; ; groups++) {
+    let end = index
+    while (isDigitAt(text, end) && end - index <= LONGEST_GROUP) end++
+    const key: number = separator * WIDTH + end - index
+    if (end >= text.length)
+      return node.next.some((_, other) => other >= key && other < (separator + 1) * WIDTH)
+    node = end - index > LONGEST_GROUP ? undefined : node.next[key]
+    if (node === undefined) return false
+    digits += text.slice(index, end)
+    const { numbers } = node
+    if (
+      groups > 1 &&
+      numbers.some(({ detector }) => detector.validate(digits)) &&
+      mayHaveNeighbours(text, end, end - index)
+    ) {
+      return true
+    }
+    const next = separatorEnd(text, end)
+    if (next < 0) return node.next.length > 0 && OPEN_SEPARATOR.test(text.slice(end, end + 4))
+    const sign = next - end === 3 ? '-' : text.charAt(end)
+    separator = SEPARATORS.indexOf(sign === '\n' || sign === '\r' ? ' ' : sign) + 1
+    index = next
+  }
+}
+
+const OPEN_SEPARATOR = /^(?:[-./\n]| {1,2}| ?\r?\n| \r| - ?|\r)$/
+
+/** Whether groups as long as the one that ends at `end` follow up to the end of the text. */
+function mayHaveNeighbours(text: string, end: number, length: number): boolean {
+  let index = end
+  for (let count = 0; count < MOST_NEIGHBOURS && length <= LONGEST_NEIGHBOUR; count++) {
+    const next = separatorEnd(text, index)
+    if (next < 0) return OPEN_SEPARATOR.test(text.slice(index, index + 4))
+    let stop = next
+    while (isDigitAt(text, stop) && stop - next <= length) stop++
+    if (stop >= text.length) return true
+    if (stop - next !== length) return false
+    index = stop
+  }
+  return false
 }
 
 /** Whether a number can end here: no letter or digit adjoins, nor a sign that ties one to it. */

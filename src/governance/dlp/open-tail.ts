@@ -5,13 +5,14 @@ import {
   isDigitAt,
   MACHINE_READABLE,
 } from './detectors/characters.ts'
-import { IBAN, readIban } from './detectors/financial.ts'
+import { CARD, IBAN, readIban, startsIban } from './detectors/financial.ts'
 import { MACHINE_READABLE_ZONE } from './detectors/government/passports.ts'
-import { authorityEnd, URL_CREDENTIALS, urlStart } from './detectors/network.ts'
-import { OPEN_EXTENSION, PHONE } from './detectors/phone.ts'
+import { authorityEnd, IPV6_CHARACTERS, URL_CREDENTIALS, urlStart } from './detectors/network.ts'
+import { announcesPhone, OPEN_EXTENSION, PHONE } from './detectors/phone.ts'
 import { BLOCK_START, PRIVATE_KEY, readPrivateKey } from './detectors/private-keys.ts'
-import { SECRET } from './detectors/secrets.ts'
+import { hintsAtSecret, SECRET } from './detectors/secrets.ts'
 import { openLines } from './nested.ts'
+import { isOpenShape, readSpacedDigits } from './number-shapes.ts'
 import type { Plan } from './plan.ts'
 
 /**
@@ -26,8 +27,8 @@ export function openIndex(text: string, plan: Plan): number {
   if (plan.builtIn) {
     lower(openRun(text))
     lower(openLines(text))
-    lower(openNumbers(text, text.length))
-    if (plan.minimum.has(PHONE.id)) lower(openExtension(text))
+    lower(openNumbers(text, plan))
+    if (plan.minimum.has(PHONE.id)) lower(Math.min(openPhone(text, text.length), openExtension(text)))
     if (plan.minimum.has(IBAN.id)) lower(openIban(text))
     if (plan.minimum.has(PRIVATE_KEY.id)) lower(openBlock(text))
     if (plan.minimum.has(MACHINE_READABLE_ZONE.id)) lower(openMachineReadable(text))
@@ -51,31 +52,73 @@ const LONGEST_WORD_FORM = 40
 function openRun(text: string): number {
   let start = text.length
   while (start > 0 && (classAt(text, start - 1) !== 0 || joinsLetters(text, start - 1))) start--
-  return start
+  return openPart(text, start)
 }
+
+/**
+ * What is before the last `:` or `=` of a run cannot become part of anything, as in a time or a parameter, unless the
+ * run is a URL, an address of numbers, or about a secret.
+ */
+function openPart(text: string, start: number): number {
+  let sign = text.length - 2
+  while (sign > start && text[sign] !== ':' && text[sign] !== '=') sign--
+  if (sign <= start || /[/=:]/.test(text.charAt(sign + 1))) return start
+  const part = text.slice(start, sign + 1).toLowerCase()
+  if (part.length > LONGEST_PART || part.includes('://') || /(?:^|\D)\d{8,10}:$/.test(part)) return start
+  const before = text.slice(Math.max(0, start - 100), start).toLowerCase()
+  if (hintsAtSecret(part) || hintsAtSecret(before)) return start
+  const address = IPV6_CHARACTERS.runStart(text, sign, start)
+  return address === start || !/[A-Za-z0-9_]/.test(text.charAt(address - 1)) ? address : sign + 1
+}
+
+/** A part that a stream keeps as context whole. */
+const LONGEST_PART = 100
 
 /** An apostrophe is part of an address only between letters, and more may follow one at the end. */
 function joinsLetters(text: string, index: number): boolean {
   return text[index] === "'" && isAlphanumericAt(text, index - 1)
 }
 
-const NUMBER_CHARACTERS = new CharacterSet('0123456789 .-/()+\r\n')
 /** A number, the groups beside it that tell whether it is whole, and what ends them. */
 const LONGEST_NUMBER = 80
+
+/** Groups of digits at the end from which a form can still be completed. */
+function openNumbers(text: string, plan: Plan): number {
+  const from = Math.max(0, text.length - LONGEST_NUMBER)
+  for (let start = from; start < text.length; start++) {
+    if (!isDigitAt(text, start) || isAlphanumericAt(text, start - 1)) continue
+    if (plan.numbers !== null && isOpenShape(plan.numbers, text, start)) return start
+    if (readSpacedDigits(text, start) === 'open' && plan.minimum.has(CARD)) return start
+  }
+  return text.length
+}
+
+const PHONE_CHARACTERS = new CharacterSet('0123456789 .-/()+')
+/** As long as a phone number that a word or `+` announces, and as one in a form that speaks for itself. */
+const LONGEST_PHONE = 36
+const LONGEST_FORM = 20
 const MOST_SEPARATORS = 3
 
-/** Groups of digits at the end, as far back as any number reaches. */
-function openNumbers(text: string, end: number): number {
+/** The first unit before `end` from which only what phone numbers are written in follows up to there. */
+function phoneRunStart(text: string, end: number): number {
   let start = end
   let separators = 0
-  let first = end
-  while (start > 0 && end - start < LONGEST_NUMBER && NUMBER_CHARACTERS.hasAt(text, start - 1)) {
+  while (start > 0 && end - start < LONGEST_PHONE && PHONE_CHARACTERS.hasAt(text, start - 1)) {
     start--
     if (isDigitAt(text, start)) separators = 0
     else if (text[start] !== '(' && text[start] !== '+' && ++separators > MOST_SEPARATORS) break
-    if (/[0-9(+]/.test(text.charAt(start))) first = start
   }
-  return first
+  return start
+}
+
+function openPhone(text: string, end: number): number {
+  for (let start = phoneRunStart(text, end); start < end; start++) {
+    if (!/[0-9(+]/.test(text.charAt(start)) || isAlphanumericAt(text, start - 1)) continue
+    if (end - start <= LONGEST_FORM || text[start] === '+' || text.startsWith('00', start)) return start
+    const before = text.slice(Math.max(0, start - 100), start).toLowerCase()
+    if (announcesPhone(before)) return start
+  }
+  return end
 }
 
 function openExtension(text: string): number {
@@ -83,17 +126,16 @@ function openExtension(text: string): number {
   const match = OPEN_EXTENSION.exec(tail)
   if (match === null || match[0].length < 3) return text.length
   const end = text.length - tail.length + match.index + 1
-  const start = openNumbers(text, end)
+  const start = openPhone(text, end)
   return text.slice(start, end).replace(/\D/g, '').length >= 7 ? start : text.length
 }
 
-const LONGEST_SPACED_IBAN = 72
+const LONGEST_SPACED_IBAN = 136
 
 function openIban(text: string): number {
   const from = Math.max(0, text.length - LONGEST_SPACED_IBAN)
   for (let start = from; start < text.length; start++) {
-    if (isAlphanumericAt(text, start - 1) || !isDigitAt(text, start + 2) || !isDigitAt(text, start + 3))
-      continue
+    if (isAlphanumericAt(text, start - 1) || !startsIban(text, start)) continue
     if (readIban(text, start) === 'open') return start
   }
   return text.length

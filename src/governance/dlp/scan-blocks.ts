@@ -23,9 +23,13 @@ function scanPrivateKeys({ text, report }: Scan): void {
 function scanMachineReadable({ text, report }: Scan): void {
   let index = text.indexOf('<<')
   while (index >= 0) {
-    const start = MACHINE_READABLE.runStart(text, index, Math.max(0, index - 45))
+    let start = MACHINE_READABLE.runStart(text, index, Math.max(0, index - 45))
+    while (text[start] === '<') start++
     const end = MACHINE_READABLE.runEnd(text, index)
-    const found = isAlphanumericAt(text, start - 1) ? null : readMachineReadableLine(text, start, end)
+    // A bracket right after a line is not of it.
+    const stop = end - start === 31 || end - start === 37 || end - start === 45 ? end - 1 : end
+    const bounded = !isAlphanumericAt(text, start - 1) && (stop === end || text[stop] === '<')
+    const found = bounded ? readMachineReadableLine(text, start, stop) : null
     if (found !== null) report(MACHINE_READABLE_ZONE.id, found.start, found.end, found.score)
     index = text.indexOf('<<', end)
   }

@@ -1,27 +1,20 @@
 import {
-  CharacterSet, classAt, DIGIT, LETTERS_AND_DIGITS, LOWER, UPPER,
+  CharacterSet, classAt, DIGIT, LOWER, UPPER,
 } from './detectors/characters.ts' // biome-ignore format: a list
-import { isSolanaAddress } from './detectors/crypto-addresses.ts'
 import {
-  DOMAIN, hostRunEnd, IP_ADDRESS, readDomain, readIpv6, readUrlCredentials, URL_CREDENTIALS,
+  DOMAIN, hostRunEnd, IP_ADDRESS, IPV6_CHARACTERS, readDomain, readIpv6, readUrlCredentials, URL_CREDENTIALS,
 } from './detectors/network.ts' // biome-ignore format: a list
-import { SOLANA } from './detectors/registry.ts'
 import {
-  hintsAtSecret, isRandom, JSON_WEB_TOKEN, namingInSentence, namingOf, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned,
+  hintsAtSecret, isRandom, JSON_WEB_TOKEN, namingInSentence, namingOf, namingOfColumn, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned,
 } from './detectors/secrets.ts' // biome-ignore format: a list
 import { readSpecialKey } from './detectors/special-keys.ts'
 import { scanEncoded } from './nested.ts'
 import { contextOf, pairAt } from './plan.ts'
 import type { Scan } from './scan.ts'
 
-const IPV6_CHARACTERS = new CharacterSet('0123456789abcdefABCDEF:.')
 const NAME_CHARACTERS = new CharacterSet('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.')
 const LONGEST_NAME = 48
 const LONGEST_QUOTED = 200
-const SOLANA_CONTEXT: readonly string[] = [
-  'solana', 'sol', 'phantom', 'spl', 'wallet', 'wallet address', 'portefeuille', 'billetera', 'monedero', 'geldbörse',
-  'portafoglio', 'carteira', 'crypto', 'blockchain', '钱包', 'ウォレット',
-] // biome-ignore format: a list
 
 /** URLs with passwords, and IPv6 addresses. */
 export function scanColons(scan: Scan, start: number, end: number): void {
@@ -71,12 +64,13 @@ export function scanKeys(scan: Scan, start: number): void {
   for (const { id, score, form } of plan.keys.get(pairAt(text, start)) ?? []) {
     if (!text.startsWith(form.prefix, start)) continue
     const bodyStart = start + form.prefix.length
-    let end = form.body.runEnd(text, bodyStart, Math.min(text.length, bodyStart + form.longest + 3))
+    const limit = Math.min(text.length, bodyStart + form.longest + 3)
+    const ran = form.body.runEnd(text, bodyStart, limit)
+    let end = ran
     while (end > bodyStart && text[end - 1] === '.') end--
     while (text[end] === '=' && end < bodyStart + form.longest + 2) end++
     const length = end - bodyStart
-    if (length < form.shortest || length > form.longest + 2 || form.body.runEnd(text, end, end + 1) > end)
-      continue
+    if (length < form.shortest || length > form.longest + 2 || form.body.hasAt(text, ran)) continue
     const body = text.slice(bodyStart, end)
     if (isMonotonous(body) || form.validate?.(body) === false) continue
     scan.report(id, start, end, score)
@@ -141,7 +135,9 @@ function openingOf(text: string, index: number): number {
   while (opening - index < 2 && /[=>:*]/.test(text.charAt(opening))) opening++
   const blanks = opening
   while (opening - blanks < 3 && /[ \t]/.test(text.charAt(opening))) opening++
-  const scheme = /^(?:bearer|token|basic|apikey) /i.exec(text.slice(opening, opening + 8))
+  const scheme = /^(?:(?:bearer|token|basic|apikey) |<\w{1,10}>|[是为は])/i.exec(
+    text.slice(opening, opening + 12),
+  )
   return opening + (scheme?.[0].length ?? 0)
 }
 
@@ -160,7 +156,7 @@ function valueAt(text: string, opening: number): { start: number; end: number } 
   while (classAt(text, end) !== 0) end++
   const ampersand = text.slice(start, end).search(/&\w{1,40}=/)
   if (ampersand >= 0) end = start + ampersand
-  while (end > start && /[.,:;?\\]/.test(text.charAt(end - 1))) end--
+  while (end > start && /[.,:;\\]/.test(text.charAt(end - 1))) end--
   return { start, end }
 }
 
@@ -168,20 +164,16 @@ function valueAt(text: string, opening: number): { start: number; end: number } 
 export function scanToken(scan: Scan, start: number, end: number, classes: number): void {
   const { text } = scan
   if ((classes & (UPPER | DIGIT)) !== 0 && end - start >= 16) scanEncoded(scan, start, end)
-  if (!scan.asks(SECRET.id) && !scan.asks(SOLANA.id)) return
+  if (!scan.asks(SECRET.id)) return
   if ((classes & DIGIT) === 0 && (classes & (LOWER | UPPER)) !== (LOWER | UPPER)) return
+  if ((classes & ~DIGIT) === 0) return
   const tokenEnd = trimmedEnd(text, start, end)
-  const token = text.slice(start, tokenEnd)
-  if (scan.asks(SECRET.id) && (classes & ~DIGIT) !== 0) scanLooseSecret(scan, token, start, tokenEnd)
-  if (scan.asks(SOLANA.id) && LETTERS_AND_DIGITS.runEnd(text, start) === tokenEnd && isSolanaAddress(token)) {
-    const named = contextOf(SOLANA_CONTEXT).test(scan.surroundings.before(start))
-    scan.report(SOLANA.id, start, tokenEnd, named ? 0.9 : SOLANA.baseScore)
-  }
+  scanLooseSecret(scan, text.slice(start, tokenEnd), start, tokenEnd)
 }
 
 function trimmedEnd(text: string, start: number, end: number): number {
   let trimmed = end
-  while (trimmed > start && /[.,:;?!]/.test(text.charAt(trimmed - 1))) trimmed--
+  while (trimmed > start && /[.,:;]/.test(text.charAt(trimmed - 1))) trimmed--
   return trimmed
 }
 
@@ -195,7 +187,7 @@ function scanLooseSecret(scan: Scan, token: string, start: number, end: number):
   if (/^[A-Za-z][A-Za-z0-9+.-]{1,20}:\/\//.test(token) || token.length > 4096) return
   const before = scan.surroundings.before(start)
   if (!hintsAtSecret(before)) return
-  const naming = namingInSentence(before)
+  const naming = namingInSentence(before) ?? namingOfColumn(before)
   const announced = scoreAssigned(token, naming, scan.text.charAt(end))
   if (announced > 0) {
     scan.report(SECRET.id, start, end, announced)

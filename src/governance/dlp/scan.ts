@@ -2,12 +2,13 @@ import {
   ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, isDigitAt, LETTER, LOWER, SLASH, UNDERSCORE, UPPER,
 } from './detectors/characters.ts' // biome-ignore format: a list
 import { isOtherNumber, Surroundings } from './detectors/context.ts'
-import { CARD, IBAN, isCardNumber, readIban } from './detectors/financial.ts'
+import { isSolanaAddress, SOLANA } from './detectors/crypto-addresses.ts'
+import { CARD, IBAN, isCardNumber, readIban, startsIban } from './detectors/financial.ts'
 import { EMAIL, IP_ADDRESS, readEmail, readIpv4 } from './detectors/network.ts'
 import { PHONE, readPhone } from './detectors/phone.ts'
 import type { Reading } from './normalise.ts'
 import { readSpacedDigits, startsNumber, walkShapes } from './number-shapes.ts'
-import { LONGEST_WORD, type Plan, type PlannedWord } from './plan.ts'
+import { contextOf, LONGEST_WORD, type Plan, type PlannedWord } from './plan.ts'
 import { scanBlocks } from './scan-blocks.ts'
 import { scanAssignment, scanColons, scanKeys, scanNames, scanToken } from './scan-tokens.ts'
 
@@ -160,7 +161,8 @@ function walkNumber(scan: Scan, start: number, doubtful: boolean): void {
 /** Spelling a card digit by digit hides it from nobody. */
 function scanSpacedCard(scan: Scan, start: number): void {
   const found = scan.asks(CARD) ? readSpacedDigits(scan.text, start) : null
-  if (found !== null && isCardNumber(found.digits)) scan.report(CARD, start, found.end, 0.6)
+  if (found !== null && found !== 'open' && isCardNumber(found.digits))
+    scan.report(CARD, start, found.end, 0.6)
 }
 
 function scanPhone(scan: Scan, digit: number): void {
@@ -171,7 +173,8 @@ function scanPhone(scan: Scan, digit: number): void {
   const before = text.charAt(start - 1)
   if (/[A-Za-z0-9_@$€£/\\]/.test(before)) return
   if (/[.-]/.test(before) && /[A-Za-z0-9]/.test(text.charAt(start - 2))) return
-  const found = readPhone(text, start, scan.surroundings.before(start))
+  const follows = before === ' ' && isDigitAt(text, start - 2)
+  const found = readPhone(text, start, follows ? '' : scan.surroundings.before(start))
   if (found !== null) scan.report(PHONE.id, found.start, found.end, found.score)
 }
 
@@ -183,9 +186,13 @@ function scanWord(scan: Scan, start: number, end: number): void {
     const byFirst = plan.words[isDigitAt(text, start) ? 1 : 0]
     for (const word of byFirst?.[length] ?? []) tryWord(scan, word, start)
   }
-  if (length >= 4 && isDigitAt(text, start + 2) && isDigitAt(text, start + 3) && scan.asks(IBAN.id)) {
+  if ((length >= 4 || length === 1) && scan.asks(IBAN.id) && startsIban(text, start)) {
     const found = readIban(text, start)
     if (found !== null && found !== 'open') scan.report(IBAN.id, found.start, found.end, found.score)
+  }
+  if (length >= 32 && length <= 44 && scan.asks(SOLANA.id) && isSolanaAddress(text.slice(start, end))) {
+    const named = contextOf(SOLANA.context).test(scan.surroundings.before(start))
+    scan.report(SOLANA.id, start, end, named ? SOLANA.contextScore : SOLANA.baseScore)
   }
   if (length >= 25 && length <= LONGEST_COIN) {
     for (const coin of plan.coins) {

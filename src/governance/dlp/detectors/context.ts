@@ -45,7 +45,7 @@ export function contextPattern(words: readonly string[]): RegExp {
 
 /** A name right before a number that says it counts or names something else. */
 const OTHER_NUMBER =
-  /(?:^|[^a-z])(?:order|invoice|tracking|ticket|serial|sku|part|model|batch|lot|case|request|trace|span|session|transaction|txn|reference|ref|timestamp|ts|build|version|revision|commit|hash|checksum|uuid|guid|isbn|issn|ean|upc|gtin|barcode|product|item|article|po|awb|shipment|parcel|container|row|line|offset|bytes|size|epoch|unix|nonce|seed|count|total|sum|job|run|event|message|msg|issue|bug|pr|rev|doi|pmid|arxiv|bestellung|rechnung|auftrag|commande|facture|pedido|factura|fattura|snowflake|confirmation|booking|reservation|receipt|population|revenue|isbn|ean|account|user|customer|passport|licen[cs]e|resident|visa)(?:[ _-]?(?:numbers?|num|no|nr|ids?|code|key|at|of))?[ "'.)]{0,3}(?:is|was|=|:|#|are)?[ "'#:=([]{0,4}$/
+  /(?:^|[^a-z])(?:order|invoice|tracking|ticket|serial|sku|part|model|batch|lot|case|request|trace|span|session|transaction|txn|reference|ref|timestamp|ts|build|version|revision|commit|hash|checksum|uuid|guid|isbn|issn|ean|upc|gtin|barcode|product|item|article|po|awb|shipment|parcel|container|row|line|offset|bytes|size|epoch|unix|nonce|seed|count|total|sum|job|run|event|message|msg|issue|bug|pr|rev|doi|pmid|arxiv|bestellung|rechnung|auftrag|commande|facture|pedido|factura|fattura|snowflake|confirmation|booking|reservation|receipt|population|revenue|isbn|ean|account|user|customer|passport|licen[cs]e|resident|visa)(?:[ _-]?(?:numbers?|num|no|nr|ids?|code|key|at|of))?(?: on file)?[ "'.)]{0,3}(?:is|was|=|:|#|are)?[ "'#:=([]{0,4}$/
 
 /** Whether the words before say that a number is an order, a build, a time ... */
 export function isOtherNumber(before: string): boolean {

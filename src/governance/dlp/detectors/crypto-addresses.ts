@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Found, TokenDetector } from './detector.ts'
+import type { Contextual, DetectorDescription, Found, TokenDetector } from './detector.ts'
 import { keccak256 } from './keccak.ts'
 
 const ALPHABET = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
@@ -174,6 +174,20 @@ export const WALLET_KEY: TokenDetector = {
     else if (/^S[A-Z2-7]{55}$/.test(token)) found = isStellarAddress(token)
     return found ? { start, end, score: 0.98 } : null
   },
+}
+
+/** Solana addresses have no checksum of their own. */
+export const SOLANA: DetectorDescription & Contextual = {
+  id: 'solana_address',
+  category: 'crypto',
+  description: 'Solana address, near a word that names it',
+  baseScore: 0.3,
+  // biome-ignore format: a list
+  context: [
+  'solana', 'sol', 'phantom', 'spl', 'wallet', 'address', 'deposit', 'dirección', 'adresse', 'indirizzo', 'endereço', 'cartera', 'portefeuille', 'billetera', 'monedero', 'geldbörse',
+  'portafoglio', 'carteira', 'crypto', 'blockchain', '钱包', 'ウォレット',
+],
+  contextScore: 0.9,
 }
 
 /** Solana: 32 bytes in base 58 and no checksum, so a word before it has to name it. */

@@ -1,4 +1,5 @@
 import type { Category } from '../types.ts'
+import type { CharacterSet } from './characters.ts'
 
 /** What a policy and its reader need to know of a detector. */
 export interface DetectorDescription {
@@ -48,7 +49,7 @@ export interface WordDetector extends DetectorDescription, Contextual {
 /** A key with a fixed beginning. */
 export interface KeyForm {
   prefix: string
-  body: { runEnd(text: string, index: number, limit?: number): number }
+  body: CharacterSet
   shortest: number
   longest: number
   /** Less than usual when the prefix alone says little. */

@@ -1,5 +1,5 @@
 import { countrySpecs, isValidBIC } from 'ibantools'
-import { UPPER_AND_DIGITS } from './characters.ts'
+import { isAlphanumericAt } from './characters.ts'
 import { isUniform, luhn, remainder, weightedSum } from './checksums.ts'
 import { type Found, grouped, type NumberDetector, type WordDetector } from './detector.ts'
 
@@ -164,36 +164,40 @@ export const IBAN = {
   baseScore: 0.95,
 } as const
 
-const LONGEST_IBAN = 34
+/** With three blanks in each gap. */
+const LONGEST_IBAN = 34 * 4
 
-/** The length of a country's IBAN, or 0. `start` is where its two letters are. */
-function ibanLength(text: string, start: number): number {
-  return countrySpecs[text.slice(start, start + 2).toUpperCase()]?.chars ?? 0
+/** Two letters and two digits, together or with blanks in each gap. */
+const IBAN_START = /(?:[A-Z]{2}\d{2}|[A-Z] {1,3}[A-Z] {1,3}\d {1,3}\d)/iy
+
+/** Whether an account number may start at `start`; also if the text ends first. */
+export function startsIban(text: string, start: number): boolean {
+  IBAN_START.lastIndex = start
+  return IBAN_START.test(text) || (text.length - start < 12 && OPEN_IBAN_START.test(text.slice(start)))
 }
 
+const OPEN_IBAN_START = /^[A-Z] {1,3}(?:[A-Z] {0,3}(?:\d {0,3})?)?$/
+
 /**
- * Reads an IBAN with or without separators where two letters and two digits start.
+ * Reads an account number with or without separators where two letters and two digits start.
  * @returns the finding; `open` if the text ends before the country's length does; null for neither
  */
 export function readIban(text: string, start: number): Found | 'open' | null {
-  const length = ibanLength(text, start)
-  if (length === 0) return null
+  let length = 0
   let compact = ''
   let index = start
-  while (index < text.length && compact.length < length) {
-    if (isLetterOrDigit(text, index)) compact += text[index]
-    else {
-      const next = separatorsEnd(text, index)
-      if (next === index) return null
-      if (next >= text.length) return 'open'
-      if (!isLetterOrDigit(text, next)) return null
-      index = next - 1
-    }
-    index++
+  while (index < text.length && index - start < LONGEST_IBAN) {
+    compact += text[index]
+    if (compact.length === 2) length = countrySpecs[compact.toUpperCase()]?.chars ?? 0
+    if (compact.length === length || (compact.length >= 2 && length === 0)) break
+    const next = separatorsEnd(text, ++index)
+    if (next >= text.length) return 'open'
+    if (!isAlphanumericAt(text, next)) return null
+    index = next
   }
-  if (compact.length < length) return 'open'
-  if (isLetterOrDigit(text, index) || index - start > LONGEST_IBAN * 2) return null
-  return isIban(compact.toUpperCase()) ? { start, end: index, score: IBAN.baseScore } : null
+  if (compact.length < length || length === 0) return null
+  if (isAlphanumericAt(text, index + 1)) return null
+  return isIban(compact.toUpperCase()) ? { start, end: index + 1, score: IBAN.baseScore } : null
 }
 
 /**
@@ -210,15 +214,9 @@ function isIban(compact: string): boolean {
   return remainder(digits, 97) === 1
 }
 
-/** Up to two blanks, dashes or line ends between groups. */
+/** Up to three blanks, dashes or line ends in a gap. */
 function separatorsEnd(text: string, index: number): number {
   let end = index
-  while (end - index < 2 && /[ \r\n-]/.test(text.charAt(end))) end++
+  while (end - index < 3 && /[ \r\n-]/.test(text.charAt(end))) end++
   return end
-}
-
-function isLetterOrDigit(text: string, index: number): boolean {
-  if (UPPER_AND_DIGITS.hasAt(text, index)) return true
-  const code = text.charCodeAt(index)
-  return code >= 97 && code <= 122
 }

@@ -164,7 +164,7 @@ export function readIpv4(text: string, start: number): Found | null {
   return NOT_AN_ADDRESS.test(before) ? null : { start, end: index, score: IP_ADDRESS.baseScore }
 }
 
-const IPV6_CHARACTERS = new CharacterSet('0123456789abcdefABCDEF:.')
+export const IPV6_CHARACTERS = new CharacterSet('0123456789abcdefABCDEF:.')
 const LONGEST_IPV6 = 45
 
 /** Reads the address whose run of hexadecimal digits, colons and dots starts at `start` (RFC 4291, 2.2). */

@@ -36,10 +36,10 @@ export const OPEN_EXTENSION =
   /\d\)? ?(?:x|e|ex|ext\.?|exte|exten|extens|extensi|extensio|extension|#)? ?\d{0,6}$/i
 
 const LONGEST = 30
-const NORTH_AMERICAN = /^(?:\+?1[ .-]?)?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}([.-]))[2-9]\d{2}[ .-]\d{4}$/
-const FRENCH = /^0[1-79](?:([ .-])\d{2})(?:\1\d{2}){3}$/
-const BRITISH =
-  /^(?:0(?:20|1\d1|11\d) \d{3,4} \d{4}|0(?:1|7)\d{3} \d{3} ?\d{3}|\(0\d{2,4}\) ?\d{3,4} ?\d{4})$/
+/** Forms that speak for themselves; sticky. */
+const NORTH_AMERICAN = /(?:1[ .-]?)?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[.-])[2-9]\d{2}[ .-]\d{4}/y
+const FRENCH = /0[1-79]([ .-])\d{2}(?:\1\d{2}){3}/y
+const BRITISH = /(?:0(?:20|1\d1|11\d) \d{3,4} \d{4}|0[17]\d{3} \d{3} ?\d{3}|\(0\d{2,4}\) ?\d{3,4} ?\d{4})/y
 const DATE_LIKE =
   /^(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})(?:[ -]\d{1,2})?$|^(?:19|20)\d{2}[ -]+(?:19|20)\d{2}$/
 const MONEY_OR_DECIMAL = /^\d{1,3}(?:[.,]\d{3})+$|^\d+\.\d+$/
@@ -54,7 +54,7 @@ const REGIONS: Record<number, readonly CountryCode[]> = {
 
 /**
  * Reads the phone number that starts at `start`: a digit, `+` or `(` with no digit before it.
- * @param before the words before it, in lower case
+ * @param before the words before it, in lower case; none if they are about another number
  */
 export function readPhone(text: string, start: number, before: string): Found | null {
   CANDIDATE.lastIndex = start
@@ -62,14 +62,31 @@ export function readPhone(text: string, start: number, before: string): Found | 
   if (match === null || digitsIn(match[0]) < 7) return null
   const evidence = evidenceOf(match[0], before)
   if (evidence === 'none') return null
-  let end = start + Math.min(match[0].length, LONGEST)
+  const found = evidence === 'form' ? null : readGroups(text, start, match[0].length, evidence)
+  const seen = found ?? readForm(text, start)
+  return seen === null ? null : { ...seen, end: withExtension(text, seen.end) }
+}
+
+/** The longest start of a run of groups that is a phone number; at most three groups are left out. */
+function readGroups(text: string, start: number, length: number, evidence: Evidence): Found | null {
+  let end = start + Math.min(length, LONGEST)
   if (isDigitAt(text, end)) while (end > start && isDigitAt(text, end - 1)) end--
   for (let attempt = 0; attempt < 4; attempt++) {
     end = trimEnd(text, start, end)
     if (end - start < 7) return null
     const score = isBounded(text, end) ? scoreOf(text.slice(start, end), evidence) : 0
-    if (score > 0) return { start, end: withExtension(text, end), score }
+    if (score > 0) return { start, end, score }
     while (end > start && isDigitAt(text, end - 1)) end--
+  }
+  return null
+}
+
+function readForm(text: string, start: number): Found | null {
+  for (const form of [NORTH_AMERICAN, FRENCH, BRITISH]) {
+    form.lastIndex = start
+    if (form.test(text) && isBounded(text, form.lastIndex)) {
+      return { start, end: form.lastIndex, score: text[start] === '(' ? 0.75 : 0.6 }
+    }
   }
   return null
 }
@@ -80,15 +97,20 @@ function digitsIn(text: string): number {
   return count
 }
 
-type Evidence = 'international' | 'named' | 'suggested' | 'form' | 'none'
+type Evidence = 'international' | 'prefixed' | 'named' | 'suggested' | 'form' | 'none'
 
 function evidenceOf(candidate: string, before: string): Evidence {
   if (candidate.startsWith('+')) return 'international'
   if (isOtherNumber(before) && !NAMING.test(before.slice(-24))) return 'none'
   if (NAMING.test(before.slice(-60))) return 'named'
   if (SUGGESTING.test(before.slice(-40))) return 'suggested'
-  return /[ .()-]/.test(candidate) || candidate.startsWith('00') ? 'form' : 'none'
+  if (candidate.startsWith('00')) return 'prefixed'
+  return /[ .()-]/.test(candidate) ? 'form' : 'none'
 }
+
+/** Whether words before a number say that it is one of a phone. */
+export const announcesPhone = (before: string): boolean =>
+  NAMING.test(before.slice(-60)) || SUGGESTING.test(before.slice(-40))
 
 function trimEnd(text: string, start: number, end: number): number {
   while (end > start && !isDigitAt(text, end - 1)) end--
@@ -117,10 +139,9 @@ function scoreOf(candidate: string, evidence: Evidence): number {
     const parsed = parsePhoneNumberFromString(`+${digits.replace(/^00/, '')}`)
     if (parsed?.isValid()) return PHONE.baseScore
   }
-  if (evidence === 'form') return scoreForm(candidate)
-  if (MONEY_OR_DECIMAL.test(candidate)) return 0
+  if (evidence === 'prefixed' || MONEY_OR_DECIMAL.test(candidate)) return 0
   if (evidence === 'named') return isPlausible(candidate, digits) ? 0.85 : 0
-  return isKnownNational(candidate, digits) ? 0.7 : scoreForm(candidate)
+  return isKnownNational(candidate, digits) ? 0.7 : 0
 }
 
 function scoreInternational(candidate: string, digits: string): number {
@@ -128,11 +149,6 @@ function scoreInternational(candidate: string, digits: string): number {
   const parsed = parsePhoneNumberFromString(candidate.replace('(0)', ''))
   if (parsed?.isValid()) return 0.95
   return parsed?.isPossible() || /^\+1\D/.test(candidate) ? 0.75 : 0
-}
-
-function scoreForm(candidate: string): number {
-  if (NORTH_AMERICAN.test(candidate)) return candidate.includes('(') ? 0.75 : 0.6
-  return FRENCH.test(candidate) || BRITISH.test(candidate) ? 0.6 : 0
 }
 
 /** Seven digits need a separator: `555-1234`. */

@@ -16,7 +16,7 @@ const LONGEST_HEADER = 100
 /** An armour header such as `Proc-Type: 4,ENCRYPTED`. */
 const ARMOUR_HEADER = /[A-Za-z][A-Za-z-]{1,30}: ?[^\n\\]{0,200}/y
 const PARTIAL_HEADER = /^[A-Za-z][A-Za-z-]{0,30}$/
-const BLANK = /(?:\s|\\[nr]|["'+,>|#])*/y
+const BLANK = /(?:\s|\\(?:[nr]|$)|["'+,>|#])*/y
 /** A line of key material that is not the last. */
 const SHORTEST_LINE = 24
 

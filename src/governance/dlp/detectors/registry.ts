@@ -1,4 +1,4 @@
-import { COINS, WALLET_KEY } from './crypto-addresses.ts'
+import { COINS, SOLANA, WALLET_KEY } from './crypto-addresses.ts'
 import type { DetectorDescription, NumberDetector, WordDetector } from './detector.ts'
 import { bic, cards, IBAN, routingNumber } from './financial.ts'
 import * as asiaPacific from './government/asia-pacific.ts'
@@ -25,14 +25,6 @@ export const WORD_DETECTORS: readonly WordDetector[] = [
   bic,
   ...governments.flatMap(({ wordDetectors }) => wordDetectors),
 ]
-
-/** Solana addresses have no checksum of their own. */
-export const SOLANA: DetectorDescription = {
-  id: 'solana_address',
-  category: 'crypto',
-  description: 'Solana address, near a word that names it',
-  baseScore: 0.3,
-}
 
 const rows: readonly DetectorDescription[] = [
   ...NUMBER_DETECTORS,

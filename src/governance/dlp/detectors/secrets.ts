@@ -167,8 +167,18 @@ const LINKS =
 
 /** Words right before a value in a sentence: "the password is ...", "use token ...". */
 const SPOKEN = new RegExp(
-  `(?:^|[^a-z])(?:(${PASSWORD_WORDS})|(${SECRET_WORDS})|(key))(?: (?:${LINKS})| ?[是为は]){0,2}\\s{0,2}[:=]?\\s{0,2}["'\`(]{0,2}$`,
+  `(?:^|[^a-z])(?:(${PASSWORD_WORDS})|(${SECRET_WORDS})|(key))(?: (?:${LINKS})| ?[是为は]){0,2}\\s{0,2}[:=]?\\s{0,2}(?:<\\w{1,10}>)?["'\`([{<«»„「『|*]{0,2}$`,
 )
+
+/** What the line before says of the column that a value in a table of `,` `;` or tabs stands in. `before` is lower case. */
+export function namingOfColumn(before: string): Naming {
+  const separator = before.replace(/["'(<[{]$/, '').slice(-1)
+  if (!/[,;\t|]/.test(separator)) return null
+  const lines = before.split('\n')
+  const header = lines.at(-2)?.split(separator) ?? []
+  const cells = (lines.at(-1) ?? '').split(separator)
+  return header.length < cells.length ? null : namingOf(header[cells.length - 1]?.replace(/["\s]/g, '') ?? '')
+}
 
 /** What a sentence's words before a value announce. `before` is lower case. */
 export function namingInSentence(before: string): Naming {
