@@ -10,10 +10,11 @@ import { leastEffort, samplingFor } from './reasoning.ts'
 /** https://platform.openai.com/docs/api-reference/completions/create */
 const DEFAULT_MAX_TOKENS = 16
 /**
- * The same of a model that reasons. Its reasoning counts, and even the least of it is hundreds of tokens: with 16 it would
- * answer nothing at all. Calls without a maximum are reserved for up to the model's own.
+ * The same of a chat model that reasons. Its reasoning counts, and even the least of it is hundreds of tokens: with 16 it
+ * would answer nothing at all.
  */
 const DEFAULT_REASONING_TOKENS = 4_096
+
 /** @returns the most tokens that a translated completion without a maximum asks for. */
 export const defaultCompletionTokens = (capabilities: readonly string[]): number =>
   capabilities.includes('reasoning') ? DEFAULT_REASONING_TOKENS : DEFAULT_MAX_TOKENS
