@@ -1,5 +1,5 @@
 import { RE2JS } from 're2js'
-import { lengthOf } from './pattern-length.ts'
+import { extentOf } from './pattern-length.ts'
 
 /** A pattern that this engine does not take; the message is for the person who wrote it. */
 export class PatternError extends Error {
@@ -15,6 +15,8 @@ export interface CompiledPattern {
   matcher: RE2JS
   /** Most UTF-16 units a match can have; null if that has no bound. */
   longest: number | null
+  /** Matches a text whose end is a beginning of a match; null where that is not known. */
+  beginning: RE2JS | null
   /** Whether each match ends where its last repeated character does, so that finding all matches takes linear time. */
   endsItself: boolean
 }
@@ -56,8 +58,33 @@ export function compilePattern(source: string, flags = ''): CompiledPattern {
     throw new PatternError('the pattern is too large; use smaller repetitions')
   if (matcher.matches(''))
     throw new PatternError('the pattern matches the empty text, so it would match everywhere')
-  const { longest, endsItself } = lengthOf(source)
-  return { source, ignoreCase: flags.includes('i'), matcher, longest, endsItself }
+  const { longest, endsItself, beginnings } = extentOf(source)
+  // A mark that follows a letter may make another of it, which only patterns of ASCII do not care about.
+  const known = longest !== null && beginnings !== '' && /^[\x20-\x7e]*$/.test(source)
+  const beginning = known ? compileBeginning(beginnings, flags) : null
+  return { source, ignoreCase: flags.includes('i'), matcher, longest, beginning, endsItself }
+}
+
+function compileBeginning(beginnings: string, flags: string): RE2JS | null {
+  try {
+    const matcher = compile(`(?:${beginnings})\\z`, flags)
+    return matcher.programSize() > 4 * LARGEST_PROGRAM ? null : matcher
+  } catch {
+    return null
+  }
+}
+
+/**
+ * The first unit of a text from which more text can make a match, for a pattern with a bound; the text's length if
+ * there is none.
+ */
+export function openMatch({ longest, beginning }: CompiledPattern, text: string): number {
+  if (longest === null) return 0
+  // One more than a match has: a condition such as \b at its end is decided by what follows.
+  const from = Math.max(0, text.length - longest)
+  if (beginning === null) return from
+  const matcher = beginning.matcher(text.slice(from))
+  return matcher.find() ? from + matcher.start() : text.length
 }
 
 /**

@@ -1,3 +1,4 @@
+import { openMatch } from './custom-patterns.ts'
 import {
   CharacterSet,
   classAt,
@@ -41,7 +42,7 @@ export function openIndex(text: string, plan: Plan): number {
     }
   }
   for (const custom of plan.custom) {
-    lower(custom.kind === 'dictionary' ? custom.dictionary.openFrom(text) : openPattern(text, custom.pattern))
+    lower(custom.kind === 'dictionary' ? custom.dictionary.openFrom(text) : openMatch(custom.pattern, text))
   }
   return open
 }
@@ -179,8 +180,4 @@ function openQuoted(text: string): number {
       return opening
   }
   return text.length
-}
-
-function openPattern(text: string, pattern: { longest: number | null }): number {
-  return pattern.longest === null ? 0 : Math.max(0, text.length - pattern.longest)
 }

@@ -1,29 +1,45 @@
 /**
- * How long a match of a pattern in RE2 syntax can get. A small reading of the syntax, only as exact as a bound needs:
- * whatever it does not know makes the answer "no bound", which is always safe.
+ * What a pattern in RE2 syntax says about its matches: how long they can get, and what the beginnings of them look
+ * like. A small reading of the syntax, only as exact as a bound needs: whatever it does not know makes the answer "no
+ * bound", which is always safe.
  */
-
-/** A part of a pattern: its longest match in UTF-16 units, and whether it is one repeated character class. */
-interface Extent {
+export interface PatternExtent {
+  /** The most UTF-16 units of a match; null for no bound. */
   longest: number | null
-  /** A class or character repeated without bound, and nothing else. */
-  tail: boolean
+  /** Whether every unbounded part is a repeated class at the pattern's very end, where a match ends itself. */
+  endsItself: boolean
+  /** A pattern that matches each beginning of each match, the empty one too. */
+  beginnings: string
 }
 
-const ZERO: Extent = { longest: 0, tail: false }
-const ZERO_WIDTH = new Set(['b', 'B', 'A', 'z', 'Z'])
+/** A part of a pattern. */
+interface Part {
+  longest: number | null
+  /** A class or character repeated, and nothing else. */
+  single: boolean
+  /** Its source without names of groups, so that it can stand twice. */
+  source: string
+  beginnings: string
+}
 
-/** @returns the bound, and whether every unbounded part is a repeated class at the pattern's very end */
-export function lengthOf(source: string): { longest: number | null; endsItself: boolean } {
+const part = (source: string, longest: number): Part => ({
+  source,
+  longest,
+  single: true,
+  beginnings: longest === 0 ? '' : `(?:${source})?`,
+})
+
+/** Reads a pattern that compiles. */
+export function extentOf(source: string): PatternExtent {
   const reader = new Reader(source)
-  const { longest, selfEnding } = reader.alternatives()
-  if (!reader.done) return { longest: null, endsItself: false }
-  return { longest, endsItself: selfEnding }
+  const { longest, endsItself, beginnings } = reader.alternatives()
+  return reader.done
+    ? { longest, endsItself, beginnings }
+    : { longest: null, endsItself: false, beginnings: '' }
 }
 
-interface Sequence {
-  longest: number | null
-  selfEnding: boolean
+interface Alternatives extends PatternExtent {
+  source: string
 }
 
 class Reader {
@@ -38,52 +54,52 @@ class Reader {
     return this.#position >= this.#source.length
   }
 
-  alternatives(): Sequence {
-    let all = this.#sequence()
-    let count = 1
-    while (this.#take('|')) {
-      const next = this.#sequence()
-      all = { longest: most(all.longest, next.longest), selfEnding: false }
-      count++
+  alternatives(): Alternatives {
+    const all = [this.#sequence()]
+    while (this.#take('|')) all.push(this.#sequence())
+    const [first] = all
+    if (all.length === 1 && first !== undefined) return first
+    const longest = all.reduce<number | null>((most, { longest }) => larger(most, longest), 0)
+    return {
+      longest,
+      endsItself: longest !== null,
+      source: all.map(({ source }) => source).join('|'),
+      beginnings: all.map(({ beginnings }) => beginnings).join('|'),
     }
-    return count === 1 ? all : { ...all, selfEnding: all.longest !== null }
   }
 
-  #sequence(): Sequence {
-    let longest: number | null = 0
-    let selfEnding = true
-    let ended = false
-    while (!this.done && !this.#at('|') && !this.#at(')')) {
-      const part = this.#repeated()
-      if (part.longest === 0) continue
-      if (ended) selfEnding = false
-      if (part.longest === null) {
-        if (!part.tail) selfEnding = false
-        ended = true
-      }
-      longest = longest === null || part.longest === null ? null : longest + part.longest
+  #sequence(): Alternatives {
+    const parts: Part[] = []
+    while (!this.done && !this.#at('|') && !this.#at(')')) parts.push(this.#repeated())
+    const lengths = parts.map(({ longest }) => longest)
+    const unbounded = parts.findIndex(({ longest }) => longest === null)
+    const afterwards = parts.slice(unbounded + 1).every(({ longest }) => longest === 0)
+    return {
+      longest: lengths.reduce<number | null>(
+        (sum, each) => (sum === null || each === null ? null : sum + each),
+        0,
+      ),
+      endsItself: unbounded < 0 || (afterwards && parts[unbounded]?.single === true),
+      source: parts.map(({ source }) => source).join(''),
+      beginnings: beginningsOf(parts),
     }
-    return { longest, selfEnding }
   }
 
   /** An element with what repeats it. */
-  #repeated(): Extent {
-    let single = this.#isSingle()
-    let { longest } = this.#element()
-    for (;;) {
-      const times = this.#quantifier()
-      if (times === undefined) return { longest, tail: single }
-      if (times === null) longest = longest === 0 ? 0 : null
-      else {
-        longest = longest === null ? null : longest * times
-        single = false
-      }
-      this.#take('?')
+  #repeated(): Part {
+    const element = this.#element()
+    const start = this.#position
+    const times = this.#quantifier()
+    if (times === undefined) return element
+    this.#take('?')
+    const { longest, source, single } = element
+    const some = times === null ? '*' : `{0,${times}}`
+    return {
+      longest: longest === 0 ? 0 : times === null || longest === null ? null : longest * times,
+      single,
+      source: `${source}${this.#source.slice(start, this.#position)}`,
+      beginnings: single ? `(?:${source})${some}` : `(?:${source})${some}(?:${element.beginnings})`,
     }
-  }
-
-  #isSingle(): boolean {
-    return !this.#at('(')
   }
 
   /** @returns how often at most, null for without bound, undefined if there is no quantifier */
@@ -97,84 +113,76 @@ class Reader {
     return braces[3] === '' ? null : Number(braces[3])
   }
 
-  #element(): Extent {
+  #element(): Part {
+    const start = this.#position
     const character = this.#source[this.#position++]
     if (character === '(') return this.#group()
-    if (character === '[') return this.#class()
-    if (character === '\\') return this.#escape()
-    if (character === '^' || character === '$') return ZERO
-    if (character === '.') return { longest: 2, tail: true }
-    const point = this.#source.codePointAt(this.#position - 1) ?? 0
-    if (point > 0xffff) this.#position++
-    return { longest: point > 0xffff ? 2 : 1, tail: true }
+    let longest: number | null = 1
+    if (character === '[') longest = this.#class()
+    else if (character === '\\') longest = this.#escape()
+    else if (character === '^' || character === '$') longest = 0
+    else if (character === '.') longest = 2
+    else if ((this.#source.codePointAt(start) ?? 0) > 0xffff) {
+      this.#position++
+      longest = 2
+    }
+    return longest === null ? this.#unknown() : part(this.#source.slice(start, this.#position), longest)
   }
 
-  #group(): Extent {
-    const head = /^\?(?:P?<\w+>|[imsU-]*:)/.exec(this.#source.slice(this.#position, this.#position + 80))
-    if (head !== null) this.#position += head[0].length
-    else if (this.#at('?')) {
-      const flags = /^\?[imsU-]+\)/.exec(this.#source.slice(this.#position, this.#position + 12))
-      if (flags === null) return this.#unknown()
-      this.#position += flags[0].length
-      return ZERO
+  #group(): Part {
+    let head =
+      /^\?(?:P?<\w+>|[imsU-]*:)/.exec(this.#source.slice(this.#position, this.#position + 80))?.[0] ?? ''
+    if (head === '' && this.#at('?')) {
+      const flags = /^\?[imsU-]+\)/.exec(this.#source.slice(this.#position, this.#position + 12))?.[0]
+      if (flags === undefined) return this.#unknown()
+      this.#position += flags.length
+      return { ...part(`(${flags}`, 0), beginnings: `(${flags}` }
     }
-    const { longest } = this.alternatives()
-    return this.#take(')') ? { longest, tail: false } : this.#unknown()
+    this.#position += head.length
+    if (!head.endsWith(':')) head = '?:'
+    const { longest, source, beginnings } = this.alternatives()
+    if (!this.#take(')')) return this.#unknown()
+    return { longest, single: false, source: `(${head}${source})`, beginnings: `(${head}${beginnings})` }
   }
 
   /** A class in brackets: one character, which may be outside of the basic plane. */
-  #class(): Extent {
+  #class(): number | null {
     this.#take('^')
     this.#take(']')
     while (!this.done && !this.#at(']')) {
       if (this.#source.startsWith('[:', this.#position)) {
         const end = this.#source.indexOf(':]', this.#position)
-        if (end < 0) return this.#unknown()
+        if (end < 0) return null
         this.#position = end + 2
       } else this.#position += this.#at('\\') ? 2 : 1
     }
-    return this.#take(']') ? { longest: 2, tail: true } : this.#unknown()
+    return this.#take(']') ? 2 : null
   }
 
-  #escape(): Extent {
+  /** @returns the most units of what an escape stands for, null for one that is not known */
+  #escape(): number | null {
     const letter = this.#source[this.#position++] ?? ''
-    if (ZERO_WIDTH.has(letter)) return ZERO
-    if (letter === 'Q') return this.#quoted()
+    if (/[bBAz]/.test(letter)) return 0
     if (letter === 'p' || letter === 'P') {
       if (!this.#take('{')) this.#position++
       else this.#position = this.#source.indexOf('}', this.#position) + 1 || this.#source.length
-      return { longest: 2, tail: true }
+      return 2
     }
     if (letter === 'x') {
       const code = /^(?:\{[0-9a-fA-F]+\}|[0-9a-fA-F]{2})/.exec(
         this.#source.slice(this.#position, this.#position + 12),
       )
-      if (code === null) return this.#unknown()
-      this.#position += code[0].length
-      return { longest: 2, tail: true }
-    }
-    if (/[0-7]/.test(letter)) {
-      const digits = /^[0-7]{0,2}/.exec(this.#source.slice(this.#position, this.#position + 2))
-      this.#position += digits?.[0].length ?? 0
-      return { longest: 1, tail: true }
+      this.#position += code?.[0].length ?? 0
+      return code === null ? null : 2
     }
     // A negated class matches characters outside of the basic plane.
-    if (/[DWS]/.test(letter)) return { longest: 2, tail: true }
-    return /[dwsafnrtv]|[^A-Za-z0-9]/.test(letter) ? { longest: 1, tail: true } : this.#unknown()
+    if (/[DWS]/.test(letter)) return 2
+    return /[dwsafnrtv]|[^A-Za-z0-9]/.test(letter) ? 1 : null
   }
 
-  /** `\Q...\E`: the characters as they are. A quantifier after it repeats the last only; a bound for all is safe. */
-  #quoted(): Extent {
-    const end = this.#source.indexOf('\\E', this.#position)
-    const stop = end < 0 ? this.#source.length : end
-    const longest = stop - this.#position
-    this.#position = end < 0 ? stop : end + 2
-    return { longest, tail: false }
-  }
-
-  #unknown(): Extent {
+  #unknown(): Part {
     this.#position = this.#source.length
-    return { longest: null, tail: false }
+    return { longest: null, single: false, source: '', beginnings: '' }
   }
 
   #at(character: string): boolean {
@@ -188,5 +196,13 @@ class Reader {
   }
 }
 
-const most = (left: number | null, right: number | null): number | null =>
+/** Each part whole and a beginning of the rest, or a beginning of the part. What has no width is left out. */
+function beginningsOf(parts: readonly Part[]): string {
+  return parts.reduceRight((rest, { longest, source, beginnings }) => {
+    if (longest === 0) return beginnings + rest
+    return rest === '' ? beginnings : `(?:${source}(?:${rest})|${beginnings})`
+  }, '')
+}
+
+const larger = (left: number | null, right: number | null): number | null =>
   left === null || right === null ? null : Math.max(left, right)
