@@ -6,6 +6,7 @@ export interface JsonText {
 }
 
 const BACKSLASH = 0x5c
+const REPLACEMENT = '\ufffd'
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true, fatal: false })
 const SHORT_ESCAPES: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
 
@@ -13,6 +14,8 @@ const SHORT_ESCAPES: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\
 export function readJsonText(source: Uint8Array): JsonText {
   const text = decoder.decode(source)
   if (text.length === source.length && !source.includes(BACKSLASH)) return { text, offsets: null }
+  // What is no UTF-8 became a character of another length than it has in the source.
+  const isBroken = text.includes(REPLACEMENT)
   const offsets = new Uint32Array(text.length + 1)
   const units: string[] = []
   let count = 0
@@ -21,7 +24,7 @@ export function readJsonText(source: Uint8Array): JsonText {
   for (let at = 0; at < text.length; ) {
     offsets[count++] = byte
     if (text[at] !== '\\') {
-      byte += utf8Length(text, at)
+      byte += isBroken && text[at] === REPLACEMENT ? replacedLength(source, byte) : utf8Length(text, at)
       at++
       continue
     }
@@ -49,6 +52,26 @@ function utf8Length(text: string, at: number): number {
   if (unit < 0x800) return 2
   if (unit < 0xd800 || unit > 0xdfff) return 3
   return unit < 0xdc00 ? 4 : 0
+}
+
+/**
+ * Bytes that one replacement character stands for: its own three, or as much of a character as there is
+ * (https://www.unicode.org/versions/latest/core-spec/chapter-3/#G66453, maximal subparts).
+ */
+function replacedLength(source: Uint8Array, at: number): number {
+  const first = source[at] ?? 0
+  if (first === 0xef && source[at + 1] === 0xbf && source[at + 2] === 0xbd) return 3
+  if (first < 0xc2 || first > 0xf4) return 1
+  const length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4
+  // Shortest form, no surrogates, nothing beyond the last code point.
+  const lowest = first === 0xe0 ? 0xa0 : first === 0xf0 ? 0x90 : 0x80
+  const highest = first === 0xed ? 0x9f : first === 0xf4 ? 0x8f : 0xbf
+  let count = 1
+  for (; count < length; count++) {
+    const next = source[at + count] ?? 0
+    if (next < (count === 1 ? lowest : 0x80) || next > (count === 1 ? highest : 0xbf)) break
+  }
+  return count
 }
 
 /** Where a unit begins in the source. */

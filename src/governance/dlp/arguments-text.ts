@@ -3,20 +3,30 @@ import { TextStream } from './text-stream.ts'
 
 /** Strings and numbers of a JSON text. Every text has at most one way to be read so, hence linear time. */
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g
+/** What makes a string before it a name. */
+const COLON = /[ \t\r\n]*:/y
+const LONGEST_CONTEXT_NAME = 64
+
+/** A value is told by the name of its member as by the words before it: `"password": "`. */
+export const contextOf = (name: string): string => `"${name.slice(-LONGEST_CONTEXT_NAME)}": "`
 
 /**
  * What becomes of a text that is JSON by itself, such as the arguments of a tool: its strings, names and numbers are
- * looked at one by one, and what is put in their place leaves it valid. A text that is not JSON is looked at as it is.
+ * looked at one by one, each after the name of its member, and what is put in their place leaves it valid. A text that
+ * is not JSON is looked at as it is.
  */
 export function argumentsSegments(text: string, detector: TextDetector, verdict: Verdict): Segment[] {
   if (!isJson(text)) return wholeSegments(text, detector, verdict)
   const segments: Segment[] = []
   let at = 0
+  let context = ''
   for (const match of text.matchAll(TOKENS)) {
     const token = match[0]
-    const replaced = token.startsWith('"')
-      ? replacedString(token, detector, verdict)
-      : replacedNumber(token, detector, verdict)
+    const contents = token.startsWith('"') ? (JSON.parse(token) as string) : token
+    COLON.lastIndex = match.index + token.length
+    const isName = COLON.test(text)
+    const replaced = replacedToken(contents, isName ? '' : context, detector, verdict)
+    if (isName) context = contextOf(contents)
     if (replaced === null) continue
     if (match.index > at) segments.push({ units: match.index - at, replacement: null })
     segments.push({ units: token.length, replacement: replaced })
@@ -28,8 +38,7 @@ export function argumentsSegments(text: string, detector: TextDetector, verdict:
 
 /** What becomes of a text that is there as a whole. */
 export function wholeSegments(text: string, detector: TextDetector, verdict: Verdict): Segment[] {
-  const stream = new TextStream(detector, verdict)
-  return stream.whole(text)
+  return new TextStream(detector, verdict).whole(text)
 }
 
 function isJson(text: string): boolean {
@@ -41,14 +50,14 @@ function isJson(text: string): boolean {
   }
 }
 
-function replacedString(token: string, detector: TextDetector, verdict: Verdict): string | null {
-  const text = JSON.parse(token) as string
-  const told = edited(text, wholeSegments(text, detector, verdict))
-  return told === null ? null : JSON.stringify(told)
-}
-
-function replacedNumber(token: string, detector: TextDetector, verdict: Verdict): string | null {
-  const told = edited(token, wholeSegments(token, detector, verdict))
+/** Also a number gives way to a string. */
+function replacedToken(
+  contents: string,
+  context: string,
+  detector: TextDetector,
+  verdict: Verdict,
+): string | null {
+  const told = edited(contents, new TextStream(detector, verdict, context).whole(contents))
   return told === null ? null : JSON.stringify(told)
 }
 

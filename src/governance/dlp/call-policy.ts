@@ -28,28 +28,35 @@ export const noPolicy: CallPolicy = {
 
 export type ProfilesByDirection = Readonly<Record<Direction, Profile | null>>
 
-/** The policies that hold for one call. @param vault of its caller. */
+/**
+ * The policies that hold for one call. @param vault of its caller.
+ * @throws PatternError for a policy that cannot be applied.
+ */
 export function callPolicy(profiles: ProfilesByDirection, vault: TokenVault): CallPolicy {
   const held = Object.values(profiles).filter((profile) => profile !== null)
   if (held.length === 0) return noPolicy
   const version = [...new Set(held.map((profile) => profile.version))].sort().join('+')
-  const detector = (direction: Direction) => {
-    const profile = profiles[direction]
-    return profile && detectorOf(profile)
+  const detectors = {
+    request: profiles.request && detectorOf(profiles.request),
+    response: profiles.response && detectorOf(profiles.response),
+    tool_arguments: profiles.tool_arguments && detectorOf(profiles.tool_arguments),
+    tool_result: profiles.tool_result && detectorOf(profiles.tool_result),
   }
+  const blocksUninspectable = (direction: Direction) => profiles[direction]?.uninspectable === 'block'
   const engines: TextEngine[] = []
   const inspection = (kind: Direction, restores: boolean) => {
     const restored = (of: TextDetector | null) => (restores ? restoringDetector(of, vault) : of)
     const engine = new PolicyEngine({
       detectors: {
-        request: detector('request'),
-        response: restored(detector('response')),
-        tool_arguments: restored(detector('tool_arguments')),
-        tool_result: detector('tool_result'),
+        ...detectors,
+        response: restored(detectors.response),
+        tool_arguments: restored(detectors.tool_arguments),
       },
+      ...(restores && { signed: detectors.response }),
       policyVersion: version,
       kind,
       vault,
+      blocksUninspectable,
     })
     engines.push(engine)
     return new Inspection(engine)
@@ -57,7 +64,7 @@ export function callPolicy(profiles: ProfilesByDirection, vault: TokenVault): Ca
   return {
     requestInspection: () => inspection('request', false),
     responseInspection: () => inspection('response', true),
-    blocksUninspectable: (direction) => profiles[direction]?.uninspectable === 'block',
+    blocksUninspectable,
     version,
     findings: () => sumOf(engines.map((engine) => engine.findings())),
   }

@@ -22,6 +22,10 @@ export interface TextField {
   json?: boolean
   /** Names the text that a piece belongs to, for all of its pieces. */
   key?: string
+  /** The member that the text is the value of, where it says what the text is. */
+  name?: string
+  /** Its author signed it, so that it is changed only where it must be: a value does not come back for its token. */
+  signed?: boolean
 }
 
 /** What stands in the place of a string. */
@@ -52,6 +56,12 @@ export interface TextEngine {
   inspect(field: TextField, contents: Uint8Array): Replacement | Uint8Array | null
   /** Ends the texts whose keys begin with this. @returns those of which something was held back. */
   end?(prefix: string): HeldText[]
+  /** Source bytes that are held back now. */
+  held?(): number
+  /** Forgets all texts: what is held back of them will never be told. */
+  drop?(): void
+  /** Told of content that it cannot read. @throws ApiError `dlp_blocked` where such content must not pass. */
+  uninspectable?(kind: Direction): void
   findings(): Record<string, number>
 }
 
@@ -68,9 +78,18 @@ export class Inspection {
   readonly engine: TextEngine
   readonly counts: InspectionCounts = { inspected: 0, uninspected: 0, released: 0, withheld: 0 }
   #unit = 0
+  #unitEnded = true
+  /** Source bytes of earlier units that were held back when the current one began. */
+  #heldBefore = 0
 
   constructor(engine: TextEngine) {
     this.engine = engine
+  }
+
+  /** Begins a unit (a body, a frame). */
+  begin(): void {
+    this.#heldBefore = this.engine.held?.() ?? 0
+    this.#unitEnded = false
   }
 
   /** Shows a string of the current unit to the engine. @returns the edit it asks for. */
@@ -91,17 +110,28 @@ export class Inspection {
 
   /** Ends all texts whose rest will not be sent: what was held back of them stays here. */
   abandon(): void {
-    try {
-      for (const { released, withheld } of this.end('')) this.sink(0, released + withheld)
-    } catch {
-      // A text that must not pass was found in what is not sent anyway.
-    }
+    this.sink(0, this.engine.held?.() ?? 0)
+    this.engine.drop?.()
   }
 
-  /** Ends a unit (a body, a frame) of `length` source bytes: what no text covered was not inspected. */
+  /** Nothing of the current unit leaves, and nothing of what was held back before it. */
+  refuse(length: number): void {
+    if (!this.#unitEnded) this.endUnit(length)
+    this.sink(0, length + this.#heldBefore)
+    this.#heldBefore = 0
+    this.engine.drop?.()
+  }
+
+  /** Tells of content that no engine reads. @throws ApiError `dlp_blocked` where it must not pass. */
+  uninspectable(kind: Direction): void {
+    this.engine.uninspectable?.(kind)
+  }
+
+  /** Ends a unit of `length` source bytes: what no text covered was not inspected. */
   endUnit(length: number): void {
     this.counts.uninspected += length - this.#unit
     this.#unit = 0
+    this.#unitEnded = true
   }
 
   /** Told by the sink: source bytes that left, and source bytes that will not. */

@@ -1,7 +1,7 @@
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { jsonContents } from '../../lib/json-text.ts'
-import { replacementFor, type TokenVault } from './actions.ts'
-import { argumentsSegments } from './arguments-text.ts'
+import { dlpBlocked, replacementFor, type TokenVault } from './actions.ts'
+import { argumentsSegments, contextOf } from './arguments-text.ts'
 import type { HeldText, Replacement, TextEngine, TextField } from './inspection.ts'
 import { RESTORED } from './profile-detector.ts'
 import { SourceText } from './source-text.ts'
@@ -13,10 +13,14 @@ export type DetectorsByDirection = Readonly<Record<Direction, TextDetector | nul
 
 export interface PolicyEngineOptions {
   detectors: DetectorsByDirection
+  /** What looks at texts that are signed, where it is another than that of their direction. */
+  signed?: TextDetector | null
   policyVersion: string
   /** What texts are where it is not said. */
   kind: Direction
   vault: TokenVault
+  /** Where content that no engine reads must not pass. */
+  blocksUninspectable?: (direction: Direction) => boolean
 }
 
 /** A longer text is looked at in slices, so that its decoded form never lies in memory whole. */
@@ -39,23 +43,28 @@ interface OpenText {
 export class PolicyEngine implements TextEngine {
   readonly policyVersion: string
   readonly #detectors: DetectorsByDirection
+  readonly #signed: TextDetector | null | undefined
   readonly #kind: Direction
   readonly #vault: TokenVault
+  readonly #blocksUninspectable: (direction: Direction) => boolean
   readonly #findings: Record<string, number> = {}
   readonly #open = new Map<string, OpenText>()
 
   constructor(options: PolicyEngineOptions) {
     this.policyVersion = options.policyVersion
     this.#detectors = options.detectors
+    this.#signed = options.signed
     this.#kind = options.kind
     this.#vault = options.vault
+    this.#blocksUninspectable = options.blocksUninspectable ?? (() => false)
   }
 
   inspect(field: TextField, contents: Uint8Array): Replacement | null {
     const kind = field.kind ?? this.#kind
-    const detector = this.#detectors[kind]
+    const signed = field.signed ? this.#signed : undefined
+    const detector = signed === undefined ? this.#detectors[kind] : signed
     if (!detector) return null
-    if (!field.partial) return this.#whole(detector, field.json === true, contents)
+    if (!field.partial) return this.#whole(field, detector, contents)
     return this.#piece(field, detector, contents)
   }
 
@@ -71,18 +80,32 @@ export class PolicyEngine implements TextEngine {
     return held
   }
 
+  held(): number {
+    let held = 0
+    for (const { source } of this.#open.values()) held += source.length
+    return held
+  }
+
+  drop(): void {
+    this.#open.clear()
+  }
+
+  uninspectable(kind: Direction): void {
+    if (this.#blocksUninspectable(kind)) throw dlpBlocked('content that cannot be inspected')
+  }
+
   /** How often each kind was found, of what is not simply allowed. Never the value. */
   findings(): Record<string, number> {
     return { ...this.#findings }
   }
 
-  #whole(detector: TextDetector, isJson: boolean, contents: Uint8Array): Replacement | null {
+  #whole({ json, name }: TextField, detector: TextDetector, contents: Uint8Array): Replacement | null {
     const source = new SourceText()
-    if (isJson) {
+    if (json) {
       const segments = argumentsSegments(source.push(contents), detector, this.#verdictOf(detector))
       return isUntouched(segments) ? null : told(segments, source)
     }
-    const stream = new TextStream(detector, this.#verdictOf(detector))
+    const stream = new TextStream(detector, this.#verdictOf(detector), name && contextOf(name))
     const parts: Replacement[] = []
     let untouched = true
     for (const slice of slices(contents)) {

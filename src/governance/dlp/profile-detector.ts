@@ -1,6 +1,7 @@
 import { TOKEN, TOKEN_BEGINNING, type TokenVault } from './actions.ts'
 import { detectAfter } from './detect.ts'
 import { inspectTail } from './hold.ts'
+import { planFor } from './plan.ts'
 import { actionOf } from './policy.ts'
 import type { TextDetector } from './text-stream.ts'
 import type { Profile, Span } from './types.ts'
@@ -10,10 +11,15 @@ export const RESTORED = 'restored-token'
 
 const compiled = new WeakMap<Profile, TextDetector>()
 
-/** What looks at the texts of a profile; the same one for the same profile. */
+/**
+ * What looks at the texts of a profile; the same one for the same profile.
+ * @throws PatternError for a profile with a pattern that does not compile.
+ */
 export function detectorOf(profile: Profile): TextDetector {
   const known = compiled.get(profile)
   if (known) return known
+  // Now, when nothing has been sent yet, and not at the first text.
+  planFor(profile)
   const detector: TextDetector = {
     tail: (context, text) => inspectTail(context, text, profile),
     rest: (context, text) => detectAfter(context, text, profile),
@@ -39,8 +45,12 @@ export function restoringDetector(detector: TextDetector | null, vault: TokenVau
     tail(context, text) {
       const beginning = TOKEN_BEGINNING.exec(text)
       const found = looksFor.tail(context, text)
-      const safe = Math.min(found.safe, beginning?.index ?? text.length)
-      return { safe, spans: merged(tokensIn(text, vault), found.spans).filter(({ end }) => end <= safe) }
+      const tokens = tokensIn(text, vault)
+      const safe = beforeSpans(Math.min(found.safe, beginning?.index ?? text.length), [
+        ...tokens,
+        ...found.spans,
+      ])
+      return { safe, spans: merged(tokens, found.spans).filter(({ end }) => end <= safe) }
     },
     rest: (context, text) => merged(tokensIn(text, vault), looksFor.rest(context, text)),
     actionOf: (span) => detector?.actionOf(span) ?? 'allow',
@@ -59,10 +69,25 @@ function tokensIn(text: string, vault: TokenVault): Span[] {
     }))
 }
 
-/** In order; what is found inside of a token is about its name, not about a value. */
+/** Moves a boundary before every span that it would cut. */
+function beforeSpans(boundary: number, spans: readonly Span[]): number {
+  let safe = boundary
+  for (const { start, end } of [...spans].sort((left, right) => right.end - left.end)) {
+    if (start < safe && end > safe) safe = start
+  }
+  return safe
+}
+
+/**
+ * In order. What is found inside of a token is about its name, not about a value; what is found around one or across
+ * its end is about more than the token, which gives way.
+ */
 function merged(tokens: readonly Span[], found: readonly Span[]): Span[] {
-  const outside = found.filter(
-    ({ start, end }) => !tokens.some((token) => start < token.end && end > token.start),
+  const real = found.filter(
+    ({ start, end }) => !tokens.some((token) => start >= token.start && end <= token.end),
   )
-  return [...tokens, ...outside].sort((left, right) => left.start - right.start)
+  const free = tokens.filter(
+    (token) => !real.some(({ start, end }) => start < token.end && end > token.start),
+  )
+  return [...free, ...real].sort((left, right) => left.start - right.start)
 }

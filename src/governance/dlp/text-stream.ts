@@ -25,17 +25,27 @@ export type Verdict = (span: Span, found: string) => string | null
 
 /** What was released is remembered so far, for the words that tell a finding by what stands before it. */
 const CONTEXT_UNITS = 128
+/**
+ * A long text that is held, such as encoded data without a blank, is not looked at anew for every piece: the time would
+ * grow with the square of its length.
+ */
+const LONG_HELD_UNITS = 1024
+const LOOKS_PER_DOUBLING = 16
 
 /** One text that arrives in pieces. What could still become part of a finding is held back. */
 export class TextStream {
   readonly #detector: TextDetector
   readonly #verdict: Verdict
-  #context = ''
+  #context: string
   #held = ''
+  /** How much has to be held before it is looked at again. */
+  #worthLooking = 0
 
-  constructor(detector: TextDetector, verdict: Verdict) {
+  /** @param context what stands before the text, as far as it says what the text is. */
+  constructor(detector: TextDetector, verdict: Verdict, context = '') {
     this.#detector = detector
     this.#verdict = verdict
+    this.#context = context
   }
 
   /** Units that arrived and have not been decided about. */
@@ -46,8 +56,12 @@ export class TextStream {
   /** @returns what becomes of the units that are decided now, in order; the others are held. */
   push(piece: string): Segment[] {
     this.#held += piece
+    if (this.#held.length < this.#worthLooking) return []
     const { safe, spans } = this.#detector.tail(this.#context, this.#held)
-    return this.#release(safe, spans)
+    const segments = this.#release(safe, spans)
+    this.#worthLooking =
+      this.#held.length < LONG_HELD_UNITS ? 0 : this.#held.length + this.#held.length / LOOKS_PER_DOUBLING
+    return segments
   }
 
   /** A text that is there at once. */
