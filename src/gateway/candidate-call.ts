@@ -141,9 +141,9 @@ export class CandidateCall {
     const inspection = this.#call.policy.responseInspection()
     let response = first
     for (;;) {
-      const { bytes, usage, textBytes } = await this.#read(response, inspection)
+      const { original, bytes, usage, textBytes } = await this.#read(response, inspection)
       meter.add(usage, textBytes, this.#sentBytes)
-      const refused = this.#parse(() => translated.answer(bytes))
+      const refused = this.#parse(() => translated.answer(bytes, original))
       if (refused !== null) throw noAnswer(this.#redacted(refused))
       if (!translated.goesOn(settlement.affordsAgain(meter))) return response
       settlement.keepAlive(meter, longestAnswer(this.#deps.configuration))
@@ -163,15 +163,21 @@ export class CandidateCall {
   async #read(
     response: Response,
     inspection: Inspection,
-  ): Promise<Pick<AnswerReading, 'usage' | 'textBytes'> & { bytes: Uint8Array }> {
+  ): Promise<Pick<AnswerReading, 'usage' | 'textBytes'> & { original: Uint8Array; bytes: Uint8Array }> {
     const body = await this.#attempt.read(response)
     if (body.length === 0) throw noAnswer('The upstream sent an empty answer.')
     if (isEventStream(response)) throw noAnswer('The upstream streamed an answer that was asked for whole.')
+    this.#call.settlement.response = inspection.counts
+    inspection.begin()
     const reading = this.#parse(() => this.#reading(body, inspection))
     const edited = applyEdits(body, reading.edits)
     inspection.sink(edited.released, edited.withheld)
-    this.#call.settlement.response = inspection.counts
-    return { bytes: joinBytes(edited.pieces), usage: reading.usage, textBytes: reading.textBytes }
+    return {
+      original: body,
+      bytes: joinBytes(edited.pieces),
+      usage: reading.usage,
+      textBytes: reading.textBytes,
+    }
   }
 
   /** @throws ApiError for an answer that must not pass; the upstream has made it all the same. */
@@ -179,6 +185,7 @@ export class CandidateCall {
     try {
       return this.#protocol.readAnswer(body, this.#context(inspection))
     } catch (error) {
+      inspection.refuse(body.length)
       if (error instanceof ApiError) {
         const unseen = this.#context(new Inspection(passAllEngine))
         const { usage, textBytes } = this.#protocol.readAnswer(body, unseen)
@@ -215,6 +222,7 @@ export class CandidateCall {
       inspection,
       modelId: translation || upstreamModel === model.id ? null : model.id,
       usageAsked: translation !== null || outline.usageAsked,
+      translatedTo: translation?.caller ?? null,
     }
   }
 
@@ -321,7 +329,7 @@ const translatorOf = (
   meter: Meter,
   next: () => Promise<Exchange>,
 ): StreamTranslator => ({
-  frame: (frame) => translated.frame(frame),
+  frame: (frame, original) => translated.frame(frame, original),
   goesOn: () => translated.goesOn(settlement.affordsAgain(meter)),
   finish: () => translated.finish(),
   next,

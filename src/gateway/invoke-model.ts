@@ -10,7 +10,7 @@ import type { LedgerOf } from '../governance/ledger/ledger.ts'
 import { mayUse } from '../governance/model-access.ts'
 import type { Principal } from '../governance/principal.ts'
 import { ApiError } from '../lib/api-error.ts'
-import { applyEdits, type ByteEdit } from '../lib/byte-edits.ts'
+import { applyEdits } from '../lib/byte-edits.ts'
 import { redact } from '../lib/log.ts'
 import { Affinity, type AffinityDeps } from './affinity.ts'
 import { dispatch, longestDispatch } from './attempts.ts'
@@ -23,7 +23,7 @@ import { answerTokenCount } from './count-tokens.ts'
 import { boundsOf, type CallBounds } from './metering.ts'
 import { PROTOCOLS } from './protocols/protocols.ts'
 import { outsideOf, requestEdits } from './protocols/request-edits.ts'
-import { inspectRequest } from './protocols/request-inspection.ts'
+import { inspectRequest, type RequestInspection } from './protocols/request-inspection.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
 import type { Operation } from './providers/provider.ts'
 import { Settlement } from './settlement.ts'
@@ -65,12 +65,12 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
   const candidates = someCandidate(model, call.operation)
   const policy = await policyFor(deps, call.principal, model.id)
   const inspection = policy.requestInspection()
-  const textEdits = inspected(call, policy, () => {
-    const { edits, uninspectable } = inspectRequest(outline, protocol, inspection)
-    for (const direction of uninspectable) {
+  const { edits: textEdits, changedThinking } = inspected(call, policy, () => {
+    const inspected = inspectRequest(outline, protocol, inspection)
+    for (const direction of inspected.uninspectable) {
       if (policy.blocksUninspectable(direction)) throw dlpBlocked('content that cannot be inspected')
     }
-    return edits
+    return inspected
   })
   const bounds = boundsOf(
     { ...outline, maximumOutput: maximumOutput(outline, call, candidates, model) },
@@ -90,7 +90,7 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
     // A translation names what it sends; only texts are edited before it.
     const edits = translation
       ? []
-      : requestEdits(outline, protocol, { upstreamModel, capabilities: model.capabilities })
+      : requestEdits(outline, protocol, { upstreamModel, capabilities: model.capabilities, changedThinking })
     const edited = applyEdits(outline.body, [...edits, ...outsideOf(edits, textEdits)])
     // One body leaves, however many attempts it takes: the sink counts what the last attempt sends.
     settlement.request = countsOf(inspection, edited)
@@ -120,7 +120,7 @@ function maximumOutput(
 }
 
 /** A call that is blocked has no place in the ledger yet: its record says what was found. */
-function inspected(call: ModelCall, policy: CallPolicy, inspect: () => ByteEdit[]): ByteEdit[] {
+function inspected(call: ModelCall, policy: CallPolicy, inspect: () => RequestInspection): RequestInspection {
   try {
     return inspect()
   } catch (error) {

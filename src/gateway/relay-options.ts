@@ -36,7 +36,8 @@ export interface Exchange {
 
 /** Between different protocols: makes the caller's frames of what the upstream's reader lets pass. */
 export interface StreamTranslator {
-  frame(frame: SseFrame): Uint8Array[]
+  /** @param original the frame before it was edited; null for one that was made here. */
+  frame(frame: SseFrame, original: SseFrame | null): Uint8Array[]
   /** Asked once at the end of an exchange: whether another one continues the answer. */
   goesOn(): boolean
   /** Begins that exchange. @throws ApiError told in the stream. */

@@ -150,6 +150,7 @@ class StreamRelay {
   #frame(bytes: Uint8Array): void {
     const { inspection } = this.#options
     const frame = parseFrame(bytes)
+    inspection.begin()
     const verdict = this.#verdictOn(frame)
     if (verdict.kind === 'drop') inspection.sink(0, frame.bytes.length)
     else if (verdict.kind === 'failure') this.#upstreamError(frame, verdict)
@@ -158,7 +159,7 @@ class StreamRelay {
       for (const held of verdict.before ?? []) this.#forwardHeld(held)
       const edited = applyEdits(frame.bytes, verdict.edits)
       inspection.sink(edited.released, edited.withheld)
-      this.#forward(frame, joinBytes(edited.pieces))
+      this.#forward(joinBytes(edited.pieces), frame)
     }
   }
 
@@ -167,30 +168,36 @@ class StreamRelay {
     try {
       return this.#reader.read(frame)
     } catch (error) {
-      this.#options.inspection.endUnit(frame.bytes.length)
-      this.#options.inspection.sink(0, frame.bytes.length)
+      this.#options.inspection.refuse(frame.bytes.length)
       throw error
     }
   }
 
-  #forward(frame: SseFrame, edited: Uint8Array): void {
+  /** @param original the frame that was edited; null for one that was made here. */
+  #forward(edited: Uint8Array, original: SseFrame | null): void {
     const { translator } = this.#options
-    const told = translator?.frame(edited === frame.bytes ? frame : parseFrame(edited)) ?? [edited]
+    const frame = () => (edited === original?.bytes ? original : parseFrame(edited))
+    const told = translator ? translator.frame(frame(), original) : [edited]
     for (const each of told) this.#write(each)
   }
 
   #forwardHeld({ bytes, released, withheld }: HeldFrame): void {
     this.#options.inspection.sink(released, withheld)
-    this.#forward(parseFrame(bytes), bytes)
+    this.#forward(bytes, null)
   }
 
-  #upstreamError(frame: SseFrame, verdict: { message: string; forward: boolean }): void {
+  /** Only where the upstream's own frame is told does anything of it leave, as it was inspected. */
+  #upstreamError(frame: SseFrame, verdict: Extract<FrameVerdict, { kind: 'failure' }>): void {
     const { inspection, redact, translator } = this.#options
-    const length = frame.bytes.length
-    const forward = verdict.forward && !translator
-    inspection.sink(forward ? length : 0, forward ? 0 : length)
     const message = decoder.decode(redact(encoder.encode(verdict.message))).slice(0, LONGEST_MESSAGE)
-    this.#fail('error', message, forward ? [redact(frame.bytes)] : undefined)
+    if (verdict.forward === null || translator) {
+      inspection.refuse(frame.bytes.length)
+      this.#fail('error', message)
+      return
+    }
+    const edited = applyEdits(frame.bytes, verdict.forward)
+    inspection.sink(edited.released, edited.withheld)
+    this.#fail('error', message, [redact(joinBytes(edited.pieces))])
   }
 
   /** The upstream closed its stream: an end, or less than one. */

@@ -1,5 +1,5 @@
 import type { Usage } from '../../governance/credits.ts'
-import type { ByteEdit } from '../../lib/byte-edits.ts'
+import { applyEdits, type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, JsonSyntaxError, scanJson } from '../../lib/json-scan.ts'
 import { encodeFrame, HEARTBEAT_COMMENT, type SseFrame } from '../../lib/sse.ts'
 import { chatCompletionRequest, completionRequest } from '../../wire/model-requests.ts'
@@ -8,7 +8,7 @@ import { ChatMessagesCheck } from './message-checks.ts'
 import type { AnswerContext, AnswerReading, FrameVerdict, Protocol, StreamReader } from './protocol.ts'
 import { type OutlineRules, outlineRequest } from './request-outline.ts'
 import type { FrameString, HeldFrame } from './streamed-texts.ts'
-import { isText } from './text-fields.ts'
+import { isText, isUnreadable } from './text-fields.ts'
 import { usageOfChat } from './usage.ts'
 
 const encoder = new TextEncoder()
@@ -111,6 +111,7 @@ class ChunkScan {
   }
 
   string(path: JsonPath, start: number, end: number): void {
+    if (isUnreadable(path, this.#bytes, start, end)) this.#context.inspection.uninspectable(kindOf(path).kind)
     if (!isText(path, this.#bytes, start, end)) return
     const isLogprob = path[0] === 'choices' && path[2] === 'logprobs'
     // Log probabilities repeat the text, many times over when alternatives are asked for.
@@ -198,7 +199,7 @@ class ChatStreamReader implements StreamReader {
 
   constructor(context: AnswerContext) {
     this.#context = context
-    this.#texts = new ChunkTexts(context.inspection)
+    this.#texts = new ChunkTexts(context.inspection, context.translatedTo === 'messages')
   }
 
   read(frame: SseFrame): FrameVerdict {
@@ -219,18 +220,22 @@ class ChatStreamReader implements StreamReader {
 
   #readChunk(frame: SseFrame, data: Uint8Array): FrameVerdict {
     const scan = new ChunkScan(data, this.#context, true)
+    const before: HeldFrame[] = []
     try {
       scanJson(data, scan)
-      if (scan.strings) scan.edits.push(...this.#texts.edits(scan.strings, data, scan))
+      if (scan.strings) {
+        before.push(...this.#texts.beforeOthers(scan.strings, scan, () => this.#head()))
+        scan.edits.push(...this.#texts.edits(scan.strings, data, scan))
+      }
     } catch (error) {
       this.#context.inspection.endUnit(frame.bytes.length)
       if (!(error instanceof JsonSyntaxError)) throw error
-      return { kind: 'failure', message: 'The upstream sent an event that is not JSON.', forward: false }
+      return { kind: 'failure', message: 'The upstream sent an event that is not JSON.', forward: null }
     }
     this.#context.inspection.endUnit(frame.bytes.length)
     if (scan.strings) this.#lastChunk = data.slice()
     if (scan.error || frame.event === 'error') {
-      return { kind: 'failure', message: errorMessage(data, scan.error), forward: false }
+      return { kind: 'failure', message: errorMessage(data, scan), forward: null }
     }
     this.textBytes += scan.textBytes
     for (const [position, index] of scan.choices.entries()) {
@@ -238,18 +243,20 @@ class ChatStreamReader implements StreamReader {
       if (scan.finished.has(position)) this.#finished.add(index)
     }
     this.#usage = usageOfChat(scan.usageValue()) ?? this.#usage
-    const before = [...scan.finished].flatMap((position) => this.#held(scan.choices[position] ?? position))
+    for (const position of scan.finished) before.push(...this.#held(scan.choices[position] ?? position))
     return this.#editUsage(scan, frame, before)
   }
 
   /** Frames that tell what was held back of a choice's texts, or of all. */
   #held(choice: number | null): HeldFrame[] {
-    if (!this.#lastChunk) return []
-    const { id, object, created, model } = JSON.parse(decoder.decode(this.#lastChunk)) as Record<
-      string,
-      unknown
-    >
-    return this.#texts.end(choice, { id, object, created, model: this.#context.modelId ?? model })
+    return this.#lastChunk ? this.#texts.end(choice, this.#head()) : []
+  }
+
+  /** What chunks of this stream begin with. */
+  #head(): Record<string, unknown> {
+    const last = this.#lastChunk ? JSON.parse(decoder.decode(this.#lastChunk)) : {}
+    const { id, object, created, model } = last as Record<string, unknown>
+    return { id, object, created, model: this.#context.modelId ?? model }
   }
 
   /** Interface, chat completion object: usage is omitted from intermediate chunks, and sent only where asked for. */
@@ -289,9 +296,10 @@ function exactDone(data: Uint8Array, start: number): ByteEdit[] {
   return [{ start, end: start + data.length, replacement: encoder.encode(DONE) }]
 }
 
-/** The upstream's own words for its error. */
-function errorMessage(data: Uint8Array, at: { start: number; end: number } | null): string {
-  const error = JSON.parse(decoder.decode(at ? data.subarray(at.start, at.end) : data)) as unknown
+/** The upstream's own words for its error, as they may be told. */
+function errorMessage(data: Uint8Array, scan: ChunkScan): string {
+  const told = JSON.parse(decoder.decode(joinBytes(applyEdits(data, scan.edits).pieces))) as unknown
+  const error = scan.error ? (told as { error: unknown }).error : told
   const message =
     typeof error === 'object' && error !== null ? (error as { message?: unknown }).message : error
   return typeof message === 'string' && message !== '' ? message : 'The upstream reported an error.'

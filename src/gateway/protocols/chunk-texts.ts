@@ -25,11 +25,45 @@ const pathKey = (path: Path) => JSON.stringify(path)
 
 export class ChunkTexts {
   readonly #inspection: Inspection
+  readonly #inBlocks: boolean
+  /** By choice: the part of an answer that is being told, where it is told in blocks. */
+  readonly #parts = new Map<number, Part>()
   /** Where the text of each key stands in a choice. */
   readonly #places = new Map<string, Path>()
 
-  constructor(inspection: Inspection) {
+  /** @param inBlocks whether the caller gets the parts of an answer one after the other, as blocks. */
+  constructor(inspection: Inspection, inBlocks = false) {
     this.#inspection = inspection
+    this.#inBlocks = inBlocks
+  }
+
+  /**
+   * What was held back of a part of the answer goes out before another part begins: it could not be told later in the
+   * same block. For callers that get blocks, to be asked before the edits of a chunk.
+   * @param head what a frame begins with.
+   */
+  beforeOthers(
+    strings: readonly FrameString[],
+    { choices }: ChunkPlaces,
+    head: () => Record<string, unknown>,
+  ): HeldFrame[] {
+    if (!this.#inBlocks) return []
+    const frames: HeldFrame[] = []
+    for (const { path, start, end } of strings) {
+      const [root, position] = path
+      if (root !== 'choices' || typeof position !== 'number' || !isStreamed(path) || start === end) continue
+      const choice = choices[position] ?? position
+      const part = partOf(path)
+      const told = this.#parts.get(choice)
+      this.#parts.set(choice, part)
+      // Arguments of tools are told each in its place, however late.
+      if (told === undefined || told === part || told === 'call') continue
+      for (const [key, place] of this.#places) {
+        if (!key.startsWith(`${choice}:`) || partOf(place) !== told) continue
+        frames.push(...this.#inspection.end(key).map((held) => this.#frame(held, head())))
+      }
+    }
+    return frames
   }
 
   /** Shows the strings of a chunk to the inspection. */
@@ -70,9 +104,20 @@ export class ChunkTexts {
   }
 }
 
-/** Names and ids come whole, in the first fragment. */
+/** Names and ids come whole, in the first fragment, and so do annotations. */
 const isStreamed = (path: Path): boolean =>
-  path[2] === 'text' || (path[2] === 'delta' && path[path.length - 1] !== 'name')
+  path[2] === 'text' || (path[2] === 'delta' && path[3] !== 'annotations' && path[path.length - 1] !== 'name')
+
+type Part = 'text' | 'reasoning' | 'call'
+
+/** What a text is a part of, in the words of those who tell it in blocks. @param path in a chunk or in a choice. */
+function partOf(path: Path): Part {
+  const place = path[0] === 'choices' ? path.slice(2) : path
+  const [, member] = place
+  if (member === 'tool_calls' || member === 'function_call') return 'call'
+  if (place.length === 1 || member === 'refusal') return 'text'
+  return member === 'content' && !place.includes('thinking') ? 'text' : 'reasoning'
+}
 
 /** What a text of an answer is. Tools of free form are called with a text, others with JSON. */
 export function kindOf(path: Path): TextKind {

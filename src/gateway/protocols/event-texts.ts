@@ -1,9 +1,10 @@
-import type { Inspection } from '../../governance/dlp/inspection.ts'
+import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { JsonPath } from '../../lib/json-scan.ts'
 import { encodeFrame } from '../../lib/sse.ts'
 import { type FrameString, type HeldFrame, heldText, inspectPiece } from './streamed-texts.ts'
+import { lastName } from './text-fields.ts'
 
 /** Texts of a messages stream, each followed over the deltas of its block. */
 
@@ -16,11 +17,14 @@ const STREAMED: Record<string, string> = {
 
 export class EventTexts {
   readonly #inspection: Inspection
+  readonly #signsThinking: boolean
   /** Blocks of thinking that were changed: what its provider signed is no longer what it wrote. */
   readonly changedThinking = new Set<number>()
 
-  constructor(inspection: Inspection) {
+  /** @param signsThinking whether the caller gets the signatures of thinking, and may send them back. */
+  constructor(inspection: Inspection, signsThinking: boolean) {
     this.#inspection = inspection
+    this.#signsThinking = signsThinking
   }
 
   /** @param block index of the block that a delta belongs to. */
@@ -36,13 +40,15 @@ export class EventTexts {
   #edit(string: FrameString, source: Uint8Array, block: number): ByteEdit | null {
     const { path, start, end } = string
     const name = String(path[1])
-    const streamed = path.length === 2 && path[0] === 'delta' && Object.hasOwn(STREAMED, name)
-    if (!streamed) {
-      return this.#inspection.text({ path, partial: false, kind: kindOf(path) }, source, start, end)
+    // A block may begin with the first piece of its text.
+    const isPart = path.length === 2 && (path[0] === 'delta' || path[0] === 'content_block')
+    if (!isPart || !Object.hasOwn(STREAMED, name)) {
+      return this.#inspection.text(fieldOf(path), source, start, end)
     }
     const json = name === 'partial_json'
     const kind = json ? 'tool_arguments' : 'response'
-    const text = { key: `${block}:${name}`, kind, json, last: false } as const
+    const signed = name === 'thinking' && this.#signsThinking
+    const text = { key: `${block}:${name}`, kind, json, last: false, signed } as const
     const edit = inspectPiece(this.#inspection, string, source, text)
     if (name === 'thinking' && (edit?.withheld ?? 0) > 0) this.changedThinking.add(block)
     return edit
@@ -62,6 +68,12 @@ export class EventTexts {
       return { bytes, released: held.released, withheld: held.withheld }
     })
   }
+}
+
+/** A text that is there as a whole. */
+export function fieldOf(path: JsonPath): TextField {
+  const kind = kindOf(path)
+  return { path, partial: false, kind, ...(kind === 'tool_arguments' && { name: lastName(path) }) }
 }
 
 /** What a tool is called with, and what one that ran at the provider found. */

@@ -1,5 +1,5 @@
 import type { Usage } from '../../governance/credits.ts'
-import type { ByteEdit } from '../../lib/byte-edits.ts'
+import { applyEdits, type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
 import {
   type JsonKind,
   type JsonPath,
@@ -9,12 +9,12 @@ import {
 } from '../../lib/json-scan.ts'
 import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
 import { countTokensRequest, messagesRequest } from '../../wire/model-requests.ts'
-import { EventTexts, kindOf } from './event-texts.ts'
+import { EventTexts, fieldOf, kindOf } from './event-texts.ts'
 import { AlternatingMessagesCheck } from './message-checks.ts'
 import type { AnswerContext, AnswerReading, FrameVerdict, Protocol, StreamReader } from './protocol.ts'
 import { type OutlineRules, outlineRequest } from './request-outline.ts'
-import { type FrameString, type HeldFrame, inspectNumber } from './streamed-texts.ts'
-import { isText } from './text-fields.ts'
+import { type FrameString, type HeldFrame, inspectOwnValue } from './streamed-texts.ts'
+import { isText, isUnreadable } from './text-fields.ts'
 import { unsignedThinkingEdits } from './unsigned-thinking.ts'
 import { usageOfMessages } from './usage.ts'
 
@@ -58,6 +58,7 @@ export const countTokens: Protocol = {
 function readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading {
   const scan = new EventScan(body, context, false)
   scanJson(body, scan)
+  scan.removeSignatures()
   context.inspection.endUnit(body.length)
   return { edits: scan.edits, usage: usageOfMessages(scan.parse('usage'), null), textBytes: scan.textBytes }
 }
@@ -73,39 +74,47 @@ class EventScan {
   readonly strings: FrameString[] | null
   readonly #bytes: Uint8Array
   readonly #context: AnswerContext
-  readonly #partial: boolean
-  /** Blocks of thinking in a whole answer that were changed. */
+  /** Blocks of thinking in a whole answer that were changed, and where blocks have their signatures. */
   readonly #changedThinking = new Set<number>()
+  readonly #signatures = new Map<number, { start: number; end: number }>()
 
   constructor(bytes: Uint8Array, context: AnswerContext, partial: boolean) {
     this.#bytes = bytes
     this.#context = context
-    this.#partial = partial
     const isActive = !context.inspection.engine.passive
     this.strings = partial && isActive ? [] : null
     this.valueDepth = isActive ? MAXIMUM_DEPTH : 2
   }
 
   string(path: JsonPath, start: number, end: number): void {
-    if (path[0] === 'content' && path[2] === 'signature') this.#checkSignature(path, start, end)
+    if (path[0] === 'content' && path[2] === 'signature')
+      this.#signatures.set(Number(path[1]), { start, end })
+    const { inspection } = this.#context
+    if (isUnreadable(path, this.#bytes, start, end)) inspection.uninspectable(kindOf(path))
     if (!isText(path, this.#bytes, start, end)) return
     this.textBytes += end - start
     if (this.strings) {
       this.strings.push({ path: [...path], start, end })
       return
     }
-    const field = { path, partial: this.#partial, kind: kindOf(path) }
-    const edit = this.#context.inspection.text(field, this.#bytes, start, end)
+    const signed = path[2] === 'thinking'
+    const field = { ...fieldOf(path), signed: signed && !this.#context.translatedTo }
+    const edit = inspection.text(field, this.#bytes, start, end)
     if (!edit) return
     this.edits.push(edit)
-    if (path[2] === 'thinking') this.#changedThinking.add(Number(path[1]))
+    if (signed) this.#changedThinking.add(Number(path[1]))
   }
 
-  /** A signature of thinking that was changed proves nothing any more: the provider would refuse it. */
-  #checkSignature(path: JsonPath, start: number, end: number): void {
-    if (this.#changedThinking.has(Number(path[1]))) {
-      this.edits.push({ start, end, replacement: new Uint8Array() })
+  /** Signatures of thinking that was changed prove nothing any more: the provider would refuse them. */
+  removeSignatures(): void {
+    for (const [block, place] of this.#signatures) {
+      if (this.#changedThinking.has(block)) this.edits.push({ ...place, replacement: new Uint8Array() })
     }
+  }
+
+  /** Whether it is a delta with the signature of its block. */
+  get isSignature(): boolean {
+    return this.#places.has(SIGNATURE)
   }
 
   /** Cuts the signature out of a delta. */
@@ -114,11 +123,12 @@ class EventScan {
     if (place) this.edits.push({ ...place, replacement: encoder.encode('""') })
   }
 
-  value(path: JsonPath, kind: JsonKind, start: number, end: number): void {
+  value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
     if (path.length > 2) {
-      if (kind !== 'number' || !path.includes('input')) return
-      const edit = inspectNumber(this.#context.inspection, { path, start, end }, this.#bytes)
-      if (edit) this.edits.push(edit)
+      // In a whole answer, and in the event that begins a block.
+      if (path[2] !== 'input' && path[1] !== 'input') return
+      const place = { path, start, end, memberStart }
+      this.edits.push(...inspectOwnValue(this.#context.inspection, place, kind, this.#bytes))
       return
     }
     const place = placeOf(path)
@@ -126,6 +136,11 @@ class EventScan {
     if (this.#context.modelId !== null && MODEL_PLACES.has(place)) {
       this.edits.push({ start, end, replacement: encoder.encode(JSON.stringify(this.#context.modelId)) })
     }
+  }
+
+  /** The event as it may be told. */
+  edited(): unknown {
+    return JSON.parse(decoder.decode(joinBytes(applyEdits(this.#bytes, this.edits).pieces)))
   }
 
   /** The value of a member, by its path of one or two names; undefined when it is absent. */
@@ -152,7 +167,7 @@ class MessagesStreamReader implements StreamReader {
 
   constructor(context: AnswerContext) {
     this.#context = context
-    this.texts = new EventTexts(context.inspection)
+    this.texts = new EventTexts(context.inspection, !context.translatedTo)
   }
 
   read(frame: SseFrame): FrameVerdict {
@@ -168,7 +183,7 @@ class MessagesStreamReader implements StreamReader {
     } catch (error) {
       inspection.endUnit(frame.bytes.length)
       if (!(error instanceof JsonSyntaxError)) throw error
-      return { kind: 'failure', message: 'The upstream sent an event that is not JSON.', forward: false }
+      return { kind: 'failure', message: 'The upstream sent an event that is not JSON.', forward: null }
     }
     inspection.endUnit(frame.bytes.length)
     const type = frame.event || String(scan.parse('type') ?? '')
@@ -219,8 +234,12 @@ const EVENTS: Record<string, EventHandler> = {
   },
   content_block_delta(reader, scan) {
     reader.textBytes += scan.textBytes
-    if (reader.texts.changedThinking.has(blockOf(scan) ?? 0)) scan.removeSignature()
-    return forward(reader, scan)
+    if (!scan.isSignature) return forward(reader, scan)
+    // Thinking is over when it is signed, and only now is it known whether it was changed.
+    const block = blockOf(scan) ?? 0
+    const before = reader.texts.end(block)
+    if (reader.texts.changedThinking.has(block)) scan.removeSignature()
+    return { kind: 'forward', edits: scan.edits, started: true, before }
   },
   content_block_stop: (reader, scan) => ({
     kind: 'forward',
@@ -239,8 +258,10 @@ const EVENTS: Record<string, EventHandler> = {
   },
   ping: (_reader, scan) => ({ kind: 'forward', edits: scan.edits, started: false }),
   error(_reader, scan) {
-    const message = scan.parse('error', 'message')
+    const { error } = scan.edited() as { error?: { message?: unknown } | null }
+    const message = error?.message
     const known = typeof message === 'string' && message !== ''
-    return { kind: 'failure', message: known ? message : 'The upstream reported an error.', forward: true }
+    const text = known ? message : 'The upstream reported an error.'
+    return { kind: 'failure', message: text, forward: scan.edits }
   },
 }

@@ -13,8 +13,11 @@ export interface Protocol {
   removals: readonly string[]
   /** Whether usage on a stream has to be asked for with `stream_options`. */
   usageIsOptional: boolean
-  /** Edits of this protocol alone, besides those that all have. */
-  ownEdits?(body: Uint8Array): ByteEdit[]
+  /**
+   * Edits of this protocol alone, besides those that all have.
+   * @param changedThinking blocks of thinking whose text is edited besides, as `<message>.<block>`.
+   */
+  ownEdits?(body: Uint8Array, changedThinking?: ReadonlySet<string>): ByteEdit[]
   /** Reads a whole answer. @throws JsonSyntaxError if it is not JSON. */
   readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading
   streamReader(context: AnswerContext): StreamReader
@@ -34,6 +37,8 @@ export interface AnswerContext {
   modelId: string | null
   /** Whether the caller asked for usage on its stream. */
   usageAsked: boolean
+  /** The caller's protocol, where the answer is translated to it. */
+  translatedTo?: 'chat_completions' | 'completions' | 'messages' | null
 }
 
 export interface AnswerReading {
@@ -64,5 +69,8 @@ export type FrameVerdict =
   /** `before` goes out ahead of the frame. */
   | { kind: 'forward'; edits: ByteEdit[]; started: boolean; before?: HeldFrame[] }
   | { kind: 'drop' }
-  /** The upstream told an error in its stream. `forward` when its own frame says it best to a caller of the same protocol. */
-  | { kind: 'failure'; message: string; forward: boolean }
+  /**
+   * The upstream told an error in its stream. `forward` when its own frame says it best to a caller of the same protocol:
+   * the edits of that frame. The message has been edited.
+   */
+  | { kind: 'failure'; message: string; forward: ByteEdit[] | null }

@@ -10,6 +10,8 @@ export interface RequestTarget {
   upstreamModel: string
   /** Of the model; none means that nothing is known of it. */
   capabilities: readonly string[]
+  /** Blocks of thinking whose text is edited besides, as `<message>.<block>`. */
+  changedThinking?: ReadonlySet<string>
 }
 
 /**
@@ -20,7 +22,10 @@ export function requestEdits(outline: RequestOutline, protocol: Protocol, target
   const { upstreamModel } = target
   const removals = new Set(protocol.removals)
   if (outline.jsonObject && lacks(target, 'json_object')) removals.add('response_format')
-  const edits = [...removalEdits(outline.members, removals), ...(protocol.ownEdits?.(outline.body) ?? [])]
+  const edits = [
+    ...removalEdits(outline.members, removals),
+    ...(protocol.ownEdits?.(outline.body, target.changedThinking) ?? []),
+  ]
   const model = outline.members.find((member) => member.name === 'model')
   if (model && upstreamModel !== outline.model) {
     edits.push({

@@ -1,7 +1,8 @@
 import type { HeldText, Inspection } from '../../governance/dlp/inspection.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import { type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
-import type { JsonPath } from '../../lib/json-scan.ts'
+import type { JsonKind, JsonPath } from '../../lib/json-scan.ts'
+import { lastName } from './text-fields.ts'
 
 /** A frame of our own that tells what was held back of a text. */
 export interface HeldFrame {
@@ -31,6 +32,7 @@ export interface StreamedText extends TextKind {
   key: string
   /** Whether the text ends with this piece. */
   last: boolean
+  signed?: boolean
 }
 
 /** Shows a piece to the inspection. @returns the edit that it asks for. */
@@ -38,9 +40,9 @@ export function inspectPiece(
   inspection: Inspection,
   { path, start, end }: FrameString,
   source: Uint8Array,
-  { key, kind, json, last }: StreamedText,
+  { key, kind, json, last, signed = false }: StreamedText,
 ): ByteEdit | null {
-  const edit = inspection.text({ path, partial: true, key, kind, json }, source, start, end)
+  const edit = inspection.text({ path, partial: true, key, kind, json, signed }, source, start, end)
   if (!last) return edit
   const [held] = inspection.end(key)
   if (!held) return edit
@@ -57,18 +59,45 @@ export function inspectPiece(
   }
 }
 
-/** Shows a number of the caller's own data: what is put in its place is a string. */
-export function inspectNumber(
-  inspection: Inspection,
-  { path, start, end }: FrameString,
-  source: Uint8Array,
-): ByteEdit | null {
-  const edit = inspection.text({ path, partial: false, kind: 'tool_arguments' }, source, start, end)
-  const contents = edit?.replacement
-  if (!edit || !contents) return edit
-  return { ...edit, replacement: joinBytes([QUOTE, contents, QUOTE]) }
+/** A value by its place, with that of its name. */
+export interface OwnValue extends FrameString {
+  memberStart: number
 }
 
+/**
+ * Shows what the strings of a tool's input do not: the name of a value, and a number, in whose place a string is put.
+ * @param place of a value at or within `input`.
+ */
+export function inspectOwnValue(
+  inspection: Inspection,
+  { path, start, end, memberStart }: OwnValue,
+  kind: JsonKind,
+  source: Uint8Array,
+): ByteEdit[] {
+  const edits: ByteEdit[] = []
+  const field = { path, partial: false, kind: 'tool_arguments' } as const
+  const isMember = typeof path[path.length - 1] === 'string' && path.indexOf('input') < path.length - 1
+  if (isMember) {
+    const name = inspection.text(field, source, memberStart + 1, endOfString(source, memberStart + 1))
+    if (name) edits.push(name)
+  }
+  if (kind !== 'number') return edits
+  const edit = inspection.text({ ...field, name: lastName(path) }, source, start, end)
+  if (!edit) return edits
+  const { replacement } = edit
+  edits.push(replacement ? { ...edit, replacement: joinBytes([QUOTE, replacement, QUOTE]) } : edit)
+  return edits
+}
+
+/** The closing quote of a string. */
+function endOfString(source: Uint8Array, contents: number): number {
+  let at = contents
+  while (at < source.length && source[at] !== DOUBLE_QUOTE) at += source[at] === BACKSLASH ? 2 : 1
+  return at
+}
+
+const DOUBLE_QUOTE = 0x22
+const BACKSLASH = 0x5c
 const QUOTE = new TextEncoder().encode('"')
 const decoder = new TextDecoder()
 

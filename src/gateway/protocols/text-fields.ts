@@ -1,4 +1,4 @@
-import type { JsonPath } from '../../lib/json-scan.ts'
+import { decodeString, type JsonPath } from '../../lib/json-scan.ts'
 
 /**
  * Which strings of a message are text. Everything is, unless it is listed: a member that a vendor adds tomorrow is
@@ -34,6 +34,24 @@ export const OWN_DATA: ReadonlySet<string> = new Set([
   'schema',
 ])
 
+/** Types of parts and blocks whose content is not text. */
+const UNREADABLE = new Set([
+  'image_url',
+  'image',
+  'input_audio',
+  'input_image',
+  'document_url',
+  'file',
+  'container_upload',
+  'input_file',
+  'video_url',
+  'input_video',
+])
+/** Sources of the messages protocol whose content is text that stands there. */
+const READABLE_SOURCES = new Set(['text', 'content'])
+/** The longest of these, if every character of it is written as an escape. */
+const LONGEST_TYPE_BYTES = 6 * 16
+
 /** Members whose `data` is, as a rule, encoded content that no text engine can read. */
 const BINARY_PARENTS = new Set(['source', 'input_audio', 'audio', 'file'])
 /** A data URL says within its first bytes whether it is encoded. */
@@ -58,16 +76,40 @@ export function isText(
 ): boolean {
   if (own) return true
   if (TECHNICAL.has(name)) return false
+  return !isBinary(path, bytes, start, end, name)
+}
+
+/** The same string, whether it is or tells of content that no text engine reads, such as an image. */
+export function isUnreadable(
+  path: JsonPath,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  name = lastName(path),
+  own = path.some((part) => OWN_DATA.has(String(part))),
+): boolean {
+  if (own) return false
+  if (name !== 'type') return !TECHNICAL.has(name) && isBinary(path, bytes, start, end, name)
+  // A document is as readable as its source.
+  if (path[path.length - 2] === 'source') return !isType(READABLE_SOURCES, bytes, start, end)
+  return isType(UNREADABLE, bytes, start, end)
+}
+
+const isType = (types: ReadonlySet<string>, bytes: Uint8Array, start: number, end: number): boolean =>
+  end - start <= LONGEST_TYPE_BYTES && types.has(decodeString(bytes, start, end))
+
+function isBinary(path: JsonPath, bytes: Uint8Array, start: number, end: number, name: string): boolean {
   if ((name === 'url' || name === 'file_data') && end - start >= SHORTEST_DATA_URL_BYTES) {
-    if (DATA_URL.test(latin1(bytes.subarray(start, Math.min(end, start + DATA_URL_HEAD_BYTES))))) return false
+    if (DATA_URL.test(latin1(bytes.subarray(start, Math.min(end, start + DATA_URL_HEAD_BYTES))))) return true
   }
   // The `data` of a plain text document is that text, and its path is the same.
   const binary =
     name === 'file_data' || (name === 'data' && BINARY_PARENTS.has(String(path[path.length - 2])))
-  return !(binary && isBase64(bytes, start, end))
+  return binary && isBase64(bytes, start, end)
 }
 
-function lastName(path: JsonPath): string {
+/** The last member name on a path, '' without one. */
+export function lastName(path: JsonPath): string {
   for (let index = path.length - 1; index >= 0; index--) {
     const part = path[index]
     if (typeof part === 'string') return part

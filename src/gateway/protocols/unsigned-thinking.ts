@@ -4,7 +4,8 @@ import { type JsonKind, type JsonPath, scanJson } from '../../lib/json-scan.ts'
 /**
  * Thinking of a model of another family reaches callers of the messages protocol without a signature, and they send it
  * back with the conversation. A provider that signs its thinking refuses such a block, so that a conversation could
- * never move to its models: the block stays behind.
+ * never move to its models: the block stays behind. So does thinking whose text is edited: its signature is of another
+ * text.
  */
 
 interface Element {
@@ -19,11 +20,16 @@ const MOST_EDITS = 10_000
 /** Found in a fraction of a scan's time; only a body that has it is scanned. */
 const UNSIGNED = [Buffer.from('"signature":""'), Buffer.from('"signature": ""')]
 
-/** @param body of a messages request, checked. @returns the edits that cut thinking blocks without a signature out. */
-export function unsignedThinkingEdits(body: Uint8Array): ByteEdit[] {
+const NONE: ReadonlySet<string> = new Set()
+
+/**
+ * @param body of a messages request, checked. @param changed blocks whose text is edited, as `<message>.<block>`.
+ * @returns the edits that cut thinking blocks without a signature, or with another text than theirs, out.
+ */
+export function unsignedThinkingEdits(body: Uint8Array, changed: ReadonlySet<string> = NONE): ByteEdit[] {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  if (!UNSIGNED.some((text) => bytes.includes(text))) return []
-  const scan = new ContentScan(body)
+  if (changed.size === 0 && !UNSIGNED.some((text) => bytes.includes(text))) return []
+  const scan = new ContentScan(body, changed)
   scanJson(body, scan)
   return scan.edits
 }
@@ -35,16 +41,20 @@ class ContentScan {
   #elements: Element[] = []
   #isThinking = false
   #isUnsigned = false
+  readonly #changed: ReadonlySet<string>
 
-  constructor(bytes: Uint8Array) {
+  constructor(bytes: Uint8Array, changed: ReadonlySet<string>) {
     this.#bytes = bytes
+    this.#changed = changed
   }
 
   value(path: JsonPath, kind: JsonKind, start: number, end: number): void {
     if (path[0] !== 'messages' || path[2] !== 'content') return
     if (path.length === 5) this.#member(path[4], kind, start, end)
-    else if (path.length === 4) this.#element(start, end)
-    else if (path.length === 3) this.#content()
+    else if (path.length === 4) {
+      if (this.#changed.has(`${path[1]}.${path[3]}`)) this.#isUnsigned = true
+      this.#element(start, end)
+    } else if (path.length === 3) this.#content()
   }
 
   #member(name: JsonPath[number] | undefined, kind: JsonKind, start: number, end: number): void {

@@ -122,26 +122,36 @@ export class TranslatedCall {
     this.#letGo()
   }
 
-  /** @param frame of the upstream's stream, as its reader lets it pass. @returns frames for the caller. */
-  frame(frame: SseFrame): Uint8Array[] {
+  /**
+   * @param frame of the upstream's stream, as its reader lets it pass.
+   * @param original the same as it came; null for a frame that the gateway made. A paused turn goes on with what the
+   * upstream said, not with what its caller may see: there values stand in the place of their tokens, which the upstream
+   * must not see, and thinking may have lost its signature.
+   * @returns frames for the caller.
+   */
+  frame(frame: SseFrame, original: SseFrame | null = frame): Uint8Array[] {
     if (frame.data === null) return []
     const text = decoder.decode(frame.data)
     if (text.trim() === '[DONE]') return []
     const data = objectOf(parseJson(text))
-    this.#content?.frame(frame.event, data)
+    if (original === frame) this.#content?.frame(frame.event, data)
+    else if (this.#content && original?.data) {
+      this.#content.frame(original.event, objectOf(parseJson(decoder.decode(original.data))))
+    }
     return this.#told(this.#decoder.frame(frame.event, data)).flatMap((event) => this.#encoder.frames(event))
   }
 
   /**
    * Takes a whole answer.
+   * @param original the same as it came, for a turn that goes on (`frame`).
    * @returns null, or what the upstream says in place of an answer.
    * @throws SyntaxError if it is not JSON.
    */
-  answer(body: Uint8Array): string | null {
+  answer(body: Uint8Array, original: Uint8Array = body): string | null {
     const data = objectOf(parseJson(decoder.decode(body)))
     const error = errorInsteadOfAnswer(data, this.#options.upstream)
     if (error !== null) return error
-    this.#content?.answer(data)
+    this.#content?.answer(original === body ? data : objectOf(parseJson(decoder.decode(original))))
     for (const event of this.#told(this.#decoder.answer(data))) this.#events.push(event)
     return null
   }

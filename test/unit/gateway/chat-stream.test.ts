@@ -184,12 +184,12 @@ describe('errors in a chat stream', () => {
     ['a number', 500, 'The upstream reported an error.'],
   ])('are told in our words for the frame, in the upstream’s for the cause: %s', (_name, error, message) => {
     const { verdicts } = readStream(chatCompletions, chunks({ error, choices: [delta('x')] }))
-    expect(verdicts).toEqual([{ kind: 'failure', message, forward: false }])
+    expect(verdicts).toEqual([{ kind: 'failure', message, forward: null }])
   })
 
   it('are recognized by the name of their event, whatever they hold', () => {
     const read = (data: string) => readStream(chatCompletions, `event: error\ndata: ${data}\n\n`).verdicts
-    const failure = (message: string) => [{ kind: 'failure', message, forward: false }]
+    const failure = (message: string) => [{ kind: 'failure', message, forward: null }]
     expect(read('{"error":{"message":"told"}}')).toEqual(failure('told'))
     expect(read('{"message":"flat"}')).toEqual(failure('flat'))
     expect(read('"text"')).toEqual(failure('text'))
@@ -204,7 +204,7 @@ describe('errors in a chat stream', () => {
   it.each(['{', '{"a":1,}', 'oops', '[DONE'])('include a payload that is not JSON: %s', (data) => {
     const { verdicts } = readStream(chatCompletions, chunks(data))
     expect(verdicts).toEqual([
-      { kind: 'failure', message: 'The upstream sent an event that is not JSON.', forward: false },
+      { kind: 'failure', message: 'The upstream sent an event that is not JSON.', forward: null },
     ])
   })
 

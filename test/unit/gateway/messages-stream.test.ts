@@ -183,7 +183,7 @@ describe('errors in a messages stream', () => {
       request_id: 'r',
     })
     const { verdicts, text } = readStream(messages, frame)
-    expect(verdicts).toEqual([{ kind: 'failure', message: 'Overloaded', forward: true }])
+    expect(verdicts).toEqual([{ kind: 'failure', message: 'Overloaded', forward: [] }])
     expect(text).toBe('')
   })
 
@@ -191,7 +191,7 @@ describe('errors in a messages stream', () => {
     'without a message: %j',
     (members) => {
       expect(readStream(messages, events({ type: 'error', ...members })).verdicts).toEqual([
-        { kind: 'failure', message: 'The upstream reported an error.', forward: true },
+        { kind: 'failure', message: 'The upstream reported an error.', forward: [] },
       ])
     },
   )
@@ -199,7 +199,7 @@ describe('errors in a messages stream', () => {
   it('include a payload that is not JSON', () => {
     const { verdicts } = readStream(messages, 'event: content_block_delta\ndata: {"a"\n\n')
     expect(verdicts).toEqual([
-      { kind: 'failure', message: 'The upstream sent an event that is not JSON.', forward: false },
+      { kind: 'failure', message: 'The upstream sent an event that is not JSON.', forward: null },
     ])
   })
 
@@ -283,7 +283,8 @@ describe('a whole message', () => {
     const { text, usage, seen } = read(body, 'ours')
     expect(text).toBe(body.replace('theirs', 'ours').replace('secret', '***'))
     expect(usage).toMatchObject({ input: 3, output: 1 })
-    expect(seen).toEqual(['content.0.text=hi', 'content.1.input.id=secret'])
+    // The name of a tool's value is text of the tool as well.
+    expect(seen).toEqual(['content.0.text=hi', 'content.1.input.id=secret', 'content.1.input.id=id'])
   })
 
   it.each(['{}', '{"usage":null}', '{"usage":{}}', '{"usage":7}', '{"input_tokens":7}', '[]'])(
