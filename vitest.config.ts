@@ -24,6 +24,7 @@ export default defineConfig({
       project('unit', 'test/unit/**/*.test.ts'),
       project('local', 'test/local/**/*.test.ts'),
       project('http', 'test/http/**/*.test.ts', { globalSetup: SHARED_GATEWAY }),
+      project('dlp', 'test/dlp/**/*.test.ts', { testTimeout: 300_000 }),
       project('faults', 'test/faults/**/*.test.ts', { globalSetup: BUNDLE, testTimeout: 300_000 }),
       project('clients', 'test/clients/**/*.test.ts', { globalSetup: SHARED_GATEWAY, testTimeout: 60_000 }),
       project('browser', 'test/browser/**/*.test.ts', { globalSetup: SHARED_GATEWAY, testTimeout: 120_000 }),

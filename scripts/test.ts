@@ -1,6 +1,6 @@
 // npm test [-- options]: runs the tests and ends with one line of totals.
 //
-//   --project <name>     unit, local, http, durable (the default four), faults, clients, browser; may be repeated
+//   --project <name>     unit, local, http, durable (the default four), dlp, faults, clients, browser; may be repeated
 //   --fuzz-seeds 20      every option that ends in -seeds, -operations, -runs, -rounds, -calls or -seconds reaches
 //                        the tests as an environment variable (FUZZ_SEEDS=20)
 //   anything else        goes to vitest, such as a part of a file name or -t <name>
@@ -13,7 +13,7 @@ import { addTotals, type Totals, totalsOf } from './test-totals.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const DEFAULT_PROJECTS = ['unit', 'local', 'http', 'durable']
-const PROJECTS = [...DEFAULT_PROJECTS, 'faults', 'clients', 'browser']
+const PROJECTS = [...DEFAULT_PROJECTS, 'dlp', 'faults', 'clients', 'browser']
 
 /** The Durable Objects' tests run inside the runtime, with a configuration of their own. */
 const DURABLE_CONFIG = 'test/durable/vitest.config.ts'

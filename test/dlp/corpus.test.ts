@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { findLeaks, measureHoldBack, spelledSamples } from '../../../scripts/bench-dlp/streams.ts'
-import { buildCorpus, type Corpus, SURROUNDINGS, surroundedSamples } from '../../dlp/corpus/corpus.ts'
-import type { LabelType } from '../../dlp/corpus/values.ts'
-import { detectorOf, fullProfile } from '../../dlp/engine-under-test.ts'
-import { buildFakerCorpus } from '../../dlp/faker-corpus.ts'
-import { Quality } from '../../dlp/quality-metrics.ts'
-import { SPELLING_VARIANTS } from '../../dlp/spelling-variants.ts'
-import { distributionOf } from '../../dlp/stream-measures.ts'
+import { buildCorpus, type Corpus, SURROUNDINGS, surroundedSamples } from './corpus/corpus.ts'
+import type { LabelType } from './corpus/values.ts'
+import { detectorOf, fullProfile } from './engine-under-test.ts'
+import { buildFakerCorpus } from './faker-corpus.ts'
+import { Quality } from './quality-metrics.ts'
+import { SPELLING_VARIANTS } from './spelling-variants.ts'
+import { distributionOf } from './stream-measures.ts'
 
 /**
  * The bars of data-loss prevention, on the corpus at a size that takes seconds. `npm run bench:dlp` measures the same

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { ADVERSARIAL_TEXTS } from '../../dlp/adversarial-texts.ts'
-import { detectorOf, fullProfile } from '../../dlp/engine-under-test.ts'
-import { evenLengths, passThrough } from '../../dlp/stream-measures.ts'
-import { fastestOf } from '../../dlp/timing.ts'
+import { ADVERSARIAL_TEXTS } from './adversarial-texts.ts'
+import { detectorOf, fullProfile } from './engine-under-test.ts'
+import { evenLengths, passThrough } from './stream-measures.ts'
+import { fastestOf } from './timing.ts'
 
 const detector = detectorOf(fullProfile())
 
