@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { findLeaks, measureHoldBack, spelledSamples } from '../../../scripts/bench-dlp/streams.ts'
+import { findLeaks, measureHoldBack, spelledSamples } from '../../scripts/bench-dlp/streams.ts'
 import { buildCorpus, type Corpus, SURROUNDINGS, surroundedSamples } from './corpus/corpus.ts'
 import type { LabelType } from './corpus/values.ts'
 import { detectorOf, fullProfile } from './engine-under-test.ts'
