@@ -5,7 +5,7 @@ export const ESCAPE_HINT = /%[0-9a-f]{2}|&(?:#|[a-z])|\\[nrtbfux"'/\\]/i
 
 /** An escape that the text breaks off in: more text may complete it. */
 export const OPEN_ESCAPE =
-  /(?:(?:%[0-9a-f]{2}){0,8}%[0-9a-f]{0,2}|(?:%[0-9a-f]{2}){1,8}|&(?:amp;){0,2}#?[0-9a-z]{0,8}|\\{1,8}(?:[ux][0-9a-f]{0,4})?|[\ud800-\udbff])$/i
+  /(?:(?:%(?:25){0,2}[0-9a-f]{2}){0,8}%(?:25){0,2}[0-9a-f]{0,2}|&(?:amp;){0,2}#?[0-9a-z]{0,8}|\\{1,8}(?:[ux][0-9a-f]{0,4})?|[\ud800-\udbff])$/i
 
 const ENTITIES: Record<string, string> = {
   quot: '"', apos: "'", lt: '<', gt: '>', amp: '&', nbsp: ' ', ensp: ' ', emsp: ' ', thinsp: ' ', Tab: '\t',

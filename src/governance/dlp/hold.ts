@@ -25,7 +25,7 @@ export function safeLength(context: string, text: string, profile: Profile): num
 }
 
 const LONGEST_CONTEXT = 128
-const LONGEST_ESCAPE_TAIL = 40
+const LONGEST_ESCAPE_TAIL = 64
 
 /** `safeLength`, and the findings in what it declares safe, for the price of one. */
 export function inspectTail(context: string, text: string, profile: Profile): Held {

@@ -83,14 +83,16 @@ export function scanKeys(scan: Scan, start: number): void {
   if (special !== null) scan.report(special.id, special.start, special.end, special.score)
 }
 
-/** Rows of x's, as documentation shows keys. */
+/** Mostly one character, as documentation shows keys. */
 function isMonotonous(body: string): boolean {
-  const few = new Set<string>()
+  const counts = new Map<string, number>()
   for (let index = 0; index < body.length; index++) {
-    few.add(body.charAt(index))
-    if (few.size > 4) return false
+    const character = body.charAt(index)
+    const count = (counts.get(character) ?? 0) + 1
+    if (count > body.length / 2) return true
+    counts.set(character, count)
   }
-  return true
+  return false
 }
 
 /**
@@ -167,8 +169,10 @@ export function scanToken(scan: Scan, start: number, end: number, classes: numbe
   if (!scan.asks(SECRET.id)) return
   if ((classes & DIGIT) === 0 && (classes & (LOWER | UPPER)) !== (LOWER | UPPER)) return
   if ((classes & ~DIGIT) === 0) return
-  const tokenEnd = trimmedEnd(text, start, end)
-  scanLooseSecret(scan, text.slice(start, tokenEnd), start, tokenEnd)
+  let tokenStart = start
+  while (tokenStart < end && /[:=*]/.test(text.charAt(tokenStart))) tokenStart++
+  const tokenEnd = trimmedEnd(text, tokenStart, end)
+  scanLooseSecret(scan, text.slice(tokenStart, tokenEnd), tokenStart, tokenEnd)
 }
 
 function trimmedEnd(text: string, start: number, end: number): number {

@@ -73,6 +73,8 @@ function skipBlanks(text: string, index: number): number {
 function readLine(text: string, line: number): { end: number; material: boolean } | null {
   let end = BASE64.runEnd(text, line)
   while (text[end] === '=') end++
+  // PGP ends its material with a checksum of its own.
+  if (end === line + 1 && text[line] === '=') end = BASE64.runEnd(text, end)
   const length = end - line
   const ends = end >= text.length
   if (length >= SHORTEST_LINE || ends) return { end, material: length >= SHORTEST_LINE }

@@ -2,6 +2,7 @@ import { COINS, SOLANA, WALLET_KEY } from './crypto-addresses.ts'
 import type { DetectorDescription, NumberDetector, WordDetector } from './detector.ts'
 import { bic, cards, IBAN, routingNumber } from './financial.ts'
 import * as asiaPacific from './government/asia-pacific.ts'
+import * as centralEurope from './government/central-europe.ts'
 import * as northAmerica from './government/north-america.ts'
 import * as northernEasternEurope from './government/northern-eastern-europe.ts'
 import * as passports from './government/passports.ts'
@@ -14,7 +15,15 @@ import { BASIC_CREDENTIALS, JSON_WEB_TOKEN, SECRET } from './secrets.ts'
 import { SPECIAL_KEYS } from './special-keys.ts'
 import { VENDOR_KEYS } from './vendor-keys.ts'
 
-const governments = [northAmerica, southAmerica, westernEurope, northernEasternEurope, asiaPacific, passports]
+const governments = [
+  northAmerica,
+  southAmerica,
+  westernEurope,
+  centralEurope,
+  northernEasternEurope,
+  asiaPacific,
+  passports,
+]
 
 export const NUMBER_DETECTORS: readonly NumberDetector[] = [
   ...cards,

@@ -167,7 +167,7 @@ const LINKS =
 
 /** Words right before a value in a sentence: "the password is ...", "use token ...". */
 const SPOKEN = new RegExp(
-  `(?:^|[^a-z])(?:(${PASSWORD_WORDS})|(${SECRET_WORDS})|(key))(?: (?:${LINKS})| ?[是为は]){0,2}\\s{0,2}[:=]?\\s{0,2}(?:<\\w{1,10}>)?["'\`([{<«»„「『|*]{0,2}$`,
+  `(?:^|[^a-z_-])(?:(${PASSWORD_WORDS})|(${SECRET_WORDS})|(key))(?: (?:${LINKS})| ?[是为は]){0,2}\\s{0,2}[:=]?\\s{0,2}(?:<\\w{1,10}>)?["'\`([{<«»„「『|*]{0,2}$`,
 )
 
 /** What the line before says of the column that a value in a table of `,` `;` or tabs stands in. `before` is lower case. */
@@ -180,10 +180,14 @@ export function namingOfColumn(before: string): Naming {
   return header.length < cells.length ? null : namingOf(header[cells.length - 1]?.replace(/["\s]/g, '') ?? '')
 }
 
+/** Keys that are none of a lock. */
+const OTHER_KEYS =
+  /(?:public|primary|foreign|sort|partition|answer|idempotency)[ _-]?keys?[^a-z]{0,4}(?:is )?[^a-z]{0,3}$/
+
 /** What a sentence's words before a value announce. `before` is lower case. */
 export function namingInSentence(before: string): Naming {
   const match = SPOKEN.exec(before)
-  if (match === null) return null
+  if (match === null || OTHER_KEYS.test(before)) return null
   if (match[1] !== undefined) return 'password'
   return match[2] === undefined ? 'key' : 'secret'
 }

@@ -52,7 +52,7 @@ const usTaxpayerNumber: NumberDetector = {
   },
 }
 
-/** Luhn; 0 and 8 do not start a number of a person. */
+/** Luhn; 8 starts numbers of businesses, 0 those that the tax office gives out. */
 const canadianSocialInsuranceNumber: NumberDetector = {
   id: 'ca_sin',
   category: 'government',
@@ -72,7 +72,7 @@ const canadianSocialInsuranceNumber: NumberDetector = {
     'numero d assurance sociale',
   ],
   contextScore: 0.95,
-  validate: (digits) => digits[0] !== '0' && digits[0] !== '8' && luhn(digits) && !isUniform(digits),
+  validate: (digits) => digits[0] !== '8' && luhn(digits) && !isUniform(digits),
 }
 
 const CURP_ALPHABET = '0123456789ABCDEFGHIJKLMNÑOPQRSTUVWXYZ'

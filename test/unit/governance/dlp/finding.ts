@@ -1,0 +1,28 @@
+import { detect } from '../../../../src/governance/dlp/detect.ts'
+import { DETECTORS } from '../../../../src/governance/dlp/detectors/registry.ts'
+import type { Action, CustomDetector, Profile } from '../../../../src/governance/dlp/types.ts'
+
+/** A profile of detectors at the score that policies use when they name none. */
+export function profileOf(
+  ids: readonly string[],
+  { custom = [], action = 'redact' }: { custom?: readonly CustomDetector[]; action?: Action } = {},
+): Profile {
+  const rule = (detector: string, minimumScore: number) => ({ detector, minimumScore, action })
+  return {
+    direction: 'request',
+    version: 'test',
+    rules: [...ids.map((id) => rule(id, 0.5)), ...custom.map(({ id }) => rule(id, 0))],
+    custom,
+    uninspectable: 'allow',
+  }
+}
+
+export const EVERYTHING = profileOf(DETECTORS.map(({ id }) => id))
+
+/** What is found in a text, as `detector: characters`. */
+export function found(text: string, profile: Profile = EVERYTHING): string[] {
+  return detect(text, profile).map(({ detector, start, end }) => `${detector}: ${text.slice(start, end)}`)
+}
+
+/** Asserts nothing; for tables of `[text, what is found]`. */
+export type Case = readonly [text: string, value: string]
