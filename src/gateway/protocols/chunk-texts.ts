@@ -28,6 +28,8 @@ export class ChunkTexts {
   readonly #inBlocks: boolean
   /** By choice: the part of an answer that is being told, where it is told in blocks. */
   readonly #parts = new Map<number, Part>()
+  /** Parts that end within the chunk at hand, as `<choice>:<part>`. */
+  readonly #closing = new Set<string>()
   /** Where the text of each key stands in a choice. */
   readonly #places = new Map<string, Path>()
 
@@ -44,26 +46,29 @@ export class ChunkTexts {
    */
   beforeOthers(
     strings: readonly FrameString[],
-    { choices }: ChunkPlaces,
+    places: ChunkPlaces,
     head: () => Record<string, unknown>,
   ): HeldFrame[] {
     if (!this.#inBlocks) return []
+    this.#closing.clear()
     const frames: HeldFrame[] = []
-    for (const { path, start, end } of strings) {
-      const [root, position] = path
-      if (root !== 'choices' || typeof position !== 'number' || !isStreamed(path) || start === end) continue
-      const choice = choices[position] ?? position
-      const part = partOf(path)
+    for (const [choice, parts] of partsIn(strings, places)) {
       const told = this.#parts.get(choice)
-      this.#parts.set(choice, part)
+      const last = PARTS.findLast((part) => parts.has(part)) ?? 'text'
+      this.#parts.set(choice, last)
+      for (const part of parts) if (part !== last) this.#closing.add(`${choice}:${part}`)
       // Arguments of tools are told each in its place, however late.
-      if (told === undefined || told === part || told === 'call') continue
-      for (const [key, place] of this.#places) {
-        if (!key.startsWith(`${choice}:`) || partOf(place) !== told) continue
-        frames.push(...this.#inspection.end(key).map((held) => this.#frame(held, head())))
-      }
+      if (told !== undefined && told !== 'call' && !parts.has(told))
+        frames.push(...this.#endPart(choice, told, head))
     }
     return frames
+  }
+
+  #endPart(choice: number, part: Part, head: () => Record<string, unknown>): HeldFrame[] {
+    const keys = [...this.#places].filter(
+      ([key, place]) => key.startsWith(`${choice}:`) && partOf(place) === part,
+    )
+    return keys.flatMap(([key]) => this.#inspection.end(key).map((held) => this.#frame(held, head())))
   }
 
   /** Shows the strings of a chunk to the inspection. */
@@ -84,9 +89,10 @@ export class ChunkTexts {
       return member === 'logprobs' ? null : this.#inspection.text(field, source, string.start, string.end)
     }
     const place = resolved(string.path, places.indexes)
-    const key = `${places.choices[position] ?? position}:${pathKey(place)}`
+    const choice = places.choices[position] ?? position
+    const key = `${choice}:${pathKey(place)}`
     this.#places.set(key, place)
-    const last = places.finished.has(position)
+    const last = places.finished.has(position) || this.#closing.has(`${choice}:${partOf(place)}`)
     return inspectPiece(this.#inspection, string, source, { key, ...kindOf(string.path), last })
   }
 
@@ -108,7 +114,22 @@ export class ChunkTexts {
 const isStreamed = (path: Path): boolean =>
   path[2] === 'text' || (path[2] === 'delta' && path[3] !== 'annotations' && path[path.length - 1] !== 'name')
 
-type Part = 'text' | 'reasoning' | 'call'
+/** In the order in which those of one chunk are told. */
+const PARTS = ['reasoning', 'text', 'call'] as const
+type Part = (typeof PARTS)[number]
+
+/** The parts that a chunk says something of, by choice. */
+function partsIn(strings: readonly FrameString[], { choices }: ChunkPlaces): Map<number, Set<Part>> {
+  const found = new Map<number, Set<Part>>()
+  for (const { path, start, end } of strings) {
+    const [root, position] = path
+    if (root !== 'choices' || typeof position !== 'number' || path[2] !== 'delta' || start === end) continue
+    if (path[3] === 'annotations') continue
+    const choice = choices[position] ?? position
+    found.set(choice, (found.get(choice) ?? new Set()).add(partOf(path)))
+  }
+  return found
+}
 
 /** What a text is a part of, in the words of those who tell it in blocks. @param path in a chunk or in a choice. */
 function partOf(path: Path): Part {
