@@ -34,7 +34,7 @@ function addDelta(choices: Map<number, WholeChoice>, data: Json): void {
   choice.content += textOf(delta.content)
   choice.refusal += textOf(delta.refusal)
   choice.reasoning += textOf(delta.reasoning_content)
-  choice.annotations.push(...listOf(delta.annotations))
+  for (const annotation of listOf(delta.annotations)) choice.annotations.push(annotation)
   choice.finishReason = data.finish_reason ?? choice.finishReason
   for (const fragment of listOf(delta.tool_calls)) addFragment(choice, fragment)
 }

@@ -98,11 +98,10 @@ function contentOf(content: unknown): { text: string; reasoning: string } {
   if (typeof content === 'string') return { text: content, reasoning: '' }
   const parts = listOf(content)
   return {
-    text: joined(parts, (part) => textOf(part.text)),
-    reasoning: joined(parts, (part) =>
-      typeof part.thinking === 'string' ? part.thinking : contentOf(part.thinking).text,
-    ),
+    text: textOfParts(parts),
+    reasoning: joined(parts, (part) => textOf(part.thinking) || textOfParts(listOf(part.thinking))),
   }
 }
 
+const textOfParts = (parts: Json[]) => joined(parts, (part) => textOf(part.text))
 const joined = (list: Json[], text: (entry: Json) => string) => list.map(text).join('')

@@ -25,11 +25,15 @@ interface Fragment {
 /**
  * Puts the tool calls of one choice together from the fragments of a stream. The vendor keys them by `index` and names a
  * call once, in its first fragment. Other servers of the protocol leave the index out, send index 0 for every call, make
- * no id, repeat the name in each fragment, or send it in pieces.
+ * no id, repeat the name in each fragment, or send it in pieces. A piece that equals all of the name before it is taken
+ * for its repetition.
  */
 export class ChatToolCalls {
   readonly #choice: number
   readonly #calls: Call[] = []
+  /** Calls that were not told yet, with a name and without. */
+  readonly #named = new Set<Call>()
+  readonly #nameless = new Set<Call>()
   readonly #byIndex = new Map<number, Call>()
   readonly #byId = new Map<string, Call>()
   readonly #idsTold = new Set<string>()
@@ -61,7 +65,12 @@ export class ChatToolCalls {
 
   /** Tells the calls that waited for more of their name. */
   flush(): ModelEvent[] {
-    return this.#calls.flatMap((call) => this.#tell(call))
+    return this.#tellAll([...this.#nameless, ...this.#named])
+  }
+
+  /** Told in the order in which they began. */
+  #tellAll(calls: Call[]): ModelEvent[] {
+    return calls.sort((left, right) => left.number - right.number).flatMap((call) => this.#tell(call))
   }
 
   /** The call that a fragment with an index or an id goes on with; undefined when it begins another one. */
@@ -76,7 +85,7 @@ export class ChatToolCalls {
 
   #begin(fragment: Fragment): ModelEvent[] {
     // A call that has begun says that the names before it are whole.
-    const before = this.#calls.filter((call) => call.name !== '').flatMap((call) => this.#tell(call))
+    const before = this.#tellAll([...this.#named])
     const call: Call = {
       number: this.#calls.length,
       id: '',
@@ -86,6 +95,7 @@ export class ChatToolCalls {
       extent: new JsonExtent(),
     }
     this.#calls.push(call)
+    this.#nameless.add(call)
     if (fragment.index !== null) this.#byIndex.set(fragment.index, call)
     return [...before, ...this.#continue(call, fragment)]
   }
@@ -95,7 +105,11 @@ export class ChatToolCalls {
       call.id = id
       this.#byId.set(id, call)
     }
-    if (!call.told && name !== call.name) call.name += name
+    if (!call.told && name !== call.name) {
+      call.name += name
+      this.#nameless.delete(call)
+      this.#named.add(call)
+    }
     call.extent.push(json)
     if (call.told) return json === '' ? [] : [this.#arguments(call, json)]
     call.held += json
@@ -105,6 +119,8 @@ export class ChatToolCalls {
   #tell(call: Call): ModelEvent[] {
     if (call.told) return []
     call.told = true
+    this.#named.delete(call)
+    this.#nameless.delete(call)
     const id = call.id === '' || this.#idsTold.has(call.id) ? newId('call') : call.id
     this.#idsTold.add(id)
     const told: ModelEvent = {
@@ -138,10 +154,11 @@ function fragmentOf(entry: Json): Fragment {
 
 /**
  * Gemini and others send parallel calls whole, each under index 0: a named fragment with an id of its own, or one that
- * follows complete arguments, is another call. A new id alone means nothing: some servers make one for every fragment.
+ * brings more than white space after complete arguments, is another call, even with the same id: some servers make the
+ * id of the tool's name. A new id alone means nothing: some servers make one for every fragment.
  */
 function beginsAnother(known: Call, { id, name, json }: Fragment): boolean {
   if (name === '') return false
   const otherId = id !== '' && known.id !== '' && id !== known.id
-  return otherId || (known.extent.complete && json !== '')
+  return otherId || (known.extent.complete && json.trim() !== '')
 }

@@ -45,16 +45,16 @@ export class CompletionEncoder implements EventEncoder {
 
   /** Folds the very choices that a stream would have carried, so that both forms of an answer agree. */
   answer(events: readonly ModelEvent[]): Json {
-    const choices: Json[] = []
+    const choices = new Map<number, Json>()
     for (const part of events.flatMap((event) => this.#choices(event))) {
       const index = Number(part.index)
-      const before = choices[index]
-      choices[index] = before ? { ...part, text: textOf(before.text) + textOf(part.text) } : part
+      const before = choices.get(index)
+      choices.set(index, before ? { ...part, text: textOf(before.text) + textOf(part.text) } : part)
     }
     const { head, usage } = this.#state
     return {
       ...head,
-      choices: choices.filter((choice) => choice !== undefined),
+      choices: [...choices].sort(([left], [right]) => left - right).map(([, choice]) => choice),
       ...(usage ? { usage: chatUsage(usage) } : {}),
     }
   }

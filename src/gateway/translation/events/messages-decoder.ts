@@ -21,6 +21,8 @@ interface DecoderState {
   usage: Usage | null
   calls: number
   blocks: Map<number, Block>
+  /** Blocks that are no calls and may hold something back. */
+  open: Set<Block>
 }
 
 type Handler = (state: DecoderState, data: Json) => ModelEvent[]
@@ -28,7 +30,7 @@ type BlockHandler = (block: Block, data: Json) => ModelEvent[]
 
 /** Reads the messages protocol, events or whole. */
 export class MessagesDecoder implements EventDecoder {
-  readonly #state: DecoderState = { usage: null, calls: 0, blocks: new Map() }
+  readonly #state: DecoderState = { usage: null, calls: 0, blocks: new Map(), open: new Set() }
 
   frame(event: string | null, data: Json): ModelEvent[] {
     return EVENTS.get(event || textOf(data.type))?.(this.#state, data) ?? []
@@ -70,16 +72,19 @@ function messageStart(state: DecoderState, data: Json): ModelEvent[] {
  * text after it (`server_tool_use`, `*_tool_result`, `compaction`).
  */
 function blockStart(state: DecoderState, data: Json): ModelEvent[] {
-  // Some servers leave `content_block_stop` out.
-  const settled = [...state.blocks.values()].flatMap((block) => (block.call === null ? settle(block) : []))
+  const index = Number(data.index)
+  // Some servers leave `content_block_stop` out, and some give every block the same index.
+  const settled = [...[...state.open].flatMap(settle), ...blockStop(state, index)]
+  state.open.clear()
   const content = objectOf(data.content_block)
-  const block = newBlock(state, Number(data.index), content.type === 'tool_use' ? state.calls++ : null)
+  const block = newBlock(state, index, content.type === 'tool_use' ? state.calls++ : null)
   return [...settled, ...(BLOCKS.get(textOf(content.type))?.(block, content) ?? [])]
 }
 
 function newBlock(state: DecoderState, index: number, call: number | null): Block {
   const block: Block = { call, input: null, textLength: 0, citations: [], signature: '' }
   state.blocks.set(index, block)
+  if (call === null) state.open.add(block)
   return block
 }
 
@@ -88,13 +93,16 @@ function blockDelta(state: DecoderState, data: Json): ModelEvent[] {
   const delta = objectOf(data.delta)
   const index = Number(data.index)
   const block = state.blocks.get(index) ?? newBlock(state, index, null)
+  if (block.call === null) state.open.add(block)
   return DELTAS.get(textOf(delta.type))?.(block, delta) ?? []
 }
 
 function blockStop(state: DecoderState, index: number): ModelEvent[] {
   const block = state.blocks.get(index)
+  if (!block) return []
   state.blocks.delete(index)
-  return block ? settle(block) : []
+  state.open.delete(block)
+  return settle(block)
 }
 
 function messageDelta(state: DecoderState, data: Json): ModelEvent[] {
@@ -118,7 +126,7 @@ const BLOCKS = new Map<string, BlockHandler>([
   [
     'text',
     (block, content) => {
-      block.citations.push(...listOf(content.citations))
+      block.citations = listOf(content.citations)
       return spoken(block, textOf(content.text))
     },
   ],

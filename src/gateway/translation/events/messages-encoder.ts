@@ -19,6 +19,8 @@ interface Block {
   extent: JsonExtent
   /** Thinking that has its signature: further thinking is another block. */
   sealed: boolean
+  /** The block that follows it, when one does. */
+  next: Block | null
 }
 
 interface EncoderState {
@@ -26,9 +28,12 @@ interface EncoderState {
   started: boolean
   /**
    * Blocks follow each other in this protocol, while events may go back and forth between tool calls. The first block is
-   * live; the others wait until nothing of it can follow.
+   * live; the others wait until nothing of it can follow, each linked to the next: there may be thousands.
    */
-  blocks: Block[]
+  first: Block | null
+  last: Block | null
+  /** Blocks of calls among them, by the number of the call. */
+  calls: Map<number, Block>
   /** Whether the first block has been begun. */
   live: boolean
   /** Blocks told so far. */
@@ -52,7 +57,9 @@ export class MessagesEncoder implements EventEncoder {
     this.#state = {
       modelId,
       started: false,
-      blocks: [],
+      first: null,
+      last: null,
+      calls: new Map(),
       live: false,
       told: 0,
       calledTools: false,
@@ -95,8 +102,7 @@ const HANDLERS: Handlers = {
   reasoning: (state, { text }) => inThinking(state, { type: 'thinking_delta', thinking: text }),
   reasoning_signature(state, { signature }) {
     const told = inThinking(state, { type: 'signature_delta', signature })
-    const last = state.blocks[state.blocks.length - 1]
-    if (last) last.sealed = true
+    if (state.last) state.last.sealed = true
     return told
   },
   redacted_reasoning: (state, { data }) => add(state, 'redacted', { type: 'redacted_thinking', data }),
@@ -105,7 +111,7 @@ const HANDLERS: Handlers = {
     return add(state, 'call', { type: 'tool_use', id, name, input: {} }, call)
   },
   tool_arguments(state, { call, json }) {
-    const block = state.blocks.find((each) => each.call === call)
+    const block = state.calls.get(call)
     if (!block) return []
     block.extent.push(json)
     return wait(state, block, { type: 'input_json_delta', partial_json: json })
@@ -156,7 +162,7 @@ function finalDelta(state: EncoderState): Json {
 }
 
 function inText(state: EncoderState, delta: Json): Json[] {
-  const last = state.blocks[state.blocks.length - 1]
+  const { last } = state
   if (last?.kind === 'text') return wait(state, last, delta)
   return add(state, 'text', { type: 'text', text: '' }, null, delta)
 }
@@ -166,7 +172,7 @@ function inText(state: EncoderState, delta: Json): Json[] {
  * the block back can tell it from one of the vendor's own.
  */
 function inThinking(state: EncoderState, delta: Json): Json[] {
-  const last = state.blocks[state.blocks.length - 1]
+  const { last } = state
   if (last?.kind === 'thinking' && !last.sealed) return wait(state, last, delta)
   return add(state, 'thinking', { type: 'thinking', thinking: '', signature: '' }, null, delta)
 }
@@ -178,7 +184,11 @@ function add(
   call: number | null = null,
   ...waiting: Json[]
 ): Json[] {
-  state.blocks.push({ kind, call, start, waiting, extent: new JsonExtent(), sealed: false })
+  const block: Block = { kind, call, start, waiting, extent: new JsonExtent(), sealed: false, next: null }
+  if (call !== null && !state.calls.has(call)) state.calls.set(call, block)
+  if (state.last) state.last.next = block
+  else state.first = block
+  state.last = block
   return advance(state, false)
 }
 
@@ -190,7 +200,7 @@ function wait(state: EncoderState, block: Block, delta: Json): Json[] {
 /** Tells what can be told. @param ending whether nothing of any block can follow. */
 function advance(state: EncoderState, ending: boolean): Json[] {
   const events: Json[] = []
-  for (let block = state.blocks[0]; block; block = state.blocks[0]) {
+  for (let block = state.first; block; block = state.first) {
     if (!state.live) {
       events.push({ type: 'content_block_start', index: state.told, content_block: block.start })
     }
@@ -199,9 +209,10 @@ function advance(state: EncoderState, ending: boolean): Json[] {
       events.push({ type: 'content_block_delta', index: state.told, delta })
     }
     const over = block.call === null || block.extent.complete || ending
-    if (state.blocks.length === 1 || !over) break
+    if (!block.next || !over) break
     events.push(stopOf(state))
-    state.blocks.shift()
+    if (block.call !== null) state.calls.delete(block.call)
+    state.first = block.next
   }
   return events
 }

@@ -108,6 +108,34 @@ describe('a stream of chat completions', () => {
   })
 })
 
+describe('fragments under one index and id', () => {
+  const of = (...made: Array<[name: string, json: string]>) =>
+    callsOf(
+      decoded(
+        new ChatDecoder(),
+        made.map(([name, json]) => ({
+          choices: [
+            {
+              index: 0,
+              delta: { tool_calls: [{ index: 0, id: 'call_a', function: { name, arguments: json } }] },
+            },
+          ],
+        })),
+      ),
+    )
+
+  it('are one call, whatever white space comes after its arguments', () => {
+    expect(of(['look', '{"q":1}'], ['look', '\n'], ['', ' '])).toEqual([['look', '{"q":1}\n ']])
+  })
+
+  it('are another call when they bring other arguments', () => {
+    expect(of(['look', '{"q":1}'], ['look', ' {"q":2}'])).toEqual([
+      ['look', '{"q":1}'],
+      ['look', ' {"q":2}'],
+    ])
+  })
+})
+
 describe('ids of calls', () => {
   const idsOf = (events: ModelEvent[]) =>
     events.flatMap((event) => (event.type === 'tool_call' ? [event.id] : []))

@@ -102,6 +102,31 @@ const rows: Array<[name: keyof typeof streams, events: ModelEvent[]]> = [
   ],
 ]
 
+describe('a stream whose blocks all have the same index', () => {
+  it('loses nothing that a block held back', () => {
+    const begin = (content_block: Record<string, unknown>) => ({
+      type: 'content_block_start',
+      index: 0,
+      content_block,
+    })
+    const stream = [
+      begin({ type: 'tool_use', id: 'a', name: 'look', input: { q: 1 } }),
+      begin({ type: 'text', text: 'It is cold.', citations: [WEB_CITATION] }),
+      begin({ type: 'tool_use', id: 'b', name: 'look', input: { q: 2 } }),
+      { type: 'message_delta', delta: { stop_reason: 'tool_use' } },
+    ]
+    expect(decoded(new MessagesDecoder(), stream)).toEqual([
+      call(0, 'look', 'a'),
+      args(0, '{"q":1}'),
+      text('It is cold.'),
+      citation(WEB_CITATION, 11),
+      call(1, 'look', 'b'),
+      args(1, '{"q":2}'),
+      stop('tool_calls'),
+    ])
+  })
+})
+
 describe('a stream of the messages protocol', () => {
   it.each(rows)('%s', (name, expected) => {
     expect(decoded(new MessagesDecoder(), streams[name])).toEqual([started, ...expected])
