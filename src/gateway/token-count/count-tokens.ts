@@ -26,6 +26,16 @@ const MOST_TREE_BYTES = 4 * 1024 * 1024
 /** A schema becomes up to six times as long in TypeScript (`1e20` in a list of examples). */
 const LONGEST_TEXT_FACTOR = 8
 const SHORTEST_TEXT = 1_024
+/**
+ * Blocks and tools that are looked at. No vendor takes more messages (https://docs.claude.com/en/api/messages): what
+ * follows counts as a token for every byte of it, only to be more.
+ */
+const MOST_PARTS = 100_000
+/**
+ * Bytes of these parts. Those within others are read once more for each level: the largest body is read so twice, as
+ * is one file in a tool's result.
+ */
+const MOST_PART_BYTES = 128 * 1024 * 1024
 /** Blocks within blocks: results hold blocks, documents hold blocks. Nothing that is valid is deeper. */
 const DEEPEST_BLOCK = 4
 
@@ -55,6 +65,9 @@ class RequestCounter {
   #tools = 0
   /** Of definitions that were read as trees. */
   #treeBytes = 0
+  /** Blocks and tools so far, and their bytes. */
+  #looked = 0
+  #lookedBytes = 0
   /** Parts of the message at hand that are said in its own name, and not as a tool's result. */
   #parts = 0
   #results = 0
@@ -113,7 +126,7 @@ class RequestCounter {
   }
 
   #block(range: JsonRange, depth: number): void {
-    if (range.kind !== 'object' || depth > DEEPEST_BLOCK) return
+    if (range.kind !== 'object' || depth > DEEPEST_BLOCK || this.#isBeyond(range)) return
     const members = membersOf(this.#body, range)
     const type = shortText(this.#body, members.get('type'))
     if (Object.hasOwn(MESSAGES_BLOCKS, type) && MESSAGES_BLOCKS[type]?.treatment === 'dropped') return
@@ -122,6 +135,15 @@ class RequestCounter {
     else if (type === 'image') this.#imageBlock(members)
     else if (type === 'document') this.#document(members, depth)
     else this.#textBlock(members, depth)
+  }
+
+  /** Counts a part. @returns true for one that is not looked at. */
+  #isBeyond({ start, end }: JsonRange): boolean {
+    this.#looked++
+    this.#lookedBytes += end - start
+    if (this.#looked <= MOST_PARTS && this.#lookedBytes <= MOST_PART_BYTES) return false
+    this.#more += end - start
+    return true
   }
 
   /** Of blocks that become text, whatever their kind: texts, summaries, search results. */
@@ -177,6 +199,7 @@ class RequestCounter {
 
   #tool(range: JsonRange): void {
     this.#tools++
+    if (this.#isBeyond(range)) return
     const { layout } = this.#family.tools
     if (layout === 'typescript' && this.#typescriptTool(range)) return
     this.#more += DEFINITION_TOKENS

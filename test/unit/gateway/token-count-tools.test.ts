@@ -112,10 +112,31 @@ describe('definitions in great numbers', () => {
   it('are counted as they are written when they are too much for trees', () => {
     const large = tool(inProperty({ type: 'string', enum: Array.from({ length: 30_000 }, (_, n) => n) }))
     const messages = [{ role: 'user', content: 'hi' }]
-    const some = count({ messages, tools: Array.from({ length: 10 }, () => large) })
-    const all = count({ messages, tools: Array.from({ length: 25 }, () => large) })
+    const some = count({ messages, tools: many(10, large) })
+    const all = count({ messages, tools: many(25, large) })
     expect(all).toBeGreaterThan(2.2 * some)
     expect(all).toBeLessThan(4 * some)
+  })
+
+  it.each([
+    ['tools', (count: number) => ({ tools: many(count, tool({})) })],
+    [
+      'blocks',
+      (count: number) => ({ messages: [{ role: 'user', content: many(count, { text: 'one two' }) }] }),
+    ],
+    [
+      'blocks in a result',
+      (count: number) => {
+        const result = { type: 'tool_result', content: many(count, { text: 'one two' }) }
+        return { messages: [{ role: 'user', content: [result] }] }
+      },
+    ],
+  ])('are counted by their bytes when there are more than any vendor takes: %s', (_name, body) => {
+    const most = count(body(100_000))
+    const byte = JSON.stringify(body(150_000)).length - JSON.stringify(body(100_000)).length
+    const gained = count(body(150_000)) - most
+    expect(gained).toBeGreaterThan(byte * 0.9)
+    expect(gained).toBeLessThanOrEqual(byte + 50)
   })
 
   it('take no more text than their trees may have', () => {
@@ -125,6 +146,8 @@ describe('definitions in great numbers', () => {
     expect(text?.length).toBeGreaterThan(5 * source.length)
   })
 })
+
+const many = (count: number, part: Body): Body[] => Array.from({ length: count }, () => part)
 
 /** A value that counts how often its objects and lists are looked at. */
 function counted<Value>(value: Value, counter: { reads: number }): Value {
