@@ -7,14 +7,7 @@ export type Direction = 'request' | 'response' | 'tool_arguments' | 'tool_result
 export const ACTIONS = ['allow', 'warn', 'mask', 'redact', 'tokenise', 'block'] as const
 export type Action = (typeof ACTIONS)[number]
 
-export type Category =
-  | 'secret'
-  | 'financial'
-  | 'government'
-  | 'contact'
-  | 'network'
-  | 'crypto'
-  | 'custom'
+export type Category = 'secret' | 'financial' | 'government' | 'contact' | 'network' | 'crypto' | 'custom'
 
 /** A finding, in UTF-16 units of the text as it was given. */
 export interface Span {
