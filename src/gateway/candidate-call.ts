@@ -259,6 +259,8 @@ export class CandidateCall {
     if (!relay.started) {
       if (relay.end.kind === 'client_left') throw new Error('the caller left')
       this.#attempt.gaveNothing(`stream_${relay.end.reason}`, relay.end.reason === 'timeout')
+      // Its beginning must not pass; the upstream has made it all the same.
+      if (relay.end.error) settlement.lose(settlement.streamUse(meter))
       throw relay.end.error ?? noAnswer(relay.end.message)
     }
     this.#streams = true
