@@ -94,10 +94,9 @@ function report(scan: Scan, decoded: string, start: number, stop: number): void 
 
 /** @returns the text that a run of base 64 encodes, or null if it encodes anything else */
 function decodeText(text: string, start: number, stop: number): string | null {
-  const sample = decodeBase64(text.slice(start, Math.min(stop, start + (SAMPLE / 3) * 4)))
-  if (sample === null || !isText(sample)) return null
+  if (!beginsAsText(text, start, stop)) return null
   const bytes = decodeBase64(text.slice(start, stop))
-  if (bytes === null) return null
+  if (bytes === null || bytes.includes('\0')) return null
   try {
     return utf8.decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)))
   } catch {
@@ -105,19 +104,57 @@ function decodeText(text: string, start: number, stop: number): string | null {
   }
 }
 
-/** Whether bytes are UTF-8 without control characters other than blanks; the last character may be cut. */
-function isText(bytes: string): boolean {
+/** The six bits of each digit of base 64, in both alphabets. */
+const bits = new Uint8Array(128)
+const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+for (let index = 0; index < DIGITS.length; index++) bits[DIGITS.charCodeAt(index)] = index
+for (const [digit, value] of [
+  ['+', 62],
+  ['-', 62],
+  ['/', 63],
+  ['_', 63],
+] as const)
+  bits[digit.charCodeAt(0)] = value
+
+const sample = new Uint8Array(SAMPLE)
+
+/** Whether the first bytes of a run are UTF-8 without control characters, which costs less than to decode it all. */
+function beginsAsText(text: string, start: number, stop: number): boolean {
+  let length = 0
+  for (let index = start; index + 4 <= stop && length < SAMPLE; index += 4) {
+    const group =
+      ((bits[text.charCodeAt(index)] ?? 0) << 18) |
+      ((bits[text.charCodeAt(index + 1)] ?? 0) << 12) |
+      ((bits[text.charCodeAt(index + 2)] ?? 0) << 6) |
+      (bits[text.charCodeAt(index + 3)] ?? 0)
+    sample[length++] = group >> 16
+    sample[length++] = group >> 8
+    sample[length++] = group
+    if (!isText(sample, length - 3, length)) return false
+  }
+  return isUtf8(sample, length)
+}
+
+/** No control characters but blanks, and no byte that UTF-8 has not. */
+function isText(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let index = start; index < end; index++) {
+    const code = bytes[index] ?? 0
+    if (code < 32 && code !== 9 && code !== 10 && code !== 13) return false
+    if (code === 127 || code === 0xc0 || code === 0xc1 || code > 0xf4) return false
+  }
+  return true
+}
+
+/** Whether bytes are UTF-8; the last character may be cut. */
+function isUtf8(bytes: Uint8Array, length: number): boolean {
   let index = 0
-  while (index < bytes.length) {
-    const code = bytes.charCodeAt(index++)
-    if (code < 128) {
-      if (code === 127 || (code < 32 && code !== 9 && code !== 10 && code !== 13)) return false
-      continue
-    }
-    if (code < 0xc2 || code > 0xf4) return false
+  while (index < length) {
+    const code = bytes[index++] ?? 0
+    if (code < 128) continue
+    if (code < 0xc2) return false
     const more = code >= 0xf0 ? 3 : code >= 0xe0 ? 2 : 1
-    for (let count = 0; count < more && index < bytes.length; count++) {
-      if ((bytes.charCodeAt(index++) & 0xc0) !== 0x80) return false
+    for (let count = 0; count < more && index < length; count++) {
+      if (((bytes[index++] ?? 0) & 0xc0) !== 0x80) return false
     }
   }
   return true

@@ -1,4 +1,4 @@
-import { classAt, DIGIT, isAlphanumericAt, isDigitAt, LETTER } from './detectors/characters.ts'
+import { classAt, DIGIT, isAlphanumericAt, isDigitAt, isWordAt } from './detectors/characters.ts'
 import type { PlannedNumber } from './plan.ts'
 
 /** Written forms of numbers as a tree: from each group of digits, by separator and length, to the next. */
@@ -50,7 +50,7 @@ export function walkShapes(
     let end = index
     while (isDigitAt(text, end) && end - index <= LONGEST_GROUP) end++
     node = end - index > LONGEST_GROUP ? undefined : node.next[separator * WIDTH + end - index]
-    if (node === undefined || (classAt(text, end) & LETTER) !== 0) return
+    if (node === undefined || isWordAt(text, end)) return
     digits += text.slice(index, end)
     if (node.numbers.length > 0 && endsNumber(text, end)) {
       found(node.numbers, digits, end, groups > 1 && isCutOut(text, start, end, groups, index))
@@ -201,7 +201,7 @@ function mayHaveNeighbours(text: string, end: number, length: number): boolean {
 function endsNumber(text: string, end: number): boolean {
   const after = text[end]
   if (after === undefined) return true
-  if (isAlphanumericAt(text, end) || after === '%') return false
+  if (isWordAt(text, end) || after === '%') return false
   return !(
     (after === '-' || after === '_' || after === '.' || after === '@') &&
     isAlphanumericAt(text, end + 1)
@@ -212,7 +212,7 @@ function endsNumber(text: string, end: number): boolean {
 export function startsNumber(text: string, start: number): 'yes' | 'doubtful' | 'no' {
   const before = text[start - 1]
   if (before === undefined) return 'yes'
-  if (isAlphanumericAt(text, start - 1)) return 'no'
+  if (isWordAt(text, start - 1)) return 'no'
   if (before === '#' || before === '$' || before === '€' || before === '£' || before === '¥')
     return 'doubtful'
   if (!isAlphanumericAt(text, start - 2)) return before === '.' ? 'doubtful' : 'yes'

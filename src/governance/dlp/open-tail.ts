@@ -147,7 +147,8 @@ function openBlock(text: string): number {
   return start >= 0 && readPrivateKey(text, start)?.open ? start : text.length
 }
 
-const LONGEST_LINE = 44
+/** A line, and the bracket of a tag that may follow it. */
+const LONGEST_LINE = 46
 
 function openMachineReadable(text: string): number {
   const start = MACHINE_READABLE.runStart(text, text.length, Math.max(0, text.length - LONGEST_LINE - 1))

@@ -3,6 +3,7 @@ import { contextPattern } from './detectors/context.ts'
 import { COINS, WALLET_KEY } from './detectors/crypto-addresses.ts'
 import type { KeyForm, NumberDetector, TokenDetector, WordDetector } from './detectors/detector.ts'
 import { DETECTORS, NUMBER_DETECTORS, WORD_DETECTORS } from './detectors/registry.ts'
+import { SPECIAL_KEYS } from './detectors/special-keys.ts'
 import { VENDOR_KEYS } from './detectors/vendor-keys.ts'
 import { compileDictionary, type Dictionary } from './dictionary.ts'
 import { addShape, newShapeNode, type ShapeNode } from './number-shapes.ts'
@@ -22,6 +23,8 @@ export interface Plan {
   /** Key forms by their first two characters. */
   keys: ReadonlyMap<number, readonly PlannedKey[]>
   coins: readonly TokenDetector[]
+  /** Whether any key is asked for that its beginning does not tell. */
+  specialKeys: boolean
   custom: readonly PlannedCustom[]
   /** Whether anything at all is to be found. */
   empty: boolean
@@ -90,6 +93,7 @@ function makePlan(profile: Profile): Plan {
     openWords: words.flatMap(({ open }) => open ?? []),
     keys: planKeys(asked),
     coins: [...COINS, WALLET_KEY].filter(({ id }) => asked(id)),
+    specialKeys: Object.values(SPECIAL_KEYS).some(({ id }) => asked(id)),
     custom,
     builtIn,
     empty: !builtIn && custom.length === 0,

@@ -59,7 +59,7 @@ export function scanNames(scan: Scan, start: number, end: number): void {
 }
 
 /** Keys with a fixed beginning, and tokens of a form of their own, where a run of letters and digits starts. */
-export function scanKeys(scan: Scan, start: number): void {
+export function scanKeys(scan: Scan, start: number, runEnd: number): void {
   const { text, plan } = scan
   for (const { id, score, form } of plan.keys.get(pairAt(text, start)) ?? []) {
     if (!text.startsWith(form.prefix, start)) continue
@@ -79,7 +79,8 @@ export function scanKeys(scan: Scan, start: number): void {
     const found = readJsonWebToken(text, start)
     if (found !== null) scan.report(JSON_WEB_TOKEN.id, found.start, found.end, found.score)
   }
-  const special = readSpecialKey(text, start, scan.surroundings)
+  if (!plan.specialKeys) return
+  const special = readSpecialKey(text, start, runEnd, scan.surroundings)
   if (special !== null) scan.report(special.id, special.start, special.end, special.score)
 }
 
@@ -114,7 +115,8 @@ function assignmentAt(scan: Scan, sign: number): number {
   let nameEnd = sign
   while (nameEnd > 0 && sign - nameEnd < 3 && /[\s"'\])`*]/.test(text.charAt(nameEnd - 1))) nameEnd--
   const nameStart = nameStartOf(text, nameEnd)
-  const naming = nameEnd - nameStart < 2 ? null : namingOf(text.slice(nameStart, nameEnd))
+  const naming =
+    nameEnd - nameStart < 2 || !mentionsSecrets(scan) ? null : namingOf(text.slice(nameStart, nameEnd))
   if (naming === null) return sign + 1
   const { start, end } = valueAt(text, openingOf(text, sign + 1))
   const score = scoreAssigned(text.slice(start, end), naming, text.charAt(end))
@@ -187,8 +189,15 @@ const LOOSE_SECRET = /^(?![0-9a-fA-F-]+$)[A-Za-z0-9+/_.~-]{20,}={0,2}$/
 const IDENTIFIER =
   /^(?:req|msg|chatcmpl|resp|run|thread|asst|file|evt|cus|pi|ch|in|sub|price|prod|call|toolu|trace|span|batch|job|task|user|org|proj|acct|txn|ord|session|conv|step|item|rs|fc)[_-]/
 
+/** Whether the text has any word for secrets, looked for once. */
+function mentionsSecrets(scan: Scan): boolean {
+  scan.mentionsSecrets ??= hintsAtSecret(scan.text)
+  return scan.mentionsSecrets
+}
+
 function scanLooseSecret(scan: Scan, token: string, start: number, end: number): void {
   if (/^[A-Za-z][A-Za-z0-9+.-]{1,20}:\/\//.test(token) || token.length > 4096) return
+  if (!mentionsSecrets(scan)) return
   const before = scan.surroundings.before(start)
   if (!hintsAtSecret(before)) return
   const naming = namingInSentence(before) ?? namingOfColumn(before)

@@ -1,5 +1,5 @@
 import {
-  ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, isDigitAt, LETTER, LOWER, SLASH, UNDERSCORE, UPPER,
+  ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, isDigitAt, isWordAt, LETTER, LOWER, SLASH, UNDERSCORE, UPPER,
 } from './detectors/characters.ts' // biome-ignore format: a list
 import { isOtherNumber, Surroundings } from './detectors/context.ts'
 import { isSolanaAddress, SOLANA } from './detectors/crypto-addresses.ts'
@@ -26,6 +26,8 @@ export interface Scan {
   depth: number
   /** Up to here encoded texts have been looked into. */
   encodedEnd: number
+  /** Whether the text has a word for secrets; not known until it is asked. */
+  mentionsSecrets: boolean | undefined
   /** Up to here lines of encoded text have been joined. */
   linesEnd: number
 }
@@ -52,6 +54,7 @@ export function scanReading(reading: Reading, plan: Plan, depth: number, report:
     depth,
     encodedEnd: 0,
     linesEnd: 0,
+    mentionsSecrets: undefined,
     asks: (detector) => plan.minimum.has(detector),
   }
   scanBlocks(scan)
@@ -121,7 +124,7 @@ function scanWords(scan: Scan, start: number, end: number): void {
     }
     if (isDigitAt(text, wordStart)) scanNumber(scan, wordStart)
     if ((classes & (DIGIT | UPPER)) !== 0) scanWord(scan, wordStart, index)
-    if (length >= 14) scanKeys(scan, wordStart)
+    if (length >= 14) scanKeys(scan, wordStart, end)
   }
 }
 
@@ -170,12 +173,28 @@ function scanPhone(scan: Scan, digit: number): void {
   let start = digit
   if (text[start - 1] === '(') start--
   if (text[start - 1] === '+') start--
-  const before = text.charAt(start - 1)
-  if (/[A-Za-z0-9_@$€£/\\]/.test(before)) return
-  if (/[.-]/.test(before) && /[A-Za-z0-9]/.test(text.charAt(start - 2))) return
-  const follows = before === ' ' && isDigitAt(text, start - 2)
+  if (!mayBePhone(text, start, digit)) return
+  const follows = text[start - 1] === ' ' && isDigitAt(text, start - 2)
   const found = readPhone(text, start, follows ? '' : scan.surroundings.before(start))
   if (found !== null) scan.report(PHONE.id, found.start, found.end, found.score)
+}
+
+/** What most groups of digits are not: at the start of something, of seven digits or more, and no date. */
+function mayBePhone(text: string, start: number, digit: number): boolean {
+  const before = classAt(text, start - 1)
+  if ((before & (ALPHANUMERIC | UNDERSCORE | AT | SLASH)) !== 0) return false
+  if ((before & (DOT | DASH)) !== 0 && (classAt(text, start - 2) & ALPHANUMERIC) !== 0) return false
+  if (before === GLUE && /[$\\]/.test(text.charAt(start - 1))) return false
+  if (text[digit + 4] === '-' && text[digit + 7] === '-' && isDigitAt(text, digit + 6)) return false
+  let digits = 0
+  let others = 0
+  for (let index = digit; digits < 7 && others < 5; index++) {
+    if (isDigitAt(text, index)) {
+      digits++
+      others = 0
+    } else others += (classAt(text, index) & ~(DOT | DASH | SLASH)) === 0 || text[index] === '+' ? 1 : 5
+  }
+  return digits >= 7
 }
 
 /** A run of letters and digits alone. */
@@ -210,6 +229,7 @@ function tryWord(scan: Scan, { detector, pattern, context }: PlannedWord, start:
   const before = text.charAt(start - 1)
   if (/[-_.]/.test(before) && (classAt(text, start - 2) & ALPHANUMERIC) !== 0) return
   const end = start + match.length
+  if (isWordAt(text, end)) return
   if (/[-_]/.test(text.charAt(end)) && (classAt(text, end + 1) & ALPHANUMERIC) !== 0) return
   const words = scan.surroundings.before(start)
   const named = context.test(words)

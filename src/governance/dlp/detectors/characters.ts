@@ -50,6 +50,11 @@ export function isAlphanumericAt(text: string, index: number): boolean {
   return (classAt(text, index) & ALPHANUMERIC) !== 0
 }
 
+/** Whether a letter of any of the known scripts, or a digit, is there: a number or name does not end before one. */
+export function isWordAt(text: string, index: number): boolean {
+  return (classAt(text, index) & (ALPHANUMERIC | ACCENTED)) !== 0
+}
+
 export function isDigitAt(text: string, index: number): boolean {
   const code = text.charCodeAt(index)
   return code >= 0x30 && code <= 0x39
@@ -95,7 +100,5 @@ export const BASE64 = new CharacterSet(`${UPPERCASE}${LOWERCASE}${DIGITS}+/`)
 export const HEXADECIMAL = new CharacterSet(`${DIGITS}abcdefABCDEF`)
 export const LOWER_HEXADECIMAL = new CharacterSet(`${DIGITS}abcdef`)
 export const LOWER_AND_DIGITS = new CharacterSet(LOWERCASE + DIGITS)
-export const BASE32 = new CharacterSet(`${UPPERCASE}234567`)
-export const BASE58 = new CharacterSet('123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz')
 export const URL_SAFE_AND_DOT = new CharacterSet(`${UPPERCASE}${LOWERCASE}${DIGITS}-_.`)
 export const MACHINE_READABLE = new CharacterSet(`${UPPERCASE}${DIGITS}<`)

@@ -1,5 +1,5 @@
 import { countrySpecs, isValidBIC } from 'ibantools'
-import { isAlphanumericAt } from './characters.ts'
+import { classAt, isAlphanumericAt, isWordAt, LETTER } from './characters.ts'
 import { isUniform, luhn, remainder, weightedSum } from './checksums.ts'
 import { type Found, grouped, type NumberDetector, type WordDetector } from './detector.ts'
 
@@ -172,9 +172,12 @@ const IBAN_START = /(?:[A-Z]{2}\d{2}|[A-Z] {1,3}[A-Z] {1,3}\d {1,3}\d)/iy
 
 /** Whether an account number may start at `start`; also if the text ends first. */
 export function startsIban(text: string, start: number): boolean {
+  if (!isAsciiLetter(text, start)) return false
   IBAN_START.lastIndex = start
   return IBAN_START.test(text) || (text.length - start < 12 && OPEN_IBAN_START.test(text.slice(start)))
 }
+
+const isAsciiLetter = (text: string, index: number): boolean => (classAt(text, index) & LETTER) !== 0
 
 const OPEN_IBAN_START = /^[A-Z] {1,3}(?:[A-Z] {0,3}(?:\d {0,3})?)?$/
 
@@ -196,7 +199,7 @@ export function readIban(text: string, start: number): Found | 'open' | null {
     index = next
   }
   if (compact.length < length || length === 0) return null
-  if (isAlphanumericAt(text, index + 1)) return null
+  if (isWordAt(text, index + 1)) return null
   return isIban(compact.toUpperCase()) ? { start, end: index + 1, score: IBAN.baseScore } : null
 }
 

@@ -214,9 +214,8 @@ export function readUrlCredentials(text: string, colon: number): Found | null {
   if (password.length === 0 || isPlaceholder(password) || !/^[A-Za-z0-9[_]/.test(text.slice(at + 1)))
     return null
   let end = URL_TAIL.runEnd(text, authorityStop)
-  while (end > authorityStop && /[.,:!?]/.test(text.charAt(end - 1))) end--
-  while (end === authorityStop && /[.,:;!)]/.test(text.charAt(end - 1)) && end > at + 2)
-    return { start, end: end - 1, score: 0.96 }
+  // Marks that end a sentence or close a bracket are not of the URL.
+  while (end > at + 2 && /[.,:;!?)]/.test(text.charAt(end - 1))) end--
   return { start, end, score: URL_CREDENTIALS.baseScore }
 }
 

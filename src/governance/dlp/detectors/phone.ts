@@ -1,5 +1,5 @@
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/min'
-import { isAlphanumericAt, isDigitAt } from './characters.ts'
+import { isAlphanumericAt, isDigitAt, isWordAt } from './characters.ts'
 import { contextPattern, isOtherNumber } from './context.ts'
 import type { DetectorDescription, Found } from './detector.ts'
 
@@ -121,7 +121,7 @@ function trimEnd(text: string, start: number, end: number): number {
 }
 
 const isBounded = (text: string, end: number): boolean =>
-  !isAlphanumericAt(text, end) &&
+  !isWordAt(text, end) &&
   !(/[._@-]/.test(text.charAt(end)) && isAlphanumericAt(text, end + 1)) &&
   text[end] !== '%'
 

@@ -60,10 +60,10 @@ const WEAK_NAMES = /(?:^|[^a-z])(?:key|bearer|sig|signature|apitoken|nonce)$/
 
 /** Part of every word that names a secret. */
 const HINTS =
-  /pass|pwd|key|token|secret|auth|cred|kennwort|contrase|clave|mdp|mot|senha|palavra|wachtwoord|has[lł]o|l[oö]senord|parola|schl|cl[eé] |chave|chiave|sig|nonce|bearer|pin|aws|connection|пароль|密|口令|パス|キー|비밀/
+  /pass|pwd|key|token|secret|auth|cred|kennwort|contrase|clave|mdp|mot|senha|palavra|wachtwoord|has[lł]o|l[oö]senord|parola|schl|cl[eé] |chave|chiave|sig|nonce|bearer|pin|aws|connection|пароль|密|口令|パス|キー|비밀/i
 
-/** Whether words before a token can have to do with secrets at all. */
-export const hintsAtSecret = (before: string): boolean => HINTS.test(before)
+/** Whether words can have to do with secrets at all. */
+export const hintsAtSecret = (words: string): boolean => HINTS.test(words)
 
 export type Naming = 'password' | 'secret' | 'key' | null
 

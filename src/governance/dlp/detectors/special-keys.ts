@@ -29,8 +29,13 @@ const AWS = new RegExp(
   `${contextPattern(['aws', 'amazon', 'secret access key', 'secret key']).source}|akia[a-z2-7]{16}`,
 )
 
-/** Looks at what starts with a run of letters and digits at `start`. */
-export function readSpecialKey(text: string, start: number, surroundings: Surroundings): Special | null {
+/** Looks at what starts with a run of letters and digits at `start`, in a run without blanks that ends at `runEnd`. */
+export function readSpecialKey(
+  text: string,
+  start: number,
+  runEnd: number,
+  surroundings: Surroundings,
+): Special | null {
   const wordEnd = LETTERS_AND_DIGITS.runEnd(text, start)
   const length = wordEnd - start
   const found = (detector: DetectorDescription, end: number): Special => ({
@@ -52,7 +57,8 @@ export function readSpecialKey(text: string, start: number, surroundings: Surrou
     const discord = readDiscordToken(text, start)
     if (discord !== null) return discord
   }
-  return readAzureClientSecret(text, start) ?? readAwsSecret(text, start, surroundings)
+  const azure = readAzureClientSecret(text, start)
+  return azure ?? (runEnd - start < 40 ? null : readAwsSecret(text, start, surroundings))
 }
 
 /** The bot's number in base 64, a time, and a signature. */

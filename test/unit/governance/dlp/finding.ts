@@ -23,6 +23,3 @@ export const EVERYTHING = profileOf(DETECTORS.map(({ id }) => id))
 export function found(text: string, profile: Profile = EVERYTHING): string[] {
   return detect(text, profile).map(({ detector, start, end }) => `${detector}: ${text.slice(start, end)}`)
 }
-
-/** Asserts nothing; for tables of `[text, what is found]`. */
-export type Case = readonly [text: string, value: string]

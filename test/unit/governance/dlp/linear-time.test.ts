@@ -20,11 +20,11 @@ const milliseconds = (run: () => void): number => {
 /** How many times longer four times as much takes; the least of some tries, since the machine has other things to do. */
 function growth(run: (size: number) => void, size: number): number {
   let least = Infinity
-  for (let attempt = 0; attempt < 6 && least > 7; attempt++) {
+  for (let attempt = 0; attempt < 10 && least > 7; attempt++) {
     const once = Math.min(...[1, 2, 3].map(() => milliseconds(() => run(size))))
     const fourTimes = Math.min(...[1, 2].map(() => milliseconds(() => run(size * 4))))
     // So short a time says nothing.
-    least = Math.min(least, fourTimes < 4 ? 0 : fourTimes / once)
+    least = Math.min(least, fourTimes < 15 ? 0 : fourTimes / once)
   }
   return least
 }
