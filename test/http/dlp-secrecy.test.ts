@@ -1,0 +1,153 @@
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import {
+  CHAT_TO_MESSAGES,
+  CHAT_WAY,
+  callWay,
+  codePolicy,
+  expectBalance,
+  governedTenant,
+  MESSAGES_TO_CHAT,
+  MESSAGES_WAY,
+  recordOf,
+  someCode,
+  WAYS,
+} from './support/dlp.ts'
+import { callTool, framesOf, say, think, wholeOf } from './support/dlp-answers.ts'
+import { haystacks } from './support/haystacks.ts'
+import { flush, settledCredits } from './support/records.ts'
+import { type Answer, jsonOf, send } from './support/send.ts'
+import { administrator, bearer, type Tenant, uniqueName } from './support/tenant.ts'
+
+/** A gateway of its own: everything it keeps is looked through, and its database is taken away at the end. */
+let address: StartedGateway
+
+beforeAll(async () => {
+  address = await startGateway({ bundleDirectory: inject('bundleDirectory') })
+}, 60_000)
+afterAll(() => address?.stop())
+
+const script = async (steps: object): Promise<string> => {
+  const name = uniqueName('dlp')
+  const response = await fetch(`${address.standIns.modelUpstream}/control/scripts/${name}`, {
+    method: 'PUT',
+    body: JSON.stringify(steps),
+  })
+  if (!response.ok) throw new Error(await response.text())
+  return `script:${name}`
+}
+
+const ACTIONS = ['warn', 'mask', 'redact', 'tokenise', 'block'] as const
+
+it('no value is kept or said anywhere, whatever is done about it', async () => {
+  const asked: string[] = []
+  const answered: string[] = []
+  const told: Array<[Tenant, Answer]> = []
+  const fresh = (list: string[]) => {
+    const code = someCode()
+    list.push(code)
+    return code
+  }
+  for (const action of ACTIONS) {
+    const tenant = await governedTenant(codePolicy(action), address)
+    const answering = await governedTenant(
+      codePolicy(action, { directions: ['response', 'tool_arguments', 'tool_result'] }),
+      address,
+    )
+    for (const way of WAYS) {
+      told.push([tenant, await callWay(way, tenant, `of ${fresh(asked)}`, {}, address)])
+      for (const stream of [true, false]) {
+        const code = fresh(answered)
+        const parts =
+          way.upstream === 'completions' || way.route.name === 'completions'
+            ? [say(`it is ${code}`)]
+            : [think(`so ${code}`), say(`it is ${code}`), callTool('f', { code })]
+        const chosen = await script({
+          responses: [
+            {
+              streamed: [{ sse: framesOf(way.upstream, parts) }],
+              whole: [{ json: wholeOf(way.upstream, parts) }],
+            },
+          ],
+        })
+        told.push([answering, await callWay(way, answering, chosen, { stream }, address)])
+      }
+    }
+    // Errors of all kinds around a value.
+    const code = fresh(asked)
+    for (const text of [
+      'script:error-500',
+      'script:error-401-echo',
+      'script:mid-stream-error',
+      'script:not-json',
+    ]) {
+      await callWay(CHAT_WAY, tenant, `${text} ${code}`, { stream: true }, address)
+      await callWay(MESSAGES_WAY, tenant, `${text} ${code}`, {}, address)
+    }
+    await callWay(CHAT_WAY, tenant, code, { max_tokens: 'many' }, address)
+    await callWay(CHAT_WAY, tenant, code, { stop: [code, 7] }, address)
+    // The test endpoint of the management API is shown values, and keeps none.
+    const { ask } = administrator(address)
+    const policy = { ...codePolicy(action), name: undefined }
+    await ask('POST', `${tenant.base}/dlp/test`, { policy, text: `a ${fresh(asked)}` })
+    for (const each of [tenant, answering]) {
+      await settledCredits(address, each)
+      await flush(address, each)
+    }
+  }
+  for (const [tenant, answer] of told) expectBalance(await recordOf(tenant, answer, address))
+  const places = await haystacks(address)
+  // The upstream says and hears values itself.
+  places.delete('the recording of the upstream')
+  for (const name of [...places.keys()]) if (/upstream/i.test(name)) places.delete(name)
+  expect([...places.keys()].some((name) => name.startsWith('Durable Objects'))).toBe(true)
+  const found = [...places].flatMap(([place, contents]) =>
+    [...asked, ...answered].filter((code) => contents.includes(code)).map((code) => `${code} in ${place}`),
+  )
+  expect(found).toEqual([])
+  // The search can find: the same places hold what was found, by kind.
+  expect(places.get('Postgres')?.includes('"code"')).toBe(true)
+}, 60_000)
+
+describe('when the database is away', () => {
+  let warm: Tenant
+  let cold: Tenant
+
+  beforeAll(async () => {
+    warm = await governedTenant(codePolicy('redact'), address)
+    cold = await governedTenant(codePolicy('redact'), address)
+    for (const way of [CHAT_WAY, MESSAGES_WAY, CHAT_TO_MESSAGES, MESSAGES_TO_CHAT]) {
+      expect((await callWay(way, warm, 'warm', {}, address)).status).toBe(200)
+    }
+    await flush(address, warm)
+    // Its key and the models are known, its policies were not asked for yet.
+    const listed = await send(`${address.baseUrl}/v1/models`, { headers: bearer(cold.key) })
+    expect(listed.status).toBe(200)
+    await address.killStandIn('postgres')
+  })
+
+  it('warm calls go on under their policies: they ask it nothing', async () => {
+    const code = someCode()
+    for (const way of [CHAT_WAY, MESSAGES_WAY, CHAT_TO_MESSAGES, MESSAGES_TO_CHAT]) {
+      const answer = await callWay(way, warm, `of ${code}`, {}, address)
+      expect(answer.status).toBe(200)
+      expect(answer.text).not.toContain(code)
+    }
+  })
+
+  it('nothing is let through that policies may be about, and nothing is said of why', async () => {
+    const { last } = await seenAfter(999_999_999)
+    for (const way of WAYS) {
+      const answer = await callWay(way, cold, someCode(), {}, address)
+      expect(answer.status).toBe(500)
+      const { error } = jsonOf(answer) as { error: { message: string } }
+      expect(error.message).toBe('The data-loss prevention policy could not be applied.')
+    }
+    expect((await seenAfter(last)).requests).toEqual([])
+  })
+})
+
+async function seenAfter(sequence: number): Promise<{ last: number; requests: unknown[] }> {
+  const response = await fetch(`${address.standIns.modelUpstream}/control/requests?after=${sequence}`)
+  return (await response.json()) as { last: number; requests: unknown[] }
+}
