@@ -187,7 +187,7 @@ function trimmedEnd(text: string, start: number, end: number): number {
 const LOOSE_SECRET = /^(?![0-9a-fA-F-]+$)[A-Za-z0-9+/_.~-]{20,}={0,2}$/
 /** Names of requests, runs and other things that are public, as vendors write them. */
 const IDENTIFIER =
-  /^(?:req|msg|chatcmpl|resp|run|thread|asst|file|evt|cus|pi|ch|in|sub|price|prod|call|toolu|trace|span|batch|job|task|user|org|proj|acct|txn|ord|session|conv|step|item|rs|fc)[_-]/
+  /^(?:req|msg|chatcmpl|resp|run|thread|asst|file|evt|cus|pi|ch|in|sub|price|prod|call|toolu|trace|span|batch|job|task|user|org|proj|acct|txn|ord|session|conv|step|item|rs|fc|sha\d{1,3})[_-]/
 
 /** Whether the text has any word for secrets, looked for once. */
 function mentionsSecrets(scan: Scan): boolean {

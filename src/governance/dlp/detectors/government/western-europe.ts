@@ -158,6 +158,7 @@ const portugueseTaxNumber: NumberDetector = {
   context: [
     'nif',
     'contribuinte',
+    'portuguese',
     'numero de contribuinte',
     'número de contribuinte',
     'fiscal',
