@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest'
+import { TokenVault } from '../../../../src/governance/dlp/actions.ts'
+import { callPolicy } from '../../../../src/governance/dlp/call-policy.ts'
+import { PatternError } from '../../../../src/governance/dlp/custom-patterns.ts'
+import { detectorOf, restoringDetector } from '../../../../src/governance/dlp/profile-detector.ts'
+import { type TextDetector, TextStream } from '../../../../src/governance/dlp/text-stream.ts'
+import type { CustomDetector } from '../../../../src/governance/dlp/types.ts'
+import { CODE_PATTERN, profileOf, vaultOf } from './relayed-stream.ts'
+
+const VALUE = 'ada@example.com'
+const vault = vaultOf()
+const TOKEN = vault.tokenFor('email', VALUE)
+
+const pattern = (id: string, source: string): CustomDetector => ({
+  id,
+  kind: 'pattern',
+  pattern: source,
+  score: 1,
+})
+
+/** A text in pieces of a length, tokens restored and findings marked. */
+function told(detector: TextDetector | null, text: string, length: number): string {
+  if (!detector) throw new Error('nothing to look for')
+  const stream = new TextStream(detector, (span, found) =>
+    span.detector === 'restored-token' ? vault.valueOf(found) : '#',
+  )
+  let output = ''
+  let at = 0
+  const take = (segments: ReturnType<TextStream['push']>) => {
+    for (const { units, replacement } of segments) {
+      output += replacement ?? text.slice(at, at + units)
+      at += units
+    }
+  }
+  for (let from = 0; from < text.length; from += length) take(stream.push(text.slice(from, from + length)))
+  take(stream.end())
+  return output
+}
+
+describe('tokens in a text that is looked through', () => {
+  // Each holds another part of the end of a text back.
+  const others: CustomDetector[][] = [
+    [],
+    [CODE_PATTERN],
+    [pattern('long', 'zz[a-z0-9 ]{1,60}zz')],
+    [pattern('wide', '[A-Z_]{3}x')],
+    [pattern('open', 'q+w')],
+    [{ id: 'words', kind: 'dictionary', terms: ['the secret plan', 'EMAIL of'], score: 1 }],
+  ]
+  it.each(others.map((custom) => [custom[0]?.id ?? 'nothing', custom] as const))(
+    'come back in pieces of every size, beside %s',
+    (_, custom) => {
+      const inner = custom.length > 0 ? detectorOf(profileOf('response', 'redact', custom)) : null
+      const detector = restoringDetector(inner, vault)
+      const text = `${TOKEN}, [${TOKEN}] [[${TOKEN}]] x${TOKEN}${TOKEN}.[[EMAIL_0000 ${TOKEN}`
+      const expected = text.replaceAll(TOKEN, VALUE)
+      for (let length = 1; length <= 64; length++) expect(told(detector, text, length)).toBe(expected)
+    },
+  )
+
+  it('give way to a finding that is about more than them', () => {
+    const detector = restoringDetector(
+      detectorOf(profileOf('response', 'redact', [pattern('around', 'key:.{0,40};')])),
+      vault,
+    )
+    for (const length of [1, 7, 100]) expect(told(detector, `a key:${TOKEN}; b`, length)).toBe('a # b')
+  })
+
+  it('are not findings by what their own text looks like', () => {
+    const detector = restoringDetector(
+      detectorOf(profileOf('response', 'redact', [pattern('name', 'EMAIL_[0-9a-f]+')])),
+      vault,
+    )
+    expect(told(detector, `of ${TOKEN}.`, 3)).toBe(`of ${VALUE}.`)
+  })
+
+  it('of others stay', () => {
+    const foreign = new TokenVault(new Uint8Array(32), 'o/other').tokenFor('email', VALUE)
+    expect(foreign).not.toBe(TOKEN)
+    expect(told(restoringDetector(null, vault), `${foreign} ${TOKEN}`, 2)).toBe(`${foreign} ${VALUE}`)
+  })
+})
+
+it('a policy that cannot be applied is told before anything is looked at', () => {
+  const broken = profileOf('response', 'redact', [pattern('broken', '(?=x)')])
+  const profiles = { request: null, response: broken, tool_arguments: null, tool_result: null }
+  expect(() => callPolicy(profiles, vaultOf())).toThrow(PatternError)
+})
+
+it('a long text that is held is not looked at anew for every piece', () => {
+  let looks = 0
+  const detector: TextDetector = {
+    tail: (_context, text) => {
+      looks += text.length
+      return { safe: 0, spans: [] }
+    },
+    rest: () => [],
+    actionOf: () => 'allow',
+  }
+  const stream = new TextStream(detector, () => null)
+  for (let piece = 0; piece < 20_000; piece++) stream.push('abcde')
+  expect(stream.heldUnits).toBe(100_000)
+  // Anew for each piece it would be a thousand million.
+  expect(looks).toBeLessThan(3_000_000)
+  expect(stream.end()).toEqual([{ units: 100_000, replacement: null }])
+})
