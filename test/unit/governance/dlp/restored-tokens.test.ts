@@ -58,6 +58,20 @@ describe('tokens in a text that is looked through', () => {
     },
   )
 
+  it('come back where what is held back of the text begins within them', () => {
+    for (let held = 1; held <= 30; held++) {
+      const holding: TextDetector = {
+        tail: (_context, text) => ({ safe: Math.max(0, text.length - held), spans: [] }),
+        rest: () => [],
+        actionOf: () => 'allow',
+      }
+      const text = `a ${TOKEN}, ${TOKEN} b`
+      for (const length of [1, 5, 60]) {
+        expect(told(restoringDetector(holding, vault), text, length)).toBe(text.replaceAll(TOKEN, VALUE))
+      }
+    }
+  })
+
   it('give way to a finding that is about more than them', () => {
     const detector = restoringDetector(
       detectorOf(profileOf('response', 'redact', [pattern('around', 'key:.{0,40};')])),
