@@ -111,7 +111,8 @@ class ChunkScan {
   }
 
   string(path: JsonPath, start: number, end: number): void {
-    if (isUnreadable(path, this.#bytes, start, end)) this.#context.inspection.uninspectable(kindOf(path).kind)
+    if (this.#active && isUnreadable(path, this.#bytes, start, end))
+      this.#context.inspection.uninspectable(kindOf(path).kind)
     if (!isText(path, this.#bytes, start, end)) return
     const isLogprob = path[0] === 'choices' && path[2] === 'logprobs'
     // Log probabilities repeat the text, many times over when alternatives are asked for.

@@ -74,6 +74,8 @@ class EventScan {
   readonly strings: FrameString[] | null
   readonly #bytes: Uint8Array
   readonly #context: AnswerContext
+  /** Whether anything is looked for in texts. */
+  readonly #active: boolean
   /** Blocks of thinking in a whole answer that were changed, and where blocks have their signatures. */
   readonly #changedThinking = new Set<number>()
   readonly #signatures = new Map<number, { start: number; end: number }>()
@@ -81,16 +83,16 @@ class EventScan {
   constructor(bytes: Uint8Array, context: AnswerContext, partial: boolean) {
     this.#bytes = bytes
     this.#context = context
-    const isActive = !context.inspection.engine.passive
-    this.strings = partial && isActive ? [] : null
-    this.valueDepth = isActive ? MAXIMUM_DEPTH : 2
+    this.#active = !context.inspection.engine.passive
+    this.strings = partial && this.#active ? [] : null
+    this.valueDepth = this.#active ? MAXIMUM_DEPTH : 2
   }
 
   string(path: JsonPath, start: number, end: number): void {
     if (path[0] === 'content' && path[2] === 'signature')
       this.#signatures.set(Number(path[1]), { start, end })
     const { inspection } = this.#context
-    if (isUnreadable(path, this.#bytes, start, end)) inspection.uninspectable(kindOf(path))
+    if (this.#active && isUnreadable(path, this.#bytes, start, end)) inspection.uninspectable(kindOf(path))
     if (!isText(path, this.#bytes, start, end)) return
     this.textBytes += end - start
     if (this.strings) {
