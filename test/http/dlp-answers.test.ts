@@ -384,6 +384,16 @@ describe('of a messages answer', () => {
     expectBalance(await recordOf(redacting, answer))
   })
 
+  it('a kind of delta that nobody knows yet is followed over its pieces', async () => {
+    const code = someCode()
+    const pieces = cut(`so ${code} and KX-12`, [4]).map((content) => ({ type: 'compaction_delta', content }))
+    const answer = await streamOf(...block(0, { type: 'compaction', content: '' }, ...pieces))
+    const deltas = payloadsOf(answer.text).map(({ delta }) => (delta ?? {}) as Record<string, string>)
+    expect(deltas.map(({ content }) => content ?? '').join('')).toBe(`so ${HIDDEN} and KX-12`)
+    expect(new Set(deltas.map(({ type }) => type))).toEqual(new Set(['compaction_delta', undefined]))
+    expectBalance(await recordOf(redacting, answer))
+  })
+
   it('an error in the middle is told without the value', async () => {
     const code = someCode()
     const error = event({ type: 'error', error: { type: 'api_error', message: `bad ${code}` } })

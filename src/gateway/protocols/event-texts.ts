@@ -8,16 +8,25 @@ import { lastName } from './text-fields.ts'
 
 /** Texts of a messages stream, each followed over the deltas of its block. */
 
-/** Members of deltas that are pieces of a text, with the type of their delta. */
-const STREAMED: Record<string, string> = {
-  text: 'text_delta',
-  thinking: 'thinking_delta',
-  partial_json: 'input_json_delta',
+/** Members of blocks that their deltas continue. */
+const CONTINUED = new Set(['text', 'thinking'])
+/** Events whose deltas hold pieces of texts; that of the message tells what is known at once. */
+const STREAMING = 'content_block_delta'
+
+/** What an event says besides its texts. */
+export interface TextEvent {
+  type: string
+  /** Index of the block that it is about. */
+  block: number
+  /** Type of its delta. */
+  delta: string
 }
 
 export class EventTexts {
   readonly #inspection: Inspection
   readonly #signsThinking: boolean
+  /** Types of the deltas that have a member. */
+  readonly #types = new Map<string, string>()
   /** Blocks of thinking that were changed: what its provider signed is no longer what it wrote. */
   readonly changedThinking = new Set<number>()
 
@@ -27,24 +36,24 @@ export class EventTexts {
     this.#signsThinking = signsThinking
   }
 
-  /** @param block index of the block that a delta belongs to. */
-  edits(strings: readonly FrameString[], source: Uint8Array, block: number): ByteEdit[] {
+  /** @param event what the strings stand in. */
+  edits(strings: readonly FrameString[], source: Uint8Array, event: TextEvent): ByteEdit[] {
     const edits: ByteEdit[] = []
     for (const string of strings) {
-      const edit = this.#edit(string, source, block)
+      const edit = this.#edit(string, source, event)
       if (edit) edits.push(edit)
     }
     return edits
   }
 
-  #edit(string: FrameString, source: Uint8Array, block: number): ByteEdit | null {
+  #edit(string: FrameString, source: Uint8Array, { type, block, delta }: TextEvent): ByteEdit | null {
     const { path, start, end } = string
     const name = String(path[1])
-    // A block may begin with the first piece of its text.
-    const isPart = path.length === 2 && (path[0] === 'delta' || path[0] === 'content_block')
-    if (!isPart || !Object.hasOwn(STREAMED, name)) {
-      return this.#inspection.text(fieldOf(path), source, start, end)
-    }
+    // A block may begin with the first piece of its text. Every member of its deltas may be a piece of one.
+    const isPiece =
+      path[0] === 'delta' ? type === STREAMING : path[0] === 'content_block' && CONTINUED.has(name)
+    if (path.length !== 2 || !isPiece) return this.#inspection.text(fieldOf(path), source, start, end)
+    if (path[0] === 'delta') this.#types.set(name, delta)
     const json = name === 'partial_json'
     const kind = json ? 'tool_arguments' : 'response'
     const signed = name === 'thinking' && this.#signsThinking
@@ -57,14 +66,11 @@ export class EventTexts {
   /** Ends the texts of a block, or all. @returns frames that tell what was held back of them. */
   end(block: number | null): HeldFrame[] {
     return this.#inspection.end(block === null ? '' : `${block}:`).map((held) => {
-      const [index = '0', name = 'text'] = held.key.split(':')
+      const [index = '0', ...names] = held.key.split(':')
+      const name = names.join(':')
       if (name === 'thinking' && held.withheld > 0) this.changedThinking.add(Number(index))
-      const delta = { type: STREAMED[name], [name]: heldText(held) }
-      const bytes = encodeFrame('content_block_delta', {
-        type: 'content_block_delta',
-        index: Number(index),
-        delta,
-      })
+      const delta = { type: this.#types.get(name) ?? `${name}_delta`, [name]: heldText(held) }
+      const bytes = encodeFrame(STREAMING, { type: STREAMING, index: Number(index), delta })
       return { bytes, released: held.released, withheld: held.withheld }
     })
   }

@@ -9,7 +9,7 @@ import {
 } from '../../lib/json-scan.ts'
 import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
 import { countTokensRequest, messagesRequest } from '../../wire/model-requests.ts'
-import { EventTexts, fieldOf, kindOf } from './event-texts.ts'
+import { EventTexts, fieldOf, kindOf, type TextEvent } from './event-texts.ts'
 import { AlternatingMessagesCheck } from './message-checks.ts'
 import type { AnswerContext, AnswerReading, FrameVerdict, Protocol, StreamReader } from './protocol.ts'
 import { type OutlineRules, outlineRequest } from './request-outline.ts'
@@ -181,14 +181,14 @@ class MessagesStreamReader implements StreamReader {
     const scan = new EventScan(frame.data, this.#context, true)
     try {
       scanJson(frame.data, scan)
-      if (scan.strings) scan.edits.push(...this.texts.edits(scan.strings, frame.data, blockOf(scan) ?? 0))
+      if (scan.strings) scan.edits.push(...this.texts.edits(scan.strings, frame.data, eventOf(frame, scan)))
     } catch (error) {
       inspection.endUnit(frame.bytes.length)
       if (!(error instanceof JsonSyntaxError)) throw error
       return { kind: 'failure', message: 'The upstream sent an event that is not JSON.', forward: null }
     }
     inspection.endUnit(frame.bytes.length)
-    const type = frame.event || String(scan.parse('type') ?? '')
+    const type = typeOf(frame, scan)
     const handler = Object.hasOwn(EVENTS, type) ? EVENTS[type] : undefined
     const verdict = (handler ?? forward)(this, scan)
     for (const edit of scan.edits) {
@@ -223,6 +223,14 @@ function blockOf(scan: EventScan): number | null {
   const index = scan.parse('index')
   return typeof index === 'number' ? index : null
 }
+
+const typeOf = (frame: SseFrame, scan: EventScan): string => frame.event || String(scan.parse('type') ?? '')
+
+const eventOf = (frame: SseFrame, scan: EventScan): TextEvent => ({
+  type: typeOf(frame, scan),
+  block: blockOf(scan) ?? 0,
+  delta: String(scan.parse('delta', 'type') ?? ''),
+})
 
 type EventHandler = (reader: MessagesStreamReader, scan: EventScan) => FrameVerdict
 
