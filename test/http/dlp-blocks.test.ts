@@ -1,8 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { gateway, query } from '../harness/gateway.ts'
+import { gateway } from '../harness/gateway.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import {
-  addPolicy,
   CHAT_WAY,
   callWay,
   codePolicy,
@@ -18,11 +17,10 @@ import {
 } from './support/dlp.ts'
 import { answerScript, callTool, framesOf, say, toldBy } from './support/dlp-answers.ts'
 import { openStream } from './support/open-stream.ts'
-import { auditEntries, settledCredits } from './support/records.ts'
 import { jsonOf } from './support/send.ts'
-import { administrator, bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
+import { bearer, type Tenant, uniqueName } from './support/tenant.ts'
 import { failureFrames, payloadsOf } from './support/translated-pairs.ts'
-import { marker, registerAnswers, registerScript, seenRequest, seenRequests } from './support/upstream.ts'
+import { marker, registerScript, seenRequest } from './support/upstream.ts'
 
 let blocking: Tenant
 let redacting: Tenant
@@ -168,169 +166,6 @@ describe('what is held back', () => {
       expectBalance(recorded)
     },
   )
-})
-
-describe('content of answers that cannot be inspected', () => {
-  const data = Buffer.alloc(90, 7).toString('base64')
-  const head = { id: 'c', created: 1, model: 'm' }
-  const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 }
-  const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${data}` } }
-  const chatAnswers = (member: object) => ({
-    whole: [
-      {
-        json: {
-          ...head,
-          object: 'chat.completion',
-          choices: [
-            { index: 0, message: { role: 'assistant', content: 'x', ...member }, finish_reason: 'stop' },
-          ],
-          usage,
-        },
-      },
-    ],
-    streamed: [
-      {
-        sse: [
-          `data: ${JSON.stringify({ ...head, choices: [{ index: 0, delta: { content: 'so ' } }] })}\n\n`,
-          `data: ${JSON.stringify({ ...head, choices: [{ index: 0, delta: member }] })}\n\n`,
-          ...framesOf('chat', []).slice(1),
-        ],
-      },
-    ],
-  })
-  const pages = { type: 'base64', media_type: 'application/pdf', data }
-  const fetched = (source: object) => ({
-    type: 'web_fetch_tool_result',
-    tool_use_id: 's',
-    content: { type: 'web_fetch_result', url: 'https://a.example', content: { type: 'document', source } },
-  })
-  const messagesAnswers = (block: object) => {
-    const [start = '', ...end] = framesOf('messages', [])
-    const event = (type: string, more: object) =>
-      `event: ${type}\ndata: ${JSON.stringify({ type, index: 0, ...more })}\n\n`
-    const whole = {
-      ...head,
-      type: 'message',
-      role: 'assistant',
-      content: [block],
-      usage: { input_tokens: 3, output_tokens: 5 },
-    }
-    return {
-      whole: [{ json: whole }],
-      streamed: [
-        {
-          sse: [
-            start,
-            event('content_block_start', { content_block: block }),
-            event('content_block_stop', {}),
-            ...end,
-          ],
-        },
-      ],
-    }
-  }
-
-  it.each([
-    ['images of a chat', CHAT_WAY, chatAnswers({ images: [image] }), 'response'],
-    ['sound of a chat', CHAT_WAY, chatAnswers({ audio: { id: 'a', data, transcript: 'hi' } }), 'response'],
-    ['an image of a message', MESSAGES_WAY, messagesAnswers({ type: 'image', source: pages }), 'response'],
-    ['a page that a tool of the provider got', MESSAGES_WAY, messagesAnswers(fetched(pages)), 'tool_result'],
-  ] as const)('%s passes unless a policy blocks it', async (_name, way, answers, direction) => {
-    const script = await registerAnswers(gateway(), [answers as never])
-    const only = { rules: [], patterns: [], directions: [direction] }
-    const [strict, mild] = await Promise.all(
-      ['block', 'allow'].map((treatment) =>
-        governedTenant(codePolicy('warn', { ...only, uninspectable: { [direction]: treatment } })),
-      ),
-    )
-    for (const stream of [true, false]) {
-      const [refused, passed] = await Promise.all(
-        [strict, mild].map((tenant) => callWay(way, tenant as Tenant, script, { stream })),
-      )
-      expect(passed?.text).toContain(data)
-      expect(refused?.text).not.toContain(data)
-      expect(refused?.text).toContain('content that cannot be inspected')
-      expect(refused?.status).toBe(stream ? 200 : 400)
-      expectBalance(await recordOf(strict as Tenant, refused as never))
-    }
-  })
-
-  it('a page of text that a tool of the provider got is read', async () => {
-    const code = someCode()
-    const source = { type: 'text', media_type: 'text/plain', data: `a ${code}` }
-    const script = await registerAnswers(gateway(), [messagesAnswers(fetched(source)) as never])
-    for (const stream of [true, false]) {
-      const answer = await callWay(MESSAGES_WAY, redacting, script, { stream })
-      expect(answer.text).toContain('a [REDACTED:CODE]')
-    }
-  })
-})
-
-describe('a policy', () => {
-  it('counts on the next call after it changes', async () => {
-    const tenant = await createTenant(gateway())
-    const { ask } = administrator(gateway())
-    const code = someCode()
-    const outcome = async () => {
-      const mark = marker()
-      const { status } = await callWay(CHAT_WAY, tenant, `${mark} ${code}`)
-      if (status !== 200) return 'blocked'
-      return (await seenRequest(gateway(), mark)).body.includes(code) ? 'passed' : 'edited'
-    }
-    expect(await outcome()).toBe('passed')
-    const { id } = await addPolicy(tenant, codePolicy('block'))
-    expect(await outcome()).toBe('blocked')
-    const path = `${tenant.base}/dlp/policies/${id}`
-    await ask('PUT', path, { version: 1, rules: [{ custom: 'code', action: 'mask' }] })
-    expect(await outcome()).toBe('edited')
-    await ask('PUT', path, { version: 2, enabled: false })
-    expect(await outcome()).toBe('passed')
-    await ask('PUT', path, { version: 3, enabled: true })
-    expect(await outcome()).toBe('edited')
-    await ask('DELETE', path)
-    expect(await outcome()).toBe('passed')
-    const calls = (await auditEntries(gateway(), tenant)).filter(({ kind }) => kind === 'call')
-    const versions = calls.map(({ record }) => (record.dlp as { policyVersion: string }).policyVersion)
-    expect(versions.map((version) => version.replace(id, 'id')).reverse()).toEqual([
-      'none',
-      'id@1',
-      'id@2',
-      'none',
-      'id@4',
-      'none',
-    ])
-  })
-
-  const BROKEN: Array<[name: string, change: string]> = [
-    [
-      'asks for a detector that is not known',
-      `jsonb_set(body, '{rules}', '[{"detector":"no-such","action":"block"}]')`,
-    ],
-    ['has a pattern that does not compile', `jsonb_set(body, '{patterns,0,pattern}', '"(?=x)"')`],
-    ['has a shape that is not known', `jsonb_set(body, '{rules,0,action}', '"vanish"')`],
-  ]
-  it.each(BROKEN)('that %s stops every call', async (_name, change) => {
-    // Every direction by itself: what cannot be read on the way back must not be sent on the way there.
-    for (const direction of ['request', 'response']) {
-      const tenant = await createTenant(gateway())
-      const { id } = await addPolicy(tenant, codePolicy('redact', { directions: [direction] }))
-      await query(gateway(), `update dlp_policy_versions set body = ${change} where policy_id = $1`, [id])
-      for (const way of [CHAT_WAY, MESSAGES_WAY]) {
-        const mark = marker()
-        const answer = await callWay(way, tenant, mark)
-        expect(answer.status).toBe(500)
-        expect(answer.text).toContain('The data-loss prevention policy could not be applied.')
-        expect(answer.text).not.toMatch(/no-such|\(\?=|vanish|pattern/)
-        expect(await seenRequests(gateway(), mark)).toEqual([])
-        expect((await recordOf(tenant, answer)).record).toMatchObject({
-          status: 500,
-          errorCode: 'dlp_unavailable',
-        })
-      }
-      const { balance, available } = await settledCredits(gateway(), tenant)
-      expect([balance, available]).toEqual([1_000_000_000, 1_000_000_000])
-    }
-  })
 })
 
 it('answers beside each other do not mix', async () => {

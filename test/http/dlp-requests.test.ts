@@ -2,7 +2,6 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import {
-  addPolicy,
   CHAT,
   CHAT_TO_MESSAGES,
   CHAT_WAY,
@@ -20,11 +19,10 @@ import {
   someCode,
   tracesOf,
   WAYS,
-  type Way,
 } from './support/dlp.ts'
 import { settledCredits } from './support/records.ts'
-import { jsonOf, send } from './support/send.ts'
-import { addKey, addMember, administrator, bearer, createTenant, type Tenant } from './support/tenant.ts'
+import { jsonOf } from './support/send.ts'
+import type { Tenant } from './support/tenant.ts'
 import { marker, seenRequest, seenRequests } from './support/upstream.ts'
 
 const ACTIONS = ['allow', 'warn', 'mask', 'redact', 'tokenise', 'block'] as const
@@ -368,168 +366,6 @@ describe('large bodies', () => {
     expect(answer.status).toBe(200)
     expect(Date.now() - started).toBeLessThan(15_000)
     expect((await recordOf(tenants.redact, answer)).dlp?.findings).toEqual({ code: 2 })
-  })
-})
-
-describe('scopes', () => {
-  const code = someCode()
-  const isBlocked = async (way: Pick<Way, 'route' | 'model'>, key: string) =>
-    (await callWay(way, { key }, code)).status === 400
-
-  it('narrow a policy to models, users and groups', async () => {
-    const tenant = await createTenant(gateway())
-    const { ask } = administrator(gateway())
-    const [other, group] = await Promise.all([
-      addMember(gateway(), tenant.base),
-      ask<{ id: string }>('POST', `${tenant.base}/groups`, { name: 'clerks' }),
-    ])
-    const { key } = await addKey(gateway(), tenant.base, other)
-    const policy = await addPolicy(tenant, codePolicy('block', { scope: { model_ids: [CHAT.model] } }))
-    expect(await isBlocked(CHAT_WAY, tenant.key)).toBe(true)
-    expect(await isBlocked(MESSAGES_WAY, tenant.key)).toBe(false)
-    const path = `${tenant.base}/dlp/policies/${policy.id}`
-    await ask('PUT', path, { version: 1, scope: { user_ids: [other] } })
-    expect(await isBlocked(CHAT_WAY, tenant.key)).toBe(false)
-    expect(await isBlocked(CHAT_WAY, key)).toBe(true)
-    await ask('PUT', path, { version: 2, scope: { group_ids: [group.id] } })
-    expect(await isBlocked(CHAT_WAY, key)).toBe(false)
-    await ask('PUT', `${tenant.base}/groups/${group.id}/members/${other}`)
-    expect(await isBlocked(CHAT_WAY, key)).toBe(true)
-    expect(await isBlocked(CHAT_WAY, tenant.key)).toBe(false)
-  })
-
-  it('a direction that no policy covers is let alone', async () => {
-    const tenant = await governedTenant(codePolicy('redact', { directions: ['tool_result'] }))
-    const mark = marker()
-    const messages = [
-      { role: 'user', content: `${mark} ${code}` },
-      {
-        role: 'assistant',
-        content: null,
-        tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: `{"a":"${code}"}` } }],
-      },
-      { role: 'tool', tool_call_id: 'c', content: `got ${code}` },
-    ]
-    expect((await callWay(CHAT_WAY, tenant, 'x', { messages })).status).toBe(200)
-    const sent = JSON.parse((await seenRequest(gateway(), mark)).body)
-    expect(sent.messages).toEqual([
-      messages[0],
-      messages[1],
-      { role: 'tool', tool_call_id: 'c', content: 'got [REDACTED:CODE]' },
-    ])
-  })
-
-  it('the most severe of several policies counts', async () => {
-    const tenant = await governedTenant(codePolicy('redact'))
-    expect(await isBlocked(CHAT_WAY, tenant.key)).toBe(false)
-    await addPolicy(tenant, codePolicy('block'))
-    expect(await isBlocked(CHAT_WAY, tenant.key)).toBe(true)
-  })
-})
-
-describe('content that cannot be inspected', () => {
-  const data = Buffer.alloc(90, 7).toString('base64')
-  const IMAGE = { type: 'image_url', image_url: { url: `data:image/png;base64,${data}` } }
-  const FILE = { type: 'file', file: { filename: 'a.pdf', file_data: `data:application/pdf;base64,${data}` } }
-  const AUDIO = { type: 'input_audio', input_audio: { data, format: 'wav' } }
-  const base64 = { type: 'base64', media_type: 'image/png', data }
-  const BLOCK = { type: 'image', source: base64 }
-  const PAGES = { type: 'document', source: { ...base64, media_type: 'application/pdf' } }
-  const REMOTE = { type: 'document', source: { type: 'url', url: 'https://example.com/a.pdf' } }
-  const PLAIN = { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'a page' } }
-  const user = (...content: unknown[]) => [
-    { role: 'user', content: [{ type: 'text', text: 'x' }, ...content] },
-  ]
-  const result = (...content: unknown[]) => [
-    { role: 'user', content: 'x' },
-    { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input: {} }] },
-    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content }] },
-  ]
-  let blocking: Tenant
-  const covering = () => tenants.warn
-
-  beforeAll(async () => {
-    const uninspectable = { request: 'block', tool_result: 'allow' }
-    blocking = await governedTenant(codePolicy('warn', { uninspectable }))
-  })
-
-  const outcome = async (way: Way, tenant: Tenant, messages: unknown) => {
-    const answer = await callWay(way, tenant, 'x', { messages })
-    const { error } = jsonOf(answer) as { error?: { code?: string; message: string } }
-    if (answer.status === 200) return 'passes'
-    expect(error?.message).toMatch(/content that cannot be inspected/)
-    expect(answer.headers['x-should-retry']).toBe('false')
-    return 'blocked'
-  }
-
-  it.each([
-    ['an image', CHAT_WAY, user(IMAGE)],
-    [
-      'a remote image',
-      CHAT_WAY,
-      user({ type: 'image_url', image_url: { url: 'https://example.com/a.png' } }),
-    ],
-    ['a file', CHAT_WAY, user(FILE)],
-    ['audio', CHAT_WAY, user(AUDIO)],
-    ['an image for another protocol', CHAT_TO_MESSAGES, user(IMAGE)],
-    ['an image block', MESSAGES_WAY, user(BLOCK)],
-    ['a document', MESSAGES_WAY, user(PAGES)],
-    ['a remote document', MESSAGES_WAY, user(REMOTE)],
-  ] as const)('%s passes or is blocked as the policy says', async (_, way, messages) => {
-    expect(await outcome(way, blocking, messages)).toBe('blocked')
-    expect(await outcome(way, covering(), messages)).toBe('passes')
-  })
-
-  it('tool results with it are blocked unless a policy allows it', async () => {
-    for (const block of [BLOCK, PAGES]) {
-      expect(await outcome(MESSAGES_WAY, covering(), result(block))).toBe('blocked')
-      expect(await outcome(MESSAGES_WAY, blocking, result(block))).toBe('passes')
-    }
-    const elsewhere = await governedTenant(codePolicy('warn', { directions: ['request'] }))
-    expect(await outcome(MESSAGES_WAY, elsewhere, result(BLOCK))).toBe('passes')
-  })
-
-  it('a document of plain text can be inspected', async () => {
-    expect(await outcome(MESSAGES_WAY, blocking, user(PLAIN))).toBe('passes')
-    expect(await outcome(MESSAGES_WAY, covering(), result(PLAIN))).toBe('passes')
-  })
-
-  it('its type may be spelt with escapes', async () => {
-    const escaped = [...'image_url'].map((char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
-    const body = JSON.stringify(CHAT.request('x', { messages: user(IMAGE) })).replace(
-      '"type":"image_url"',
-      `"\\u0074ype":"${escaped.join('')}"`,
-    )
-    const answer = await send(gateway().baseUrl + CHAT.path, {
-      method: 'POST',
-      headers: bearer(blocking.key),
-      body,
-    })
-    expect(answer.status).toBe(400)
-  })
-
-  it('prompts of token numbers are such content', async () => {
-    const way = { route: COMPLETIONS, model: CHAT.model }
-    for (const prompt of [
-      [1, 2, 3],
-      [[1, 2], [3]],
-    ]) {
-      expect((await callWay(way, blocking, 'x', { prompt })).status).toBe(400)
-      expect((await callWay(way, covering(), 'x', { prompt })).status).toBe(200)
-    }
-  })
-
-  it('is not what a tool calls so itself', async () => {
-    const schema = { type: 'object', properties: { type: { enum: ['image'], default: 'image' } } }
-    const tools = [{ name: 'f', input_schema: schema }]
-    const input = { type: 'image', source: { type: 'base64' } }
-    const messages = [
-      { role: 'user', content: 'x' },
-      { role: 'assistant', content: [{ type: 'tool_use', id: 't', name: 'f', input }] },
-      { role: 'user', content: [{ type: 'tool_result', tool_use_id: 't', content: 'y' }] },
-    ]
-    const answer = await callWay(MESSAGES_WAY, blocking, 'x', { messages, tools })
-    expect(answer.status).toBe(200)
   })
 })
 
