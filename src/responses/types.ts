@@ -1,0 +1,71 @@
+import type { CallRecord } from '../gateway/call-record.ts'
+import type { Principal } from '../governance/principal.ts'
+import type { ResponseObject } from '../wire/responses.ts'
+
+/** Whose a response, a conversation or an item is. Nobody else ever sees it. */
+export interface Owner {
+  organizationId: string
+  userId: string
+}
+
+/** An item of a conversation as it is stored and sent to a model: JSON that nobody has to parse on the way. */
+export interface ContextItem {
+  id: string
+  type: string
+  role: string | null
+  /** Of calls and of their outputs. */
+  callId: string | null
+  /** The item as JSON, its id included. */
+  bytes: Uint8Array
+}
+
+/** What the Worker hands to the object of a new response, together with the body of the request. */
+export interface Admission {
+  responseId: string
+  principal: Principal
+  /** As confirmed with the rate limits. */
+  catalogueEpoch: number
+  /** Of the HTTP request: its first model call is recorded under it. */
+  record: CallRecord
+  /** Of the caller, those that a provider may be sent. */
+  headers: Array<[name: string, value: string]>
+  /** A function call ends a response `completed`, as Open Responses has it, not `incomplete`. */
+  functionCallsComplete: boolean
+}
+
+/** An ApiError as data: errors lose their class on the way out of an object. */
+export interface ErrorData {
+  kind: string
+  message: string
+  status: number
+  code?: string
+  retryAfterSeconds?: number
+  shouldRetry?: boolean
+}
+
+export type StartResult =
+  /** `opened`: the ledger holds the call of the request. */
+  | { error: ErrorData; record: CallRecord }
+  | { error: null; record: CallRecord; stream: boolean; background: boolean }
+
+/** What the Durable Object of a response answers to. Every method is refused, as if there were nothing, for others than its owner. */
+export interface ResponseStreamObject {
+  /** Admits and begins a response; resolves before anything is generated. */
+  start(admission: Admission, body: ReadableStream<Uint8Array>): Promise<StartResult>
+  /** Events after a number as SSE frames, then live ones, until the response ends; null when there is no such response here. */
+  tail(owner: Owner, after: number): Promise<ReadableStream<Uint8Array> | null>
+  /** The response as it stands now; null when there is none here. */
+  snapshot(owner: Owner): Promise<ResponseObject | null>
+  /** The same, when it has ended. */
+  ended(owner: Owner): Promise<ResponseObject | null>
+  /** Ends a running response as `incomplete`; of an ended one nothing changes. */
+  cancel(owner: Owner): Promise<ResponseObject | null>
+  /** Forgets the response, ending it first. @returns whether there was one. */
+  remove(owner: Owner): Promise<boolean>
+  /** The items that the request gave, as JSON; null when there is no such response here. */
+  inputItems(owner: Owner): Promise<string[] | null>
+  /** Number of the last event, and the version of the policies it was made under. */
+  state(owner: Owner): Promise<{ lastSequence: number; policyVersion: string; running: boolean } | null>
+  /** Writes an ended response to Postgres now if that is still owed. */
+  settle(owner: Owner): Promise<'running' | 'settled' | 'owed' | 'absent'>
+}

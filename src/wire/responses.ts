@@ -1,0 +1,166 @@
+import { z } from 'zod'
+
+/**
+ * The Responses surface (interface: Responses, Response object; the official types of `openai` fill what the interface
+ * leaves open). Members that are not named here are accepted and sent on.
+ */
+
+/** Bytes of `metadata` as JSON: it is stored and sent with every snapshot. */
+const LARGEST_METADATA = 64 * 1024
+
+const metadata = z
+  .record(z.string(), z.unknown())
+  .refine((value) => JSON.stringify(value).length <= LARGEST_METADATA, `may have ${LARGEST_METADATA} bytes`)
+
+/** A string, or an object with an `id`, as the official types allow for a conversation. */
+const conversation = z
+  .union([z.string(), z.looseObject({ id: z.string() })])
+  .transform((value) => (typeof value === 'string' ? value : value.id))
+
+/** One element of `input`. `type` may be left out of a message; what an item needs besides depends on its type. */
+export const inputItem = z.looseObject({ type: z.string().optional() })
+
+/** The body of `POST /v1/responses`, but for `input`, whose items are read apart from it. */
+export const responseSettings = z.looseObject({
+  model: z.string().min(1),
+  conversation: conversation.nullish(),
+  previous_response_id: z.string().nullish(),
+  instructions: z.string().nullish(),
+  tools: z.array(z.looseObject({ type: z.string() })).nullish(),
+  tool_choice: z.union([z.enum(['auto', 'none', 'required']), z.looseObject({ type: z.string() })]).nullish(),
+  stream: z.boolean().nullish(),
+  metadata: metadata.nullish(),
+  store: z.boolean().nullish(),
+  background: z.boolean().nullish(),
+  max_output_tokens: z.int().positive().nullish(),
+  max_tool_calls: z.int().positive().nullish(),
+  parallel_tool_calls: z.boolean().nullish(),
+  text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
+  reasoning: z.looseObject({ effort: z.string().nullish(), summary: z.string().nullish() }).nullish(),
+  include: z.array(z.string()).nullish(),
+  truncation: z.enum(['auto', 'disabled']).nullish(),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  top_logprobs: z.int().min(0).max(20).nullish(),
+  presence_penalty: z.number().nullish(),
+  frequency_penalty: z.number().nullish(),
+  service_tier: z.string().nullish(),
+  safety_identifier: z.string().nullish(),
+  prompt_cache_key: z.string().nullish(),
+  user: z.string().nullish(),
+})
+
+export type ResponseSettings = z.infer<typeof responseSettings>
+
+export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed'
+
+export interface OutputTextPart {
+  type: 'output_text'
+  text: string
+  annotations: unknown[]
+  logprobs: unknown[]
+}
+
+export interface RefusalPart {
+  type: 'refusal'
+  refusal: string
+}
+
+export type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
+
+export interface MessageItem {
+  id: string
+  type: 'message'
+  role: 'assistant'
+  status: ItemStatus
+  content: Array<OutputTextPart | RefusalPart>
+}
+
+export interface FunctionCallItem {
+  id: string
+  type: 'function_call'
+  status: ItemStatus
+  call_id: string
+  name: string
+  /** JSON. */
+  arguments: string
+  /** Of a tool that was given within a `namespace` tool. */
+  namespace?: string
+}
+
+export interface CustomToolCallItem {
+  id: string
+  type: 'custom_tool_call'
+  status: ItemStatus
+  call_id: string
+  name: string
+  input: string
+}
+
+export interface ReasoningItem {
+  id: string
+  type: 'reasoning'
+  status: ItemStatus
+  summary: Array<{ type: 'summary_text'; text: string }>
+  /** Present when `include` asks for it: sealed by us, opened for its owner only. */
+  encrypted_content?: string | null
+}
+
+export type OutputItem = MessageItem | FunctionCallItem | CustomToolCallItem | ReasoningItem
+
+export interface ResponseUsage {
+  input_tokens: number
+  input_tokens_details: { cached_tokens: number; cache_write_tokens: number }
+  output_tokens: number
+  output_tokens_details: { reasoning_tokens: number }
+  total_tokens: number
+}
+
+/** Always whole on the wire: null where a member does not apply, never absent (design: Responses). */
+export interface ResponseObject {
+  id: string
+  object: 'response'
+  /** Seconds since the epoch, as is `completed_at`. */
+  created_at: number
+  completed_at: number | null
+  status: ResponseStatus
+  error: { code: string; message: string } | null
+  incomplete_details: { reason: string } | null
+  background: boolean
+  conversation: { id: string } | null
+  previous_response_id: string | null
+  instructions: string | null
+  model: string
+  output: OutputItem[]
+  output_text: string
+  tools: unknown[]
+  tool_choice: unknown
+  parallel_tool_calls: boolean
+  max_output_tokens: number | null
+  max_tool_calls: number | null
+  text: { format: unknown; [member: string]: unknown }
+  reasoning: { effort: string | null; summary: string | null } | null
+  truncation: 'auto' | 'disabled'
+  temperature: number | null
+  top_p: number | null
+  top_logprobs: number
+  presence_penalty: number
+  frequency_penalty: number
+  service_tier: string | null
+  safety_identifier: string | null
+  prompt_cache_key: string | null
+  user: string | null
+  store: boolean
+  metadata: Record<string, unknown>
+  /** Null while it is in progress, never at the end. */
+  usage: ResponseUsage | null
+}
+
+/** The list envelope of items; its last three members are always present (interface: Conversation and conversation items). */
+export interface ItemList {
+  object: 'list'
+  data: unknown[]
+  first_id: string | null
+  last_id: string | null
+  has_more: boolean
+}
