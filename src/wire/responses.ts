@@ -54,10 +54,19 @@ export type ResponseSettings = z.infer<typeof responseSettings>
 
 export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed'
 
+/** A source on the web of a part of a text. Indexes count code points of that text; `end_index` is the one after it. */
+export interface UrlCitation {
+  type: 'url_citation'
+  start_index: number
+  end_index: number
+  url: string
+  title: string
+}
+
 export interface OutputTextPart {
   type: 'output_text'
   text: string
-  annotations: unknown[]
+  annotations: UrlCitation[]
   logprobs: unknown[]
 }
 
@@ -95,6 +104,7 @@ export interface CustomToolCallItem {
   call_id: string
   name: string
   input: string
+  namespace?: string
 }
 
 export interface ReasoningItem {
@@ -122,10 +132,13 @@ export interface ResponseObject {
   object: 'response'
   /** Seconds since the epoch, as is `completed_at`. */
   created_at: number
+  /** Null unless the status is `completed`. */
   completed_at: number | null
   status: ResponseStatus
   error: { code: string; message: string } | null
   incomplete_details: { reason: string } | null
+  /** Of OpenAI's own models; demanded by the official types. */
+  access_programs: null
   background: boolean
   conversation: { id: string } | null
   previous_response_id: string | null

@@ -1,0 +1,218 @@
+import type { ModelEvent, StopReason } from '../gateway/translation/model-events.ts'
+import type { Usage } from '../governance/credits.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { ResponseObject } from '../wire/responses.ts'
+import type { CalledTool } from './call-item.ts'
+import { type EmittedEvent, EventWriter } from './event-writer.ts'
+import type { ReasoningSecret } from './reasoning-secret.ts'
+import { outputTextOf, responseUsage } from './response-object.ts'
+import { type ItemMaker, TurnItems } from './turn-items.ts'
+
+export type { EmittedEvent }
+
+export interface EmitterOptions {
+  /** Items that it has already stay where they are; the next ones follow them. */
+  response: ResponseObject
+  /** The number of the last event that exists, 0 when there is none. */
+  lastSequence: number
+  emit: (event: EmittedEvent) => void
+  clock: Clock
+  /** Of tools, by the name that the model calls them. Unknown names are kept. */
+  nameOf: (upstreamName: string) => CalledTool
+  /** Whether a call is shown as an item: false for one the engine answers itself. Asked when the call begins. */
+  shows?: (upstreamName: string) => boolean
+  /** What `encrypted_content` is, null when it was not asked for. */
+  seal: (secret: ReasoningSecret) => string | null
+}
+
+/** What a turn of the model came to. */
+export interface TurnEnd {
+  /** Null when the upstream named none. */
+  stop: StopReason | null
+  /** Of a refusal, where the upstream gave one. */
+  explanation: string | null
+  calls: Array<{ callId: string; upstreamName: string; arguments: string; shown: boolean }>
+  /** Of each reasoning item of the turn, in order. */
+  reasoning: ReasoningSecret[]
+  usage: Usage | null
+}
+
+/** How a response ends. */
+export interface Settlement {
+  status: 'completed' | 'incomplete' | 'failed'
+  /** Of an incomplete one. */
+  reason?: string
+  /** Of a failed one. */
+  error?: { code: string; message: string }
+  usage: Usage | null
+  /** Since the epoch. */
+  completedSeconds: number
+}
+
+const UNTOLD_ERROR = { code: 'stream_error', message: 'The response could not be completed.' }
+
+/** Stops that cut off what the model was writing. */
+const CUT: ReadonlySet<StopReason | null> = new Set<StopReason | null>(['length', 'context_window', 'pause'])
+
+type Handlers = {
+  [Type in ModelEvent['type']]: (turn: Turn, event: Extract<ModelEvent, { type: Type }>) => void
+}
+
+/** One turn while it runs. */
+interface Turn {
+  items: TurnItems
+  stop: StopReason | null
+  explanation: string | null
+  refused: boolean
+  usage: Usage | null
+}
+
+/**
+ * Tells what a model does as the events of the Responses surface, and keeps the response as they make it. The only one
+ * to number events. For one response, of one or more turns.
+ */
+export class ResponseEmitter {
+  /** The family of the model of the turn that begins; signatures mean something to it alone. */
+  origin: string | null = null
+  readonly #response: ResponseObject
+  readonly #writer: EventWriter
+  readonly #maker: ItemMaker
+  readonly #secrets = new Map<string, ReasoningSecret>()
+  #turn: Turn | null = null
+  #error: { code: string; message: string } | null = null
+  #settled = false
+
+  constructor(options: EmitterOptions) {
+    const { response, lastSequence, emit, nameOf, seal, shows = () => true } = options
+    this.#response = { ...response, output: [...response.output] }
+    this.#writer = new EventWriter(lastSequence, emit)
+    const callIds = response.output.flatMap((item) => ('call_id' in item ? [item.call_id] : []))
+    const { output } = this.#response
+    this.#maker = { writer: this.#writer, nameOf, shows, seal, output, callIds: new Set(callIds) }
+  }
+
+  /** `response.created` and `response.in_progress`. */
+  begin(): void {
+    if (this.#settled) return
+    const members = { response: this.response }
+    this.#writer.write('response.created', members)
+    this.#writer.write('response.in_progress', members)
+  }
+
+  /** Tells one event. Items open and close by themselves; other choices than the first have no place here. */
+  model<Event extends ModelEvent>(event: Event): void {
+    if (this.#settled || ('choice' in event && event.choice !== 0)) return
+    const handler = HANDLERS[event.type] as (turn: Turn, event: Event) => void
+    handler(this.#currentTurn(), event)
+  }
+
+  /** Ends a turn: closes its items, as cut off where its stop says so. */
+  endTurn(): TurnEnd {
+    const turn = this.#currentTurn()
+    this.#turn = null
+    this.#close(turn.items, CUT.has(turn.stop) ? 'incomplete' : 'completed', 'completed')
+    return {
+      stop: turn.stop,
+      explanation: turn.explanation,
+      calls: turn.items.calls.map(({ callId, upstreamName, arguments: json, shown }) => ({
+        callId,
+        upstreamName,
+        arguments: json,
+        shown,
+      })),
+      reasoning: turn.items.thoughts.map(({ secret }) => secret),
+      usage: turn.usage,
+    }
+  }
+
+  /**
+   * Fixes what the response came to, and closes what is open as incomplete. The first time counts. Its last event is
+   * `terminate`'s, so that the response can be stored before anybody hears of its end.
+   * @returns the final response.
+   */
+  settle(end: Settlement): ResponseObject {
+    if (this.#settled) return this.response
+    if (this.#turn) this.#close(this.#turn.items, 'incomplete', 'incomplete')
+    this.#turn = null
+    this.#settled = true
+    const { status } = end
+    if (status === 'failed') this.#error = end.error ?? UNTOLD_ERROR
+    Object.assign(this.#response, {
+      status,
+      error: this.#error,
+      incomplete_details: status === 'incomplete' ? { reason: end.reason ?? 'max_output_tokens' } : null,
+      completed_at: status === 'completed' ? end.completedSeconds : null,
+      usage: responseUsage(end.usage),
+    })
+    return this.response
+  }
+
+  /**
+   * The last event: `response.completed` for a completed and an incomplete response, `error` and `response.failed` for
+   * a failed one. Nothing is emitted after it. @throws if the response is not settled.
+   */
+  terminate(): void {
+    if (!this.#settled) throw new Error('a response has to be settled before its last event')
+    if (this.#error) {
+      const { message, code } = this.#error
+      this.#writer.write('error', { error: { message, type: 'server_error', code }, param: null })
+    }
+    const last = this.#error ? 'response.failed' : 'response.completed'
+    this.#writer.write(last, { response: this.response })
+    this.#writer.close()
+  }
+
+  /** The response as it stands, a copy. */
+  get response(): ResponseObject {
+    const output = structuredClone(this.#maker.output)
+    return { ...this.#response, output, output_text: outputTextOf(output) }
+  }
+
+  /** Of reasoning items that are done, by the id of the item: for storing. */
+  get reasoningSecrets(): ReadonlyMap<string, ReasoningSecret> {
+    return this.#secrets
+  }
+
+  #currentTurn(): Turn {
+    this.#turn ??= {
+      items: new TurnItems(this.#maker, this.origin),
+      stop: null,
+      explanation: null,
+      refused: false,
+      usage: null,
+    }
+    return this.#turn
+  }
+
+  #close(items: TurnItems, ...statuses: Parameters<TurnItems['close']>): void {
+    items.close(...statuses)
+    for (const { item, secret } of items.thoughts) this.#secrets.set(item.id, secret)
+  }
+}
+
+const HANDLERS: Handlers = {
+  start(turn, event) {
+    turn.usage = event.usage ?? turn.usage
+  },
+  text: ({ items }, event) => items.say('output_text', event.text),
+  refusal(turn, event) {
+    turn.refused ||= event.text !== ''
+    turn.items.say('refusal', event.text)
+  },
+  reasoning: ({ items }, event) => items.think(event.text),
+  reasoning_signature: ({ items }, event) => items.sign(event.signature),
+  redacted_reasoning: ({ items }, event) => items.redact(event.data),
+  tool_call: ({ items }, event) => items.call(event),
+  tool_arguments: ({ items }, event) => items.argue(event.call, event.json),
+  citation: ({ items }, event) => items.cite(event.citation, event.length),
+  stop(turn, { reason, explanation }) {
+    turn.stop = reason
+    turn.explanation = explanation
+    // The messages protocol tells why a model refused apart from what it said; here that is what a refusal is.
+    if (explanation !== null && !turn.refused) turn.items.say('refusal', explanation)
+  },
+  usage(turn, event) {
+    turn.usage = event.usage
+  },
+  end() {},
+}

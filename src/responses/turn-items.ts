@@ -1,0 +1,113 @@
+import type { ModelEvent } from '../gateway/translation/model-events.ts'
+import { newId } from '../lib/ids.ts'
+import type { ItemStatus, OutputItem } from '../wire/responses.ts'
+import { type CalledTool, callItem, OpenCall } from './call-item.ts'
+import type { EventWriter } from './event-writer.ts'
+import { OpenMessage } from './message-item.ts'
+import { OpenReasoning } from './reasoning-item.ts'
+import type { ReasoningSecret } from './reasoning-secret.ts'
+
+/** What the items of a response are made with. */
+export interface ItemMaker {
+  writer: EventWriter
+  /** Of tools, by the name that the model calls them. */
+  nameOf: (upstreamName: string) => CalledTool
+  shows: (upstreamName: string) => boolean
+  seal: (secret: ReasoningSecret) => string | null
+  /** Items are appended as they begin: the place of an item is its index. */
+  output: OutputItem[]
+  /** Of every call so far: an upstream may give the same ids in each turn, and clients refuse that. */
+  callIds: Set<string>
+}
+
+/**
+ * The items of one turn of the model, which open and close as its events demand. A message or a run of thinking is open
+ * alone, while calls stay open beside everything until they are complete, since their arguments may arrive mixed.
+ */
+export class TurnItems {
+  readonly #maker: ItemMaker
+  readonly #origin: string | null
+  readonly #calls = new Map<number, OpenCall>()
+  #open: OpenMessage | OpenReasoning | null = null
+  readonly thoughts: OpenReasoning[] = []
+
+  /** @param origin the family of the model. */
+  constructor(maker: ItemMaker, origin: string | null) {
+    this.#maker = maker
+    this.#origin = origin
+  }
+
+  /** In the order in which they began. */
+  get calls(): OpenCall[] {
+    return [...this.#calls.values()]
+  }
+
+  say(type: 'output_text' | 'refusal', text: string): void {
+    if (text !== '') this.#message().say(type, text)
+  }
+
+  cite(citation: Record<string, unknown>, length: number): void {
+    if (this.#open instanceof OpenMessage) this.#open.cite(citation, length)
+  }
+
+  think(text: string): void {
+    if (text !== '') this.#reasoning().think(text)
+  }
+
+  sign(signature: string): void {
+    if (signature !== '') this.#reasoning().sign(signature)
+  }
+
+  redact(data: string): void {
+    if (data !== '') this.#reasoning().redact(data)
+  }
+
+  call({ call, id, name }: Extract<ModelEvent, { type: 'tool_call' }>): void {
+    if (this.#calls.has(call)) return
+    this.#closeBefore()
+    const { callIds, nameOf, shows, writer } = this.#maker
+    const callId = id === '' || callIds.has(id) ? newId('call') : id
+    callIds.add(callId)
+    const item = shows(name) ? callItem(writer, this.#maker.output.length, callId, nameOf(name)) : null
+    if (item) this.#maker.output.push(item.item)
+    this.#calls.set(call, new OpenCall(callId, name, item))
+  }
+
+  argue(call: number, json: string): void {
+    this.#calls.get(call)?.argue(json)
+  }
+
+  /** @param status of what was being written. @param complete of calls that have all their arguments. */
+  close(status: ItemStatus, complete: ItemStatus): void {
+    this.#open?.close(status)
+    this.#open = null
+    for (const call of this.#calls.values()) call.close(call.complete ? complete : status)
+  }
+
+  #message(): OpenMessage {
+    if (this.#open instanceof OpenMessage) return this.#open
+    this.#closeBefore()
+    const message = new OpenMessage(this.#maker.writer, this.#maker.output.length)
+    this.#maker.output.push(message.item)
+    this.#open = message
+    return message
+  }
+
+  #reasoning(): OpenReasoning {
+    if (this.#open instanceof OpenReasoning) return this.#open
+    this.#closeBefore()
+    const { writer, output, seal } = this.#maker
+    const reasoning = new OpenReasoning(writer, output.length, this.#origin, seal)
+    output.push(reasoning.item)
+    this.thoughts.push(reasoning)
+    this.#open = reasoning
+    return reasoning
+  }
+
+  /** Callers act on a call when it is told to be done, so that a complete one does not wait for the end of the turn. */
+  #closeBefore(): void {
+    this.#open?.close('completed')
+    this.#open = null
+    for (const call of this.#calls.values()) if (call.complete) call.close('completed')
+  }
+}
