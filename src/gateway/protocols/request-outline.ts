@@ -150,7 +150,7 @@ function checkFields(scan: OutlineScan, rules: OutlineRules): Record<string, unk
 }
 
 /** RFC 8259 section 8.1: JSON between systems is UTF-8. Broken sequences could read differently here and upstream. */
-function checkUtf8(body: Uint8Array): void {
+export function checkUtf8(body: Uint8Array): void {
   const text = strictDecoder()
   try {
     for (let at = 0; at < body.length; at += 65_536) {
