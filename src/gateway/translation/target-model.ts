@@ -5,6 +5,8 @@ export interface TargetModel {
   maxOutputTokens: number
   /** Words of the catalogue. A word that is absent means that the model cannot. */
   capabilities: readonly string[]
+  /** The family whose signatures of reasoning it knows; reasoning of all others means nothing to it. */
+  origin?: string
 }
 
 /** The words that translation reads, and what each of them promises. */

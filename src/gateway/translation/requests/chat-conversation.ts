@@ -46,13 +46,13 @@ class ConversationBuilder {
   add(message: Json, place: string): void {
     refuseMembers(message, CHAT_MESSAGE_MEMBERS, `${place}.`)
     const role = textOf(message.role)
-    if (role === 'tool') this.#append('user', [this.#result(message, place)])
+    if (role === 'tool') appendTo(this.#turns, 'user', [this.#result(message, place)])
     else if (role === 'assistant') {
       const content = [...assistantTexts(message, `${place}.content`), ...this.#calls(message, place)]
-      this.#append('assistant', marked(content, message.cache_control))
+      appendTo(this.#turns, 'assistant', marked(content, message.cache_control))
     } else {
       const content = marked(blocksOf(message.content, `${place}.content`), message.cache_control)
-      if (role === 'user') this.#append('user', content)
+      if (role === 'user') appendTo(this.#turns, 'user', content)
       else this.#hoist(content, place)
     }
   }
@@ -66,22 +66,9 @@ class ConversationBuilder {
 
   finish(): Conversation {
     this.#refuseUnanswered()
-    if (this.#turns.length === 0) {
-      const last = this.#system.pop()
-      if (!last) throw invalidRequest('messages: at least one message must have content.')
-      this.#turns.push({ role: 'user', content: last })
-    } else if (this.#turns[0]?.role === 'assistant') {
-      this.#turns.unshift({ role: 'user', content: [{ type: 'text', text: ASSISTANT_BEGAN }] })
-    }
-    for (const turn of this.#turns) turn.content = resultsFirst(turn.content)
-    return { system: this.#system.flat(), messages: this.#turns, called: this.#called }
-  }
-
-  #append(role: Turn['role'], content: Json[]): void {
-    if (content.length === 0) return
-    const last = this.#turns[this.#turns.length - 1]
-    if (last?.role === role) for (const block of content) last.content.push(block)
-    else this.#turns.push({ role, content })
+    const told = toldTurns(this.#system, this.#turns)
+    if (!told) throw invalidRequest('messages: at least one message must have content.')
+    return { ...told, called: this.#called }
   }
 
   #calls(message: Json, place: string): Json[] {
@@ -134,6 +121,31 @@ class ConversationBuilder {
       `${this.#callsAt}: the tool call ${JSON.stringify(id.slice(0, 80))} has no tool message.`,
     )
   }
+}
+
+/** Adds to the last turn where it is of that role, else as a turn of its own; nothing is no turn. */
+export function appendTo(turns: Turn[], role: Turn['role'], content: Json[]): void {
+  if (content.length === 0) return
+  const last = turns[turns.length - 1]
+  if (last?.role === role) for (const block of content) last.content.push(block)
+  else turns.push({ role, content })
+}
+
+/**
+ * A conversation as the messages protocol takes it.
+ * @param system blocks of each system message. @param turns of alternating roles; they are put right in place.
+ * @returns null where there is nothing to answer.
+ */
+export function toldTurns(system: Json[][], turns: Turn[]): Pick<Conversation, 'system' | 'messages'> | null {
+  if (turns.length === 0) {
+    const last = system.pop()
+    if (!last) return null
+    turns.push({ role: 'user', content: last })
+  } else if (turns[0]?.role === 'assistant') {
+    turns.unshift({ role: 'user', content: [{ type: 'text', text: ASSISTANT_BEGAN }] })
+  }
+  for (const turn of turns) turn.content = resultsFirst(turn.content)
+  return { system: system.flat(), messages: turns }
 }
 
 /** A second result of one call is part of the first: the vendor takes one. */

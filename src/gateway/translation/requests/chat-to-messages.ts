@@ -1,7 +1,7 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { isPresent, type Json, listOf, numberOf, objectOf, present, textOf } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
-import { conversationOfChat, type Turn } from './chat-conversation.ts'
+import { type Conversation, conversationOfChat, type Turn } from './chat-conversation.ts'
 import { CHAT_MEMBERS } from './chat-members.ts'
 import { jsonInstruction } from './json-mode.ts'
 import { refuseMembers } from './member-rules.ts'
@@ -16,8 +16,29 @@ import { messagesToolMembers } from './tools.ts'
  */
 export function chatToMessages(request: Json, target: TargetModel): Json {
   refuseMembers(request, CHAT_MEMBERS)
-  const { system, messages, called } = conversationOfChat(request.messages)
-  const turns = ended(messages, listOf(request.messages), target)
+  const given = listOf(request.messages)
+  const goesOn = given[given.length - 1]?.role === 'assistant'
+  return messagesRequest(request, target, conversationOfChat(request.messages), { goesOn })
+}
+
+export interface ConversationEnd {
+  /** Whether the answer is to go on where the assistant ended, if the model can. */
+  goesOn: boolean
+  /** Where the caller told the schema of the answer, for the error; as chat completions have it unless told. */
+  schemaPlace?: string
+}
+
+/**
+ * A messages request with a conversation that is one already, and all else as a chat completion request says it.
+ * @throws ApiError invalid_request
+ */
+export function messagesRequest(
+  request: Json,
+  target: TargetModel,
+  { system, messages, called }: Conversation,
+  { goesOn, schemaPlace }: ConversationEnd,
+): Json {
+  const turns = ended(messages, goesOn, target)
   const { tools, tool_choice } = messagesToolMembers(request, called)
   const instruction = jsonInstruction(request, target)
   if (instruction !== null) system.push({ type: 'text', text: instruction })
@@ -25,9 +46,12 @@ export function chatToMessages(request: Json, target: TargetModel): Json {
   const last = turns[turns.length - 1]
   const thinking = thinkingOfChat(request, target, maxTokens, {
     forced: ['any', 'tool'].includes(textOf(tool_choice?.type)) || last?.role === 'assistant',
-    withinToolTurn: last?.content[0]?.type === 'tool_result',
+    withinToolTurn: last?.content[0]?.type === 'tool_result' && !beginsWithThinking(turns[turns.length - 2]),
   })
-  const outputConfig = present({ effort: thinking.effort, format: messagesOutputFormat(request, target) })
+  const outputConfig = present({
+    effort: thinking.effort,
+    format: messagesOutputFormat(request, target, schemaPlace),
+  })
   return present({
     model: target.upstreamModel,
     max_tokens: maxTokens,
@@ -43,6 +67,9 @@ export function chatToMessages(request: Json, target: TargetModel): Json {
     metadata: endUser(request.safety_identifier) ?? endUser(request.user),
   })
 }
+
+const THOUGHTS = new Set(['thinking', 'redacted_thinking'])
+const beginsWithThinking = (turn: Turn | undefined) => THOUGHTS.has(textOf(turn?.content[0]?.type))
 
 /** The protocol demands a maximum; the model's own is what chat completions default to. */
 function maximumOf(request: Json, target: TargetModel): number {
@@ -90,10 +117,10 @@ const CONTINUE = '(Continue from where you left off.)'
  * white space at its end; the others refuse it altogether and are asked to go on. So are all where the caller's own
  * conversation ends with somebody else, whose message has no place here: a blank one, or one of the system.
  */
-function ended(messages: Turn[], given: Json[], target: TargetModel): Turn[] {
+function ended(messages: Turn[], goesOn: boolean, target: TargetModel): Turn[] {
   const last = messages[messages.length - 1]
   if (last?.role !== 'assistant') return messages
-  if (can(target, 'adaptive_thinking') || given[given.length - 1]?.role !== 'assistant') {
+  if (can(target, 'adaptive_thinking') || !goesOn) {
     return [...messages, { role: 'user', content: [{ type: 'text', text: CONTINUE }] }]
   }
   const end = objectOf(last.content[last.content.length - 1])

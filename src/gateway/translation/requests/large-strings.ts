@@ -6,6 +6,8 @@ const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 /** Bytes of contents, escapes as written. Below it a placeholder saves little. */
 const LARGE = 16 * 1024
 const CUT_MEMBERS = new Set(['text', 'content', 'data', 'url', 'file_data'])
+/** The same within the items of a responses request, where JSON of a caller's own is text. */
+const CUT_OF_ITEMS = new Set(['text', 'content', 'output', 'image_url', 'file_data'])
 /** Members that hold a caller's own JSON: converters write some of it into a string once more. */
 const OWN_JSON = ['input', 'properties', 'arguments']
 const DATA_URL = /^data:[^,]*;base64,/i
@@ -63,6 +65,7 @@ function holdsContent(path: JsonPath): boolean {
   const name = path[path.length - 1]
   // Of legacy completions: the prompt, or one of several.
   if (path[0] === 'prompt') return path.length === 1 || (path.length === 2 && typeof name === 'number')
+  if (path[0] === 'input') return CUT_OF_ITEMS.has(String(name))
   if (path[0] !== 'messages' && path[0] !== 'system') return false
   return CUT_MEMBERS.has(String(name)) && !OWN_JSON.some((own) => path.includes(own))
 }
@@ -70,7 +73,7 @@ function holdsContent(path: JsonPath): boolean {
 /** @returns where the cut begins, or -1 for a string that stays. */
 function cutFrom(path: JsonPath, body: Uint8Array, start: number, end: number): number {
   const name = path[path.length - 1]
-  if (name !== 'url' && name !== 'file_data') return start
+  if (name !== 'url' && name !== 'image_url' && name !== 'file_data') return start
   // Latin-1, so that characters and bytes count alike.
   const head = String.fromCharCode(...body.subarray(start, Math.min(start + DATA_URL_HEAD, end)))
   const url = DATA_URL.exec(head)

@@ -34,7 +34,12 @@ const FROM_CHAT: Record<string, (part: Json, place: string) => Json> = {
   },
 }
 
-function imageSource(url: string, place: string): Json {
+/**
+ * The source of an image block.
+ * @param url https or a base64 data URL. @param place of it in the request, for the error.
+ * @throws ApiError for other URLs, and for images of kinds that the vendor does not read.
+ */
+export function imageSource(url: string, place: string): Json {
   const inline = inlineData(url)
   if (inline) {
     if (!IMAGE_TYPES.has(inline.mediaType)) {
@@ -48,8 +53,12 @@ function imageSource(url: string, place: string): Json {
   return { type: 'url', url }
 }
 
-/** A file is sent as a data URL, or as base64 alone beside a name. */
-function pdfSource(file: Json, place: string): Json {
+/**
+ * The source of a document block.
+ * @param file with `file_data`, a data URL or base64 alone beside a `filename`. @param place of it, for the error.
+ * @throws ApiError for files other than PDF.
+ */
+export function pdfSource(file: Json, place: string): Json {
   const data = textOf(file.file_data)
   if (data === '') {
     throw invalidRequest(
@@ -112,6 +121,18 @@ function documentParts(block: Json, place: string): Json[] {
   }
   throw invalidRequest(`${place}.source: a document must be sent as base64 or as text.`)
 }
+
+/**
+ * A file as chat completions take it: named, and as a data URL.
+ * @param data a data URL, or base64 alone, which is taken for a PDF. @param name of the file, if it was told.
+ */
+export const dataUrlOfFile = (
+  data: string,
+  name: string | undefined,
+): { filename: string; dataUrl: string } => ({
+  filename: name || 'document.pdf',
+  dataUrl: /^data:/i.test(data) ? data : `data:${PDF};base64,${data}`,
+})
 
 const pdfName = (title: string) => (/\.pdf$/i.test(title) ? title : `${title}.pdf`)
 

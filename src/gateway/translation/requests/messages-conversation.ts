@@ -92,7 +92,8 @@ function userMessages(blocks: Json[], ids: CallIds, place: string): Json[] {
   return parts.length === 0 ? results : [...results, { role: 'user', content: plain(parts) }]
 }
 
-const FOLLOWS = '(What the tool returned follows as an attachment.)'
+/** Text of a tool message whose result shows images or files alone. */
+export const FOLLOWS = '(What the tool returned follows as an attachment.)'
 const ERROR_MARK = 'Error: '
 
 /** A tool message is text. */

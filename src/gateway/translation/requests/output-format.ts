@@ -6,19 +6,24 @@ import { constrainedSchema, fitsStrictChat, isOfObjectsAlone } from './schemas.t
 
 /**
  * `json_schema` of chat completions as the messages protocol's output format, for models that have one.
+ * @param place of the schema in the caller's request, for the error.
  * @throws ApiError for a schema that the vendor cannot hold an answer to without changing what it allows.
  */
-export function messagesOutputFormat(request: Json, target: TargetModel): Json | undefined {
+export function messagesOutputFormat(
+  request: Json,
+  target: TargetModel,
+  place = 'response_format.json_schema.schema',
+): Json | undefined {
   const format = objectOf(request.response_format)
   if (format.type !== 'json_schema') return undefined
   const given = objectOf(format.json_schema).schema
-  if (!isPresent(given)) throw invalidRequest('response_format.json_schema.schema: Field required.')
+  if (!isPresent(given)) throw invalidRequest(`${place}: Field required.`)
   if (!can(target, 'json_schema')) return undefined
   const schema = constrainedSchema(objectOf(given))
   if (schema) return { type: 'json_schema', schema }
   throw invalidRequest(
-    'response_format.json_schema.schema: objects with members of any name are not supported by this model: list ' +
-      'their properties, or use json_object.',
+    `${place}: objects with members of any name are not supported by this model: list their properties, or use ` +
+      'json_object.',
   )
 }
 

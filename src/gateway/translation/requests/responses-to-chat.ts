@@ -1,11 +1,48 @@
-import { invalidRequest } from '../../../lib/api-error.ts'
-import type { Json } from '../json.ts'
-import type { TargetModel } from '../target-model.ts'
+import { type Json, present } from '../json.ts'
+import { can, type TargetModel } from '../target-model.ts'
+import { samplingFor } from './reasoning.ts'
+import { chatMessagesOfSteps } from './responses-chat-messages.ts'
+import { conversationOfResponses } from './responses-conversation.ts'
+import { chatFormatOf, type ResponsesSettings, settingsOfResponses } from './responses-settings.ts'
+import { ResponsesTools } from './responses-tools.ts'
+import { reasonsBeside } from './tools.ts'
 
 /**
- * A responses request as a chat completion request.
- * @throws ApiError invalid_request naming what chat completions cannot say.
+ * A turn of the responses protocol as a chat completion request. What becomes of each member is in `RESPONSES_MEMBERS`,
+ * of each item in `RESPONSES_ITEMS`; members that they do not list are dropped.
+ * @throws ApiError invalid_request naming the member or item that chat completions cannot say, or that is no such one.
  */
-export function responsesToChat(_request: Json, _target: TargetModel): Json {
-  throw invalidRequest('input: responses are not supported by this model.')
+export function responsesToChat(request: Json, target: TargetModel): Json {
+  const settings = settingsOfResponses(request)
+  const offered = new ResponsesTools(request.tools)
+  const tools = offered.asFunctions()
+  const tool_choice = offered.choice(request.tool_choice)
+  const { responseFormat, instruction } = chatFormatOf(settings.format, target, { tools, tool_choice })
+  const { maxTokens, stream } = settings
+  return present({
+    model: target.upstreamModel,
+    messages: chatMessagesOfSteps(conversationOfResponses(request, offered), instruction),
+    // Reasoning models refuse the older name; other servers of the protocol know only that one.
+    [can(target, 'reasoning') ? 'max_completion_tokens' : 'max_tokens']:
+      maxTokens === undefined ? undefined : Math.min(maxTokens, target.maxOutputTokens),
+    stream: stream ? true : undefined,
+    stream_options: stream ? { include_usage: true } : undefined,
+    ...samplingFor(settings.sampling, target),
+    tools,
+    tool_choice,
+    parallel_tool_calls: offered.parallel(request.parallel_tool_calls),
+    reasoning_effort: effort(settings, target, tools),
+    response_format: responseFormat,
+    user: settings.user,
+    ...(isOpenAi(target) ? settings.ofOpenAi : {}),
+  })
 }
+
+function effort(settings: ResponsesSettings, target: TargetModel, tools: Json[] | undefined) {
+  if (!can(target, 'reasoning')) return undefined
+  return reasonsBeside(tools, target) ? settings.effort : 'none'
+}
+
+/** By the model's name, for everybody serves this protocol. The vendor's open models are served by others. */
+const isOpenAi = ({ upstreamModel }: TargetModel): boolean =>
+  /^(openai\/)?(gpt-(?!oss)|chatgpt-|codex-|o\d)/.test(upstreamModel)

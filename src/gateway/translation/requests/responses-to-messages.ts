@@ -1,11 +1,40 @@
-import { invalidRequest } from '../../../lib/api-error.ts'
-import type { Json } from '../json.ts'
+import { type Json, present } from '../json.ts'
 import type { TargetModel } from '../target-model.ts'
+import { messagesRequest } from './chat-to-messages.ts'
+import { conversationOfResponses } from './responses-conversation.ts'
+import { settingsOfResponses } from './responses-settings.ts'
+import { ResponsesTools } from './responses-tools.ts'
+import { turnsOfSteps } from './responses-turns.ts'
 
 /**
- * A responses request as a messages request.
- * @throws ApiError invalid_request naming what the messages protocol cannot say.
+ * A turn of the responses protocol as a messages request. Its conversation becomes turns directly, so that thinking and
+ * the images of tool outputs stay where they are; all else goes by way of chat completions (`RESPONSES_MEMBERS`, then
+ * `CHAT_MEMBERS`).
+ * @throws ApiError invalid_request naming the member or item that the messages protocol cannot say, or that is no such
+ * one.
  */
-export function responsesToMessages(_request: Json, _target: TargetModel): Json {
-  throw invalidRequest('input: responses are not supported by this model.')
+export function responsesToMessages(request: Json, target: TargetModel): Json {
+  const settings = settingsOfResponses(request)
+  const offered = new ResponsesTools(request.tools)
+  const chat = present({
+    max_completion_tokens: settings.maxTokens,
+    stream: settings.stream,
+    ...settings.sampling,
+    // Its own rules for strict schemas are looked at where the tools are told.
+    tools: offered.asFunctions(() => true),
+    tool_choice: offered.choice(request.tool_choice),
+    parallel_tool_calls: offered.parallel(request.parallel_tool_calls),
+    reasoning_effort: settings.effort,
+    // Newer models tell nothing of their thinking unless they are asked to. This does not make them think.
+    thinking: settings.summary === undefined ? undefined : { display: 'summarized' },
+    response_format: settings.format,
+    user: settings.user,
+    safety_identifier: settings.safetyIdentifier,
+  })
+  const conversation = turnsOfSteps(conversationOfResponses(request, offered), target)
+  // An answer is an item of its own, so it never goes on within the text before it.
+  return messagesRequest(chat, target, conversation, {
+    goesOn: false,
+    schemaPlace: 'text.format.schema',
+  })
 }

@@ -1,0 +1,215 @@
+import { invalidRequest } from '../../../lib/api-error.ts'
+import { isPresent, type Json, objectIn, present } from '../json.ts'
+import { nameAt, objectsAt, optionalFlag, optionalObject, optionalText } from './read-values.ts'
+import { fitsStrictChat } from './schemas.ts'
+import { usableToolName } from './tool-names.ts'
+
+/** A tool as its caller named it. */
+export interface NamedTool {
+  name: string
+  /** Of the `namespace` tool that it was given within. */
+  namespace: string | null
+  kind: 'function' | 'custom'
+}
+
+/** A tool of a request that a model can be given: hosted tools, which only their own provider runs, are none. */
+interface OfferedTool extends NamedTool {
+  upstreamName: string
+  definition: Json
+  place: string
+}
+
+/**
+ * The name that a model is told for a tool. It depends on the tool alone, may be told to every upstream as it is, and is
+ * what `usableToolName` makes of itself; where two tools of a request would get one name, the later one gets another
+ * (`upstreamTools`).
+ */
+export const upstreamToolName = (namespace: string | null, name: string): string =>
+  usableToolName(fullName(namespace, name))
+
+const fullName = (namespace: string | null, name: string) =>
+  namespace === null ? name : `${namespace}__${name}`
+
+/**
+ * @param tools of a responses request.
+ * @returns the caller's tools by the names that the model calls them by.
+ * @throws ApiError invalid_request for what is no tool, and for two tools of one name.
+ */
+export const upstreamTools = (tools: unknown): ReadonlyMap<string, NamedTool> =>
+  new Map(
+    offeredTools(tools).map(({ upstreamName, name, namespace, kind }) => [
+      upstreamName,
+      { name, namespace, kind },
+    ]),
+  )
+
+/** What of `tools`, and of the names in calls and choices, goes upstream. */
+export class ResponsesTools {
+  readonly #offered: readonly OfferedTool[]
+  readonly #byKey: ReadonlyMap<string, OfferedTool>
+  /** By the name alone, for choices that name no namespace. */
+  readonly #byName: ReadonlyMap<string, OfferedTool>
+
+  /** @throws ApiError invalid_request for what is no tool, and for two tools of one name. */
+  constructor(tools: unknown) {
+    this.#offered = offeredTools(tools)
+    this.#byKey = new Map(this.#offered.map((tool) => [keyOf(tool.namespace, tool.name), tool]))
+    this.#byName = new Map(this.#offered.map((tool) => [tool.name, tool]))
+  }
+
+  /** @returns the name that the model is told for a tool that is called or chosen, offered or not. */
+  nameOf(namespace: string | null, name: string): string {
+    return this.#byKey.get(keyOf(namespace, name))?.upstreamName ?? upstreamToolName(namespace, name)
+  }
+
+  /**
+   * As function tools of chat completions.
+   * @param strictOf whether a schema that its caller wants to be strict may be told so.
+   */
+  asFunctions(strictOf: (schema: Json) => boolean = fitsStrictChat): Json[] | undefined {
+    const tools = this.#offered.map((tool) => ({
+      type: 'function',
+      function: tool.kind === 'custom' ? customFunction(tool) : plainFunction(tool, strictOf),
+    }))
+    return tools.length === 0 ? undefined : tools
+  }
+
+  /**
+   * `tool_choice` in the words of chat completions; undefined where there is nothing to choose from. The tools stay as
+   * they are, because prompt caches begin with them: a list of allowed tools is held to by who takes the calls. Tools
+   * that the provider would run are not there, so nobody can be made to call them.
+   * @throws ApiError for choices that name no tool.
+   */
+  choice(given: unknown): Json | string | undefined {
+    const choice = isPresent(given) ? this.#choiceOf(given) : undefined
+    return this.#offered.length === 0 ? undefined : choice
+  }
+
+  /** `parallel_tool_calls`: only its refusal is told, because several calls are what all models may make anyway. */
+  parallel(given: unknown): boolean | undefined {
+    const parallel = optionalFlag(given, 'parallel_tool_calls')
+    return parallel === false && this.#offered.length > 0 ? false : undefined
+  }
+
+  #choiceOf(given: unknown): Json | string {
+    if (given === 'auto' || given === 'none' || given === 'required') return given
+    const choice = typeof given === 'string' ? {} : (optionalObject(given, 'tool_choice') ?? {})
+    if (typeof choice.type !== 'string') {
+      throw invalidRequest(
+        "tool_choice: Input should be 'auto', 'none', 'required' or an object with a type.",
+      )
+    }
+    if (choice.type === 'allowed_tools') return this.#allowed(choice)
+    return this.#chosen(choice, 'tool_choice') ?? 'auto'
+  }
+
+  #allowed(choice: Json): Json | string {
+    const { mode } = choice
+    if (mode !== 'auto' && mode !== 'required') {
+      throw invalidRequest("tool_choice.mode: Input should be 'auto' or 'required'.")
+    }
+    const allowed = objectsAt(choice.tools, 'tool_choice.tools')
+    const chosen = allowed.map(({ value, place }) => this.#chosen(value, place))
+    if (allowed.length === 0) return 'none'
+    return (allowed.length === 1 && mode === 'required' && chosen[0]) || mode
+  }
+
+  /** @returns the choice of one tool; undefined for a tool that is not offered because its provider would run it. */
+  #chosen(tool: Json, place: string): Json | undefined {
+    if (tool.type !== 'function' && tool.type !== 'custom') return undefined
+    const name = nameAt(tool.name, `${place}.name`)
+    const namespace = optionalText(tool.namespace, `${place}.namespace`) ?? null
+    const found = this.#byKey.get(keyOf(namespace, name)) ?? this.#byName.get(name)
+    if (found) return { type: 'function', function: { name: found.upstreamName } }
+    throw invalidRequest(`${place}.name: no tool is named ${JSON.stringify(name.slice(0, 80))}.`)
+  }
+}
+
+const keyOf = (namespace: string | null, name: string): string => JSON.stringify([namespace, name])
+
+function offeredTools(tools: unknown): OfferedTool[] {
+  if (!isPresent(tools)) return []
+  const found = objectsAt(tools, 'tools').flatMap(({ value, place }) => {
+    if (nameAt(value.type, `${place}.type`) !== 'namespace') return toolsOf(value, place, null)
+    const namespace = nameAt(value.name, `${place}.name`)
+    return objectsAt(value.tools, `${place}.tools`).flatMap((inner) =>
+      toolsOf(inner.value, inner.place, namespace),
+    )
+  })
+  const told = new Set<string>()
+  const given = new Set<string>()
+  return found.map((tool) => {
+    const { namespace, name, place } = tool
+    const key = keyOf(namespace, name)
+    if (given.has(key)) {
+      throw invalidRequest(`${place}.name: two tools are named ${JSON.stringify(name.slice(0, 80))}.`)
+    }
+    given.add(key)
+    const upstreamName = freeName(fullName(namespace, name), told)
+    told.add(upstreamName)
+    return { ...tool, upstreamName }
+  })
+}
+
+/** A function `a__b` has the name of a function `b` of the namespace `a`. The space makes the name a marked one. */
+function freeName(name: string, told: ReadonlySet<string>): string {
+  let free = usableToolName(name)
+  for (let count = 2; told.has(free); count++) free = usableToolName(`${name} ${count}`)
+  return free
+}
+
+function toolsOf(
+  tool: Json,
+  place: string,
+  namespace: string | null,
+): Array<Omit<OfferedTool, 'upstreamName'>> {
+  const kind = tool.type
+  if (kind !== 'function' && kind !== 'custom') return []
+  return [{ kind, namespace, name: nameAt(tool.name, `${place}.name`), definition: tool, place }]
+}
+
+function plainFunction(
+  { upstreamName, definition, place }: OfferedTool,
+  strictOf: (schema: Json) => boolean,
+): Json {
+  const given = optionalObject(definition.parameters, `${place}.parameters`) ?? {}
+  // The vendor refuses schemas of anything but objects, and none at all in some servers of its protocol.
+  const parameters = isPresent(given.type) ? given : { type: 'object', properties: {}, ...given }
+  // In responses it is strict unless it says otherwise, as far as the schema allows; chat completions refuse what does
+  // not fit, and constrain nothing unless told so.
+  const strict = optionalFlag(definition.strict, `${place}.strict`) === true && strictOf(parameters)
+  return present({
+    name: upstreamName,
+    description: optionalText(definition.description, `${place}.description`),
+    parameters,
+    strict: strict ? true : undefined,
+  })
+}
+
+/** A tool that takes free text, for models that only know functions. */
+function customFunction({ upstreamName, definition, place }: OfferedTool): Json {
+  const format = optionalObject(definition.format, `${place}.format`) ?? {}
+  const grammar = optionalText(format.definition, `${place}.format.definition`)
+  const syntax = optionalText(format.syntax, `${place}.format.syntax`) ?? 'given'
+  const description =
+    grammar === undefined ? 'Free text.' : `Text that fits this grammar (${syntax}):\n${grammar}`
+  return present({
+    name: upstreamName,
+    description: optionalText(definition.description, `${place}.description`),
+    parameters: {
+      type: 'object',
+      properties: { input: { type: 'string', description } },
+      required: ['input'],
+      additionalProperties: false,
+    },
+  })
+}
+
+/** The input of a custom tool as the arguments of the function in its place. @returns JSON. */
+export const customToolArguments = (input: string): string => JSON.stringify({ input })
+
+/** The way back: what a model that called the function in its place wrote; all of it where it is malformed. */
+export function customToolInput(written: string): string {
+  const input = objectIn(written)?.input
+  return typeof input === 'string' ? input : written
+}
