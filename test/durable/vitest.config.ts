@@ -11,7 +11,10 @@ export default defineConfig({
       main: './test/durable/worker.ts',
       miniflare: {
         compatibilityDate: '2026-11-01',
-        durableObjects: { LEDGER: { className: 'Ledger', useSQLite: true } },
+        durableObjects: {
+          LEDGER: { className: 'Ledger', useSQLite: true },
+          EVENT_LOG: { className: 'EventLogObject', useSQLite: true },
+        },
         bindings: {
           DATABASE_URL: 'postgres://local@localhost/headgate',
           DATABASE_FETCH_ENDPOINT: inject('databaseEndpoint'),
@@ -22,6 +25,7 @@ export default defineConfig({
           // The tests flush by hand; an alarm in the middle of one would make it depend on the hour.
           LEDGER_FLUSH_MS: '3600000',
           LEDGER_SEEDS: process.env.LEDGER_SEEDS ?? '3',
+          EVENT_LOG_SEEDS: process.env.EVENT_LOG_SEEDS ?? '3',
         },
       },
     })),

@@ -1,2 +1,3 @@
 /** The objects under test; the tests call them by their bindings, so there is nothing to fetch. */
 export { Ledger } from '../../workers/ledger.ts'
+export { EventLogObject } from './event-log-object.ts'

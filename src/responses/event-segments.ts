@@ -1,0 +1,237 @@
+import { HeldSegments, type SegmentHolder } from './held-segments.ts'
+
+/** Half of what the platform takes in a row, https://developers.cloudflare.com/durable-objects/platform/limits/. */
+export const MAXIMUM_ROW_BYTES = 1024 * 1024
+/** Segments up to this are small enough for every tail to have its own copy; of larger ones there is one. */
+export const SMALL_SEGMENT_BYTES = 32 * 1024
+/** An event larger than a row takes several; so many, that is a gigabyte, have a place before those of the next event. */
+const ROWS_PER_EVENT = 1024
+
+/** One event as it is sent. */
+export interface Frame {
+  sequence: number
+  bytes: Uint8Array
+}
+
+/** A row: whole frames, or a part of one that is larger than a row. */
+export interface Segment {
+  /** Orders the segments: ROWS_PER_EVENT times the number of the first event, plus which part of it this is. */
+  position: number
+  first: number
+  last: number
+  bytes: Uint8Array
+}
+
+/**
+ * The rows of an event log. The key is a plain integer, so that an insert writes one row (a second index would make it
+ * two), and the end of the log is marked in its last row: the terminal event and the end are never stored apart.
+ * Nothing is written, not even the table, before the first event: an object that is only asked leaves nothing behind.
+ */
+export class EventSegments {
+  /** Written since construction. */
+  rowsWritten = 0
+  readonly #storage: DurableObjectStorage
+  readonly #held = new HeldSegments()
+  #tableExists: boolean
+  #closed = false
+  #lastSequence = 0
+  #lastPosition = -1
+  /** The segment written last, which all tails at the live edge send, and the position of the one before it. */
+  #newest: Segment | null = null
+  #beforeNewest = -1
+
+  constructor(storage: DurableObjectStorage) {
+    this.#storage = storage
+    this.#tableExists =
+      storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'event_segments'").toArray().length > 0
+    if (!this.#tableExists) return
+    const [row] = storage.sql
+      .exec('SELECT position, last_sequence, closes FROM event_segments ORDER BY position DESC LIMIT 1')
+      .toArray()
+    if (row === undefined) return
+    this.#lastPosition = Number(row.position)
+    this.#lastSequence = Number(row.last_sequence)
+    this.#closed = row.closes === 1
+  }
+
+  /** Number of the last event that is stored; 0 when there is none. */
+  get lastSequence(): number {
+    return this.#lastSequence
+  }
+
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  /**
+   * Stores frames that follow the last one, all or none of them: one row, or as many as their size demands.
+   * @param closes whether nothing comes after them. There may be no frames then. @throws what SQLite throws.
+   */
+  write(frames: readonly Frame[], closes: boolean): void {
+    const segments = [...packed(frames)]
+    this.#storage.transactionSync(() => {
+      this.#createTable()
+      if (segments.length === 0 && closes) this.#markClosed()
+      segments.forEach((segment, index) => {
+        this.#insert(segment, closes && index === segments.length - 1)
+      })
+    })
+    for (const segment of segments) this.#remember(segment)
+    this.#tableExists = true
+    this.#closed = closes
+  }
+
+  /** The first segment after a position, or null. A large one is held for the tail until it is released. */
+  after(position: number, holder: SegmentHolder): Segment | null {
+    if (position >= this.#lastPosition) return null
+    const newest = this.#newest
+    if (newest !== null && position >= this.#beforeNewest) {
+      if (newest.bytes.length <= SMALL_SEGMENT_BYTES) return newest
+      return { ...newest, bytes: this.#held.hold(newest.position, holder, () => newest.bytes) }
+    }
+    const row = this.#storage.sql
+      .exec(
+        `SELECT position, last_sequence, CASE WHEN length(body) <= ${SMALL_SEGMENT_BYTES} THEN body END AS body
+          FROM event_segments WHERE position > ? ORDER BY position LIMIT 1`,
+        position,
+      )
+      .one()
+    const found = Number(row.position)
+    return {
+      position: found,
+      first: Math.floor(found / ROWS_PER_EVENT),
+      last: Number(row.last_sequence),
+      bytes: row.body === null ? this.#held.hold(found, holder, () => this.#body(found)) : bytesOf(row.body),
+    }
+  }
+
+  /** The tail is done with the segment it was given. */
+  release(holder: SegmentHolder): void {
+    this.#held.release(holder)
+  }
+
+  /** The position to read on from for an event and all that come after it. */
+  positionBefore(sequence: number): number {
+    if (sequence > this.#lastSequence) return this.#lastPosition
+    const [row] = this.#storage.sql
+      .exec(
+        'SELECT max(position) AS position FROM event_segments WHERE position <= ?',
+        sequence * ROWS_PER_EVENT,
+      )
+      .toArray()
+    return Number(row?.position ?? 0) - 1
+  }
+
+  /** Deletes everything: what comes then is a new log, even if all storage of the object was deleted in between. */
+  clear(): void {
+    if (this.#tableExists) this.#exec('DELETE FROM event_segments')
+    this.#tableExists = false
+    this.#closed = false
+    this.#lastSequence = 0
+    this.#lastPosition = -1
+    this.#newest = null
+    this.#beforeNewest = -1
+  }
+
+  #createTable(): void {
+    if (this.#tableExists) return
+    this.#storage.sql.exec(`CREATE TABLE IF NOT EXISTS event_segments (
+      position INTEGER PRIMARY KEY, last_sequence INTEGER NOT NULL, closes INTEGER NOT NULL, body BLOB NOT NULL)`)
+  }
+
+  #insert({ position, last, bytes }: Segment, closes: boolean): void {
+    this.#exec('INSERT INTO event_segments VALUES (?, ?, ?, ?)', position, last, closes ? 1 : 0, bytes)
+  }
+
+  #markClosed(): void {
+    if (this.#lastPosition >= 0) {
+      this.#exec('UPDATE event_segments SET closes = 1 WHERE position = ?', this.#lastPosition)
+    } else {
+      this.#insert({ position: 0, first: 0, last: 0, bytes: new Uint8Array(0) }, true)
+    }
+  }
+
+  #remember(segment: Segment): void {
+    this.#beforeNewest = this.#lastPosition
+    this.#newest = segment
+    this.#lastPosition = segment.position
+    this.#lastSequence = segment.last
+  }
+
+  #exec(statement: string, ...bindings: unknown[]): void {
+    this.rowsWritten += this.#storage.sql.exec(statement, ...bindings).rowsWritten
+  }
+
+  #body(position: number): Uint8Array {
+    const { body } = this.#storage.sql
+      .exec('SELECT body FROM event_segments WHERE position = ?', position)
+      .one()
+    return bytesOf(body)
+  }
+}
+
+function bytesOf(body: SqlStorageValue | undefined): Uint8Array {
+  if (body instanceof ArrayBuffer) return new Uint8Array(body)
+  throw new TypeError('a segment without a body')
+}
+
+/** Puts as many whole frames into a segment as a row takes, and a frame larger than a row into several. */
+function* packed(frames: readonly Frame[]): Generator<Segment> {
+  let together: Frame[] = []
+  let size = 0
+  for (const frame of frames) {
+    const { length } = frame.bytes
+    if (together.length > 0 && size + length > MAXIMUM_ROW_BYTES) {
+      yield joined(together, size)
+      together = []
+      size = 0
+    }
+    if (length > MAXIMUM_ROW_BYTES) {
+      yield* parts(frame)
+    } else {
+      together.push(frame)
+      size += length
+    }
+  }
+  if (together.length > 0) yield joined(together, size)
+}
+
+function* parts({ sequence, bytes }: Frame): Generator<Segment> {
+  const count = Math.ceil(bytes.length / MAXIMUM_ROW_BYTES)
+  if (count > ROWS_PER_EVENT) throw new RangeError(`event ${sequence} is too large`)
+  for (let part = 0; part < count; part += 1) {
+    yield {
+      position: sequence * ROWS_PER_EVENT + part,
+      first: sequence,
+      last: sequence,
+      // A copy: a view would keep the whole event in memory as long as its last part.
+      bytes: bytes.slice(part * MAXIMUM_ROW_BYTES, (part + 1) * MAXIMUM_ROW_BYTES),
+    }
+  }
+}
+
+function joined(frames: readonly Frame[], size: number): Segment {
+  const [first, last] = [frames[0]?.sequence ?? 0, frames.at(-1)?.sequence ?? 0]
+  return {
+    position: first * ROWS_PER_EVENT,
+    first,
+    last,
+    bytes: joinBytes(
+      frames.map(({ bytes }) => bytes),
+      size,
+    ),
+  }
+}
+
+/** @param size of all of them together. @returns the bytes one after the other; a single one as it is. */
+export function joinBytes(pieces: readonly Uint8Array[], size: number): Uint8Array {
+  const [only] = pieces
+  if (pieces.length === 1 && only !== undefined) return only
+  const bytes = new Uint8Array(size)
+  let at = 0
+  for (const piece of pieces) {
+    bytes.set(piece, at)
+    at += piece.length
+  }
+  return bytes
+}
