@@ -1,0 +1,400 @@
+import { describe, expect, it } from 'vitest'
+import { COMPLETED, Emitting, emitOne, say } from './emitting.ts'
+
+const BEGUN = ['created', 'in_progress']
+const TEXT = ['content_part.added', 'output_text.delta', 'output_text.done', 'content_part.done']
+
+describe('a message', () => {
+  it('is told with its part, its deltas and their whole', () => {
+    const emitting = emitOne([say.text('Hel'), say.text(''), say.text('lo "\n😀')])
+    expect(emitting.types).toEqual([
+      ...BEGUN,
+      'output_item.added',
+      'content_part.added',
+      'output_text.delta',
+      'output_text.delta',
+      ...TEXT.slice(2),
+      'output_item.done',
+      'completed',
+    ])
+    expect(emitting.of('output_text.delta').map(({ delta }) => delta)).toEqual(['Hel', 'lo "\n😀'])
+    expect(emitting.of('output_text.done')).toMatchObject([{ text: 'Hello "\n😀', logprobs: [] }])
+    expect(emitting.emitter.response.output_text).toBe('Hello "\n😀')
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('says in each payload first its type, then its number', () => {
+    const { emitted } = emitOne([say.text('a'), say.call(0), say.reasoning('b')])
+    for (const { sequence, type, payload } of emitted) {
+      expect(payload.startsWith(`{"type":"${type}","sequence_number":${sequence},`)).toBe(true)
+      expect(JSON.parse(payload)).toMatchObject({ type, sequence_number: sequence })
+    }
+    expect(emitted.map(({ sequence }) => sequence)).toEqual(emitted.map((_, index) => index + 1))
+  })
+
+  it('waits for others only with deltas that are not the first', () => {
+    const { emitted } = emitOne([
+      say.text('a'),
+      say.text('b'),
+      say.call(0),
+      say.args(0, '{'),
+      say.args(0, '}'),
+    ])
+    const waiting = emitted
+      .filter(({ boundary }) => !boundary)
+      .map(({ payload }) => JSON.parse(payload).delta)
+    expect(waiting).toEqual(['b', '}'])
+  })
+
+  it('takes a refusal as a part of its own, and text after it as another', () => {
+    const emitting = emitOne([
+      say.text('Well.'),
+      say.refusal('I '),
+      say.refusal('will not.'),
+      say.text('Sorry.'),
+    ])
+    expect(emitting.emitter.response.output).toMatchObject([
+      {
+        content: [
+          { type: 'output_text', text: 'Well.' },
+          { type: 'refusal', refusal: 'I will not.' },
+          { type: 'output_text', text: 'Sorry.' },
+        ],
+      },
+    ])
+    expect(emitting.of('refusal.done')).toMatchObject([{ refusal: 'I will not.', content_index: 1 }])
+    expect(emitting.emitter.response.output_text).toBe('Well.Sorry.')
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('takes the explanation of a refusal for one, unless the model gave it itself', () => {
+    const explained = emitOne([say.stop('refusal', 'Not allowed.')])
+    expect(explained.emitter.response.output).toMatchObject([{ content: [{ refusal: 'Not allowed.' }] }])
+    const refused = emitOne([say.refusal('No.'), say.stop('refusal', 'Not allowed.')])
+    expect(refused.emitter.response.output).toMatchObject([{ content: [{ refusal: 'No.' }] }])
+  })
+
+  it('leaves other choices out', () => {
+    const emitting = emitOne([say.text('one'), { type: 'text', choice: 1, text: 'two' }])
+    expect(emitting.emitter.response.output_text).toBe('one')
+  })
+})
+
+describe('citations', () => {
+  const source = { type: 'web_search_result_location', url: 'https://a.example', title: 'A', cited_text: 'x' }
+
+  it('become annotations over code points of their part', () => {
+    const emitting = emitOne([
+      say.text('😀 is '),
+      say.text('😀😀!'),
+      say.citation(source, 5),
+      say.text(' Yes.'),
+    ])
+    const annotation = { type: 'url_citation', start_index: 5, end_index: 8, url: source.url, title: 'A' }
+    expect(emitting.of('output_text.annotation.added')).toMatchObject([{ annotation_index: 0, annotation }])
+    expect(emitting.of('content_part.done')).toMatchObject([{ part: { annotations: [annotation] } }])
+    expect([...'😀 is 😀😀! Yes.'].slice(5, 8).join('')).toBe('😀😀!')
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('are left out without a URL or without text, and never begin before their part', () => {
+    const emitting = emitOne([
+      say.citation(source, 3),
+      say.text('ab'),
+      say.citation({ type: 'char_location', document_title: 'A' }, 2),
+      say.citation(source, 99),
+    ])
+    expect(emitting.of('output_text.annotation.added')).toMatchObject([
+      { annotation: { start_index: 0, end_index: 2 } },
+    ])
+    expect(emitting.violations).toEqual([])
+  })
+})
+
+describe('reasoning', () => {
+  it('is one item for each run, with a summary part for each block', () => {
+    const sealed: unknown[] = []
+    const emitting = new Emitting({ seal: (secret) => `sealed ${sealed.push(structuredClone(secret))}` })
+    emitting.emitter.origin = 'anthropic'
+    emitting.emitter.begin()
+    emitting.tell(
+      say.reasoning('fir'),
+      say.reasoning('st'),
+      say.signature('s1'),
+      say.reasoning('second'),
+      say.redacted('r'),
+      say.text('Hm.'),
+      say.reasoning('third'),
+      say.signature('s3'),
+    )
+    const end = emitting.emitter.endTurn()
+    const secrets = [
+      [
+        { text: 'first', signature: 's1', origin: 'anthropic' },
+        { text: 'second', origin: 'anthropic' },
+        { text: '', redacted: 'r', origin: 'anthropic' },
+      ],
+      [{ text: 'third', signature: 's3', origin: 'anthropic' }],
+    ]
+    expect(end.reasoning).toEqual(secrets)
+    expect(sealed).toEqual(secrets)
+    const { output } = emitting.emitter.settle(COMPLETED)
+    expect(output).toMatchObject([
+      { type: 'reasoning', summary: [{ text: 'first' }, { text: 'second' }], encrypted_content: 'sealed 1' },
+      { type: 'message' },
+      { type: 'reasoning', summary: [{ text: 'third' }], encrypted_content: 'sealed 2' },
+    ])
+    expect([...emitting.emitter.reasoningSecrets]).toEqual([
+      [output[0]?.id, secrets[0]],
+      [output[2]?.id, secrets[1]],
+    ])
+    emitting.emitter.terminate()
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('has an item without a summary where nothing of it can be read', () => {
+    const emitting = emitOne([say.signature('s'), say.text('a'), say.redacted('r')])
+    expect(emitting.emitter.response.output).toMatchObject([
+      { type: 'reasoning', summary: [], status: 'completed' },
+      { type: 'message' },
+      { type: 'reasoning', summary: [], status: 'completed' },
+    ])
+    expect(emitting.emitter.response.output[0]).not.toHaveProperty('encrypted_content')
+    expect([...emitting.emitter.reasoningSecrets.values()]).toEqual([
+      [{ text: '', signature: 's' }],
+      [{ text: '', redacted: 'r' }],
+    ])
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('that is broken off says so in its part', () => {
+    const emitting = emitOne([say.reasoning('I th'), say.stop('length')])
+    expect(emitting.of('reasoning_summary_part.done')).toMatchObject([{ status: 'incomplete' }])
+    expect(emitting.emitter.response.output).toMatchObject([{ status: 'incomplete' }])
+    expect(emitting.violations).toEqual([])
+  })
+})
+
+describe('tool calls', () => {
+  it('keep their arguments apart when they arrive mixed', () => {
+    const emitting = emitOne([
+      say.text('Let me look.'),
+      say.call(0, 'a'),
+      say.call(1, 'b'),
+      say.args(1, '{"y":'),
+      say.args(0, '{"x":'),
+      say.args(1, '2}'),
+      say.args(0, '1}'),
+      say.args(7, 'of nobody'),
+    ])
+    expect(emitting.emitter.response.output).toMatchObject([
+      { type: 'message' },
+      { type: 'function_call', call_id: 'call_0', name: 'a', arguments: '{"x":1}', status: 'completed' },
+      { type: 'function_call', call_id: 'call_1', name: 'b', arguments: '{"y":2}', status: 'completed' },
+    ])
+    expect(emitting.of('function_call_arguments.done')).toMatchObject([
+      { output_index: 1, name: 'a', arguments: '{"x":1}' },
+      { output_index: 2, name: 'b', arguments: '{"y":2}' },
+    ])
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('are done as soon as something follows them and they are complete', () => {
+    const emitting = new Emitting()
+    emitting.tell(say.call(0), say.args(0, '{"x":1}'))
+    expect(emitting.of('output_item.done')).toEqual([])
+    emitting.tell(say.call(1))
+    expect(emitting.of('output_item.done')).toMatchObject([{ output_index: 0 }])
+    emitting.tell(say.args(0, ' '), say.text('Also.'))
+    expect(emitting.of('output_item.done')).toHaveLength(1)
+    expect(emitting.emitter.endTurn().calls.map((call) => call.arguments)).toEqual(['{"x":1}', '{}'])
+  })
+
+  it('end the message before them, so that text after them begins another', () => {
+    const emitting = emitOne([say.text('a'), say.call(0), say.text('b'), say.args(0, '{}'), say.text('c')])
+    expect(emitting.emitter.response.output.map(({ type }) => type)).toEqual([
+      'message',
+      'function_call',
+      'message',
+    ])
+    expect(emitting.emitter.response.output_text).toBe('abc')
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('without arguments have an empty object', () => {
+    const emitting = emitOne([say.call(0)])
+    expect(emitting.of('function_call_arguments.delta')).toMatchObject([{ delta: '{}' }])
+    expect(emitting.of('function_call_arguments.done')).toMatchObject([{ arguments: '{}' }])
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('have ids that are there once, and are no ids of items', () => {
+    const emitting = new Emitting()
+    emitting.emitter.begin()
+    for (let turn = 0; turn < 2; turn++) {
+      emitting.tell(say.call(0, 'a', 'same'), say.call(1, 'b', ''), say.call(1, 'b', 'again'))
+      emitting.emitter.endTurn()
+    }
+    emitting.emitter.settle(COMPLETED)
+    emitting.emitter.terminate()
+    expect(emitting.emitter.response.output).toHaveLength(4)
+    expect(emitting.emitter.response.output[0]).toMatchObject({ call_id: 'same' })
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('have the name and the namespace that the caller gave', () => {
+    const nameOf = (name: string) => ({ name: name.slice(3), namespace: 'crm', kind: 'function' as const })
+    const emitting = emitOne([say.call(0, 'crmlook')], COMPLETED, { nameOf })
+    expect(emitting.emitter.response.output).toMatchObject([{ name: 'look', namespace: 'crm' }])
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('that the engine answers are no items, but are told to it', () => {
+    const emitting = new Emitting({ shows: (name) => name !== 'shell' })
+    emitting.emitter.begin()
+    emitting.tell(
+      say.text('a'),
+      say.call(0, 'shell'),
+      say.args(0, '{"c":1}'),
+      say.call(1, 'look'),
+      say.text('b'),
+    )
+    expect(emitting.emitter.endTurn().calls).toEqual([
+      { callId: 'call_0', upstreamName: 'shell', arguments: '{"c":1}', shown: false },
+      { callId: 'call_1', upstreamName: 'look', arguments: '{}', shown: true },
+    ])
+    emitting.emitter.settle(COMPLETED)
+    emitting.emitter.terminate()
+    expect(emitting.text).not.toContain('shell')
+    expect(emitting.violations).toEqual([])
+  })
+
+  it.each([
+    ['{"input":"a\\n\\"b\\""}', 'a\n"b"'],
+    ['{"input":""}', ''],
+    ['{}', ''],
+    ['', ''],
+    ['{"patch":"a"}', '{"patch":"a"}'],
+    ['{"input":"cut', '{"input":"cut'],
+  ])('of custom tools give their input: %s', (json, input) => {
+    const emitting = emitOne([
+      say.call(0, 'custom'),
+      say.args(0, json.slice(0, 5)),
+      say.args(0, json.slice(5)),
+    ])
+    expect(emitting.emitter.response.output).toMatchObject([{ type: 'custom_tool_call', input }])
+    expect(emitting.of('custom_tool_call_input.done')).toMatchObject([{ input }])
+    expect(emitting.violations).toEqual([])
+  })
+})
+
+describe('the end', () => {
+  it.each(['length', 'context_window'] as const)(
+    'by %s leaves what was being written incomplete',
+    (reason) => {
+      const emitting = emitOne(
+        [say.call(0), say.args(0, '{}'), say.call(1), say.args(1, '{"a'), say.stop(reason)],
+        { ...COMPLETED, status: 'incomplete', reason: 'max_output_tokens' },
+      )
+      expect(emitting.emitter.response.output.map(({ status }) => status)).toEqual([
+        'completed',
+        'incomplete',
+      ])
+      expect(emitting.violations).toEqual([])
+    },
+  )
+
+  it('tells what the turn came to, and the next one begins anew', () => {
+    const usage = {
+      input: 1,
+      cacheRead: 0,
+      cacheWrite5Minutes: 0,
+      cacheWrite1Hour: 0,
+      output: 2,
+      reasoning: 0,
+    }
+    const { emitter } = new Emitting().tell(
+      { type: 'start', id: 'x', model: 'm', createdSeconds: null, usage: { ...usage, output: 0 } },
+      say.text('a'),
+      say.stop('refusal', 'why'),
+      { type: 'usage', usage },
+      { type: 'end' },
+    )
+    const empty = { calls: [], reasoning: [] }
+    expect(emitter.endTurn()).toEqual({ stop: 'refusal', explanation: 'why', usage, ...empty })
+    expect(emitter.endTurn()).toEqual({ stop: null, explanation: null, usage: null, ...empty })
+  })
+
+  it('closes what is open, and is told once, after it was settled', () => {
+    const emitting = new Emitting()
+    emitting.emitter.begin()
+    emitting.tell(say.text('half'), say.call(0), say.args(0, '{"a":1'))
+    expect(() => emitting.emitter.terminate()).toThrow('settled')
+    const final = emitting.emitter.settle({ ...COMPLETED, status: 'incomplete', reason: 'cancelled' })
+    expect(final).toMatchObject({
+      status: 'incomplete',
+      incomplete_details: { reason: 'cancelled' },
+      completed_at: null,
+      usage: { total_tokens: 0 },
+      output: [{ status: 'completed' }, { status: 'incomplete', arguments: '{"a":1' }],
+    })
+    expect(emitting.types).not.toContain('completed')
+    expect(emitting.emitter.settle(COMPLETED)).toEqual(final)
+    emitting.tell(say.text('late'))
+    emitting.emitter.terminate()
+    const { length } = emitting.emitted
+    emitting.emitter.begin()
+    emitting.tell(say.text('later'))
+    emitting.emitter.endTurn()
+    emitting.emitter.terminate()
+    expect(emitting.emitted).toHaveLength(length)
+    expect(JSON.parse(emitting.emitted.at(-1)?.payload ?? '').response).toEqual(final)
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('of a failed response is an error, then response.failed', () => {
+    const error = { code: 'upstream_error', message: 'It broke.' }
+    const emitting = emitOne([say.text('a')], { ...COMPLETED, status: 'failed', error })
+    expect(emitting.stream.at(-2)?.data).toEqual({
+      type: 'error',
+      sequence_number: emitting.emitted.length - 1,
+      error: { message: 'It broke.', type: 'server_error', code: 'upstream_error' },
+      param: null,
+    })
+    expect(emitting.stream.at(-1)?.data).toMatchObject({ response: { status: 'failed', error } })
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('of a response that failed for no told reason has the code stream_error', () => {
+    const emitting = emitOne([], { ...COMPLETED, status: 'failed' })
+    expect(emitting.stream.at(-2)?.data).toMatchObject({ error: { code: 'stream_error' } })
+    expect(emitting.violations).toEqual([])
+  })
+})
+
+describe('the response', () => {
+  it('is whole at any moment, and its copies do not change', () => {
+    const emitting = new Emitting().tell(say.text('a'))
+    const { response } = emitting.emitter
+    emitting.tell(say.text('b'))
+    expect(response).toMatchObject({ status: 'in_progress', output_text: 'a' })
+    expect(emitting.emitter.response.output).toMatchObject([
+      { status: 'in_progress', content: [{ text: 'ab' }] },
+    ])
+  })
+
+  it('goes on after the events and the items that there are', () => {
+    const first = emitOne([say.text('a')])
+    const { response } = first.emitter
+    const emitting = new Emitting({
+      response: { ...response, status: 'in_progress' },
+      lastSequence: first.emitted.length,
+    })
+    emitting.tell(say.text('b'))
+    expect(emitting.of('output_item.added')).toMatchObject([
+      { output_index: 1, sequence_number: first.emitted.length + 1 },
+    ])
+    expect(emitting.emitter.response.output_text).toBe('ab')
+    expect(response.output).toHaveLength(1)
+  })
+})
