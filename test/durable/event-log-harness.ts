@@ -49,7 +49,8 @@ export class TailReader {
   }
 
   async leave(): Promise<void> {
-    await this.#reader.cancel('left')
+    // The stream may have failed before.
+    await this.#reader.cancel('left').catch(() => {})
     await this.done
   }
 

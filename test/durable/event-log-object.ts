@@ -4,6 +4,8 @@ import { EventLog, type LogEvent } from '../../src/responses/event-log.ts'
 export interface StoredRow {
   first: number
   last: number
+  /** Of an event that takes several rows. */
+  part: number
   size: number
   closes: number
 }
@@ -62,7 +64,7 @@ export class EventLogObject extends DurableObject {
   rows(): StoredRow[] {
     return this.ctx.storage.sql
       .exec(
-        `SELECT position / 1024 AS first, last_sequence AS last, length(body) AS size, closes
+        `SELECT position / 1024 AS first, last_sequence AS last, position % 1024 AS part, length(body) AS size, closes
           FROM event_segments ORDER BY position`,
       )
       .toArray() as unknown as StoredRow[]

@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest'
+import { HeldSegments, MAXIMUM_HELD_BYTES, type SegmentHolder } from '../../../src/responses/held-segments.ts'
+
+const EIGHTH = MAXIMUM_HELD_BYTES / 8
+
+class Holder implements SegmentHolder {
+  reasons: string[] = []
+  readonly #held: HeldSegments
+
+  constructor(held: HeldSegments) {
+    this.#held = held
+  }
+
+  giveUp(reason: Error): void {
+    this.reasons.push(reason.message)
+    this.#held.release(this)
+  }
+}
+
+function setup() {
+  const held = new HeldSegments()
+  const reads: number[] = []
+  const hold = (position: number, holder: SegmentHolder) =>
+    held.hold(position, holder, () => {
+      reads.push(position)
+      return new Uint8Array(EIGHTH)
+    })
+  return { held, reads, hold, holders: Array.from({ length: 20 }, () => new Holder(held)) }
+}
+
+describe('segments held for tails', () => {
+  it('are in memory once, until the last tail is done with them', () => {
+    const { held, reads, hold, holders } = setup()
+    const given = holders.map((holder) => hold(1, holder))
+    expect(new Set(given).size).toBe(1)
+    expect(reads).toEqual([1])
+    for (const holder of holders.slice(1)) held.release(holder)
+    hold(1, new Holder(held))
+    expect(reads).toEqual([1])
+  })
+
+  it('are read again when nobody held them any more', () => {
+    const { held, reads, hold, holders } = setup()
+    for (const holder of holders) {
+      hold(1, holder)
+      held.release(holder)
+      held.release(holder)
+    }
+    expect(reads).toHaveLength(20)
+  })
+
+  it('are let go when their tail takes another', () => {
+    const { reads, hold, holders } = setup()
+    const [holder] = holders
+    if (holder === undefined) return
+    for (let position = 1; position <= 50; position += 1) hold(position, holder)
+    hold(1, holder)
+    expect(reads).toHaveLength(51)
+    expect(holder.reasons).toEqual([])
+  })
+
+  it('pass no limit: the tails that held theirs longest are ended', () => {
+    const { hold, holders } = setup()
+    holders.forEach((holder, index) => {
+      hold(Math.floor(index / 2), holder)
+    })
+    // Ten segments, of which eight have room.
+    const ended = holders.map(({ reasons }) => reasons.length)
+    expect(ended).toEqual([1, 1, 1, 1, ...Array(16).fill(0)])
+    expect(holders[0]?.reasons).toEqual(['the reader is too slow'])
+  })
+
+  it('may be larger than the limit by themselves', () => {
+    const { held, holders } = setup()
+    const [one, other] = holders
+    if (one === undefined || other === undefined) return
+    held.hold(1, one, () => new Uint8Array(EIGHTH))
+    expect(held.hold(2, other, () => new Uint8Array(MAXIMUM_HELD_BYTES + 1))).toHaveLength(
+      MAXIMUM_HELD_BYTES + 1,
+    )
+    expect([one.reasons.length, other.reasons.length]).toEqual([1, 0])
+  })
+})
