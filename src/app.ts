@@ -9,9 +9,11 @@ import { drainBody } from './http/middleware/drain-body.ts'
 import { rateLimit } from './http/middleware/rate-limit.ts'
 import { requestContext } from './http/middleware/request-context.ts'
 import { requireScope } from './http/middleware/require-scope.ts'
+import { conversationRoutes } from './http/routes/conversations.ts'
 import { managementRoutes } from './http/routes/management/management.ts'
 import { chatCompletionRoutes, messageRoutes } from './http/routes/model-calls.ts'
 import { modelRoutes } from './http/routes/models.ts'
+import { responseRoutes } from './http/routes/responses.ts'
 
 /** The API at a glance: what every request passes, in order, and what is mounted where. */
 export const app = new Hono<AppEnv>()
@@ -26,8 +28,10 @@ app.get('/health', (context) => context.json({ status: 'ok' }))
 
 app.route('/api', managementRoutes)
 
-for (const routes of [chatCompletionRoutes, messageRoutes, modelRoutes]) {
-  for (const { method, path } of routes.routes) {
+for (const routes of [chatCompletionRoutes, messageRoutes, responseRoutes, conversationRoutes, modelRoutes]) {
+  // A validator stands in front of its handler as a route of its own.
+  const mounted = new Map(routes.routes.map((route) => [`${route.method} ${route.path}`, route]))
+  for (const { method, path } of mounted.values()) {
     app.on(method, path, audit(), limitDeclaredLength(), authenticate(), rateLimit(), requireScope('models'))
   }
   app.route('/', routes)

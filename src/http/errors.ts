@@ -67,6 +67,7 @@ const flat: Renderer = (error) => ({
 const RENDERERS: Record<Surface, Renderer> = {
   chat_completions: nested,
   messages: messagesEnvelope,
+  responses: nested,
   models: flat,
   management: flat,
   none: flat,

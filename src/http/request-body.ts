@@ -34,18 +34,26 @@ export interface HeldBody {
 export const tooLarge = () =>
   new ApiError('too_large', `The request body is larger than ${MAXIMUM_BODY_BYTES} bytes.`)
 
+/** A body as it was before it was encoded. */
+export interface BodySource {
+  stream: ReadableStream<Uint8Array>
+  /** Its length in bytes, if it was told. */
+  declared: number | null
+  /** What to tell its sender when it cannot be read. */
+  unreadable: string
+}
+
 /**
- * Reads a JSON body, counted while it is read and after decompression.
- * @throws ApiError too_large over the limit, invalid_request for an encoding other than gzip, rate_limited when this
- * isolate holds too many bytes already.
+ * The body of a request, to be decompressed while it is read. @returns null for a request without one.
+ * @throws ApiError invalid_request for an encoding other than gzip.
  */
-export async function readBody(context: AppContext): Promise<HeldBody> {
-  limit = context.var.deps.configuration.BUFFER_LIMIT_BYTES
+export function bodySource(context: AppContext): BodySource | null {
   const { body } = context.req.raw
-  const declared = declaredLength(context)
   const encoding = context.req.header('content-encoding')?.trim().toLowerCase() || 'identity'
-  if (!body) return { bytes: new Uint8Array(), release: () => {} }
-  if (encoding === 'identity') return collect(body, declared)
+  if (!body) return null
+  if (encoding === 'identity') {
+    return { stream: body, declared: declaredLength(context), unreadable: 'The body could not be read.' }
+  }
   if (encoding !== 'gzip') {
     throw invalidRequest(`The content encoding ${encoding.slice(0, 40)} is not supported: send gzip or none.`)
   }
@@ -53,7 +61,18 @@ export async function readBody(context: AppContext): Promise<HeldBody> {
     Uint8Array,
     Uint8Array
   >
-  return collect(body.pipeThrough(decompress), null, 'The body is not valid gzip.')
+  return { stream: body.pipeThrough(decompress), declared: null, unreadable: 'The body is not valid gzip.' }
+}
+
+/**
+ * Reads a JSON body, counted while it is read and after decompression.
+ * @throws ApiError too_large over the limit, invalid_request for an encoding other than gzip, rate_limited when this
+ * isolate holds too many bytes already.
+ */
+export async function readBody(context: AppContext): Promise<HeldBody> {
+  limit = context.var.deps.configuration.BUFFER_LIMIT_BYTES
+  const source = bodySource(context)
+  return source ? collect(source) : { bytes: new Uint8Array(), release: () => {} }
 }
 
 /** @returns the declared length in bytes, or null for a chunked body. */
@@ -62,32 +81,54 @@ export function declaredLength(context: AppContext): number | null {
   return header === undefined || !/^\d+$/.test(header) ? null : Number(header)
 }
 
-async function collect(
-  stream: ReadableStream<Uint8Array>,
-  declared: number | null,
-  unreadable = 'The body could not be read.',
-): Promise<HeldBody> {
-  const collector = new BodyCollector(declared)
-  const reader = stream.getReader({ mode: 'byob' })
-  let space = new Uint8Array(Math.min(READ_BYTES, declared || READ_BYTES))
+async function collect(source: BodySource): Promise<HeldBody> {
+  const collector = new BodyCollector(source.declared)
+  const reader = source.stream.getReader({ mode: 'byob' })
   try {
-    for (;;) {
-      const reading = reader.read(space).catch(() => {
-        throw invalidRequest(unreadable)
-      })
-      const { done, value } = await withinTime(reading, LONGEST_PAUSE_MS, 'the next part of the body')
-      if (done) return collector.finish()
-      collector.add(value)
-      space = new Uint8Array(value.buffer)
-    }
+    await eachPart(reader, source, (part) => collector.add(part))
+    return collector.finish()
   } catch (error) {
     collector.release()
-    if (!(error instanceof ApiError)) {
-      reader.cancel().catch(() => {})
-      throw invalidRequest(`The body did not arrive: ${errorText(error)}.`)
-    }
-    if (error.code === undefined) await drain(reader)
+    if (error instanceof ApiError && error.code === undefined) await drain(reader)
     throw error
+  }
+}
+
+/**
+ * Reads a body to its end, counted. All parts are read into one space: whoever takes one is done with it when `take` is.
+ * @throws ApiError too_large (the rest is there to be drained), invalid_request for a body that breaks off or stands
+ * still; and what `take` throws.
+ */
+export async function eachPart(
+  reader: ReadableStreamBYOBReader,
+  { declared, unreadable }: BodySource,
+  take: (part: Uint8Array) => void | Promise<void>,
+): Promise<void> {
+  let space = new Uint8Array(Math.min(READ_BYTES, declared || READ_BYTES))
+  for (let length = 0; ; ) {
+    const { done, value } = await nextPart(reader, space, unreadable)
+    if (done) return
+    length += value.length
+    if (length > MAXIMUM_BODY_BYTES) throw tooLarge()
+    await take(value)
+    space = new Uint8Array(value.buffer)
+  }
+}
+
+async function nextPart(
+  reader: ReadableStreamBYOBReader,
+  space: Uint8Array<ArrayBuffer>,
+  unreadable: string,
+) {
+  const reading = reader.read(space).catch(() => {
+    throw invalidRequest(unreadable)
+  })
+  try {
+    return await withinTime(reading, LONGEST_PAUSE_MS, 'the next part of the body')
+  } catch (error) {
+    if (error instanceof ApiError) throw error
+    reader.cancel().catch(() => {})
+    throw invalidRequest(`The body did not arrive: ${errorText(error)}.`)
   }
 }
 
@@ -104,7 +145,6 @@ class BodyCollector {
   }
 
   add(chunk: Uint8Array): void {
-    if (this.#taken + chunk.length > MAXIMUM_BODY_BYTES) throw tooLarge()
     if (!budget.take(chunk.length)) throw tooBusy()
     this.#taken += chunk.length
     this.#buffer.append(chunk)

@@ -1,5 +1,5 @@
 /** A family of routes that share header forms and an error envelope (interface: Authentication, Errors). */
-export type Surface = 'chat_completions' | 'messages' | 'models' | 'management' | 'none'
+export type Surface = 'chat_completions' | 'messages' | 'responses' | 'models' | 'management' | 'none'
 
 /** Header forms that carry a key. `authorization` means `Authorization: Bearer <key>`. */
 export type KeyHeader = 'authorization' | 'x-api-key' | 'api-key'
@@ -11,6 +11,7 @@ export const KEY_HEADERS: Record<HostKind, Partial<Record<Surface, readonly KeyH
   base: {
     chat_completions: ['authorization', 'x-api-key'],
     messages: ['authorization', 'x-api-key'],
+    responses: ['authorization'],
     models: ['authorization', 'x-api-key'],
   },
   llm: {
@@ -24,6 +25,8 @@ const PATHS: ReadonlyArray<[prefix: string, surface: Surface]> = [
   ['/v1/completions', 'chat_completions'],
   ['/v1/messages/count_tokens', 'messages'],
   ['/v1/messages', 'messages'],
+  ['/v1/responses', 'responses'],
+  ['/v1/conversations', 'responses'],
   ['/v1/models', 'models'],
   ['/api', 'management'],
 ]

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { badRequests } from '../matrices/request-errors.ts'
-import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
+import { MODEL_ROUTES, type ModelRoute, RESPONSES_ROUTE, type RequestRoute } from '../matrices/routes.ts'
 import { credits } from './support/records.ts'
 import { send } from './support/send.ts'
 import { bearer, createTenant, type Tenant } from './support/tenant.ts'
@@ -14,10 +14,10 @@ beforeAll(async () => {
   tenant = await createTenant(gateway(), { organization: { user_rate_limit_per_minute: 100_000 } })
 })
 
-const call = (route: ModelRoute, body: string | Buffer) =>
+const call = (route: RequestRoute, body: string | Buffer) =>
   send(gateway().baseUrl + route.path, { method: 'POST', headers: bearer(tenant.key), body })
 
-const routes = MODEL_ROUTES.map((route) => [route.name, route] as const)
+const routes = [...MODEL_ROUTES, RESPONSES_ROUTE].map((route) => [route.name, route] as const)
 
 describe.each(routes)('%s', (_, route) => {
   it.concurrent.each(badRequests(route))('refuses $name', async ({ body, says }) => {

@@ -18,6 +18,7 @@ const ACCEPTED: Record<Host, Partial<Record<Surface, readonly string[]>>> = {
   base: {
     chat_completions: ['authorization', 'x-api-key'],
     messages: ['authorization', 'x-api-key'],
+    responses: ['authorization'],
     models: ['authorization', 'x-api-key'],
     management: ['authorization'],
   },

@@ -4,12 +4,12 @@ import type { Surface } from './routes.ts'
 /** A refusal in the interface's words for it; each surface has its own envelope. */
 export interface Refusal {
   status: 400 | 401 | 403 | 404 | 413 | 422 | 429 | 500 | 502
-  /** Told on chat completions only; absent where the interface's table has none. */
+  /** Told on chat completions and responses only; absent where the interface's table has none. */
   code?: string
   message?: string | RegExp
 }
 
-/** Interface, Errors, Chat completions. */
+/** Interface, Errors, Chat completions; Responses and conversations have the same. */
 const CHAT_TYPES: Record<number, string> = {
   400: 'invalid_request_error',
   403: 'permission_error',
@@ -46,7 +46,7 @@ const LABELS: Record<number, string> = {
 export function refusalBody(surface: Surface, { status, code, message = /./ }: Refusal): unknown {
   const text = typeof message === 'string' ? message : expect.stringMatching(message)
   if (status === 413) return { message: text }
-  if (surface === 'chat_completions') {
+  if (surface === 'chat_completions' || surface === 'responses') {
     if (status === 401) return { error: 'Unauthorized' }
     return { error: { message: text, type: CHAT_TYPES[status], ...(code !== undefined && { code }) } }
   }

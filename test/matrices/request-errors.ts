@@ -1,4 +1,4 @@
-import type { ModelRoute } from './routes.ts'
+import type { RequestRoute } from './routes.ts'
 
 /** A body that a route has to refuse with 400, and what the message has to say. */
 export interface BadRequest {
@@ -9,13 +9,13 @@ export interface BadRequest {
 
 type Fields = Record<string, unknown>
 
-/** Every invalid body for a route that makes model calls. */
-export function badRequests(route: ModelRoute): BadRequest[] {
-  return [...badJson(route), ...badFields(route), ...badMessages(route)]
+/** Every invalid body for a route that reads a request for a model. */
+export function badRequests(route: RequestRoute): BadRequest[] {
+  return [...badJson(route), ...badFields(route), ...badMessages(route), ...badItems(route)]
 }
 
 /** Bodies that are no JSON object, or one that two readers could read differently. */
-function badJson(route: ModelRoute): BadRequest[] {
+function badJson(route: RequestRoute): BadRequest[] {
   const good = JSON.stringify(route.request('Hello'))
   const insides = good.slice(1, -1)
   const texts: Array<[name: string, body: string | Buffer, says: RegExp]> = [
@@ -54,8 +54,9 @@ const inside = (insides: string, value: number[]) =>
   Buffer.concat([Buffer.from('{"user":'), Buffer.from(value), Buffer.from(`,${insides}}`)])
 
 /** Members of the interface's tables with a value of the wrong type or out of range. */
-function badFields(route: ModelRoute): BadRequest[] {
+function badFields(route: RequestRoute): BadRequest[] {
   const { name } = route
+  const limit = name === 'responses' ? 'max_output_tokens' : 'max_tokens'
   const both: Fields[] = [
     { model: undefined },
     { model: null },
@@ -64,26 +65,23 @@ function badFields(route: ModelRoute): BadRequest[] {
     { model: ['scripted-chat'] },
     { stream: 'true' },
     { stream: 1 },
-    { max_tokens: 0 },
-    { max_tokens: -1 },
-    { max_tokens: 1.5 },
-    { max_tokens: '5' },
-    { max_tokens: {} },
-    { max_tokens: 1e300 },
+    ...[0, -1, 1.5, '5', {}, 1e300].map((value) => ({ [limit]: value })),
   ]
-  const more: Record<ModelRoute['name'], Fields[]> = {
+  const more: Record<RequestRoute['name'], Fields[]> = {
     'chat completions': CHAT_FIELDS,
     completions: [{ prompt: undefined }, { n: 0 }, { best_of: 0 }, { stream_options: 'usage' }],
     messages: [{ max_tokens: undefined }, { max_tokens: null }, { tool_choice: 'auto' }, ...MESSAGES_FIELDS],
     'count tokens': [{ stream: true }, ...MESSAGES_FIELDS],
+    responses: RESPONSES_FIELDS,
   }
   return [...both, ...more[name]].map((fields) => {
     const [member = ''] = Object.keys(fields)
     const [value] = Object.values(fields)
+    const required = name === 'responses' ? `^${member}: ` : `${member} is required`
     return {
       name: `${member} ${value === undefined ? 'left out' : JSON.stringify(value)}`,
       body: JSON.stringify(route.request('Hello', fields)),
-      says: new RegExp(value === undefined ? `${member} is required` : member),
+      says: new RegExp(value === undefined ? required : member),
     }
   })
 }
@@ -122,13 +120,46 @@ const MESSAGES_FIELDS: Fields[] = [
   { tools: {} },
 ]
 
+const RESPONSES_FIELDS: Fields[] = [
+  { input: undefined },
+  { input: null },
+  { input: 7 },
+  { input: {} },
+  { input: [] },
+  { conversation: 7 },
+  { conversation: {} },
+  { previous_response_id: 7 },
+  { instructions: 7 },
+  { tools: {} },
+  { tools: 'all' },
+  { tools: [{}] },
+  { tool_choice: 'any' },
+  { tool_choice: 5 },
+  { metadata: 'x' },
+  { metadata: [] },
+  { store: 'yes' },
+  { background: 1 },
+  { max_tool_calls: 0 },
+  { parallel_tool_calls: 'no' },
+  { text: 'json' },
+  { text: { format: 'json_object' } },
+  { reasoning: 'high' },
+  { include: 'reasoning.encrypted_content' },
+  { truncation: 'sometimes' },
+  { temperature: 'hot' },
+  { temperature: 3 },
+  { top_p: [] },
+  { top_p: 2 },
+  { user: 7 },
+]
+
 const USER = { role: 'user', content: 'Hello' }
 const ASSISTANT = { role: 'assistant', content: 'Hi' }
 
 /** Conversations that break the rules of the protocol; the start of the message for Claude Code is exact. */
-function badMessages(route: ModelRoute): BadRequest[] {
+function badMessages(route: RequestRoute): BadRequest[] {
   const rows: Array<[messages: unknown[], says: RegExp]> =
-    route.surface === 'messages' ? BAD_MESSAGES : route.name === 'completions' ? [] : BAD_CHAT_MESSAGES
+    route.surface === 'messages' ? BAD_MESSAGES : route.name === 'chat completions' ? BAD_CHAT_MESSAGES : []
   return rows.map(([messages, says]) => ({
     name: `messages ${JSON.stringify(messages)}`,
     body: JSON.stringify(route.request('Hello', { messages })),
@@ -164,4 +195,37 @@ const BAD_CHAT_MESSAGES: Array<[messages: unknown[], says: RegExp]> = [
   [[{ role: 'assistant', content: null, tool_calls: {} }], /^messages\.0\.tool_calls/],
   [['Hello'], /^messages\.0/],
   [[[]], /^messages\.0/],
+]
+
+/** Items that lack what their type needs, and calls and outputs that do not belong together. */
+function badItems(route: RequestRoute): BadRequest[] {
+  return (route.name === 'responses' ? BAD_ITEMS : []).map(([input, says]) => ({
+    name: `input ${JSON.stringify(input)}`,
+    body: JSON.stringify(route.request('', { input })),
+    says,
+  }))
+}
+
+const CALL = { type: 'function_call', call_id: 'call_1', name: 'add', arguments: '{}' }
+const OUTPUT = { type: 'function_call_output', call_id: 'call_1', output: '3' }
+
+const BAD_ITEMS: Array<[input: unknown[], says: RegExp]> = [
+  [['Hello'], /input\[0\]/],
+  [[null], /input\[0\]/],
+  [[USER, []], /input\[1\]/],
+  [[{ type: 'robot' }], /input\[0\]\.type/],
+  [[{ type: 7 }], /input\[0\]\.type/],
+  [[{ role: 'robot', content: 'x' }], /input\[0\]\.role/],
+  [[{ role: 'user' }], /input\[0\]\.content/],
+  [[{ role: 'user', content: 7 }], /input\[0\]\.content/],
+  [[{ role: 'user', content: [{ type: 'film' }] }], /input\[0\]\.content\[0\]\.type/],
+  [[{ role: 'user', content: [{ type: 'input_text' }] }], /input\[0\]\.content\[0\]\.text/],
+  [[{ ...CALL, call_id: undefined }], /input\[0\]\.call_id/],
+  [[{ ...CALL, name: undefined }], /input\[0\]\.name/],
+  [[{ ...CALL, arguments: {} }], /input\[0\]\.arguments/],
+  [[{ ...OUTPUT, call_id: '' }], /input\[0\]\.call_id/],
+  [[{ ...OUTPUT, output: 7 }], /input\[0\]\.output/],
+  [[{ type: 'item_reference' }], /input\[0\]\.id/],
+  [[USER, CALL], /No tool output found for function call call_1\./],
+  [[USER, OUTPUT], /No tool call found for function call output with call_id call_1\./],
 ]

@@ -2,7 +2,7 @@ import { app } from '../../src/app.ts'
 
 export type Host = 'base' | 'llm'
 /** A family of routes with header forms and an error envelope of its own (interface: Authentication, Errors). */
-export type Surface = 'chat_completions' | 'messages' | 'models' | 'management' | 'open'
+export type Surface = 'chat_completions' | 'messages' | 'responses' | 'models' | 'management' | 'open'
 
 /** A registered route as a caller would use it. */
 export interface RouteExample {
@@ -16,9 +16,21 @@ export interface RouteExample {
   hosts: readonly Host[]
   /** A body that it takes. */
   body?: unknown
+  /** What it answers to whoever is let in, where the example names what does not exist; 200 otherwise. */
+  letIn?: readonly number[]
 }
 
-/** A route that makes a model call: what the matrices of requests and answers run over. */
+/** A route that reads a request for a model: what the matrix of refused requests runs over. */
+export interface RequestRoute {
+  name: ModelRoute['name'] | 'responses'
+  path: string
+  surface: ModelRoute['surface'] | 'responses'
+  hosts: readonly Host[]
+  /** A valid request with this text of the user. */
+  request(text: string, more?: Record<string, unknown>): Record<string, unknown>
+}
+
+/** A route that makes one model call: what the matrices of requests and answers run over. */
 export interface ModelRoute {
   name: 'chat completions' | 'completions' | 'messages' | 'count tokens'
   path: string
@@ -85,6 +97,17 @@ export const MODEL_ROUTES: readonly ModelRoute[] = [
   },
 ]
 
+/** It makes a response in an object of its own, out of as many model calls as it takes. */
+export const RESPONSES_ROUTE: RequestRoute & { model: string; largeModel: string } = {
+  name: 'responses',
+  path: '/v1/responses',
+  surface: 'responses',
+  hosts: ['base'],
+  model: CHAT.model,
+  largeModel: CHAT.largeModel,
+  request: (text, more) => ({ model: CHAT.model, input: text, max_output_tokens: 100, ...more }),
+}
+
 /** Every route that the app registers, as it says itself, so that a new one cannot be forgotten here. */
 export function registeredRoutes(): Array<{ method: string; pattern: string }> {
   const names = app.routes
@@ -109,6 +132,10 @@ const PARAMETERS: Record<string, string> = {
   keyId: 'nosuchkey',
   modelId: 'no-such-model',
   name: 'personal_api_key_access',
+  // Of the right form, and not made here: no object is woken for it.
+  responseId: 'resp_0000000000000000000000aaaaaaaaaa',
+  conversationId: 'conv_0000000000000000000000',
+  itemId: 'msg_0000000000000000000000',
 }
 
 const OPEN = new Map([
@@ -133,9 +160,16 @@ export function routeExamples(): RouteExample[] {
     }
     const open = OPEN.get(`${method} ${pattern}` as 'GET /health')
     if (open !== undefined) return { method, pattern, path, surface: 'open', hosts: open }
+    if (/^\/v1\/(responses|conversations)(\/|$)/.test(pattern)) {
+      const example = { method, pattern, path, surface: 'responses', hosts: ['base'] } as const
+      const creates = pattern === RESPONSES_ROUTE.path
+      return creates ? { ...example, body: RESPONSES_ROUTE.request('Hello') } : { ...example, letIn: [404] }
+    }
     if (pattern.startsWith('/api/')) {
       const body = method === 'POST' || method === 'PUT' ? { body: {} } : {}
-      return { method, pattern, path, surface: 'management', hosts: ['base'], ...body }
+      // Whoever is let in finds nothing.
+      const letIn = [200, 201, 400, 404]
+      return { method, pattern, path, surface: 'management', hosts: ['base'], letIn, ...body }
     }
     throw new Error(`${method} ${pattern} has no example in test/matrices/routes.ts`)
   })

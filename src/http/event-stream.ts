@@ -1,0 +1,168 @@
+import { joinBytes } from '../lib/byte-edits.ts'
+
+/** A stream of SSE frames after a number; null when there is nothing to follow any more. */
+export type OpenTail = (after: number) => Promise<ReadableStream<Uint8Array> | null>
+
+/**
+ * Hands the frames of a response's object on, one to a write. A tail that breaks off because the object went away is
+ * opened once more after the last event that was sent; one that breaks off again ends the answer with an error, so that no
+ * client takes it for the end.
+ * @param after the number that the first tail was opened after. @param reopen opens a tail on a fresh stub.
+ */
+export function tailFrames(
+  first: ReadableStream<Uint8Array>,
+  after: number,
+  reopen: OpenTail,
+): ReadableStream<Uint8Array> {
+  const follower = new TailFollower(first, after, reopen)
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const bytes = await follower.next()
+        if (bytes === null) controller.close()
+        else controller.enqueue(bytes)
+      },
+      cancel: (reason) => follower.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+class TailFollower {
+  #tail: ReadableStreamDefaultReader<Uint8Array>
+  #cutter = new FrameCutter()
+  #after: number
+  #reopen: OpenTail | null
+  #pieces: Piece[] = []
+  /** The beginning of the last event that was sent whole, and of the one that is being sent. */
+  #last: Uint8Array | null = null
+  #current: Uint8Array | null = null
+  /** Bytes sent of an event that is not sent whole, and how many of them a new tail has yet to repeat. */
+  #sent = 0
+  #repeated = 0
+
+  constructor(first: ReadableStream<Uint8Array>, after: number, reopen: OpenTail) {
+    this.#tail = first.getReader()
+    this.#after = after
+    this.#reopen = reopen
+  }
+
+  /** @returns a frame, or a part of a long one; null at the end. @throws when the tail broke off for good. */
+  async next(): Promise<Uint8Array | null> {
+    for (;;) {
+      const piece = this.#pieces.shift()
+      if (piece) {
+        this.#note(piece)
+        return piece.bytes
+      }
+      try {
+        const { done, value } = await this.#tail.read()
+        if (done) return null
+        this.#pieces = this.#cutter.push(this.#withoutRepeated(value))
+      } catch (error) {
+        if (!(await this.#openAgain(error))) return null
+      }
+    }
+  }
+
+  cancel(reason: unknown): Promise<void> {
+    return this.#tail.cancel(reason)
+  }
+
+  #note({ bytes, ends }: Piece): void {
+    this.#current ??= bytes
+    this.#sent += bytes.length
+    if (!ends) return
+    if (this.#current[0] !== COLON) this.#last = this.#current
+    this.#current = null
+    this.#sent = 0
+  }
+
+  /** @returns false when the last event was sent already. @throws the error when there is nothing to open. */
+  async #openAgain(error: unknown): Promise<boolean> {
+    const last = this.#last && eventHead(this.#last)
+    if (last && TERMINAL_EVENTS.has(last.type)) return false
+    const tail = await this.#reopen?.(last?.id ?? this.#after)
+    this.#reopen = null
+    if (!tail) throw error
+    this.#tail = tail.getReader()
+    // Every reader gets the same bytes of an event, so the rest of one fits what was sent of it.
+    this.#cutter = new FrameCutter()
+    this.#repeated = this.#sent
+    return true
+  }
+
+  #withoutRepeated(chunk: Uint8Array): Uint8Array {
+    const rest = chunk.subarray(this.#repeated)
+    this.#repeated -= chunk.length - rest.length
+    return rest
+  }
+}
+
+/** What ends the stream of a response. */
+const TERMINAL_EVENTS = new Set(['response.completed', 'response.failed', 'response.incomplete'])
+
+const decoder = new TextDecoder()
+/** `event:` and `id:` stand within so many bytes. */
+const HEAD_BYTES = 256
+
+/** The type and number of an event, from the beginning of its frame. */
+function eventHead(frame: Uint8Array): { type: string; id: number } | null {
+  const text = decoder.decode(frame.subarray(0, HEAD_BYTES))
+  const type = /^event: (.*)$/m.exec(text)?.[1]
+  const id = /^id: (\d+)$/m.exec(text)?.[1]
+  return type === undefined || id === undefined ? null : { type, id: Number(id) }
+}
+
+const LINE_FEED = 0x0a
+const COLON = 0x3a
+/** A longer frame is handed on in parts: several at a time would fill the isolate. */
+const LONGEST_HELD_FRAME = 1024 * 1024
+
+/** A frame, or a part of a long one. */
+interface Piece {
+  bytes: Uint8Array
+  /** Whether the frame ends with it. */
+  ends: boolean
+}
+
+/** Cuts our own frames, which end with two line feeds, out of chunks of any size. */
+class FrameCutter {
+  #held: Uint8Array[] = []
+  #heldBytes = 0
+  #lastByte = 0
+
+  push(chunk: Uint8Array): Piece[] {
+    const pieces: Piece[] = []
+    let start = 0
+    for (let at = chunk.indexOf(LINE_FEED); at >= 0; at = chunk.indexOf(LINE_FEED, at + 1)) {
+      const before = at === start ? this.#lastByte : chunk[at - 1]
+      if (before !== LINE_FEED) continue
+      this.#hold(chunk.subarray(start, at + 1))
+      pieces.push({ bytes: this.#take(), ends: true })
+      start = at + 1
+    }
+    this.#hold(chunk.subarray(start))
+    if (this.#heldBytes > LONGEST_HELD_FRAME) {
+      const lastByte = this.#lastByte
+      pieces.push({ bytes: this.#take(), ends: false })
+      this.#lastByte = lastByte
+    }
+    return pieces
+  }
+
+  #hold(bytes: Uint8Array): void {
+    if (bytes.length === 0) return
+    this.#held.push(bytes)
+    this.#heldBytes += bytes.length
+    this.#lastByte = bytes[bytes.length - 1] ?? 0
+  }
+
+  #take(): Uint8Array {
+    const bytes = joinBytes(this.#held)
+    this.#held = []
+    this.#heldBytes = 0
+    this.#lastByte = 0
+    return bytes
+  }
+}

@@ -1,0 +1,117 @@
+import type { CallPolicy } from '../governance/dlp/call-policy.ts'
+import { joinBytes } from '../lib/byte-edits.ts'
+import type { ContentStore } from './content-store.ts'
+import type { ItemPageRequest } from './items/store.ts'
+import { readableItem, withoutSealedReasoning } from './reading.ts'
+import type { StoredItem } from './store.ts'
+import { itemBytes } from './stored-items.ts'
+
+/** An item of a list; its content is fetched when its turn comes. */
+export interface ListedItem {
+  id: string
+  type: string
+  /** @returns the item as JSON. */
+  read(): Promise<Uint8Array>
+}
+
+export interface ListedItems {
+  items: ListedItem[]
+  hasMore: boolean
+}
+
+/** How items are told to their owner. */
+export interface Telling {
+  policy: CallPolicy
+  /** Whether reasoning is told with what is sealed in it. */
+  encryptedContent: boolean
+}
+
+/** A longer list is not put together here: it leaves while it is read. In bytes. */
+const LONGEST_HELD_LIST = 8 * 1024 * 1024
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
+
+/** Items as Postgres has them. */
+export function listedItems(
+  deps: { contentStore: ContentStore },
+  page: { items: readonly StoredItem[]; hasMore: boolean },
+): ListedItems {
+  const items = page.items.map((item) => ({
+    id: item.id,
+    type: item.type,
+    read: () => itemBytes(deps, item),
+  }))
+  return { items, hasMore: page.hasMore }
+}
+
+/**
+ * A page of items that are all here, cut as Postgres cuts it.
+ * @param texts every item as JSON, oldest first. @returns `unknown_item` when there is none to begin after.
+ */
+export function pageOfTexts(
+  texts: readonly string[],
+  { limit, order, after }: ItemPageRequest,
+): ListedItems | 'unknown_item' {
+  const items = texts.map((text) => {
+    const { id, type } = JSON.parse(text) as { id: string; type: string }
+    return { id, type, read: async () => encoder.encode(text) }
+  })
+  if (order === 'desc') items.reverse()
+  const before = after == null ? -1 : items.findIndex(({ id }) => id === after)
+  if (after != null && before < 0) return 'unknown_item'
+  const rest = items.slice(before + 1)
+  return { items: rest.slice(0, limit), hasMore: rest.length > limit }
+}
+
+/** One item as it is told. @throws when its content is away. */
+export async function toldItem(item: ListedItem, { policy, encryptedContent }: Telling): Promise<Uint8Array> {
+  const bytes = readableItem(policy, await item.read())
+  if (item.type !== 'reasoning' || encryptedContent) return bytes
+  return encoder.encode(JSON.stringify(withoutSealedReasoning(JSON.parse(decoder.decode(bytes)))))
+}
+
+/**
+ * The list envelope as JSON; its last three members are always there (interface: Conversation and conversation items).
+ * @returns a stream for a list that is too long to be held. @throws when content is away; a stream breaks off then.
+ */
+export async function toldList(
+  { items, hasMore }: ListedItems,
+  telling: Telling,
+): Promise<Uint8Array | ReadableStream<Uint8Array>> {
+  const end = { first_id: items[0]?.id ?? null, last_id: items.at(-1)?.id ?? null, has_more: hasMore }
+  async function* parts(): AsyncGenerator<Uint8Array, void> {
+    yield encoder.encode('{"object":"list","data":[')
+    for (const [index, item] of items.entries()) {
+      if (index > 0) yield encoder.encode(',')
+      yield await toldItem(item, telling)
+    }
+    yield encoder.encode(`],${JSON.stringify(end).slice(1)}`)
+  }
+  return heldOrStreamed(parts())
+}
+
+async function heldOrStreamed(
+  parts: AsyncGenerator<Uint8Array, void>,
+): Promise<Uint8Array | ReadableStream<Uint8Array>> {
+  const held: Uint8Array[] = []
+  for (let bytes = 0; bytes <= LONGEST_HELD_LIST; ) {
+    const { done, value } = await parts.next()
+    if (done) return joinBytes(held)
+    held.push(value)
+    bytes += value.length
+  }
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const next = held.shift() ?? (await parts.next()).value
+        if (next) controller.enqueue(next)
+        else controller.close()
+      },
+      async cancel() {
+        await parts.return()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}

@@ -1,0 +1,101 @@
+import type { OutputItem, OutputTextPart, RefusalPart, ResponseObject } from '../wire/responses.ts'
+import { type EmittedEvent, EventWriter } from './event-writer.ts'
+import { terminalEvents } from './recovery.ts'
+
+/**
+ * The stream of a response whose events are gone: its final items, then its end (interface: Events, Resume). The items
+ * open and close as they did live, without deltas, so that the accumulators of official clients build the same response.
+ */
+
+const encoder = new TextEncoder()
+
+/**
+ * @param response that has ended. @param after the events are numbered above it: for whoever resumes they come next.
+ * @returns SSE frames, one to a chunk, made as they are read.
+ */
+export function storedStream(response: ResponseObject, after: number): ReadableStream<Uint8Array> {
+  const events = storedEvents(response, after)
+  return new ReadableStream(
+    {
+      pull(controller) {
+        const { done, value } = events.next()
+        if (done) controller.close()
+        else controller.enqueue(eventFrame(value))
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/** One event as an SSE frame: its number is the `id`, which browsers send back when they connect again. */
+function eventFrame({ sequence, type, payload }: EmittedEvent): Uint8Array {
+  return encoder.encode(`event: ${type}\nid: ${sequence}\ndata: ${payload}\n\n`)
+}
+
+/** The condensed events of a response that has ended. @param after the number before the first. */
+export function* storedEvents(response: ResponseObject, after: number): Generator<EmittedEvent, void> {
+  const written: EmittedEvent[] = []
+  const writer = new EventWriter(after, (event) => written.push(event))
+  const begun = begunForm(response)
+  writer.write('response.created', { response: begun })
+  writer.write('response.in_progress', { response: begun })
+  let last = after + written.length
+  yield* written.splice(0)
+  for (const [index, item] of response.output.entries()) {
+    writeItem(writer, item, index)
+    last += written.length
+    yield* written.splice(0)
+  }
+  yield* terminalEvents(response, last)
+}
+
+/** As it was before anything was generated. */
+const begunForm = (response: ResponseObject): ResponseObject => ({
+  ...response,
+  status: 'in_progress',
+  completed_at: null,
+  error: null,
+  incomplete_details: null,
+  output: [],
+  output_text: '',
+  usage: null,
+})
+
+function writeItem(writer: EventWriter, item: OutputItem, index: number): void {
+  writer.write('response.output_item.added', { output_index: index, item: openedForm(item) })
+  if (item.type === 'message') {
+    for (const [part, content] of item.content.entries()) {
+      writePart(writer, content, { item_id: item.id, output_index: index, content_index: part })
+    }
+  }
+  writer.write('response.output_item.done', { output_index: index, item })
+}
+
+/** An item before its content came. */
+function openedForm(item: OutputItem): OutputItem {
+  const status = 'in_progress'
+  switch (item.type) {
+    case 'message':
+      return { ...item, status, content: [] }
+    case 'function_call':
+      return { ...item, status, arguments: '' }
+    case 'custom_tool_call':
+      return { ...item, status, input: '' }
+    case 'reasoning': {
+      const { encrypted_content: _, ...opened } = item
+      return { ...opened, status, summary: [] }
+    }
+  }
+}
+
+function writePart(writer: EventWriter, part: OutputTextPart | RefusalPart, place: object): void {
+  const text = part.type === 'output_text'
+  const empty = text ? { ...part, text: '', annotations: [], logprobs: [] } : { ...part, refusal: '' }
+  writer.write('response.content_part.added', { ...place, part: empty })
+  if (text) {
+    writer.write('response.output_text.done', { ...place, text: part.text, logprobs: part.logprobs })
+  } else {
+    writer.write('response.refusal.done', { ...place, refusal: part.refusal })
+  }
+  writer.write('response.content_part.done', { ...place, part })
+}

@@ -1,0 +1,52 @@
+import { z } from 'zod'
+
+/** The queries of the Responses surface (interface: Responses, Conversations; Events, Resume). */
+
+/**
+ * Numbers of a stream that is built anew follow the caller's, and have to be whole numbers for every reader of JSON.
+ * No stream has so many events.
+ */
+const HIGHEST_SEQUENCE = 2 ** 52
+
+/** A sequence number as text. */
+export const sequenceParameter = z
+  .string()
+  .regex(/^\d+$/, 'must be a whole number, 0 or higher')
+  .transform(Number)
+  .refine((value) => value <= HIGHEST_SEQUENCE, `must be at most ${HIGHEST_SEQUENCE}`)
+
+const flag = z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true')
+
+/** Official clients repeat a parameter, and some add `[]` to its name. Values that are not known change nothing. */
+const include = z.union([z.string().transform((value) => [value]), z.array(z.string())])
+const includes = { include: include.optional(), 'include[]': include.optional() }
+
+/** What is told of items besides what always is. */
+export function includesOf(query: { include?: string[] | undefined; 'include[]'?: string[] | undefined }) {
+  const values = [...(query.include ?? []), ...(query['include[]'] ?? [])]
+  return { encryptedContent: values.includes('reasoning.encrypted_content') }
+}
+
+export type Includes = ReturnType<typeof includesOf>
+
+export const retrieveQuery = z.object({
+  stream: flag.optional(),
+  starting_after: sequenceParameter.optional(),
+  ...includes,
+})
+
+export const itemQuery = z.object(includes)
+
+export const itemListQuery = z.object({
+  limit: z
+    .string()
+    .regex(/^\d{1,3}$/, 'must be a whole number from 1 to 100')
+    .transform(Number)
+    .refine((value) => value >= 1 && value <= 100, 'must be a whole number from 1 to 100')
+    .default(20),
+  order: z.enum(['asc', 'desc'], 'must be asc or desc').default('desc'),
+  after: z.string().min(1, 'must be the id of an item').max(200, 'must be the id of an item').optional(),
+  ...includes,
+})
+
+export type ItemListQuery = z.infer<typeof itemListQuery>

@@ -1,0 +1,143 @@
+import { describe, expect, it } from 'vitest'
+import { type OpenTail, tailFrames } from '../../../src/http/event-stream.ts'
+
+const frame = (id: number, type = 'response.output_text.delta', data = `{"n":${id}}`) =>
+  `event: ${type}\nid: ${id}\ndata: ${data}\n\n`
+const COMMENT = ': keep-alive\n\n'
+const bytes = (text: string) => new TextEncoder().encode(text)
+
+/** A tail of chunks; breaks off after them, or ends. */
+function tail(chunks: string[], breaksOff = false): ReadableStream<Uint8Array> {
+  const left = chunks.map(bytes)
+  return new ReadableStream(
+    {
+      pull(controller) {
+        const next = left.shift()
+        if (next) controller.enqueue(next)
+        else if (breaksOff) controller.error(new Error('the object went away'))
+        else controller.close()
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+const broken = (...chunks: string[]) => tail(chunks, true)
+
+/** Remembers after which number each tail was opened. */
+function opener(...tails: Array<ReadableStream<Uint8Array> | null>) {
+  const opened: number[] = []
+  const open: OpenTail = async (after) => {
+    opened.push(after)
+    return tails.shift() ?? null
+  }
+  return { open, opened }
+}
+
+/** What is written, one text to a write, and the error that it ends with. */
+async function writes(stream: ReadableStream<Uint8Array>) {
+  const texts: string[] = []
+  try {
+    for await (const chunk of stream as unknown as AsyncIterable<Uint8Array>) {
+      texts.push(new TextDecoder().decode(chunk))
+    }
+    return { texts, error: null }
+  } catch (error) {
+    return { texts, error: String(error) }
+  }
+}
+
+describe('one frame to a write', () => {
+  const frames = [frame(1), COMMENT, frame(2, 'response.x', '{"text":"wörld 🦉"}'), frame(3)]
+  const whole = bytes(frames.join(''))
+
+  it.each([1, 2, 3, 7, 64, 1_000])('however it comes, in chunks of %d bytes', async (size) => {
+    const chunks: Uint8Array[] = []
+    for (let at = 0; at < whole.length; at += size) chunks.push(whole.slice(at, at + size))
+    const source = new ReadableStream<Uint8Array>({
+      start(controller) {
+        for (const chunk of chunks) controller.enqueue(chunk)
+        controller.close()
+      },
+    })
+    expect((await writes(tailFrames(source, 0, opener().open))).texts).toEqual(frames)
+  })
+
+  it('hands a long one on in parts, with nothing lost', async () => {
+    const long = frame(1, 'response.x', `{"text":"${'x'.repeat(3 * 1024 * 1024)}"}`)
+    const parts = long.match(/[\s\S]{1,100000}/g) ?? []
+    const { texts } = await writes(tailFrames(tail([...parts, frame(2)]), 0, opener().open))
+    expect(texts.join('')).toBe(long + frame(2))
+    expect(texts.length).toBeGreaterThan(2)
+    expect(Math.max(...texts.map((text) => text.length))).toBeLessThan(1_300_000)
+    expect(texts.at(-1)).toBe(frame(2))
+  })
+})
+
+describe('a tail that breaks off', () => {
+  it('is opened once more after the last event that was sent', async () => {
+    const { open, opened } = opener(tail([frame(3), frame(4)]))
+    const first = broken(frame(1), frame(2) + COMMENT, frame(3).slice(0, 20))
+    const { texts, error } = await writes(tailFrames(first, 0, open))
+    expect(texts).toEqual([frame(1), frame(2), COMMENT, frame(3), frame(4)])
+    expect({ opened, error }).toEqual({ opened: [2], error: null })
+  })
+
+  it.each([0, 17])('is opened again where it began (%d) when nothing was sent', async (after) => {
+    const { open, opened } = opener(tail([frame(after + 1)]))
+    expect((await writes(tailFrames(broken(COMMENT), after, open))).texts).toEqual([
+      COMMENT,
+      frame(after + 1),
+    ])
+    expect(opened).toEqual([after])
+  })
+
+  it('goes on within an event that was sent in part', async () => {
+    const long = frame(2, 'response.x', `{"text":"${'xyz'.repeat(1024 * 1024)}"}`)
+    const sent = frame(1) + long.slice(0, 2_000_001)
+    const { open, opened } = opener(tail([long.slice(0, 1_500_000), long.slice(1_500_000) + frame(3)]))
+    const { texts } = await writes(tailFrames(broken(sent), 0, open))
+    expect(texts.join('')).toBe(frame(1) + long + frame(3))
+    expect(opened).toEqual([1])
+  })
+
+  it('ends with an error when it breaks off again', async () => {
+    const { open, opened } = opener(broken(frame(2)), tail([frame(3)]))
+    const { texts, error } = await writes(tailFrames(broken(frame(1)), 0, open))
+    expect(texts).toEqual([frame(1), frame(2)])
+    expect(error).toMatch(/went away/)
+    expect(opened).toEqual([1])
+  })
+
+  it('ends with an error when there is nothing to follow any more', async () => {
+    const { texts, error } = await writes(tailFrames(broken(frame(1)), 0, opener(null).open))
+    expect(texts).toEqual([frame(1)])
+    expect(error).toMatch(/went away/)
+  })
+
+  it.each(['response.completed', 'response.failed'])('is at its end after %s', async (type) => {
+    const { open, opened } = opener(tail([frame(2, type)]))
+    const { texts, error } = await writes(tailFrames(broken(frame(1), frame(2, type)), 0, open))
+    expect(texts).toEqual([frame(1), frame(2, type)])
+    expect({ opened, error }).toEqual({ opened: [], error: null })
+  })
+})
+
+it('reads nothing ahead, and lets the tail go when its reader leaves', async () => {
+  const reads: string[] = []
+  const source = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        reads.push('read')
+        controller.enqueue(bytes(frame(reads.length)))
+      },
+      cancel: () => void reads.push('cancelled'),
+    },
+    { highWaterMark: 0 },
+  )
+  const reader = tailFrames(source, 0, opener().open).getReader()
+  expect(reads).toEqual([])
+  await reader.read()
+  await reader.cancel('left')
+  expect(reads).toEqual(['read', 'cancelled'])
+})

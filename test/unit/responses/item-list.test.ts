@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest'
+import { noPolicy } from '../../../src/governance/dlp/call-policy.ts'
+import { type ListedItem, pageOfTexts, toldList } from '../../../src/responses/item-list.ts'
+
+const TELLING = { policy: noPolicy, encryptedContent: false }
+const texts = (...ids: string[]) => ids.map((id) => JSON.stringify({ id, type: 'message', role: 'user' }))
+const FIVE = texts('a', 'b', 'c', 'd', 'e')
+
+/** A page as a caller gets it. */
+async function told(...[list, request]: Parameters<typeof pageOfTexts>) {
+  const page = pageOfTexts(list, request)
+  if (page === 'unknown_item') return page
+  return JSON.parse(await new Response((await toldList(page, TELLING)) as BodyInit).text())
+}
+
+const ids = (list: { data: Array<{ id: string }> }) => list.data.map(({ id }) => id).join('')
+
+describe('pages of items that are all here', () => {
+  it.each([
+    [{ limit: 20, order: 'desc' }, 'edcba', false],
+    [{ limit: 20, order: 'asc' }, 'abcde', false],
+    [{ limit: 5, order: 'asc' }, 'abcde', false],
+    [{ limit: 2, order: 'desc' }, 'ed', true],
+    [{ limit: 2, order: 'desc', after: 'd' }, 'cb', true],
+    [{ limit: 2, order: 'desc', after: 'c' }, 'ba', false],
+    [{ limit: 2, order: 'asc', after: 'b' }, 'cd', true],
+    [{ limit: 1, order: 'asc', after: 'e' }, '', false],
+  ] as const)('%j', async (request, expected, hasMore) => {
+    const list = await told(FIVE, request)
+    expect(list).toEqual({
+      object: 'list',
+      data: expect.any(Array),
+      first_id: expected[0] ?? null,
+      last_id: expected.at(-1) ?? null,
+      has_more: hasMore,
+    })
+    expect(ids(list)).toBe(expected)
+  })
+
+  it('is empty, with every member, for no items', async () => {
+    const none = { object: 'list', data: [], first_id: null, last_id: null, has_more: false }
+    expect(await told([], { limit: 20, order: 'desc' })).toEqual(none)
+  })
+
+  it('has none after an item that is not there', async () => {
+    expect(await told(FIVE, { limit: 20, order: 'desc', after: 'x' })).toBe('unknown_item')
+    expect(await told([], { limit: 20, order: 'desc', after: 'a' })).toBe('unknown_item')
+  })
+})
+
+describe('sealed reasoning', () => {
+  const reasoning = { id: 'rs', type: 'reasoning', summary: [], encrypted_content: 'sealed' }
+  const page = () => {
+    const found = pageOfTexts([JSON.stringify(reasoning)], { limit: 1, order: 'asc' })
+    if (found === 'unknown_item') throw new Error('no page')
+    return found
+  }
+
+  it('is told to whoever asks for it, and to nobody else', async () => {
+    const text = async (encryptedContent: boolean) =>
+      new Response((await toldList(page(), { ...TELLING, encryptedContent })) as BodyInit).text()
+    expect(await text(false)).not.toContain('encrypted_content')
+    expect(JSON.parse(await text(true)).data).toEqual([reasoning])
+  })
+})
+
+describe('lists of large items', () => {
+  const MEGABYTE = 1024 * 1024
+  let held = 0
+  const large = (index: number, fails = false): ListedItem => ({
+    id: `item_${index}`,
+    type: 'message',
+    async read() {
+      if (fails) throw new Error('the content is gone')
+      held = Math.max(held, index)
+      return new TextEncoder().encode(JSON.stringify({ id: `item_${index}`, text: 'x'.repeat(MEGABYTE) }))
+    },
+  })
+
+  it('leave while they are read', async () => {
+    held = 0
+    const items = Array.from({ length: 30 }, (_, index) => large(index))
+    const body = await toldList({ items, hasMore: true }, TELLING)
+    expect(body).toBeInstanceOf(ReadableStream)
+    expect(held).toBeLessThan(10)
+    const list = JSON.parse(await new Response(body as BodyInit).text())
+    expect(list.data.map(({ id }: { id: string }) => id)).toEqual(items.map(({ id }) => id))
+    expect(list).toMatchObject({ first_id: 'item_0', last_id: 'item_29', has_more: true })
+  })
+
+  it('fail as a whole when the first cannot be read, and break off later', async () => {
+    const first = [large(0, true), large(1)]
+    await expect(toldList({ items: first, hasMore: false }, TELLING)).rejects.toThrow(/gone/)
+    const later = [...Array.from({ length: 10 }, (_, index) => large(index)), large(10, true)]
+    const body = await toldList({ items: later, hasMore: false }, TELLING)
+    await expect(new Response(body as BodyInit).text()).rejects.toThrow()
+  })
+})
