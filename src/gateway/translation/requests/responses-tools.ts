@@ -110,7 +110,8 @@ export class ResponsesTools {
     }
     const allowed = objectsAt(choice.tools, 'tool_choice.tools')
     const chosen = allowed.map(({ value, place }) => this.#chosen(value, place))
-    if (allowed.length === 0) return 'none'
+    // Nothing that is here may be called then.
+    if (chosen.every((tool) => tool === undefined)) return 'none'
     return (allowed.length === 1 && mode === 'required' && chosen[0]) || mode
   }
 

@@ -21,6 +21,7 @@ import {
   toolMessage,
   user,
 } from './requests.ts'
+import { answers, calls, item, ofFamily, reasoning, toChat, toMessages, tool } from './responses.ts'
 
 /** Linear work takes sixteen times as long for sixteen times the size, or some more in larger memory; quadratic 256 times. */
 const TIMES = 16
@@ -210,6 +211,47 @@ const CASES: Case[] = [
     (size) => ({ prompt: Array(128).fill('a'), stop: list(size, () => 'stop') }),
   ],
   [
+    'items of the assistant, for chat',
+    2_000,
+    toChat,
+    (size) => ({ input: [item('user', 'a'), ...list(size, () => item('assistant', 'b'))] }),
+  ],
+  [
+    'calls of one id, of responses',
+    1_000,
+    (request) => [toChat(request), toMessages(request)],
+    (size) => ({ input: list(size, () => [calls('a'), answers('a')]).flat() }),
+  ],
+  [
+    'calls before all of their outputs, of responses',
+    1_000,
+    (request) => [toChat(request), toMessages(request)],
+    (size) => ({
+      input: [...list(size, (index) => calls(`c${index}`)), ...list(size, (index) => answers(`c${index}`))],
+    }),
+  ],
+  [
+    'instructions and reasoning by turns',
+    1_000,
+    (request) => [toChat(request), toMessages(request, ofFamily('reasoning'))],
+    (size) => ({
+      input: list(size, () => [item('system', 'a'), reasoning('b'), item('assistant', 'c')]).flat(),
+    }),
+  ],
+  [
+    'tools within a namespace that are allowed one by one',
+    1_000,
+    toChat,
+    (size) => ({
+      tools: [{ type: 'namespace', name: 'n', tools: list(size, (index) => tool(`tool_${index}`)) }],
+      tool_choice: {
+        type: 'allowed_tools',
+        mode: 'auto',
+        tools: list(size, (index) => ({ type: 'function', name: `tool_${size - 1 - index}` })),
+      },
+    }),
+  ],
+  [
     'long strings',
     40,
     (request) => {
@@ -261,6 +303,7 @@ describe('the cost of a request', () => {
 describe('lists longer than a call takes arguments', () => {
   const MANY = 200_000
   const parts = list(MANY, () => text('a'))
+  const inputs = list(MANY, () => ({ type: 'input_text', text: 'a' }))
 
   it.each<[string, () => unknown]>([
     ['parts of two messages of one role', () => fromChat({ messages: [user(parts), user(parts)] })],
@@ -281,6 +324,15 @@ describe('lists longer than a call takes arguments', () => {
       'parts of system messages',
       () => fromChat({ messages: [{ role: 'system', content: parts }, user('a')] }),
     ],
+    ['parts of an item', () => toChat({ input: [item('user', inputs), item('assistant', inputs)] })],
+    [
+      'parts of an output',
+      () =>
+        toMessages({
+          input: [item('user', inputs), calls('a'), answers('a', inputs), item('system', inputs)],
+        }),
+    ],
+    ['items', () => toMessages({ input: list(MANY, () => item('user', 'a')) })],
     ['blocks', () => fromMessages({ messages: [user(parts)], system: parts })],
     [
       'blocks of a document',
