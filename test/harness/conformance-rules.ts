@@ -78,14 +78,17 @@ const MEMBERS: Record<string, Record<string, Kind>> = {
   'response.service_call_arguments.done': { ...OF_ITEM, arguments: 'string' },
 }
 
-/** @returns whether the event is known and has what it needs. */
+/** Members without which an event can still be followed. */
+const BESIDES = ['logprobs', 'name', 'param']
+
+/** @returns whether the event can be followed. */
 export function checkMembers({ data }: StreamEvent, report: Report): boolean {
   const type = String(data.type)
   const members = Object.hasOwn(MEMBERS, type) ? MEMBERS[type] : undefined
   if (!members) report('event-members', `${type} is no event of this surface`)
   const wrong = Object.entries(members ?? {}).filter(([name, kind]) => !KINDS[kind](data[name]))
   for (const [name, kind] of wrong) report('event-members', `${type} needs ${name} (${kind})`)
-  return members !== undefined && wrong.length === 0
+  return members !== undefined && wrong.every(([name]) => BESIDES.includes(name))
 }
 
 const nullOr = (check: (value: unknown) => boolean) => (value: unknown) => value === null || check(value)

@@ -71,7 +71,7 @@ class StreamChecks {
     const { data } = event
     if (isRecord(data.response)) this.#response(event.event, data.response)
     if (event.event === 'error') this.#error(data.error)
-    this.#items.take(data)
+    ITEM_EVENTS[String(data.type)]?.(this.#items, data)
     if (LAST.includes(event.event)) this.#last(data.response as Record<string, unknown>)
   }
 
@@ -146,6 +146,37 @@ class StreamChecks {
     }
   }
 }
+
+type Data = Record<string, unknown>
+type Handler = (checks: ItemChecks, data: Data) => void
+
+const texts = (name: string, list: 'content' | 'summary', type: string): Array<[string, Handler]> => [
+  [`response.${name}.delta`, (checks, data) => checks.delta(data, list, type)],
+  [`response.${name}.done`, (checks, data) => checks.textDone(data, list, type)],
+]
+
+const calls = (name: string, type: string): Array<[string, Handler]> => [
+  [`response.${name}.delta`, (checks, data) => checks.argument(data, type)],
+  [`response.${name}.done`, (checks, data) => checks.argumentsDone(data, type)],
+]
+
+/** What each event says about items. */
+const ITEM_EVENTS: Record<string, Handler> = Object.fromEntries([
+  ['response.output_item.added', (checks, data) => checks.added(data)],
+  ['response.output_item.done', (checks, data) => checks.done(data)],
+  ['response.content_part.added', (checks, data) => checks.partAdded(data, 'content')],
+  ['response.content_part.done', (checks, data) => checks.partDone(data, 'content')],
+  ['response.reasoning_summary_part.added', (checks, data) => checks.partAdded(data, 'summary')],
+  ['response.reasoning_summary_part.done', (checks, data) => checks.partDone(data, 'summary')],
+  ['response.output_text.annotation.added', (checks, data) => checks.annotation(data)],
+  ...texts('output_text', 'content', 'output_text'),
+  ...texts('refusal', 'content', 'refusal'),
+  ...texts('reasoning_summary_text', 'summary', 'summary_text'),
+  ...calls('function_call_arguments', 'function_call'),
+  ...calls('custom_tool_call_input', 'custom_tool_call'),
+  ...calls('mcp_call_arguments', 'mcp_call'),
+  ...calls('service_call_arguments', 'service_call'),
+] satisfies Array<[string, Handler]>)
 
 function textOf(output: unknown[]): string {
   const parts = output.flatMap((item) =>

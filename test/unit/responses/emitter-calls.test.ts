@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest'
+import { COMPLETED, Emitting, emitOne, say } from './emitting.ts'
+
+describe('tool calls', () => {
+  it('keep their arguments apart when they arrive mixed', () => {
+    const emitting = emitOne([
+      say.text('Let me look.'),
+      say.call(0, 'a'),
+      say.call(1, 'b'),
+      say.args(1, '{"y":'),
+      say.args(0, '{"x":'),
+      say.args(1, '2}'),
+      say.args(0, '1}'),
+      say.args(7, 'of nobody'),
+    ])
+    expect(emitting.emitter.response.output).toMatchObject([
+      { type: 'message' },
+      { type: 'function_call', call_id: 'call_0', name: 'a', arguments: '{"x":1}', status: 'completed' },
+      { type: 'function_call', call_id: 'call_1', name: 'b', arguments: '{"y":2}', status: 'completed' },
+    ])
+    expect(emitting.of('function_call_arguments.done')).toMatchObject([
+      { output_index: 1, name: 'a', arguments: '{"x":1}' },
+      { output_index: 2, name: 'b', arguments: '{"y":2}' },
+    ])
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('are done as soon as something follows them and they are complete', () => {
+    const emitting = new Emitting()
+    emitting.tell(say.call(0), say.args(0, '{"x":1}'))
+    expect(emitting.of('output_item.done')).toEqual([])
+    emitting.tell(say.call(1))
+    expect(emitting.of('output_item.done')).toMatchObject([{ output_index: 0 }])
+    emitting.tell(say.args(0, ' '), say.text('Also.'))
+    expect(emitting.of('output_item.done')).toHaveLength(1)
+    expect(emitting.emitter.endTurn().calls.map((call) => call.arguments)).toEqual(['{"x":1}', '{}'])
+  })
+
+  it('end the message before them, so that text after them begins another', () => {
+    const emitting = emitOne([say.text('a'), say.call(0), say.text('b'), say.args(0, '{}'), say.text('c')])
+    expect(emitting.emitter.response.output.map(({ type }) => type)).toEqual([
+      'message',
+      'function_call',
+      'message',
+    ])
+    expect(emitting.emitter.response.output_text).toBe('abc')
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('without arguments have an empty object', () => {
+    const emitting = emitOne([say.call(0)])
+    expect(emitting.of('function_call_arguments.delta')).toMatchObject([{ delta: '{}' }])
+    expect(emitting.of('function_call_arguments.done')).toMatchObject([{ arguments: '{}' }])
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('have ids that are there once, and are no ids of items', () => {
+    const emitting = new Emitting()
+    emitting.emitter.begin()
+    for (let turn = 0; turn < 2; turn++) {
+      emitting.tell(say.call(0, 'a', 'same'), say.call(1, 'b', ''), say.call(1, 'b', 'again'))
+      emitting.emitter.endTurn()
+    }
+    emitting.emitter.settle(COMPLETED)
+    emitting.emitter.terminate()
+    expect(emitting.emitter.response.output).toHaveLength(4)
+    expect(emitting.emitter.response.output[0]).toMatchObject({ call_id: 'same' })
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('have the name and the namespace that the caller gave', () => {
+    const nameOf = (name: string) => ({ name: name.slice(3), namespace: 'crm', kind: 'function' as const })
+    const emitting = emitOne([say.call(0, 'crmlook')], COMPLETED, { nameOf })
+    expect(emitting.emitter.response.output).toMatchObject([{ name: 'look', namespace: 'crm' }])
+    expect(emitting.violations).toEqual([])
+  })
+
+  it('that the engine answers are no items, but are told to it', () => {
+    const emitting = new Emitting({ shows: (name) => name !== 'shell' })
+    emitting.emitter.begin()
+    emitting.tell(
+      say.text('a'),
+      say.call(0, 'shell'),
+      say.args(0, '{"c":1}'),
+      say.call(1, 'look'),
+      say.text('b'),
+    )
+    expect(emitting.emitter.endTurn().calls).toEqual([
+      { callId: 'call_0', upstreamName: 'shell', arguments: '{"c":1}', shown: false },
+      { callId: 'call_1', upstreamName: 'look', arguments: '{}', shown: true },
+    ])
+    emitting.emitter.settle(COMPLETED)
+    emitting.emitter.terminate()
+    expect(emitting.text).not.toContain('shell')
+    expect(emitting.violations).toEqual([])
+  })
+
+  it.each([
+    ['{"input":"a\\n\\"b\\""}', 'a\n"b"'],
+    ['{"input":""}', ''],
+    ['{}', ''],
+    ['', ''],
+    ['{"patch":"a"}', '{"patch":"a"}'],
+    ['{"input":"cut', '{"input":"cut'],
+  ])('of custom tools give their input: %s', (json, input) => {
+    const emitting = emitOne([
+      say.call(0, 'custom'),
+      say.args(0, json.slice(0, 5)),
+      say.args(0, json.slice(5)),
+    ])
+    expect(emitting.emitter.response.output).toMatchObject([{ type: 'custom_tool_call', input }])
+    expect(emitting.of('custom_tool_call_input.done')).toMatchObject([{ input }])
+    expect(emitting.violations).toEqual([])
+  })
+})
