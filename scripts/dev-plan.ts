@@ -46,6 +46,7 @@ export function stackPlan(environment: NodeJS.ProcessEnv, secrets: LocalSecrets,
       },
     }),
     ...(needsScriptedUpstream(environment) && { modelUpstream: { record: true } }),
+    contentStore: { folder: join(folder, 'content') },
     control: false,
   }
 }

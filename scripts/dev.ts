@@ -109,8 +109,9 @@ function removeData(): void {
 async function readSettings(port: number): Promise<Settings> {
   const secrets = loadLocalSecrets(join(LOCAL_FOLDER, 'secrets.json'))
   const plan = stackPlan(process.env, secrets, LOCAL_FOLDER)
-  const [postgres = 0, redis = 0, qstash = 0, modelUpstream = 0, workerPort = 0] = await freePorts(5)
-  const ports = { postgres, redis, qstash, modelUpstream }
+  const [postgres = 0, redis = 0, qstash = 0, modelUpstream = 0, contentStore = 0, workerPort = 0] =
+    await freePorts(6)
+  const ports = { postgres, redis, qstash, modelUpstream, contentStore }
   const urls = stackUrls(plan, ports)
   const variables = workerVariables(process.env, secrets, { baseUrl: `http://127.0.0.1:${port}`, ...urls })
   wantedProviders(process.env, urls.modelUpstream)
@@ -127,6 +128,7 @@ async function start(settings: Settings): Promise<SeedReport> {
     commands.redis,
     commands.qstash,
     commands.modelUpstream,
+    commands.contentStore,
   ].map(async (command) => command && children.startStandIn(command))
   const workerUp = startWorker(settings).then((worker) => {
     running.worker = worker
@@ -147,7 +149,7 @@ async function start(settings: Settings): Promise<SeedReport> {
   return report
 }
 
-function startWorker({ workerPort, variables }: Settings): Promise<LocalWorker> {
+function startWorker({ workerPort, variables, urls }: Settings): Promise<LocalWorker> {
   const bundleDirectory = join(LOCAL_FOLDER, 'bundle')
   return runLocalWorker({
     root: ROOT,
@@ -162,6 +164,7 @@ function startWorker({ workerPort, variables }: Settings): Promise<LocalWorker> 
         port: workerPort,
         bindings: variables,
         storageDirectory: join(LOCAL_FOLDER, 'state'),
+        buckets: { CONTENT: urls.contentStore },
         logFile: join(LOCAL_FOLDER, 'logs/worker.log'),
         onCrash,
       }),

@@ -92,7 +92,7 @@ async function start(
   inspectorPort: number | undefined,
 ): Promise<Omit<BenchSystem, 'stop'>> {
   const secrets = createLocalSecrets()
-  const standIns = await startStandIns(children, secrets)
+  const standIns = await startStandIns(children, secrets, join(storage, 'content'))
   const bundle = join(folder, 'bundle')
   await buildWorker(bundle, inspectorPort === undefined ? {} : { minify: false })
   const variables = workerVariables(
@@ -111,6 +111,7 @@ async function start(
     storageDirectory: join(storage, 'objects'),
     bundleDirectory: bundle,
     bindings: variables,
+    buckets: { CONTENT: standIns.contentStore },
     logFile: join(folder, 'logs/gateway.log'),
     ...(inspectorPort !== undefined && { inspectorPort }),
   })
@@ -130,6 +131,7 @@ async function start(
       REDIS: standIns.redis,
       REDIS_TOKEN: secrets.redisToken,
     },
+    durableObjects: { LEDGER: 'Ledger' },
     storageDirectory: join(storage, 'round-trips'),
     logFile: join(folder, 'logs/round-trips.log'),
   })
@@ -139,15 +141,16 @@ async function start(
   return { gateway, bare, roundTrips, bundle, upstream, redis, postgres, scenarios, variables }
 }
 
-async function startStandIns(children: Children, secrets: LocalSecrets) {
-  const [postgres = 0, redis = 0, qstash = 0, modelUpstream = 0] = await freePorts(4)
+async function startStandIns(children: Children, secrets: LocalSecrets, content: string) {
+  const [postgres = 0, redis = 0, qstash = 0, modelUpstream = 0, contentStore = 0] = await freePorts(5)
   const plan: StackPlan = {
     postgres: { folder: 'memory' },
     redis: { token: secrets.redisToken },
     modelUpstream: { record: false },
+    contentStore: { folder: content },
     control: false,
   }
-  const ports = { postgres, redis, qstash, modelUpstream }
+  const ports = { postgres, redis, qstash, modelUpstream, contentStore }
   const commands = stackCommands(plan, ports)
   // A line for each call would be work that no real provider does on this machine.
   commands.modelUpstream?.arguments.push('--quiet')
@@ -156,7 +159,7 @@ async function startStandIns(children: Children, secrets: LocalSecrets) {
     Object.values(commands).map((command) => children.startStandIn(command)),
   )
   for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
-  return stackUrls(plan, ports) as Record<'postgres' | 'redis' | 'modelUpstream', string>
+  return stackUrls(plan, ports) as Record<'postgres' | 'redis' | 'modelUpstream' | 'contentStore', string>
 }
 
 async function fillDatabase(

@@ -8,17 +8,19 @@ export interface StackPlan {
   redis?: { token: string; file?: string }
   qstash?: { token: string; currentSigningKey: string; nextSigningKey: string; file?: string }
   modelUpstream?: { record: boolean }
+  /** `folder`: where the R2 bucket's objects are. Nothing else can take its place on this machine. */
+  contentStore: { folder: string }
   /** Whether tests may move the clocks of the stand-ins. */
   control: boolean
 }
 
-export type StandInName = 'postgres' | 'redis' | 'qstash' | 'modelUpstream'
+export type StandInName = 'postgres' | 'redis' | 'qstash' | 'modelUpstream' | 'contentStore'
 
 /** Ports on 127.0.0.1, chosen before anything starts, so that all of it can start at once. */
 export type StackPorts = Record<StandInName, number>
 
 /** URLs of what a plan starts, `http://127.0.0.1:<port>`; null for what it leaves out. */
-export type StackUrls = Record<StandInName, string | null>
+export type StackUrls = Record<StandInName, string | null> & { contentStore: string }
 
 /** Where everything of a plan will be, known before it runs. */
 export function stackUrls(plan: StackPlan, ports: StackPorts): StackUrls {
@@ -28,6 +30,7 @@ export function stackUrls(plan: StackPlan, ports: StackPorts): StackUrls {
     redis: url('redis'),
     qstash: url('qstash'),
     modelUpstream: url('modelUpstream'),
+    contentStore: `http://127.0.0.1:${ports.contentStore}`,
   }
 }
 
@@ -37,7 +40,7 @@ export function stackCommands(
   ports: StackPorts,
 ): Partial<Record<StandInName, StandInCommand>> {
   const control = plan.control ? ['--control'] : []
-  const { postgres, redis, qstash, modelUpstream } = plan
+  const { postgres, redis, qstash, modelUpstream, contentStore } = plan
   return {
     ...(postgres && {
       postgres: { name: 'postgres', port: ports.postgres, ...postgresStart(postgres) },
@@ -65,6 +68,11 @@ export function stackCommands(
         arguments: modelUpstream.record ? [] : ['--no-record'],
       },
     }),
+    contentStore: {
+      name: 'content-store',
+      port: ports.contentStore,
+      arguments: ['--data', contentStore.folder],
+    },
   }
 }
 

@@ -34,8 +34,10 @@ export interface WorkerdOptions {
   storageDirectory?: string
   compatibilityDate: string
   flags: string[]
-  /** Classes of SQLite Durable Objects by the binding that reaches them; `{ LEDGER: 'Ledger' }` by default. */
+  /** Classes of SQLite Durable Objects by the binding that reaches them; the gateway's own by default. */
   durableObjects?: Record<string, string>
+  /** URLs of content stores (`scripts/local/content-store`) by the R2 binding that reaches them; none by default. */
+  buckets?: Record<string, string>
   /** Whether `caches.default` works; true by default. Off, using it throws. */
   cache?: boolean
   /** Port on 127.0.0.1 for the runtime's inspector (profiles, heap); off when left out. */
@@ -66,6 +68,8 @@ export interface RunningWorkerd {
 }
 
 const START_LIMIT_MS = 15_000
+
+const GATEWAY_OBJECTS = { LEDGER: 'Ledger', RESPONSE_STREAMS: 'ResponseStream' }
 
 /**
  * Runs the built bundle in the open-source runtime, without wrangler in between: this is what tests and the bench
@@ -217,7 +221,8 @@ function configOf(
   port: number,
   cachePort: number | null,
 ): string {
-  const objects = Object.entries(options.durableObjects ?? { LEDGER: 'Ledger' })
+  const objects = Object.entries(options.durableObjects ?? GATEWAY_OBJECTS)
+  const buckets = Object.entries(options.buckets ?? {})
   const text = (value: string) => JSON.stringify(value)
   const list = (values: string[]) => `[${values.join(', ')}]`
   const variables = Object.keys(bindings).map(
@@ -226,6 +231,11 @@ function configOf(
   const reached = objects.map(
     ([name, type]) => `(name = ${text(name)}, durableObjectNamespace = ${text(type)})`,
   )
+  const stores = buckets.map(([name]) => `(name = ${text(name)}, r2Bucket = ${text(`bucket-${name}`)})`)
+  const storeServices = buckets.map(([name, url]) => {
+    const address = text(new URL(url).host)
+    return `(name = ${text(`bucket-${name}`)}, external = (address = ${address}, http = ())),`
+  })
   const namespaces = objects.map(
     ([, type]) => `(className = ${text(type)}, uniqueKey = ${text(`headgate-${type}`)}, enableSql = true)`,
   )
@@ -236,13 +246,14 @@ const config :Workerd.Config = (
       modules = ${list(modulesOf(options))},
       compatibilityDate = ${text(options.compatibilityDate)},
       compatibilityFlags = ${list(options.flags.map(text))},
-      bindings = ${list([...variables, ...reached])},
+      bindings = ${list([...variables, ...reached, ...stores])},
       durableObjectNamespaces = ${list(namespaces)},
       durableObjectStorage = (localDisk = "storage"),
       ${cachePort === null ? '' : 'cacheApiOutbound = "cache",'}
     )),
     (name = "storage", disk = (path = ${text(storage)}, writable = true)),
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
+    ${storeServices.join('\n    ')}
     ${cachePort === null ? '' : `(name = "cache", external = (address = "127.0.0.1:${cachePort}", http = ())),`}
   ],
   sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],

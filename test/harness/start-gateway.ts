@@ -61,8 +61,8 @@ export interface StartedGateway extends GatewayAddress {
 }
 
 /**
- * Starts Postgres in memory, Redis, QStash, the scripted model upstream and the built Worker under workerd, migrated
- * and seeded, on ports of their own.
+ * Starts Postgres in memory, Redis, QStash, the scripted model upstream, the content store and the built Worker under
+ * workerd, migrated and seeded, on ports of their own.
  *
  * @throws StartError when any of it does not start; nothing is left running then
  */
@@ -91,7 +91,8 @@ async function start(
   stop: () => Promise<void>,
 ): Promise<StartedGateway> {
   const secrets = createLocalSecrets()
-  const [worker = 0, postgres = 0, redis = 0, qstash = 0, modelUpstream = 0] = await freePorts(5)
+  const [worker = 0, postgres = 0, redis = 0, qstash = 0, modelUpstream = 0, contentStore = 0] =
+    await freePorts(6)
   const plan: StackPlan = {
     postgres: options.postgresUrl === undefined ? { folder: 'memory' } : { url: options.postgresUrl },
     redis: { token: secrets.redisToken },
@@ -101,9 +102,10 @@ async function start(
       nextSigningKey: secrets.qstashNextSigningKey,
     },
     modelUpstream: { record: true },
+    contentStore: { folder: join(folder, 'content') },
     control: true,
   }
-  const ports = { postgres, redis, qstash, modelUpstream }
+  const ports = { postgres, redis, qstash, modelUpstream, contentStore }
   const urls = stackUrls(plan, ports)
   const services = { baseUrl: `http://127.0.0.1:${worker}`, ...urls }
   const variables = workerVariables(options.variables ?? {}, secrets, services)
@@ -118,19 +120,21 @@ async function start(
     redis: startOne('redis'),
     qstash: startOne('qstash'),
     modelUpstream: startOne('modelUpstream'),
+    contentStore: startOne('contentStore'),
   }
   const seeded = started.postgres.then(() => migrateAndSeed(variables, secrets.keys, urls.modelUpstream))
   const workerd = startWorkerd({
     bundleDirectory: options.bundleDirectory,
     port: worker,
     bindings: variables,
+    buckets: { CONTENT: urls.contentStore },
     logFile: join(folder, 'logs/workerd.log'),
     ...readRuntimeSettings(WRANGLER_FILE),
   })
   const forwarder = startHostForwarder({ port: 0, targetPort: worker, host: DEFAULT_LLM_HOST })
   // Everything is waited for, also after a failure, so that nothing starts behind the clean-up's back.
-  const outcomes = await Promise.allSettled([...Object.values(started), workerd, forwarder, seeded])
-  const [, , , , runtime, front] = outcomes
+  const outcomes = await Promise.allSettled([workerd, forwarder, seeded, ...Object.values(started)])
+  const [runtime, front] = outcomes
   if (runtime?.status === 'fulfilled') cleanUps.push(() => (runtime.value as RunningWorkerd).stop())
   if (front?.status === 'fulfilled') cleanUps.push(() => (front.value as RunningStandIn).close())
   const failure = outcomes.find((outcome) => outcome.status === 'rejected')
@@ -158,6 +162,7 @@ async function start(
         redis: processes.redis.pid,
         qstash: processes.qstash.pid,
         modelUpstream: processes.modelUpstream.pid,
+        contentStore: processes.contentStore.pid,
         workerd: running.pid,
       }
     },

@@ -48,6 +48,7 @@ async function start(options: Partial<WorkerdOptions> = {}): Promise<RunningWork
   const workerd = await startWorkerd({
     bundleDirectory: folder,
     bindings: {},
+    durableObjects: { LEDGER: 'Ledger' },
     ...readRuntimeSettings(join(import.meta.dirname, '../../wrangler.toml')),
     ...options,
   })
@@ -116,7 +117,7 @@ describe('the built Worker under workerd', () => {
       owner,
       `import { startWorkerd } from ${JSON.stringify(module)}
        const workerd = await startWorkerd({ bundleDirectory: ${JSON.stringify(folder)}, bindings: {},
-         compatibilityDate: '2026-11-01', flags: [] })
+         durableObjects: { LEDGER: 'Ledger' }, compatibilityDate: '2026-11-01', flags: [] })
        console.log(workerd.url)
        setInterval(() => {}, 1000)`,
     )

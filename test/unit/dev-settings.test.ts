@@ -31,7 +31,14 @@ describe('PORT', () => {
 
 describe('the stand-ins to start', () => {
   it('are all of them without a real service', () => {
-    expect(Object.keys(plan())).toEqual(['postgres', 'redis', 'qstash', 'modelUpstream', 'control'])
+    expect(Object.keys(plan())).toEqual([
+      'postgres',
+      'redis',
+      'qstash',
+      'modelUpstream',
+      'contentStore',
+      'control',
+    ])
     expect(plan()).toMatchObject({ postgres: { folder: '/folder/postgres' }, control: false })
   })
 
@@ -43,7 +50,7 @@ describe('the stand-ins to start', () => {
     ['modelUpstream', { OPENAI_API_KEY: 'a', ANTHROPIC_API_KEY: 'b' }],
   ])('leave out %s for %j', (name, environment) => {
     expect(Object.keys(plan(environment))).not.toContain(name)
-    expect(Object.keys(plan(environment))).toHaveLength(4)
+    expect(Object.keys(plan(environment))).toHaveLength(5)
   })
 
   it('keep the scripted upstream while one of the two providers is not real', () => {
@@ -53,7 +60,7 @@ describe('the stand-ins to start', () => {
 
   it('put the stand-in before a PostgreSQL that speaks no HTTP, its password on no command line', () => {
     const url = 'postgres://user:password@127.0.0.1:5432/db'
-    const ports = { postgres: 1, redis: 2, qstash: 3, modelUpstream: 4 }
+    const ports = { postgres: 1, redis: 2, qstash: 3, modelUpstream: 4, contentStore: 5 }
     expect(plan({ DATABASE_URL: url }).postgres).toEqual({ url })
     const { postgres, qstash } = stackCommands(plan({ DATABASE_URL: url }), ports)
     expect(postgres?.arguments.join(' ')).not.toContain('password')
