@@ -6,6 +6,9 @@ import { countRejectedCall, ledgerClient } from './governance/ledger/client.ts'
 import type { LedgerOf } from './governance/ledger/ledger.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { errorText, logEvent } from './lib/log.ts'
+import { type ContentStore, createContentStore } from './responses/content-store.ts'
+import { responseStreamClient } from './responses/stream-client.ts'
+import type { ResponseStreamObject } from './responses/types.ts'
 
 export type Database = NeonHttpDatabase
 
@@ -17,6 +20,10 @@ export interface Deps {
   /** Each command or pipeline is a request of its own: nothing pending is shared. */
   redis: Redis
   ledgerOf: LedgerOf
+  /** Items over 1 MB. */
+  contentStore: ContentStore
+  /** The object of a response. The id's MAC is checked before, so that a guessed id wakes no object. */
+  responseStream: (responseId: string) => ResponseStreamObject
   /** Counts a call that was refused before anybody was known. Never throws. */
   countRejectedCall: (call: { ip: string; at: number; surface: string }) => Promise<void>
   /** Lets work go on after the answer. Never the only copy of anything. */
@@ -31,6 +38,7 @@ interface Shared {
   configuration: Configuration
   database: Database
   redis: Redis
+  contentStore: ContentStore
 }
 
 const shared = new WeakMap<object, Shared>()
@@ -40,7 +48,12 @@ function sharedOf(environment: Bindings): Shared {
   const known = shared.get(environment)
   if (known) return known
   const configuration = parseConfiguration(environment)
-  const made = { configuration, database: createDatabase(configuration), redis: createRedis(configuration) }
+  const made = {
+    configuration,
+    database: createDatabase(configuration),
+    redis: createRedis(configuration),
+    contentStore: createContentStore(environment.CONTENT),
+  }
   shared.set(environment, made)
   return made
 }
@@ -88,13 +101,15 @@ function createRedis(configuration: Configuration): Redis {
 }
 
 export function createDeps(environment: Bindings, context: ExecutionContext): Deps {
-  const { configuration, database, redis } = sharedOf(environment)
+  const { configuration, database, redis, contentStore } = sharedOf(environment)
   return {
     configuration,
     clock: systemClock,
     database,
     redis,
     ledgerOf: (organizationId) => ledgerClient(environment.LEDGER, organizationId),
+    contentStore,
+    responseStream: (responseId) => responseStreamClient(environment.RESPONSE_STREAMS, responseId),
     countRejectedCall: (call) =>
       countRejectedCall(environment.LEDGER, call).catch((error) =>
         logEvent('warn', 'rejected_call_not_counted', { error: errorText(error) }),

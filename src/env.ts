@@ -68,6 +68,9 @@ export const configurationSchema = z.object({
   UPSTREAM_RETRY_WAIT_MS: wholeNumber(2_000, 0),
   STREAM_COMMIT_MS: wholeNumber(15_000),
   STREAM_HEARTBEAT_MS: wholeNumber(15_000),
+  RESPONSE_WINDOW_MS: wholeNumber(15 * 60_000),
+  RESPONSE_MAX_TURNS: wholeNumber(50),
+  RESPONSE_TIME_LIMIT_MS: wholeNumber(3_600_000),
   LEDGER_LEASE_MS: wholeNumber(120_000),
   LEDGER_FLUSH_MS: wholeNumber(1_000),
   IDENTITY_CACHE_MS: wholeNumber(30_000).pipe(z.number().max(30_000)),
@@ -78,6 +81,8 @@ export type Configuration = z.infer<typeof configurationSchema>
 /** What wrangler binds beside the variables. */
 export interface Bindings extends Record<string, unknown> {
   LEDGER: DurableObjectNamespace
+  RESPONSE_STREAMS: DurableObjectNamespace
+  CONTENT: R2Bucket
 }
 
 /** A variable that is missing or wrong. The message names it and says why; it never repeats a value. */

@@ -5,6 +5,7 @@ import type { Bindings } from '../src/env.ts'
 import { writeCheckpoint } from '../src/governance/ledger/checkpoint.ts'
 
 export { Ledger } from './ledger.ts'
+export { ResponseStream } from './response-stream.ts'
 
 export default {
   fetch: app.fetch,

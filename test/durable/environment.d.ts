@@ -4,6 +4,9 @@ declare namespace Cloudflare {
   interface Env extends Record<string, unknown> {
     LEDGER: DurableObjectNamespace
     EVENT_LOG: DurableObjectNamespace
+    RESPONSE_STREAMS: DurableObjectNamespace
+    SCRIPTED_RESPONSES: DurableObjectNamespace<import('./scripted-response.ts').ScriptedResponse>
+    CONTENT: R2Bucket
     LEDGER_SEEDS: string
     EVENT_LOG_SEEDS: string
   }

@@ -14,7 +14,10 @@ export default defineConfig({
         durableObjects: {
           LEDGER: { className: 'Ledger', useSQLite: true },
           EVENT_LOG: { className: 'EventLogObject', useSQLite: true },
+          RESPONSE_STREAMS: { className: 'ResponseStream', useSQLite: true },
+          SCRIPTED_RESPONSES: { className: 'ScriptedResponse', useSQLite: true },
         },
+        r2Buckets: ['CONTENT'],
         bindings: {
           DATABASE_URL: 'postgres://local@localhost/headgate',
           DATABASE_FETCH_ENDPOINT: inject('databaseEndpoint'),

@@ -1,3 +1,5 @@
 /** The objects under test; the tests call them by their bindings, so there is nothing to fetch. */
 export { Ledger } from '../../workers/ledger.ts'
+export { ResponseStream } from '../../workers/response-stream.ts'
 export { EventLogObject } from './event-log-object.ts'
+export { ScriptedResponse } from './scripted-response.ts'

@@ -1,4 +1,5 @@
 import { sha256Hex } from '../../lib/crypto.ts'
+import { withFreshStub } from '../../lib/fresh-stub.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { ChainIdentity } from './chain.ts'
 import { sendGathered } from './gathered-counts.ts'
@@ -42,7 +43,7 @@ export function rejectedCallsName(ip: string): string {
  */
 export function ledgerClient(namespace: DurableObjectNamespace, organizationId: string): Ledger {
   const call = <Result>(use: (ledger: Ledger) => Promise<Result>) =>
-    withFreshStub(namespace, ledgerName(organizationId), use)
+    askLedger(namespace, ledgerName(organizationId), use)
   return {
     open: (opening) => call((ledger) => ledger.open(opening)),
     close: (callId, outcome) => call((ledger) => ledger.close(callId, outcome)),
@@ -73,29 +74,16 @@ export async function countRejectedCall(
   })
 }
 
-async function withFreshStub<Result>(
+async function askLedger<Result>(
   namespace: DurableObjectNamespace,
   name: string,
   use: (ledger: Ledger) => Promise<Result>,
 ): Promise<Result> {
-  const attempt = async () => use(namespace.getByName(name) as unknown as Ledger)
   let waiting = true
-  const answer = attempt().catch((error) => {
-    if (isFinal(error) || !waiting) throw error
-    return attempt()
-  })
   try {
+    const answer = withFreshStub(namespace, name, use, () => waiting)
     return await withinTime(answer, ANSWER_LIMIT_MS, 'the ledger')
   } finally {
     waiting = false
   }
-}
-
-/**
- * Whether repeating is of no use: the object is overloaded, which repeating makes worse, or its own code threw.
- * https://developers.cloudflare.com/durable-objects/best-practices/error-handling/
- */
-function isFinal(error: unknown): boolean {
-  const { overloaded, remote, retryable } = error as Record<string, boolean | undefined>
-  return overloaded === true || (remote === true && retryable !== true)
 }

@@ -33,6 +33,11 @@ export interface Harness {
   close(): Promise<void>
 }
 
+/** What the management API has nothing to do with. */
+const unused = () => {
+  throw new Error('the management API used something of the responses')
+}
+
 /** The management API as it is mounted, over the stand-ins. @param values configuration beside the defaults. */
 export async function startManagement(values: Record<string, unknown> = {}): Promise<Harness> {
   const services: Service[] = []
@@ -67,6 +72,8 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
       enableTelemetry: false,
     }),
     ledgerOf: ledgers.of,
+    contentStore: { put: unused, get: unused, getStream: unused, remove: unused },
+    responseStream: unused,
     countRejectedCall: async () => {},
     waitUntil: () => {},
   }

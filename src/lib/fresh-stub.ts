@@ -1,0 +1,29 @@
+/**
+ * Calls a Durable Object; when that fails on its way, calls it once more on a fresh stub, since a stub whose object
+ * went away stays broken.
+ * @param use makes the call. @param mayRepeat asked after a failure: whether a second call does no harm.
+ * @throws what the last call threw
+ */
+export async function withFreshStub<Target, Result>(
+  namespace: DurableObjectNamespace,
+  name: string,
+  use: (target: Target) => Promise<Result>,
+  mayRepeat: () => boolean,
+): Promise<Result> {
+  const attempt = async () => use(namespace.getByName(name) as unknown as Target)
+  try {
+    return await attempt()
+  } catch (error) {
+    if (isFinal(error) || !mayRepeat()) throw error
+    return attempt()
+  }
+}
+
+/**
+ * Whether repeating is of no use: the object is overloaded, which repeating makes worse, or its own code threw.
+ * https://developers.cloudflare.com/durable-objects/best-practices/error-handling/
+ */
+function isFinal(error: unknown): boolean {
+  const { overloaded, remote, retryable } = error as Record<string, boolean | undefined>
+  return overloaded === true || (remote === true && retryable !== true)
+}

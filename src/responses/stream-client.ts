@@ -1,0 +1,98 @@
+import { ApiError } from '../lib/api-error.ts'
+import { withFreshStub } from '../lib/fresh-stub.ts'
+import { withinTime } from '../lib/time-limit.ts'
+import type { ResponseStreamObject } from './types.ts'
+
+/** Longest wait for what does not wait for a generation, the repetition included. */
+const ANSWER_LIMIT_MS = 10_000
+
+/**
+ * The Durable Object of a response. A call that fails on its way is made once more on a fresh stub; `start` only if
+ * nothing of the body was read, since the first call may have begun the response otherwise. `tail`, `ended` and `start`
+ * wait for a model and take as long as it takes; all others have ten seconds. A repeated `remove` can return false
+ * although the response was removed, by the first call whose answer was lost.
+ *
+ * @param responseId names the object; its MAC has been checked.
+ * @returns the object's methods; each throws ApiError `internal` when the object does not answer
+ */
+export function responseStreamClient(
+  namespace: DurableObjectNamespace,
+  responseId: string,
+): ResponseStreamObject {
+  const ask = <Result>(
+    use: (object: ResponseStreamObject) => Promise<Result>,
+    mayRepeat: () => boolean = () => true,
+  ) => withFreshStub(namespace, responseId, use, mayRepeat)
+  const patiently = <Result>(use: (object: ResponseStreamObject) => Promise<Result>) => orApiError(ask(use))
+  const soon = <Result>(use: (object: ResponseStreamObject) => Promise<Result>) => {
+    let waiting = true
+    const answer = withinTime(
+      ask(use, () => waiting),
+      ANSWER_LIMIT_MS,
+      'the object of a response',
+    )
+    return orApiError(
+      answer.finally(() => {
+        waiting = false
+      }),
+    )
+  }
+  return {
+    start: (admission, body) => {
+      const handed = handOver(body)
+      return orApiError(ask((object) => object.start(admission, handed.stream()), handed.takeBack))
+    },
+    tail: (owner, after) => patiently((object) => object.tail(owner, after)),
+    ended: (owner) => patiently((object) => object.ended(owner)),
+    snapshot: (owner) => soon((object) => object.snapshot(owner)),
+    cancel: (owner) => soon((object) => object.cancel(owner)),
+    remove: (owner) => soon((object) => object.remove(owner)),
+    inputItems: (owner) => soon((object) => object.inputItems(owner)),
+    state: (owner) => soon((object) => object.state(owner)),
+    settle: (owner) => soon((object) => object.settle(owner)),
+  }
+}
+
+async function orApiError<Result>(work: Promise<Result>): Promise<Result> {
+  try {
+    return await work
+  } catch (cause) {
+    throw new ApiError('internal', 'The response could not be reached.', { cause })
+  }
+}
+
+/**
+ * A body that can be handed over a second time as long as nothing of it was read. What was handed over before is dead
+ * from then on: an attempt that still lives somewhere can never begin a response with it.
+ */
+function handOver(body: ReadableStream<Uint8Array>) {
+  const reader = body.getReader()
+  let holder = 0
+  let read = false
+  const stream = (): ReadableStream<Uint8Array> => {
+    const mine = ++holder
+    const source: UnderlyingByteSource = {
+      type: 'bytes',
+      async pull(controller) {
+        if (mine !== holder) throw new Error('this body was taken back')
+        read = true
+        const { done, value } = await reader.read()
+        if (!done) return controller.enqueue(value)
+        controller.close()
+        controller.byobRequest?.respond(0)
+      },
+      async cancel(reason) {
+        if (mine === holder) await reader.cancel(reason)
+      },
+    }
+    // Nothing is read ahead: what is read cannot be handed over again.
+    return new ReadableStream(source, { highWaterMark: 0 })
+  }
+  /** @returns whether the body may be handed over again */
+  const takeBack = (): boolean => {
+    if (read) return false
+    holder++
+    return true
+  }
+  return { stream, takeBack }
+}
