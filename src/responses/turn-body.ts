@@ -1,0 +1,106 @@
+import { joinBytes } from '../lib/byte-edits.ts'
+import { decodeString, scanJson } from '../lib/json-scan.ts'
+import type { ResponseSettings } from '../wire/responses.ts'
+import { pairedItems } from './call-pairs.ts'
+import type { ReasoningSecret } from './reasoning-secret.ts'
+import type { ContextItem } from './types.ts'
+
+export interface TurnBodyOptions {
+  /** Opens an `encrypted_content` for the owner of the response; null for what does not open. */
+  openReasoning: (text: string) => ReasoningSecret | null
+  /** How many of the items, from the first on, were stored before this response. Without it none. */
+  stored?: number
+}
+
+/** Members of the request that a model is told of, in the order in which they stand in the body. */
+const TOLD_SETTINGS = [
+  'instructions',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+  'max_output_tokens',
+  'temperature',
+  'top_p',
+  'top_logprobs',
+  'presence_penalty',
+  'frequency_penalty',
+  'text',
+  'reasoning',
+  'user',
+  'safety_identifier',
+  'prompt_cache_key',
+  'service_tier',
+] as const
+
+/** Other items are kept for their owner, and say nothing to a model behind another gateway. */
+const TOLD_TYPES = new Set([
+  'message',
+  'function_call',
+  'function_call_output',
+  'custom_tool_call',
+  'custom_tool_call_output',
+])
+
+/**
+ * The body of one turn of a response, as the gateway's operation `responses` takes it: the settings that a model is told
+ * of, and all items of the context. Items are taken over as the bytes that they are; sealed reasoning is opened, one
+ * item for each block, and left out where it does not open.
+ *
+ * @returns one array, the only copy that is made.
+ * @throws ApiError invalid_request for a call without an output, or an output without a call.
+ */
+export function turnBody(
+  settings: ResponseSettings,
+  items: readonly ContextItem[],
+  { openReasoning, stored = 0 }: TurnBodyOptions,
+): Uint8Array {
+  const pieces: Uint8Array[] = [encoder.encode(headOf(settings))]
+  const push = (piece: Uint8Array) => {
+    if (pieces.length > 1) pieces.push(COMMA)
+    pieces.push(piece)
+  }
+  for (const item of pairedItems(items, stored)) {
+    if (TOLD_TYPES.has(item.type)) push(item.bytes)
+    else if (item.type === 'reasoning') for (const block of reasoningBlocks(item, openReasoning)) push(block)
+  }
+  pieces.push(TAIL)
+  return joinBytes(pieces)
+}
+
+/** The beginning of the body, up to its first item. */
+function headOf(settings: ResponseSettings): string {
+  const told: Record<string, unknown> = { model: settings.model, stream: true }
+  for (const name of TOLD_SETTINGS) {
+    const value = settings[name]
+    if (value !== null && value !== undefined) told[name] = value
+  }
+  return `${JSON.stringify(told).slice(0, -1)},"input":[`
+}
+
+function reasoningBlocks(
+  { bytes }: ContextItem,
+  openReasoning: TurnBodyOptions['openReasoning'],
+): Uint8Array[] {
+  const sealed = sealedText(bytes)
+  const secret = sealed === null ? null : openReasoning(sealed)
+  return (secret ?? []).map(({ text, ...proof }) =>
+    encoder.encode(
+      JSON.stringify({ type: 'reasoning', content: [{ type: 'reasoning_text', text }], ...proof }),
+    ),
+  )
+}
+
+function sealedText(bytes: Uint8Array): string | null {
+  let text: string | null = null
+  scanJson(bytes, {
+    value(path, kind, start, end) {
+      if (path.length !== 1 || path[0] !== 'encrypted_content') return
+      text = kind === 'string' ? decodeString(bytes, start + 1, end - 1) : null
+    },
+  })
+  return text
+}
+
+const encoder = new TextEncoder()
+const COMMA = encoder.encode(',')
+const TAIL = encoder.encode(']}')
