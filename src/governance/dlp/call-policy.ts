@@ -1,15 +1,20 @@
 import type { TokenVault } from './actions.ts'
 import { Inspection, passAllEngine, type TextEngine } from './inspection.ts'
-import { PolicyEngine } from './policy-engine.ts'
+import { type DetectorsByDirection, PolicyEngine } from './policy-engine.ts'
 import { detectorOf, restoringDetector } from './profile-detector.ts'
 import type { TextDetector } from './text-stream.ts'
-import type { Direction, Profile } from './types.ts'
+import type { Action, Direction, Profile } from './types.ts'
 
 /** The policies of an organization as they hold for one call, for both ways it goes. */
 export interface CallPolicy {
   requestInspection(): Inspection
   /** One for each answer that an upstream gives. */
   responseInspection(): Inspection
+  /**
+   * For what is read again by its owner, or kept for that: nothing is refused, what would be blocked is redacted. Values
+   * that models know by tokens stay, they are the owner's. What it finds is not told by `findings`.
+   */
+  readingInspection(): Inspection
   /** Whether content that no engine reads must not pass. */
   blocksUninspectable(direction: Direction): boolean
   version: string
@@ -21,6 +26,7 @@ export interface CallPolicy {
 export const noPolicy: CallPolicy = {
   requestInspection: () => new Inspection(passAllEngine),
   responseInspection: () => new Inspection(passAllEngine),
+  readingInspection: () => new Inspection(passAllEngine),
   blocksUninspectable: () => false,
   version: passAllEngine.policyVersion,
   findings: () => ({}),
@@ -64,11 +70,42 @@ export function callPolicy(profiles: ProfilesByDirection, vault: TokenVault): Ca
   return {
     requestInspection: () => inspection('request', false),
     responseInspection: () => inspection('response', true),
+    readingInspection: () => new Inspection(readingEngine(detectors, version, vault)),
     blocksUninspectable,
     version,
     findings: () => sumOf(engines.map((engine) => engine.findings())),
   }
 }
+
+function readingEngine(
+  detectors: DetectorsByDirection,
+  policyVersion: string,
+  vault: TokenVault,
+): TextEngine {
+  return new PolicyEngine({
+    detectors: {
+      request: forReading(detectors.request),
+      response: forReading(detectors.response),
+      tool_arguments: forReading(detectors.tool_arguments),
+      tool_result: forReading(detectors.tool_result),
+    },
+    policyVersion,
+    kind: 'request',
+    vault,
+  })
+}
+
+/** What an action comes to when the owner of a text reads it. */
+const READ_AS: Partial<Record<Action, Action>> = { tokenise: 'allow', block: 'redact' }
+
+const forReading = (detector: TextDetector | null): TextDetector | null =>
+  detector && {
+    ...detector,
+    actionOf(span) {
+      const action = detector.actionOf(span)
+      return READ_AS[action] ?? action
+    },
+  }
 
 function sumOf(counts: ReadonlyArray<Record<string, number>>): Record<string, number> {
   const sum: Record<string, number> = {}

@@ -1,0 +1,190 @@
+import { isText, isUnreadable, OWN_DATA } from '../gateway/protocols/text-fields.ts'
+import type { CallPolicy } from '../governance/dlp/call-policy.ts'
+import type { Inspection, TextField } from '../governance/dlp/inspection.ts'
+import type { Direction } from '../governance/dlp/types.ts'
+import { applyEdits, type ByteEdit, joinBytes } from '../lib/byte-edits.ts'
+import { decodeString, type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJson } from '../lib/json-scan.ts'
+import type { ResponseObject } from '../wire/responses.ts'
+import { outputTextOf } from './response-object.ts'
+
+/** Members of items that are no text, besides those of all protocols. */
+const TECHNICAL = new Set(['call_id', 'status', 'file_id', 'server_label'])
+/** Members of calls that hold what came of them. */
+const RESULTS = new Set(['output', 'outputs', 'result', 'results', 'error'])
+const DATA_URL = /^data:/i
+const NOTE = '[Content withheld by a data-loss prevention policy.]'
+
+/**
+ * An item as the policy lets it be read by its owner, and as it is kept: findings are masked or redacted, what would
+ * block a call is redacted, and content that may not pass uninspected gives way to a note. Texts that stay are neither
+ * decoded as a whole nor copied.
+ *
+ * @param policy null for none. @param bytes of the item as JSON.
+ * @returns the same bytes where nothing changes.
+ */
+export function readableItem(policy: CallPolicy | null, bytes: Uint8Array): Uint8Array {
+  const inspection = policy?.readingInspection()
+  if (!policy || !inspection || inspection.engine.passive) return bytes
+  const { edits } = new ReadingScan(bytes, inspection, policy)
+  return edits.length === 0 ? bytes : joinBytes(applyEdits(bytes, edits).pieces)
+}
+
+/** The same for items that are objects. Items that do not change are the same ones. */
+export function readableItems<Item extends object>(
+  policy: CallPolicy | null,
+  items: readonly Item[],
+): Item[] {
+  return items.map((item) => {
+    const bytes = encoder.encode(JSON.stringify(item))
+    const readable = readableItem(policy, bytes)
+    return readable === bytes ? item : (JSON.parse(decoder.decode(readable)) as Item)
+  })
+}
+
+/** The same for a response: its output, and its instructions, which are the caller's. */
+export function readableResponse(policy: CallPolicy | null, response: ResponseObject): ResponseObject {
+  const output = readableItems(policy, response.output)
+  const { instructions } = response
+  const [said] = readableItems(policy, [{ type: 'message', role: 'system', content: instructions }])
+  return {
+    ...response,
+    output,
+    output_text: output.some((item, index) => item !== response.output[index])
+      ? outputTextOf(output)
+      : response.output_text,
+    instructions: said?.content ?? null,
+  }
+}
+
+/** An item without the reasoning that is sealed in it, for callers who did not ask for that. */
+export function withoutSealedReasoning<Item extends object>(item: Item): Item {
+  if (!('type' in item) || item.type !== 'reasoning' || !('encrypted_content' in item)) return item
+  const { encrypted_content: _sealed, ...rest } = item
+  return rest as Item
+}
+
+/** A value by its place, with the member of the item that it is in. */
+interface Unreadable {
+  member: string
+  start: number
+  end: number
+  /** Whether it is a member of the item itself, and not an object within one. */
+  isMember: boolean
+}
+
+/** What has to be known of an item before its texts are looked at: members stand in any order. */
+class ItemFacts {
+  readonly valueDepth = MAXIMUM_DEPTH
+  readonly watched = OWN_DATA
+  type = ''
+  role = ''
+  /** Content that no engine reads; none within another. */
+  unreadable: Unreadable[] = []
+  readonly #bytes: Uint8Array
+  readonly #holders = new Set<string>()
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes
+    scanJson(bytes, this)
+  }
+
+  string(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
+    if (path.length === 1 && path[0] === 'type') this.type = decodeString(this.#bytes, start, end)
+    else if (path.length === 1 && path[0] === 'role') this.role = decodeString(this.#bytes, start, end)
+    else if (isUnreadableHere(path, this.#bytes, start, end, name, own)) {
+      const member = String(path[0])
+      if (path.length > 1) this.#holders.add(keyOf(path.slice(0, -1)))
+      else this.unreadable.push({ member, start: start - 1, end: end + 1, isMember: true })
+    }
+  }
+
+  value(path: JsonPath, _kind: JsonKind, start: number, end: number): void {
+    if (this.#holders.size === 0 || !this.#holders.delete(keyOf(path))) return
+    this.unreadable = this.unreadable.filter((inner) => inner.start < start)
+    this.unreadable.push({ member: String(path[0]), start, end, isMember: false })
+  }
+}
+
+const keyOf = (path: JsonPath) => JSON.stringify(path)
+
+function isUnreadableHere(
+  path: JsonPath,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  name: string,
+  own: boolean,
+): boolean {
+  if (own) return false
+  if (path.length === 1) return path[0] === 'result' && end - start >= SHORTEST_ENCODED
+  return isDataUrl(name, bytes, start, end) || isUnreadable(path, bytes, start, end, name, own)
+}
+
+/** Images of our own making come as base64 in `result`; other results of that name are short words. */
+const SHORTEST_ENCODED = 256
+
+const isDataUrl = (name: string, bytes: Uint8Array, start: number, end: number): boolean =>
+  name === 'image_url' && DATA_URL.test(decoder.decode(bytes.subarray(start, Math.min(end, start + 5))))
+
+/** Shows every text of an item to the inspection. */
+class ReadingScan {
+  readonly edits: ByteEdit[]
+  readonly watched = OWN_DATA
+  readonly valueDepth = -1
+  readonly #bytes: Uint8Array
+  readonly #inspection: Inspection
+  readonly #facts: ItemFacts
+  /** What gives way as a whole, in order, and how much of it has been passed. */
+  readonly #withheld: readonly Unreadable[]
+  #passed = 0
+
+  constructor(bytes: Uint8Array, inspection: Inspection, policy: CallPolicy) {
+    this.#bytes = bytes
+    this.#inspection = inspection
+    this.#facts = new ItemFacts(bytes)
+    this.#withheld = this.#facts.unreadable.filter(({ member }) =>
+      policy.blocksUninspectable(directionOf(this.#facts, member)),
+    )
+    this.edits = this.#withheld.map((place) => noteEdit(place, this.#facts))
+    scanJson(bytes, this)
+  }
+
+  string(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
+    if (this.#isWithheld(start)) return
+    if (!own && (TECHNICAL.has(name) || isDataUrl(name, this.#bytes, start, end))) return
+    if (!isText(path, this.#bytes, start, end, name, own)) return
+    const edit = this.#inspection.text(this.#fieldOf(path, name), this.#bytes, start, end)
+    if (edit) this.edits.push(edit)
+  }
+
+  #isWithheld(start: number): boolean {
+    while ((this.#withheld[this.#passed]?.end ?? Number.POSITIVE_INFINITY) <= start) this.#passed++
+    return (this.#withheld[this.#passed]?.start ?? Number.POSITIVE_INFINITY) <= start
+  }
+
+  #fieldOf(path: JsonPath, name: string): TextField {
+    const kind = directionOf(this.#facts, String(path[0]))
+    const json = path.length === 1 && name === 'arguments'
+    return { path, partial: false, kind, json, ...(kind === 'tool_arguments' && !json && { name }) }
+  }
+}
+
+/** What a text of an item is: what the caller says, what the model does, what a tool is called with or answers. */
+function directionOf({ type, role }: ItemFacts, member: string): Direction {
+  if (type === 'message') return role === 'assistant' ? 'response' : 'request'
+  if (type === 'reasoning') return 'response'
+  if (type.endsWith('_output') || type === 'mcp_list_tools') return 'tool_result'
+  if (type.endsWith('_call') || type === 'mcp_approval_request') {
+    return RESULTS.has(member) ? 'tool_result' : 'tool_arguments'
+  }
+  return 'request'
+}
+
+function noteEdit({ start, end, isMember }: Unreadable, { type, role }: ItemFacts): ByteEdit {
+  const isSaid = type === 'message' && role === 'assistant'
+  const note = { type: isSaid ? 'output_text' : 'input_text', text: NOTE, ...(isSaid && { annotations: [] }) }
+  return { start, end, replacement: encoder.encode(isMember ? 'null' : JSON.stringify(note)) }
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
