@@ -126,6 +126,19 @@ export class EventLog {
     return tail.readable
   }
 
+  /** The payloads of all stored events, in order: for an object that has come to life again. */
+  *payloads(): Generator<string> {
+    const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
+    let text = ''
+    for (const bytes of this.#segments.bodies()) {
+      text += decoder.decode(bytes, { stream: true })
+      // A payload has no line breaks, so that a blank line ends every frame; the last piece may go on in the next row.
+      const frames = text.split('\n\n')
+      text = frames.pop() ?? ''
+      for (const frame of frames) yield frame.slice(frame.indexOf('\ndata: ') + '\ndata: '.length)
+    }
+  }
+
   /** Ends all tails with an error for their readers: there is nothing more to read here. */
   endTails(): void {
     this.#endTails(new Error('the response is gone'))

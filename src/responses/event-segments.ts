@@ -105,6 +105,14 @@ export class EventSegments {
     }
   }
 
+  /** What all rows hold, in order. */
+  *bodies(): Generator<Uint8Array> {
+    if (!this.#tableExists) return
+    for (const { body } of this.#storage.sql.exec('SELECT body FROM event_segments ORDER BY position')) {
+      yield bytesOf(body)
+    }
+  }
+
   /** The tail is done with the segment it was given. */
   release(holder: SegmentHolder): void {
     this.#held.release(holder)

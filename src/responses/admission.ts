@@ -1,0 +1,102 @@
+import { loadCatalog } from '../gateway/catalog/catalog.ts'
+import { upstreamTools } from '../gateway/translation/requests/responses-tools.ts'
+import { ApiError } from '../lib/api-error.ts'
+import { GrowingBuffer } from '../lib/growing-buffer.ts'
+import type { ResponseSettings } from '../wire/responses.ts'
+import { loadContext, type ResponseContext } from './context.ts'
+import { fitContext } from './context-limit.ts'
+import { tokenEstimate } from './context-tokens.ts'
+import type { LiveDeps } from './live-deps.ts'
+import { openReasoning } from './reasoning-seal.ts'
+import { type ResponseRequest, readResponseRequest } from './request.ts'
+import { type ToolRules, toolRules } from './tool-rules.ts'
+import { turnBody } from './turn-body.ts'
+import type { Admission, ContextItem, Owner } from './types.ts'
+
+/** Interface, Limits. The Worker counts as well; this bounds what the object takes in. */
+const MAXIMUM_BODY_BYTES = 52_428_800
+
+/** A request with everything that it is answered from. */
+export interface AdmittedRequest extends ToolRules {
+  settings: ResponseSettings
+  context: ResponseContext
+  /** What the first turn is told: the context as far as it fits. */
+  items: ContextItem[]
+  turnBody: (settings: ResponseSettings, items: readonly ContextItem[]) => Uint8Array
+}
+
+/**
+ * Reads a request and loads what it continues. A conversation in which a response has ended but is not written yet is
+ * waited for, one in which a response still generates is not (design: Responses).
+ * @throws ApiError for everything that is wrong with the request, and `conversation_locked`.
+ */
+export async function readAdmission(
+  deps: LiveDeps,
+  admission: Admission,
+  owner: Owner,
+  body: ReadableStream<Uint8Array>,
+): Promise<AdmittedRequest> {
+  const request = await requestOf(body)
+  const { settings } = request
+  const tools = upstreamTools(settings.tools)
+  const context = await unlockedContext(deps, owner, request)
+  const items = await fittingItems(deps, admission, settings, context)
+  const stored = new Set(context.history)
+  const open = (text: string) => openReasoning(deps.configuration.VAULT_KEYS, owner, text)
+  return {
+    settings,
+    context,
+    items,
+    turnBody: (turnSettings, turnItems) =>
+      turnBody(turnSettings, turnItems, {
+        openReasoning: open,
+        stored: turnItems.filter((item) => stored.has(item)).length,
+      }),
+    ...toolRules(settings, tools),
+  }
+}
+
+async function requestOf(body: ReadableStream<Uint8Array>): Promise<ResponseRequest> {
+  const buffer = new GrowingBuffer(MAXIMUM_BODY_BYTES)
+  try {
+    for await (const chunk of body) buffer.append(chunk)
+    return readResponseRequest(buffer.bytes())
+  } finally {
+    buffer.free(() => {})
+  }
+}
+
+async function unlockedContext(
+  deps: LiveDeps,
+  owner: Owner,
+  request: ResponseRequest,
+): Promise<ResponseContext> {
+  const context = await loadContext(deps, owner, request)
+  if (context.writer === null) return context
+  const state = await deps.responseStream(context.writer).settle(owner)
+  if (state === 'running') throw conversationLocked()
+  const settled = await loadContext(deps, owner, request)
+  if (settled.writer !== null) throw conversationLocked()
+  return settled
+}
+
+/** A conversation has one writer at a time (design: Responses). */
+export const conversationLocked = () =>
+  new ApiError(
+    'invalid_request',
+    'Another response is being made in this conversation. Try again when it has ended.',
+    { code: 'conversation_locked' },
+  )
+
+async function fittingItems(
+  deps: LiveDeps,
+  { catalogueEpoch }: Admission,
+  settings: ResponseSettings,
+  context: ResponseContext,
+): Promise<ContextItem[]> {
+  const items = [...context.history, ...context.input]
+  const model = (await loadCatalog(deps, catalogueEpoch)).get(settings.model)
+  if (!model || settings.truncation !== 'auto') return items
+  const limits = { contextWindow: model.contextWindow, maxOutput: model.maxOutputTokens }
+  return fitContext(items, settings, limits, tokenEstimate(model.routes[0]?.upstreamModel ?? model.id))
+}

@@ -1,0 +1,432 @@
+import { policyFor } from '../gateway/call-policies.ts'
+import type { CallPolicy } from '../governance/dlp/call-policy.ts'
+import { ApiError, notFound } from '../lib/api-error.ts'
+import { errorText, logEvent } from '../lib/log.ts'
+import { withinTime } from '../lib/time-limit.ts'
+import type { ResponseObject, ResponseSettings } from '../wire/responses.ts'
+import { type AdmittedRequest, conversationLocked, readAdmission } from './admission.ts'
+import { ResponseEmitter, type TurnEnd } from './emitter.ts'
+import { ResponseEngine } from './engine.ts'
+import { EventLog } from './event-log.ts'
+import type { EmittedEvent } from './event-writer.ts'
+import { type FinalResponse, finalResponse, type KeptInput, writeFinal } from './final-response.ts'
+import type { LiveDeps } from './live-deps.ts'
+import { ObjectState, type ResponseHead } from './object-state.ts'
+import { sealReasoning } from './reasoning-seal.ts'
+import type { ReasoningSecret } from './reasoning-secret.ts'
+import { interruptedResponse, terminalEvents } from './recovery.ts'
+import { initialResponse } from './response-object.ts'
+import { outputContextItem, refusedCalls, sealedOf } from './said-items.ts'
+import { beginResponse, releaseConversation, type StoredItem } from './store.ts'
+import { itemBytes, storedItems } from './stored-items.ts'
+import type { Admission, ContextItem, ErrorData, Owner, ResponseStreamObject, StartResult } from './types.ts'
+
+/** A running response is looked after so often; its object stays in memory between two looks. */
+const LOOK_AFTER_MS = 30_000
+/** How long the last event waits for Postgres. */
+const FINISH_LIMIT_MS = 2_000
+const FIRST_RETRY_MS = 2_000
+const LONGEST_RETRY_MS = 60_000
+
+/** A response that generates, or has. */
+interface Running {
+  engine: ResponseEngine
+  emitter: ResponseEmitter
+}
+
+/**
+ * One response in its Durable Object: it generates whether or not anybody reads, keeps the numbered events, and forgets
+ * everything when its window closes (design: Responses). What a restart finds running had a producer that died: the
+ * response has failed then, and says so with its next numbers.
+ */
+export class LiveResponse implements ResponseStreamObject {
+  readonly #storage: DurableObjectStorage
+  readonly #deps: LiveDeps
+  readonly #state: ObjectState
+  readonly #log: EventLog
+  #head: ResponseHead | null
+  #running: Running | null = null
+  #admitting = false
+  #ended = Promise.withResolvers<void>()
+  #retries = 0
+
+  constructor(storage: DurableObjectStorage, deps: LiveDeps) {
+    this.#storage = storage
+    this.#deps = deps
+    this.#state = new ObjectState(storage.sql)
+    this.#log = new EventLog({
+      storage,
+      clock: deps.clock,
+      heartbeatMilliseconds: deps.configuration.STREAM_HEARTBEAT_MS,
+    })
+    this.#head = this.#state.get<ResponseHead>('head')
+    if (this.#head && this.#head.phase !== 'ended') this.#recover(this.#head)
+    if (this.#head?.phase === 'ended') this.#ended.resolve()
+  }
+
+  async start(admission: Admission, body: ReadableStream<Uint8Array>): Promise<StartResult> {
+    const { record } = admission
+    try {
+      // Whoever comes second has lost: the epoch of a response is its object's life, and it is started once.
+      if (this.#head) throw new Error('the response was started before')
+      const settings = await this.#admit(admission, body)
+      this.#deps.waitUntil(this.#generate())
+      return {
+        error: null,
+        record,
+        stream: settings.stream === true,
+        background: settings.background === true,
+      }
+    } catch (error) {
+      return { error: errorData(error), record }
+    }
+  }
+
+  async #admit(admission: Admission, body: ReadableStream<Uint8Array>): Promise<ResponseSettings> {
+    const owner = ownerOf(admission)
+    this.#admitting = true
+    try {
+      this.#writeHead(headOf(admission, owner, this.#deps.clock()))
+      await this.#wakeIn(LOOK_AFTER_MS)
+      const admitted = await readAdmission(this.#deps, admission, owner, body)
+      const policy = await policyFor(this.#deps, admission.principal, admitted.settings.model)
+      const emitter = this.#emitterOf(admission, admitted)
+      const engine = new ResponseEngine(this.#deps, {
+        ...admitted,
+        admission,
+        saidItems: this.#saidItemsOf(emitter, admitted, owner),
+        emitter,
+        onAdmitted: async () => {
+          await this.#begin(admitted, policy)
+          emitter.begin()
+        },
+      })
+      this.#running = { engine, emitter }
+      await engine.admitted
+      return admitted.settings
+    } catch (error) {
+      this.#running = null
+      await this.#abandon()
+      throw error
+    } finally {
+      this.#admitting = false
+    }
+  }
+
+  #emitterOf(
+    { responseId }: Admission,
+    { settings, context, nameOf, shows }: AdmittedRequest,
+  ): ResponseEmitter {
+    const { owner, createdAt } = this.#known()
+    const asked = settings.include?.includes('reasoning.encrypted_content') ?? false
+    return new ResponseEmitter({
+      response: initialResponse(settings, {
+        id: responseId,
+        createdSeconds: Math.floor(createdAt / 1000),
+        conversationId: context.conversationId,
+        store: settings.store !== false,
+        tools: settings.tools ?? [],
+      }),
+      lastSequence: 0,
+      emit: (event) => this.#log.append(event),
+      clock: this.#deps.clock,
+      nameOf,
+      shows,
+      seal: (secret) => (asked ? this.#seal(owner, secret) : null),
+    })
+  }
+
+  /** What each turn added, for the next one. */
+  #saidItemsOf(emitter: ResponseEmitter, { knows }: AdmittedRequest, owner: Owner) {
+    let told = 0
+    return (end: TurnEnd): ContextItem[] => {
+      const output = emitter.response.output.slice(told)
+      told += output.length
+      const said = output.map((item) =>
+        outputContextItem(
+          item,
+          sealedOf(item, emitter.reasoningSecrets, (secret) => this.#seal(owner, secret)),
+        ),
+      )
+      return [...said, ...refusedCalls(end, knows)]
+    }
+  }
+
+  #seal(owner: Owner, secret: ReasoningSecret): string | null {
+    return sealReasoning(this.#deps.configuration.VAULT_KEYS, owner, secret)
+  }
+
+  /** The row is written and the conversation is this response's alone, or the call is refused. */
+  async #begin({ context, settings }: AdmittedRequest, policy: CallPolicy): Promise<void> {
+    const { owner } = this.#known()
+    const items = await storedItems(this.#deps, owner, context.input, policy)
+    this.#state.put('input', { items, referenced: [...context.referenced] } satisfies KeptInput)
+    const store = settings.store !== false
+    const { conversationId, previousResponseId, forkOf, creates, position } = context
+    const head: ResponseHead = {
+      ...this.#known(),
+      model: settings.model,
+      store,
+      conversationId,
+      previousResponseId,
+      policyVersion: policy.version,
+      begun: store,
+    }
+    this.#writeHead(head)
+    if (store) {
+      const begun = await beginResponse(this.#deps.database, owner, {
+        id: head.responseId,
+        keyId: head.keyId,
+        model: head.model,
+        createdAt: head.createdAt,
+        policyVersion: head.policyVersion,
+        conversation: conversationId === null ? null : { id: conversationId, creates, position },
+        forkOf,
+        previousResponseId,
+      })
+      if (begun === 'not_found') throw notFound('Conversation', conversationId ?? '')
+      if (begun !== 'begun') throw conversationLocked()
+    }
+    this.#writeHead({ ...head, phase: 'running' })
+  }
+
+  async #generate(): Promise<void> {
+    const running = this.#running
+    if (!running) return
+    const { engine, emitter } = running
+    const end = await engine.run()
+    if (this.#running !== running) return
+    const final = await finalResponse(this.#deps, this.#known().owner, emitter, {
+      ...end,
+      usage: engine.usage,
+    })
+    if (this.#running === running) await this.#finish(final, () => emitter.terminate())
+  }
+
+  /** Final items first, then the last event: who has read that finds them (design: Responses). */
+  async #finish(final: FinalResponse, terminate: () => void): Promise<void> {
+    const { store } = this.#known()
+    this.#state.put('final', final)
+    this.#writeHead({ ...this.#known(), phase: 'ending', owed: store })
+    if (store) {
+      await withinTime(this.#write(), FINISH_LIMIT_MS, 'writing the response').catch((error) =>
+        logEvent('warn', 'response_owed', { error: errorText(error) }),
+      )
+    }
+    // Removed while it was written.
+    if (!this.#head) return
+    terminate()
+    this.#end()
+  }
+
+  #end(): void {
+    this.#log.close()
+    this.#running = null
+    this.#writeHead({ ...this.#known(), phase: 'ended', endedAt: this.#deps.clock() })
+    this.#ended.resolve()
+    this.#deps.waitUntil(this.#arrangeAlarm())
+  }
+
+  /** @throws when Postgres cannot be known to have it; doing it again does no harm. */
+  async #write(): Promise<void> {
+    const head = this.#known()
+    const final = this.#state.get<FinalResponse>('final')
+    if (!final) return
+    await writeFinal(this.#deps, head, this.#input(), final, this.#log.lastSequence)
+    if (this.#head) this.#writeHead({ ...this.#head, owed: false })
+  }
+
+  /** What a restart finds: nobody generates any more. */
+  #recover(head: ResponseHead): void {
+    if (head.phase === 'admitting') {
+      // Nobody was told of it. Only Postgres may hold a row, and a conversation for it.
+      this.#deps.waitUntil(this.#abandon())
+      return
+    }
+    const known = this.#state.get<FinalResponse>('final')
+    const events = known ? terminalEvents(known.response, this.#log.lastSequence) : this.#interrupted(head)
+    // The last event and the end of the log are stored together: if the log has ended, both were.
+    if (!this.#log.closed) for (const event of events) this.#log.append(event)
+    this.#end()
+  }
+
+  /** A failed response adds nothing to its conversation: only what its readers saw of it is kept. */
+  #interrupted(head: ResponseHead): EmittedEvent[] {
+    const { response, events } = interruptedResponse(this.#log.payloads(), this.#log.lastSequence)
+    const outputItems = response.output.map((item): StoredItem => {
+      const { bytes, ...rest } = outputContextItem(item, null)
+      return { ...rest, body: new TextDecoder().decode(bytes), contentKey: null }
+    })
+    this.#state.put('final', { response, outputItems } satisfies FinalResponse)
+    this.#writeHead({ ...head, owed: head.store })
+    return events
+  }
+
+  async tail(owner: Owner, after: number): Promise<ReadableStream<Uint8Array> | null> {
+    return this.#mayBeSeenBy(owner) ? this.#log.tail(after) : null
+  }
+
+  async snapshot(owner: Owner): Promise<ResponseObject | null> {
+    if (!this.#mayBeSeenBy(owner)) return null
+    return this.#running?.emitter.response ?? this.#state.get<FinalResponse>('final')?.response ?? null
+  }
+
+  async ended(owner: Owner): Promise<ResponseObject | null> {
+    if (!this.#mayBeSeenBy(owner)) return null
+    await this.#ended.promise
+    return this.snapshot(owner)
+  }
+
+  async cancel(owner: Owner): Promise<ResponseObject | null> {
+    if (!this.#mayBeSeenBy(owner)) return null
+    this.#running?.engine.interrupt('cancelled')
+    return this.ended(owner)
+  }
+
+  async remove(owner: Owner): Promise<boolean> {
+    if (!this.#mayBeSeenBy(owner)) return false
+    const running = this.#running
+    this.#running = null
+    running?.engine.interrupt('cancelled')
+    await this.#abandon()
+    return true
+  }
+
+  async inputItems(owner: Owner): Promise<string[] | null> {
+    if (!this.#mayBeSeenBy(owner)) return null
+    const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
+    return Promise.all(
+      this.#input().items.map(async (item) => decoder.decode(await itemBytes(this.#deps, item))),
+    )
+  }
+
+  async state(owner: Owner) {
+    const head = this.#head
+    if (!head || !this.#mayBeSeenBy(owner)) return null
+    return {
+      lastSequence: this.#log.lastSequence,
+      policyVersion: head.policyVersion,
+      running: head.phase !== 'ended',
+    }
+  }
+
+  async settle(owner: Owner): Promise<'running' | 'settled' | 'owed' | 'absent'> {
+    const head = this.#head
+    if (!head || !isOwner(head, owner)) return 'absent'
+    if (head.phase !== 'ended') return 'running'
+    if (head.owed) await this.#tryToWrite()
+    return this.#head?.owed ? 'owed' : 'settled'
+  }
+
+  /** Looks after a running response, pays what is owed to Postgres, and forgets it all when the window closes. */
+  async alarm(): Promise<void> {
+    const head = this.#head
+    if (!head) return
+    if (head.phase === 'admitting' && !this.#admitting) await this.#abandon()
+    if (head.phase !== 'ended') return this.#head ? this.#wakeIn(LOOK_AFTER_MS) : undefined
+    if (head.owed) await this.#tryToWrite()
+    const closes = (head.endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS
+    if (this.#head && !this.#head.owed && this.#deps.clock() >= closes) await this.#forget()
+    else await this.#arrangeAlarm()
+  }
+
+  async #tryToWrite(): Promise<void> {
+    try {
+      await this.#write()
+      this.#retries = 0
+    } catch (error) {
+      this.#retries++
+      logEvent('warn', 'response_owed', { error: errorText(error) })
+    }
+  }
+
+  async #arrangeAlarm(): Promise<void> {
+    const head = this.#head
+    if (!head) return
+    const closes = (head.endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS - this.#deps.clock()
+    const retry = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#retries)
+    await this.#wakeIn(head.owed ? retry : Math.max(0, closes))
+  }
+
+  /** Ends what nobody shall know of any more: rows, the conversation's lock, events, readers. */
+  async #abandon(): Promise<void> {
+    const head = this.#head
+    if (!head) return
+    try {
+      if (head.begun)
+        await releaseConversation(this.#deps.database, head.owner, head.conversationId, head.responseId)
+    } catch (error) {
+      // The alarm tries again: as long as there is a head, something is left to do.
+      logEvent('warn', 'response_not_released', { error: errorText(error) })
+      if (head.phase === 'admitting') return
+    }
+    await this.#forget()
+  }
+
+  #input(): KeptInput {
+    return this.#state.get<KeptInput>('input') ?? { items: [], referenced: [] }
+  }
+
+  async #forget(): Promise<void> {
+    this.#head = null
+    this.#log.endTails()
+    this.#ended.resolve()
+    await this.#storage.deleteAll()
+  }
+
+  #mayBeSeenBy(owner: Owner): boolean {
+    const head = this.#head
+    return head !== null && head.phase !== 'admitting' && isOwner(head, owner)
+  }
+
+  #known(): ResponseHead {
+    if (!this.#head) throw new Error('the response is gone')
+    return this.#head
+  }
+
+  #writeHead(head: ResponseHead): void {
+    this.#head = head
+    this.#state.put('head', head)
+  }
+
+  #wakeIn(milliseconds: number): Promise<void> {
+    return this.#storage.setAlarm(this.#deps.clock() + milliseconds)
+  }
+}
+
+const isOwner = (head: ResponseHead, { organizationId, userId }: Owner): boolean =>
+  head.owner.organizationId === organizationId && head.owner.userId === userId
+
+const ownerOf = ({ principal }: Admission): Owner => ({
+  organizationId: principal.organizationId,
+  userId: principal.userId,
+})
+
+const headOf = (admission: Admission, owner: Owner, now: number): ResponseHead => ({
+  phase: 'admitting',
+  responseId: admission.responseId,
+  owner,
+  keyId: admission.principal.keyId,
+  model: '',
+  store: false,
+  conversationId: null,
+  previousResponseId: null,
+  policyVersion: '',
+  createdAt: now,
+  endedAt: null,
+  begun: false,
+  owed: false,
+})
+
+function errorData(error: unknown): ErrorData {
+  const known = error instanceof ApiError ? error : null
+  if (!known) logEvent('error', 'response_not_started', { error: errorText(error) })
+  return {
+    kind: known?.kind ?? 'internal',
+    message: known?.message ?? 'Something went wrong.',
+    status: known?.status ?? 500,
+    ...(known?.code !== undefined && { code: known.code }),
+    ...(known?.retryAfterSeconds !== undefined && { retryAfterSeconds: known.retryAfterSeconds }),
+    ...(known?.shouldRetry !== undefined && { shouldRetry: known.shouldRetry }),
+  }
+}

@@ -1,0 +1,44 @@
+import type { CallPolicy } from '../governance/dlp/call-policy.ts'
+import { type ContentStore, LARGE_ITEM_BYTES } from './content-store.ts'
+import { readableItem } from './reading.ts'
+import type { StoredItem } from './store.ts'
+import type { ContextItem, Owner } from './types.ts'
+
+export interface ItemDeps {
+  contentStore: ContentStore
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
+
+/**
+ * Items as they are stored. What a policy takes out of a text for good is taken out before: nobody gets it back, so
+ * nobody keeps it. Large ones go to the content store.
+ * @throws when the content store is away.
+ */
+export function storedItems(
+  deps: ItemDeps,
+  owner: Owner,
+  items: readonly ContextItem[],
+  policy: CallPolicy,
+): Promise<StoredItem[]> {
+  return Promise.all(items.map((item) => storedItem(deps, owner, item, readableItem(policy, item.bytes))))
+}
+
+async function storedItem(
+  { contentStore }: ItemDeps,
+  owner: Owner,
+  { id, type, role, callId }: Omit<ContextItem, 'bytes'>,
+  bytes: Uint8Array,
+): Promise<StoredItem> {
+  const head = { id, type, role, callId }
+  if (bytes.length <= LARGE_ITEM_BYTES) return { ...head, body: decoder.decode(bytes), contentKey: null }
+  return { ...head, body: null, contentKey: await contentStore.put(owner, id, bytes) }
+}
+
+/** The JSON of a stored item. @throws when its content is away. */
+export async function itemBytes({ contentStore }: ItemDeps, item: StoredItem): Promise<Uint8Array> {
+  if (item.body !== null) return encoder.encode(item.body)
+  if (item.contentKey === null) throw new Error(`the item ${item.id} has no content`)
+  return contentStore.get(item.contentKey)
+}
