@@ -2,6 +2,12 @@ import { defineConfig } from 'drizzle-kit'
 
 export default defineConfig({
   dialect: 'postgresql',
-  schema: ['./schema/identity.ts', './schema/models.ts', './schema/governance.ts', './schema/dlp.ts'],
+  schema: [
+    './schema/identity.ts',
+    './schema/models.ts',
+    './schema/governance.ts',
+    './schema/dlp.ts',
+    './schema/responses.ts',
+  ],
   out: './schema/migrations',
 })

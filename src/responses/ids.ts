@@ -1,0 +1,58 @@
+import { currentKey, hmacSha256Hex, type KeyRing, secretsEqual } from '../lib/crypto.ts'
+import { newId, randomBase62 } from '../lib/ids.ts'
+
+const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const RANDOM_LENGTH = 22
+/** Ten base62 characters are a little under 60 bits. */
+const MAC_LENGTH = 10
+const SHAPE = new RegExp(`^resp_([0-9A-Za-z]{${RANDOM_LENGTH}})([0-9A-Za-z]{${MAC_LENGTH}})$`)
+
+/** The prefixes of the official API, by type of item. */
+const ITEM_PREFIXES: Readonly<Record<string, string>> = {
+  message: 'msg',
+  function_call: 'fc',
+  function_call_output: 'fco',
+  custom_tool_call: 'ctc',
+  custom_tool_call_output: 'ctco',
+  reasoning: 'rs',
+}
+
+/**
+ * Makes the id of a new response, `resp_<22 base62><10 base62>`. The last part is a MAC under the ring's current key:
+ * an id names a Durable Object, and one that was guessed must not wake any.
+ * @throws if the ring is empty.
+ */
+export function newResponseId(ring: KeyRing): string {
+  const random = randomBase62(RANDOM_LENGTH)
+  return `resp_${random}${macOf(currentKey(ring).key, random)}`
+}
+
+/** Whether an id was made by `newResponseId` under any key of the ring. Its time does not depend on the MAC. */
+export function isResponseId(ring: KeyRing, id: string): boolean {
+  const [, random, mac] = SHAPE.exec(id) ?? []
+  if (random === undefined || mac === undefined) return false
+  let made = false
+  for (const key of ring.values()) made = secretsEqual(mac, macOf(key, random)) || made
+  return made
+}
+
+/** Makes the id of an item, with the prefix that the official API gives its type; `item_` for types it does not have. */
+export function newItemId(type: string): string {
+  return newId(Object.hasOwn(ITEM_PREFIXES, type) ? (ITEM_PREFIXES[type] ?? 'item') : 'item')
+}
+
+/** Makes the id of a conversation, `conv_<22 base62>`. */
+export function newConversationId(): string {
+  return newId('conv')
+}
+
+/** The prefix keeps this apart from other uses of the same keys. */
+function macOf(key: Uint8Array, random: string): string {
+  let rest = BigInt(`0x${hmacSha256Hex(key, `response-id:${random}`)}`)
+  let digits = ''
+  while (digits.length < MAC_LENGTH) {
+    digits += ALPHABET.charAt(Number(rest % 62n))
+    rest /= 62n
+  }
+  return digits
+}

@@ -1,0 +1,305 @@
+import { and, eq, sql } from 'drizzle-orm'
+import { conversationItems, conversations, responseItemUses, responses } from '../../schema/responses.ts'
+import type { Database } from '../deps.ts'
+import type { ResponseStatus } from '../wire/responses.ts'
+import {
+  type Beginning,
+  type BeginningOutcome,
+  beginningOutcome,
+  beginningStatement,
+  conversationStatements,
+  deletingStatements,
+  type Ending,
+  endingStatement,
+  isOpen,
+  lockStatements,
+  membershipStatements,
+  releasingStatements,
+  useStatement,
+} from './changes/store.ts'
+import {
+  beginningQuery,
+  contextPlaces,
+  type ItemPage,
+  type ItemPageRequest,
+  idParameter,
+  insertItems,
+  itemParts,
+  ownedBy,
+  readSlice,
+  readToEnd,
+  type StoredItem,
+  sliceQuery,
+} from './items/store.ts'
+import type { Owner } from './types.ts'
+
+// Responses, conversations and their items in Postgres. What does not exist and what is somebody else's look alike.
+// Nothing is tried again here: each change may be repeated by its caller.
+
+export type { StoredItem }
+export type ResponseRow = Omit<typeof responses.$inferSelect, 'organizationId' | 'userId'>
+
+type Statement = Parameters<Database['execute']>[0]
+
+/** Runs statements in one transaction. @returns the rows of each */
+async function inOneBatch(
+  database: Database,
+  statements: Statement[],
+): Promise<Array<Array<Record<string, unknown>>>> {
+  const [first, ...rest] = statements.map((statement) => database.execute(statement))
+  if (first === undefined) return []
+  return (await database.batch([first, ...rest])).map(({ rows }) => rows)
+}
+
+/**
+ * Writes the row of a response and makes it the writer of its conversation, or neither. Of several that begin in one
+ * conversation at once, one does. Beginning once more under the same id changes nothing.
+ * @returns `lockedBy` names the response that is writing; `moved` says that the conversation has grown since its context
+ *   was read (only where a position was given); `not_found` means the conversation, or the response to fork.
+ */
+export async function beginResponse(
+  database: Database,
+  owner: Owner,
+  begin: Beginning,
+): Promise<'begun' | 'moved' | 'not_found' | { lockedBy: string }> {
+  const { id, conversation } = begin
+  const results = await inOneBatch(database, [
+    ...conversationStatements(owner, begin),
+    beginningStatement(owner, begin),
+    beginningOutcome(owner, begin),
+  ])
+  const outcome = results.at(-1)?.[0] as BeginningOutcome | undefined
+  if (outcome?.begun) return 'begun'
+  if (outcome === undefined || outcome.next_position === null) return 'not_found'
+  if (outcome.writer !== null && outcome.writer !== id) return { lockedBy: outcome.writer }
+  const expected = conversation?.position
+  return expected !== undefined && expected !== outcome.next_position ? 'moved' : 'not_found'
+}
+
+/**
+ * Writes how a response ended, with its items, and adds those to its conversation when it was completed or is
+ * incomplete. Many or large items go ahead in statements of their own, of which nobody sees anything before the rest is
+ * written in one transaction. Doing it again changes nothing, and so does another end after the first.
+ * @returns the status that the response has now; null when there is none, for instance because it was deleted. Content
+ *   that lies elsewhere is then the caller's to erase.
+ */
+export async function finishResponse(
+  database: Database,
+  owner: Owner,
+  final: Ending,
+): Promise<ResponseStatus | null> {
+  const open = isOpen(owner, final)
+  const parts = itemParts([...final.inputItems, ...final.outputItems])
+  const inserts = parts.map((items) => () => insertItems(owner, open, items, final.completedAt))
+  for (const insert of inserts.slice(0, -1)) await database.execute(insert())
+  const results = await inOneBatch(database, [
+    ...lockStatements(owner, final),
+    ...inserts.slice(-1).map((insert) => insert()),
+    useStatement(owner, final),
+    ...membershipStatements(owner, final),
+    endingStatement(owner, final),
+    sql`SELECT status FROM ${responses} WHERE ${responses.id} = ${final.id} AND ${ownedBy(responses, owner)}`,
+  ])
+  const row = results.at(-1)?.[0] as { status: ResponseStatus } | undefined
+  return row?.status ?? null
+}
+
+/**
+ * Takes back a beginning: what is still in progress under the id is gone, and the conversation is free again. A response
+ * that has ended stays as it is.
+ * @param conversationId null when it was to have none.
+ */
+export async function releaseConversation(
+  database: Database,
+  owner: Owner,
+  conversationId: string | null,
+  responseId: string,
+): Promise<void> {
+  await inOneBatch(database, releasingStatements(owner, conversationId, responseId))
+}
+
+/**
+ * Erases a response and the items that it brought in, also where other responses use them. Items of others that it only
+ * referred to stay.
+ * @returns where content of its items lies that the caller has to erase; null when there is no such response.
+ */
+export async function deleteResponse(
+  database: Database,
+  owner: Owner,
+  id: string,
+): Promise<{ contentKeys: string[] } | null> {
+  const results = await inOneBatch(database, deletingStatements(owner, id))
+  const [keys, deleted] = results.slice(-2)
+  if (!deleted?.length) return null
+  return { contentKeys: (keys ?? []).map((row) => String(row.content_key)) }
+}
+
+const isConversation = (owner: Owner, id: string) =>
+  and(eq(conversations.id, idParameter(id)), ownedBy(conversations, owner))
+
+/** A response with what it made. While it is in progress there are no items: its object has them. */
+export async function selectResponse(
+  database: Database,
+  owner: Owner,
+  id: string,
+): Promise<(ResponseRow & { output: StoredItem[] }) | null> {
+  const places = usesOf(id, 'output')
+  const [rows, beginning] = await database.batch([
+    database
+      .select()
+      .from(responses)
+      .where(and(eq(responses.id, idParameter(id)), ownedBy(responses, owner))),
+    database.execute(beginningQuery(owner, places)),
+  ])
+  const [found] = rows
+  if (found === undefined) return null
+  const { organizationId: _, userId: __, ...row } = found
+  // The two statements may see different moments; the row, which was read first, decides.
+  const items = row.status === 'in_progress' ? [] : await readToEnd(database, owner, places, beginning.rows)
+  return { ...row, output: items }
+}
+
+const usesOf = (responseId: string, direction: 'input' | 'output') => sql`
+  SELECT item_id, position FROM ${responseItemUses}
+  WHERE response_id = ${idParameter(responseId)} AND direction = ${direction}`
+
+const placesOf = (conversationId: string) => sql`
+  SELECT item_id, position FROM ${conversationItems} WHERE conversation_id = ${idParameter(conversationId)}`
+
+/** What a conversation holds. */
+export interface ConversationContext {
+  /** The response that is writing in it. */
+  writer: string | null
+  headResponseId: string | null
+  /** To be given to `beginResponse`, so that nothing is answered that was not read. */
+  nextPosition: number
+  items: StoredItem[]
+}
+
+export async function selectConversationContext(
+  database: Database,
+  owner: Owner,
+  conversationId: string,
+): Promise<ConversationContext | null> {
+  const places = placesOf(conversationId)
+  const { writer, headResponseId, nextPosition } = conversations
+  const [[row], beginning] = await database.batch([
+    database
+      .select({ writer, headResponseId, nextPosition })
+      .from(conversations)
+      .where(isConversation(owner, conversationId)),
+    database.execute(beginningQuery(owner, places)),
+  ])
+  if (row === undefined) return null
+  return { ...row, items: await readToEnd(database, owner, places, beginning.rows, row.nextPosition) }
+}
+
+/** What a response left behind for the next one. */
+export interface PreviousContext {
+  conversationId: string | null
+  /** It was the last to add to its conversation, so the next one continues there; after others it has to fork. */
+  isHead: boolean
+  status: ResponseStatus
+  /** The conversation up to its end (of a failed one, or one in progress: up to its beginning); see `nextPosition` above. */
+  contextPosition: number | null
+  items: StoredItem[]
+}
+
+export async function selectResponseContext(
+  database: Database,
+  owner: Owner,
+  responseId: string,
+): Promise<PreviousContext | null> {
+  const { conversationId, status, contextPosition } = responses
+  const places = contextPlaces(owner, responseId)
+  const isHead = sql<boolean>`coalesce(${conversations.headResponseId} = ${responses.id}, false)`
+  const [[row], beginning] = await database.batch([
+    database
+      .select({ conversationId, status, contextPosition, isHead })
+      .from(responses)
+      .leftJoin(conversations, and(eq(conversations.id, conversationId), ownedBy(conversations, owner)))
+      .where(and(eq(responses.id, idParameter(responseId)), ownedBy(responses, owner))),
+    database.execute(beginningQuery(owner, places)),
+  ])
+  if (row === undefined) return null
+  const end = row.contextPosition ?? undefined
+  return { ...row, items: await readToEnd(database, owner, places, beginning.rows, end) }
+}
+
+/** Items by id, in the order of the ids; those that are not the owner's are left out. */
+export async function selectItems(
+  database: Database,
+  owner: Owner,
+  ids: readonly string[],
+): Promise<StoredItem[]> {
+  if (ids.length === 0) return []
+  const places = sql`SELECT given.item_id, given.position::int
+    FROM jsonb_array_elements_text(${JSON.stringify(ids.map(idParameter))}::jsonb)
+    WITH ORDINALITY AS given(item_id, position)`
+  const { rows } = await database.execute(beginningQuery(owner, places))
+  return readToEnd(database, owner, places, rows)
+}
+
+/** A page of a conversation. Large items shorten it. @returns null for no conversation, `unknown_item` for `after` */
+export async function listConversationItems(
+  database: Database,
+  owner: Owner,
+  conversationId: string,
+  page: ItemPageRequest,
+): Promise<ItemPage | 'unknown_item' | null> {
+  const known = database.select({ id: conversations.id }).from(conversations)
+  return listItems(
+    database,
+    owner,
+    placesOf(conversationId),
+    known.where(isConversation(owner, conversationId)),
+    page,
+  )
+}
+
+/** A page of what a response was given, references included; otherwise as `listConversationItems`. */
+export async function listInputItems(
+  database: Database,
+  owner: Owner,
+  responseId: string,
+  page: ItemPageRequest,
+): Promise<ItemPage | 'unknown_item' | null> {
+  const known = database.select({ id: responses.id }).from(responses)
+  const given = and(eq(responses.id, idParameter(responseId)), ownedBy(responses, owner))
+  return listItems(database, owner, usesOf(responseId, 'input'), known.where(given), page)
+}
+
+async function listItems(
+  database: Database,
+  owner: Owner,
+  places: ReturnType<typeof sql>,
+  known: { getSQL(): ReturnType<typeof sql> },
+  { limit, order, after }: ItemPageRequest,
+): Promise<ItemPage | 'unknown_item' | null> {
+  const from =
+    after == null
+      ? undefined
+      : sql`(SELECT position FROM (${places}) AS place WHERE item_id = ${idParameter(after)})`
+  const [heads, rows] = await inOneBatch(database, [
+    sql`SELECT (${known}) IS NOT NULL AS known, ${from ?? 0}::int AS position`,
+    sliceQuery(owner, { places, order, limit, after: from }),
+  ])
+  const head = heads?.[0] as { known: boolean; position: number | null } | undefined
+  if (!head?.known) return null
+  if (head.position === null) return 'unknown_item'
+  const { items, hasMore } = readSlice(rows ?? [], limit)
+  return { items: items.map(({ item }) => item), hasMore }
+}
+
+/** One item of a conversation; null when it is not in there. */
+export async function selectConversationItem(
+  database: Database,
+  owner: Owner,
+  conversationId: string,
+  itemId: string,
+): Promise<StoredItem | null> {
+  const places = sql`${placesOf(conversationId)} AND item_id = ${idParameter(itemId)}
+    AND EXISTS (SELECT FROM ${conversations} WHERE ${isConversation(owner, conversationId)})`
+  const { rows } = await database.execute(sliceQuery(owner, { places, order: 'asc', limit: 1 }))
+  return readSlice(rows, 1).items[0]?.item ?? null
+}

@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest'
+import type { KeyRing } from '../../../src/lib/crypto.ts'
+import { isResponseId, newConversationId, newItemId, newResponseId } from '../../../src/responses/ids.ts'
+
+const ring = (...keys: number[]): KeyRing => new Map(keys.map((fill) => [`k${fill}`, Buffer.alloc(32, fill)]))
+
+describe('response ids', () => {
+  it('have their shape, do not repeat, and are known', () => {
+    const ids = Array.from({ length: 500 }, () => newResponseId(ring(1)))
+    expect(new Set(ids).size).toBe(500)
+    for (const id of ids) {
+      expect(id).toMatch(/^resp_[0-9A-Za-z]{32}$/)
+      expect(isResponseId(ring(1), id)).toBe(true)
+    }
+  })
+
+  it('are refused when any character is another', () => {
+    const id = newResponseId(ring(1))
+    for (let at = 0; at < id.length; at++) {
+      for (const character of ['0', 'z', '-', 'é']) {
+        const altered = id.slice(0, at) + character + id.slice(at + 1)
+        expect(isResponseId(ring(1), altered)).toBe(altered === id)
+      }
+    }
+  })
+
+  it.each([
+    '',
+    'resp_',
+    'resp_run_2b9d8d0c-5f2c-4a8e-9d53-6a4f5c2c7a10',
+    `resp_${'a'.repeat(32)}`,
+    `resp_${'a'.repeat(31)}`,
+    `resp_${'a'.repeat(100_000)}`,
+    'constructor',
+  ])('are not made up: %.50s', (text) => {
+    expect(isResponseId(ring(1), text)).toBe(false)
+  })
+
+  it('are refused with something before, after or around', () => {
+    const id = newResponseId(ring(1))
+    for (const text of [` ${id}`, `${id} `, `${id}\n`, `${id}a`, id.slice(0, -1), id.toUpperCase()]) {
+      expect(isResponseId(ring(1), text)).toBe(false)
+    }
+  })
+
+  it('are made with the current key and outlive its rotation, but not its removal', () => {
+    const old = newResponseId(ring(1))
+    const both = ring(2, 1)
+    const fresh = newResponseId(both)
+    expect([isResponseId(both, old), isResponseId(both, fresh)]).toEqual([true, true])
+    expect([isResponseId(ring(2), old), isResponseId(ring(2), fresh)]).toEqual([false, true])
+    expect(isResponseId(new Map(), fresh)).toBe(false)
+    expect(() => newResponseId(new Map())).toThrow('key ring is empty')
+  })
+
+  it('have a MAC that says nothing of the key and is spread evenly', () => {
+    const counts = new Map<string, number>()
+    for (let made = 0; made < 2_000; made++) {
+      for (const character of newResponseId(ring(7)).slice(-10)) {
+        counts.set(character, (counts.get(character) ?? 0) + 1)
+      }
+    }
+    expect(counts.size).toBe(62)
+    // 323 expected; eight standard deviations on either side.
+    expect(Math.min(...counts.values())).toBeGreaterThan(180)
+    expect(Math.max(...counts.values())).toBeLessThan(470)
+  })
+})
+
+describe('other ids', () => {
+  it.each([
+    ['message', /^msg_[0-9A-Za-z]{22}$/],
+    ['function_call', /^fc_[0-9A-Za-z]{22}$/],
+    ['function_call_output', /^fco_[0-9A-Za-z]{22}$/],
+    ['reasoning', /^rs_[0-9A-Za-z]{22}$/],
+    ['custom_tool_call', /^ctc_[0-9A-Za-z]{22}$/],
+    ['custom_tool_call_output', /^ctco_[0-9A-Za-z]{22}$/],
+    ['something_new', /^item_[0-9A-Za-z]{22}$/],
+    ['constructor', /^item_[0-9A-Za-z]{22}$/],
+  ])('of an item of type %s', (type, shape) => {
+    expect(newItemId(type)).toMatch(shape)
+  })
+
+  it('of a conversation', () => {
+    expect(newConversationId()).toMatch(/^conv_[0-9A-Za-z]{22}$/)
+  })
+})

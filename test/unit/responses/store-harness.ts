@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto'
+import { sql } from 'drizzle-orm'
+import type { Database } from '../../../src/deps.ts'
+import { newConversationId, newItemId } from '../../../src/responses/ids.ts'
+import { beginResponse, finishResponse, type StoredItem } from '../../../src/responses/store.ts'
+import type { Owner } from '../../../src/responses/types.ts'
+import { databaseAt, migrateDatabase } from '../governance/fixtures.ts'
+import { type Service, startStandIn } from '../governance/stand-ins.ts'
+
+export type Begin = Parameters<typeof beginResponse>[2]
+export type Final = Parameters<typeof finishResponse>[2]
+
+/** A moment at which responses of the tests are made. */
+export const NOW = Date.UTC(2026, 4, 1, 12, 0, 0, 123)
+
+/** A migrated embedded Postgres in a process of its own, behind the driver that the Worker has. */
+export async function startStore(): Promise<{ database: Database; service: Service }> {
+  const service = await startStandIn('postgres')
+  const database = databaseAt(service.url)
+  await migrateDatabase(database)
+  return { database, service }
+}
+
+export const someOwner = (values: Partial<Owner> = {}): Owner => ({
+  organizationId: randomUUID(),
+  userId: randomUUID(),
+  ...values,
+})
+
+let made = 0
+export const responseId = (): string => `resp_test${made++}`
+
+export function message(text: string, values: Partial<StoredItem> = {}): StoredItem {
+  const id = newItemId('message')
+  const body = JSON.stringify({ id, type: 'message', role: 'user', content: text })
+  return { id, type: 'message', role: 'user', callId: null, body, contentKey: null, ...values }
+}
+
+export const beginOf = (values: Partial<Begin> = {}): Begin => ({
+  id: responseId(),
+  keyId: 'key',
+  model: 'scripted-chat',
+  createdAt: NOW,
+  conversation: null,
+  previousResponseId: null,
+  policyVersion: 'policy-1',
+  ...values,
+})
+
+export const finalOf = (begin: Begin, values: Partial<Final> = {}): Final => ({
+  id: begin.id,
+  status: 'completed',
+  body: JSON.stringify({ id: begin.id, status: values.status ?? 'completed' }),
+  completedAt: NOW + 1_000,
+  lastSequence: 9,
+  inputItems: [],
+  outputItems: [],
+  usedItemIds: (values.inputItems ?? []).map(({ id }) => id),
+  conversationId: begin.conversation?.id ?? null,
+  ...values,
+})
+
+/** A response that has ended, in a conversation of its own unless told otherwise. */
+export async function endedResponse(
+  database: Database,
+  owner: Owner,
+  begin: Partial<Begin> = {},
+  final: Partial<Final> = {},
+) {
+  const conversation = { id: newConversationId(), creates: true }
+  const begun = beginOf({ conversation, ...begin })
+  const outcome = await beginResponse(database, owner, begun)
+  if (outcome !== 'begun') throw new Error(`did not begin: ${JSON.stringify(outcome)}`)
+  const input = [message('question')]
+  const output = [message('answer', { role: 'assistant' })]
+  const ended = finalOf(begun, { inputItems: input, outputItems: output, ...final })
+  const status = await finishResponse(database, owner, ended)
+  return { id: begun.id, conversationId: begun.conversation?.id ?? '', begun, ended, input, output, status }
+}
+
+/** Rows of each table of responses, for one owner. */
+export async function rowCounts(database: Database, owner: Owner): Promise<Record<string, number>> {
+  const whose = sql`organization_id = ${owner.organizationId} AND user_id = ${owner.userId}`
+  const { rows } = await database.execute<Record<string, number>>(sql`SELECT
+    (SELECT count(*)::int FROM conversations WHERE ${whose}) AS conversations,
+    (SELECT count(*)::int FROM responses WHERE ${whose}) AS responses,
+    (SELECT count(*)::int FROM response_items WHERE ${whose}) AS items,
+    (SELECT count(*)::int FROM response_item_uses WHERE response_id IN
+      (SELECT id FROM responses WHERE ${whose})) AS uses,
+    (SELECT count(*)::int FROM conversation_items WHERE conversation_id IN
+      (SELECT id FROM conversations WHERE ${whose})) AS places`)
+  return rows[0] ?? {}
+}
+
+export const bodiesOf = (items: ReadonlyArray<StoredItem> | undefined): unknown[] =>
+  (items ?? []).map(({ body }) => JSON.parse(body ?? 'null').content)
