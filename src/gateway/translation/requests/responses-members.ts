@@ -43,12 +43,15 @@ export const RESPONSES_ITEMS: MemberRules = {
   custom_tool_call: translated('a call of a function with one argument `input`'),
   custom_tool_call_output: translated('as function_call_output'),
   reasoning: translated('a thinking block of the family that it comes from; dropped for all others'),
+  additional_tools: dropped('tools are those of the request'),
   apply_patch_call: dropped(HOSTED),
   apply_patch_call_output: dropped(HOSTED),
   code_interpreter_call: dropped(HOSTED),
   compaction: dropped('readable by its own provider only'),
+  compaction_trigger: dropped('the whole conversation is sent'),
   computer_call: dropped(HOSTED),
   computer_call_output: dropped(HOSTED),
+  configuration_update: dropped('settings are those of the request'),
   file_search_call: dropped(HOSTED),
   image_generation_call: dropped(HOSTED),
   item_reference: dropped('stands for an item that is there by itself'),
@@ -58,10 +61,24 @@ export const RESPONSES_ITEMS: MemberRules = {
   mcp_approval_response: dropped(HOSTED),
   mcp_call: dropped(HOSTED),
   mcp_list_tools: dropped('tools of another provider'),
+  program: dropped(HOSTED),
+  program_output: dropped(HOSTED),
   service_call: dropped(HOSTED),
   shell_call: dropped(HOSTED),
   shell_call_output: dropped(HOSTED),
   tool_search_call: dropped(HOSTED),
   tool_search_output: dropped(HOSTED),
   web_search_call: dropped(HOSTED),
+}
+
+/** Parts of messages and of outputs. Kinds that are not here are refused. */
+export const RESPONSES_PARTS: MemberRules = {
+  input_text: kept('as `text`'),
+  output_text: kept('as `text`'),
+  refusal: translated('`refusal` of the assistant’s message, or its text on messages'),
+  input_image: translated('an image_url part or an image block; refused where it is a file id'),
+  input_file: translated(
+    'a file part or a document block; a URL is taken on messages only, a file id nowhere',
+  ),
+  input_audio: kept('refused on messages, which has no sound'),
 }

@@ -2,7 +2,7 @@ import { invalidRequest } from '../../../lib/api-error.ts'
 import { isPresent, type Json, present } from '../json.ts'
 import { dataUrlOfFile, imageSource, pdfSource } from './media.ts'
 import { refuseKind } from './member-rules.ts'
-import { nameAt, objectsAt, optionalText, textAt } from './read-values.ts'
+import { nameAt, objectAt, objectsAt, optionalText, textAt } from './read-values.ts'
 
 /** What a message or the output of a tool holds, and where it stands in the request. */
 export type Part =
@@ -16,6 +16,7 @@ export type Part =
       name: string | undefined
       place: string
     }
+  | { kind: 'audio'; audio: Json; place: string }
 
 /** Clients send back what they got, and some name the parts of all roles alike. */
 const READERS: Record<string, (part: Json, place: string) => Part> = {
@@ -25,6 +26,7 @@ const READERS: Record<string, (part: Json, place: string) => Part> = {
   refusal: (part, place) => ({ kind: 'refusal', text: textAt(part.refusal, `${place}.refusal`) }),
   input_image: imagePart,
   input_file: filePart,
+  input_audio: audioPart,
 }
 
 /**
@@ -66,6 +68,13 @@ function filePart(part: Json, place: string): Part {
   return { kind: 'file', data, url, name: optionalText(part.filename, `${place}.filename`), place }
 }
 
+function audioPart(part: Json, place: string): Part {
+  const audio = objectAt(part.input_audio, `${place}.input_audio`)
+  const data = nameAt(audio.data, `${place}.input_audio.data`)
+  const format = nameAt(audio.format, `${place}.input_audio.format`)
+  return { kind: 'audio', audio: { data, format }, place }
+}
+
 function refuseFileId(part: Json, place: string): void {
   if (!isPresent(part.file_id)) return
   throw invalidRequest(`${place}.file_id: files of other providers are unknown here: send the contents.`)
@@ -84,6 +93,7 @@ export function chatPart(part: Part): Json {
     const known = Object.hasOwn(CHAT_DETAILS, detail) ? CHAT_DETAILS[detail] : undefined
     return { type: 'image_url', image_url: present({ url, detail: known }) }
   }
+  if (part.kind === 'audio') return { type: 'input_audio', input_audio: part.audio }
   if (part.kind !== 'file') return { type: 'text', text: part.text }
   if (!part.data) {
     throw invalidRequest(
@@ -100,6 +110,7 @@ export function chatPart(part: Part): Json {
  */
 export function partBlocks(part: Part): Json[] {
   if (part.kind === 'image') return [{ type: 'image', source: imageSource(part.url, part.place) }]
+  if (part.kind === 'audio') return refuseKind('input_audio', part.place, 'parts')
   if (part.kind !== 'file') return part.text.trim() === '' ? [] : [{ type: 'text', text: part.text }]
   const source = part.data
     ? pdfSource({ file_data: part.data, filename: part.name }, `${part.place}.file_data`)

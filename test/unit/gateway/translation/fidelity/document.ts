@@ -11,6 +11,11 @@ import {
   MESSAGES_MEMBERS,
   MESSAGES_TOOL_MEMBERS,
 } from '../../../../../src/gateway/translation/requests/messages-members.ts'
+import {
+  RESPONSES_ITEMS,
+  RESPONSES_MEMBERS,
+  RESPONSES_PARTS,
+} from '../../../../../src/gateway/translation/requests/responses-members.ts'
 import { ANSWER_GROUPS, REQUEST_GROUPS } from './cases.ts'
 import { type AnswerFeature, type Feature, type Group, pairs } from './features.ts'
 import { type Observation, observeAnswer, observeRequest } from './verdicts.ts'
@@ -65,8 +70,9 @@ Whole answers and streams say the same: every line is tested in both forms where
 const MEMBERS = `## Every member
 
 The decisions that translation makes, from the tables in \`src/gateway/translation/requests\`. Members that stand in no
-table are dropped on translated calls. \`null\` counts as absent. Completions on a messages provider go by the last table first,
-then by those of chat completions.`
+table are dropped on translated calls. \`null\` counts as absent. Completions on a messages provider go by their own table
+first, then by those of chat completions; so do the members of a response, whose items become turns of messages directly.
+Responses are always translated, and a member that is not told to the model (such as \`store\`) is in none of these tables.`
 
 const HEADINGS = pairs.map(({ caller, upstream }) => `${caller} → ${upstream}`)
 
@@ -109,6 +115,9 @@ const MEMBER_TABLES: ReadonlyArray<[title: string, rules: MemberRules]> = [
   ['Messages → chat completions: blocks of a content', MESSAGES_BLOCKS],
   ['Messages → chat completions: one tool', MESSAGES_TOOL_MEMBERS],
   ['Completions → chat completions: the request', COMPLETION_MEMBERS],
+  ['Responses → chat completions and messages: the request', RESPONSES_MEMBERS],
+  ['Responses → chat completions and messages: items', RESPONSES_ITEMS],
+  ['Responses → chat completions and messages: parts of a content', RESPONSES_PARTS],
 ]
 
 function memberTable([title, rules]: [title: string, rules: MemberRules]): string {

@@ -34,7 +34,7 @@ export class OfficialTypes {
   }
 
   kind(name: string): string {
-    const kind = /^\s*type: '(\w+)';/m.exec(this.#body(name.split('.').at(-1) ?? name))?.[1]
+    const kind = /^\s*type\??: '(\w+)'/m.exec(this.#body(name.split('.').at(-1) ?? name))?.[1]
     if (!kind) throw new Error(`${name} has no type`)
     return kind
   }

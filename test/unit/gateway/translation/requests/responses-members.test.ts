@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import {
+  RESPONSES_ITEMS,
+  RESPONSES_MEMBERS,
+  RESPONSES_PARTS,
+} from '../../../../../src/gateway/translation/requests/responses-members.ts'
 import { stripsFencesOfResponses } from '../../../../../src/gateway/translation/requests/responses-settings.ts'
+import { OfficialTypes } from './official-types.ts'
 import { refusal, target, user } from './requests.ts'
 import { toChat, toMessages, tool } from './responses.ts'
 
@@ -153,5 +159,40 @@ describe('members of a turn as those of a chat completion request', () => {
   ])('refuses %j', (asked, told) => {
     expect(refusal(() => toChat(asked))).toBe(told)
     expect(refusal(() => toMessages(asked))).toBe(told)
+  })
+})
+
+describe('the tables of what becomes of a turn', () => {
+  const official = new OfficialTypes('openai', 'resources/responses/responses.d.ts')
+  /** Matters of the response, not of one turn: the model is not told of them. */
+  const OF_RESPONSES = new Set([
+    'access_programs',
+    'background',
+    'context_management',
+    'conversation',
+    'image',
+    'include',
+    'max_tool_calls',
+    'metadata',
+    'moderation',
+    'previous_response_id',
+    'prompt',
+    'prompt_cache_options',
+    'prompt_cache_retention',
+    'store',
+    'stream_options',
+    'truncation',
+  ])
+
+  it.each([
+    ['members', RESPONSES_MEMBERS, official.members('ResponseCreateParamsBase')],
+    ['items', RESPONSES_ITEMS, official.kinds('ResponseInputItem')],
+    ['parts', RESPONSES_PARTS, official.kinds('ResponseInputContent')],
+  ])('decide of all %s that the vendor has', (_table, rules, names) => {
+    const undecided = names.filter((name) => !Object.hasOwn(rules, name) && !OF_RESPONSES.has(name))
+    expect(undecided).toEqual([])
+    for (const [name, rule] of Object.entries(rules)) {
+      if (rule.treatment !== 'kept') expect(rule.note, name).not.toBe('')
+    }
   })
 })
