@@ -42,8 +42,7 @@ export class EventSegments {
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage
-    this.#tableExists =
-      storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'event_segments'").toArray().length > 0
+    this.#tableExists = this.#findTable()
     if (!this.#tableExists) return
     const [row] = storage.sql
       .exec('SELECT position, last_sequence, closes FROM event_segments ORDER BY position DESC LIMIT 1')
@@ -130,15 +129,20 @@ export class EventSegments {
     return Number(row?.position ?? 0) - 1
   }
 
-  /** Deletes everything: what comes then is a new log, even if all storage of the object was deleted in between. */
+  /** Deletes everything: what comes then is a new log. All storage of the object may be deleted just before or after. */
   clear(): void {
-    if (this.#tableExists) this.#exec('DELETE FROM event_segments')
+    if (this.#findTable()) this.#exec('DELETE FROM event_segments')
     this.#tableExists = false
     this.#closed = false
     this.#lastSequence = 0
     this.#lastPosition = -1
     this.#newest = null
     this.#beforeNewest = -1
+  }
+
+  #findTable(): boolean {
+    const query = "SELECT name FROM sqlite_master WHERE name = 'event_segments'"
+    return this.#storage.sql.exec(query).toArray().length > 0
   }
 
   #createTable(): void {

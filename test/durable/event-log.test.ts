@@ -241,7 +241,11 @@ describe('tails', () => {
     await reader.done
     expect(reader.error).toBeDefined()
     expect(await log().rows()).toEqual([])
-    await runInDurableObject(log(), (_, { storage }) => storage.deleteAll())
+    await runInDurableObject(log(), async (object, { storage }) => {
+      await storage.deleteAll()
+      object.clear()
+      expect(object.tables()).toBe(0)
+    })
     await log().append([event(1)])
     await log().end([event(2)])
     expect(await readAll(await log().tailOf(0))).toBe(framesOf(events(1, 2)))
