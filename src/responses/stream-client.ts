@@ -40,7 +40,8 @@ export function responseStreamClient(
   return {
     start: (admission, body) => {
       const handed = handOver(body)
-      return orApiError(ask((object) => object.start(admission, handed.stream()), handed.takeBack))
+      const started = ask((object) => object.start(admission, handed.stream()), handed.takeBack)
+      return orApiError(started.catch(handed.giveUp))
     },
     tail: (owner, after) => patiently((object) => object.tail(owner, after)),
     ended: (owner) => patiently((object) => object.ended(owner)),
@@ -94,5 +95,12 @@ function handOver(body: ReadableStream<Uint8Array>) {
     holder++
     return true
   }
-  return { stream, takeBack }
+  /** Whoever sends the body hears that nobody wants it. @throws the error it is given */
+  const giveUp = async (error: unknown): Promise<never> => {
+    holder++
+    // It may never settle, and has nothing to tell.
+    reader.cancel(error).catch(() => {})
+    throw error
+  }
+  return { stream, takeBack, giveUp }
 }

@@ -164,6 +164,18 @@ describe('start', () => {
     expect(reason).toBe('enough')
   })
 
+  it('ends the reading of the body when it fails for good', async () => {
+    let cancelled = false
+    const body = new ReadableStream<Uint8Array>({
+      cancel() {
+        cancelled = true
+      },
+    })
+    const { object } = namespaceOf(failing(), failing())
+    await expect(start(object, body)).rejects.toMatchObject({ kind: 'internal' })
+    expect(cancelled).toBe(true)
+  })
+
   it('tells the object when the body breaks off', async () => {
     const body = new ReadableStream<Uint8Array>({
       pull(controller) {
