@@ -5,21 +5,20 @@ import { errorText, logEvent } from '../lib/log.ts'
 import { withinTime } from '../lib/time-limit.ts'
 import type { ResponseObject, ResponseSettings } from '../wire/responses.ts'
 import { type AdmittedRequest, conversationLocked, readAdmission } from './admission.ts'
-import { ResponseEmitter, type TurnEnd } from './emitter.ts'
+import { responseEmitter, saidItemsOf } from './emission.ts'
+import type { ResponseEmitter } from './emitter.ts'
 import { ResponseEngine } from './engine.ts'
+import { errorData } from './error-data.ts'
 import { EventLog } from './event-log.ts'
 import type { EmittedEvent } from './event-writer.ts'
 import { type FinalResponse, finalResponse, type KeptInput, writeFinal } from './final-response.ts'
 import type { LiveDeps } from './live-deps.ts'
-import { ObjectState, type ResponseHead } from './object-state.ts'
-import { sealReasoning } from './reasoning-seal.ts'
-import type { ReasoningSecret } from './reasoning-secret.ts'
+import { newHead, ObjectState, type ResponseHead } from './object-state.ts'
 import { interruptedResponse, terminalEvents } from './recovery.ts'
-import { initialResponse } from './response-object.ts'
-import { outputContextItem, refusedCalls, sealedOf } from './said-items.ts'
+import { outputContextItem } from './said-items.ts'
 import { beginResponse, releaseConversation, type StoredItem } from './store.ts'
 import { itemBytes, storedItems } from './stored-items.ts'
-import type { Admission, ContextItem, ErrorData, Owner, ResponseStreamObject, StartResult } from './types.ts'
+import type { Admission, Owner, ResponseStreamObject, StartResult } from './types.ts'
 
 /** A running response is looked after so often; its object stays in memory between two looks. */
 const LOOK_AFTER_MS = 30_000
@@ -78,6 +77,7 @@ export class LiveResponse implements ResponseStreamObject {
         background: settings.background === true,
       }
     } catch (error) {
+      if (!(error instanceof ApiError)) logEvent('error', 'response_not_started', { error: errorText(error) })
       return { error: errorData(error), record }
     }
   }
@@ -86,15 +86,15 @@ export class LiveResponse implements ResponseStreamObject {
     const owner = ownerOf(admission)
     this.#admitting = true
     try {
-      this.#writeHead(headOf(admission, owner, this.#deps.clock()))
+      this.#writeHead(newHead(admission, owner, this.#deps.clock()))
       await this.#wakeIn(LOOK_AFTER_MS)
       const admitted = await readAdmission(this.#deps, admission, owner, body)
       const policy = await policyFor(this.#deps, admission.principal, admitted.settings.model)
-      const emitter = this.#emitterOf(admission, admitted)
+      const emitter = responseEmitter(this.#deps, this.#known(), admitted, (event) => this.#log.append(event))
       const engine = new ResponseEngine(this.#deps, {
         ...admitted,
         admission,
-        saidItems: this.#saidItemsOf(emitter, admitted, owner),
+        saidItems: saidItemsOf(this.#deps, owner, emitter, admitted),
         emitter,
         onAdmitted: async () => {
           await this.#begin(admitted, policy)
@@ -111,49 +111,6 @@ export class LiveResponse implements ResponseStreamObject {
     } finally {
       this.#admitting = false
     }
-  }
-
-  #emitterOf(
-    { responseId }: Admission,
-    { settings, context, nameOf, shows }: AdmittedRequest,
-  ): ResponseEmitter {
-    const { owner, createdAt } = this.#known()
-    const asked = settings.include?.includes('reasoning.encrypted_content') ?? false
-    return new ResponseEmitter({
-      response: initialResponse(settings, {
-        id: responseId,
-        createdSeconds: Math.floor(createdAt / 1000),
-        conversationId: context.conversationId,
-        store: settings.store !== false,
-        tools: settings.tools ?? [],
-      }),
-      lastSequence: 0,
-      emit: (event) => this.#log.append(event),
-      clock: this.#deps.clock,
-      nameOf,
-      shows,
-      seal: (secret) => (asked ? this.#seal(owner, secret) : null),
-    })
-  }
-
-  /** What each turn added, for the next one. */
-  #saidItemsOf(emitter: ResponseEmitter, { knows }: AdmittedRequest, owner: Owner) {
-    let told = 0
-    return (end: TurnEnd): ContextItem[] => {
-      const output = emitter.response.output.slice(told)
-      told += output.length
-      const said = output.map((item) =>
-        outputContextItem(
-          item,
-          sealedOf(item, emitter.reasoningSecrets, (secret) => this.#seal(owner, secret)),
-        ),
-      )
-      return [...said, ...refusedCalls(end, knows)]
-    }
-  }
-
-  #seal(owner: Owner, secret: ReasoningSecret): string | null {
-    return sealReasoning(this.#deps.configuration.VAULT_KEYS, owner, secret)
   }
 
   /** The row is written and the conversation is this response's alone, or the call is refused. */
@@ -401,32 +358,3 @@ const ownerOf = ({ principal }: Admission): Owner => ({
   organizationId: principal.organizationId,
   userId: principal.userId,
 })
-
-const headOf = (admission: Admission, owner: Owner, now: number): ResponseHead => ({
-  phase: 'admitting',
-  responseId: admission.responseId,
-  owner,
-  keyId: admission.principal.keyId,
-  model: '',
-  store: false,
-  conversationId: null,
-  previousResponseId: null,
-  policyVersion: '',
-  createdAt: now,
-  endedAt: null,
-  begun: false,
-  owed: false,
-})
-
-function errorData(error: unknown): ErrorData {
-  const known = error instanceof ApiError ? error : null
-  if (!known) logEvent('error', 'response_not_started', { error: errorText(error) })
-  return {
-    kind: known?.kind ?? 'internal',
-    message: known?.message ?? 'Something went wrong.',
-    status: known?.status ?? 500,
-    ...(known?.code !== undefined && { code: known.code }),
-    ...(known?.retryAfterSeconds !== undefined && { retryAfterSeconds: known.retryAfterSeconds }),
-    ...(known?.shouldRetry !== undefined && { shouldRetry: known.shouldRetry }),
-  }
-}

@@ -1,4 +1,4 @@
-import type { Owner } from './types.ts'
+import type { Admission, Owner } from './types.ts'
 
 /** Where a response stands in its object. */
 export type Phase =
@@ -29,6 +29,23 @@ export interface ResponseHead {
   /** Postgres has not got what it became. */
   owed: boolean
 }
+
+/** @param now milliseconds since the epoch. */
+export const newHead = (admission: Admission, owner: Owner, now: number): ResponseHead => ({
+  phase: 'admitting',
+  responseId: admission.responseId,
+  owner,
+  keyId: admission.principal.keyId,
+  model: '',
+  store: false,
+  conversationId: null,
+  previousResponseId: null,
+  policyVersion: '',
+  createdAt: now,
+  endedAt: null,
+  begun: false,
+  owed: false,
+})
 
 /** A row may have 2 MB on the platform, and text takes up to three bytes for a character. */
 const PART_CHARACTERS = 500_000
