@@ -21,10 +21,10 @@ const LIST_LIMIT = 1_000
 const LIST_LIMIT_WITH_METADATA = 100
 
 /**
- * Starts what workerd's `r2Bucket` binding speaks to, one bucket on disk. The protocol, seen on the wire of workerd:
- * reading operations (`get`, `head`, `list`) are a GET with the operation as JSON in `cf-r2-request`; writing ones
- * (`put`, `delete`) a PUT that begins with the JSON, `cf-r2-metadata-size` bytes of it, then the content. Answers are
- * built alike; a failure has its code in `cf-r2-error`.
+ * Starts what workerd's `r2Bucket` binding speaks to, one bucket on disk. The protocol is documented nowhere; miniflare
+ * implements it, and the tests speak it with the real runtime. Reading operations (`get`, `head`, `list`) are a GET with
+ * the operation as JSON in `cf-r2-request`; writing ones (`put`, `delete`) a PUT that begins with the JSON,
+ * `cf-r2-metadata-size` bytes of it, then the content. Answers are built alike; a failure has its code in `cf-r2-error`.
  *
  * Conditions, digests given by the writer, delimiters and uploads in parts are refused.
  *
