@@ -39,7 +39,7 @@ export class EventLogObject extends DurableObject {
     this.log.flush()
   }
 
-  /** Not `tail`: test runtime and platform keep that name for themselves. */
+  /** Not `tail`: the test runtime keeps that name to itself and refuses it over RPC. */
   tailOf(after: number): ReadableStream<Uint8Array> {
     return this.log.tail(after)
   }

@@ -128,6 +128,17 @@ describe('a log', () => {
     expect((await log().rows()).filter(({ closes }) => closes === 1)).toHaveLength(1)
   })
 
+  it('gives an object that comes to life again the payloads of what is stored', async () => {
+    const log = newEventLog()
+    const list = [event(1), largeEvent(2, 3), event(3, { word: 'a\n\nb' }), largeEvent(4, 0.7), event(5)]
+    await log().append(list)
+    await evictDurableObject(log())
+    const payloads = await runInDurableObject(log(), (object) => [...object.log.payloads()])
+    expect(payloads).toEqual(list.map(({ payload }) => payload))
+    const empty = await runInDurableObject(newEventLog()(), (object) => [...object.log.payloads()])
+    expect(empty).toEqual([])
+  })
+
   it('takes no more events when one could not be stored, and tells its readers', async () => {
     const log = newEventLog()
     await runInDurableObject(log(), (object, { storage }) => {
