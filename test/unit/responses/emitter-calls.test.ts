@@ -110,6 +110,8 @@ describe('tool calls', () => {
     ])
     expect(emitting.emitter.response.output).toMatchObject([{ type: 'custom_tool_call', input }])
     expect(emitting.of('custom_tool_call_input.done')).toMatchObject([{ input }])
+    const deltas = emitting.of('custom_tool_call_input.delta').map(({ delta }) => delta)
+    expect(deltas).toEqual(input === '' ? [] : [input])
     expect(emitting.violations).toEqual([])
   })
 })

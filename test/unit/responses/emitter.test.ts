@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import type { ResponseObject } from '../../../src/wire/responses.ts'
 import { COMPLETED, Emitting, emitOne, say } from './emitting.ts'
 
 const BEGUN = ['created', 'in_progress']
@@ -102,7 +103,7 @@ describe('citations', () => {
       say.citation(source, 3),
       say.text('ab'),
       say.citation({ type: 'char_location', document_title: 'A' }, 2),
-      say.citation(source, 99),
+      say.citation(source, 3),
     ])
     expect(emitting.of('output_text.annotation.added')).toMatchObject([
       { annotation: { start_index: 0, end_index: 2 } },
@@ -180,12 +181,21 @@ describe('the end', () => {
     'by %s leaves what was being written incomplete',
     (reason) => {
       const emitting = emitOne(
-        [say.call(0), say.args(0, '{}'), say.call(1), say.args(1, '{"a'), say.stop(reason)],
+        [
+          say.call(0),
+          say.args(0, '{}'),
+          say.call(1),
+          say.args(1, '{"a'),
+          say.call(2),
+          say.args(2, '{}'),
+          say.stop(reason),
+        ],
         { ...COMPLETED, status: 'incomplete', reason: 'max_output_tokens' },
       )
       expect(emitting.emitter.response.output.map(({ status }) => status)).toEqual([
         'completed',
         'incomplete',
+        'completed',
       ])
       expect(emitting.violations).toEqual([])
     },
@@ -210,6 +220,8 @@ describe('the end', () => {
     const empty = { calls: [], reasoning: [] }
     expect(emitter.endTurn()).toEqual({ stop: 'refusal', explanation: 'why', usage, ...empty })
     expect(emitter.endTurn()).toEqual({ stop: null, explanation: null, usage: null, ...empty })
+    emitter.model({ type: 'start', id: 'x', model: 'm', createdSeconds: null, usage })
+    expect(emitter.endTurn().usage).toEqual(usage)
   })
 
   it('closes what is open, and is told once, after it was settled', () => {
@@ -227,6 +239,7 @@ describe('the end', () => {
     })
     expect(emitting.types).not.toContain('completed')
     expect(emitting.emitter.settle(COMPLETED)).toEqual(final)
+    emitting.emitter.begin()
     emitting.tell(say.text('late'))
     emitting.emitter.terminate()
     const { length } = emitting.emitted
@@ -264,24 +277,34 @@ describe('the response', () => {
     const emitting = new Emitting().tell(say.text('a'))
     const { response } = emitting.emitter
     emitting.tell(say.text('b'))
-    expect(response).toMatchObject({ status: 'in_progress', output_text: 'a' })
+    expect(response).toMatchObject({
+      status: 'in_progress',
+      output_text: 'a',
+      output: [{ content: [{ text: 'a' }] }],
+    })
     expect(emitting.emitter.response.output).toMatchObject([
       { status: 'in_progress', content: [{ text: 'ab' }] },
     ])
   })
 
   it('goes on after the events and the items that there are', () => {
-    const first = emitOne([say.text('a')])
+    const first = emitOne([say.text('a'), say.call(0)])
     const { response } = first.emitter
     const emitting = new Emitting({
       response: { ...response, status: 'in_progress' },
       lastSequence: first.emitted.length,
     })
-    emitting.tell(say.text('b'))
+    emitting.tell(say.text('b'), say.call(0))
     expect(emitting.of('output_item.added')).toMatchObject([
-      { output_index: 1, sequence_number: first.emitted.length + 1 },
+      { output_index: 2, sequence_number: first.emitted.length + 1 },
+      { output_index: 3 },
     ])
     expect(emitting.emitter.response.output_text).toBe('ab')
-    expect(response.output).toHaveLength(1)
+    expect(callIdsOf(emitting.emitter.response)).toHaveLength(2)
+    expect(new Set(callIdsOf(emitting.emitter.response)).size).toBe(2)
+    expect(response.output).toHaveLength(2)
   })
 })
+
+const callIdsOf = ({ output }: ResponseObject) =>
+  output.flatMap((item) => (item.type === 'function_call' ? [item.call_id] : []))
