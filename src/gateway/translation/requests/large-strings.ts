@@ -7,7 +7,7 @@ const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 const LARGE = 16 * 1024
 const CUT_MEMBERS = new Set(['text', 'content', 'data', 'url', 'file_data'])
 /** The same within the items of a responses request, where JSON of a caller's own is text. */
-const CUT_OF_ITEMS = new Set(['text', 'content', 'output', 'image_url', 'file_data'])
+const CUT_OF_ITEMS = new Set(['text', 'content', 'output', 'image_url', 'file_data', 'data'])
 /** Members that hold a caller's own JSON: converters write some of it into a string once more. */
 const OWN_JSON = ['input', 'properties', 'arguments']
 const DATA_URL = /^data:[^,]*;base64,/i
@@ -66,6 +66,7 @@ function holdsContent(path: JsonPath): boolean {
   // Of legacy completions: the prompt, or one of several.
   if (path[0] === 'prompt') return path.length === 1 || (path.length === 2 && typeof name === 'number')
   if (path[0] === 'input') return CUT_OF_ITEMS.has(String(name))
+  if (path[0] === 'instructions') return path.length === 1
   if (path[0] !== 'messages' && path[0] !== 'system') return false
   return CUT_MEMBERS.has(String(name)) && !OWN_JSON.some((own) => path.includes(own))
 }
