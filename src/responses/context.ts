@@ -118,11 +118,11 @@ async function loadPlace<Database>(
   owner: Owner,
   { conversation, previous_response_id: previousResponseId, store: stores }: ResponseSettings,
 ): Promise<{ place: Place; stored: StoredItem[] }> {
-  if (conversation && previousResponseId) {
+  if (isGiven(conversation) && isGiven(previousResponseId)) {
     throw invalidRequest('conversation: may not be given together with previous_response_id.')
   }
   const isStored = stores !== false
-  if (conversation) {
+  if (isGiven(conversation)) {
     const context = await store.selectConversationContext(database, owner, conversation)
     if (!context) throw notFound('Conversation', conversation.slice(0, 100))
     const { writer, nextPosition: position, items } = context
@@ -130,7 +130,7 @@ async function loadPlace<Database>(
     return { place: { ...NOWHERE, ...place, writer }, stored: items }
   }
   const fresh = isStored ? { conversationId: newConversationId(), creates: true } : {}
-  if (!previousResponseId) return { place: { ...NOWHERE, ...fresh }, stored: [] }
+  if (!isGiven(previousResponseId)) return { place: { ...NOWHERE, ...fresh }, stored: [] }
   const previous = await store.selectResponseContext(database, owner, previousResponseId)
   if (!previous) throw notFound('Response', previousResponseId.slice(0, 100))
   const { conversationId, isHead, status, contextPosition, items } = previous
@@ -145,6 +145,9 @@ async function loadPlace<Database>(
   }
   return { place, stored: items }
 }
+
+/** An empty id names nothing, and is not the same as none. */
+const isGiven = (id: string | null | undefined): id is string => id !== null && id !== undefined
 
 /** Reads items as far as they fit. */
 class ItemReader {

@@ -208,12 +208,12 @@ function checkMedia(item: ItemScan, part: ItemPart, at: string, type: string): v
   for (const name of given) needString(item, part, at, name)
 }
 
-function textPartEdits(item: ItemScan, part: ItemPart, at: string, textType: string): ByteEdit[] {
+function textPartEdits(item: ItemScan, part: ItemPart, at: string, textType: TextType): ByteEdit[] {
   needString(item, part, at, 'text')
   const type = part.members.get('type')
   const edits: ByteEdit[] = []
   if (type && item.textOf(type) !== textType) {
-    edits.push({ start: type.start, end: type.end, replacement: encoder.encode(quoted(textType)) })
+    edits.push({ start: type.start, end: type.end, replacement: TEXT_TYPES[textType] })
   }
   if (textType === 'output_text' && part.members.get('annotations')?.kind !== 'array') {
     const annotations = part.members.get('annotations')
@@ -227,7 +227,7 @@ function textPartEdits(item: ItemScan, part: ItemPart, at: string, textType: str
 }
 
 /** A content that is a string becomes a part, around the bytes that it is. */
-function asTextPart({ start, end }: ItemMember, textType: string): ByteEdit[] {
+function asTextPart({ start, end }: ItemMember, textType: TextType): ByteEdit[] {
   const after = textType === 'output_text' ? ',"annotations":[]}]' : '}]'
   return [
     { start, end: start, replacement: encoder.encode(`[{"type":"${textType}","text":`) },
@@ -266,5 +266,10 @@ function composed(
 }
 
 const encoder = new TextEncoder()
+type TextType = 'input_text' | 'output_text'
+const TEXT_TYPES = {
+  input_text: encoder.encode('"input_text"'),
+  output_text: encoder.encode('"output_text"'),
+}
 const COMMA = encoder.encode(',')
 const quoted = (text: string) => JSON.stringify(text.slice(0, 100))

@@ -46,7 +46,7 @@ export class ItemScan {
   readonly members = new Map<string, ItemMember>()
   readonly #parts = new Map<string, ItemPart[]>()
   #partMembers = new Map<string, JsonPlace>()
-  #partNames = new Set<string>()
+  readonly #partNames = new Set<string>()
 
   /**
    * @param source one JSON value, without space around it.
@@ -111,6 +111,6 @@ export class ItemScan {
     parts.push({ ...place, members: this.#partMembers })
     this.#parts.set(list, parts)
     this.#partMembers = new Map()
-    this.#partNames = new Set()
+    this.#partNames.clear()
   }
 }

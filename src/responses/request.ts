@@ -46,8 +46,7 @@ export function readResponseRequest(body: Uint8Array): ResponseRequest {
   if (input?.kind !== 'array') {
     throw invalidRequest('input: is required and must be a string or an array of items.')
   }
-  const continues = Boolean(settings.conversation) || Boolean(settings.previous_response_id)
-  if (scan.elements.length === 0 && !continues) {
+  if (scan.elements.length === 0 && !(settings.conversation ?? settings.previous_response_id)) {
     throw invalidRequest('input: may only be empty where a conversation or a previous response is continued.')
   }
   const items = scan.elements.map(({ start, end }, index) =>

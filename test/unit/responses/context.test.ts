@@ -106,6 +106,8 @@ describe('where a response goes', () => {
 
   it('nowhere', async () => {
     await expect(load({ conversation: 'conv_x' })).rejects.toMatchObject({ status: 404, code: 'not_found' })
+    await expect(load({ conversation: '' })).rejects.toMatchObject({ status: 404 })
+    await expect(load({ previous_response_id: '' })).rejects.toMatchObject({ status: 404 })
     await expect(load({ previous_response_id: 'resp_x' })).rejects.toMatchObject({ status: 404 })
     await expect(load({ conversation: 'c', previous_response_id: 'r' })).rejects.toMatchObject({
       status: 400,

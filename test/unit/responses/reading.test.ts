@@ -9,6 +9,7 @@ import {
 } from '../../../src/responses/reading.ts'
 import type { ResponseObject } from '../../../src/wire/responses.ts'
 import { CODE, DIRECTIONS, policyOf, profileOf, vaultOf } from '../governance/dlp/relayed-stream.ts'
+import { SeededRandom } from '../lib/seeded-random.ts'
 import { bytesOf, message } from './items.ts'
 
 const HIDDEN = '[REDACTED:CODE]'
@@ -212,5 +213,35 @@ describe('a response', () => {
     expect(said && withoutSealedReasoning(said)).toBe(said)
     expect(thought && withoutSealedReasoning(thought)).not.toHaveProperty('encrypted_content')
     expect(thought).toHaveProperty('encrypted_content')
+  })
+})
+
+describe('an item of any shape', () => {
+  it('stays what it is but for what was found in its texts', () => {
+    const random = new SeededRandom(9)
+    const technical = new Set(['id', 'type', 'status', 'call_id', 'encrypted_content'])
+    const value = (depth: number): unknown => {
+      const kind = random.below(depth > 3 ? 4 : 6)
+      if (kind === 0) return random.pick([null, true, -1.5e3, 0])
+      if (kind < 4) return random.pick(['', 'ä\n"\\', CODE, `x ${CODE}\u0000${CODE} y`, '😀'.repeat(50)])
+      const all = Array.from({ length: random.below(4) }, () => value(depth + 1))
+      if (kind === 4) return all
+      const names = random.pick([
+        ['text', 'call_id', 'a', 'z'],
+        ['status', 'title', 'query', 'encrypted_content'],
+      ])
+      return Object.fromEntries(all.map((each, index) => [names[index], each]))
+    }
+    const expected = (given: unknown, name: string): unknown => {
+      if (typeof given === 'string') return technical.has(name) ? given : given.replaceAll(CODE, HIDDEN)
+      if (Array.isArray(given)) return given.map((each) => expected(each, name))
+      if (given === null || typeof given !== 'object') return given
+      return Object.fromEntries(Object.entries(given).map(([key, each]) => [key, expected(each, key)]))
+    }
+    for (let round = 0; round < 500; round++) {
+      const type = random.pick(['web_search_call', 'shell_call', 'mcp_list_tools', 'compaction'])
+      const item = { call_id: CODE, action: value(0), type, output: value(0), status: 'completed' }
+      expect(read(policyOf('redact'), item)).toEqual(expected(item, ''))
+    }
   })
 })
