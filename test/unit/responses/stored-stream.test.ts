@@ -19,7 +19,7 @@ function madeResponse(end: Parameters<Emitting['emitter']['settle']>[0] = COMPLE
     say.args(0, '"it"}'),
     say.call(1, 'custom_look'),
     say.args(1, 'a line'),
-    say.stop('tool_use'),
+    say.stop('tool_calls'),
   )
   emitting.emitter.endTurn()
   return emitting.emitter.settle(end)
