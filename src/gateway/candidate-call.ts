@@ -15,6 +15,7 @@ import type { RequestOutline } from './protocols/request-outline.ts'
 import { type Exchange, type RelayEnd, relayTimesOf, type StreamTranslator } from './relay-options.ts'
 import type { Settlement } from './settlement.ts'
 import { relayStream } from './stream-relay.ts'
+import { signatureOrigin } from './translation/signature-origin.ts'
 import { TranslatedCall } from './translation/translated-call.ts'
 import { type AttemptDeps, noAnswer, UpstreamAttempt } from './upstream-attempt.ts'
 import { upstreamErrorAnswer } from './upstream-error-answer.ts'
@@ -76,8 +77,11 @@ export class CandidateCall {
   /** @throws ApiError upstream for answers that are none. */
   async answer(response: Response): Promise<ModelAnswer> {
     if (response.status >= 400) return this.#upstreamError(response, NOTHING_METERED)
-    if (isEventStream(response)) return this.#stream(response)
-    return this.#translated ? this.#translatedAnswer(response, this.#translated) : this.#whole(response)
+    if (!this.#translated) return isEventStream(response) ? this.#stream(response) : this.#whole(response)
+    const answer = isEventStream(response)
+      ? this.#stream(response)
+      : this.#translatedAnswer(response, this.#translated)
+    return { ...(await answer), origin: originOf(this.#candidate) }
   }
 
   /** Until when the upstream asked to wait, in milliseconds since the epoch; null when it did not. */
@@ -317,12 +321,17 @@ function translatedCall(deps: AnswerDeps, call: DispatchedCall, candidate: Candi
       upstreamModel: candidate.upstreamModel,
       maxOutputTokens: model.maxOutputTokens,
       capabilities: model.capabilities,
+      origin: originOf(candidate),
     },
     modelId: model.id,
     usageAsked: outline.usageAsked,
     nowSeconds: Math.floor(deps.clock() / 1000),
   })
 }
+
+/** A candidate of a translated call is asked in one of the two protocols. */
+const originOf = ({ provider, upstreamModel, operation }: Candidate): string =>
+  signatureOrigin(operation, upstreamModel, provider.id)
 
 /** Apart from the call, so that it is not kept by what outlives it. */
 const translatorOf = (

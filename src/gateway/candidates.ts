@@ -19,6 +19,7 @@ const TRANSLATIONS: Record<Operation, readonly UpstreamProtocol[]> = {
   completions: ['chat_completions', 'messages'],
   messages: ['chat_completions'],
   count_tokens: [],
+  responses: ['messages', 'chat_completions'],
 }
 
 /**

@@ -14,6 +14,10 @@ export interface ConversationCall {
 
 /** Names that clients give a session, the neutral one and those that they send themselves. */
 const SESSION_HEADERS = ['x-claude-code-session-id', 'x-codeclient-session-id', 'x-session-id']
+/** What conversations begin with, in the words of all protocols. */
+const BEGINNING = ['tools', 'system', 'instructions', 'messages', 'input', 'prompt']
+/** Lists that are read up to the first element of the user. */
+const CONVERSATIONS = new Set(['messages', 'input'])
 const LONGEST_NAME_BYTES = 4 * 1024
 /** How much of each part of a prompt is read: enough to tell conversations apart. */
 const READ_BYTES = 256 * 1024
@@ -50,7 +54,7 @@ function shortValue({ body, members }: ConversationCall['outline'], name: string
 
 function beginningOf({ body, members }: ConversationCall['outline']): [kind: string, value: string] | null {
   const parts: Uint8Array[] = []
-  for (const name of ['tools', 'system', 'messages', 'prompt']) {
+  for (const name of BEGINNING) {
     const member = members.find((each) => each.name === name)
     if (member) parts.push(...textsOf(body, member), SEPARATOR)
   }
@@ -61,8 +65,9 @@ function beginningOf({ body, members }: ConversationCall['outline']): [kind: str
 class Enough extends Error {}
 
 /**
- * The strings of a member, of `messages` up to the first one of the user. Cache markers are left out, because clients
- * move them from turn to turn, and so are the types of blocks, because a text becomes a block when it gets a marker.
+ * The strings of a member, of `messages` and `input` up to the first one of the user. Cache markers are left out, because
+ * clients move them from turn to turn, and so are the types of blocks, because a text becomes a block when it gets a
+ * marker, and what an item gets anew each time that it is sent.
  */
 function textsOf(body: Uint8Array, member: TopMember): Uint8Array[] {
   const bytes = body.subarray(member.start, Math.min(member.end, member.start + READ_BYTES))
@@ -75,10 +80,10 @@ function textsOf(body: Uint8Array, member: TopMember): Uint8Array[] {
         readTo = end
         const isRole = path.length === 2 && path[1] === 'role'
         if (isRole && decodeString(bytes, start, end) === 'user') fromUser = true
-        if (!isMarker(path)) texts.push(bytes.subarray(start, end), SEPARATOR)
+        if (!isMarker(path) && !isOfSending(member, path)) texts.push(bytes.subarray(start, end), SEPARATOR)
       },
       value(path) {
-        if (member.name === 'messages' && path.length === 1 && fromUser) throw new Enough()
+        if (CONVERSATIONS.has(member.name) && path.length === 1 && fromUser) throw new Enough()
       },
     })
   } catch (error) {
@@ -87,6 +92,12 @@ function textsOf(body: Uint8Array, member: TopMember): Uint8Array[] {
   }
   return texts
 }
+
+/** What an item has of its own each time that it is sent. */
+const OF_SENDING = new Set(['id', 'status'])
+
+const isOfSending = ({ name }: TopMember, path: JsonPath): boolean =>
+  name === 'input' && path.length === 2 && OF_SENDING.has(String(path[1]))
 
 const isMarker = (path: JsonPath): boolean =>
   path[path.length - 1] === 'type' || path.includes('cache_control')

@@ -42,6 +42,11 @@ export interface ModelCall {
   /** As confirmed with the rate limits. */
   catalogueEpoch: number
   record: CallRecord
+  /**
+   * Awaited when the call is allowed and paid for, before it is sent to anybody. What it throws ends the call, which then
+   * costs nothing.
+   */
+  onAdmitted?: () => void | Promise<void>
 }
 
 /** An answer for the caller: the upstream's own, with the permitted edits. */
@@ -49,6 +54,8 @@ export interface ModelAnswer {
   status: number
   headers: Headers
   body: Uint8Array | ReadableStream<Uint8Array>
+  /** Of a translated call: who gave the signatures of its thinking (`signatureOrigin`). */
+  origin?: string
 }
 
 /**
@@ -98,6 +105,7 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
   }
   const dispatched: DispatchedCall = { ...call, protocol, outline, model, settlement, requestFor, policy }
   try {
+    await call.onAdmitted?.()
     if (candidates.length === 0) return await answerTokenCount(deps, dispatched)
     return await dispatch(deps, dispatched, candidates, affinity)
   } catch (error) {
@@ -202,7 +210,7 @@ async function open(deps: ModelDeps, call: ModelCall, opening: Opening): Promise
   throw new ApiError(
     'rate_limited',
     `Not enough credits: this call can cost up to ${result.required} micro-credits and ${Math.max(0, result.available)} are available. ` +
-      'Lower max_tokens or add credits.',
+      `Lower ${call.operation === 'responses' ? 'max_output_tokens' : 'max_tokens'} or add credits.`,
     { retryAfterSeconds: NO_CREDITS_RETRY_SECONDS, shouldRetry: false },
   )
 }

@@ -5,7 +5,15 @@ import { encodeFrame, HEARTBEAT_COMMENT, type SseFrame } from '../../lib/sse.ts'
 import { chatCompletionRequest, completionRequest } from '../../wire/model-requests.ts'
 import { ChunkTexts, elementKey, kindOf } from './chunk-texts.ts'
 import { ChatMessagesCheck } from './message-checks.ts'
-import type { AnswerContext, AnswerReading, FrameVerdict, Protocol, StreamReader } from './protocol.ts'
+import {
+  type AnswerContext,
+  type AnswerReading,
+  type FrameVerdict,
+  type Protocol,
+  type StreamReader,
+  tellsInParts,
+} from './protocol.ts'
+import { MESSAGES_TEXTS } from './request-inspection.ts'
 import { type OutlineRules, outlineRequest } from './request-outline.ts'
 import type { FrameString, HeldFrame } from './streamed-texts.ts'
 import { isText, isUnreadable } from './text-fields.ts'
@@ -48,6 +56,7 @@ const numberOf = (value: unknown): number | null => (typeof value === 'number' ?
 /** Chat completions between equal protocols. */
 export const chatCompletions: Protocol = {
   outline: (body) => outlineRequest(body, chatRules),
+  requestTexts: MESSAGES_TEXTS,
   removals: REMOVALS,
   usageIsOptional: true,
   readAnswer,
@@ -200,7 +209,7 @@ class ChatStreamReader implements StreamReader {
 
   constructor(context: AnswerContext) {
     this.#context = context
-    this.#texts = new ChunkTexts(context.inspection, context.translatedTo === 'messages')
+    this.#texts = new ChunkTexts(context.inspection, tellsInParts(context))
   }
 
   read(frame: SseFrame): FrameVerdict {

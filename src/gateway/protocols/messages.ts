@@ -11,7 +11,15 @@ import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
 import { countTokensRequest, messagesRequest } from '../../wire/model-requests.ts'
 import { EventTexts, fieldOf, kindOf, type TextEvent } from './event-texts.ts'
 import { AlternatingMessagesCheck } from './message-checks.ts'
-import type { AnswerContext, AnswerReading, FrameVerdict, Protocol, StreamReader } from './protocol.ts'
+import {
+  type AnswerContext,
+  type AnswerReading,
+  type FrameVerdict,
+  keepsSignatures,
+  type Protocol,
+  type StreamReader,
+} from './protocol.ts'
+import { MESSAGES_TEXTS } from './request-inspection.ts'
 import { type OutlineRules, outlineRequest } from './request-outline.ts'
 import { type FrameString, type HeldFrame, inspectOwnValue } from './streamed-texts.ts'
 import { isText, isUnreadable } from './text-fields.ts'
@@ -36,6 +44,7 @@ const rules: OutlineRules = {
 /** Messages between equal protocols. */
 export const messages: Protocol = {
   outline: (body) => outlineRequest(body, rules),
+  requestTexts: MESSAGES_TEXTS,
   removals: REMOVALS,
   usageIsOptional: false,
   ownEdits: unsignedThinkingEdits,
@@ -100,7 +109,7 @@ class EventScan {
       return
     }
     const signed = path[2] === 'thinking'
-    const field = { ...fieldOf(path), signed: signed && !this.#context.translatedTo }
+    const field = { ...fieldOf(path), signed: signed && keepsSignatures(this.#context) }
     const edit = inspection.text(field, this.#bytes, start, end)
     if (!edit) return
     this.edits.push(edit)
@@ -169,7 +178,7 @@ class MessagesStreamReader implements StreamReader {
 
   constructor(context: AnswerContext) {
     this.#context = context
-    this.texts = new EventTexts(context.inspection, !context.translatedTo)
+    this.texts = new EventTexts(context.inspection, keepsSignatures(context))
   }
 
   read(frame: SseFrame): FrameVerdict {

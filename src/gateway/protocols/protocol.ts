@@ -1,14 +1,16 @@
 import type { Usage } from '../../governance/credits.ts'
 import type { Inspection } from '../../governance/dlp/inspection.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
+import type { JsonPath } from '../../lib/json-scan.ts'
 import type { SseFrame } from '../../lib/sse.ts'
 import type { RequestOutline } from './request-outline.ts'
-import type { HeldFrame } from './streamed-texts.ts'
+import type { HeldFrame, TextKind } from './streamed-texts.ts'
 
 /** A wire format. Pure: it reads and edits bytes, it reaches nothing. */
 export interface Protocol {
   /** Reads and checks a request body. @throws ApiError invalid_request */
   outline(body: Uint8Array): RequestOutline
+  requestTexts: RequestTexts
   /** Top-level members that are not sent upstream (interface: Chat completions, Messages). */
   removals: readonly string[]
   /** Whether usage on a stream has to be asked for with `stream_options`. */
@@ -22,6 +24,19 @@ export interface Protocol {
   readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading
   streamReader(context: AnswerContext): StreamReader
   dialect: Dialect
+}
+
+/** What the texts of a request are, by their place in it. */
+export interface RequestTexts {
+  /** Members that hold the caller's own data, whatever is named within them. */
+  ownData: ReadonlySet<string>
+  /** Whether a string is no text, besides those that are none in any protocol. */
+  isTechnical?(path: JsonPath): boolean
+  kindOf(path: JsonPath, outline: RequestOutline): TextKind
+  /** Names the block of thinking that a text belongs to; null for other texts. */
+  thinkingOf(path: JsonPath): string | null
+  /** Names the block whose signature a string is, where it is to be emptied when its text is edited. */
+  signatureOf?(path: JsonPath): string | null
 }
 
 /** What the gateway itself says on a stream of this protocol. */
@@ -38,8 +53,16 @@ export interface AnswerContext {
   /** Whether the caller asked for usage on its stream. */
   usageAsked: boolean
   /** The caller's protocol, where the answer is translated to it. */
-  translatedTo?: 'chat_completions' | 'completions' | 'messages' | null
+  translatedTo?: 'chat_completions' | 'completions' | 'messages' | 'responses' | null
 }
+
+/** Whether the caller gets the signatures of thinking, and sends them back with it. */
+export const keepsSignatures = ({ translatedTo }: AnswerContext): boolean =>
+  !translatedTo || translatedTo === 'responses'
+
+/** Whether the caller gets the parts of an answer one after the other, so that none goes on after another has begun. */
+export const tellsInParts = ({ translatedTo }: AnswerContext): boolean =>
+  translatedTo === 'messages' || translatedTo === 'responses'
 
 export interface AnswerReading {
   edits: ByteEdit[]

@@ -2,9 +2,9 @@ import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJson } from '../../lib/json-scan.ts'
-import type { Protocol } from './protocol.ts'
+import type { Protocol, RequestTexts } from './protocol.ts'
 import type { RequestOutline } from './request-outline.ts'
-import { inspectOwnValue } from './streamed-texts.ts'
+import { inspectOwnValue, type TextKind } from './streamed-texts.ts'
 import { isText, isUnreadable, OWN_DATA } from './text-fields.ts'
 
 export interface RequestInspection {
@@ -23,6 +23,7 @@ export function inspectRequest(
 ): RequestInspection {
   const scan = new RequestScan(outline, protocol, inspection)
   scanJson(outline.body, scan)
+  scan.removeSignatures()
   inspection.endUnit(outline.body.length)
   return scan
 }
@@ -31,7 +32,7 @@ class RequestScan {
   readonly edits: ByteEdit[] = []
   readonly uninspectable = new Set<Direction>()
   readonly changedThinking = new Set<string>()
-  readonly watched = OWN_DATA
+  readonly watched: ReadonlySet<string>
   /** What a tool was called with may hold numbers and names at any depth. */
   readonly valueDepth: number
   readonly #outline: RequestOutline
@@ -39,13 +40,18 @@ class RequestScan {
   readonly #removed: ReadonlySet<string>
   readonly #inspection: Inspection
   readonly #active: boolean
+  readonly #texts: RequestTexts
+  /** Where blocks of thinking have their signatures. */
+  readonly #signatures = new Map<string, { start: number; end: number }>()
 
-  constructor(outline: RequestOutline, { removals }: Protocol, inspection: Inspection) {
+  constructor(outline: RequestOutline, { removals, requestTexts }: Protocol, inspection: Inspection) {
     this.#outline = outline
     this.#body = outline.body
     this.#removed = new Set(removals)
     this.#inspection = inspection
     this.#active = !inspection.engine.passive
+    this.#texts = requestTexts
+    this.watched = requestTexts.ownData
     this.valueDepth = this.#active ? MAXIMUM_DEPTH : 0
   }
 
@@ -61,34 +67,58 @@ class RequestScan {
   string(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
     if (this.#removed.has(String(path[0]))) return
     const body = this.#body
-    if (this.#active && isUnreadable(path, body, start, end, name, own)) {
-      this.uninspectable.add(kindOf(path, this.#outline).kind)
-    }
-    if (!isText(path, body, start, end, name, own)) return
+    if (this.#active) this.#note(path, start, end, name, own)
+    if (this.#texts.isTechnical?.(path) || !isText(path, body, start, end, name, own)) return
     const edit = this.#inspection.text(this.#fieldOf(path, name), body, start, end)
     if (!edit) return
     this.edits.push(edit)
-    if (path[0] === 'messages' && path[4] === 'thinking') this.changedThinking.add(`${path[1]}.${path[3]}`)
+    const thinking = this.#texts.thinkingOf(path)
+    if (thinking !== null) this.changedThinking.add(thinking)
+  }
+
+  /** What a string tells besides what it says. */
+  #note(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
+    if (isUnreadable(path, this.#body, start, end, name, own)) {
+      this.uninspectable.add(this.#texts.kindOf(path, this.#outline).kind)
+    }
+    const signed = name === 'signature' ? this.#texts.signatureOf?.(path) : null
+    if (signed) this.#signatures.set(signed, { start, end })
+  }
+
+  /** A signature of thinking that is edited is of another text. */
+  removeSignatures(): void {
+    for (const [block, place] of this.#signatures) {
+      if (this.changedThinking.has(block)) this.edits.push({ ...place, replacement: null })
+    }
   }
 
   #fieldOf(path: JsonPath, name: string): TextField {
     if (!this.#active) return { path, partial: false }
-    const kind = kindOf(path, this.#outline)
+    const kind = this.#texts.kindOf(path, this.#outline)
     const isNamed = kind.kind === 'tool_arguments' && !kind.json
     return { path, partial: false, ...kind, ...(isNamed && { name }) }
   }
 }
 
+const REQUEST: TextKind = { kind: 'request', json: false }
+
 /** What a text of a request is: what tools were called with, what they answered, or what the caller says itself. */
-function kindOf(path: JsonPath, { toolMessages }: RequestOutline): { kind: Direction; json: boolean } {
-  const request = { kind: 'request', json: false } as const
-  if (path[0] !== 'messages' || typeof path[1] !== 'number') return request
+function kindOf(path: JsonPath, { toolMessages }: RequestOutline): TextKind {
+  if (path[0] !== 'messages' || typeof path[1] !== 'number') return REQUEST
   const last = path[path.length - 1]
   if (last === 'arguments') return { kind: 'tool_arguments', json: true }
   if (toolMessages.has(path[1])) return { kind: 'tool_result', json: false }
   if (path[2] === 'tool_calls') return { kind: 'tool_arguments', json: false }
   // Blocks of the messages protocol: what a tool was called with, and blocks that hold content of their own.
-  if (path[2] !== 'content') return request
+  if (path[2] !== 'content') return REQUEST
   if (path[4] === 'input') return { kind: 'tool_arguments', json: false }
-  return path[4] === 'content' ? { kind: 'tool_result', json: false } : request
+  return path[4] === 'content' ? { kind: 'tool_result', json: false } : REQUEST
+}
+
+/** Requests with `messages`, of either protocol, and legacy completions. */
+export const MESSAGES_TEXTS: RequestTexts = {
+  ownData: OWN_DATA,
+  kindOf,
+  // Their protocol cuts blocks that were changed (`unsignedThinkingEdits`).
+  thinkingOf: (path) => (path[0] === 'messages' && path[4] === 'thinking' ? `${path[1]}.${path[3]}` : null),
 }

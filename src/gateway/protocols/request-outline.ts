@@ -28,7 +28,7 @@ export interface RequestOutline {
   images: number
   documents: number
   hasTools: boolean
-  /** Indexes of the messages that are results of tools. */
+  /** Indexes of the messages, or items, that are results of tools. */
   toolMessages: ReadonlySet<number>
   /** Whether JSON without a schema is asked for (interface: JSON mode). */
   jsonObject: boolean
@@ -52,6 +52,8 @@ export interface OutlineRules {
   removals: readonly string[]
   /** A required member that is not `messages`. */
   required?: string
+  /** Whether `input` is required in their place, a list of items. */
+  hasItems?: boolean
   maximumOutput(fields: Record<string, unknown>): number | null
   /** Choices for one prompt. */
   choices(fields: Record<string, unknown>): number
@@ -61,7 +63,7 @@ export interface OutlineRules {
  * Of what the rules know, only scalars and short arrays are parsed, and of objects only the members that rules read:
  * a tree takes many times the bytes of its text.
  */
-const UNPARSED = new Set(['tools'])
+const UNPARSED = new Set(['tools', 'input'])
 const READ_INSIDE = new Set(['type', 'include_usage'])
 const LARGEST_PARSED_BYTES = 64 * 1024
 /** Names are remembered, to tell when one is given twice. */
@@ -85,6 +87,8 @@ const DOCUMENT_TYPES = new Set([
 ])
 /** Tools that the caller runs itself. */
 const CLIENT_TOOLS = new Set(['function', 'custom'])
+/** Items that are results of tools. */
+const OUTPUT_TYPES = new Set(['function_call_output', 'custom_tool_call_output'])
 /** Members that make the provider look things up, as its own tools do. */
 const SERVER_TOOL_MEMBERS = new Set(['web_search_options', 'mcp_servers'])
 /** The longest of these names, if every character of it is written as an escape. */
@@ -146,6 +150,9 @@ function checkFields(scan: OutlineScan, rules: OutlineRules): Record<string, unk
     if (scan.check?.problem) throw invalidRequest(scan.check.problem)
   }
   if (rules.required && !scan.has(rules.required)) throw invalidRequest(`${rules.required} is required.`)
+  const input = scan.members.find((member) => member.name === 'input')
+  if (rules.hasItems && input?.kind !== 'array')
+    throw invalidRequest('input is required and must be an array.')
   return parsed.data
 }
 
@@ -210,8 +217,9 @@ class OutlineScan {
   string(path: JsonPath, start: number, end: number): void {
     if (path[path.length - 1] !== 'type' || end - start > LONGEST_TYPE_BYTES) return
     const type = decodeString(this.#body, start, end)
-    // A tool that runs at the provider puts what it finds into the input.
-    if (path[0] === 'tools' && path.length === 3) this.documents += CLIENT_TOOLS.has(type) ? 0 : 1
+    // A tool that runs at the provider puts what it finds into the input. Of responses none is told to the provider.
+    if (path[0] === 'tools' && path.length === 3)
+      this.documents += this.#rules.hasItems || CLIENT_TOOLS.has(type) ? 0 : 1
     else if (IMAGE_TYPES.has(type)) this.images++
     else if (DOCUMENT_TYPES.has(type)) this.documents++
   }
@@ -228,6 +236,8 @@ class OutlineScan {
         if (path[2] === 'role' && text === 'tool') this.toolMessages.add(path[1])
         this.check.member(path[1], String(path[2]), kind, text)
       }
+    } else if (this.#rules.hasItems && path[0] === 'input' && typeof path[1] === 'number') {
+      if (path[2] === 'type') this.#itemType(path[1], this.#shortText(kind, start, end))
     } else if (
       path[0] === this.#rules.required &&
       path.length === 2 &&
@@ -235,6 +245,12 @@ class OutlineScan {
     ) {
       this.prompts++
     }
+  }
+
+  /** Of several types the last one counts, as for who reads the item. */
+  #itemType(index: number, type: string | null): void {
+    if (type !== null && OUTPUT_TYPES.has(type)) this.toolMessages.add(index)
+    else this.toolMessages.delete(index)
   }
 
   has(name: string): boolean {

@@ -54,6 +54,8 @@ const LONGEST_TYPE_BYTES = 6 * 16
 
 /** Members whose `data` is, as a rule, encoded content that no text engine can read. */
 const BINARY_PARENTS = new Set(['source', 'input_audio', 'audio', 'file'])
+/** Members that may be data URLs; in responses an image is one without an object around it. */
+const DATA_URL_MEMBERS = new Set(['url', 'image_url', 'file_url', 'file_data'])
 /** A data URL says within its first bytes whether it is encoded. */
 const DATA_URL = /^data:[^,]*;base64,/
 const DATA_URL_HEAD_BYTES = 200
@@ -99,7 +101,7 @@ const isType = (types: ReadonlySet<string>, bytes: Uint8Array, start: number, en
   end - start <= LONGEST_TYPE_BYTES && types.has(decodeString(bytes, start, end))
 
 function isBinary(path: JsonPath, bytes: Uint8Array, start: number, end: number, name: string): boolean {
-  if ((name === 'url' || name === 'file_data') && end - start >= SHORTEST_DATA_URL_BYTES) {
+  if (DATA_URL_MEMBERS.has(name) && end - start >= SHORTEST_DATA_URL_BYTES) {
     if (DATA_URL.test(latin1(bytes.subarray(start, Math.min(end, start + DATA_URL_HEAD_BYTES))))) return true
   }
   // The `data` of a plain text document is that text, and its path is the same.

@@ -18,8 +18,8 @@ export interface Provider {
   credential: string
 }
 
-/** What a call asks of an upstream. */
-export type Operation = 'chat_completions' | 'completions' | 'messages' | 'count_tokens'
+/** What a call asks of an upstream. `responses` is our own: no upstream is asked for it, whatever it speaks. */
+export type Operation = 'chat_completions' | 'completions' | 'messages' | 'count_tokens' | 'responses'
 
 /** What an upstream is asked; `input_tokens` is the token counter of the responses protocol. */
 export type UpstreamOperation = Operation | 'input_tokens'

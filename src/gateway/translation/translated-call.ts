@@ -6,6 +6,7 @@ import { AssistantContent } from './events/assistant-content.ts'
 import { ChatDecoder } from './events/chat-decoder.ts'
 import { ChatEncoder } from './events/chat-encoder.ts'
 import { CompletionEncoder } from './events/completion-encoder.ts'
+import { ModelEventEncoder } from './events/event-encoder.ts'
 import { FenceStripper } from './events/fence-stripper.ts'
 import { MessagesDecoder } from './events/messages-decoder.ts'
 import { MessagesEncoder } from './events/messages-encoder.ts'
@@ -16,11 +17,14 @@ import { completionPrompts, completionToChat, echoedPrompts } from './requests/c
 import { stripsFences, stripsFencesOfChat } from './requests/json-mode.ts'
 import { cutLargeStrings, restoreLargeStrings, TooMuchLeftError } from './requests/large-strings.ts'
 import { messagesToChat } from './requests/messages-to-chat.ts'
+import { stripsFencesOfResponses } from './requests/responses-settings.ts'
+import { responsesToChat } from './requests/responses-to-chat.ts'
+import { responsesToMessages } from './requests/responses-to-messages.ts'
 import { originalToolNames } from './requests/tool-names.ts'
 import type { TargetModel } from './target-model.ts'
 import { errorInsteadOfAnswer } from './upstream-errors.ts'
 
-export type CallerProtocol = 'chat_completions' | 'messages' | 'completions'
+export type CallerProtocol = 'chat_completions' | 'messages' | 'completions' | 'responses'
 export type UpstreamProtocol = 'chat_completions' | 'messages'
 
 export interface TranslationOptions {
@@ -80,7 +84,8 @@ export class TranslatedCall {
     const { text, cut } = cutBody(body)
     this.#cut = cut
     const request = objectOf(parseJson(text))
-    this.#toolNames = originalToolNames(request)
+    // Responses have namespaces besides, so that who tells them names the tools.
+    this.#toolNames = options.caller === 'responses' ? new Map() : originalToolNames(request)
     const prompts = options.caller === 'completions' ? completionPrompts(request) : null
     const requests = prompts
       ? prompts.map((prompt) => completionToChat(request, prompt, chatModelOf(options)))
@@ -248,6 +253,7 @@ const REQUESTS: Record<
   chat_completions: { messages: chatToMessages, chat_completions: (request) => request },
   completions: { messages: chatToMessages, chat_completions: (request) => request },
   messages: { chat_completions: messagesToChat, messages: (request) => request },
+  responses: { chat_completions: responsesToChat, messages: responsesToMessages },
 }
 
 /** Whose answers are rid of a code fence, because what they have to be is asked for in words. */
@@ -258,6 +264,7 @@ const STRIPS: Record<
   chat_completions: { messages: stripsFences },
   messages: { chat_completions: stripsFencesOfChat },
   completions: {},
+  responses: stripsFencesOfResponses,
 }
 
 /** The model, where a legacy completion goes to it as a chat completion. */
@@ -275,6 +282,7 @@ function upstreamRequest(request: Json, options: TranslationOptions): Json {
 function encoderFor(options: TranslationOptions, request: Json, echoed: string[] | null): EventEncoder {
   const { caller, modelId, usageAsked, nowSeconds } = options
   if (caller === 'messages') return new MessagesEncoder(modelId)
+  if (caller === 'responses') return new ModelEventEncoder()
   if (caller === 'chat_completions') return new ChatEncoder({ modelId, usageAsked, nowSeconds })
   const choicesPerPrompt = typeof request.n === 'number' ? request.n : 1
   return new CompletionEncoder({ modelId, usageAsked, nowSeconds, echoed, choicesPerPrompt })

@@ -24,15 +24,21 @@ const LONGEST_MESSAGE = 4_096
 export function messagesErrorBody(status: number, body: Uint8Array): Uint8Array {
   const error = upstreamError(body)
   const told = textOf(error.message) || `The upstream answered with status ${status}.`
-  const overflow = CONTEXT_OVERFLOWS.has(textOf(error.code)) || OVERFLOW_WORDS.test(told)
-  const message = overflow && !told.includes(TOO_LONG) ? `${TOO_LONG}: ${told}` : told
+  const message = isContextOverflow(error) && !told.includes(TOO_LONG) ? `${TOO_LONG}: ${told}` : told
   const type = TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
   return new TextEncoder().encode(
     JSON.stringify({ type: 'error', error: { type, message: message.slice(0, LONGEST_MESSAGE) } }),
   )
 }
 
-function upstreamError(body: Uint8Array): Json {
+/** Whether an error says that a conversation is too long for the model, in the words of either protocol. */
+export function isContextOverflow(error: Json): boolean {
+  const told = textOf(error.message)
+  return CONTEXT_OVERFLOWS.has(textOf(error.code)) || OVERFLOW_WORDS.test(told) || told.includes(TOO_LONG)
+}
+
+/** @param body of an error answer, JSON or not. @returns `message`, and `code` and `type` where it tells them. */
+export function upstreamError(body: Uint8Array): Json {
   try {
     return errorIn(objectOf(JSON.parse(new TextDecoder().decode(body))))
   } catch {

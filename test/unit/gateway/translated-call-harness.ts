@@ -3,6 +3,7 @@ import { ExchangeMeter } from '../../../src/gateway/exchange-meter.ts'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
+import { responses } from '../../../src/gateway/protocols/responses.ts'
 import type { Exchange, RelayEnd } from '../../../src/gateway/relay-options.ts'
 import { relayStream } from '../../../src/gateway/stream-relay.ts'
 import {
@@ -24,6 +25,7 @@ export const PROTOCOLS: Record<CallerProtocol, Protocol> = {
   chat_completions: chatCompletions,
   messages,
   completions,
+  responses,
 }
 export const DIALECTS: Record<UpstreamProtocol, ScriptRequest['dialect']> = {
   chat_completions: 'chat',
@@ -36,6 +38,8 @@ export const TRANSLATIONS: Array<[caller: CallerProtocol, upstream: UpstreamProt
   ['messages', 'chat_completions'],
   ['completions', 'messages'],
   ['completions', 'chat_completions'],
+  ['responses', 'messages'],
+  ['responses', 'chat_completions'],
 ]
 
 const TOOL_NAMES = ['get_weather', 'get_time']
@@ -53,6 +57,10 @@ const REQUESTS: Record<CallerProtocol, Json> = {
     tools: TOOL_NAMES.map((name) => ({ name, input_schema: { type: 'object' } })),
   },
   completions: { prompt: 'Hi' },
+  responses: {
+    input: [{ type: 'message', role: 'user', content: 'Hi' }],
+    tools: TOOL_NAMES.map((name) => ({ type: 'function', name, parameters: { type: 'object' } })),
+  },
 }
 
 export interface CallOptions extends Partial<TranslationOptions> {

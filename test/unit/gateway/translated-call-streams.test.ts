@@ -1,4 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
+import { NO_USAGE } from '../../../src/governance/credits.ts'
 import { provideIdentityStream } from './identity-stream.ts'
 import { type UpstreamFixture, upstreamFixtures } from './translated-call-fixtures.ts'
 import {
@@ -8,6 +10,7 @@ import {
   relayed,
   resultOf,
   TRANSLATIONS,
+  textOf,
   translatedCall,
   whole,
 } from './translated-call-harness.ts'
@@ -87,11 +90,14 @@ describe.each(TRANSLATIONS)('%s on %s', (caller, upstream) => {
   it.each(inBothForms)('tells %s streamed as it tells it whole', async (name, fixture) => {
     const { text, end } = await relayed(options, [fixture.bytes])
     if (end.kind !== 'completed') return expect(name).toMatch(/error|cut|end|no-done/)
-    const call = translatedCall({ ...options, request: { stream: false } })
+    // Turns of responses are always streams.
+    const asked = caller === 'responses' ? {} : { request: { stream: false } }
+    const call = translatedCall({ ...options, ...asked })
     call.nextBody()
     expect(whole(call, fixture.whole ?? {})).toBeNull()
     call.goesOn(true)
-    const expected = saidWhole(caller, resultOf(call))
+    const expected =
+      caller === 'responses' ? saidEvents(textOf(call.resultAsFrames())) : saidWhole(caller, resultOf(call))
     const uncounted = COUNTED_APART.test(name) ? { usage: 'apart' } : {}
     for (const streamed of await reassembled(caller, text, fixture)) {
       expect(settled(JSON.stringify({ ...streamed, ...uncounted }))).toBe(
@@ -104,6 +110,7 @@ describe.each(TRANSLATIONS)('%s on %s', (caller, upstream) => {
 /** What the official clients make of a caller's stream. */
 async function reassembled(caller: string, text: string, fixture: UpstreamFixture): Promise<Json[]> {
   if (caller === 'completions') return [completionOf(text)]
+  if (caller === 'responses') return [saidEvents(text)]
   const clients = caller === 'messages' ? MESSAGES_CLIENTS : CHAT_CLIENTS
   const random = new SeededRandom(fixture.bytes.length)
   const answers = clients.map(async ([, accumulate]) => {
@@ -111,6 +118,36 @@ async function reassembled(caller: string, text: string, fixture: UpstreamFixtur
     return caller === 'messages' ? saidMessage(answer) : saidChat(answer)
   })
   return Promise.all(answers)
+}
+
+/** What events tell together, however it is cut. */
+function saidEvents(text: string): Json {
+  const spoken: Record<string, string> = {}
+  const told = text
+    .split('\n\n')
+    .filter((frame) => frame.startsWith('data: '))
+    .map((frame) => JSON.parse(frame.slice('data: '.length)) as ModelEvent)
+  for (const event of told) {
+    const key = 'call' in event ? `${event.choice} call ${event.call}` : event.type
+    const pieces = [
+      'text' in event ? event.text : '',
+      'json' in event ? event.json : '',
+      // Made anew with each answer.
+      'signature' in event ? 'signed ' : '',
+      'name' in event ? `${event.id} ${event.name} ` : '',
+      'citation' in event ? JSON.stringify(event.citation) : '',
+      'reason' in event ? event.reason : '',
+    ]
+    spoken[key] = (spoken[key] ?? '') + pieces.join('')
+  }
+  const sorted = Object.entries(spoken).sort(([left], [right]) => (left < right ? -1 : 1))
+  const last = told.findLast((event) => event.type === 'usage')?.usage ?? NO_USAGE
+  // A stream may tell what was written to the cache without its classes.
+  const { cacheWrite5Minutes, cacheWrite1Hour, ...usage } = last
+  return {
+    spoken: sorted.filter(([, said]) => said !== ''),
+    usage: { ...usage, cacheWrite: cacheWrite5Minutes + cacheWrite1Hour },
+  }
 }
 
 const saidWhole = (caller: string, answer: Json): Json => {

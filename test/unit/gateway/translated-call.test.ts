@@ -256,7 +256,11 @@ describe('a stream that was not streamed', () => {
       expect(call.goesOn(true)).toBe(false)
       const told = textOf(call.resultAsFrames())
       expect(told).toContain('é 🦉')
-      expect(told).toMatch(caller === 'messages' ? /message_stop"\}\n\n$/ : /\[DONE\]\n\n$/)
+      const endings: Record<string, RegExp> = {
+        messages: /message_stop"\}\n\n$/,
+        responses: /"type":"end"\}\n\n$/,
+      }
+      expect(told).toMatch(endings[caller] ?? /\[DONE\]\n\n$/)
     }
   })
 })

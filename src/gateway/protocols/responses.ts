@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import type { JsonPath } from '../../lib/json-scan.ts'
+import { encodeFrame, HEARTBEAT_COMMENT } from '../../lib/sse.ts'
+import type { Protocol, RequestTexts } from './protocol.ts'
+import { type OutlineRules, outlineRequest, type RequestOutline } from './request-outline.ts'
+import type { TextKind } from './streamed-texts.ts'
+import { OWN_DATA } from './text-fields.ts'
+
+/**
+ * One turn of a response, as `src/responses` asks for it: the members of a responses request, with all items of the
+ * context as `input`. It is answered by events of the model, and always translated, so that this protocol is only ever
+ * a caller's.
+ */
+
+const turn = z.looseObject({
+  model: z.string('model is required and must be a string').min(1, 'model must not be empty'),
+  stream: z.literal(true, 'stream must be true'),
+  max_output_tokens: z
+    .int('max_output_tokens must be an integer')
+    .positive('max_output_tokens must be a positive integer')
+    .nullish(),
+  tools: z.array(z.unknown(), 'tools must be an array').nullish(),
+})
+
+const rules: OutlineRules = {
+  schema: turn,
+  messages: null,
+  removals: [],
+  hasItems: true,
+  maximumOutput: ({ max_output_tokens: limit }) => (typeof limit === 'number' ? limit : null),
+  choices: () => 1,
+}
+
+/** Of an item: ids, and proofs of thinking that only its own family reads. */
+const TECHNICAL_OF_ITEMS = new Set(['call_id', 'redacted', 'origin'])
+/** Of a call: what is called with them, and what. */
+const ARGUMENTS_OF_ITEMS = new Set(['input', 'name', 'namespace'])
+
+const texts: RequestTexts = {
+  // The list of items is named like what other protocols call tools with.
+  ownData: new Set([...OWN_DATA].filter((name) => name !== 'input')),
+  isTechnical: (path) => isOfItem(path) && TECHNICAL_OF_ITEMS.has(String(path[2])),
+  kindOf,
+  thinkingOf: (path) => (path[0] === 'input' && path[2] === 'content' ? String(path[1]) : null),
+  signatureOf: (path) => (isOfItem(path) ? String(path[1]) : null),
+}
+
+/** Whether a value is a member of an item. */
+const isOfItem = (path: JsonPath): boolean => path[0] === 'input' && path.length === 3
+
+function kindOf(path: JsonPath, { toolMessages }: RequestOutline): TextKind {
+  if (path[0] !== 'input' || typeof path[1] !== 'number') return { kind: 'request', json: false }
+  if (toolMessages.has(path[1]) || path[2] === 'output') return { kind: 'tool_result', json: false }
+  if (path[2] === 'arguments') return { kind: 'tool_arguments', json: true }
+  const isArgument = ARGUMENTS_OF_ITEMS.has(String(path[2]))
+  return { kind: isArgument ? 'tool_arguments' : 'request', json: false }
+}
+
+export const responses: Protocol = {
+  outline: (body) => outlineRequest(body, rules),
+  requestTexts: texts,
+  removals: [],
+  usageIsOptional: false,
+  readAnswer: spokenByNobody,
+  streamReader: spokenByNobody,
+  dialect: {
+    heartbeat: HEARTBEAT_COMMENT,
+    failure(message) {
+      const error = { message, type: 'server_error', code: 'stream_error' }
+      return [encodeFrame('error', { type: 'error', error })]
+    },
+  },
+}
+
+function spokenByNobody(): never {
+  throw new Error('no upstream speaks the protocol of turns')
+}
