@@ -17,6 +17,8 @@ interface Told {
   items: OutputItem[]
   openItems: Set<number>
   openParts: Map<number, Map<number, { closing: (writer: EventWriter) => void }>>
+  /** Parts whose text is whole already, as `<list>/<place in the output>/<place in the item>`. */
+  wholeTexts: Set<string>
   /** Calls whose arguments are not whole. */
   openCalls: Set<number>
 }
@@ -76,6 +78,7 @@ const begun = (response: ResponseObject): Told => ({
   items: [],
   openItems: new Set(),
   openParts: new Map(),
+  wholeTexts: new Set(),
   openCalls: new Set(),
 })
 
@@ -111,6 +114,12 @@ const closes =
     told.openParts.get(indexOf(event))?.delete(event[index] as number)
   }
 
+const isWhole =
+  (list: 'content' | 'summary', index: 'content_index' | 'summary_index'): Handler =>
+  (told, event) => {
+    told.wholeTexts.add(`${list}/${indexOf(event)}/${event[index]}`)
+  }
+
 /** Of a call: its arguments or input. */
 const growsItem =
   (member: string): Handler =>
@@ -133,6 +142,9 @@ const HANDLERS: Record<string, Handler> = {
   'response.content_part.added': adds('content', 'content_index'),
   'response.content_part.done': closes('content_index'),
   'response.output_text.delta': grows('content', 'content_index', 'text'),
+  'response.output_text.done': isWhole('content', 'content_index'),
+  'response.refusal.done': isWhole('content', 'content_index'),
+  'response.reasoning_summary_text.done': isWhole('summary', 'summary_index'),
   'response.refusal.delta': grows('content', 'content_index', 'refusal'),
   'response.output_text.annotation.added': (told, event) => {
     const item = told.items[indexOf(event)] as unknown as { content: Array<{ annotations: unknown[] }> }
@@ -180,12 +192,20 @@ function closePart(
     list === 'content'
       ? { item_id: item.id, output_index: at, content_index: index }
       : { item_id: item.id, output_index: at, summary_index: index }
+  const text = textEnd(list, part)
+  if (!told.wholeTexts.has(`${list}/${at}/${index}`)) writer.write(text.type, { ...place, ...text.members })
+  writer.write(`response.${list === 'summary' ? 'reasoning_summary' : list}_part.done`, { ...place, part })
+}
+
+function textEnd(
+  list: 'content' | 'summary',
+  part: Record<string, unknown>,
+): { type: string; members: object } {
   if (list === 'summary') {
-    writer.write('response.reasoning_summary_text.done', { ...place, text: part.text })
-    writer.write('response.reasoning_summary_part.done', { ...place, part })
-    return
+    return { type: 'response.reasoning_summary_text.done', members: { text: part.text } }
   }
-  if (part.type === 'refusal') writer.write('response.refusal.done', { ...place, refusal: part.refusal })
-  else writer.write('response.output_text.done', { ...place, text: part.text, logprobs: [] })
-  writer.write('response.content_part.done', { ...place, part })
+  if (part.type === 'refusal') {
+    return { type: 'response.refusal.done', members: { refusal: part.refusal } }
+  }
+  return { type: 'response.output_text.done', members: { text: part.text, logprobs: [] } }
 }
