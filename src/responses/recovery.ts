@@ -14,6 +14,7 @@ type StoredEvent = Record<string, unknown> & { type: string }
 /** Items by their place in the output, and the parts of each that are not closed, by their place in the item. */
 interface Told {
   response: ResponseObject
+  inProgress: boolean
   items: OutputItem[]
   openItems: Set<number>
   openParts: Map<number, Map<number, { closing: (writer: EventWriter) => void }>>
@@ -38,6 +39,7 @@ export function interruptedResponse(payloads: Iterable<string>, lastSequence: nu
   const told = replay(payloads)
   const events: EmittedEvent[] = []
   const writer = new EventWriter(lastSequence, (event) => events.push(event))
+  if (!told.inProgress) writer.write('response.in_progress', { response: told.response })
   closeItems(told, writer)
   const response: ResponseObject = {
     ...told.response,
@@ -75,6 +77,7 @@ function replay(payloads: Iterable<string>): Told {
 
 const begun = (response: ResponseObject): Told => ({
   response,
+  inProgress: false,
   items: [],
   openItems: new Set(),
   openParts: new Map(),
@@ -129,6 +132,9 @@ const growsItem =
   }
 
 const HANDLERS: Record<string, Handler> = {
+  'response.in_progress': (told) => {
+    told.inProgress = true
+  },
   'response.output_item.added': (told, event) => {
     const item = event.item as OutputItem
     told.items[indexOf(event)] = item
