@@ -22,16 +22,25 @@ export interface ToldList {
   has_more: boolean
 }
 
-/** Asks the shared gateway. @param path below the base URL, with its query. */
-export function ask(key: string, method: string, path: string, options: SendOptions = {}): Promise<Answer> {
-  const headers = { ...bearer(key), ...options.headers }
-  return send(gateway().baseUrl + path, { ...options, method, headers })
+/** Asks a gateway, the shared one by default. @param path below the base URL, with its query. */
+export function ask(
+  key: string,
+  method: string,
+  path: string,
+  options: SendOptions & { baseUrl?: string } = {},
+): Promise<Answer> {
+  const { baseUrl = gateway().baseUrl, ...rest } = options
+  return send(baseUrl + path, { ...rest, method, headers: { ...bearer(key), ...rest.headers } })
 }
 
 /** Makes a response. @throws unless that succeeds. */
-export async function createResponse(key: string, body: Json): Promise<ToldResponse> {
+export async function createResponse(
+  key: string,
+  body: Json,
+  address: { baseUrl?: string } = {},
+): Promise<ToldResponse> {
   const request = JSON.stringify({ ...RESPONSES_ROUTE.request('Hello'), ...body })
-  return expectJson<ToldResponse>(await ask(key, 'POST', '/v1/responses', { body: request }))
+  return expectJson<ToldResponse>(await ask(key, 'POST', '/v1/responses', { ...address, body: request }))
 }
 
 export async function listItems(key: string, path: string): Promise<ToldList> {

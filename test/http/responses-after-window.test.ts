@@ -1,0 +1,131 @@
+import OpenAI from 'openai'
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { checkResponseStream } from '../harness/conformance.ts'
+import type { StreamEvent } from '../harness/conformance-rules.ts'
+import { readResponseStream } from '../harness/response-stream-text.ts'
+import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { ask, createResponse, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
+import { createTenant, type Tenant } from './support/tenant.ts'
+
+let address: StartedGateway
+let tenant: Tenant
+
+beforeAll(async () => {
+  const bundleDirectory = inject('bundleDirectory')
+  address = await startGateway({ bundleDirectory, variables: { RESPONSE_WINDOW_MS: '1' } })
+  tenant = await createTenant(address)
+}, 60_000)
+afterAll(() => address?.stop())
+
+const call = (method: string, path: string) => ask(tenant.key, method, path, address)
+const create = (body: Json) => createResponse(tenant.key, body, address)
+
+async function streamOf(id: string, query = ''): Promise<StreamEvent[]> {
+  const answer = await call('GET', `/v1/responses/${id}?stream=true${query}`)
+  expect(answer.status, answer.text).toBe(200)
+  return readResponseStream(answer.text)
+}
+
+const hasDeltas = (events: StreamEvent[]) => events.some(({ event }) => event.endsWith('.delta'))
+
+/** Makes a response and waits until its object has forgotten it. */
+async function forgotten(body: Json): Promise<ToldResponse> {
+  const response = await create(body)
+  await vi.waitFor(async () => expect(hasDeltas(await streamOf(response.id))).toBe(false), {
+    timeout: 10_000,
+    interval: 50,
+  })
+  return response
+}
+
+const WEATHER = {
+  type: 'function',
+  name: 'get_weather',
+  parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+}
+
+const REQUESTS: Array<[name: string, body: Json, status: string]> = [
+  ['said something', { input: 'Hello' }, 'completed'],
+  [
+    'called a function',
+    { input: 'Call get_weather.', tools: [WEATHER], tool_choice: 'required' },
+    'incomplete',
+  ],
+]
+
+describe.each(REQUESTS)('a response that %s, after its window', (_, body, status) => {
+  it('is told from Postgres as its object told it', async () => {
+    const response = await forgotten(body)
+    expect(response.status).toBe(status)
+    expect(expectJson<Json>(await call('GET', `/v1/responses/${response.id}`))).toEqual(response)
+    expect(expectJson<Json>(await call('POST', `/v1/responses/${response.id}/cancel`))).toEqual(response)
+  })
+
+  it('is streamed as its final items and its end, above what the caller has', async () => {
+    const response = await forgotten(body)
+    for (const after of [0, 1, 3, 1_000_000]) {
+      const events = await streamOf(response.id, `&starting_after=${after}`)
+      expect(checkResponseStream(events, { after, condensed: true })).toEqual([])
+      expect(events[0]?.data.sequence_number).toBe(after + 1)
+      expect(events.at(-1)).toMatchObject({ event: 'response.completed', data: { response } })
+      const done = events.filter(({ event }) => event === 'response.output_item.done')
+      expect(done.map(({ data }) => data.item)).toEqual(response.output)
+    }
+  })
+
+  it('is the same to the stream helper of the official client', async () => {
+    const response = await forgotten(body)
+    const client = new OpenAI({ apiKey: tenant.key, baseURL: `${address.baseUrl}/v1`, maxRetries: 0 })
+    const final = await client.responses.stream({ response_id: response.id }).finalResponse()
+    expect(final).toMatchObject({ id: response.id, status, output_text: response.output_text })
+    expect(final.output).toMatchObject(response.output)
+  })
+})
+
+it('keeps the input items in Postgres', async () => {
+  const response = await forgotten({ input: 'Hello' })
+  const list = expectJson<Json>(await call('GET', `/v1/responses/${response.id}/input_items`))
+  expect(list).toMatchObject({ data: [{ role: 'user', content: [{ text: 'Hello' }] }], has_more: false })
+})
+
+it('tells sealed reasoning to its owner only when asked', async () => {
+  const model = 'scripted-messages-thinking'
+  const response = await forgotten({
+    model,
+    input: 'Think.',
+    reasoning: { effort: 'low' },
+    max_output_tokens: 4_000,
+  })
+  expect(response.output.map(({ type }) => type)).toContain('reasoning')
+  const path = `/v1/responses/${response.id}`
+  const sealed = 'include[]=reasoning.encrypted_content'
+  const items = `/v1/conversations/${response.conversation?.id}/items`
+  for (const place of [path, `${path}?stream=true`, items]) {
+    expect((await call('GET', place)).text).not.toContain('encrypted_content')
+    const asked = await call('GET', `${place}${place.includes('?') ? '&' : '?'}${sealed}`)
+    expect(asked.text).toContain('"encrypted_content":"')
+  }
+})
+
+it('has nothing of a response that was not stored', async () => {
+  const response = await create({ input: 'Hello', store: false })
+  const path = `/v1/responses/${response.id}`
+  await vi.waitFor(async () => expect((await call('GET', path)).status).toBe(404), {
+    timeout: 10_000,
+    interval: 50,
+  })
+  for (const rest of ['?stream=true', '/input_items']) {
+    expect((await call('GET', path + rest)).status).toBe(404)
+  }
+  expect((await call('DELETE', path)).status).toBe(404)
+})
+
+it('deletes what Postgres has', async () => {
+  const response = await forgotten({ input: 'Forget this.' })
+  const path = `/v1/responses/${response.id}`
+  const deleted = expectJson<Json>(await call('DELETE', path))
+  expect(deleted).toEqual({ id: response.id, object: 'response', deleted: true })
+  expect((await call('GET', path)).status).toBe(404)
+  const items = await call('GET', `/v1/conversations/${response.conversation?.id}/items`)
+  expect(items.text).not.toContain('Forget this.')
+})

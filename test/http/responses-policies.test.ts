@@ -1,0 +1,66 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { checkResponseStream } from '../harness/conformance.ts'
+import { gateway } from '../harness/gateway.ts'
+import { readResponseStream } from '../harness/response-stream-text.ts'
+import { addPolicy, codePolicy, someCode } from './support/dlp.ts'
+import { ask, createResponse, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
+import { createTenant, type Tenant } from './support/tenant.ts'
+
+let tenant: Tenant
+let code: string
+let response: ToldResponse
+
+beforeEach(async () => {
+  tenant = await createTenant(gateway())
+  code = someCode()
+  // The local model repeats what it was told.
+  response = await createResponse(tenant.key, {
+    input: `The code is ${code}.`,
+    instructions: `Keep ${code}.`,
+  })
+  expect(response.output_text).toContain(code)
+})
+
+const read = (path: string) => ask(tenant.key, 'GET', path)
+
+/** Every way to read a response again. */
+const READINGS: Array<[name: string, path: () => string]> = [
+  ['the response', () => `/v1/responses/${response.id}`],
+  ['its stream', () => `/v1/responses/${response.id}?stream=true`],
+  ['the rest of its stream', () => `/v1/responses/${response.id}?stream=true&starting_after=4`],
+  ['its input items', () => `/v1/responses/${response.id}/input_items`],
+  ['the items of its conversation', () => `/v1/conversations/${response.conversation?.id}/items`],
+  [
+    'an item of its conversation',
+    () => `/v1/conversations/${response.conversation?.id}/items/${response.output[0]?.id}`,
+  ],
+]
+
+describe.each(READINGS)('%s', (name, path) => {
+  it.each(['redact', 'mask', 'block'])('is read under a policy made later (%s)', async (action) => {
+    if (name !== 'the rest of its stream') expect((await read(path())).text).toContain(code)
+    await addPolicy(tenant, codePolicy(action))
+    const answer = await read(path())
+    expect(answer.status).toBe(200)
+    expect(answer.text).not.toContain(code)
+    expect(answer.text).not.toContain(code.slice(3))
+  })
+})
+
+it('a stream whose policies have changed is told anew, without its pieces', async () => {
+  await addPolicy(tenant, codePolicy('redact'))
+  const { text } = await read(`/v1/responses/${response.id}?stream=true&starting_after=4`)
+  const events = readResponseStream(text)
+  expect(checkResponseStream(events, { after: 4, condensed: true })).toEqual([])
+  const told = expectJson<Json>(await read(`/v1/responses/${response.id}`))
+  expect(events.at(-1)?.data.response).toEqual(told)
+})
+
+it('an unchanged policy leaves the stream as it was', async () => {
+  await addPolicy(tenant, codePolicy('redact'))
+  const made = await createResponse(tenant.key, { input: 'Hello' })
+  const { text } = await read(`/v1/responses/${made.id}?stream=true`)
+  const events = readResponseStream(text)
+  expect(checkResponseStream(events)).toEqual([])
+  expect(events.some(({ event }) => event === 'response.output_text.delta')).toBe(true)
+})
