@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../src/deps.ts'
 import { newConversationId } from '../../../src/responses/ids.ts'
@@ -212,6 +213,21 @@ describe('ending', () => {
     await finishResponse(database, owner, first.ended)
     expect(await writerOf(owner, first.conversationId)).toBe(next.id)
   })
+
+  it.each(['completed', 'failed'] as const)(
+    'as %s does not free what has another writer by now',
+    async (status) => {
+      const owner = someOwner()
+      const first = await endedResponse(database, owner)
+      const begin = beginOf({ conversation: { id: first.conversationId, creates: false } })
+      await beginResponse(database, owner, begin)
+      await database.execute(
+        sql`UPDATE conversations SET writer = 'resp_other' WHERE id = ${first.conversationId}`,
+      )
+      expect(await finishResponse(database, owner, finalOf(begin, { status }))).toBe(status)
+      expect(await writerOf(owner, first.conversationId)).toBe('resp_other')
+    },
+  )
 
   it('without a response, or with one that was deleted, writes nothing', async () => {
     const owner = someOwner()
