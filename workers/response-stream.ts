@@ -18,8 +18,8 @@ export class ResponseStream extends DurableObject<Bindings> implements ResponseS
     return this.#response.start(admission, body)
   }
 
-  async tail(owner: Owner, after: number) {
-    return this.#response.tail(owner, after)
+  async follow(owner: Owner, after: number) {
+    return this.#response.follow(owner, after)
   }
 
   async snapshot(owner: Owner) {

@@ -219,7 +219,7 @@ export class LiveResponse implements ResponseStreamObject {
     return events
   }
 
-  async tail(owner: Owner, after: number): Promise<ReadableStream<Uint8Array> | null> {
+  async follow(owner: Owner, after: number): Promise<ReadableStream<Uint8Array> | null> {
     return this.#mayBeSeenBy(owner) ? this.#log.tail(after) : null
   }
 

@@ -8,7 +8,7 @@ const ANSWER_LIMIT_MS = 10_000
 
 /**
  * The Durable Object of a response. A call that fails on its way is made once more on a fresh stub; `start` only if
- * nothing of the body was read, since the first call may have begun the response otherwise. `tail`, `ended` and `start`
+ * nothing of the body was read, since the first call may have begun the response otherwise. `follow`, `ended` and `start`
  * wait for a model and take as long as it takes; all others have ten seconds. A repeated `remove` can return false
  * although the response was removed, by the first call whose answer was lost.
  *
@@ -43,7 +43,7 @@ export function responseStreamClient(
       const started = ask((object) => object.start(admission, handed.stream()), handed.takeBack)
       return orApiError(started.catch(handed.giveUp))
     },
-    tail: (owner, after) => patiently((object) => object.tail(owner, after)),
+    follow: (owner, after) => patiently((object) => object.follow(owner, after)),
     ended: (owner) => patiently((object) => object.ended(owner)),
     snapshot: (owner) => soon((object) => object.snapshot(owner)),
     cancel: (owner) => soon((object) => object.cancel(owner)),

@@ -53,7 +53,7 @@ export interface ResponseStreamObject {
   /** Admits and begins a response; resolves before anything is generated. */
   start(admission: Admission, body: ReadableStream<Uint8Array>): Promise<StartResult>
   /** Events after a number as SSE frames, then live ones, until the response ends; null when there is no such response here. */
-  tail(owner: Owner, after: number): Promise<ReadableStream<Uint8Array> | null>
+  follow(owner: Owner, after: number): Promise<ReadableStream<Uint8Array> | null>
   /** The response as it stands now; null when there is none here. */
   snapshot(owner: Owner): Promise<ResponseObject | null>
   /** The same, when it has ended. */

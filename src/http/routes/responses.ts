@@ -87,7 +87,7 @@ async function create(context: AppContext): Promise<Response> {
   const asked = { id, owner: ownerOf(context), object: deps.responseStream(id) }
   const { stream, background } = await begin(context, asked)
   if (stream) {
-    const tail = await asked.object.tail(asked.owner, 0)
+    const tail = await asked.object.follow(asked.owner, 0)
     if (tail === null) throw unknownId('Response', id)
     return eventStream(context, followed(context, asked, tail, 0))
   }
@@ -153,7 +153,7 @@ async function streamAnswer(
   const { object, owner } = asked
   const state = await object.state(owner)
   const isLive = state !== null && (state.running || (await isCurrent(context, asked, state.policyVersion)))
-  const tail = isLive ? await object.tail(owner, after) : null
+  const tail = isLive ? await object.follow(owner, after) : null
   if (tail) return eventStream(context, followed(context, asked, tail, after))
   const response = await readable(context, await known(context, asked), includes)
   return eventStream(context, storedStream(response, after))
@@ -179,7 +179,7 @@ const followed = (
   { id, owner }: AskedResponse,
   tail: ReadableStream<Uint8Array>,
   after: number,
-) => tailFrames(tail, after, (last) => deps.responseStream(id).tail(owner, last))
+) => tailFrames(tail, after, (last) => deps.responseStream(id).follow(owner, last))
 
 const eventStream = (context: AppContext, body: ReadableStream<Uint8Array>): Response =>
   context.newResponse(body as never, 200, {

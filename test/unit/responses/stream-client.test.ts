@@ -46,7 +46,7 @@ const SOON: Array<[Method, Use]> = [
   ['settle', (object) => object.settle(OWNER)],
 ]
 const PATIENT: Array<[Method, Use]> = [
-  ['tail', (object) => object.tail(OWNER, 7)],
+  ['follow', (object) => object.follow(OWNER, 7)],
   ['ended', (object) => object.ended(OWNER)],
 ]
 const START: [Method, Use] = ['start', (object) => object.start({} as Admission, bodyOf('body'))]
