@@ -3,6 +3,7 @@ import { type ConversationCall, conversationKey } from '../../../src/gateway/con
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
+import { responses } from '../../../src/gateway/protocols/responses.ts'
 import { chat, message, outline } from './outlining.ts'
 
 const SECRET = new Uint8Array(32).fill(7)
@@ -111,5 +112,30 @@ describe('the key of a conversation', () => {
     const key = keyOf(completions, '{"model":"m","prompt":"once"}')
     expect(key).not.toBeNull()
     expect(keyOf(completions, '{"model":"m","prompt":"upon"}')).not.toBe(key)
+  })
+
+  it('is there for turns of responses, whose items get another id each time', () => {
+    const item = (id: number, role: string, content: unknown) => ({
+      id: `msg_${id}`,
+      type: 'message',
+      role,
+      content,
+    })
+    const turn = (members: object) => JSON.stringify({ model: 'm', stream: true, ...members })
+    const first = turn({ instructions: 'Be kind.', input: [item(1, 'user', 'hello')] })
+    const key = keyOf(responses, first)
+    expect(key).not.toBeNull()
+    const items = [
+      item(2, 'user', [{ type: 'input_text', text: 'hello' }]),
+      item(3, 'assistant', 'hi'),
+      item(4, 'user', 'again'),
+    ]
+    const later = { ...JSON.parse(first), input: items }
+    // A text that became a part has another path, but says the same.
+    expect(keyOf(responses, JSON.stringify(later))).toBe(key)
+    expect(keyOf(responses, turn({ input: [item(1, 'user', 'hello')] }))).not.toBe(key)
+    expect(keyOf(responses, turn({ ...later, input: [item(1, 'user', 'hallo')] }))).not.toBe(key)
+    const named = keyOf(responses, turn({ input: [item(1, 'user', 'a')], prompt_cache_key: 'k' }))
+    expect(keyOf(responses, turn({ input: [item(1, 'user', 'b')], prompt_cache_key: 'k' }))).toBe(named)
   })
 })

@@ -84,16 +84,32 @@ describe('a turn', () => {
   })
 
   it('tells no other name for a tool than its caller has to know it by', async () => {
-    const name = 'a name with spaces'
+    let upstreamName: unknown
     const world = new TurnWorld([
-      streamed(
-        chatChunk({ tool_calls: [{ index: 0, id: 'c', function: { name: 'NAME', arguments: '{}' } }] }),
-        chatChunk({}, 'tool_calls'),
-        DONE,
-      ),
+      ({ body }) => {
+        const [tool] = body.tools as Array<{ function: { name: string } }>
+        upstreamName = tool?.function.name
+        const call = { index: 0, id: 'c', function: { name: upstreamName, arguments: '{}' } }
+        const stream = chatChunk({ tool_calls: [call] }) + chatChunk({}, 'tool_calls') + DONE
+        return new Response(stream, { headers: { 'content-type': 'text/event-stream' } })
+      },
     ])
-    const told = await world.events({ ...HI, tools: [{ type: 'function', name, parameters: {} }] })
-    expect(told).toContainEqual({ type: 'tool_call', choice: 0, call: 0, id: 'c', name: 'NAME' })
+    const tool = { type: 'function', name: 'a name with spaces', parameters: {} }
+    const told = await world.events({ ...HI, tools: [tool] })
+    expect(upstreamName).toMatch(/^a_name_with_spaces_/)
+    expect(told).toContainEqual({ type: 'tool_call', choice: 0, call: 0, id: 'c', name: upstreamName })
+  })
+
+  it('may have more of instructions, texts and files than is parsed', async () => {
+    const long = 'x'.repeat(9_000_000)
+    const world = new TurnWorld([streamed(...CHAT_ANSWER)])
+    await world.events({ ...HI, instructions: long, input: [user(long)] })
+    expect(world.asked[0]?.body.messages).toEqual([
+      { role: 'system', content: long },
+      { role: 'user', content: long },
+    ])
+    const error = await thrownBy(() => new TurnWorld([]).events({ ...HI, user: long }))
+    expect(error).toMatchObject({ status: 400, code: 'invalid_body' })
   })
 
   it('gives thinking back to its own family alone', async () => {

@@ -209,6 +209,13 @@ describe('a policy on a turn', () => {
     expect(await sent([blocking(others, 'block')], { input })).toContain('QUJD')
   })
 
+  it('does not take what a picture or a file holds for text', async () => {
+    const patterns = { patterns: [{ id: 'code', pattern: 'QUJD' }] }
+    for (const input of [[pictured], [filed], seen]) {
+      expect(await sent([policy('block', DIRECTIONS, patterns)], { input })).toContain('QUJD')
+    }
+  })
+
   it('is told in the record of a turn that it stopped', async () => {
     const world = new TurnWorld([], [policy('block')])
     await thrownBy(() => world.begin({ model: 'chat-model', input: [user(CODE)] }))
