@@ -1,7 +1,7 @@
 import type { MiddlewareHandler } from 'hono'
 import { emptyOutcome, openingOf } from '../../gateway/call-record.ts'
 import { newId } from '../../lib/ids.ts'
-import { errorText, logEvent } from '../../lib/log.ts'
+import { errorText, logEvent, redact } from '../../lib/log.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { renderError } from '../errors.ts'
 
@@ -17,7 +17,8 @@ export function audit(): MiddlewareHandler<AppEnv> {
       startedAt: context.var.startedAt,
       actor: { userId: null, keyId: null, administrator: null, ip: callerAddress(context) },
       surface: context.var.surface,
-      action: `${context.req.method} ${context.req.path}`,
+      // Ids in a path come from callers, and may be a key that was pasted into the wrong place.
+      action: redact(`${context.req.method} ${context.req.path}`.slice(0, 300)),
       modelId: null,
       flags: [],
       opened: false,
