@@ -9,6 +9,7 @@ import { tokenEstimate } from './context-tokens.ts'
 import type { LiveDeps } from './live-deps.ts'
 import { openReasoning } from './reasoning-seal.ts'
 import { type ResponseRequest, readResponseRequest } from './request.ts'
+import { releaseConversation } from './store.ts'
 import { type ToolRules, toolRules } from './tool-rules.ts'
 import { turnBody } from './turn-body.ts'
 import type { Admission, ContextItem, Owner } from './types.ts'
@@ -75,6 +76,10 @@ async function unlockedContext(
   if (context.writer === null) return context
   const state = await deps.responseStream(context.writer).settle(owner)
   if (state === 'running') throw conversationLocked()
+  // A beginning that arrived after it was taken back locks for nobody.
+  if (state === 'absent') {
+    await releaseConversation(deps.database, owner, context.conversationId, context.writer)
+  }
   const settled = await loadContext(deps, owner, request)
   if (settled.writer !== null) throw conversationLocked()
   return settled

@@ -11,7 +11,13 @@ import { ResponseEngine } from './engine.ts'
 import { errorData } from './error-data.ts'
 import { EventLog } from './event-log.ts'
 import type { EmittedEvent } from './event-writer.ts'
-import { type FinalResponse, finalResponse, type KeptInput, writeFinal } from './final-response.ts'
+import {
+  contentKeys,
+  type FinalResponse,
+  finalResponse,
+  type KeptInput,
+  writeFinal,
+} from './final-response.ts'
 import type { LiveDeps } from './live-deps.ts'
 import { newHead, ObjectState, type ResponseHead } from './object-state.ts'
 import { interruptedResponse, terminalEvents } from './recovery.ts'
@@ -283,8 +289,9 @@ export class LiveResponse implements ResponseStreamObject {
     if (head.phase !== 'ended') return this.#head ? this.#wakeIn(LOOK_AFTER_MS) : undefined
     if (head.owed) await this.#tryToWrite()
     const closes = (head.endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS
-    if (this.#head && !this.#head.owed && this.#deps.clock() >= closes) await this.#forget()
-    else await this.#arrangeAlarm()
+    if (!this.#head || this.#head.owed || this.#deps.clock() < closes) return this.#arrangeAlarm()
+    if (!head.store) await this.#eraseContent()
+    await this.#forget()
   }
 
   async #tryToWrite(): Promise<void> {
@@ -313,11 +320,27 @@ export class LiveResponse implements ResponseStreamObject {
       if (head.begun)
         await releaseConversation(this.#deps.database, head.owner, head.conversationId, head.responseId)
     } catch (error) {
-      // The alarm tries again: as long as there is a head, something is left to do.
       logEvent('warn', 'response_not_released', { error: errorText(error) })
-      if (head.phase === 'admitting') return
+      // Nobody sees it from here on, and the alarm tries again.
+      this.#writeHead({ ...head, phase: 'admitting' })
+      this.#log.endTails()
+      await this.#wakeIn(LOOK_AFTER_MS)
+      return
     }
+    await this.#eraseContent()
     await this.#forget()
+  }
+
+  /** Content that lies elsewhere and that no row names. Losing track of it costs space, and nothing else. */
+  async #eraseContent(): Promise<void> {
+    const { items, referenced } = this.#input()
+    const own = items.filter(({ id }) => !referenced.includes(id))
+    const output = this.#state.get<FinalResponse>('final')?.outputItems ?? []
+    try {
+      await this.#deps.contentStore.remove(contentKeys([...own, ...output]))
+    } catch (error) {
+      logEvent('warn', 'content_not_erased', { error: errorText(error) })
+    }
   }
 
   #input(): KeptInput {

@@ -2,7 +2,7 @@ import type { Admission, Owner } from './types.ts'
 
 /** Where a response stands in its object. */
 export type Phase =
-  /** It is being admitted: nobody knows of it yet. */
+  /** It is being admitted, or was taken back: nobody knows of it. */
   | 'admitting'
   /** It generates. */
   | 'running'

@@ -58,7 +58,7 @@ describe('responseStreamClient', () => {
     const asked: unknown[] = []
     const { object, names } = namespaceOf(async (...call) => asked.push(call))
     expect(await use(object)).toBe(1)
-    expect(asked).toEqual([[name, name === 'tail' ? [OWNER, 7] : [OWNER]]])
+    expect(asked).toEqual([[name, name === 'follow' ? [OWNER, 7] : [OWNER]]])
     expect(names).toEqual([ID])
   })
 
