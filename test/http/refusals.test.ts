@@ -1,7 +1,13 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
 import { type Refusal, refusalBody } from '../matrices/envelopes.ts'
-import { MODEL_ROUTES, type ModelRoute, registeredRoutes } from '../matrices/routes.ts'
+import {
+  MODEL_ROUTES,
+  type ModelRoute,
+  RESPONSES_ROUTE,
+  type RequestRoute,
+  registeredRoutes,
+} from '../matrices/routes.ts'
 import { type Answer, jsonOf, send } from './support/send.ts'
 import {
   addKey,
@@ -20,11 +26,11 @@ beforeAll(async () => {
   tenant = await createTenant(gateway(), { models: ['scripted-chat', 'scripted-messages'] })
 })
 
-const hostUrl = (route: ModelRoute, host: string) =>
+const hostUrl = (route: RequestRoute, host: string) =>
   (host === 'llm' ? gateway().llmUrl : gateway().baseUrl) + route.path
 
 function call(
-  route: ModelRoute,
+  route: RequestRoute,
   key: string,
   more: Record<string, unknown> = {},
   text = 'Hello',
@@ -36,7 +42,7 @@ function call(
 
 function expectRefusal(
   answer: Answer,
-  route: { surface: ModelRoute['surface'] | 'models' },
+  route: { surface: RequestRoute['surface'] | 'models' },
   refusal: Refusal,
 ) {
   expect(jsonOf(answer)).toEqual(refusalBody(route.surface, refusal))
@@ -45,7 +51,7 @@ function expectRefusal(
   expect(answer.headers['x-request-id']).toBeDefined()
 }
 
-const routes = MODEL_ROUTES.flatMap((route) =>
+const routes = [...MODEL_ROUTES, { ...RESPONSES_ROUTE, generates: true }].flatMap((route) =>
   route.hosts.map((host) => [`${route.name} on the ${host} host`, route, host] as const),
 )
 
