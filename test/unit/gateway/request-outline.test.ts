@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { countTokens, messages } from '../../../src/gateway/protocols/messages.ts'
+import { responses } from '../../../src/gateway/protocols/responses.ts'
 import { chat, outline, refusal } from './outlining.ts'
 
 const encoder = new TextEncoder()
@@ -225,6 +226,36 @@ describe('completions', () => {
   it('generate up to the model’s maximum unless told otherwise', () => {
     expect(outline(completions, completion({})).maximumOutput).toBeNull()
     expect(outline(completions, completion({ max_tokens: 900 })).maximumOutput).toBe(900)
+  })
+})
+
+describe('turns of responses', () => {
+  const turn = (members: object) => JSON.stringify({ model: 'm', stream: true, input: [], ...members })
+
+  it('are always streams, of a list of items', () => {
+    expect(refusal(responses, '{"stream":true,"input":[]}')).toBe('model is required and must be a string.')
+    expect(refusal(responses, '{"model":"m","stream":true}')).toBe('input is required and must be an array.')
+    expect(refusal(responses, turn({ input: 'Hi' }))).toBe('input is required and must be an array.')
+    expect(refusal(responses, turn({ stream: null }))).toBe('stream must be true.')
+    expect(refusal(responses, turn({ max_output_tokens: 1.5 }))).toBe('max_output_tokens must be an integer.')
+    expect(refusal(responses, turn({ Model: 'n' }))).toBe('The member model must be written in lower case.')
+  })
+
+  it('are known by what bounds their cost', () => {
+    const parts = [
+      { type: 'input_image' },
+      { type: 'input_file' },
+      { type: 'input_text', text: 'input_image' },
+    ]
+    const input = [
+      { type: 'message', role: 'user', content: parts },
+      { output: parts.slice(0, 1), type: 'function_call_output' },
+      { type: 'custom_tool_call_output', output: 'x' },
+    ]
+    const known = outline(responses, turn({ input, max_output_tokens: 9, tools: [{ type: 'web_search' }] }))
+    expect(known).toMatchObject({ images: 2, documents: 1, maximumOutput: 9, choices: 1, hasTools: true })
+    expect([...known.toolMessages]).toEqual([1, 2])
+    expect(outline(responses, turn({}))).toMatchObject({ maximumOutput: null, hasTools: false })
   })
 })
 
