@@ -81,7 +81,7 @@ export class TranslatedCall {
   /** @throws ApiError invalid_request for a body that the upstream's protocol cannot say. */
   constructor(body: Uint8Array, options: TranslationOptions) {
     this.#options = options
-    const { text, cut } = cutBody(body)
+    const { text, cut } = cutBody(body, options.caller)
     this.#cut = cut
     const request = objectOf(parseJson(text))
     // Responses have namespaces besides, so that who tells them names the tools.
@@ -231,14 +231,16 @@ export class TranslatedCall {
   }
 }
 
-function cutBody(body: Uint8Array): { text: string; cut: Uint8Array[] } {
+function cutBody(body: Uint8Array, caller: CallerProtocol): { text: string; cut: Uint8Array[] } {
   try {
     return cutLargeStrings(body, LARGEST_TREE_BYTES)
   } catch (error) {
     if (!(error instanceof TooMuchLeftError)) throw error
+    const native =
+      caller === 'responses' ? '' : ' for a model of another protocol: use the protocol of its provider'
     throw invalidRequest(
-      'The body is too large for a model of another protocol: use the protocol of its provider. Long texts and files ' +
-        `within messages, and long prompts, do not count; everything else may have ${LARGEST_TREE_BYTES} bytes.`,
+      `The body is too large${native}. Long texts and files within messages, and long prompts, do not count; everything ` +
+        `else may have ${LARGEST_TREE_BYTES} bytes.`,
     )
   }
 }
