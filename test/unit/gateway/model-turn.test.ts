@@ -135,6 +135,20 @@ describe('a turn', () => {
     expect(await sent('chat-model', 'messages:claude')).not.toContain('proof')
   })
 
+  it('goes to another provider when the first does not answer, and tells whose it is', async () => {
+    const overloaded = whole({ type: 'error', error: { type: 'overloaded_error', message: 'Busy' } }, 529)
+    const world = new TurnWorld([overloaded, streamed(...CHAT_ANSWER)])
+    const onAdmitted = vi.fn()
+    const turn = await world.begin({ ...HI, model: 'both-model' }, { onAdmitted })
+    expect(turn.origin).toMatch(/^chat_completions:plain@/)
+    expect(said((await batchesOf(turn)).flat(), 'text')).toBe('Hello')
+    expect(world.asked.map(({ url }) => new URL(url).hostname)).toEqual([
+      'anthropic.example',
+      'openai-compatible.example',
+    ])
+    expect(onAdmitted).toHaveBeenCalledTimes(1)
+  })
+
   it('of an upstream that answers whole brings the same events', async () => {
     const message = { role: 'assistant', content: 'Hello' }
     const world = new TurnWorld([
@@ -146,7 +160,7 @@ describe('a turn', () => {
       }),
     ])
     const turn = await world.begin(HI)
-    expect(turn.origin).toBe('chat_completions:plain@provider of chat-model')
+    expect(turn.origin).toBe('chat_completions:plain@openai-compatible of chat-model')
     const batches = await batchesOf(turn)
     expect(batches).toHaveLength(1)
     expect(batches[0]?.map(({ type }) => type)).toEqual(['start', 'text', 'stop', 'usage', 'end'])
@@ -272,6 +286,15 @@ describe('the admission of a turn', () => {
     expect(world.asked).toEqual([])
   })
 
+  it.each(['upstream', 'internal'] as const)('is the end of the call when it fails as %s', async (kind) => {
+    const world = new TurnWorld([streamed(...CHAT_ANSWER)])
+    const failed = new ApiError(kind, 'away')
+    const onAdmitted = () => Promise.reject(failed)
+    expect(await thrownBy(() => world.begin({ ...HI, model: 'both-model' }, { onAdmitted }))).toBe(failed)
+    expect(world.asked).toEqual([])
+    expect(await world.outcome()).toMatchObject({ cost: 0, usage: null })
+  })
+
   it('does not come for what is refused', async () => {
     const onAdmitted = vi.fn()
     const refused = async (members: Json) => {
@@ -283,6 +306,10 @@ describe('the admission of a turn', () => {
     expect(await refused({ ...HI, input: 'Hi' })).toEqual([400, 'invalid_body'])
     expect(await refused({ ...HI, stream: false })).toEqual([400, 'invalid_body'])
     expect(await refused({ ...HI, max_output_tokens: 0 })).toEqual([400, 'invalid_body'])
+    // What only the translation knows.
+    expect(
+      await refused({ ...HI, input: [{ type: 'function_call_output', call_id: 'x', output: 'y' }] }),
+    ).toEqual([400, 'invalid_body'])
     expect(onAdmitted).not.toHaveBeenCalled()
   })
 

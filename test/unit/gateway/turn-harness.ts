@@ -12,7 +12,7 @@ import { seal } from '../../../src/lib/crypto.ts'
 import { provideIdentityStream } from './identity-stream.ts'
 
 /**
- * Turns through the one door to a model: the real gateway between a catalogue of two models, one behind each protocol,
+ * Turns through the one door to a model: the real gateway between a catalogue of models behind each protocol and both,
  * policies, a ledger that admits everything, and upstreams that answer as they are told.
  */
 
@@ -32,7 +32,7 @@ const PRICES = {
   cacheWrite1Hour: PRICE,
 }
 
-const route = (id: string, kind: string, upstreamModel: string, capabilities: string[]) => ({
+const route = (id: string, kind: string, upstreamModel: string, capabilities: readonly string[]) => ({
   id,
   ownedBy: 'o',
   createdAt: new Date(0),
@@ -41,17 +41,22 @@ const route = (id: string, kind: string, upstreamModel: string, capabilities: st
   prices: PRICES,
   capabilities,
   upstreamModel,
-  providerId: `provider of ${id}`,
+  providerId: `${kind} of ${id}`,
   providerName: kind,
   providerKind: kind,
   baseUrl: `https://${kind}.example`,
-  sealedCredential: seal(RING, CREDENTIAL, `provider:provider of ${id}`),
+  sealedCredential: seal(RING, CREDENTIAL, `provider:${kind} of ${id}`),
   providerDisabledAt: null,
 })
 
+const CHAT = ['openai-compatible', 'plain-chat', ['json_object', 'json_schema', 'vision']] as const
+const MESSAGES = ['anthropic', 'claude-sonnet-4-5', ['reasoning', 'json_schema', 'vision']] as const
+
 const CATALOGUE = [
-  route('chat-model', 'openai-compatible', 'plain-chat', ['json_object', 'json_schema', 'vision']),
-  route('messages-model', 'anthropic', 'claude-sonnet-4-5', ['reasoning', 'json_schema', 'vision']),
+  route('both-model', ...MESSAGES),
+  route('both-model', ...CHAT),
+  route('chat-model', ...CHAT),
+  route('messages-model', ...MESSAGES),
 ]
 
 /** A query of drizzle that answers rows, whatever is asked of it. */
@@ -127,7 +132,7 @@ export class TurnWorld {
     } as unknown as Ledger
     return {
       database,
-      redis: {} as Redis,
+      redis: { get: async () => null, set: async () => 'OK', del: async () => 0 } as unknown as Redis,
       clock: () => Date.now(),
       waitUntil: (work) => void this.#work.push(work),
       ledgerOf: () => ledger,
