@@ -21,7 +21,8 @@ export interface ListedItems {
 
 /** How items are told to their owner. */
 export interface Telling {
-  policy: CallPolicy
+  /** The policies that hold for an item. */
+  policyOf: (itemId: string) => Promise<CallPolicy>
   /** Whether reasoning is told with what is sealed in it. */
   encryptedContent: boolean
 }
@@ -65,8 +66,11 @@ export function pageOfTexts(
 }
 
 /** One item as it is told. @throws when its content is away. */
-export async function toldItem(item: ListedItem, { policy, encryptedContent }: Telling): Promise<Uint8Array> {
-  const bytes = readableItem(policy, await item.read())
+export async function toldItem(
+  item: ListedItem,
+  { policyOf, encryptedContent }: Telling,
+): Promise<Uint8Array> {
+  const bytes = readableItem(await policyOf(item.id), await item.read())
   if (item.type !== 'reasoning' || encryptedContent) return bytes
   return encoder.encode(JSON.stringify(withoutSealedReasoning(JSON.parse(decoder.decode(bytes)))))
 }

@@ -1,5 +1,11 @@
-import { and, eq, sql } from 'drizzle-orm'
-import { conversationItems, conversations, responseItemUses, responses } from '../../schema/responses.ts'
+import { and, eq, inArray, sql } from 'drizzle-orm'
+import {
+  conversationItems,
+  conversations,
+  responseItems,
+  responseItemUses,
+  responses,
+} from '../../schema/responses.ts'
 import type { Database } from '../deps.ts'
 import type { ResponseStatus } from '../wire/responses.ts'
 import {
@@ -289,6 +295,21 @@ async function listItems(
   if (head.position === null) return 'unknown_item'
   const { items, hasMore } = readSlice(rows ?? [], limit)
   return { items: items.map(({ item }) => item), hasMore }
+}
+
+/** The models of the responses that items were made or given in: policies may hold for some models only. */
+export async function selectItemModels(
+  database: Database,
+  owner: Owner,
+  ids: readonly string[],
+): Promise<Map<string, string>> {
+  if (ids.length === 0) return new Map()
+  const rows = await database
+    .select({ id: responseItems.id, model: responses.model })
+    .from(responseItems)
+    .innerJoin(responses, eq(responses.id, responseItems.responseId))
+    .where(and(inArray(responseItems.id, ids.map(idParameter)), ownedBy(responseItems, owner)))
+  return new Map(rows.map(({ id, model }) => [id, model]))
 }
 
 /** One item of a conversation; null when it is not in there. */

@@ -4,6 +4,7 @@ import { gateway } from '../harness/gateway.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
 import { addPolicy, codePolicy, someCode } from './support/dlp.ts'
 import { ask, createResponse, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
+import { CHAT_MODEL, MESSAGES_MODEL } from './support/sdk-clients.ts'
 import { createTenant, type Tenant } from './support/tenant.ts'
 
 let tenant: Tenant
@@ -44,6 +45,13 @@ describe.each(READINGS)('%s', (name, path) => {
     expect(answer.status).toBe(200)
     expect(answer.text).not.toContain(code)
     expect(answer.text).not.toContain(code.slice(3))
+  })
+
+  it('is read under the policies of the model that made it', async () => {
+    await addPolicy(tenant, codePolicy('redact', { scope: { model_ids: [MESSAGES_MODEL] } }))
+    if (name !== 'the rest of its stream') expect((await read(path())).text).toContain(code)
+    await addPolicy(tenant, codePolicy('redact', { scope: { model_ids: [CHAT_MODEL] } }))
+    expect((await read(path())).text).not.toContain(code)
   })
 })
 

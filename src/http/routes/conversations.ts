@@ -1,13 +1,10 @@
 import { Hono } from 'hono'
 import { listedItems, toldItem } from '../../responses/item-list.ts'
-import { listConversationItems, selectConversationItem } from '../../responses/store.ts'
+import { listConversationItems, selectConversationItem, selectItemModels } from '../../responses/store.ts'
 import { includesOf, itemListQuery, itemQuery } from '../../wire/response-queries.ts'
-import type { AppEnv } from '../context.ts'
+import type { AppContext, AppEnv } from '../context.ts'
 import { query, unknownId } from './management/request.ts'
-import { currentPolicy, itemListAnswer, jsonBytes, ownerOf } from './response-answers.ts'
-
-/** A conversation holds what several models made: policies hold for its items that hold for every model. */
-const EVERY_MODEL = ''
+import { itemListAnswer, jsonBytes, ownerOf, policiesOf } from './response-answers.ts'
 
 /** Conversations, to be read (interface: Conversations). They are continued by making a response. */
 export const conversationRoutes = new Hono<AppEnv>()
@@ -17,8 +14,9 @@ export const conversationRoutes = new Hono<AppEnv>()
     const asked = context.req.valid('query')
     const page = await listConversationItems(deps.database, ownerOf(context), conversationId, asked)
     if (page === null) throw unknownId('Conversation', conversationId)
-    const items = page === 'unknown_item' ? page : listedItems(deps, page)
-    return itemListAnswer(context, items, includesOf(asked), EVERY_MODEL)
+    if (page === 'unknown_item') return itemListAnswer(context, page, includesOf(asked), noneHere)
+    const policyOf = await policiesOfItems(context, page.items)
+    return itemListAnswer(context, listedItems(deps, page), includesOf(asked), policyOf)
   })
   .get('/v1/conversations/:conversationId/items/:itemId', query(itemQuery), async (context) => {
     const { deps } = context.var
@@ -27,6 +25,14 @@ export const conversationRoutes = new Hono<AppEnv>()
     const [item] = found === null ? [] : listedItems(deps, { items: [found], hasMore: false }).items
     if (item === undefined) throw unknownId('Item', itemId)
     const { encryptedContent } = includesOf(context.req.valid('query'))
-    const policy = await currentPolicy(context, EVERY_MODEL)
-    return jsonBytes(context, await toldItem(item, { policy, encryptedContent }))
+    const policyOf = await policiesOfItems(context, [item])
+    return jsonBytes(context, await toldItem(item, { policyOf, encryptedContent }))
   })
+
+/** A conversation holds what several models made, and policies may hold for some of them. */
+async function policiesOfItems(context: AppContext, items: ReadonlyArray<{ id: string }>) {
+  const ids = items.map(({ id }) => id)
+  return policiesOf(context, await selectItemModels(context.var.deps.database, ownerOf(context), ids))
+}
+
+const noneHere = () => Promise.reject(new Error('there are no items'))

@@ -1,6 +1,7 @@
 import { policyFor } from '../../gateway/call-policies.ts'
+import type { CallPolicy } from '../../governance/dlp/call-policy.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
-import { type ListedItems, toldList } from '../../responses/item-list.ts'
+import { type ListedItems, type Telling, toldList } from '../../responses/item-list.ts'
 import { readableResponse, withoutSealedReasoning } from '../../responses/reading.ts'
 import type { Owner } from '../../responses/types.ts'
 import type { Includes } from '../../wire/response-queries.ts'
@@ -29,17 +30,30 @@ export async function readable(
   return encryptedContent ? read : { ...read, output: read.output.map(withoutSealedReasoning) }
 }
 
-/** Answers a page of items. @param modelId of the policies that hold for them. */
+/**
+ * The policies in force now for items that several models may have made, each read once.
+ * @param models by the id of the item.
+ */
+export function policiesOf(context: AppContext, models: ReadonlyMap<string, string>) {
+  const policies = new Map<string, Promise<CallPolicy>>()
+  return (itemId: string): Promise<CallPolicy> => {
+    const model = models.get(itemId) ?? ''
+    const policy = policies.get(model) ?? currentPolicy(context, model)
+    policies.set(model, policy)
+    return policy
+  }
+}
+
+/** Answers a page of items. @param policyOf the policies that hold for one of them. */
 export async function itemListAnswer(
   context: AppContext,
   page: ListedItems | 'unknown_item',
   { encryptedContent }: Includes,
-  modelId: string,
+  policyOf: Telling['policyOf'],
 ): Promise<Response> {
   if (page === 'unknown_item')
     throw invalidRequest('after: is not the id of an item of this list', 'invalid_query')
-  const policy = await currentPolicy(context, modelId)
-  return jsonBytes(context, await toldList(page, { policy, encryptedContent }))
+  return jsonBytes(context, await toldList(page, { policyOf, encryptedContent }))
 }
 
 /** Answers JSON that is text already. */

@@ -52,7 +52,8 @@ export const responseRoutes = new Hono<AppEnv>()
     const asked = askedResponse(context)
     const page = context.req.valid('query')
     const { items, model } = await inputItems(context, asked, page)
-    return itemListAnswer(context, items, includesOf(page), model)
+    const policy = currentPolicy(context, model)
+    return itemListAnswer(context, items, includesOf(page), () => policy)
   })
 
 /** A response by an id that was made here. Whether it exists, and for this caller, its object and Postgres know. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { noPolicy } from '../../../src/governance/dlp/call-policy.ts'
 import { type ListedItem, pageOfTexts, toldList } from '../../../src/responses/item-list.ts'
 
-const TELLING = { policy: noPolicy, encryptedContent: false }
+const TELLING = { policyOf: async () => noPolicy, encryptedContent: false }
 const texts = (...ids: string[]) => ids.map((id) => JSON.stringify({ id, type: 'message', role: 'user' }))
 const FIVE = texts('a', 'b', 'c', 'd', 'e')
 
