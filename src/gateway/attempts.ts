@@ -79,6 +79,7 @@ class Dispatch {
   readonly #askedUntil = new Map<Candidate, number>()
   #failure: ApiError | null = null
   #refusal: ApiError | null = null
+  #isAdmitted = false
 
   constructor(
     deps: AnswerDeps,
@@ -152,6 +153,7 @@ class Dispatch {
     settlement.sent = false
     const candidateCall = this.#candidateCall(candidate)
     if (!candidateCall) return null
+    await this.#admit(candidateCall)
     let held = false
     try {
       const response = await candidateCall.begin()
@@ -167,6 +169,18 @@ class Dispatch {
       return null
     } finally {
       if (!held) candidateCall.dispose(false)
+    }
+  }
+
+  /** Once, and not before some candidate can be told the call: what none can be told is refused before it begins. */
+  async #admit(first: CandidateCall): Promise<void> {
+    if (this.#isAdmitted) return
+    this.#isAdmitted = true
+    try {
+      await this.#call.onAdmitted?.()
+    } catch (error) {
+      first.dispose(false)
+      throw error
     }
   }
 

@@ -43,8 +43,8 @@ export interface ModelCall {
   catalogueEpoch: number
   record: CallRecord
   /**
-   * Awaited when the call is allowed and paid for, before it is sent to anybody. What it throws ends the call, which then
-   * costs nothing.
+   * Awaited when the call is allowed and paid for, and some candidate can be told it, before it is sent to anybody. What
+   * it throws ends the call, which then costs nothing.
    */
   onAdmitted?: () => void | Promise<void>
 }
@@ -105,7 +105,6 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
   }
   const dispatched: DispatchedCall = { ...call, protocol, outline, model, settlement, requestFor, policy }
   try {
-    await call.onAdmitted?.()
     if (candidates.length === 0) return await answerTokenCount(deps, dispatched)
     return await dispatch(deps, dispatched, candidates, affinity)
   } catch (error) {
