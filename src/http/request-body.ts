@@ -1,6 +1,5 @@
 import { ApiError, invalidRequest } from '../lib/api-error.ts'
-import { BufferBudget } from '../lib/buffer-budget.ts'
-import { GrowingBuffer } from '../lib/growing-buffer.ts'
+import { BodyCollector, type HeldBody } from '../lib/body-collector.ts'
 import { errorText } from '../lib/log.ts'
 import { withinTime } from '../lib/time-limit.ts'
 import type { AppContext } from './context.ts'
@@ -21,15 +20,6 @@ const LONGEST_PAUSE_MS = 30_000
  * a large body, faster than the collector takes them away.
  */
 const READ_BYTES = 64 * 1024
-
-let limit = 0
-const budget = new BufferBudget(() => limit)
-
-export interface HeldBody {
-  bytes: Uint8Array
-  /** Gives the bytes back to the isolate; large ones are gone then, unless they are held. To be called once. */
-  release: () => void
-}
 
 export const tooLarge = () =>
   new ApiError('too_large', `The request body is larger than ${MAXIMUM_BODY_BYTES} bytes.`)
@@ -70,9 +60,9 @@ export function bodySource(context: AppContext): BodySource | null {
  * isolate holds too many bytes already.
  */
 export async function readBody(context: AppContext): Promise<HeldBody> {
-  limit = context.var.deps.configuration.BUFFER_LIMIT_BYTES
   const source = bodySource(context)
-  return source ? collect(source) : { bytes: new Uint8Array(), release: () => {} }
+  const limit = context.var.deps.configuration.BUFFER_LIMIT_BYTES
+  return source ? collect(source, limit) : { bytes: new Uint8Array(), release: () => {} }
 }
 
 /** @returns the declared length in bytes, or null for a chunked body. */
@@ -81,8 +71,9 @@ export function declaredLength(context: AppContext): number | null {
   return header === undefined || !/^\d+$/.test(header) ? null : Number(header)
 }
 
-async function collect(source: BodySource): Promise<HeldBody> {
-  const collector = new BodyCollector(source.declared)
+async function collect(source: BodySource, limit: number): Promise<HeldBody> {
+  const longest = Math.min(source.declared ?? MAXIMUM_BODY_BYTES, MAXIMUM_BODY_BYTES)
+  const collector = new BodyCollector(longest, limit)
   const reader = source.stream.getReader({ mode: 'byob' })
   try {
     await eachPart(reader, source, (part) => collector.add(part))
@@ -131,41 +122,6 @@ async function nextPart(
     throw invalidRequest(`The body did not arrive: ${errorText(error)}.`)
   }
 }
-
-/**
- * Gathers what arrives within the isolate's budget. Budget and buffer follow what has arrived, so that nobody takes
- * memory by a declaration.
- */
-class BodyCollector {
-  #taken = 0
-  readonly #buffer: GrowingBuffer
-
-  constructor(declared: number | null) {
-    this.#buffer = new GrowingBuffer(Math.min(declared ?? MAXIMUM_BODY_BYTES, MAXIMUM_BODY_BYTES))
-  }
-
-  add(chunk: Uint8Array): void {
-    if (!budget.take(chunk.length)) throw tooBusy()
-    this.#taken += chunk.length
-    this.#buffer.append(chunk)
-  }
-
-  finish(): HeldBody {
-    return { bytes: this.#buffer.bytes(), release: () => this.release() }
-  }
-
-  /** The budget is given back with the memory, which somebody may hold for longer. */
-  release(): void {
-    const taken = this.#taken
-    this.#taken = 0
-    this.#buffer.free(() => budget.give(taken))
-  }
-}
-
-const tooBusy = () =>
-  new ApiError('rate_limited', 'Too many large requests are in progress here. Try again in a moment.', {
-    retryAfterSeconds: 1,
-  })
 
 /** Reads on for a while without keeping anything. */
 export async function drain(reader: ReadableStreamBYOBReader): Promise<void> {

@@ -1,7 +1,7 @@
 import { loadCatalog } from '../gateway/catalog/catalog.ts'
 import { upstreamTools } from '../gateway/translation/requests/responses-tools.ts'
 import { ApiError } from '../lib/api-error.ts'
-import { GrowingBuffer } from '../lib/growing-buffer.ts'
+import { BodyCollector } from '../lib/body-collector.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import { loadContext, type ResponseContext } from './context.ts'
 import { fitContext } from './context-limit.ts'
@@ -27,7 +27,7 @@ export interface AdmittedRequest extends ToolRules {
 }
 
 /**
- * Reads a request and loads what it continues. A conversation in which a response has ended but is not written yet is
+ * Loads what a request continues. A conversation in which a response has ended but is not written yet is
  * waited for, one in which a response still generates is not (design: Responses).
  * @throws ApiError for everything that is wrong with the request, and `conversation_locked`.
  */
@@ -35,9 +35,8 @@ export async function readAdmission(
   deps: LiveDeps,
   admission: Admission,
   owner: Owner,
-  body: ReadableStream<Uint8Array>,
+  request: ResponseRequest,
 ): Promise<AdmittedRequest> {
-  const request = await requestOf(body)
   const { settings } = request
   const tools = upstreamTools(settings.tools)
   const context = await unlockedContext(deps, owner, request)
@@ -57,13 +56,24 @@ export async function readAdmission(
   }
 }
 
-async function requestOf(body: ReadableStream<Uint8Array>): Promise<ResponseRequest> {
-  const buffer = new GrowingBuffer(MAXIMUM_BODY_BYTES)
+/**
+ * Reads the body of a request. What is made of it takes its place in the isolate's budget.
+ * @returns `release` gives that place back.
+ * @throws ApiError invalid_request, and rate_limited when this isolate holds too many bytes already.
+ */
+export async function readRequest(
+  { configuration }: { configuration: { BUFFER_LIMIT_BYTES: number } },
+  body: ReadableStream<Uint8Array>,
+): Promise<{ request: ResponseRequest; release: () => void }> {
+  const collector = new BodyCollector(MAXIMUM_BODY_BYTES, configuration.BUFFER_LIMIT_BYTES)
   try {
-    for await (const chunk of body) buffer.append(chunk)
-    return readResponseRequest(buffer.bytes())
-  } finally {
-    buffer.free(() => {})
+    for await (const chunk of body) collector.add(chunk)
+    const request = readResponseRequest(collector.finish().bytes)
+    collector.freeBytes()
+    return { request, release: () => collector.release() }
+  } catch (error) {
+    collector.release()
+    throw error
   }
 }
 

@@ -12,6 +12,7 @@ export interface LiveDeps extends EngineDeps {
   responseStream: (responseId: string) => ResponseStreamObject
   configuration: EngineDeps['configuration'] & {
     RESPONSE_WINDOW_MS: number
+    BUFFER_LIMIT_BYTES: number
     KEY_PEPPERS: KeyRing
     VAULT_KEYS: KeyRing
   }

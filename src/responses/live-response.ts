@@ -4,7 +4,7 @@ import { ApiError, notFound } from '../lib/api-error.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { withinTime } from '../lib/time-limit.ts'
 import type { ResponseObject, ResponseSettings } from '../wire/responses.ts'
-import { type AdmittedRequest, conversationLocked, readAdmission } from './admission.ts'
+import { type AdmittedRequest, conversationLocked, readAdmission, readRequest } from './admission.ts'
 import { responseEmitter, saidItemsOf } from './emission.ts'
 import type { ResponseEmitter } from './emitter.ts'
 import { ResponseEngine } from './engine.ts'
@@ -91,10 +91,13 @@ export class LiveResponse implements ResponseStreamObject {
   async #admit(admission: Admission, body: ReadableStream<Uint8Array>): Promise<ResponseSettings> {
     const owner = ownerOf(admission)
     this.#admitting = true
+    let letGo = () => {}
     try {
       this.#writeHead(newHead(admission, owner, this.#deps.clock()))
       await this.#wakeIn(LOOK_AFTER_MS)
-      const admitted = await readAdmission(this.#deps, admission, owner, body)
+      const { request, release } = await readRequest(this.#deps, body)
+      letGo = release
+      const admitted = await readAdmission(this.#deps, admission, owner, request)
       const policy = await policyFor(this.#deps, admission.principal, admitted.settings.model)
       const emitter = responseEmitter(this.#deps, this.#known(), admitted, (event) => this.#log.append(event))
       const engine = new ResponseEngine(this.#deps, {
@@ -115,6 +118,7 @@ export class LiveResponse implements ResponseStreamObject {
       await this.#abandon()
       throw error
     } finally {
+      letGo()
       this.#admitting = false
     }
   }

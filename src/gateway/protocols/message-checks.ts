@@ -1,6 +1,9 @@
 import type { JsonKind } from '../../lib/json-scan.ts'
 import type { MessagesCheck } from './request-outline.ts'
 
+/** Readers differ in which one they take, and policies hold for what a message is. */
+const givenTwice = (index: number) => `messages.${index}.role: May be given once only.`
+
 const CHAT_ROLES = ['system', 'developer', 'user', 'assistant', 'tool']
 
 /** Messages of chat completions: known roles, content of a known kind, `tool_call_id` on tool messages. */
@@ -10,8 +13,11 @@ export class ChatMessagesCheck implements MessagesCheck {
   #hasToolCallId = false
 
   member(index: number, name: string, kind: JsonKind, text: string | null): void {
-    if (name === 'role') this.#role = text ?? ''
-    else if (name === 'tool_call_id') this.#hasToolCallId = kind === 'string' && text !== ''
+    if (name === 'role') {
+      if (this.#role !== null) this.problem ??= givenTwice(index)
+      this.#role = text ?? ''
+    }
+    if (name === 'tool_call_id') this.#hasToolCallId = kind === 'string' && text !== ''
     else if (name === 'content' && kind !== 'string' && kind !== 'array' && kind !== 'null') {
       this.problem ??= `messages.${index}.content: Input should be a string, an array of content parts or null.`
     } else if (name === 'tool_calls' && kind !== 'array' && kind !== 'null') {
@@ -44,8 +50,11 @@ export class AlternatingMessagesCheck implements MessagesCheck {
   #hasContent = false
 
   member(index: number, name: string, kind: JsonKind, text: string | null): void {
-    if (name === 'role') this.#role = text ?? ''
-    else if (name === 'content') {
+    if (name === 'role') {
+      if (this.#role !== null) this.problem ??= givenTwice(index)
+      this.#role = text ?? ''
+    }
+    if (name === 'content') {
       this.#hasContent = true
       if (kind !== 'string' && kind !== 'array') {
         this.problem ??= `messages.${index}.content: Input should be a string or an array of content blocks.`

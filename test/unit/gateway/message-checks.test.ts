@@ -61,6 +61,17 @@ describe('messages of chat completions', () => {
     )
   })
 
+  it.each([chatCompletions, messages])(
+    'have one role each: a policy holds for what a message is',
+    (protocol) => {
+      const twice = (first: string, second: string) =>
+        `{"model":"m","max_tokens":1,"messages":[{"role":"${first}","content":"x","tool_call_id":"a","r\\u006fle":"${second}"}]}`
+      for (const body of [twice('tool', 'user'), twice('user', 'tool'), twice('user', 'user')]) {
+        expect(refusal(protocol, body)).toBe('messages.0.role: May be given once only.')
+      }
+    },
+  )
+
   it('are not taken in a role of any length', () => {
     const list = [{ role: 'user'.repeat(1000) }]
     expect(refusal(chatCompletions, chat({ messages: list }))).toMatch(/^messages\.0\.role: Input should be/)
