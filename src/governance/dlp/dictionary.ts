@@ -10,25 +10,24 @@ export interface Dictionary {
   openFrom(text: string): number
 }
 
-interface State {
-  next: Map<number, State>
-  /** The state for the longest proper end of this state's text. */
-  fallback: State | null
-  /** Characters of this state's text. */
-  depth: number
-  isTerm: boolean
-  /** The nearest state along the fallbacks that is a term. */
-  shorterTerm: State | null
+/**
+ * The terms as a tree of states in flat arrays, 14 bytes a state. States are numbered by depth, and within one depth in
+ * order of their texts, so that the children of a state adjoin and need no lists. State 0 is the root, of no text.
+ */
+interface Automaton {
+  /** The unit that leads to a state. */
+  units: Uint16Array
+  /** The first child of each state, whose last one stands before the next state's first; one entry more than states. */
+  children: Int32Array
+  /** The state for the longest proper end of a state's text. */
+  fallbacks: Int32Array
+  /** The state for the longest end of a state's text that is a term, be it all of it; 0 for none. */
+  terms: Int32Array
+  /** The first state of each depth, and in the end the number of states. */
+  levels: number[]
 }
 
 const SPACE = 32
-const newState = (depth: number): State => ({
-  next: new Map(),
-  fallback: null,
-  depth,
-  isTerm: false,
-  shorterTerm: null,
-})
 
 const SPACED_LETTER = /^[\p{L}\p{N}_]$/u
 const UNSPACED_SCRIPT =
@@ -56,65 +55,141 @@ function foldUnit(code: number): number {
 
 /** @param terms empty ones are left out */
 export function compileDictionary(terms: readonly string[], ignoreCase: boolean): Dictionary {
-  const root = newState(0)
   const fold = ignoreCase ? foldUnit : (code: number) => code
-  for (const term of terms) insert(root, term.normalize('NFKC').trim(), fold)
-  linkFallbacks(root)
+  const automaton = compile(terms.map((term) => spelling(term.normalize('NFKC').trim(), fold)))
   const composed = terms.some((term) => term.normalize('NFKC') !== term.normalize('NFKD'))
   return {
-    find: (text) => find(root, text, fold),
+    find: (text) => find(automaton, text, fold),
     openFrom(text) {
-      const open = openFrom(root, text, fold)
+      const open = openFrom(automaton, text, fold)
       // A mark that follows may make another letter of the last one.
-      return composed ? Math.min(open, openFrom(root, text.slice(0, -1), fold)) : open
+      return composed ? Math.min(open, openFrom(automaton, text.slice(0, -1), fold)) : open
     },
   }
 }
 
-function insert(root: State, term: string, fold: (code: number) => number): void {
-  if (term === '') return
-  let state = root
+/** A term with the units that texts are compared by. */
+function spelling(term: string, fold: (code: number) => number): string {
+  let spelled = ''
   let spaced = false
   for (let index = 0; index < term.length; index++) {
     const code = term.charCodeAt(index)
     if (isSpace(code) && spaced) continue
     spaced = isSpace(code)
-    const unit = spaced ? SPACE : fold(code)
-    let next = state.next.get(unit)
-    if (next === undefined) {
-      next = newState(state.depth + 1)
-      state.next.set(unit, next)
-    }
-    state = next
+    spelled += String.fromCharCode(spaced ? SPACE : fold(code))
   }
-  state.isTerm = true
+  return spelled
 }
 
-function linkFallbacks(root: State): void {
-  const queue: State[] = [root]
-  for (let head = 0; head < queue.length; head++) {
-    const state = queue[head] ?? root
-    for (const [unit, child] of state.next) {
-      let fallback = state.fallback
-      while (fallback !== null && !fallback.next.has(unit)) fallback = fallback.fallback
-      child.fallback = fallback === null ? root : (fallback.next.get(unit) ?? root)
-      child.shorterTerm = child.fallback.isTerm ? child.fallback : child.fallback.shorterTerm
-      queue.push(child)
+function compile(spelled: readonly string[]): Automaton {
+  // By unit, as `sort` does without being told otherwise: what shares a beginning adjoins, the shortest first.
+  const sorted = [...new Set(spelled)].filter((term) => term !== '').sort()
+  const size = stateCount(sorted)
+  const automaton: Automaton = {
+    units: new Uint16Array(size),
+    children: new Int32Array(size + 1),
+    fallbacks: new Int32Array(size),
+    terms: new Int32Array(size),
+    levels: [0],
+  }
+  addStates(automaton, sorted, size)
+  addFallbacks(automaton, size)
+  return automaton
+}
+
+/** The root, and one state for each unit that a term does not share with the one before it. */
+function stateCount(sorted: readonly string[]): number {
+  let count = 1
+  let last = ''
+  for (const term of sorted) {
+    let shared = 0
+    while (shared < last.length && term.charCodeAt(shared) === last.charCodeAt(shared)) shared++
+    count += term.length - shared
+    last = term
+  }
+  return count
+}
+
+function addStates({ units, children, terms, levels }: Automaton, sorted: readonly string[], size: number) {
+  // The terms that begin with each state's text, as a range of the sorted ones.
+  const starts = new Int32Array(size)
+  const ends = new Int32Array(size)
+  ends[0] = sorted.length
+  let added = 1
+  for (let state = 0; state < size; state++) {
+    if (state === levels.at(-1)) levels.push(added)
+    const depth = levels.length - 2
+    children[state] = added
+    const end = ends[state] ?? 0
+    let index = starts[state] ?? 0
+    if (sorted[index]?.length === depth) {
+      terms[state] = state
+      index++
+    }
+    while (index < end) {
+      const unit = sorted[index]?.charCodeAt(depth) ?? 0
+      units[added] = unit
+      starts[added] = index
+      while (index < end && sorted[index]?.charCodeAt(depth) === unit) index++
+      ends[added++] = index
     }
   }
+  children[size] = size
+}
+
+function addFallbacks(automaton: Automaton, size: number): void {
+  const { units, children, fallbacks, terms } = automaton
+  for (let state = 0; state < size; state++) {
+    for (let child = children[state] ?? 0; child < (children[state + 1] ?? 0); child++) {
+      let fallback = state
+      let end = 0
+      while (fallback !== 0 && end === 0) {
+        fallback = fallbacks[fallback] ?? 0
+        end = childOf(automaton, fallback, units[child] ?? 0)
+      }
+      fallbacks[child] = end
+      if (terms[child] === 0) terms[child] = terms[end] ?? 0
+    }
+  }
+}
+
+/** The state that a unit leads to; 0, which is nobody's child, for none. */
+function childOf({ units, children }: Automaton, state: number, unit: number): number {
+  let low = children[state] ?? 0
+  const end = children[state + 1] ?? 0
+  let high = end
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((units[middle] ?? 0) < unit) low = middle + 1
+    else high = middle
+  }
+  return low < end && units[low] === unit ? low : 0
+}
+
+/** Units of a state's text. */
+function depthOf({ levels }: Automaton, state: number): number {
+  let low = 0
+  let high = levels.length - 1
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((levels[middle + 1] ?? 0) <= state) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 /** Walks the automaton over a text and keeps where the last units started, since runs of spaces count as one. */
 class Walk {
-  state: State
-  readonly #root: State
+  state = 0
+  readonly #automaton: Automaton
   /** Start of each unit that counted; spaces of one run share the first's. */
-  readonly starts: number[] = []
+  readonly #starts: Int32Array
+  #length = 0
   #spaced = false
 
-  constructor(root: State) {
-    this.#root = root
-    this.state = root
+  constructor(automaton: Automaton, text: string) {
+    this.#automaton = automaton
+    this.#starts = new Int32Array(text.length)
   }
 
   /** @returns false if the unit only prolonged a run of spaces */
@@ -122,24 +197,21 @@ class Walk {
     const space = isSpace(code)
     if (space && this.#spaced) return false
     this.#spaced = space
-    this.starts.push(index)
+    this.#starts[this.#length++] = index
     const unit = space ? SPACE : fold(code)
-    let state: State = this.state
-    for (;;) {
-      const next = state.next.get(unit)
-      if (next !== undefined) {
-        this.state = next
-        return true
-      }
-      if (state.fallback === null) break
-      state = state.fallback
+    let state = this.state
+    let next = childOf(this.#automaton, state, unit)
+    while (next === 0 && state !== 0) {
+      state = this.#automaton.fallbacks[state] ?? 0
+      next = childOf(this.#automaton, state, unit)
     }
-    this.state = this.#root
+    this.state = next
     return true
   }
 
-  startOf(depth: number): number {
-    return this.starts[this.starts.length - depth] ?? 0
+  /** Where the last units that make the text of a state start. */
+  startOf(state: number): number {
+    return this.#starts[this.#length - depthOf(this.#automaton, state)] ?? 0
   }
 }
 
@@ -148,15 +220,20 @@ const startsWord = (text: string, start: number): boolean =>
 const endsWord = (text: string, end: number): boolean =>
   end >= text.length || !isWordUnit(text.charCodeAt(end - 1)) || !isWordUnit(text.charCodeAt(end))
 
-function find(root: State, text: string, fold: (code: number) => number): { start: number; end: number }[] {
-  const walk = new Walk(root)
+function find(
+  automaton: Automaton,
+  text: string,
+  fold: (code: number) => number,
+): { start: number; end: number }[] {
+  const { fallbacks, terms } = automaton
+  const walk = new Walk(automaton, text)
   const found: { start: number; end: number }[] = []
   for (let index = 0; index < text.length; index++) {
-    if (!walk.step(text.charCodeAt(index), index, fold) || walk.state === root) continue
-    if (!endsWord(text, index + 1)) continue
-    let term = walk.state.isTerm ? walk.state : walk.state.shorterTerm
-    for (; term !== null; term = term.shorterTerm) {
-      const start = walk.startOf(term.depth)
+    if (!walk.step(text.charCodeAt(index), index, fold)) continue
+    let term = terms[walk.state] ?? 0
+    if (term === 0 || !endsWord(text, index + 1)) continue
+    for (; term !== 0; term = terms[fallbacks[term] ?? 0] ?? 0) {
+      const start = walk.startOf(term)
       if (!startsWord(text, start)) continue
       found.push({ start, end: index + 1 })
       break
@@ -165,13 +242,12 @@ function find(root: State, text: string, fold: (code: number) => number): { star
   return found
 }
 
-function openFrom(root: State, text: string, fold: (code: number) => number): number {
-  const walk = new Walk(root)
+function openFrom(automaton: Automaton, text: string, fold: (code: number) => number): number {
+  const walk = new Walk(automaton, text)
   for (let index = 0; index < text.length; index++) walk.step(text.charCodeAt(index), index, fold)
-  for (let state: State | null = walk.state; state !== null && state.depth > 0; state = state.fallback) {
-    const start = walk.startOf(state.depth)
-    const canEnd = state.next.size > 0 || state.isTerm
-    if (canEnd && startsWord(text, start)) return start
+  for (let { state } = walk; state !== 0; state = automaton.fallbacks[state] ?? 0) {
+    const start = walk.startOf(state)
+    if (startsWord(text, start)) return start
   }
   return text.length
 }

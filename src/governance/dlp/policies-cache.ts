@@ -6,13 +6,16 @@ import { type CurrentPolicyRow, selectEnabledPolicies, versionKey } from './stor
 interface Cached {
   epoch: number
   policies: readonly DlpPolicy[]
-  /** Characters in what the policies say, about. */
+  /** Bytes that the policies take, compiled as well, about. */
   weight: number
 }
 
-/** What an isolate may hold of policies: organizations, and characters of what their policies say. */
+/** What an isolate, which has 128 MB in all, may hold of policies: organizations, and bytes. */
 const MOST_ORGANIZATIONS = 5_000
-const LARGEST_WEIGHT = 10_000_000
+const LARGEST_WEIGHT = 40_000_000
+/** Of a character of a term: 14 in its dictionary's automaton, the rest in the term itself. */
+const BYTES_OF_CHARACTER = 16
+const BYTES_OF_TERM = 30
 
 /** Results, never promises: pending I/O that requests share dies with the request that started it. Oldest first. */
 const cache = new Map<string, Cached>()
@@ -74,7 +77,9 @@ function weightOf(policies: readonly DlpPolicy[]): number {
   let weight = 0
   for (const { body } of policies) {
     weight += 1_000 + 200 * body.rules.length
-    for (const { terms } of body.dictionaries) for (const term of terms) weight += term.length + 20
+    for (const { terms } of body.dictionaries) {
+      for (const term of terms) weight += BYTES_OF_CHARACTER * term.length + BYTES_OF_TERM
+    }
   }
   return weight
 }

@@ -249,13 +249,19 @@ describe('a change', () => {
       status: 422,
       json: { message: expect.stringContaining('at most 100 policies') },
     })
-    const terms = Array.from({ length: 10_000 }, (_, index) => `${index} ${'x'.repeat(190)}`)
-    const dictionaries = ['a', 'b', 'c'].map((id) => ({ id, terms }))
-    const large = { version: 1, dictionaries, rules: [{ category: 'custom', action: 'warn' }] }
-    expect(await harness.request('PUT', `${base}/${own.policy.id}`, large)).toMatchObject({
-      status: 422,
-      json: { message: expect.stringContaining('at most 1000000 characters') },
-    })
+    const rules = [{ category: 'custom', action: 'warn' }]
+    const change = (id: string | undefined, values: object) =>
+      harness.request('PUT', `${base}/${id}`, { version: 1, rules, ...values })
+    const terms = Array.from({ length: 5_000 }, (_, index) => `${index} ${'x'.repeat(190)}`)
+    const patterns = Array.from({ length: 64 }, (_, n) => ({ id: `p${n}`, pattern: 'x'.repeat(500) }))
+    const refused = { status: 422, json: { message: expect.stringContaining('at most 1000000 characters') } }
+    const words = (list: string[]) => ({ dictionaries: [{ id: 'a', terms: list }] })
+    expect(await change(own.policy.id, { ...words(terms), patterns })).toMatchObject(refused)
+    // One sign that stands for 18 letters takes the room of all of them.
+    const signs = Array.from({ length: 400 }, (_, index) => `${index} ${'\ufdfa'.repeat(134)}`)
+    expect(await change(own.policy.id, { ...words(signs), patterns })).toMatchObject(refused)
+    expect((await change(own.policy.id, words(signs))).status).toBe(200)
+    expect(await change(rows[0]?.id, { patterns })).toMatchObject(refused)
   })
 })
 
@@ -295,6 +301,14 @@ describe('a policy that says nothing sensible', () => {
     [dictionary({ terms: [] }), /^dictionaries\.0\.terms: must hold at least one/],
     [dictionary({ terms: ['x'.repeat(201)] }), /^dictionaries\.0\.terms\.0: must have at most 200/],
     [dictionary({ terms: Array(10_001).fill('x') }), /must hold at most 10000 terms/],
+    [
+      { dictionaries: ['a', 'b'].map((id) => ({ id, terms: Array(2_600).fill('x'.repeat(200)) })) },
+      /^dictionaries: must have at most 1000000 characters in all terms together$/,
+    ],
+    [
+      { dictionaries: [{ id: 'a', terms: Array(300).fill('\ufdfa'.repeat(200)) }] },
+      /^dictionaries: must have at most 1000000 characters in all terms together$/,
+    ],
     [{ uninspectable: { request: 'mask' } }, /^uninspectable\.request: /],
     [{ uninspectable: { response: 'block' } }, /^uninspectable\.response: is not among the directions/],
   ])('%j is 400', async (values, message) => {

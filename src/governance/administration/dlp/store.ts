@@ -171,7 +171,7 @@ export async function selectPolicies(
   return toPage(rows, page, ({ at, id }) => ({ at, id }))
 }
 
-/** How many policies an organization has, and the length of what all but one of them say. */
+/** How many policies an organization has, and the length of what all but one of them say, normalised (NFKC). */
 export async function selectPolicyTotals(
   database: Database,
   organizationId: string,
@@ -180,7 +180,9 @@ export async function selectPolicyTotals(
   const [row] = await database
     .select({
       count: sql<number>`count(*)`.mapWith(Number),
-      length: sql<number>`coalesce(sum(length(${dlpPolicyVersions.body}::text)), 0)`.mapWith(Number),
+      length: sql<number>`coalesce(sum(length(normalize(${dlpPolicyVersions.body}::text, nfkc))), 0)`.mapWith(
+        Number,
+      ),
     })
     .from(dlpPolicies)
     .innerJoin(dlpPolicyVersions, isCurrentVersion)
