@@ -1,5 +1,5 @@
 import {
-  CharacterSet, classAt, DIGIT, LOWER, UPPER,
+  CharacterSet, classAt, DASH, DIGIT, DOT, LOWER, UPPER,
 } from './detectors/characters.ts' // biome-ignore format: a list
 import {
   DOMAIN, hostRunEnd, IP_ADDRESS, IPV6_CHARACTERS, readDomain, readIpv6, readUrlCredentials, URL_CREDENTIALS,
@@ -51,7 +51,7 @@ export function scanNames(scan: Scan, start: number, end: number): void {
       index++
       continue
     }
-    while (index < stop && /[.-]/.test(text.charAt(index))) index++
+    while (index < stop && (classAt(text, index) & (DOT | DASH)) !== 0) index++
     const found = text.slice(index, stop).includes('.') ? readDomain(text, index, stop) : null
     if (found !== null) scan.report(DOMAIN.id, found.start, found.end, found.score)
     index = Math.max(stop, index)
@@ -174,7 +174,7 @@ export function scanToken(scan: Scan, start: number, end: number, classes: numbe
   let tokenStart = start
   while (tokenStart < end && /[:=*]/.test(text.charAt(tokenStart))) tokenStart++
   const tokenEnd = trimmedEnd(text, tokenStart, end)
-  scanLooseSecret(scan, text.slice(tokenStart, tokenEnd), tokenStart, tokenEnd)
+  scanLooseSecret(scan, tokenStart, tokenEnd)
 }
 
 function trimmedEnd(text: string, start: number, end: number): number {
@@ -195,9 +195,10 @@ function mentionsSecrets(scan: Scan): boolean {
   return scan.mentionsSecrets
 }
 
-function scanLooseSecret(scan: Scan, token: string, start: number, end: number): void {
-  if (/^[A-Za-z][A-Za-z0-9+.-]{1,20}:\/\//.test(token) || token.length > 4096) return
-  if (!mentionsSecrets(scan)) return
+function scanLooseSecret(scan: Scan, start: number, end: number): void {
+  if (!scan.hints.mayBeIn(scan.surroundings.windowStart(start), start) || end - start > 4096) return
+  const token = scan.text.slice(start, end)
+  if (/^[A-Za-z][A-Za-z0-9+.-]{1,20}:\/\//.test(token)) return
   const before = scan.surroundings.before(start)
   if (!hintsAtSecret(before)) return
   const naming = namingInSentence(before) ?? namingOfColumn(before)

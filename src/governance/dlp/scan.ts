@@ -6,6 +6,7 @@ import { isSolanaAddress, SOLANA } from './detectors/crypto-addresses.ts'
 import { CARD, IBAN, isCardNumber, readIban, startsIban } from './detectors/financial.ts'
 import { EMAIL, IP_ADDRESS, readEmail, readIpv4 } from './detectors/network.ts'
 import { PHONE, readPhone } from './detectors/phone.ts'
+import { SecretHints } from './detectors/secrets.ts'
 import type { Reading } from './normalise.ts'
 import { readSpacedDigits, startsNumber, walkShapes } from './number-shapes.ts'
 import { contextOf, LONGEST_WORD, type Plan, type PlannedWord } from './plan.ts'
@@ -28,6 +29,8 @@ export interface Scan {
   encodedEnd: number
   /** Whether the text has a word for secrets; not known until it is asked. */
   mentionsSecrets: boolean | undefined
+  /** Where such words are, for what asks from left to right. */
+  hints: SecretHints
   /** Up to here lines of encoded text have been joined. */
   linesEnd: number
 }
@@ -55,6 +58,7 @@ export function scanReading(reading: Reading, plan: Plan, depth: number, report:
     encodedEnd: 0,
     linesEnd: 0,
     mentionsSecrets: undefined,
+    hints: new SecretHints(reading.text),
     asks: (detector) => plan.minimum.has(detector),
   }
   scanBlocks(scan)

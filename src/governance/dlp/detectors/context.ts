@@ -18,14 +18,16 @@ export class Surroundings {
 
   before(start: number): string {
     if (start === this.#start) return this.#before
-    const origin = originalStart(this.reading, start, Number.MAX_SAFE_INTEGER)
-    const from =
-      this.reading.starts === null
-        ? start - CONTEXT_LENGTH
-        : readingIndex(this.reading, origin - CONTEXT_LENGTH)
     this.#start = start
-    this.#before = this.reading.text.slice(Math.max(0, from), start).toLowerCase()
+    this.#before = this.reading.text.slice(this.windowStart(start), start).toLowerCase()
     return this.#before
+  }
+
+  /** Where the words before a place begin. */
+  windowStart(start: number): number {
+    if (this.reading.starts === null) return Math.max(0, start - CONTEXT_LENGTH)
+    const origin = originalStart(this.reading, start, Number.MAX_SAFE_INTEGER)
+    return readingIndex(this.reading, origin - CONTEXT_LENGTH)
   }
 }
 

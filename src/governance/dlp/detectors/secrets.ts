@@ -65,6 +65,30 @@ const HINTS =
 /** Whether words can have to do with secrets at all. */
 export const hintsAtSecret = (words: string): boolean => HINTS.test(words)
 
+const EACH_HINT = new RegExp(HINTS.source, 'gi')
+
+/** Tells for stretches of a text, each starting no earlier than the one before it, whether a hint may be in them. */
+export class SecretHints {
+  readonly #text: string
+  #start = 0
+  #end = 0
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  /** @returns false only if none is: the first hint that ends after `from` starts at `end` or later. */
+  mayBeIn(from: number, end: number): boolean {
+    while (this.#end <= from) {
+      EACH_HINT.lastIndex = this.#end
+      const match = EACH_HINT.exec(this.#text)
+      this.#start = match?.index ?? Infinity
+      this.#end = match === null ? Infinity : EACH_HINT.lastIndex
+    }
+    return this.#start < end
+  }
+}
+
 export type Naming = 'password' | 'secret' | 'key' | null
 
 /** What the name before a `:` or `=` says about the value after it. */
