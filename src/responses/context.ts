@@ -2,6 +2,7 @@ import { ApiError, invalidRequest, notFound } from '../lib/api-error.ts'
 import type { ResponseSettings, ResponseStatus } from '../wire/responses.ts'
 import { ContentGoneError, type ContentStore } from './content-store.ts'
 import { newConversationId } from './ids.ts'
+import type { NewItem } from './input-items.ts'
 import type { ResponseRequest } from './request.ts'
 import { type StoredItem, selectConversationContext, selectItems, selectResponseContext } from './store.ts'
 import type { ContextItem, Owner } from './types.ts'
@@ -81,24 +82,37 @@ export async function loadContextFrom<Database>(
   const reader = new ItemReader(deps.contentStore, MOST_CONTEXT_BYTES - given)
   const history = (await reader.read(stored)).filter((item) => item !== null)
   const known = new Set(stored.map(({ id }) => id))
-  const references = items.flatMap((item) => ('reference' in item ? [item.reference] : []))
-  const wanted = [...new Set(references)].filter((id) => !known.has(id))
+  const named = items.flatMap((item) => storedIdOf(item) ?? [])
+  const wanted = [...new Set(named)].filter((id) => !known.has(id))
   const found = await store.selectItems(deps.database, owner, wanted)
   const referred = new Map((await reader.read(found)).flatMap((item) => (item ? [[item.id, item]] : [])))
-  const missing = wanted.find((id) => !referred.has(id))
-  if (missing !== undefined) throw notFound('Item', missing.slice(0, 100))
-  const input = inOrder(items, referred)
-  return { ...place, history, input, referenced: new Set(wanted) }
+  const input = inOrder(items, known, referred)
+  return { ...place, history, input, referenced: new Set(referred.keys()) }
 }
 
-/** What is part of the history already, or stood before, is not said twice. */
-function inOrder(items: ResponseRequest['items'], referred: Map<string, ContextItem>): ContextItem[] {
-  const left = new Map(referred)
+const storedIdOf = (item: NewItem): string | undefined =>
+  'reference' in item ? item.reference : item.repeats
+
+/**
+ * What is part of the history already, or stood before, is not said twice.
+ * @throws ApiError not_found for a reference to what is not there; an item that is given is its own then.
+ */
+function inOrder(
+  items: readonly NewItem[],
+  known: ReadonlySet<string>,
+  referred: ReadonlyMap<string, ContextItem>,
+): ContextItem[] {
+  const said = new Set(known)
   return items.flatMap((item) => {
-    if (!('reference' in item)) return [item]
-    const known = left.get(item.reference)
-    left.delete(item.reference)
-    return known ? [known] : []
+    const id = storedIdOf(item)
+    if (id !== undefined && said.has(id)) return []
+    const found = id === undefined ? undefined : referred.get(id)
+    if (found) {
+      said.add(found.id)
+      return [found]
+    }
+    if ('reference' in item) throw notFound('Item', item.reference.slice(0, 100))
+    return [item]
   })
 }
 

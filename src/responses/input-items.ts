@@ -4,7 +4,13 @@ import { type ItemMember, type ItemPart, ItemScan } from './item-scan.ts'
 import type { ContextItem } from './types.ts'
 
 /** An item of a request: a new one, or the id of one that is stored. */
-export type NewItem = ContextItem | { reference: string }
+export type NewItem = GivenItem | { reference: string }
+
+/** An item that is given whole. */
+export interface GivenItem extends ContextItem {
+  /** Id of the stored item that it says again with less than that has: where its owner has that one, it counts. */
+  repeats?: string
+}
 
 /** What reading an item of a type comes to. */
 interface ItemForm {
@@ -16,6 +22,7 @@ interface ItemForm {
   dropped?: ReadonlySet<string>
   /** Members that are added, as JSON without the comma before them. */
   added?: string[]
+  repeats?: string
 }
 
 const ROLES = ['user', 'assistant', 'system', 'developer']
@@ -166,8 +173,16 @@ function readReasoning(item: ItemScan): ItemForm {
   if (sealed !== null && sealed !== 'null' && sealed !== 'string') {
     item.fail('encrypted_content', 'must be a string')
   }
-  return { type: 'reasoning', dropped, added }
+  const form: ItemForm = { type: 'reasoning', dropped, added }
+  const id = item.textOf(item.members.get('id'))
+  return sealed !== 'string' && id !== null && REASONING_ID.test(id) ? { ...form, repeats: id } : form
 }
+
+/**
+ * Clients send back all items of a response whose reasoning they never saw sealed (@openai/agents and LangChain, unless
+ * told otherwise): the provider of the official API knows it by its id.
+ */
+const REASONING_ID = /^rs_[0-9A-Za-z]{22}$/
 
 const REASONING_TEXTS: ReadonlyArray<[member: string, types: readonly string[]]> = [
   ['summary', ['summary_text']],
@@ -250,8 +265,8 @@ function withStatus(item: ItemScan, form: ItemForm): ItemForm {
 /** Puts an item together: an id of ours, its type, and the members that it has, as the bytes that they are. */
 function composed(
   item: ItemScan,
-  { type, role, callId, edits = [], dropped, added = [] }: ItemForm,
-): ContextItem {
+  { type, role, callId, edits = [], dropped, added = [], repeats }: ItemForm,
+): GivenItem {
   const id = newItemId(type)
   const pieces: Uint8Array[] = [encoder.encode(`{"id":"${id}","type":"${type}"`)]
   for (const [name, { memberStart, start, end }] of item.members) {
@@ -262,7 +277,8 @@ function composed(
     pieces.push(...applyEdits(item.source.subarray(start, end), shifted).pieces)
   }
   pieces.push(encoder.encode(`${added.map((member) => `,${member}`).join('')}}`))
-  return { id, type, role: role ?? null, callId: callId ?? null, bytes: joinBytes(pieces) }
+  const given = { id, type, role: role ?? null, callId: callId ?? null, bytes: joinBytes(pieces) }
+  return repeats === undefined ? given : { ...given, repeats }
 }
 
 const encoder = new TextEncoder()

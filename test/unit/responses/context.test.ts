@@ -146,6 +146,33 @@ describe('what a request refers to', () => {
   })
 })
 
+describe('reasoning that is given again without what is sealed of it', () => {
+  const id = `rs_${'a'.repeat(22)}`
+  const again = itemOf({ type: 'reasoning', id, summary: [] })
+  const whole = stored(id, { type: 'reasoning' })
+
+  it('is the stored one, once', async () => {
+    const { input, referenced } = await load({}, { selectItems: async () => [whole] }, [again, fresh, again])
+    expect(input.map((item) => item.id)).toEqual([id, fresh.id])
+    expect([...referenced]).toEqual([id])
+  })
+
+  it('is not said twice when the history has it', async () => {
+    const selectConversationContext = async () => ({ ...conversation, items: [whole] })
+    const { input } = await load({ conversation: 'c' }, { selectConversationContext }, [again, fresh])
+    expect(input).toEqual([fresh])
+  })
+
+  it('is what is given where its owner has none, or not any more', async () => {
+    const gone = { selectItems: async () => [elsewhere(id)] }
+    for (const store of [{}, gone]) {
+      const { input, referenced } = await load({}, store, [again])
+      expect(input).toEqual([again])
+      expect(referenced.size).toBe(0)
+    }
+  })
+})
+
 describe('content that lies elsewhere', () => {
   const body = new TextEncoder().encode(stored('msg_2').body ?? '')
   const items = [stored('msg_1'), elsewhere('msg_2'), elsewhere('msg_3')]

@@ -127,6 +127,28 @@ describe('references', () => {
   )
 })
 
+describe('reasoning that was told without what is sealed of it', () => {
+  const id = `rs_${'a'.repeat(22)}`
+  const reasoning = (more: object) => itemOf({ type: 'reasoning', id, summary: [], ...more })
+
+  it('names the stored item that it repeats', () => {
+    for (const more of [{}, { encrypted_content: null }]) {
+      const item = reasoning(more)
+      expect(item.repeats).toBe(id)
+      expect(item.id).not.toBe(id)
+    }
+  })
+
+  it('repeats none when it is sealed, or from elsewhere', () => {
+    const others = [
+      { encrypted_content: 'sealed' },
+      { id: 'rs_0123456789abcdef0123456789abcdef' },
+      { id: null },
+    ]
+    for (const more of others) expect(reasoning(more)).not.toHaveProperty('repeats')
+  })
+})
+
 describe('items of others', () => {
   it.each([
     'web_search_call',

@@ -1,6 +1,5 @@
-import { readItem } from '../../../src/responses/input-items.ts'
+import { type GivenItem, readItem } from '../../../src/responses/input-items.ts'
 import { readResponseRequest } from '../../../src/responses/request.ts'
-import type { ContextItem } from '../../../src/responses/types.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -14,7 +13,7 @@ export const parsed = (bytes: Uint8Array): Record<string, unknown> => JSON.parse
 export const requestOf = (body: unknown) => readResponseRequest(bytesOf(body))
 
 /** A new item, never a reference. */
-export function itemOf(value: unknown): ContextItem {
+export function itemOf(value: unknown): GivenItem {
   const item = readItem(bytesOf(value), 'input[0]')
   if ('reference' in item) throw new Error('a reference')
   return item
