@@ -1,0 +1,56 @@
+import { copyFileSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Bench } from './client-bench.ts'
+import type { InstalledLibrary } from './client-install.ts'
+import { runClient } from './client-run.ts'
+
+const PROGRAMS = join(import.meta.dirname, '../programs')
+
+/** What the programs of `programs` are told to do, each by means of its library. */
+export interface LibraryTask {
+  model: string
+  prompt: string
+  streamed: boolean
+  /** Of the library, as it takes them. */
+  options?: Record<string, unknown>
+  headers?: Record<string, string>
+}
+
+/** What they print at their end. */
+export interface LibraryOutcome {
+  text: string
+  /** Calls of the model that the library counts. */
+  steps: number
+  /** Of all steps, as the library adds it up. */
+  usage: { input: number; output: number }
+}
+
+/**
+ * Runs a program in a process of its own, beside the packages it imports.
+ *
+ * @param program file name in `programs`
+ * @throws with the end of its output when it fails
+ */
+export async function runLibrary(
+  bench: Bench,
+  library: InstalledLibrary,
+  program: string,
+  task: LibraryTask,
+): Promise<LibraryOutcome> {
+  if ('missing' in library) throw new Error(library.missing)
+  const path = join(bench.folder, program)
+  copyFileSync(join(PROGRAMS, program), path)
+  symlinkSync(library.modules, join(bench.folder, 'node_modules'))
+  const { stdout } = await runClient({
+    program: process.execPath,
+    arguments: [path, JSON.stringify({ ...task, baseUrl: `${bench.proxy.url}/v1` })],
+    environment: {
+      ...bench.environment,
+      // What it would send elsewhere, such as traces, meets the proxy.
+      NODE_USE_ENV_PROXY: '1',
+      HEADGATE_KEY: bench.tenant.key,
+    },
+    folder: bench.folder,
+  })
+  return JSON.parse(stdout) as LibraryOutcome
+}
