@@ -3,7 +3,7 @@ import { listedItems, toldItem } from '../../responses/item-list.ts'
 import { listConversationItems, selectConversationItem, selectItemModels } from '../../responses/store.ts'
 import { includesOf, itemListQuery, itemQuery } from '../../wire/response-queries.ts'
 import type { AppContext, AppEnv } from '../context.ts'
-import { query, unknownId } from './management/request.ts'
+import { query, unknownId } from '../validated-request.ts'
 import { itemListAnswer, jsonBytes, ownerOf, policiesOf } from './response-answers.ts'
 
 /** Conversations, to be read (interface: Conversations). They are continued by making a response. */

@@ -18,7 +18,7 @@ import type { AppContext, AppEnv } from '../context.ts'
 import { tailFrames } from '../event-stream.ts'
 import { PassedBody } from '../passed-body.ts'
 import { bodySource } from '../request-body.ts'
-import { query, unknownId } from './management/request.ts'
+import { query, unknownId } from '../validated-request.ts'
 import { currentPolicy, itemListAnswer, ownerOf, readable } from './response-answers.ts'
 
 /** Responses (interface: Responses; Events, Resume). What is not the caller's does not exist for it, on every verb. */

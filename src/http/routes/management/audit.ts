@@ -17,7 +17,8 @@ import {
 } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
-import { administrationOf, deploymentScope, pageRequest, query } from './request.ts'
+import { query } from '../../validated-request.ts'
+import { administrationOf, deploymentScope, pageRequest } from './request.ts'
 
 const ORGANIZATION = '/organizations/:organizationId'
 

@@ -3,7 +3,8 @@ import { grantCredits, readCredits } from '../../../governance/administration/re
 import { creditGrant, noQuery, pageQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
-import { administrationOf, jsonBody, pageRequest, query } from './request.ts'
+import { jsonBody, query } from '../../validated-request.ts'
+import { administrationOf, pageRequest } from './request.ts'
 
 const CREDITS = '/organizations/:organizationId/credits'
 

@@ -1,10 +1,10 @@
 import { Hono } from 'hono'
 import {
+  type CurrentPolicy,
   changePolicy,
   createPolicy,
   listPolicies,
   listVersions,
-  type PolicyRow,
   readPolicy,
   readVersion,
   removePolicy,
@@ -16,7 +16,8 @@ import { policyCreation, policyDryRun, policyTrial, policyUpdate } from '../../.
 import { noQuery, pageQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
-import { administrationOf, idParameter, jsonBody, pageRequest, query, unknownId } from './request.ts'
+import { jsonBody, query, unknownId } from '../../validated-request.ts'
+import { administrationOf, idParameter, pageRequest } from './request.ts'
 
 const POLICIES = '/organizations/:organizationId/dlp/policies'
 const POLICY = '/organizations/:organizationId/dlp/policies/:policyId'
@@ -25,12 +26,13 @@ const VERSION = '/organizations/:organizationId/dlp/policies/:policyId/versions/
 const TEST = '/organizations/:organizationId/dlp/test'
 const DRY_RUN = '/organizations/:organizationId/dlp/dry-run'
 
-const present = ({ id, name, enabled, version, body, createdAt, updatedAt }: PolicyRow) => ({
+const present = ({ id, name, enabled, version, body, createdAt, updatedAt, staleScope }: CurrentPolicy) => ({
   id,
   name,
   enabled,
   version,
   ...(body as object),
+  stale_scope: staleScope,
   created_at: createdAt,
   updated_at: updatedAt,
 })

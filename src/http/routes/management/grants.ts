@@ -8,7 +8,8 @@ import {
 import { grantCreation, grantListQuery, noQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
-import { administrationOf, idParameter, jsonBody, pageRequest, query } from './request.ts'
+import { jsonBody, query } from '../../validated-request.ts'
+import { administrationOf, idParameter, pageRequest } from './request.ts'
 
 const GRANTS = '/organizations/:organizationId/grants'
 const GRANT = '/organizations/:organizationId/grants/:grantId'

@@ -11,8 +11,9 @@ import {
 import { groupCreation, noQuery, pageQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
+import { jsonBody, query } from '../../validated-request.ts'
 import { presentMember } from './present-member.ts'
-import { administrationOf, idParameter, jsonBody, pageRequest, query } from './request.ts'
+import { administrationOf, idParameter, pageRequest } from './request.ts'
 
 const GROUPS = '/organizations/:organizationId/groups'
 const GROUP = '/organizations/:organizationId/groups/:groupId'

@@ -9,7 +9,8 @@ import {
 import { keyCreation, keyListQuery, noQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
-import { administrationOf, jsonBody, pageRequest, query, unknownId } from './request.ts'
+import { jsonBody, query, unknownId } from '../../validated-request.ts'
+import { administrationOf, pageRequest } from './request.ts'
 
 const KEYS = '/organizations/:organizationId/keys'
 const KEY = '/organizations/:organizationId/keys/:keyId'

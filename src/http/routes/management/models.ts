@@ -10,7 +10,8 @@ import { invalidRequest } from '../../../lib/api-error.ts'
 import { isModelId, modelReplacement, noQuery, pageQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
-import { administrationOf, deploymentScope, jsonBody, pageRequest, query, unknownId } from './request.ts'
+import { jsonBody, query, unknownId } from '../../validated-request.ts'
+import { administrationOf, deploymentScope, pageRequest } from './request.ts'
 
 /** Model ids may hold slashes. */
 const MODEL = '/models/:modelId{.+}'

@@ -14,7 +14,8 @@ import {
 } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
-import { administrationOf, deploymentScope, idParameter, jsonBody, pageRequest, query } from './request.ts'
+import { jsonBody, query } from '../../validated-request.ts'
+import { administrationOf, deploymentScope, idParameter, pageRequest } from './request.ts'
 
 const present = (row: OrganizationRow) => ({
   id: row.id,

@@ -9,7 +9,8 @@ import {
 import { noQuery, pageQuery, providerCreation, providerUpdate } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
-import { administrationOf, deploymentScope, idParameter, jsonBody, pageRequest, query } from './request.ts'
+import { jsonBody, query } from '../../validated-request.ts'
+import { administrationOf, deploymentScope, idParameter, pageRequest } from './request.ts'
 
 /** The credential goes in and never comes out. */
 const present = (row: ProviderRow) => ({

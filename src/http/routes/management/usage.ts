@@ -8,7 +8,8 @@ import {
 import { usageEventQuery, usageQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
-import { administrationOf, pageRequest, query } from './request.ts'
+import { query } from '../../validated-request.ts'
+import { administrationOf, pageRequest } from './request.ts'
 
 const USAGE = '/organizations/:organizationId/usage'
 const EVENTS = '/organizations/:organizationId/usage/events'

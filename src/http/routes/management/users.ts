@@ -9,8 +9,9 @@ import {
 import { ENTITLEMENTS, noQuery, userCreation, userListQuery, userUpdate } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
+import { jsonBody, query, unknownId } from '../../validated-request.ts'
 import { presentMember } from './present-member.ts'
-import { administrationOf, idParameter, jsonBody, pageRequest, query, unknownId } from './request.ts'
+import { administrationOf, idParameter, pageRequest } from './request.ts'
 
 const USERS = '/organizations/:organizationId/users'
 const USER = '/organizations/:organizationId/users/:userId'

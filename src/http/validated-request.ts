@@ -1,0 +1,42 @@
+import { zValidator } from '@hono/zod-validator'
+import type { z } from 'zod'
+import { ApiError, invalidRequest, notFound } from '../lib/api-error.ts'
+import { redact } from '../lib/log.ts'
+
+// What routes check of a request before their own work begins.
+
+/** Checks a JSON body. @throws ApiError `invalid_request` naming every member that does not fit, and why. */
+export const jsonBody = <Schema extends z.ZodType>(schema: Schema) =>
+  zValidator('json', schema, (result, context) => {
+    // The validator takes any other content type for an empty body, which would be told as missing members.
+    if (!/^application\/([\w.-]+\+)?json\b/i.test(context.req.header('content-type') ?? '')) {
+      throw invalidRequest('The body must be JSON, sent as content-type application/json.')
+    }
+    if (!result.success) throw explain(result.error.issues, result.data, 'body')
+  })
+
+/** Checks a query. @throws ApiError `invalid_request` naming every parameter that does not fit, and why. */
+export const query = <Schema extends z.ZodType>(schema: Schema) =>
+  zValidator('query', schema, (result) => {
+    if (!result.success) throw explain(result.error.issues, result.data, 'query')
+  })
+
+/** The error for text that is no id at all. Whoever pastes a key here must not find it quoted. */
+export const unknownId = (entity: string, text: string) => notFound(entity, redact(text.slice(0, 100)))
+
+type Issue = { path: PropertyKey[]; message: string; code?: string | undefined }
+
+function explain(issues: readonly Issue[], sent: unknown, whole: string): ApiError {
+  const reasons = issues.map((issue) => ({
+    path: issue.path.map(String).join('.') || whole,
+    reason: isMissing(issue, sent) ? 'is required' : issue.message,
+  }))
+  const message = reasons.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
+  return new ApiError('invalid_request', message, { code: `invalid_${whole}`, details: { issues: reasons } })
+}
+
+/** Zod tells of a missing member as of one with the wrong type. */
+function isMissing({ path, code }: Issue, sent: unknown): boolean {
+  const value = path.reduce((held: unknown, name) => (held as Record<PropertyKey, unknown>)?.[name], sent)
+  return code === 'invalid_type' && path.length > 0 && value === undefined
+}
