@@ -1,0 +1,101 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { gateway } from '../harness/gateway.ts'
+import { auditEntryOf, settledCredits } from './support/records.ts'
+import { ask, expectJson, type Json, listItems, type ToldResponse } from './support/response-calls.ts'
+import { RESPONSE_WAYS, respond } from './support/response-streams.ts'
+import { createTenant, type Tenant } from './support/tenant.ts'
+
+let tenant: Tenant
+
+beforeAll(async () => {
+  tenant = await createTenant(gateway())
+})
+
+/** What the upstream does, what is told of it on chat and on messages, and whether text was told before. */
+const REFUSED: Array<[script: string, code: string, message: RegExp]> = [
+  ['error-400', 'unsupported_value|invalid_prompt', /temperature/],
+  ['error-401-echo', 'invalid_api_key|server_error', /key/],
+  ['error-429', 'rate_limit_exceeded', /./],
+  ['error-500', 'server_error', /./],
+  ['error-529', 'server_error', /./],
+  ['error-html-502', 'server_error', /502/],
+]
+const CUT: Array<[script: string, text: boolean]> = [
+  ['empty-stream', false],
+  ['empty-body', false],
+  ['not-json', false],
+  ['first-event-error', false],
+  ['mid-stream-error', true],
+  ['mid-stream-cut', true],
+  ['mid-stream-end', true],
+]
+
+describe.each(RESPONSE_WAYS)('an upstream that fails (%s)', (_, { model, stream }) => {
+  const call = (body: Json) => respond(tenant.key, { model, stream, ...body })
+
+  it.each(REFUSED)('%s is told by the response', async (script, code, message) => {
+    const { response, events, answer } = await call({ input: `script:${script}` })
+    expect(response).toMatchObject({
+      status: 'failed',
+      error: { code: expect.stringMatching(`^(${code})$`), message: expect.stringMatching(message) },
+      output: [],
+      incomplete_details: null,
+    })
+    expect(answer.text).not.toContain('scripted-upstream')
+    if (stream) {
+      const [error, last] = events.slice(-2)
+      expect(error?.data).toMatchObject({ error: { ...(response.error as Json), type: 'server_error' } })
+      expect(last?.event).toBe('response.failed')
+    }
+    expect(expectJson(await ask(tenant.key, 'GET', `/v1/responses/${response.id}`))).toEqual(response)
+  })
+
+  it.each(CUT)('%s fails the response, which keeps what was said', async (script, text) => {
+    const { response, events } = await call({ input: `script:${script}` })
+    expect(response).toMatchObject({ status: 'failed', error: { code: expect.any(String) } })
+    expect(response.error).toHaveProperty('message', expect.stringMatching(/\S/))
+    expect(response.output.map(({ status }) => status)).toEqual(text ? ['incomplete'] : [])
+    expect(response.output_text === '').toBe(!text)
+    if (stream) expect(events.at(-2)?.event).toBe('error')
+    expect(expectJson(await ask(tenant.key, 'GET', `/v1/responses/${response.id}`))).toEqual(response)
+  })
+
+  it('leaves the conversation as it was', async () => {
+    const { response: first } = await call({ input: 'Hello' })
+    const path = `/v1/conversations/${first.conversation?.id}/items`
+    const before = await listItems(tenant.key, path)
+    for (const script of ['error-500', 'mid-stream-cut']) {
+      const { response } = await call({
+        input: `script:${script}`,
+        conversation: first.conversation?.id,
+      })
+      expect(response).toMatchObject({ status: 'failed', conversation: first.conversation })
+      expect(await listItems(tenant.key, path)).toEqual(before)
+    }
+    const { response: next } = await call({ input: 'Again.', conversation: first.conversation?.id })
+    expect(next.status).toBe('completed')
+    expect((await listItems(tenant.key, path)).data).toHaveLength(4)
+  })
+
+  it('costs what was used, and is recorded as what happened', async () => {
+    const owner = await createTenant(gateway())
+    const refused = await respond(owner.key, { model, stream, input: 'script:error-500' })
+    const cut = await respond(owner.key, { model, stream, input: 'script:mid-stream-cut' })
+    const [first, second] = await Promise.all(
+      [refused, cut].map(({ answer }) => auditEntryOf(gateway(), owner, answer.headers['x-request-id'])),
+    )
+    expect(first).toMatchObject({ surface: 'responses', status: 500, credits_settled: 0, model })
+    expect(second).toMatchObject({ surface: 'responses', model })
+    expect(second?.record.errorCode ?? second?.record.failure).toBeTruthy()
+    expect(second?.credits_settled).toBeGreaterThan(0)
+    const { balance } = await settledCredits(gateway(), owner)
+    expect(balance).toBe(1_000_000_000 - (second?.credits_settled ?? 0))
+  })
+})
+
+it('an answer that ends without a word is completed and empty', async () => {
+  for (const stream of [true, false]) {
+    const told = await respond(tenant.key, { input: 'script:no-done', stream })
+    expect((told.response as ToldResponse).status).toBe('completed')
+  }
+})
