@@ -1,6 +1,7 @@
 import { and, eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { dlpPolicies, dlpPolicyVersions } from '../../../schema/dlp.ts'
+import { groups } from '../../../schema/identity.ts'
 import {
   create,
   dumpDatabase,
@@ -54,6 +55,7 @@ describe('a policy', () => {
       enabled: true,
       version: 1,
       scope,
+      stale_scope: [],
       directions: ['request', 'tool_result'],
       rules: [
         { detector: 'email', minimum_score: 0.25, action: 'tokenise' },
@@ -262,6 +264,68 @@ describe('a change', () => {
     expect(await change(own.policy.id, { ...words(signs), patterns })).toMatchObject(refused)
     expect((await change(own.policy.id, words(signs))).status).toBe(200)
     expect(await change(rows[0]?.id, { patterns })).toMatchObject(refused)
+  })
+})
+
+describe('a group in the scope of a policy', () => {
+  const newGroup = () => create(harness, `${tenant.base}/groups`, { name: uniqueName('group') })
+  const removal = (id: string) => harness.request('DELETE', `${tenant.base}/groups/${id}`)
+  const shown = async (id: string) => (await harness.request('GET', policies(`/${id}`))).json
+
+  it('stays while an enabled policy names it', async () => {
+    const [group, other] = [await newGroup(), await newGroup()]
+    const grant = { subject_type: 'group', subject_id: group.id, model_id: '*' }
+    await create(harness, `${tenant.base}/grants`, grant)
+    const first = await newPolicy({ scope: { group_ids: [other.id, group.id] } })
+    const second = await newPolicy({ scope: { group_ids: [group.id], integration_ids: ['mail'] } })
+    const before = await dumpDatabase(harness.database)
+    expect(await removal(group.id)).toMatchObject({
+      status: 422,
+      json: { message: expect.stringMatching(`${first.name}.*${second.name}|${second.name}.*${first.name}`) },
+    })
+    expect(await dumpDatabase(harness.database)).toBe(before)
+    await put(first.id, { version: 1, scope: { group_ids: [other.id] } })
+    expect(await removal(group.id)).toMatchObject({
+      status: 422,
+      json: { message: expect.not.stringContaining(first.name) },
+    })
+    await harness.request('DELETE', policies(`/${second.id}`))
+    expect((await removal(group.id)).status).toBe(200)
+    expect((await removal(group.id)).status).toBe(404)
+  })
+
+  it('stays when a policy names it while it is being deleted', async () => {
+    const group = await newGroup()
+    harness.ledgers.onChange = async () => {
+      harness.ledgers.onChange = () => {}
+      await newPolicy({ scope: { group_ids: [group.id] } })
+    }
+    expect((await removal(group.id)).status).toBe(422)
+    expect((await harness.request('GET', `${tenant.base}/groups/${group.id}`)).status).toBe(200)
+    expect(harness.ledgers.changes.at(-1)).toMatchObject({ action: 'change.failed' })
+  })
+
+  it('can be deleted under a policy that is disabled, which then cannot be enabled', async () => {
+    const [group, other] = [await newGroup(), await newGroup()]
+    const scope = { group_ids: [group.id, other.id], user_ids: [tenant.user.id] }
+    const { id } = await newPolicy({ enabled: false, scope })
+    expect((await removal(group.id)).status).toBe(200)
+    expect(await shown(id)).toMatchObject({ scope, stale_scope: [group.id] })
+    const { data } = (await harness.request('GET', policies('?limit=1'))).json
+    expect(data).toMatchObject([{ id, stale_scope: [group.id] }])
+    expect(await put(id, { version: 1, enabled: true })).toMatchObject({
+      status: 404,
+      json: { message: `Group ${group.id} not found.` },
+    })
+    const repaired = { version: 1, enabled: true, scope: { group_ids: [other.id] } }
+    expect((await put(id, repaired)).json).toMatchObject({ enabled: true, stale_scope: [] })
+  })
+
+  it('is told as gone where it went in another way', async () => {
+    const group = await newGroup()
+    const { id } = await newPolicy({ scope: { group_ids: [group.id] } })
+    await harness.database.delete(groups).where(eq(groups.id, group.id))
+    expect(await shown(id)).toMatchObject({ enabled: true, stale_scope: [group.id] })
   })
 })
 

@@ -21,7 +21,12 @@ import {
   type VersionRow,
 } from './store.ts'
 
-export type { PolicyRow, VersionRow } from './store.ts'
+export type { VersionRow } from './store.ts'
+
+/** A policy, with the ids in its scope that no longer name anything. Where nothing else is named it holds for nobody. */
+export interface CurrentPolicy extends PolicyRow {
+  staleScope: string[]
+}
 
 /** Every isolate that serves an organization holds all of its policies, so there is an end to them. */
 const MOST_POLICIES = 100
@@ -36,7 +41,7 @@ export async function createPolicy(
   administration: Administration,
   organizationId: string,
   { name, enabled, ...members }: PolicyCreation,
-): Promise<PolicyRow> {
+): Promise<CurrentPolicy> {
   const body = checkBody(members)
   const policyId = crypto.randomUUID()
   await checkScope(administration, organizationId, body.scope)
@@ -51,12 +56,13 @@ export async function createPolicy(
   return readPolicy(administration, organizationId, policyId)
 }
 
-export function listPolicies(
+export async function listPolicies(
   administration: Administration,
   organizationId: string,
   page: PageRequest,
-): Promise<Page<PolicyRow>> {
-  return selectPolicies(administration.database, organizationId, page)
+): Promise<Page<CurrentPolicy>> {
+  const { rows, ...more } = await selectPolicies(administration.database, organizationId, page)
+  return { ...more, rows: await withStaleScope(administration, organizationId, rows) }
 }
 
 /** @throws ApiError `not_found` for a policy of another organization and a deleted one, too. */
@@ -64,15 +70,17 @@ export async function readPolicy(
   administration: Administration,
   organizationId: string,
   policyId: string,
-): Promise<PolicyRow> {
+): Promise<CurrentPolicy> {
   const row = await selectPolicy(administration.database, organizationId, policyId)
-  if (row === null) throw notFound('Policy', policyId)
-  return row
+  const [policy] = await withStaleScope(administration, organizationId, row === null ? [] : [row])
+  if (policy === undefined) throw notFound('Policy', policyId)
+  return policy
 }
 
 /**
  * Makes the next version of a policy; members left out stay as they are in the version that is changed. What is not
- * given is not checked again, so that a policy that can no longer be enforced can still be disabled.
+ * given is not checked again, so that a policy that can no longer be enforced can still be disabled; but none is
+ * enabled with a scope that names what is gone.
  * @throws ApiError as `createPolicy`; `unprocessable` when that version is not the current one any more.
  */
 export async function changePolicy(
@@ -80,12 +88,14 @@ export async function changePolicy(
   organizationId: string,
   policyId: string,
   { version, name, enabled, ...members }: PolicyUpdate,
-): Promise<PolicyRow> {
+): Promise<CurrentPolicy> {
   const before = await readPolicy(administration, organizationId, policyId)
   if (before.version !== version) throw overtaken(` (its version is ${before.version})`)
   const given = Object.entries(members).filter(([, value]) => value !== undefined)
   const body = given.length === 0 ? before.body : mergedBody(before.body, given)
-  if (members.scope !== undefined) await checkScope(administration, organizationId, members.scope)
+  const enables = enabled === true && !before.enabled
+  const scope = members.scope ?? (enables ? scopeOf(before) : {})
+  await checkScope(administration, organizationId, scope)
   await checkTotals(administration, organizationId, policyId, body)
   const author = authorOf(administration)
   const state: PolicyState = { name: name ?? before.name, enabled: enabled ?? before.enabled, body, author }
@@ -201,25 +211,47 @@ const intentOf = (
   detail: { name, version, enabled, changed, body_sha256: sha256Hex(canonicalJson(body)) },
 })
 
-async function checkScope(
-  administration: Administration,
-  organizationId: string,
-  scope: PolicyBody['scope'],
-): Promise<void> {
-  const { group_ids: groupIds = [], user_ids: userIds = [], model_ids: modelIds = [] } = scope
+type Scope = PolicyBody['scope']
+const scopeOnly = policyBody.pick({ scope: true }).loose()
+
+/** What a policy that was stored is scoped to. One that cannot be read fits nobody: its calls are refused (`loadPolicies`). */
+function scopeOf({ body }: Pick<PolicyRow, 'body'>): Scope {
+  const parsed = scopeOnly.safeParse(body)
+  return parsed.success ? parsed.data.scope : {}
+}
+
+/** The ids of scopes that name nothing in the organization, each with what it should name. */
+async function missingFrom(administration: Administration, organizationId: string, scopes: Scope[]) {
+  const named = [
+    ['Group', [...new Set(scopes.flatMap((scope) => scope.group_ids ?? []))]],
+    ['User', [...new Set(scopes.flatMap((scope) => scope.user_ids ?? []))]],
+    ['Model', [...new Set(scopes.flatMap((scope) => scope.model_ids ?? []))]],
+  ] as const
+  const [[, groupIds], [, userIds], [, modelIds]] = named
   const found = await selectKnownScope(administration.database, organizationId, {
     groupIds,
     userIds,
     modelIds,
   })
-  for (const [entity, ids] of [
-    ['Group', groupIds],
-    ['User', userIds],
-    ['Model', modelIds],
-  ] as const) {
-    const missing = ids.find((id) => !found.has(id))
-    if (missing !== undefined) throw notFound(entity, missing)
-  }
+  return named.flatMap(([entity, ids]) => ids.filter((id) => !found.has(id)).map((id) => ({ entity, id })))
+}
+
+async function checkScope(administration: Administration, organizationId: string, scope: Scope) {
+  const [missing] = await missingFrom(administration, organizationId, [scope])
+  if (missing !== undefined) throw notFound(missing.entity, missing.id)
+}
+
+async function withStaleScope(
+  administration: Administration,
+  organizationId: string,
+  rows: PolicyRow[],
+): Promise<CurrentPolicy[]> {
+  const missing = await missingFrom(administration, organizationId, rows.map(scopeOf))
+  return rows.map((row) => {
+    const { group_ids: groups = [], user_ids: users = [], model_ids: models = [] } = scopeOf(row)
+    const ids = new Set([...groups, ...users, ...models])
+    return { ...row, staleScope: missing.filter(({ id }) => ids.has(id)).map(({ id }) => id) }
+  })
 }
 
 /** Two changes at once can get past this by one policy each, which nothing depends on. */

@@ -1,4 +1,4 @@
-import { and, desc, eq, inArray, isNull, lt, sql } from 'drizzle-orm'
+import { and, asc, desc, eq, inArray, isNull, lt, sql } from 'drizzle-orm'
 import { dlpPolicies, dlpPolicyVersions } from '../../../../schema/dlp.ts'
 import { groups, memberships } from '../../../../schema/identity.ts'
 import { models } from '../../../../schema/models.ts'
@@ -171,6 +171,24 @@ export async function selectPolicies(
   return toPage(rows, page, ({ at, id }) => ({ at, id }))
 }
 
+/** Enabled policies whose scope names a group, as a query that can also be a part of another. */
+export function policiesNamingGroup(database: Database, organizationId: string, groupId: string) {
+  const named = JSON.stringify({ scope: { group_ids: [groupId] } })
+  return database
+    .select({ name: dlpPolicies.name })
+    .from(dlpPolicies)
+    .innerJoin(dlpPolicyVersions, isCurrentVersion)
+    .where(
+      and(
+        eq(dlpPolicies.organizationId, organizationId),
+        eq(dlpPolicies.enabled, true),
+        isNull(dlpPolicies.deletedAt),
+        sql`${dlpPolicyVersions.body} @> ${named}::jsonb`,
+      ),
+    )
+    .orderBy(asc(dlpPolicies.name))
+}
+
 /** How many policies an organization has, and the length of what all but one of them say, normalised (NFKC). */
 export async function selectPolicyTotals(
   database: Database,
@@ -241,7 +259,7 @@ export async function selectVersion(
 export async function selectKnownScope(
   database: Database,
   organizationId: string,
-  scope: { groupIds: string[]; userIds: string[]; modelIds: string[] },
+  scope: Record<'groupIds' | 'userIds' | 'modelIds', readonly string[]>,
 ): Promise<Set<string>> {
   const none = Promise.resolve<Array<{ id: string }>>([])
   const { groupIds, userIds, modelIds } = scope
@@ -251,17 +269,22 @@ export async function selectKnownScope(
       : database
           .select({ id: groups.id })
           .from(groups)
-          .where(and(eq(groups.organizationId, organizationId), inArray(groups.id, groupIds))),
+          .where(and(eq(groups.organizationId, organizationId), inArray(groups.id, [...groupIds]))),
     userIds.length === 0
       ? none
       : database
           .select({ id: memberships.userId })
           .from(memberships)
-          .where(and(eq(memberships.organizationId, organizationId), inArray(memberships.userId, userIds))),
+          .where(
+            and(eq(memberships.organizationId, organizationId), inArray(memberships.userId, [...userIds])),
+          ),
     // Models belong to the deployment, not to an organization.
     modelIds.length === 0
       ? none
-      : database.select({ id: models.id }).from(models).where(inArray(models.id, modelIds)),
+      : database
+          .select({ id: models.id })
+          .from(models)
+          .where(inArray(models.id, [...modelIds])),
   ])
   return new Set(found.flat().map(({ id }) => id))
 }

@@ -1,6 +1,7 @@
 import { notFound } from '../../../lib/api-error.ts'
 import type { Page, PageRequest } from '../../../wire/page-cursor.ts'
-import { type Administration, audited } from '../administration.ts'
+import { type Administration, audited, conflict } from '../administration.ts'
+import { policiesNamingGroup } from '../dlp/store.ts'
 import { type MemberRow, readMember } from '../members/members.ts'
 import { selectMembers } from '../members/store.ts'
 import { publishRights } from '../propagation.ts'
@@ -50,13 +51,18 @@ export async function readGroup(
   return row
 }
 
-/** Removes a group with its memberships and grants. @throws ApiError `not_found`. */
+/**
+ * Removes a group with its memberships and grants.
+ * @throws ApiError `not_found`; `unprocessable` for a group that an enabled policy names: without it the policy would
+ * hold for fewer calls, or none, and nobody would be told.
+ */
 export async function removeGroup(
   administration: Administration,
   organizationId: string,
   groupId: string,
 ): Promise<void> {
   const { name, memberCount } = await readGroup(administration, organizationId, groupId)
+  await refuseIfNamed(administration, organizationId, groupId)
   const epoch = await audited(
     administration,
     {
@@ -65,9 +71,23 @@ export async function removeGroup(
       resource: `groups/${groupId}`,
       detail: { name, members: memberCount },
     },
-    () => deleteGroup(administration.database, organizationId, groupId),
+    async () => {
+      const raised = await deleteGroup(administration.database, organizationId, groupId)
+      if (raised !== null) return raised
+      await refuseIfNamed(administration, organizationId, groupId)
+      throw notFound('Group', groupId)
+    },
   )
   await publishRights(administration, organizationId, epoch)
+}
+
+async function refuseIfNamed(administration: Administration, organizationId: string, groupId: string) {
+  const naming = await policiesNamingGroup(administration.database, organizationId, groupId)
+  if (naming.length === 0) return
+  const names = naming.map(({ name }) => JSON.stringify(name)).join(', ')
+  throw conflict(
+    `The group is in the scope of policies of data-loss prevention that are enabled: ${names}. Change or disable those first.`,
+  )
 }
 
 /** @throws ApiError `not_found`. */

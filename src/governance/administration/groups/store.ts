@@ -1,8 +1,9 @@
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, notExists, sql } from 'drizzle-orm'
 import { groupMemberships, groups } from '../../../../schema/identity.ts'
 import { grants } from '../../../../schema/models.ts'
 import type { Database } from '../../../deps.ts'
 import type { Page, PageRequest } from '../../../wire/page-cursor.ts'
+import { policiesNamingGroup } from '../dlp/store.ts'
 import { beyond, microseconds, newestFirst, raisedEpoch, raiseOrganizationEpoch, toPage } from '../store.ts'
 
 export type GroupRow = typeof groups.$inferSelect & { memberCount: number }
@@ -50,13 +51,19 @@ export async function selectGroups(
   return toPage(rows, page, ({ at, id }) => ({ at, id }))
 }
 
-/** Removes a group, its memberships and what was granted to it, and raises the epoch. */
+/**
+ * Removes a group, its memberships and what was granted to it, and raises the epoch. Raising comes first, as where
+ * policies change: it locks the organization, so that what comes after sees the policies that hold.
+ * @returns the raised epoch, or null when nothing was removed, since an enabled policy names the group or it was gone
+ */
 export async function deleteGroup(
   database: Database,
   organizationId: string,
   groupId: string,
-): Promise<number> {
-  const [, , raised] = await database.batch([
+): Promise<number | null> {
+  const isFree = notExists(policiesNamingGroup(database, organizationId, groupId))
+  const [raised, , deleted] = await database.batch([
+    raiseOrganizationEpoch(database, organizationId),
     database
       .delete(grants)
       .where(
@@ -64,12 +71,15 @@ export async function deleteGroup(
           eq(grants.organizationId, organizationId),
           eq(grants.subjectType, 'group'),
           eq(grants.subjectId, groupId),
+          isFree,
         ),
       ),
-    database.delete(groups).where(isGroup(organizationId, groupId)),
-    raiseOrganizationEpoch(database, organizationId),
+    database
+      .delete(groups)
+      .where(and(isGroup(organizationId, groupId), isFree))
+      .returning({ id: groups.id }),
   ])
-  return raisedEpoch(raised)
+  return deleted.length === 0 ? null : raisedEpoch(raised)
 }
 
 /** Adds a member and raises the epoch. Adding one twice changes nothing. */
