@@ -19,7 +19,7 @@ const client = await installClient({
 })
 const skipped = 'missing' in client
 
-/** Its two ways to talk to the gateway, each on the two models: one of that protocol, and one that is translated. */
+/** Its ways to talk to the gateway, each on the two models: bytes pass to one of the same protocol. */
 const WAYS = [
   {
     way: 'its OpenAI-compatible provider',
@@ -36,6 +36,14 @@ const WAYS = [
     path: '/v1/messages',
     header: 'x-api-key',
     scheme: '',
+  },
+  {
+    way: 'its OpenAI provider',
+    provider: 'openai',
+    protocol: 'responses',
+    path: '/v1/responses',
+    header: 'authorization',
+    scheme: 'Bearer ',
   },
 ] as const
 const RUNS = WAYS.flatMap((way) => [
