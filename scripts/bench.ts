@@ -7,8 +7,15 @@ import { checkLedger } from './bench/ledger-check.ts'
 import { runLoad } from './bench/load.ts'
 import { BenchFailure, type MeasurePlan, measure } from './bench/measure.ts'
 import { residentBytes, untilIdle } from './bench/process-usage.ts'
-import { recordProfile, summarize } from './bench/profile.ts'
+import { type CpuProfile, recordProfile, summarize } from './bench/profile.ts'
 import { type BenchReport, eventFigures, renderProfile, renderReport } from './bench/report.ts'
+import { responsesLoads } from './bench/responses/loads.ts'
+import {
+  measureResponses,
+  RESPONSES_SECTION,
+  RESPONSES_SHARES,
+  type ResponsesFigures,
+} from './bench/responses/section.ts'
 import { countRoundTrips } from './bench/round-trip-count.ts'
 import { connectionsOf, isOrdinary, SCENARIO_NAMES, type Scenario } from './bench/scenarios.ts'
 import { type BenchSystem, defaultStorage, startSystem } from './bench/system.ts'
@@ -17,22 +24,24 @@ import { StartError } from './local/children.ts'
 import { freePorts } from './local/ports.ts'
 
 const ROOT = join(import.meta.dirname, '..')
+/** Everything that `--only` takes. */
+const NAMES = [...SCENARIO_NAMES, RESPONSES_SECTION]
 const USAGE = `npm run bench -- [options]
-  --seconds N       about how long to measure, default 330; each scenario takes 26 s at the least,
-                    10 s with --own-generator and --rounds 1
+  --seconds N       about how long to measure, default 400; each scenario takes 26 s at the least,
+                    10 s with --own-generator and --rounds 1; responses take about a minute, 30 s with --rounds 1
   --connections N   connections of the throughput rounds, default 16; large bodies have no more than 4
   --rounds N        rounds of each scenario, default 3
-  --only NAMES      scenarios, separated by commas:${scenarioLines()}
+  --only NAMES      what to measure, separated by commas:${nameLines()}
   --storage FOLDER  where Durable Objects keep their data, default /dev/shm if there is one
   --own-generator   do not use wrk, though it is installed
   --json FILE       write the figures as JSON as well
   --profile         record CPU profiles of the gateway instead, into .headgate/`
 
 /** The names, a few on each line. */
-function scenarioLines(): string {
+function nameLines(): string {
   const indent = `\n${' '.repeat(20)}`
-  const rows = Array.from({ length: Math.ceil(SCENARIO_NAMES.length / 3) }, (_, row) =>
-    SCENARIO_NAMES.slice(row * 3, row * 3 + 3).join(', '),
+  const rows = Array.from({ length: Math.ceil(NAMES.length / 3) }, (_, row) =>
+    NAMES.slice(row * 3, row * 3 + 3).join(', '),
   )
   return indent + rows.join(`,${indent}`)
 }
@@ -55,10 +64,10 @@ const WARM_UP_MS = 5_000
 function readOptions(): Options {
   const { values } = parseArgs({
     options: {
-      seconds: { type: 'string', default: '330' },
+      seconds: { type: 'string', default: '400' },
       connections: { type: 'string', default: '16' },
       rounds: { type: 'string', default: '3' },
-      only: { type: 'string', default: SCENARIO_NAMES.join(',') },
+      only: { type: 'string', default: NAMES.join(',') },
       storage: { type: 'string', default: defaultStorage() },
       'own-generator': { type: 'boolean', default: false },
       json: { type: 'string' },
@@ -66,8 +75,8 @@ function readOptions(): Options {
     },
   })
   const only = values.only.split(',').map((name) => name.trim())
-  const unknown = only.find((name) => !SCENARIO_NAMES.includes(name))
-  if (unknown !== undefined) throw new StartError(`there is no scenario ${unknown}\n${USAGE}`)
+  const unknown = only.find((name) => !NAMES.includes(name))
+  if (unknown !== undefined) throw new StartError(`there is nothing called ${unknown}\n${USAGE}`)
   return {
     seconds: wholeNumber('seconds', values.seconds, 3_600),
     connections: wholeNumber('connections', values.connections, 1_000),
@@ -86,9 +95,14 @@ function wholeNumber(name: string, text: string, most: number): number {
   throw new StartError(`--${name} takes a whole number from 1 to ${most}`)
 }
 
-/** How long each target has in each round for all of it to take about as long as was asked for. */
-function slotOf({ seconds, rounds, generator }: Options, scenarios: number): number {
-  const load = (seconds * 1_000) / scenarios - WARM_UP_MS - rounds * PAUSE_PER_ROUND_MS
+/** The milliseconds of a scenario, when all that is asked for takes as long as was asked for. */
+const shareOf = ({ seconds, only }: Options): number =>
+  (seconds * 1_000) / (only.length + (only.includes(RESPONSES_SECTION) ? RESPONSES_SHARES - 1 : 0))
+
+/** How long each target has in each round. */
+function slotOf(options: Options): number {
+  const { rounds, generator } = options
+  const load = shareOf(options) - WARM_UP_MS - rounds * PAUSE_PER_ROUND_MS
   const slot = Math.max(500, load / (rounds * SLOTS_PER_ROUND + SLOTS_OF_FIRST))
   return generator === 'wrk' ? Math.max(1_000, Math.floor(slot / 1_000) * 1_000) : slot
 }
@@ -98,12 +112,13 @@ async function bench(options: Options): Promise<void> {
   const end = endOnSignal(system)
   try {
     const scenarios = system.scenarios.filter(({ name }) => options.only.includes(name))
-    const plan: MeasurePlan = { ...options, slot: slotOf(options, scenarios.length) }
+    const plan: MeasurePlan = { ...options, slot: slotOf(options) }
     const idle = memoryOf(system)
     const { scenarios: figures, gatewayCalls } = await measure(system, scenarios, plan, tell)
+    const after = memoryOf(system)
+    const responses = await responsesOf(system, options)
     tell('checking the ledger')
     const ledger = await checkLedger(system, gatewayCalls)
-    const after = memoryOf(system)
     const ordinary = scenarios.find(isOrdinary)
     if (ordinary) tell('counting round trips')
     const report: BenchReport = {
@@ -111,6 +126,7 @@ async function bench(options: Options): Promise<void> {
       scenarios: figures,
       roundTrips: ordinary ? await countRoundTrips(system, ordinary, options.connections) : null,
       events: eventFigures(figures),
+      responses,
       memory: { idle, after },
       ledger,
     }
@@ -119,6 +135,12 @@ async function bench(options: Options): Promise<void> {
   } finally {
     await end()
   }
+}
+
+async function responsesOf(system: BenchSystem, options: Options): Promise<ResponsesFigures | null> {
+  if (!options.only.includes(RESPONSES_SECTION)) return null
+  const milliseconds = shareOf(options) * RESPONSES_SHARES
+  return measureResponses(system, { rounds: options.rounds, milliseconds }, tell)
 }
 
 function memoryOf({ gateway, bare }: BenchSystem) {
@@ -144,6 +166,7 @@ async function profile(options: Options): Promise<void> {
     for (const scenario of system.scenarios.filter(({ name }) => options.only.includes(name))) {
       await profileScenario(system, scenario, inspectorPort, options)
     }
+    if (options.only.includes(RESPONSES_SECTION)) await profileResponses(system, inspectorPort, options)
   } finally {
     await end()
   }
@@ -162,17 +185,40 @@ async function profileScenario(
   await runLoad({ port, call, connections, milliseconds: 4_000, calls: 1_500 })
   let calls = 0
   const recorded = await recordProfile(inspectorPort, async () => {
-    const milliseconds = Math.min(15_000, (options.seconds * 1_000) / options.only.length)
-    const result = await runLoad({ port, call, connections, milliseconds })
+    const result = await runLoad({ port, call, connections, milliseconds: profileTime(options) })
     if (result.failures > 0) throw new BenchFailure(`${scenario.title}: ${result.firstFailure}`)
     calls = result.calls
     await untilIdle(pid, 1_300, 10_000)
   })
-  const file = join(ROOT, `.headgate/bench-${scenario.name}.cpuprofile`)
+  tellProfile(scenario, recorded, bundle, calls)
+}
+
+async function profileResponses(system: BenchSystem, inspectorPort: number, options: Options): Promise<void> {
+  for (const load of await responsesLoads(system)) {
+    tell(`profiling ${load.title}`)
+    await load.run(4_000)
+    let calls = 0
+    const recorded = await recordProfile(inspectorPort, async () => {
+      calls = await load.run(profileTime(options))
+      await untilIdle(system.gateway.pid, 1_300, 10_000)
+    })
+    tellProfile(load, recorded, system.bundle, calls)
+  }
+}
+
+const profileTime = ({ seconds, only }: Options): number => Math.min(15_000, (seconds * 1_000) / only.length)
+
+function tellProfile(
+  { name, title }: { name: string; title: string },
+  recorded: CpuProfile,
+  bundle: string,
+  calls: number,
+): void {
+  const file = join(ROOT, `.headgate/bench-${name}.cpuprofile`)
   mkdirSync(join(ROOT, '.headgate'), { recursive: true })
   writeFileSync(file, JSON.stringify(recorded))
-  console.log(`${renderProfile(scenario.title, summarize(recorded, join(bundle, 'gateway.js')), calls)}\n`)
-  tell(`wrote .headgate/bench-${scenario.name}.cpuprofile`)
+  console.log(`${renderProfile(title, summarize(recorded, join(bundle, 'gateway.js')), calls)}\n`)
+  tell(`wrote .headgate/bench-${name}.cpuprofile`)
 }
 
 /** Ends everything also when the bench is interrupted. @returns what to call when it is done */

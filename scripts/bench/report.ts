@@ -1,6 +1,9 @@
 import type { ScenarioFigures, TargetName } from './figures.ts'
 import type { LedgerFigures } from './ledger-check.ts'
+import { mebibytes, ms, section, table, times, us, verdict } from './markdown.ts'
 import type { ProfileSummary } from './profile.ts'
+import { renderResponses } from './responses/report.ts'
+import type { ResponsesFigures } from './responses/section.ts'
 import type { RoundTripFigures, RoundTrips } from './round-trip-count.ts'
 
 /** Everything a run found, as `--json` writes it. Times are in microseconds for CPU, else in milliseconds. */
@@ -9,6 +12,7 @@ export interface BenchReport {
   scenarios: ScenarioFigures[]
   roundTrips: RoundTripFigures | null
   events: EventFigures | null
+  responses: ResponsesFigures | null
   memory: MemoryFigures
   ledger: LedgerFigures
 }
@@ -45,12 +49,13 @@ export function renderReport(report: BenchReport): string {
   return [
     '# Headgate bench',
     renderConditions(report),
-    renderRatios(report.scenarios),
+    report.scenarios.length > 0 ? renderRatios(report.scenarios) : '',
     renderAims(report.scenarios),
     report.roundTrips ? renderRoundTrips(report.roundTrips) : '',
     report.events ? renderEvents(report.events) : '',
+    report.responses ? renderResponses(report.responses) : '',
     renderMemory(report),
-    renderAbsolute(report.scenarios),
+    report.scenarios.length > 0 ? renderAbsolute(report.scenarios) : '',
   ]
     .filter((part) => part !== '')
     .join('\n\n')
@@ -134,7 +139,6 @@ function notesOf(scenarios: ScenarioFigures[]): string[] {
 function renderAims(scenarios: ScenarioFigures[]): string {
   const ordinary = scenarios.filter((figures) => figures.ordinary)
   if (ordinary.length === 0) return ''
-  const verdict = (met: boolean): string => (met ? 'met' : 'not met')
   const throughput = Math.min(...ordinary.map(({ throughputRatio }) => throughputRatio))
   const added = Math.max(...ordinary.map((one) => one.addedOverBare.p50))
   return [
@@ -171,7 +175,6 @@ function renderEvents({ bare, headgate }: EventFigures): string {
 }
 
 function renderMemory({ memory: { idle, after }, scenarios }: BenchReport): string {
-  const mebibytes = (bytes: number): string => `${Math.round(bytes / 1024 / 1024)} MiB`
   const row = (name: string, { headgate, bare }: MemoryFigures['idle']): string[] => [
     name,
     mebibytes(headgate),
@@ -237,19 +240,4 @@ export function renderProfile(title: string, summary: ProfileSummary, calls: num
     section('Functions by their own time', table(['function', 'place', 'self', 'total', 'share'], functions)),
     section('Functions by all they call', table(['function', 'place', 'self', 'total'], ours)),
   ].join('\n\n')
-}
-
-const times = (ratio: number): string => `${ratio.toFixed(1)}x`
-const ms = (value: number | null): string => (value === null ? '' : `${value.toFixed(2)} ms`)
-const us = (value: number): string => `${value.toFixed(value < 100 ? 1 : 0)} µs`
-
-const section = (title: string, ...parts: string[]): string => [`## ${title}`, ...parts].join('\n\n')
-
-function table(head: string[], rows: string[][]): string {
-  const widths = head.map((name, column) =>
-    Math.max(3, name.length, ...rows.map((row) => (row[column] ?? '').length)),
-  )
-  const line = (cells: string[]): string =>
-    `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`
-  return [line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n')
 }

@@ -1,0 +1,94 @@
+import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { BenchFailure } from '../measure.ts'
+import type { BenchSystem } from '../system.ts'
+import type { Calls } from './calls.ts'
+import { registerPaced } from './paced-script.ts'
+import { beginResponse } from './running-response.ts'
+
+/** What one response wrote for its events while its upstream told them at some rate. */
+export interface RowFigures {
+  /** Events a second that the upstream was to tell, and how many of them came in fact. */
+  wanted: number
+  eventsPerSecond: number
+  /** All events of the response. */
+  events: number
+  rows: number
+  seconds: number
+  rowsPerSecond: number
+  eventsPerRow: number
+  /** At most 10 rows a second or one for 16 events, and one for each beginning and end of something. */
+  allowed: number
+}
+
+/** Beginnings and ends in a response of one text: eight events, and its first delta. */
+const BOUNDARIES = 9
+const ROWS_PER_SECOND = 10
+const EVENTS_PER_ROW = 16
+
+/**
+ * Counts the rows of events in the SQLite file of a response's object. A row of an event log is never written again.
+ * @param seconds how long the upstream tells
+ */
+export async function measureRows(
+  system: BenchSystem,
+  calls: Calls,
+  rate: number,
+  seconds: number,
+): Promise<RowFigures> {
+  const before = new Set(databaseFiles(system.gateway.storageDirectory))
+  const script = await registerPaced(system.upstream, `bench-paced-${rate}`, { rate, seconds })
+  const { total, events } = await (await beginResponse(calls, script)).end()
+  const found = databaseFiles(system.gateway.storageDirectory)
+    .filter((file) => !before.has(file))
+    .flatMap(rowsOf)
+  const [only] = found
+  if (found.length !== 1 || only?.last !== events) {
+    throw new BenchFailure(`of one response with ${events} events, found ${JSON.stringify(found)}`)
+  }
+  const measured = total / 1_000
+  const { rows } = only
+  const allowed = Math.max(ROWS_PER_SECOND * measured, events / EVENTS_PER_ROW) + BOUNDARIES
+  return {
+    wanted: rate,
+    eventsPerSecond: events / measured,
+    events,
+    rows,
+    seconds: measured,
+    rowsPerSecond: rows / measured,
+    eventsPerRow: events / rows,
+    allowed,
+  }
+}
+
+const databaseFiles = (folder: string): string[] =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.sqlite'))
+    .map((name) => join(folder, name))
+
+/** Reads a copy, since the runtime holds the file and what it has not moved there from its log yet. */
+function rowsOf(file: string): Array<{ rows: number; last: number }> {
+  const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-rows-'))
+  try {
+    const copy = join(folder, basename(file))
+    for (const part of ['', '-wal']) {
+      cpSync(file + part, copy + part, { force: true })
+    }
+    const database = new DatabaseSync(copy)
+    try {
+      const query = 'SELECT count(*) AS rows, max(last_sequence) AS last FROM event_segments'
+      const { rows, last } = database.prepare(query).get() ?? {}
+      return [{ rows: Number(rows), last: Number(last) }]
+    } finally {
+      database.close()
+    }
+  } catch (error) {
+    // The database of another object.
+    if (error instanceof Error && error.message.includes('no such table')) return []
+    throw error
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
