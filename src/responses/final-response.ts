@@ -1,6 +1,6 @@
 import type { Usage } from '../governance/credits.ts'
-import { noPolicy } from '../governance/dlp/call-policy.ts'
 import type { ResponseObject } from '../wire/responses.ts'
+import { LARGE_ITEM_BYTES } from './content-store.ts'
 import type { ResponseEmitter } from './emitter.ts'
 import type { ResponseEnd } from './engine.ts'
 import type { LiveDeps } from './live-deps.ts'
@@ -8,8 +8,7 @@ import type { ResponseHead } from './object-state.ts'
 import { sealReasoning } from './reasoning-seal.ts'
 import { outputContextItem, sealedOf } from './said-items.ts'
 import { finishResponse, type StoredItem } from './store.ts'
-import { storedItems } from './stored-items.ts'
-import type { Owner } from './types.ts'
+import type { ContextItem, Owner } from './types.ts'
 
 /** What a response has become, as its object keeps it until Postgres has it. */
 export interface FinalResponse {
@@ -25,24 +24,48 @@ export interface KeptInput {
   referenced: string[]
 }
 
-/**
- * Fixes what a response came to.
- * @throws when large output cannot be stored.
- */
-export async function finalResponse(
+/** Fixes what a response came to. Nothing is reached out for: a response ends also when everything else is away. */
+export function finalResponse(
   deps: LiveDeps,
   owner: Owner,
   emitter: ResponseEmitter,
   end: ResponseEnd & { usage: Usage | null },
-): Promise<FinalResponse> {
+): FinalResponse {
   const response = emitter.settle({ ...end, completedSeconds: Math.floor(deps.clock() / 1000) })
   const seal = (secret: Parameters<typeof sealReasoning>[2]) =>
     sealReasoning(deps.configuration.VAULT_KEYS, owner, secret)
-  const items = response.output.map((item) =>
-    outputContextItem(item, sealedOf(item, emitter.reasoningSecrets, seal)),
+  const outputItems = response.output.map((item) =>
+    keptItem(outputContextItem(item, sealedOf(item, emitter.reasoningSecrets, seal))),
   )
-  // What a policy had to say about the output was said while it was generated.
-  return { response, outputItems: await storedItems(deps, owner, items, noPolicy) }
+  return { response, outputItems }
+}
+
+/** An item as the object keeps it, of whatever size. What a policy had to say about output was said while it was made. */
+export function keptItem({ bytes, ...item }: ContextItem): StoredItem {
+  return { ...item, body: decoder.decode(bytes), contentKey: null }
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
+const encoder = new TextEncoder()
+
+/**
+ * Puts large output into the content store, as it is to be written. Doing it again does no harm.
+ * @returns the same when there is none. @throws when the content store is away.
+ */
+export async function withLargeElsewhere(
+  { contentStore }: LiveDeps,
+  owner: Owner,
+  final: FinalResponse,
+): Promise<FinalResponse> {
+  const isLarge = ({ body }: StoredItem) =>
+    body !== null && body.length * 3 > LARGE_ITEM_BYTES && encoder.encode(body).length > LARGE_ITEM_BYTES
+  if (!final.outputItems.some(isLarge)) return final
+  const place = async (item: StoredItem): Promise<StoredItem> => {
+    if (!isLarge(item)) return item
+    const contentKey = await contentStore.put(owner, item.id, encoder.encode(item.body ?? ''))
+    return { ...item, body: null, contentKey }
+  }
+  return { ...final, outputItems: await Promise.all(final.outputItems.map(place)) }
 }
 
 /** @throws when Postgres cannot be known to have it; doing it again does no harm. */

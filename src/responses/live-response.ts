@@ -1,5 +1,3 @@
-import { policyFor } from '../gateway/call-policies.ts'
-import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import { ApiError, notFound } from '../lib/api-error.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { withinTime } from '../lib/time-limit.ts'
@@ -16,13 +14,15 @@ import {
   type FinalResponse,
   finalResponse,
   type KeptInput,
+  keptItem,
+  withLargeElsewhere,
   writeFinal,
 } from './final-response.ts'
 import type { LiveDeps } from './live-deps.ts'
 import { newHead, ObjectState, type ResponseHead } from './object-state.ts'
-import { interruptedResponse, terminalEvents } from './recovery.ts'
+import { interruptedResponse, terminalCount, terminalEvents } from './recovery.ts'
 import { outputContextItem } from './said-items.ts'
-import { beginResponse, releaseConversation, type StoredItem } from './store.ts'
+import { beginResponse, releaseConversation } from './store.ts'
 import { itemBytes, storedItems } from './stored-items.ts'
 import type { Admission, Owner, ResponseStreamObject, StartResult } from './types.ts'
 
@@ -48,7 +48,7 @@ export class LiveResponse implements ResponseStreamObject {
   readonly #storage: DurableObjectStorage
   readonly #deps: LiveDeps
   readonly #state: ObjectState
-  readonly #log: EventLog
+  #log: EventLog
   #head: ResponseHead | null
   #running: Running | null = null
   #admitting = false
@@ -59,11 +59,7 @@ export class LiveResponse implements ResponseStreamObject {
     this.#storage = storage
     this.#deps = deps
     this.#state = new ObjectState(storage.sql)
-    this.#log = new EventLog({
-      storage,
-      clock: deps.clock,
-      heartbeatMilliseconds: deps.configuration.STREAM_HEARTBEAT_MS,
-    })
+    this.#log = this.#openLog()
     this.#head = this.#state.get<ResponseHead>('head')
     if (this.#head && this.#head.phase !== 'ended') this.#recover(this.#head)
     if (this.#head?.phase === 'ended') this.#ended.resolve()
@@ -75,7 +71,7 @@ export class LiveResponse implements ResponseStreamObject {
       // Whoever comes second has lost: the epoch of a response is its object's life, and it is started once.
       if (this.#head) throw new Error('the response was started before')
       const settings = await this.#admit(admission, body)
-      this.#deps.waitUntil(this.#generate())
+      this.#deps.waitUntil(this.#generate().catch((error) => this.#breakOff(error)))
       return {
         error: null,
         record,
@@ -98,7 +94,6 @@ export class LiveResponse implements ResponseStreamObject {
       const { request, release } = await readRequest(this.#deps, body)
       letGo = release
       const admitted = await readAdmission(this.#deps, admission, owner, request)
-      const policy = await policyFor(this.#deps, admission.principal, admitted.settings.model)
       const emitter = responseEmitter(this.#deps, this.#known(), admitted, (event) => this.#log.append(event))
       const engine = new ResponseEngine(this.#deps, {
         ...admitted,
@@ -106,7 +101,7 @@ export class LiveResponse implements ResponseStreamObject {
         saidItems: saidItemsOf(this.#deps, owner, emitter, admitted),
         emitter,
         onAdmitted: async () => {
-          await this.#begin(admitted, policy)
+          await this.#begin(admitted)
           emitter.begin()
         },
       })
@@ -124,7 +119,7 @@ export class LiveResponse implements ResponseStreamObject {
   }
 
   /** The row is written and the conversation is this response's alone, or the call is refused. */
-  async #begin({ context, settings }: AdmittedRequest, policy: CallPolicy): Promise<void> {
+  async #begin({ context, settings, policy }: AdmittedRequest): Promise<void> {
     const { owner } = this.#known()
     const items = await storedItems(this.#deps, owner, context.input, policy)
     this.#state.put('input', { items, referenced: [...context.referenced] } satisfies KeptInput)
@@ -163,11 +158,25 @@ export class LiveResponse implements ResponseStreamObject {
     const { engine, emitter } = running
     const end = await engine.run()
     if (this.#running !== running) return
-    const final = await finalResponse(this.#deps, this.#known().owner, emitter, {
-      ...end,
-      usage: engine.usage,
-    })
-    if (this.#running === running) await this.#finish(final, () => emitter.terminate())
+    const final = finalResponse(this.#deps, this.#known().owner, emitter, { ...end, usage: engine.usage })
+    // Nothing is final before all is stored that was told of it.
+    this.#log.flush()
+    await this.#finish(final, () => emitter.terminate())
+  }
+
+  /** What went wrong in here ends the response as a restart does: with what is stored of it. */
+  #breakOff(error: unknown): void {
+    logEvent('error', 'response_broke_off', { error: errorText(error) })
+    this.#running = null
+    const head = this.#head
+    if (!head || !isUnderWay(head)) return
+    // What can still be stored is; a log that failed takes nothing more, and its readers open another one.
+    try {
+      this.#log.flush()
+    } catch {}
+    this.#log.endTails()
+    this.#log = this.#openLog()
+    this.#recover(head)
   }
 
   /** Final items first, then the last event: who has read that finds them (design: Responses). */
@@ -181,7 +190,7 @@ export class LiveResponse implements ResponseStreamObject {
       )
     }
     // Removed while it was written.
-    if (!this.#head) return
+    if (this.#head?.phase !== 'ending') return
     terminate()
     this.#end()
   }
@@ -199,13 +208,17 @@ export class LiveResponse implements ResponseStreamObject {
     const head = this.#known()
     const final = this.#state.get<FinalResponse>('final')
     if (!final) return
-    await writeFinal(this.#deps, head, this.#input(), final, this.#log.lastSequence)
+    const placed = await withLargeElsewhere(this.#deps, head.owner, final)
+    // Removed meanwhile: what lies elsewhere is erased by what follows.
+    if (this.#head && placed !== final) this.#state.put('final', placed)
+    const untold = this.#log.closed ? 0 : terminalCount(final.response)
+    await writeFinal(this.#deps, head, this.#input(), placed, this.#log.lastSequence + untold)
     if (this.#head) this.#writeHead({ ...this.#head, owed: false })
   }
 
   /** What a restart finds: nobody generates any more. */
   #recover(head: ResponseHead): void {
-    if (head.phase === 'admitting') {
+    if (head.phase === 'admitting' || this.#log.lastSequence === 0) {
       // Nobody was told of it. Only Postgres may hold a row, and a conversation for it.
       this.#deps.waitUntil(this.#abandon())
       return
@@ -220,10 +233,7 @@ export class LiveResponse implements ResponseStreamObject {
   /** A failed response adds nothing to its conversation: only what its readers saw of it is kept. */
   #interrupted(head: ResponseHead): EmittedEvent[] {
     const { response, events } = interruptedResponse(this.#log.payloads(), this.#log.lastSequence)
-    const outputItems = response.output.map((item): StoredItem => {
-      const { bytes, ...rest } = outputContextItem(item, null)
-      return { ...rest, body: new TextDecoder().decode(bytes), contentKey: null }
-    })
+    const outputItems = response.output.map((item) => keptItem(outputContextItem(item, null)))
     this.#state.put('final', { response, outputItems } satisfies FinalResponse)
     this.#writeHead({ ...head, owed: head.store })
     return events
@@ -280,6 +290,8 @@ export class LiveResponse implements ResponseStreamObject {
   async settle(owner: Owner): Promise<'running' | 'settled' | 'owed' | 'absent'> {
     const head = this.#head
     if (!head || !isOwner(head, owner)) return 'absent'
+    if (head.phase === 'admitting' && !this.#admitting) await this.#abandon()
+    if (!this.#head) return 'absent'
     if (head.phase !== 'ended') return 'running'
     if (head.owed) await this.#tryToWrite()
     return this.#head?.owed ? 'owed' : 'settled'
@@ -290,6 +302,7 @@ export class LiveResponse implements ResponseStreamObject {
     const head = this.#head
     if (!head) return
     if (head.phase === 'admitting' && !this.#admitting) await this.#abandon()
+    if (isUnderWay(head) && !this.#running) return this.#breakOff(new Error('nobody generates any more'))
     if (head.phase !== 'ended') return this.#head ? this.#wakeIn(LOOK_AFTER_MS) : undefined
     if (head.owed) await this.#tryToWrite()
     const closes = (head.endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS
@@ -318,15 +331,16 @@ export class LiveResponse implements ResponseStreamObject {
 
   /** Ends what nobody shall know of any more: rows, the conversation's lock, events, readers. */
   async #abandon(): Promise<void> {
-    const head = this.#head
-    if (!head) return
+    if (!this.#head) return
+    // Nobody sees it from here on, nor does a restart in the middle bring it back.
+    const head: ResponseHead = { ...this.#head, phase: 'admitting' }
+    this.#writeHead(head)
     try {
       if (head.begun)
         await releaseConversation(this.#deps.database, head.owner, head.conversationId, head.responseId)
     } catch (error) {
       logEvent('warn', 'response_not_released', { error: errorText(error) })
-      // Nobody sees it from here on, and the alarm tries again.
-      this.#writeHead({ ...head, phase: 'admitting' })
+      // The alarm tries again.
       this.#log.endTails()
       await this.#wakeIn(LOOK_AFTER_MS)
       return
@@ -368,6 +382,12 @@ export class LiveResponse implements ResponseStreamObject {
     return this.#head
   }
 
+  #openLog(): EventLog {
+    const { clock, configuration } = this.#deps
+    const heartbeatMilliseconds = configuration.STREAM_HEARTBEAT_MS
+    return new EventLog({ storage: this.#storage, clock, heartbeatMilliseconds })
+  }
+
   #writeHead(head: ResponseHead): void {
     this.#head = head
     this.#state.put('head', head)
@@ -377,6 +397,8 @@ export class LiveResponse implements ResponseStreamObject {
     return this.#storage.setAlarm(this.#deps.clock() + milliseconds)
   }
 }
+
+const isUnderWay = ({ phase }: ResponseHead): boolean => phase === 'running' || phase === 'ending'
 
 const isOwner = (head: ResponseHead, { organizationId, userId }: Owner): boolean =>
   head.owner.organizationId === organizationId && head.owner.userId === userId

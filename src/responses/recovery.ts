@@ -52,6 +52,9 @@ export function interruptedResponse(payloads: Iterable<string>, lastSequence: nu
   return { response, events: [...events, ...terminalEvents(response, lastSequence + events.length)] }
 }
 
+/** How many events `terminalEvents` are. */
+export const terminalCount = ({ status }: ResponseObject): number => (status === 'failed' ? 2 : 1)
+
 /** The events that end a response that has ended: one, or `error` before it for a failed one (interface: Events). */
 export function terminalEvents(response: ResponseObject, lastSequence: number): EmittedEvent[] {
   const events: EmittedEvent[] = []

@@ -7,11 +7,13 @@ const realFetch = globalThis.fetch
 
 /**
  * Takes the place of the isolate's fetch: `away` fails before anything is sent, `answer_lost` lets the statements run
- * and fails afterwards, and `held` makes requests wait.
+ * and fails afterwards, and `held` makes requests wait for their answer.
  */
 export class DatabaseGate {
   mode: GateMode = 'open'
   held = false
+  /** Only requests with this text are held. */
+  heldText = ''
   requests = 0
   /** What was logged as an error. */
   errorLog: string[] = []
@@ -24,7 +26,8 @@ export class DatabaseGate {
       const response = await realFetch(input as Request, init)
       // Read before the gate closes, so that nothing of the answer is left unread.
       const body = await response.text()
-      while (this.held) await new Promise((resolve) => setTimeout(resolve, 1))
+      const isHeld = () => this.held && String(init?.body).includes(this.heldText)
+      while (isHeld()) await new Promise((resolve) => setTimeout(resolve, 1))
       if (mode === 'answer_lost') throw new TypeError('connection reset (gate)')
       return new Response(body, response)
     }
@@ -43,7 +46,7 @@ export class DatabaseGate {
 export function useDatabaseGate(now?: number): DatabaseGate {
   const gate = new DatabaseGate()
   beforeEach(() => {
-    Object.assign(gate, { mode: 'open', held: false, requests: 0, errorLog: [] })
+    Object.assign(gate, { mode: 'open', held: false, heldText: '', requests: 0, errorLog: [] })
     gate.install()
     vi.spyOn(console, 'error').mockImplementation((line) => gate.errorLog.push(String(line)))
     // An object is not evicted while a timer is pending, and a signal's timer goes on after its request has ended.
