@@ -1,5 +1,7 @@
+import { policyFor } from '../gateway/call-policies.ts'
 import { loadCatalog } from '../gateway/catalog/catalog.ts'
 import { upstreamTools } from '../gateway/translation/requests/responses-tools.ts'
+import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { BodyCollector } from '../lib/body-collector.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
@@ -20,6 +22,8 @@ const MAXIMUM_BODY_BYTES = 52_428_800
 /** A request with everything that it is answered from. */
 export interface AdmittedRequest extends ToolRules {
   settings: ResponseSettings
+  /** What of the request is kept or repeated is kept and repeated as it allows. */
+  policy: CallPolicy
   context: ResponseContext
   /** What the first turn is told: the context as far as it fits. */
   items: ContextItem[]
@@ -39,12 +43,14 @@ export async function readAdmission(
 ): Promise<AdmittedRequest> {
   const { settings } = request
   const tools = upstreamTools(settings.tools)
+  const policy = await policyFor(deps, admission.principal, settings.model)
   const context = await unlockedContext(deps, owner, request)
   const items = await fittingItems(deps, admission, settings, context)
   const stored = new Set(context.history)
   const open = (text: string) => openReasoning(deps.configuration.VAULT_KEYS, owner, text)
   return {
     settings,
+    policy,
     context,
     items,
     turnBody: (turnSettings, turnItems) =>

@@ -4,6 +4,7 @@ import type { AdmittedRequest } from './admission.ts'
 import { ResponseEmitter, type TurnEnd } from './emitter.ts'
 import type { EmittedEvent } from './event-writer.ts'
 import type { ResponseHead } from './object-state.ts'
+import { readableResponse } from './reading.ts'
 import { sealReasoning } from './reasoning-seal.ts'
 import type { ReasoningSecret } from './reasoning-secret.ts'
 import { initialResponse } from './response-object.ts'
@@ -22,18 +23,19 @@ const sealFor = (deps: EmissionDeps, owner: Owner) => (secret: ReasoningSecret) 
 export function responseEmitter(
   deps: EmissionDeps,
   { responseId, owner, createdAt }: ResponseHead,
-  { settings, context, nameOf, shows }: AdmittedRequest,
+  { settings, policy, context, nameOf, shows }: AdmittedRequest,
   emit: (event: EmittedEvent) => void,
 ): ResponseEmitter {
   const asked = settings.include?.includes('reasoning.encrypted_content') ?? false
+  const response = initialResponse(settings, {
+    id: responseId,
+    createdSeconds: Math.floor(createdAt / 1000),
+    conversationId: context.conversationId,
+    store: settings.store !== false,
+    tools: settings.tools ?? [],
+  })
   return new ResponseEmitter({
-    response: initialResponse(settings, {
-      id: responseId,
-      createdSeconds: Math.floor(createdAt / 1000),
-      conversationId: context.conversationId,
-      store: settings.store !== false,
-      tools: settings.tools ?? [],
-    }),
+    response: readableResponse(policy, response),
     lastSequence: 0,
     emit,
     clock: deps.clock,

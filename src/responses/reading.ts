@@ -41,18 +41,33 @@ export function readableItems<Item extends object>(
   })
 }
 
-/** The same for a response: its output, and its instructions, which are the caller's. */
+/** Members of a response that repeat what its caller said, whatever the words in them are called. */
+const SAID_SETTINGS = [
+  'instructions',
+  'tools',
+  'tool_choice',
+  'metadata',
+  'text',
+  'reasoning',
+  'service_tier',
+  'safety_identifier',
+  'prompt_cache_key',
+  'user',
+] as const
+
+/** The same for a response: its output, and what it repeats of its request. */
 export function readableResponse(policy: CallPolicy | null, response: ResponseObject): ResponseObject {
   const output = readableItems(policy, response.output)
-  const { instructions } = response
-  const [said] = readableItems(policy, [{ type: 'message', role: 'system', content: instructions }])
+  const said = Object.fromEntries(SAID_SETTINGS.map((name) => [name, response[name]]))
+  // In `properties` every string is text: the caller named the members of metadata and of schemas.
+  const [settings] = readableItems(policy, [{ type: 'settings', properties: said }])
   return {
     ...response,
+    ...(settings?.properties as Partial<ResponseObject>),
     output,
     output_text: output.some((item, index) => item !== response.output[index])
       ? outputTextOf(output)
       : response.output_text,
-    instructions: said?.content ?? null,
   }
 }
 

@@ -208,6 +208,16 @@ describe('a response', () => {
     ).toBeNull()
   })
 
+  it('repeats what was asked for as it may be read, whatever its members are called', () => {
+    const tools = [{ type: 'function', name: 'f', parameters: { properties: { id: { description: CODE } } } }]
+    const asked = { tools, metadata: { id: CODE, type: { format: [CODE, 7, null] } }, user: CODE }
+    const told = readableResponse(policyOf('redact'), { ...response, ...asked })
+    expect(JSON.stringify(told)).not.toContain(CODE)
+    expect(told.metadata).toEqual({ id: HIDDEN, type: { format: [HIDDEN, 7, null] } })
+    expect(told.tools).toMatchObject([{ type: 'function', name: 'f' }])
+    expect(readableResponse(policyOf('redact', ['response']), { ...response, ...asked })).toMatchObject(asked)
+  })
+
   it('shows sealed reasoning to those who asked for it', () => {
     const [said, thought] = response.output
     expect(said && withoutSealedReasoning(said)).toBe(said)
