@@ -4,7 +4,7 @@ import { joinBytes } from '../lib/byte-edits.ts'
 export type OpenTail = (after: number) => Promise<ReadableStream<Uint8Array> | null>
 
 /**
- * Hands the frames of a response's object on, one to a write. A tail that breaks off because the object went away is
+ * Hands the frames of a response's object on, to a write all that came whole. A tail that breaks off because the object went away is
  * opened once more after the last event that was sent; one that breaks off again ends the answer with an error, so that no
  * client takes it for the end.
  * @param after the number that the first tail was opened after. @param reopen opens a tail on a fresh stub.
@@ -34,7 +34,7 @@ class TailFollower {
   #after: number
   #reopen: OpenTail | null
   #pieces: Piece[] = []
-  /** The beginning of the last event that was sent whole, and of the one that is being sent. */
+  /** The beginning of the last event that was sent whole, and of the one that is being sent in parts. */
   #last: Uint8Array | null = null
   #current: Uint8Array | null = null
   /** Bytes sent of an event that is not sent whole, and how many of them a new tail has yet to repeat. */
@@ -47,7 +47,7 @@ class TailFollower {
     this.#reopen = reopen
   }
 
-  /** @returns a frame, or a part of a long one; null at the end. @throws when the tail broke off for good. */
+  /** @returns whole frames, or a part of a long one; null at the end. @throws when the tail broke off for good. */
   async next(): Promise<Uint8Array | null> {
     for (;;) {
       const piece = this.#pieces.shift()
@@ -70,10 +70,16 @@ class TailFollower {
   }
 
   #note({ bytes, ends }: Piece): void {
-    this.#current ??= bytes
-    this.#sent += bytes.length
-    if (!ends) return
-    if (this.#current[0] !== COLON) this.#last = this.#current
+    if (!ends) {
+      this.#current ??= headOf(bytes)
+      this.#sent += bytes.length
+      return
+    }
+    const start = lastEventStart(bytes)
+    if (start > 0) this.#last = headOf(bytes.subarray(start))
+    // The rest of one that was sent in parts.
+    else if (this.#current) this.#last = this.#current
+    else if (bytes[0] !== COLON) this.#last = headOf(bytes)
     this.#current = null
     this.#sent = 0
   }
@@ -116,39 +122,66 @@ function eventHead(frame: Uint8Array): { type: string; id: number } | null {
 
 const LINE_FEED = 0x0a
 const COLON = 0x3a
+
+/** Kept after the rest was sent, so a copy. */
+const headOf = (frame: Uint8Array): Uint8Array => frame.slice(0, HEAD_BYTES)
+
+/** Where the last event among whole frames begins; 0 for the first frame also when that is a comment. */
+function lastEventStart(frames: Uint8Array): number {
+  let start = frames.length
+  do start = frameStart(frames, start)
+  while (start > 0 && frames[start] === COLON)
+  return start
+}
+
+/** Where the frame that ends at an index begins. */
+function frameStart(frames: Uint8Array, end: number): number {
+  for (let at = end - 3; at > 0; at -= 1) {
+    at = frames.lastIndexOf(LINE_FEED, at)
+    if (at > 0 && frames[at - 1] === LINE_FEED) return at + 1
+  }
+  return 0
+}
+
 /** A longer frame is handed on in parts: several at a time would fill the isolate. */
 const LONGEST_HELD_FRAME = 1024 * 1024
 
-/** A frame, or a part of a long one. */
+/** Whole frames, or a part of a long one. */
 interface Piece {
   bytes: Uint8Array
-  /** Whether the frame ends with it. */
+  /** Whether a frame ends with it. */
   ends: boolean
 }
 
-/** Cuts our own frames, which end with two line feeds, out of chunks of any size. */
+/** Cuts our own frames, which end with two line feeds, out of chunks of any size: as many as there are, together. */
 class FrameCutter {
   #held: Uint8Array[] = []
   #heldBytes = 0
+  /** The last byte of a frame that has not ended yet. */
   #lastByte = 0
 
   push(chunk: Uint8Array): Piece[] {
     const pieces: Piece[] = []
-    let start = 0
-    for (let at = chunk.indexOf(LINE_FEED); at >= 0; at = chunk.indexOf(LINE_FEED, at + 1)) {
-      const before = at === start ? this.#lastByte : chunk[at - 1]
-      if (before !== LINE_FEED) continue
-      this.#hold(chunk.subarray(start, at + 1))
+    const end = this.#endOfFrames(chunk)
+    if (end > 0) {
+      this.#hold(chunk.subarray(0, end))
       pieces.push({ bytes: this.#take(), ends: true })
-      start = at + 1
+      this.#lastByte = 0
     }
-    this.#hold(chunk.subarray(start))
-    if (this.#heldBytes > LONGEST_HELD_FRAME) {
-      const lastByte = this.#lastByte
-      pieces.push({ bytes: this.#take(), ends: false })
-      this.#lastByte = lastByte
-    }
+    this.#hold(chunk.subarray(end))
+    if (this.#heldBytes > LONGEST_HELD_FRAME) pieces.push({ bytes: this.#take(), ends: false })
     return pieces
+  }
+
+  /** Where the last frame ends that ends in a chunk; 0 when none does. */
+  #endOfFrames(chunk: Uint8Array): number {
+    for (let at = chunk.length - 1; at >= 0; at -= 1) {
+      at = chunk.lastIndexOf(LINE_FEED, at)
+      if (at < 0) return 0
+      const before = at === 0 ? this.#lastByte : chunk[at - 1]
+      if (before === LINE_FEED) return at + 1
+    }
+    return 0
   }
 
   #hold(bytes: Uint8Array): void {
@@ -162,7 +195,6 @@ class FrameCutter {
     const bytes = joinBytes(this.#held)
     this.#held = []
     this.#heldBytes = 0
-    this.#lastByte = 0
     return bytes
   }
 }

@@ -47,9 +47,16 @@ async function writes(stream: ReadableStream<Uint8Array>) {
   }
 }
 
-describe('one frame to a write', () => {
+describe('whole frames to a write', () => {
   const frames = [frame(1), COMMENT, frame(2, 'response.x', '{"text":"wörld 🦉"}'), frame(3)]
   const whole = bytes(frames.join(''))
+
+  /** In which chunk each frame ends: those that end in one are one write. */
+  const chunkOfEachEnd = (size: number): number[] =>
+    frames.map((_, index) => {
+      const end = bytes(frames.slice(0, index + 1).join('')).length
+      return Math.floor((end - 1) / size)
+    })
 
   it.each([1, 2, 3, 7, 64, 1_000])('however it comes, in chunks of %d bytes', async (size) => {
     const chunks: Uint8Array[] = []
@@ -60,7 +67,11 @@ describe('one frame to a write', () => {
         controller.close()
       },
     })
-    expect((await writes(tailFrames(source, 0, opener().open))).texts).toEqual(frames)
+    const { texts } = await writes(tailFrames(source, 0, opener().open))
+    expect(texts.join('')).toBe(frames.join(''))
+    for (const text of texts) expect(text).toMatch(/\n\n$/)
+    expect(texts.flatMap((text) => text.split(/(?<=\n\n)/))).toEqual(frames)
+    expect(texts).toHaveLength(new Set(chunkOfEachEnd(size)).size)
   })
 
   it('hands a long one on in parts, with nothing lost', async () => {
@@ -76,11 +87,38 @@ describe('one frame to a write', () => {
 
 describe('a tail that breaks off', () => {
   it('is opened once more after the last event that was sent', async () => {
-    const { open, opened } = opener(tail([frame(3), frame(4)]))
+    const { open, opened } = opener(tail([frame(3) + frame(4)]))
     const first = broken(frame(1), frame(2) + COMMENT, frame(3).slice(0, 20))
     const { texts, error } = await writes(tailFrames(first, 0, open))
-    expect(texts).toEqual([frame(1), frame(2), COMMENT, frame(3), frame(4)])
+    expect(texts).toEqual([frame(1), frame(2) + COMMENT, frame(3) + frame(4)])
     expect({ opened, error }).toEqual({ opened: [2], error: null })
+  })
+
+  it('is opened after the last event of a write, whatever comments follow it', async () => {
+    const { open, opened } = opener(tail([frame(4)]))
+    const first = broken(frame(1) + frame(2) + COMMENT + frame(3) + COMMENT + COMMENT)
+    const { texts } = await writes(tailFrames(first, 0, open))
+    expect(texts.join('')).toBe(
+      [1, 2].map((id) => frame(id)).join('') + COMMENT + frame(3) + COMMENT + COMMENT + frame(4),
+    )
+    expect(opened).toEqual([3])
+  })
+
+  it('is opened after an event that was sent in parts, and ended in a write of its own or with others', async () => {
+    const long = frame(2, 'response.x', `{"text":"${'x:'.repeat(1024 * 1024)}"}`)
+    const parts = [long.slice(0, 1_500_000), long.slice(1_500_000)] as const
+    for (const more of ['', COMMENT, frame(3)]) {
+      const { open, opened } = opener(tail([frame(9)]))
+      await writes(tailFrames(broken(frame(1), parts[0], parts[1] + more), 0, open))
+      expect(opened).toEqual([more === frame(3) ? 3 : 2])
+    }
+  })
+
+  it('is at its end after a last event that came with others', async () => {
+    const { open, opened } = opener(tail([frame(3, 'response.completed')]))
+    const first = broken(frame(1) + frame(2) + frame(3, 'response.completed'))
+    expect((await writes(tailFrames(first, 0, open))).error).toBeNull()
+    expect(opened).toEqual([])
   })
 
   it.each([0, 17])('is opened again where it began (%d) when nothing was sent', async (after) => {
