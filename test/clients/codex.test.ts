@@ -1,9 +1,10 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { gateway, query } from '../harness/gateway.ts'
+import { gateway, query, upstreamControl } from '../harness/gateway.ts'
 import { CHAT_MODEL } from '../http/support/sdk-clients.ts'
 import { uniqueName } from '../http/support/tenant.ts'
+import { PICTURE } from '../http/support/translated-request.ts'
 import { type Bench, setUpBench } from './support/client-bench.ts'
 import { CLIENT_TEST_LIMIT_MS } from './support/client-run.ts'
 import { askCodex, type CodexEvent, codexMissing } from './support/codex.ts'
@@ -11,6 +12,7 @@ import { bodyOf, expectRecorded, modelCalls, upstreamCalls } from './support/gov
 import { NOTE_MODELS, THINKING_MODEL } from './support/note-task.ts'
 import { type ScriptedTurn, scriptTurns, TURN_USAGE } from './support/scripted-turns.ts'
 import { toldConversation } from './support/told-conversation.ts'
+import { chatTurn } from './support/tool-task.ts'
 
 type Json = Record<string, unknown>
 
@@ -119,6 +121,35 @@ describe.skipIf(codexMissing)('Codex 0.169', { timeout: CLIENT_TEST_LIMIT_MS }, 
     expect(messages(events)).toEqual(['I read it.', 'It is read.'])
     const statuses = modelCalls(bench).map(({ answer }) => lastEvent(answer).response.status)
     expect(statuses).toEqual(['completed', 'completed'])
+  })
+
+  it.each(NOTE_MODELS)('looks at a picture on $model', async ({ model, protocol }) => {
+    writeFileSync(join(bench.folder, 'picture.png'), Buffer.from(PICTURE, 'base64'))
+    const prompt = await promptOf(protocol, [
+      { calls: [{ name: 'view_image', input: { path: 'picture.png' } }] },
+      { text: 'It is seen.' },
+    ])
+    expect(messages(await askCodex(bench, { prompt, model }))).toEqual(['It is seen.'])
+    const [first, second] = await upstreamCalls(bench, prompt)
+    const data = /data:image|"type":"base64"/
+    expect([data.test(first?.body ?? ''), data.test(second?.body ?? '')]).toEqual([false, true])
+  })
+
+  it('asks again after a cut in mid-stream', async () => {
+    const script = uniqueName('cut')
+    const steps = { status: 200, headers: { 'content-type': 'text/event-stream' } }
+    await upstreamControl(gateway()).putScript(script, {
+      responses: [
+        { steps: [steps, { sse: chatTurn([], 'It is broken').slice(0, 2) }, { destroy: true }] },
+        { steps: [steps, { sse: chatTurn([], 'It is whole now.') }] },
+      ],
+    })
+    const events = await askCodex(bench, { prompt: `Say it. script:${script}`, model: CHAT_MODEL })
+    expect(messages(events).at(-1)).toBe('It is whole now.')
+    const ends = modelCalls(bench).map(({ answer }) => lastEvent(answer))
+    expect(ends.map(({ type }) => type)).toEqual(['response.failed', 'response.completed'])
+    expect(ends[0]?.response.error).toMatchObject({ code: 'stream_error' })
+    expect(await expectRecorded(bench)).toMatchObject([{ provenance: 'estimated' }, TURN_USAGE])
   })
 
   it('tells its user why the gateway refused', async () => {
