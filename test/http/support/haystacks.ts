@@ -14,11 +14,12 @@ export async function haystacks(address: StartedGateway): Promise<Map<string, Bu
   ])
 }
 
-/** Logs of every process, and the files of the Durable Objects. */
+/** Logs of every process, the files of the Durable Objects, and those of the content store. */
 export function files(address: StartedGateway): Map<string, Buffer> {
   return new Map([
     ...readFolder('logs', address.logFolder),
     ...readFolder('Durable Objects', address.workerd.storageDirectory),
+    ...readFolder('content store', join(address.logFolder, '../content')),
   ])
 }
 
