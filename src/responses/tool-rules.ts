@@ -12,8 +12,8 @@ export interface ToolRules {
 }
 
 /**
- * `allowed_tools` and `none` are kept whatever the model does: they leave `tools` as they are, for the prompt cache, so
- * that it may call what it must not (interface: Responses, tool_choice).
+ * `allowed_tools`, `none` and the choice of one tool are kept whatever the model does: they leave `tools` as they are,
+ * for the prompt cache, so that it may call what it must not (interface: Responses, tool_choice).
  * @param tools of the request, by the name that the model knows.
  */
 export function toolRules(settings: ResponseSettings, tools: ReadonlyMap<string, NamedTool>): ToolRules {
@@ -31,7 +31,10 @@ export function toolRules(settings: ResponseSettings, tools: ReadonlyMap<string,
 
 function allowedBy(choice: ResponseSettings['tool_choice']): (tool: NamedTool) => boolean {
   if (choice === 'none') return () => false
-  if (typeof choice !== 'object' || choice?.type !== 'allowed_tools') return () => true
+  if (typeof choice !== 'object' || choice === null) return () => true
+  if (choice.type === 'function' || choice.type === 'custom') return (tool) => names(choice, tool)
+  // Tools that the provider of another service would run: they are not offered, so nothing is chosen.
+  if (choice.type !== 'allowed_tools') return () => true
   const allowed = (Array.isArray(choice.tools) ? choice.tools : []) as Array<Record<string, unknown>>
   return (tool) => allowed.some((entry) => names(entry, tool))
 }

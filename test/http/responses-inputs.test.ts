@@ -215,3 +215,12 @@ it.each(REFUSED)('is refused with the member named: %s', async (message, body) =
   expect(jsonOf(answer)).toEqual(refusalBody('responses', { status: 400, code: 'invalid_body', message }))
   expect(answer.status).toBe(400)
 })
+
+it('an image for a model that sees none fails with what its provider says', async () => {
+  const content = [inputText('Look.'), { type: 'input_image', image_url: `data:image/png;base64,${PIXEL}` }]
+  for (const stream of [true, false]) {
+    const body = { model: 'scripted-chat-plain', input: [{ role: 'user', content }], stream }
+    const { response } = await respond(tenant.key, body)
+    expect(response).toMatchObject({ status: 'failed', error: { message: expect.stringMatching(/image/i) } })
+  }
+})

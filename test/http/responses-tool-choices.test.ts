@@ -61,6 +61,7 @@ describe.each(RESPONSE_WAYS)('tool_choice (%s)', (_, { upstream, model, stream }
   it.each([
     ['allowed_tools', allowed('auto', 'get_time')],
     ['none', 'none'],
+    ['the choice of one', named],
   ])('a model that calls another tool than %s allows is told so, and goes on', async (_name, choice) => {
     const text = marker()
     const script = await turnsScript(upstream, [
@@ -89,6 +90,37 @@ describe.each(RESPONSE_WAYS)('tool_choice (%s)', (_, { upstream, model, stream }
     const output = { type: 'function_call_output', call_id: response.output[0]?.call_id, output: 'noon' }
     const { response: next } = await call({ previous_response_id: response.id, input: [output] })
     expect(next).toMatchObject({ status: 'completed', output_text: 'It is noon.' })
+  })
+
+  it('namespaces are allowed as a whole, or tool by tool', async () => {
+    const namespace = (name: string) => ({
+      type: 'namespace',
+      name,
+      description: name,
+      tools: [tool('find')],
+    })
+    const tools = [namespace('crm'), namespace('erp'), tool('find')]
+    const calls = ['crm__find', 'erp__find', 'find'].map((name) => callTool(name, { city: 'Paris' }))
+    const cases: Array<[entry: Json, shown: unknown[]]> = [
+      [{ type: 'namespace', name: 'crm' }, ['crm']],
+      [{ type: 'function', name: 'find', namespace: 'erp' }, ['erp']],
+    ]
+    for (const [entry, shown] of cases) {
+      const input = await turnsScript(upstream, [calls])
+      const choice = { type: 'allowed_tools', mode: 'auto', tools: [entry] }
+      const { response } = await call({ input, tools, tool_choice: choice })
+      expect(response).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'tool_use' } })
+      expect(response.output.map((item) => item.namespace)).toEqual(shown)
+    }
+  })
+
+  it('parallel_tool_calls is told to the model', async () => {
+    const text = marker()
+    const { response } = await call({ input: `Use every tool. ${text}`, parallel_tool_calls: false })
+    expect(response.output.map(({ name }) => name)).toEqual(['get_weather'])
+    const body = bodyOf(await seenRequest(gateway(), text))
+    if (upstream === 'chat') expect(body.parallel_tool_calls).toBe(false)
+    else expect(body.tool_choice).toMatchObject({ disable_parallel_tool_use: true })
   })
 
   it('a tool that nobody gave is told to be unknown', async () => {

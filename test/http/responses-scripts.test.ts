@@ -1,0 +1,44 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { builtInScripts } from '../../scripts/local/model-upstream/built-in-scripts.ts'
+import { gateway } from '../harness/gateway.ts'
+import type { Json, ToldResponse } from './support/response-calls.ts'
+import { respond, STREAMED_WAYS } from './support/response-streams.ts'
+import { createTenant, type Tenant } from './support/tenant.ts'
+
+let tenant: Tenant
+
+beforeAll(async () => {
+  tenant = await createTenant(gateway())
+})
+
+/** They take their time, which is tested apart. */
+const SLOW = new Set(['silent-stream', 'slow-headers', 'stall', 'ping-only', 'flood'])
+const SCRIPTS = [...builtInScripts.keys()].filter((name) => !SLOW.has(name))
+
+const TOOLS = ['get_weather', 'get_time', 'lookup'].map((name) => ({
+  type: 'function',
+  name,
+  parameters: { type: 'object', properties: { city: { type: 'string' } } },
+}))
+
+/** Members that differ each time. */
+const OWN = new Set(['id', 'call_id', 'item_id', 'created_at', 'completed_at', 'encrypted_content'])
+
+/** A response without what differs each time it is made. */
+const comparable = (response: ToldResponse): Json =>
+  JSON.parse(
+    JSON.stringify(response, (name, value) => (OWN.has(name) || name === 'conversation' ? undefined : value)),
+  )
+
+// Whatever an upstream says, its stream keeps the rules, and what is told at its end is what is told without a stream.
+describe.each(STREAMED_WAYS)('an upstream (%s)', (_, { model }) => {
+  it.each(SCRIPTS)('that plays %s', async (name) => {
+    const body = { model, input: `script:${name} tokens=40`, tools: TOOLS, max_output_tokens: 4_000 }
+    const [streamed, whole] = await Promise.all(
+      [true, false].map((stream) => respond(tenant.key, { ...body, stream })),
+    )
+    if (!streamed || !whole) throw new Error('no answer')
+    expect(comparable(streamed.response)).toEqual(comparable(whole.response))
+    expect(['completed', 'incomplete', 'failed']).toContain(streamed.response.status)
+  })
+})
