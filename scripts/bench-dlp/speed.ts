@@ -6,10 +6,10 @@ import type { BoundDetector } from '../../test/dlp/engine-under-test.ts'
 import { detectorOf, fullProfile } from '../../test/dlp/engine-under-test.ts'
 import { ORDINARY_TEXTS } from '../../test/dlp/ordinary-texts.ts'
 import { evenLengths, passThrough } from '../../test/dlp/stream-measures.ts'
-import { fastestOf } from '../../test/dlp/timing.ts'
+import { leastTime } from '../../test/dlp/timing.ts'
 import { milliseconds, table } from './table.ts'
 
-/** How fast texts are looked through, in megabytes (10^6 bytes) of UTF-8 and milliseconds. */
+/** How fast texts are looked through, in megabytes (10^6 bytes) of UTF-8 and milliseconds of one processor's time. */
 
 const MEGABYTE = 1e6
 const UNITS = 400_000
@@ -21,12 +21,12 @@ export function throughputTable(detector: BoundDetector, seed: number): string {
   const rows = [...texts, { kind: 'all of them', text: mixed }].map(({ kind, text }) => {
     const bytes = Buffer.byteLength(text)
     const pieces = piecesOf(text, PIECE)
-    const whole = fastestOf(5, () => detector.detect(text))
-    const pieced = fastestOf(5, () => {
+    const whole = leastTime(5, () => detector.detect(text))
+    const pieced = leastTime(5, () => {
       for (const piece of pieces) detector.detect(piece)
     })
     const short = text.slice(0, UNITS / 8)
-    const streamed = fastestOf(2, () => passThrough(detector, short, evenLengths(16)))
+    const streamed = leastTime(2, () => passThrough(detector, short, evenLengths(16)))
     const speed = (size: number, time: number) => (size / MEGABYTE / (time / 1_000)).toFixed(1)
     return [kind, speed(bytes, whole), speed(bytes, pieced), speed(Buffer.byteLength(short), streamed)]
   })
@@ -39,7 +39,7 @@ function piecesOf(text: string, length: number): string[] {
   )
 }
 
-/** Times of single requests of 10 KB, of every ordinary kind and with a value of each type in them. */
+/** Times by the clock, waits for a busy machine included, of single requests of 10 KB, of every ordinary kind and with a value of each type in them. */
 export function requestTable(detector: BoundDetector, seed: number): string {
   const plain = Object.values(ORDINARY_TEXTS).flatMap((write, index) =>
     piecesOf(write(PIECE * 5, seed + index), PIECE),
@@ -88,11 +88,11 @@ export function adversarialTable(): string {
     detector.detect(write(1_000))
     const whole = [1, 2, 4].map((factor) => {
       const text = write(ADVERSARIAL_UNITS * factor)
-      return fastestOf(3, () => detector.detect(text))
+      return leastTime(3, () => detector.detect(text))
     })
     const streamed = [1, 2, 4].map((factor) => {
       const text = write(STREAMED_UNITS * factor)
-      return fastestOf(1, () => passThrough(detector, text, evenLengths(64)))
+      return leastTime(1, () => passThrough(detector, text, evenLengths(64)))
     })
     return [name, ...whole.map(milliseconds), mark(whole), ...streamed.map(milliseconds), mark(streamed)]
   })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { detect } from '../../../../src/governance/dlp/detect.ts'
 import { inspectTail } from '../../../../src/governance/dlp/hold.ts'
+import { growthOf } from '../../../dlp/timing.ts'
 import { EVERYTHING, profileOf } from './finding.ts'
 
 /** What starts something that detectors follow, over and over. */
@@ -11,23 +12,7 @@ const UNITS = [
   'D E 8 9 ', '0x', 'QUJDREVGR0hJSktMTU5P', 'QUJDREVGR0hJSktMTU5P\n', 'Basic ', '"', '=', 'x=1&', 'AB12 ', 'Q~', '中1', '/', 'A1b2C3d4-', '\ud83d',
 ] // biome-ignore format: a list
 
-const milliseconds = (run: () => void): number => {
-  const start = performance.now()
-  run()
-  return performance.now() - start
-}
-
-/** How many times longer four times as much takes; the least of some tries, since the machine has other things to do. */
-function growth(run: (size: number) => void, size: number): number {
-  let least = Infinity
-  for (let attempt = 0; attempt < 10 && least > 7; attempt++) {
-    const once = Math.min(...[1, 2, 3].map(() => milliseconds(() => run(size))))
-    const fourTimes = Math.min(...[1, 2].map(() => milliseconds(() => run(size * 4))))
-    // So short a time says nothing.
-    least = Math.min(least, fourTimes < 15 ? 0 : fourTimes / once)
-  }
-  return least
-}
+const growth = (run: (size: number) => void, size: number) => growthOf((factor) => run(size * factor))
 
 describe('time grows with the text and no faster', () => {
   it.each(UNITS)('%j', (unit) => {
