@@ -209,6 +209,14 @@ describe('a policy on a turn', () => {
     expect(await sent([blocking(others, 'block')], { input })).toContain('QUJD')
   })
 
+  it('refuses it in outputs of tools alone, where a policy says nothing of it', async () => {
+    const silent = policy('redact', DIRECTIONS, { uninspectable: {} })
+    const output = { ...OUTPUT, output: filed.content as Json[] }
+    expect(await refusal([silent], { input: seen })).toBe('dlp_blocked')
+    expect(await refusal([silent], { input: [user('Hi'), CALL, output] })).toBe('dlp_blocked')
+    expect(await sent([silent], { input: [pictured, filed] })).toContain('QUJD')
+  })
+
   it('does not take what a picture or a file holds for text', async () => {
     const patterns = { patterns: [{ id: 'code', pattern: 'QUJD' }] }
     for (const input of [[pictured], [filed], seen]) {
