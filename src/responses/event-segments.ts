@@ -68,13 +68,16 @@ export class EventSegments {
    */
   write(frames: readonly Frame[], closes: boolean): void {
     const segments = [...packed(frames)]
-    this.#storage.transactionSync(() => {
+    const insert = (): void => {
       this.#createTable()
       if (segments.length === 0 && closes) this.#markClosed()
       segments.forEach((segment, index) => {
         this.#insert(segment, closes && index === segments.length - 1)
       })
-    })
+    }
+    // One statement is all or nothing by itself, and most writes are one.
+    if (this.#tableExists && segments.length <= 1) insert()
+    else this.#storage.transactionSync(insert)
     for (const segment of segments) this.#remember(segment)
     this.#tableExists = true
     this.#closed = closes
