@@ -9,5 +9,6 @@ declare namespace Cloudflare {
     CONTENT: R2Bucket
     LEDGER_SEEDS: string
     EVENT_LOG_SEEDS: string
+    RESPONSE_FAULT_RUNS: string
   }
 }

@@ -6,7 +6,7 @@ export const MODEL_URL = 'https://model.example.com/v1'
 /** One request to the model, answered piece by piece as the test says. */
 export class ModelRequest {
   aborted = false
-  readonly #pieces: string[] = []
+  readonly #pieces: Array<string | number> = []
   #state: 'open' | 'ended' | 'broken' = 'open'
   readonly body: string
 
@@ -16,6 +16,11 @@ export class ModelRequest {
 
   say(text: string): void {
     this.#push({ choices: [{ index: 0, delta: { content: text }, finish_reason: null }] })
+  }
+
+  /** Says nothing for so many milliseconds before it says what follows. */
+  pause(milliseconds: number): void {
+    this.#pieces.push(milliseconds)
   }
 
   /** Ends the answer as the model does. */
@@ -45,11 +50,11 @@ export class ModelRequest {
   async next(): Promise<string | null> {
     for (;;) {
       const piece = this.#pieces.shift()
-      if (piece !== undefined) return piece
+      if (typeof piece === 'string') return piece
       if (this.aborted) throw new DOMException('aborted', 'AbortError')
-      if (this.#state === 'broken') throw new TypeError('connection reset (model)')
-      if (this.#state === 'ended') return null
-      await new Promise((resolve) => setTimeout(resolve, 1))
+      if (piece === undefined && this.#state === 'broken') throw new TypeError('connection reset (model)')
+      if (piece === undefined && this.#state === 'ended') return null
+      await new Promise((resolve) => setTimeout(resolve, piece ?? 1))
     }
   }
 }
@@ -57,9 +62,15 @@ export class ModelRequest {
 /** Stands in for the model in every test of a file; to be used after the gate before Postgres. */
 export function useScriptedModel() {
   const requests: ModelRequest[] = []
+  /** `answer` is called with each request, for models that need not be told what to say next. */
+  const model: { requests: ModelRequest[]; answer: (request: ModelRequest) => void } = {
+    requests,
+    answer: () => {},
+  }
   let before: typeof globalThis.fetch
   beforeEach(() => {
     requests.length = 0
+    model.answer = () => {}
     before = globalThis.fetch
     globalThis.fetch = async (input, init) => {
       const url = input instanceof Request ? input.url : String(input)
@@ -68,6 +79,7 @@ export function useScriptedModel() {
       const asked = new Request(input as Request, init)
       const request = new ModelRequest(await asked.text())
       requests.push(request)
+      model.answer(request)
       init?.signal?.addEventListener('abort', () => {
         request.aborted = true
       })
@@ -78,7 +90,7 @@ export function useScriptedModel() {
     for (const request of requests) request.aborted = true
     globalThis.fetch = before
   })
-  return { requests }
+  return model
 }
 
 function bodyOf(request: ModelRequest): ReadableStream<Uint8Array> {

@@ -29,6 +29,7 @@ export default defineConfig({
           LEDGER_FLUSH_MS: '3600000',
           LEDGER_SEEDS: process.env.LEDGER_SEEDS ?? '3',
           EVENT_LOG_SEEDS: process.env.EVENT_LOG_SEEDS ?? '3',
+          RESPONSE_FAULT_RUNS: process.env.RESPONSE_FAULT_RUNS ?? '60',
         },
       },
     })),
