@@ -32,6 +32,8 @@ export interface Asking {
 export interface Reading {
   /** What was seen in the end. Never rejects. */
   result: Promise<CallResult>
+  /** Resolves with the head of the answer, or without one. */
+  answered: Promise<void>
   /** What has arrived, a byte to a character. */
   bytes(): string
   /** When each piece arrived: bytes there were then, milliseconds since the epoch. */
@@ -51,6 +53,7 @@ export function read(address: Address, asking: Asking): Reading {
   let incoming: IncomingMessage | null = null
   let total = 0
   const { promise, resolve } = Promise.withResolvers<CallResult>()
+  const answered = Promise.withResolvers<void>()
   const outgoing = request(address.baseUrl + path, {
     method,
     agent: false,
@@ -65,6 +68,7 @@ export function read(address: Address, asking: Asking): Reading {
   const timers: NodeJS.Timeout[] = []
   const finish = (end: CallResult['end']): void => {
     for (const timer of timers) clearTimeout(timer)
+    answered.resolve()
     const requestId = incoming?.headers['x-request-id']
     resolve({
       kind: KIND,
@@ -88,6 +92,7 @@ export function read(address: Address, asking: Asking): Reading {
   outgoing.on('error', () => finish('broken'))
   outgoing.on('response', (answer) => {
     incoming = answer
+    answered.resolve()
     if (leaveAfterBytes === 0) return leave('left')
     answer.on('data', (piece: Buffer) => {
       const rest = piece.subarray(0, (leaveAfterBytes ?? Number.POSITIVE_INFINITY) - total)
@@ -101,7 +106,12 @@ export function read(address: Address, asking: Asking): Reading {
     answer.on('close', () => finish('broken'))
   })
   outgoing.end(text)
-  return { result: promise, bytes: () => Buffer.concat(pieces).toString('latin1'), arrivals }
+  return {
+    result: promise,
+    answered: answered.promise,
+    bytes: () => Buffer.concat(pieces).toString('latin1'),
+    arrivals,
+  }
 }
 
 /** The events of a stream after a number, from an answer that has to come to its end. @returns a byte to a character. */

@@ -31,7 +31,7 @@ export function someAnswer(random: Random, most: number): Scripted {
     return { model, input: `script:${script}`, text: CANNED }
   }
   const tokens = random.integer(1, 60)
-  const delay = random.integer(0, Math.min(20, Math.floor(most / tokens)))
+  const delay = random.integer(0, Math.min(40, Math.floor(most / tokens)))
   return { model, input: `script:long-stream tokens=${tokens} delay=${delay}`, text: ' word'.repeat(tokens) }
 }
 
