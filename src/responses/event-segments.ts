@@ -4,6 +4,8 @@ import { HeldSegments, type SegmentHolder } from './held-segments.ts'
 export const MAXIMUM_ROW_BYTES = 1024 * 1024
 /** Segments up to this are small enough for every tail to have its own copy; of larger ones there is one. */
 export const SMALL_SEGMENT_BYTES = 32 * 1024
+/** Small ones that are read at once: where their size changes suddenly, that is still no more than a row may have. */
+const MOST_ROWS_AHEAD = 32
 /** An event larger than a row takes several; so many, that is a gigabyte, have a place before those of the next event. */
 const ROWS_PER_EVENT = 1024
 
@@ -22,6 +24,9 @@ export interface Segment {
   bytes: Uint8Array
 }
 
+/** A row as it is read with others: without its bytes if they are many. */
+type SmallSegment = Omit<Segment, 'bytes'> & { bytes: Uint8Array | null }
+
 /**
  * The rows of an event log. The key is a plain integer, so that an insert writes one row (a second index would make it
  * two), and the end of the log is marked in its last row: the terminal event and the end are never stored apart.
@@ -39,6 +44,10 @@ export class EventSegments {
   /** The segment written last, which all tails at the live edge send, and the position of the one before it. */
   #newest: Segment | null = null
   #beforeNewest = -1
+  /** Rows that were read together with one that was asked for, the position they come after, and how many to read next. */
+  #ahead: SmallSegment[] = []
+  #aheadFrom = -1
+  #rowsAhead = 1
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage
@@ -91,20 +100,37 @@ export class EventSegments {
       if (newest.bytes.length <= SMALL_SEGMENT_BYTES) return newest
       return { ...newest, bytes: this.#held.hold(newest.position, holder, () => newest.bytes) }
     }
-    const row = this.#storage.sql
+    const row = this.#ahead.find((each) => each.position > position)
+    const found = row && position >= this.#aheadFrom ? row : this.#readAhead(position)
+    const { position: at, bytes } = found
+    // A tail takes them all in one run, so that keeping them longer would serve nobody.
+    if (found === this.#ahead.at(-1)) this.#ahead = []
+    return { ...found, bytes: bytes ?? this.#held.hold(at, holder, () => this.#body(at)) }
+  }
+
+  /** Reads the rows after a position at once, about as many as a tail sends together. @returns the first of them */
+  #readAhead(position: number): SmallSegment {
+    const rows = this.#storage.sql
       .exec(
         `SELECT position, last_sequence, CASE WHEN length(body) <= ${SMALL_SEGMENT_BYTES} THEN body END AS body
-          FROM event_segments WHERE position > ? ORDER BY position LIMIT 1`,
+          FROM event_segments WHERE position > ? ORDER BY position LIMIT ?`,
         position,
+        this.#rowsAhead,
       )
-      .one()
-    const found = Number(row.position)
-    return {
-      position: found,
-      first: Math.floor(found / ROWS_PER_EVENT),
+      .toArray()
+    this.#aheadFrom = position
+    this.#ahead = rows.map((row) => ({
+      position: Number(row.position),
+      first: Math.floor(Number(row.position) / ROWS_PER_EVENT),
       last: Number(row.last_sequence),
-      bytes: row.body === null ? this.#held.hold(found, holder, () => this.#body(found)) : bytesOf(row.body),
-    }
+      bytes: row.body === null ? null : bytesOf(row.body),
+    }))
+    const [first] = this.#ahead
+    if (first === undefined) throw new Error(`there is no segment after ${position}`)
+    const size = this.#ahead.reduce((sum, { bytes }) => sum + (bytes?.length ?? SMALL_SEGMENT_BYTES), 0)
+    const fitting = Math.ceil((SMALL_SEGMENT_BYTES * this.#ahead.length) / Math.max(1, size))
+    this.#rowsAhead = Math.min(MOST_ROWS_AHEAD, fitting)
+    return first
   }
 
   /** What all rows hold, in order. */
@@ -141,6 +167,7 @@ export class EventSegments {
     this.#lastPosition = -1
     this.#newest = null
     this.#beforeNewest = -1
+    this.#ahead = []
   }
 
   #findTable(): boolean {
