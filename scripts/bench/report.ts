@@ -54,7 +54,7 @@ export function renderReport(report: BenchReport): string {
     report.roundTrips ? renderRoundTrips(report.roundTrips) : '',
     report.events ? renderEvents(report.events) : '',
     report.responses ? renderResponses(report.responses) : '',
-    renderMemory(report),
+    report.scenarios.length > 0 ? renderMemory(report) : '',
     report.scenarios.length > 0 ? renderAbsolute(report.scenarios) : '',
   ]
     .filter((part) => part !== '')
