@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { createBusyTenant } from '../harness/contention.ts'
 import { query, upstreamControl } from '../harness/gateway.ts'
 import { expectWholeLedger } from '../harness/invariants.ts'
@@ -74,9 +74,18 @@ async function begin(key: string, random: Random, signal: string): Promise<Fligh
 /** Kills the gateway in the middle of many responses. @returns what clients saw, and what it says of each afterwards */
 async function killOnce(tenant: Tenant, random: Random, known: ReadonlySet<string>) {
   const signal = uniqueName('crash')
-  const beginning = inParallel(PER_KILL, PER_KILL, () => begin(tenant.key, random, signal))
-  const pause = random.integer(200, 1_800)
-  await new Promise((resolve) => setTimeout(resolve, pause))
+  let ended = 0
+  const beginning = inParallel(PER_KILL, PER_KILL, async () => {
+    const flight = await begin(tenant.key, random, signal)
+    flight.reading.result.then(() => {
+      ended += 1
+    })
+    return flight
+  })
+  // On a busy machine nothing would have ended after a fixed time, on a fast one everything.
+  const wanted = random.integer(0, Math.floor(PER_KILL / 2))
+  await vi.waitFor(() => expect(ended).toBeGreaterThanOrEqual(wanted), { timeout: 10_000, interval: 5 })
+  await new Promise((resolve) => setTimeout(resolve, random.integer(0, 500)))
   await gateway.workerd.kill('SIGKILL')
   const flights = await beginning
   const results = await Promise.all(flights.map(({ reading }) => reading.result))
