@@ -27,6 +27,7 @@ export class OpenCall {
   readonly #extent = new JsonExtent()
   #arguments = ''
   #closed = false
+  #cut = false
 
   /** @param item null when it is not told. */
   constructor(callId: string, upstreamName: string, item: CallItem | null) {
@@ -48,6 +49,11 @@ export class OpenCall {
     return this.#closed
   }
 
+  /** Whether it ended before its arguments did. */
+  get cut(): boolean {
+    return this.#cut
+  }
+
   /** JSON: callers parse it, so that a call without arguments has an empty object. */
   get arguments(): string {
     return this.#arguments === '' ? '{}' : this.#arguments
@@ -65,6 +71,7 @@ export class OpenCall {
     if (this.#closed) return
     if (this.#arguments === '') this.argue('{}')
     this.#closed = true
+    this.#cut = status === 'incomplete'
     this.#item?.close(this.#arguments, status)
   }
 }

@@ -25,13 +25,23 @@ export interface EmitterOptions {
   seal: (secret: ReasoningSecret) => string | null
 }
 
+/** A call that a turn made. */
+export interface TurnCall {
+  callId: string
+  upstreamName: string
+  arguments: string
+  shown: boolean
+  /** Whether the turn ended in the middle of its arguments. */
+  cut: boolean
+}
+
 /** What a turn of the model came to. */
 export interface TurnEnd {
   /** Null when the upstream named none. */
   stop: StopReason | null
   /** Of a refusal, where the upstream gave one. */
   explanation: string | null
-  calls: Array<{ callId: string; upstreamName: string; arguments: string; shown: boolean }>
+  calls: TurnCall[]
   /** Of each reasoning item of the turn, in order. */
   reasoning: ReasoningSecret[]
   usage: Usage | null
@@ -114,11 +124,12 @@ export class ResponseEmitter {
     return {
       stop: turn.stop,
       explanation: turn.explanation,
-      calls: turn.items.calls.map(({ callId, upstreamName, arguments: json, shown }) => ({
+      calls: turn.items.calls.map(({ callId, upstreamName, arguments: json, shown, cut }) => ({
         callId,
         upstreamName,
         arguments: json,
         shown,
+        cut,
       })),
       reasoning: turn.items.thoughts.map(({ secret }) => secret),
       usage: turn.usage,

@@ -136,7 +136,10 @@ export class ResponseEngine {
   #endOf(end: TurnEnd, turns: number): ResponseEnd | null {
     const interrupted = this.#interrupted()
     if (interrupted) return interrupted
-    if (end.calls.some(({ shown }) => shown)) return this.#afterFunctionCall()
+    const shown = end.calls.filter((call) => call.shown)
+    // Nobody can answer a call without the rest of its arguments.
+    if (shown.some(({ cut }) => cut)) return endOfStop(end.stop)
+    if (shown.length > 0) return this.#afterFunctionCall()
     if (end.calls.length === 0 || end.stop === 'length') return endOfStop(end.stop)
     if (turns >= this.#deps.configuration.RESPONSE_MAX_TURNS) return incomplete('max_turns')
     return this.#outputLeft() === 0 ? incomplete('max_output_tokens') : null

@@ -44,7 +44,8 @@ describe.each(RESPONSE_WAYS)('an upstream that fails (%s)', (_, { model, stream 
     expect(answer.text).not.toContain('scripted-upstream')
     if (stream) {
       const [error, last] = events.slice(-2)
-      expect(error?.data).toMatchObject({ error: { ...(response.error as Json), type: 'server_error' } })
+      const { message: told } = response.error as { message: string }
+      expect(error?.data).toMatchObject({ error: { message: told, type: 'server_error' } })
       expect(last?.event).toBe('response.failed')
     }
     expect(expectJson(await ask(tenant.key, 'GET', `/v1/responses/${response.id}`))).toEqual(response)

@@ -68,6 +68,23 @@ describe('tool calls', () => {
     expect(emitting.violations).toEqual([])
   })
 
+  it.each([
+    ['half of a surrogate pair', 'a\ud800'],
+    ['a control character', 'a\u0000'],
+    ['a line break', 'a\nb'],
+    ['more than can be sent back', 'a'.repeat(5_000)],
+  ])('have another id where that of the upstream has %s', (_, id) => {
+    const emitting = emitOne([say.call(0, 'look', id), say.args(0, '{}')])
+    expect(emitting.emitter.response.output).toMatchObject([{ call_id: expect.stringMatching(/^call_\w+$/) }])
+    expect(emitting.violations).toEqual([])
+  })
+
+  it.each(['look\u0000', 'look\ud800', 'l'.repeat(257)])('have no name that is none: %j', (name) => {
+    const emitting = new Emitting().tell(say.call(0, name), say.args(0, '{}'))
+    const [call] = emitting.emitter.endTurn().calls
+    expect(call?.upstreamName).toMatch(/^l[\w-]{1,63}$/)
+  })
+
   it('have the name and the namespace that the caller gave', () => {
     const nameOf = (name: string) => ({ name: name.slice(3), namespace: 'crm', kind: 'function' as const })
     const emitting = emitOne([say.call(0, 'crmlook')], COMPLETED, { nameOf })
@@ -86,8 +103,8 @@ describe('tool calls', () => {
       say.text('b'),
     )
     expect(emitting.emitter.endTurn().calls).toEqual([
-      { callId: 'call_0', upstreamName: 'shell', arguments: '{"c":1}', shown: false },
-      { callId: 'call_1', upstreamName: 'look', arguments: '{}', shown: true },
+      { callId: 'call_0', upstreamName: 'shell', arguments: '{"c":1}', shown: false, cut: false },
+      { callId: 'call_1', upstreamName: 'look', arguments: '{}', shown: true, cut: false },
     ])
     emitting.emitter.settle(COMPLETED)
     emitting.emitter.terminate()
