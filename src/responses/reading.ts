@@ -94,9 +94,10 @@ class ItemFacts {
   type = ''
   role = ''
   /** Content that no engine reads; none within another. */
-  unreadable: Unreadable[] = []
+  readonly unreadable: Unreadable[] = []
   readonly #bytes: Uint8Array
-  readonly #holders = new Set<string>()
+  /** What is open around the place that is read, by its depth: one at a depth, and each within those above it. */
+  readonly #holders = new Set<number>()
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes
@@ -108,19 +109,18 @@ class ItemFacts {
     else if (path.length === 1 && path[0] === 'role') this.role = decodeString(this.#bytes, start, end)
     else if (isUnreadableHere(path, this.#bytes, start, end, name, own)) {
       const member = String(path[0])
-      if (path.length > 1) this.#holders.add(keyOf(path.slice(0, -1)))
+      if (path.length > 1) this.#holders.add(path.length - 1)
       else this.unreadable.push({ member, start: start - 1, end: end + 1, isMember: true })
     }
   }
 
   value(path: JsonPath, _kind: JsonKind, start: number, end: number): void {
-    if (this.#holders.size === 0 || !this.#holders.delete(keyOf(path))) return
-    this.unreadable = this.unreadable.filter((inner) => inner.start < start)
+    if (!this.#holders.delete(path.length)) return
+    // Places come in order, so what this one holds came last.
+    while ((this.unreadable.at(-1)?.start ?? -1) >= start) this.unreadable.pop()
     this.unreadable.push({ member: String(path[0]), start, end, isMember: false })
   }
 }
-
-const keyOf = (path: JsonPath) => JSON.stringify(path)
 
 function isUnreadableHere(
   path: JsonPath,

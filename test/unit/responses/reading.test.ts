@@ -8,6 +8,7 @@ import {
   withoutSealedReasoning,
 } from '../../../src/responses/reading.ts'
 import type { ResponseObject } from '../../../src/wire/responses.ts'
+import { growthOf } from '../../dlp/timing.ts'
 import { CODE, DIRECTIONS, policyOf, profileOf, vaultOf } from '../governance/dlp/relayed-stream.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 import { bytesOf, message } from './items.ts'
@@ -175,6 +176,41 @@ describe('content that no engine reads', () => {
     expect(read(blocking('tool_result'), screen)).toEqual({ ...screen, output: note })
     const drawn = { type: 'image_generation_call', result: 'A'.repeat(5000), status: 'completed' }
     expect(read(blocking('tool_result'), drawn)).toEqual({ ...drawn, result: null })
+  })
+})
+
+describe('time grows with an item and no faster', () => {
+  const list = (of: string, count: number) => Array(count).fill(of).join(',')
+  const name = (index: number) => `n${index}`.padEnd(900, 'x')
+  const deep = (inner: string) =>
+    Array.from({ length: 200 }, (_, index) => name(index)).reduceRight(
+      (held, each) => `{"${each}":${held}}`,
+      inner,
+    )
+
+  it.each<[name: string, size: number, extra: (size: number) => string]>([
+    ['much that no engine reads', 10_000, (size) => list('{"type":"image"}', size)],
+    [
+      'much of it within each other',
+      2_000,
+      (size) => list(`{"type":"file","a":[${list('{"type":"image"}', 10)}]}`, size),
+    ],
+    ['much within one', 10_000, (size) => `{"type":"file","a":[${list('{"type":"image"}', size)}]}`],
+    [
+      'little values far down in one',
+      100_000,
+      (size) => `{"type":"image","a":${deep(`[${list('1', size)}]`)}}`,
+    ],
+  ])('%s', (_, size, extra) => {
+    const policies = [policyOf('redact'), blocking('request')]
+    const item = (factor: number) =>
+      bytesOf(`{"type":"message","role":"user","content":"x","extra":[${extra(size * factor)}]}`)
+    const items = { 1: item(1), 4: item(4) }
+    expect(
+      growthOf((factor) => {
+        for (const policy of policies) readableItem(policy, items[factor])
+      }),
+    ).toBeLessThan(10)
   })
 })
 
