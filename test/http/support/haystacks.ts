@@ -26,7 +26,17 @@ export function files(address: StartedGateway): Map<string, Buffer> {
 function readFolder(name: string, folder: string): Array<[string, Buffer]> {
   return readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
-    .map((entry) => [`${name}: ${entry.name}`, readFileSync(join(entry.parentPath, entry.name))])
+    .map((entry) => [`${name}: ${entry.name}`, contentsOf(join(entry.parentPath, entry.name))])
+}
+
+/** An object that is evicted meanwhile takes the journals of its database with it, once their contents are in that. */
+function contentsOf(path: string): Buffer {
+  try {
+    return readFileSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return Buffer.alloc(0)
+    throw error
+  }
 }
 
 /** Every row of every table, as text. */
