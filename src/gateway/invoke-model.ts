@@ -3,6 +3,7 @@
  * inspection and metering of the answer -> settlement. No other module reaches a provider.
  */
 import type { InspectionCounts } from '../governance/audit-record.ts'
+import type { Usage } from '../governance/credits.ts'
 import { dlpBlocked } from '../governance/dlp/actions.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import type { Inspection } from '../governance/dlp/inspection.ts'
@@ -47,6 +48,8 @@ export interface ModelCall {
    * it throws ends the call, which then costs nothing.
    */
   onAdmitted?: () => void | Promise<void>
+  /** Called once for a call that the ledger opened, with what it is charged for; it must not throw. */
+  onSettled?: (usage: Usage | null) => void
 }
 
 /** An answer for the caller: the upstream's own, with the permitted edits. */
@@ -90,6 +93,7 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
     bounds,
     requestBytes: outline.body.length,
     policy: () => ({ policyVersion: policy.version, findings: policy.findings() }),
+    onSettled: call.onSettled,
   })
   const affinity = affinityOf(deps, call, { outline, candidates, modelId: model.id })
   await open(deps, call, { outline, bounds, candidates, settlement })

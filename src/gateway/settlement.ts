@@ -27,6 +27,8 @@ export interface SettledCall {
   requestBytes: number
   /** Version and findings of the policy that the call was inspected under. */
   policy: () => CallOutcome['dlp']
+  /** Called once, when it is known what the call is charged for; null for nothing. */
+  onSettled?: ((usage: Usage | null) => void) | undefined
 }
 
 /** Closes one opened call in the ledger, once, whatever ends it. `done` resolves when the ledger has it. */
@@ -47,6 +49,7 @@ export class Settlement {
   readonly #bounds: CallBounds
   readonly #requestBytes: number
   readonly #policy: () => CallOutcome['dlp']
+  readonly #onSettled: SettledCall['onSettled']
   #finish: () => void = () => {}
   #closed = false
   /** What attempts without a usable answer may be charged for. */
@@ -61,6 +64,7 @@ export class Settlement {
     this.#bounds = call.bounds
     this.#requestBytes = call.requestBytes
     this.#policy = call.policy
+    this.#onSettled = call.onSettled
     this.#extendedAt = deps.clock()
     this.done = new Promise((resolve) => {
       this.#finish = resolve
@@ -81,6 +85,7 @@ export class Settlement {
       dlp: this.#policy(),
     }
     this.#send(outcome).finally(this.#finish)
+    this.#onSettled?.(outcome.usage)
   }
 
   /** Ends the call with its stream. */

@@ -2,6 +2,7 @@ import { zValidator } from '@hono/zod-validator'
 import type { z } from 'zod'
 import { ApiError, invalidRequest, notFound } from '../lib/api-error.ts'
 import { redact } from '../lib/log.ts'
+import { issueReason, type SchemaIssue } from '../lib/schema-issues.ts'
 
 // What routes check of a request before their own work begins.
 
@@ -24,19 +25,11 @@ export const query = <Schema extends z.ZodType>(schema: Schema) =>
 /** The error for text that is no id at all. Whoever pastes a key here must not find it quoted. */
 export const unknownId = (entity: string, text: string) => notFound(entity, redact(text.slice(0, 100)))
 
-type Issue = { path: PropertyKey[]; message: string; code?: string | undefined }
-
-function explain(issues: readonly Issue[], sent: unknown, whole: string): ApiError {
+function explain(issues: readonly SchemaIssue[], sent: unknown, whole: string): ApiError {
   const reasons = issues.map((issue) => ({
     path: issue.path.map(String).join('.') || whole,
-    reason: isMissing(issue, sent) ? 'is required' : issue.message,
+    reason: issueReason(issue, sent),
   }))
   const message = reasons.map(({ path, reason }) => `${path}: ${reason}`).join('; ')
   return new ApiError('invalid_request', message, { code: `invalid_${whole}`, details: { issues: reasons } })
-}
-
-/** Zod tells of a missing member as of one with the wrong type. */
-function isMissing({ path, code }: Issue, sent: unknown): boolean {
-  const value = path.reduce((held: unknown, name) => (held as Record<PropertyKey, unknown>)?.[name], sent)
-  return code === 'invalid_type' && path.length > 0 && value === undefined
 }

@@ -1,5 +1,5 @@
 import { JsonExtent } from '../gateway/translation/events/json-extent.ts'
-import { objectIn } from '../gateway/translation/json.ts'
+import { customToolInput } from '../gateway/translation/requests/responses-tools.ts'
 import type { CustomToolCallItem, FunctionCallItem, ItemStatus } from '../wire/responses.ts'
 import { DeltaWriter, type EventWriter } from './event-writer.ts'
 import { newItemId } from './ids.ts'
@@ -156,7 +156,7 @@ class CustomCallItem implements CallItem {
   close(whole: string, status: ItemStatus): void {
     const { item } = this
     item.status = status
-    item.input = inputOf(whole)
+    item.input = customToolInput(whole)
     const place = { item_id: item.id, output_index: this.#outputIndex }
     if (item.input !== '') {
       new DeltaWriter(this.#writer, 'response.custom_tool_call_input.delta', place).write(item.input)
@@ -164,11 +164,4 @@ class CustomCallItem implements CallItem {
     this.#writer.write('response.custom_tool_call_input.done', { ...place, input: item.input })
     this.#writer.write('response.output_item.done', { output_index: this.#outputIndex, item })
   }
-}
-
-/** The text in `{"input": "…"}`; what a model wrote instead of that is its input as it stands. */
-function inputOf(whole: string): string {
-  const written = objectIn(whole)
-  if (typeof written?.input === 'string') return written.input
-  return whole === '{}' ? '' : whole
 }

@@ -1,4 +1,3 @@
-import type { Clock } from '../lib/clock.ts'
 import type { KeyRing } from '../lib/crypto.ts'
 import type { AdmittedRequest } from './admission.ts'
 import { ResponseEmitter, type TurnEnd } from './emitter.ts'
@@ -12,7 +11,6 @@ import { outputContextItem, refusedCalls, sealedOf } from './said-items.ts'
 import type { ContextItem, Owner } from './types.ts'
 
 export interface EmissionDeps {
-  clock: Clock
   configuration: { VAULT_KEYS: KeyRing }
 }
 
@@ -38,7 +36,6 @@ export function responseEmitter(
     response: readableResponse(policy, response),
     lastSequence: 0,
     emit,
-    clock: deps.clock,
     nameOf,
     shows,
     seal: asked ? sealFor(deps, owner) : () => null,

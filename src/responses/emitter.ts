@@ -1,9 +1,8 @@
 import type { ModelEvent, StopReason } from '../gateway/translation/model-events.ts'
 import type { Usage } from '../governance/credits.ts'
-import type { Clock } from '../lib/clock.ts'
 import type { ResponseObject } from '../wire/responses.ts'
 import type { CalledTool } from './call-item.ts'
-import { type EmittedEvent, EventWriter } from './event-writer.ts'
+import { type EmittedEvent, EventWriter, streamError } from './event-writer.ts'
 import type { ReasoningSecret } from './reasoning-secret.ts'
 import { outputTextOf, responseUsage } from './response-object.ts'
 import { type ItemMaker, TurnItems } from './turn-items.ts'
@@ -16,7 +15,6 @@ export interface EmitterOptions {
   /** The number of the last event that exists, 0 when there is none. */
   lastSequence: number
   emit: (event: EmittedEvent) => void
-  clock: Clock
   /** Of tools, by the name that the model calls them. Unknown names are kept. */
   nameOf: (upstreamName: string) => CalledTool
   /** Whether a call is shown as an item: false for one the engine answers itself. Asked when the call begins. */
@@ -41,6 +39,8 @@ export interface TurnEnd {
   stop: StopReason | null
   /** Of a refusal, where the upstream gave one. */
   explanation: string | null
+  /** A filter ended the answer, and not the model by its word. */
+  filtered: boolean
   calls: TurnCall[]
   /** Of each reasoning item of the turn, in order. */
   reasoning: ReasoningSecret[]
@@ -61,8 +61,16 @@ export interface Settlement {
 
 const UNTOLD_ERROR = { code: 'stream_error', message: 'The response could not be completed.' }
 
-/** Stops that cut off what the model was writing. */
-const CUT: ReadonlySet<StopReason | null> = new Set<StopReason | null>(['length', 'context_window', 'pause'])
+/** Whether a stop cuts off what the model was writing. */
+export const isCut = (stop: StopReason | null): boolean =>
+  stop === 'length' || stop === 'context_window' || stop === 'pause'
+
+/**
+ * Chat completions tell a filter and messages a refusal by a stop alone. Where neither the model nor the upstream says
+ * why, nobody has refused: something was cut off, as the official `content_filter` means it.
+ */
+const isFiltered = ({ stop, refused, explanation }: Turn): boolean =>
+  stop === 'refusal' && !refused && explanation === null
 
 type Handlers = {
   [Type in ModelEvent['type']]: (turn: Turn, event: Extract<ModelEvent, { type: Type }>) => void
@@ -120,10 +128,13 @@ export class ResponseEmitter {
   endTurn(): TurnEnd {
     const turn = this.#currentTurn()
     this.#turn = null
-    this.#close(turn.items, CUT.has(turn.stop) ? 'incomplete' : 'completed', 'completed')
+    const filtered = isFiltered(turn)
+    const cut = filtered || isCut(turn.stop)
+    this.#close(turn.items, cut ? 'incomplete' : 'completed', 'completed')
     return {
       stop: turn.stop,
       explanation: turn.explanation,
+      filtered,
       calls: turn.items.calls.map(({ callId, upstreamName, arguments: json, shown, cut }) => ({
         callId,
         upstreamName,
@@ -164,10 +175,7 @@ export class ResponseEmitter {
    */
   terminate(): void {
     if (!this.#settled) throw new Error('a response has to be settled before its last event')
-    if (this.#error) {
-      const { message, code } = this.#error
-      this.#writer.write('error', { error: { message, type: 'server_error', code }, param: null })
-    }
+    if (this.#error) this.#writer.write('error', streamError(this.#error.message))
     const last = this.#error ? 'response.failed' : 'response.completed'
     this.#writer.write(last, { response: this.response })
     this.#writer.close()
@@ -177,6 +185,11 @@ export class ResponseEmitter {
   get response(): ResponseObject {
     const output = structuredClone(this.#maker.output)
     return { ...this.#response, output, output_text: outputTextOf(output) }
+  }
+
+  /** What the turn that runs has used as far as its upstream told. */
+  get turnUsage(): Usage | null {
+    return this.#turn?.usage ?? null
   }
 
   /** Of reasoning items that are done, by the id of the item: for storing. */

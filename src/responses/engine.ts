@@ -6,8 +6,10 @@ import { addUsage, type Usage } from '../governance/credits.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { newId } from '../lib/ids.ts'
 import { errorText, logEvent } from '../lib/log.ts'
+import { withinTime } from '../lib/time-limit.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
-import type { ResponseEmitter, TurnEnd } from './emitter.ts'
+import { isCut, type ResponseEmitter, type TurnEnd } from './emitter.ts'
+import type { CurrentRights } from './rights.ts'
 import type { Admission, ContextItem } from './types.ts'
 
 /** How a response ends, as its object tells it. */
@@ -31,8 +33,15 @@ export interface EngineOptions {
   saidItems: (end: TurnEnd) => ContextItem[]
   /** Called when the first turn is allowed and paid for, before it is sent. What it throws ends the admission. */
   onAdmitted: () => Promise<void>
+  /** What the caller may do by now: asked before each further turn. @throws ApiError when that is nothing any more. */
+  currentRights: () => Promise<CurrentRights>
   emitter: ResponseEmitter
 }
+
+/** A model that calls what it must not is told so; one that has been told so often goes on for nothing. */
+const MOST_REFUSED_TURNS = 3
+/** A call that has ended is settled at once, as far as this object goes. */
+const SETTLING_LIMIT_MS = 1_000
 
 /** Why a response that is running ends before its model does. */
 export type Interruption = 'cancelled' | 'max_time'
@@ -50,6 +59,12 @@ export class ResponseEngine {
   #interruption: Interruption | null = null
   #items: ContextItem[]
   #usage: Usage | null = null
+  /** Turns that came to their end. */
+  #turns = 0
+  /** Those of them, one after the other, in which nothing was called but what may not be. */
+  #refusedTurns = 0
+  /** The call that was made last, until its usage is counted. */
+  #call: { record: CallRecord; charged: Promise<Usage | null> } | null = null
 
   /** Begins the first turn: `admitted` tells whether it may be made. */
   constructor(deps: EngineDeps, options: EngineOptions) {
@@ -57,7 +72,8 @@ export class ResponseEngine {
     this.#options = options
     this.#items = [...options.items]
     const admitted = Promise.withResolvers<void>()
-    this.#first = this.#begin(options.admission.record, options.settings, async () => {
+    const { admission, settings } = options
+    this.#first = this.#begin(admission.record, settings, admission, async () => {
       await options.onAdmitted()
       admitted.resolve()
     })
@@ -70,7 +86,7 @@ export class ResponseEngine {
   /** Resolves when the first turn is allowed and paid for. Rejects with the ApiError that says why not. */
   readonly admitted: Promise<void>
 
-  /** What all turns used so far. */
+  /** What the turns that have ended were charged for. */
   get usage(): Usage | null {
     return this.#usage
   }
@@ -89,36 +105,58 @@ export class ResponseEngine {
     )
     try {
       let turn = await this.#first
-      for (let turns = 1; ; turns++) {
+      for (;;) {
         const end = await this.#tell(turn)
-        const ended = this.#endOf(end, turns)
+        this.#turns++
+        const ended = this.#endOf(end)
         if (ended) return ended
         this.#items = [...this.#items, ...this.#options.saidItems(end)]
-        turn = await this.#begin(this.#nextRecord(), this.#nextSettings())
+        turn = await this.#beginNext()
       }
     } catch (error) {
-      return this.#interrupted() ?? endOfFailure(error, this.#usage !== null)
+      await this.#count()
+      return this.#interrupted() ?? endOfFailure(error, this.#turns > 0)
     } finally {
       clearTimeout(timer)
     }
   }
 
+  /** What was allowed when the response began need not be allowed now. */
+  async #beginNext(): Promise<ModelTurn> {
+    const rights = await this.#options.currentRights()
+    this.#abort.signal.throwIfAborted()
+    return this.#begin(this.#nextRecord(), this.#nextSettings(), rights)
+  }
+
   async #begin(
     record: CallRecord,
     settings: ResponseSettings,
+    { principal, catalogueEpoch }: CurrentRights,
     onAdmitted?: () => Promise<void>,
   ): Promise<ModelTurn> {
     const { admission, turnBody } = this.#options
-    const { principal, catalogueEpoch, headers } = admission
+    const charged = Promise.withResolvers<Usage | null>()
+    this.#call = { record, charged: charged.promise }
     return modelTurn(this.#deps, {
       body: turnBody(settings, this.#items),
-      headers: new Headers(headers),
+      headers: new Headers(admission.headers),
       signal: this.#abort.signal,
       principal,
       catalogueEpoch,
       record,
+      onSettled: charged.resolve,
       ...(onAdmitted && { onAdmitted }),
     })
+  }
+
+  /** Adds what the call that was made last is charged for; what its upstream told of it, should that stay unknown. */
+  async #count(): Promise<void> {
+    const call = this.#call
+    this.#call = null
+    if (!call?.record.opened) return
+    const told = this.#options.emitter.turnUsage
+    const usage = await withinTime(call.charged, SETTLING_LIMIT_MS, 'settling a call').catch(() => told)
+    if (usage) this.#usage = addUsage(this.#usage, usage)
   }
 
   async #tell(turn: ModelTurn): Promise<TurnEnd> {
@@ -127,21 +165,23 @@ export class ResponseEngine {
     for await (const batch of turn.batches) {
       for (const event of batch) emitter.model(event)
     }
-    const end = emitter.endTurn()
-    if (end.usage) this.#usage = addUsage(this.#usage, end.usage)
-    return end
+    await this.#count()
+    return emitter.endTurn()
   }
 
   /** @returns null when another turn follows. */
-  #endOf(end: TurnEnd, turns: number): ResponseEnd | null {
+  #endOf(end: TurnEnd): ResponseEnd | null {
     const interrupted = this.#interrupted()
     if (interrupted) return interrupted
+    if (end.filtered) return incomplete('content_filter')
     const shown = end.calls.filter((call) => call.shown)
     // Nobody can answer a call without the rest of its arguments.
     if (shown.some(({ cut }) => cut)) return endOfStop(end.stop)
     if (shown.length > 0) return this.#afterFunctionCall()
-    if (end.calls.length === 0 || end.stop === 'length') return endOfStop(end.stop)
-    if (turns >= this.#deps.configuration.RESPONSE_MAX_TURNS) return incomplete('max_turns')
+    if (end.calls.length === 0 || isCut(end.stop)) return endOfStop(end.stop)
+    this.#refusedTurns++
+    const most = this.#deps.configuration.RESPONSE_MAX_TURNS
+    if (this.#turns >= most || this.#refusedTurns >= MOST_REFUSED_TURNS) return incomplete('max_turns')
     return this.#outputLeft() === 0 ? incomplete('max_output_tokens') : null
   }
 
@@ -164,11 +204,10 @@ export class ResponseEngine {
   #nextSettings(): ResponseSettings {
     const { settings } = this.#options
     const left = this.#outputLeft()
-    const forced = settings.tool_choice === 'required'
     return {
       ...settings,
       ...(left !== null && { max_output_tokens: left }),
-      ...(forced && { tool_choice: 'auto' as const }),
+      tool_choice: unforced(settings.tool_choice),
     }
   }
 
@@ -190,15 +229,22 @@ const incomplete = (reason: string): ResponseEnd => ({ status: 'incomplete', rea
 
 /** What a stop of the model comes to. An upstream that named none has ended its answer whole all the same. */
 function endOfStop(stop: StopReason | null): ResponseEnd {
-  if (stop === 'length' || stop === 'context_window' || stop === 'pause')
-    return incomplete('max_output_tokens')
-  return { status: 'completed' }
+  return isCut(stop) ? incomplete('max_output_tokens') : { status: 'completed' }
+}
+
+/** The same choice of tools, of which none need be called any more. */
+function unforced(choice: ResponseSettings['tool_choice']): ResponseSettings['tool_choice'] {
+  if (choice === 'required') return 'auto'
+  if (typeof choice === 'object' && choice?.type === 'allowed_tools') return { ...choice, mode: 'auto' }
+  return choice
 }
 
 /** @param later whether a turn was paid for already: then running out of credits is a limit, not a refusal. */
 function endOfFailure(error: unknown, later: boolean): ResponseEnd {
   if (error instanceof TurnFailure) {
-    return { status: 'failed', error: { code: error.code, message: error.message } }
+    const { code, message, retryAfterSeconds: seconds } = error
+    const told = seconds === undefined ? message : `${message} Try again in ${seconds} seconds.`
+    return { status: 'failed', error: { code, message: told } }
   }
   if (error instanceof ApiError) {
     if (later && error.kind === 'rate_limited') return incomplete('insufficient_credits')

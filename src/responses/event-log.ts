@@ -1,5 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import { EventSegments, type Frame } from './event-segments.ts'
+import { eventFrame } from './event-writer.ts'
 import { LogTail } from './log-tail.ts'
 
 /** Readers wait for a coalesced segment no longer than this. */
@@ -88,7 +89,7 @@ export class EventLog {
     if (sequence !== this.#lastSequence + 1) {
       throw new RangeError(`event ${sequence} after event ${this.#lastSequence}`)
     }
-    const bytes = frameOf(type, sequence, payload)
+    const bytes = eventFrame({ type, sequence, payload })
     this.#pending.push({ sequence, bytes })
     this.#pendingBytes += bytes.length
     this.#lastSequence = sequence
@@ -209,11 +210,4 @@ export class EventLog {
   #checkFailure(): void {
     if (this.#failure !== null) throw this.#failure.error
   }
-}
-
-const encoder = new TextEncoder()
-
-function frameOf(type: string, sequence: number, payload: string): Uint8Array {
-  if (/[\r\n]/.test(type) || /[\r\n]/.test(payload)) throw new TypeError(`event ${sequence} has a line break`)
-  return encoder.encode(`event: ${type}\nid: ${sequence}\ndata: ${payload}\n\n`)
 }

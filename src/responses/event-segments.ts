@@ -1,3 +1,4 @@
+import { joinBytes } from '../lib/byte-edits.ts'
 import { HeldSegments, type SegmentHolder } from './held-segments.ts'
 
 /** Half of what the platform takes in a row, https://developers.cloudflare.com/durable-objects/platform/limits/. */
@@ -224,7 +225,7 @@ function* packed(frames: readonly Frame[]): Generator<Segment> {
   for (const frame of frames) {
     const { length } = frame.bytes
     if (together.length > 0 && size + length > MAXIMUM_ROW_BYTES) {
-      yield joined(together, size)
+      yield joined(together)
       together = []
       size = 0
     }
@@ -235,7 +236,7 @@ function* packed(frames: readonly Frame[]): Generator<Segment> {
       size += length
     }
   }
-  if (together.length > 0) yield joined(together, size)
+  if (together.length > 0) yield joined(together)
 }
 
 function* parts({ sequence, bytes }: Frame): Generator<Segment> {
@@ -252,28 +253,12 @@ function* parts({ sequence, bytes }: Frame): Generator<Segment> {
   }
 }
 
-function joined(frames: readonly Frame[], size: number): Segment {
+function joined(frames: readonly Frame[]): Segment {
   const [first, last] = [frames[0]?.sequence ?? 0, frames.at(-1)?.sequence ?? 0]
   return {
     position: first * ROWS_PER_EVENT,
     first,
     last,
-    bytes: joinBytes(
-      frames.map(({ bytes }) => bytes),
-      size,
-    ),
+    bytes: joinBytes(frames.map(({ bytes }) => bytes)),
   }
-}
-
-/** @param size of all of them together. @returns the bytes one after the other; a single one as it is. */
-export function joinBytes(pieces: readonly Uint8Array[], size: number): Uint8Array {
-  const [only] = pieces
-  if (pieces.length === 1 && only !== undefined) return only
-  const bytes = new Uint8Array(size)
-  let at = 0
-  for (const piece of pieces) {
-    bytes.set(piece, at)
-    at += piece.length
-  }
-  return bytes
 }

@@ -8,6 +8,26 @@ export interface EmittedEvent {
   boundary: boolean
 }
 
+const encoder = new TextEncoder()
+
+/**
+ * An event as an SSE frame. Its number is the `id`, which browsers send back when they connect again.
+ * @throws TypeError for a line break, which would end the frame early.
+ */
+export function eventFrame({ type, sequence, payload }: Omit<EmittedEvent, 'boundary'>): Uint8Array {
+  if (/[\r\n]/.test(type) || /[\r\n]/.test(payload)) throw new TypeError(`event ${sequence} has a line break`)
+  return encoder.encode(`event: ${type}\nid: ${sequence}\ndata: ${payload}\n\n`)
+}
+
+/**
+ * What the `error` event of a stream has besides its number: its code is the same for all (interface: Errors), and
+ * `response.error.code` in the event after it tells more.
+ */
+export const streamError = (message: string) => ({
+  error: { message, type: 'server_error', code: 'stream_error' },
+  param: null,
+})
+
 /** Numbers the events of one response and writes them as JSON. */
 export class EventWriter {
   #sequence: number

@@ -56,3 +56,9 @@ function macOf(key: Uint8Array, random: string): string {
   }
   return digits
 }
+
+/**
+ * Whether an id or a name of somebody else can be one here: columns and parameters of Postgres take no NUL and no half
+ * of a surrogate pair, and other control characters are in no id that was meant.
+ */
+export const isIdText = (text: string): boolean => text.isWellFormed() && !/\p{Cc}/u.test(text)

@@ -1,5 +1,5 @@
 import { applyEdits, type ByteEdit, joinBytes } from '../lib/byte-edits.ts'
-import { newItemId } from './ids.ts'
+import { isIdText, newItemId } from './ids.ts'
 import { type ItemMember, type ItemPart, ItemScan } from './item-scan.ts'
 import type { ContextItem } from './types.ts'
 
@@ -34,7 +34,6 @@ const MEDIA_PARTS = new Set(['input_image', 'input_file', 'input_audio'])
 const INTERNAL_MEMBERS = new Set(['signature', 'redacted', 'origin'])
 /** Longer than the ids of any provider, of which some carry state in them. */
 const LONGEST_ID = 4 * 1024
-const CONTROL = /\p{Cc}/u
 
 /**
  * Types of the official interface and of ours whose items are kept as they are given: histories of other gateways and
@@ -189,10 +188,11 @@ const REASONING_TEXTS: ReadonlyArray<[member: string, types: readonly string[]]>
   ['content', ['reasoning_text', 'text']],
 ]
 
-/** An id or a name: a string with something in it, of which none is a control character. */
+/** An id or a name: a string with something in it. In the item it stays as it is spelled. */
 function idOf(item: ItemScan, name: string): string {
   const text = item.textOf(item.members.get(name))
-  if (!text || text.length > LONGEST_ID || CONTROL.test(text)) item.fail(name, 'must be a non-empty string')
+  if (!text || text.length > LONGEST_ID) item.fail(name, 'must be a non-empty string')
+  if (!isIdText(text)) item.fail(name, 'must be well-formed text on one line')
   return text
 }
 

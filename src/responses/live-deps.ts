@@ -15,5 +15,7 @@ export interface LiveDeps extends EngineDeps {
     BUFFER_LIMIT_BYTES: number
     KEY_PEPPERS: KeyRing
     VAULT_KEYS: KeyRing
+    ORGANIZATION_RATE_LIMIT: number
+    USER_RATE_LIMIT: number
   }
 }

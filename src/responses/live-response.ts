@@ -21,6 +21,7 @@ import {
 import type { LiveDeps } from './live-deps.ts'
 import { newHead, ObjectState, type ResponseHead } from './object-state.ts'
 import { interruptedResponse, terminalCount, terminalEvents } from './recovery.ts'
+import { currentRights } from './rights.ts'
 import { outputContextItem } from './said-items.ts'
 import { beginResponse, releaseConversation } from './store.ts'
 import { itemBytes, storedItems } from './stored-items.ts'
@@ -100,6 +101,7 @@ export class LiveResponse implements ResponseStreamObject {
         admission,
         saidItems: saidItemsOf(this.#deps, owner, emitter, admitted),
         emitter,
+        currentRights: () => currentRights(this.#deps, admission.principal),
         onAdmitted: async () => {
           await this.#begin(admitted)
           emitter.begin()

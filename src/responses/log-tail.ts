@@ -1,4 +1,5 @@
-import { type EventSegments, joinBytes, SMALL_SEGMENT_BYTES } from './event-segments.ts'
+import { joinBytes } from '../lib/byte-edits.ts'
+import { type EventSegments, SMALL_SEGMENT_BYTES } from './event-segments.ts'
 import type { SegmentHolder } from './held-segments.ts'
 
 /** A comment, which readers ignore. */
@@ -107,7 +108,7 @@ export class LogTail implements SegmentHolder {
       }
       this.#position = segment.position
     }
-    return size === 0 ? null : joinBytes(pieces, size)
+    return size === 0 ? null : joinBytes(pieces)
   }
 
   /** A reader who has everything gets the last event of an ended log again: it is told that this was the end. */

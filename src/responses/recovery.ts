@@ -1,5 +1,5 @@
 import type { OutputItem, ResponseObject } from '../wire/responses.ts'
-import { type EmittedEvent, EventWriter } from './event-writer.ts'
+import { type EmittedEvent, EventWriter, streamError } from './event-writer.ts'
 import { outputTextOf, responseUsage } from './response-object.ts'
 
 /** What is left to tell of a response whose producer died, and what it has become. */
@@ -60,8 +60,7 @@ export function terminalEvents(response: ResponseObject, lastSequence: number): 
   const events: EmittedEvent[] = []
   const writer = new EventWriter(lastSequence, (event) => events.push(event))
   if (response.status === 'failed') {
-    const { message, code } = response.error ?? INTERRUPTED
-    writer.write('error', { error: { message, type: 'server_error', code }, param: null })
+    writer.write('error', streamError((response.error ?? INTERRUPTED).message))
   }
   writer.write(response.status === 'failed' ? 'response.failed' : 'response.completed', { response })
   return events

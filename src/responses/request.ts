@@ -2,6 +2,7 @@ import { checkUtf8 } from '../gateway/protocols/request-outline.ts'
 import { invalidRequest } from '../lib/api-error.ts'
 import { joinBytes } from '../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, JsonSyntaxError, MAXIMUM_DEPTH, scanJson } from '../lib/json-scan.ts'
+import { issueReason } from '../lib/schema-issues.ts'
 import { type ResponseSettings, responseSettings } from '../wire/responses.ts'
 import { type NewItem, readItem, userMessage } from './input-items.ts'
 import type { JsonPlace } from './item-scan.ts'
@@ -97,10 +98,12 @@ class RequestScan {
 }
 
 function settingsOf(body: Uint8Array, members: readonly Member[]): ResponseSettings {
-  const parsed = responseSettings.safeParse(settingsTree(body, members))
+  const sent = settingsTree(body, members)
+  const parsed = responseSettings.safeParse(sent)
   if (parsed.success) return parsed.data
   const issue = parsed.error.issues[0]
-  throw invalidRequest(`${memberPath(issue?.path ?? [])}: ${issue?.message ?? 'is not valid'}.`)
+  const reason = issue ? issueReason(issue, sent) : 'is not valid'
+  throw invalidRequest(`${memberPath(issue?.path ?? [])}: ${reason}.`)
 }
 
 function settingsTree(body: Uint8Array, members: readonly Member[]): unknown {

@@ -48,6 +48,8 @@ const toolMembers = (settings: ResponseSettings, tools: unknown[]) => ({
   tools,
   tool_choice: settings.tool_choice ?? 'auto',
   parallel_tool_calls: settings.parallel_tool_calls ?? true,
+  // Only told back: it bounds the calls of hosted tools, which a response here has none of, and not functions
+  // (https://platform.openai.com/docs/api-reference/responses/create).
   max_tool_calls: settings.max_tool_calls ?? null,
 })
 

@@ -1,13 +1,11 @@
 import type { OutputItem, OutputTextPart, RefusalPart, ResponseObject } from '../wire/responses.ts'
-import { type EmittedEvent, EventWriter } from './event-writer.ts'
+import { type EmittedEvent, EventWriter, eventFrame } from './event-writer.ts'
 import { terminalEvents } from './recovery.ts'
 
 /**
  * The stream of a response whose events are gone: its final items, then its end (interface: Events, Resume). The items
  * open and close as they did live, without deltas, so that the accumulators of official clients build the same response.
  */
-
-const encoder = new TextEncoder()
 
 /**
  * @param response that has ended. @param after the events are numbered above it: for whoever resumes they come next.
@@ -25,11 +23,6 @@ export function storedStream(response: ResponseObject, after: number): ReadableS
     },
     { highWaterMark: 0 },
   )
-}
-
-/** One event as an SSE frame: its number is the `id`, which browsers send back when they connect again. */
-function eventFrame({ sequence, type, payload }: EmittedEvent): Uint8Array {
-  return encoder.encode(`event: ${type}\nid: ${sequence}\ndata: ${payload}\n\n`)
 }
 
 /** The condensed events of a response that has ended. @param after the number before the first. */

@@ -1,11 +1,20 @@
 import type { ModelEvent } from '../gateway/translation/model-events.ts'
+import { upstreamToolName } from '../gateway/translation/requests/responses-tools.ts'
 import { newId } from '../lib/ids.ts'
 import type { ItemStatus, OutputItem } from '../wire/responses.ts'
 import { type CalledTool, callItem, OpenCall } from './call-item.ts'
 import type { EventWriter } from './event-writer.ts'
+import { isIdText } from './ids.ts'
 import { OpenMessage } from './message-item.ts'
 import { OpenReasoning } from './reasoning-item.ts'
 import type { ReasoningSecret } from './reasoning-secret.ts'
+
+/** Callers send ids back, and more than this is not taken from them (`input-items.ts`). */
+const LONGEST_CALL_ID = 4_000
+const LONGEST_NAME = 256
+
+/** Whether an id of an upstream can be stored and sent back. It only ties an output to its call, so any other will do. */
+const isCallId = (id: string): boolean => id !== '' && id.length <= LONGEST_CALL_ID && isIdText(id)
 
 /** What the items of a response are made with. */
 export interface ItemMaker {
@@ -62,11 +71,13 @@ export class TurnItems {
     if (data !== '') this.#reasoning().redact(data)
   }
 
-  call({ call, id, name }: Extract<ModelEvent, { type: 'tool_call' }>): void {
+  call({ call, id, name: given }: Extract<ModelEvent, { type: 'tool_call' }>): void {
     if (this.#calls.has(call)) return
     this.#closeBefore()
     const { callIds, nameOf, shows, writer } = this.#maker
-    const callId = id === '' || callIds.has(id) ? newId('call') : id
+    const callId = isCallId(id) && !callIds.has(id) ? id : newId('call')
+    // No tool is offered under a name that is none, so that nothing but what is told of it changes.
+    const name = isIdText(given) && given.length <= LONGEST_NAME ? given : upstreamToolName(null, given)
     callIds.add(callId)
     const item = shows(name) ? callItem(writer, this.#maker.output.length, callId, nameOf(name)) : null
     if (item) this.#maker.output.push(item.item)

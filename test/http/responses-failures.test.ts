@@ -45,7 +45,8 @@ describe.each(RESPONSE_WAYS)('an upstream that fails (%s)', (_, { model, stream 
     if (stream) {
       const [error, last] = events.slice(-2)
       const { message: told } = response.error as { message: string }
-      expect(error?.data).toMatchObject({ error: { message: told, type: 'server_error' } })
+      const fixed = { type: 'server_error', code: 'stream_error' }
+      expect(error?.data).toMatchObject({ error: { message: told, ...fixed } })
       expect(last?.event).toBe('response.failed')
     }
     expect(expectJson(await ask(tenant.key, 'GET', `/v1/responses/${response.id}`))).toEqual(response)

@@ -11,7 +11,7 @@ import { registerScript, seenRequests } from './support/upstream.ts'
 /** A gateway whose responses end soon. */
 let address: StartedGateway
 let tenant: Tenant
-const MAX_TURNS = 3
+const MAX_TURNS = 2
 const TIME_LIMIT = 1_500
 
 beforeAll(async () => {

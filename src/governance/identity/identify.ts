@@ -3,7 +3,7 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import { type Entitlement, KEY_SCOPES, type Principal } from '../principal.ts'
 import { digestApiKey, digestsFor, parseApiKey } from './api-key.ts'
 import { mayLookUp, noteRefusal } from './look-up-guard.ts'
-import { findKeyRights, type KeyRights } from './store.ts'
+import { findKeyRights, findKeyRightsById, type KeyRights } from './store.ts'
 
 /** Whose key was refused, for the audit record. */
 export interface KeyOwner {
@@ -21,6 +21,12 @@ export type Identification =
   | { kind: 'refused'; reason: RefusalReason; owner: KeyOwner | null }
 
 type IdentifyDeps = Pick<Deps, 'configuration' | 'clock' | 'database'>
+
+interface OwnerDeps extends Pick<Deps, 'clock' | 'database'> {
+  configuration: DefaultLimits
+}
+
+type DefaultLimits = Pick<Deps['configuration'], 'ORGANIZATION_RATE_LIMIT' | 'USER_RATE_LIMIT'>
 
 interface CachedIdentity {
   principal: Principal
@@ -72,6 +78,20 @@ export async function identify(
   return judgeExpiry(identity, deps.clock())
 }
 
+/**
+ * The same for a caller that was identified before, by the id of its key: what it may do now, nothing remembered.
+ * @throws whatever the database throws when it cannot be asked. Nobody is let in then.
+ */
+export async function identifyOwner(
+  deps: OwnerDeps,
+  organizationId: string,
+  keyId: string,
+): Promise<Identification> {
+  const rights = await findKeyRightsById(deps.database, organizationId, keyId)
+  const identity = rights && admit(deps, rights, deps.clock())
+  return identity ? judgeExpiry(identity, deps.clock()) : refusal(rights)
+}
+
 function recall(deps: IdentifyDeps, cacheKey: string): CachedIdentity | undefined {
   const entry = cache.get(cacheKey)
   // What is too old stays: it tells that the key was good.
@@ -93,7 +113,11 @@ function refusal(rights: KeyRights | null): Identification {
 }
 
 /** @returns null when the key is revoked, or its user or organization may not call at all. */
-function admit(deps: IdentifyDeps, rights: KeyRights, readAt: number): CachedIdentity | null {
+function admit(
+  deps: { configuration: DefaultLimits },
+  rights: KeyRights,
+  readAt: number,
+): CachedIdentity | null {
   if (rights.revokedAt || rights.organizationDisabledAt) return null
   if (!rights.role || rights.membershipDisabledAt) return null
   const { ORGANIZATION_RATE_LIMIT, USER_RATE_LIMIT } = deps.configuration

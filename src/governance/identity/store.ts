@@ -41,10 +41,20 @@ export interface KeyRights {
  * @param digests hex digests of one key, one for each pepper.
  * @returns null when no key has any of them.
  */
-export async function findKeyRights(
+export function findKeyRights(database: Database, digests: readonly string[]): Promise<KeyRights | null> {
+  return keyRights(database, inArray(apiKeys.digest, [...digests]))
+}
+
+/** The same for a key that is known already, by its id. @returns null when the organization has no such key. */
+export function findKeyRightsById(
   database: Database,
-  digests: readonly string[],
+  organizationId: string,
+  keyId: string,
 ): Promise<KeyRights | null> {
+  return keyRights(database, and(eq(apiKeys.organizationId, organizationId), eq(apiKeys.id, keyId)))
+}
+
+async function keyRights(database: Database, condition: SQL | undefined): Promise<KeyRights | null> {
   const [row] = await database
     .select({
       keyId: apiKeys.id,
@@ -70,7 +80,7 @@ export async function findKeyRights(
       memberships,
       and(eq(memberships.organizationId, apiKeys.organizationId), eq(memberships.userId, apiKeys.userId)),
     )
-    .where(inArray(apiKeys.digest, [...digests]))
+    .where(condition)
     .limit(1)
   return row ?? null
 }

@@ -1,11 +1,12 @@
 import { Hono } from 'hono'
-import { ApiError, type ErrorKind, invalidRequest } from '../../lib/api-error.ts'
+import { invalidRequest } from '../../lib/api-error.ts'
+import { apiErrorOf } from '../../responses/error-data.ts'
 import { isResponseId, newResponseId } from '../../responses/ids.ts'
 import { listedItems, pageOfTexts } from '../../responses/item-list.ts'
 import { deleteResponse, listInputItems } from '../../responses/store.ts'
 import { storedResponse } from '../../responses/stored-response.ts'
 import { storedStream } from '../../responses/stored-stream.ts'
-import type { Admission, ErrorData, Owner, ResponseStreamObject } from '../../responses/types.ts'
+import type { Admission, Owner, ResponseStreamObject } from '../../responses/types.ts'
 import {
   type Includes,
   includesOf,
@@ -115,7 +116,7 @@ async function begin(context: AppContext, { id, object }: AskedResponse) {
     // The object opened the call in the ledger, so it is not recorded once more here.
     Object.assign(call, result.record)
     if (body.failure) throw body.failure
-    if (result.error) throw apiError(result.error)
+    if (result.error) throw apiErrorOf(result.error)
     return result
   } catch (error) {
     throw body.failure ?? error
@@ -126,13 +127,6 @@ async function begin(context: AppContext, { id, object }: AskedResponse) {
 
 /** Who the caller is was decided here: its key goes no further. */
 const CREDENTIAL_HEADERS = new Set(['authorization', 'x-api-key', 'api-key', 'cookie', 'proxy-authorization'])
-
-const apiError = ({ kind, message, code, retryAfterSeconds, shouldRetry }: ErrorData): ApiError =>
-  new ApiError(kind as ErrorKind, message, {
-    ...(code !== undefined && { code }),
-    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-    ...(shouldRetry !== undefined && { shouldRetry }),
-  })
 
 /** The events of a response are of an agent's run if its id says so; those are replayed whole only (interface: Events). */
 function refuseRunPosition(id: string, startingAfter: number | undefined): void {

@@ -72,6 +72,7 @@ describe('tool calls', () => {
     ['half of a surrogate pair', 'a\ud800'],
     ['a control character', 'a\u0000'],
     ['a line break', 'a\nb'],
+    ['a control character of Latin-1', 'a\u0085'],
     ['more than can be sent back', 'a'.repeat(5_000)],
   ])('have another id where that of the upstream has %s', (_, id) => {
     const emitting = emitOne([say.call(0, 'look', id), say.args(0, '{}')])

@@ -150,7 +150,7 @@ describe.each(RESPONSE_CLIENTS)('the stream helper of %s', (_name, accumulate) =
     const error = { code: 'upstream_error', message: 'It broke.' }
     const { text } = emitOne([say.text('a')], { ...COMPLETED, status: 'failed', error })
     await expect(accumulate(text)).rejects.toMatchObject({
-      code: 'upstream_error',
+      code: 'stream_error',
       error: { message: 'It broke.' },
     })
   })

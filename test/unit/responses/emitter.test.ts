@@ -68,6 +68,28 @@ describe('a message', () => {
     expect(emitting.violations).toEqual([])
   })
 
+  it('tells what a filter cut off from what was refused', () => {
+    const ends = [
+      [say.stop('refusal')],
+      [say.text('So far'), say.stop('refusal')],
+      [say.stop('refusal', 'Not allowed.')],
+      [say.refusal('No.'), say.stop('refusal')],
+      [say.refusal('No.'), say.stop('end')],
+    ].map((events) => {
+      const { emitter } = new Emitting().tell(...events)
+      const { filtered } = emitter.endTurn()
+      const [item] = emitter.response.output
+      return [filtered, item && 'status' in item ? item.status : null]
+    })
+    expect(ends).toEqual([
+      [true, null],
+      [true, 'incomplete'],
+      [false, 'completed'],
+      [false, 'completed'],
+      [false, 'completed'],
+    ])
+  })
+
   it('takes the explanation of a refusal for one, unless the model gave it itself', () => {
     const explained = emitOne([say.stop('refusal', 'Not allowed.')])
     expect(explained.emitter.response.output).toMatchObject([{ content: [{ refusal: 'Not allowed.' }] }])
@@ -217,7 +239,7 @@ describe('the end', () => {
       { type: 'usage', usage },
       { type: 'end' },
     )
-    const empty = { calls: [], reasoning: [] }
+    const empty = { filtered: false, calls: [], reasoning: [] }
     expect(emitter.endTurn()).toEqual({ stop: 'refusal', explanation: 'why', usage, ...empty })
     expect(emitter.endTurn()).toEqual({ stop: null, explanation: null, usage: null, ...empty })
     emitter.model({ type: 'start', id: 'x', model: 'm', createdSeconds: null, usage })
@@ -258,7 +280,7 @@ describe('the end', () => {
     expect(emitting.stream.at(-2)?.data).toEqual({
       type: 'error',
       sequence_number: emitting.emitted.length - 1,
-      error: { message: 'It broke.', type: 'server_error', code: 'upstream_error' },
+      error: { message: 'It broke.', type: 'server_error', code: 'stream_error' },
       param: null,
     })
     expect(emitting.stream.at(-1)?.data).toMatchObject({ response: { status: 'failed', error } })

@@ -60,7 +60,6 @@ export class Emitting {
       }),
       lastSequence: 0,
       emit: (event) => this.emitted.push(event),
-      clock: () => 0,
       nameOf: (name) => ({ name, namespace: null, kind: name.startsWith('custom') ? 'custom' : 'function' }),
       seal: () => null,
       ...options,

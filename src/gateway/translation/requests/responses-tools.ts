@@ -209,8 +209,12 @@ function customFunction({ upstreamName, definition, place }: OfferedTool): Json 
 /** The input of a custom tool as the arguments of the function in its place. @returns JSON. */
 export const customToolArguments = (input: string): string => JSON.stringify({ input })
 
-/** The way back: what a model that called the function in its place wrote; all of it where it is malformed. */
+/**
+ * The way back: what a model that called the function in its place wrote; all of it where it is malformed, and nothing
+ * for a call without arguments.
+ */
 export function customToolInput(written: string): string {
   const input = objectIn(written)?.input
-  return typeof input === 'string' ? input : written
+  if (typeof input === 'string') return input
+  return written === '{}' ? '' : written
 }

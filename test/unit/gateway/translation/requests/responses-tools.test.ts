@@ -265,6 +265,7 @@ describe('the input of custom tools', () => {
     ['{"cut', '{"cut'],
     ['{"other":1}', '{"other":1}'],
     ['{"input":1}', '{"input":1}'],
+    ['{}', ''],
   ])('is what was written where it is malformed: %j', (written, input) => {
     expect(customToolInput(written)).toBe(input)
   })
