@@ -129,8 +129,9 @@ export class ResponseEmitter {
     const turn = this.#currentTurn()
     this.#turn = null
     const filtered = isFiltered(turn)
-    const cut = filtered || isCut(turn.stop)
-    this.#close(turn.items, cut ? 'incomplete' : 'completed', 'completed')
+    const status = filtered || isCut(turn.stop) ? 'incomplete' : 'completed'
+    // A model that refuses in the middle of a call says so, and leaves the call as it is.
+    this.#close(turn.items, status, 'completed', turn.stop === 'refusal' ? 'incomplete' : status)
     return {
       stop: turn.stop,
       explanation: turn.explanation,
@@ -154,7 +155,7 @@ export class ResponseEmitter {
    */
   settle(end: Settlement): ResponseObject {
     if (this.#settled) return this.response
-    if (this.#turn) this.#close(this.#turn.items, 'incomplete', 'incomplete')
+    if (this.#turn) this.#close(this.#turn.items, 'incomplete', 'incomplete', 'incomplete')
     this.#turn = null
     this.#settled = true
     const { status } = end

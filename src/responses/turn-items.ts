@@ -88,11 +88,11 @@ export class TurnItems {
     this.#calls.get(call)?.argue(json)
   }
 
-  /** @param status of what was being written. @param complete of calls that have all their arguments. */
-  close(status: ItemStatus, complete: ItemStatus): void {
+  /** @param status of what was being written. @param whole of calls that have all their arguments. @param cut of others. */
+  close(status: ItemStatus, whole: ItemStatus, cut: ItemStatus): void {
     this.#open?.close(status)
     this.#open = null
-    for (const call of this.#calls.values()) call.close(call.complete ? complete : status)
+    for (const call of this.#calls.values()) call.close(call.complete ? whole : cut)
   }
 
   #message(): OpenMessage {

@@ -113,6 +113,19 @@ describe('tool calls', () => {
     expect(emitting.violations).toEqual([])
   })
 
+  it('in the middle of which the model refuses are cut off, and its refusal is whole', () => {
+    const emitting = new Emitting().tell(
+      say.call(0),
+      say.args(0, '{"city":"Par'),
+      say.call(1),
+      say.args(1, '{}'),
+      say.stop('refusal', 'Not that.'),
+    )
+    expect(emitting.emitter.endTurn().calls.map(({ cut }) => cut)).toEqual([true, false])
+    const statuses = emitting.emitter.response.output.map((item) => 'status' in item && item.status)
+    expect(statuses).toEqual(['incomplete', 'completed', 'completed'])
+  })
+
   it.each([
     ['{"input":"a\\n\\"b\\""}', 'a\n"b"'],
     ['{"input":""}', ''],
