@@ -1,6 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
+import type { ItemPageRequest } from '../src/responses/items/store.ts'
 import { LiveResponse } from '../src/responses/live-response.ts'
 import type { Admission, Owner, ResponseStreamObject } from '../src/responses/types.ts'
 
@@ -38,8 +39,8 @@ export class ResponseStream extends DurableObject<Bindings> implements ResponseS
     return this.#response.remove(owner)
   }
 
-  async inputItems(owner: Owner) {
-    return this.#response.inputItems(owner)
+  async inputItems(owner: Owner, page: ItemPageRequest) {
+    return this.#response.inputItems(owner, page)
   }
 
   async state(owner: Owner) {

@@ -1,4 +1,5 @@
 import { joinBytes } from '../lib/byte-edits.ts'
+import { KEEP_ALIVE } from '../responses/log-tail.ts'
 
 /** A stream of SSE frames after a number; null when there is nothing to follow any more. */
 export type OpenTail = (after: number) => Promise<ReadableStream<Uint8Array> | null>
@@ -28,6 +29,50 @@ export function tailFrames(
   )
 }
 
+/**
+ * Frames that are not there yet: until they are, comments tell the reader that somebody is.
+ * @param coming whose failure ends the answer with an error. @param milliseconds between two comments.
+ */
+export function awaitedFrames(
+  coming: Promise<ReadableStream<Uint8Array>>,
+  milliseconds: number,
+): ReadableStream<Uint8Array> {
+  const left = Promise.withResolvers<'left'>()
+  const arrived = coming.then((stream) => stream.getReader())
+  // Nobody may be waiting for it when it fails.
+  arrived.catch(() => {})
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const reader = await oneOf<Awaited<typeof arrived> | 'left'>([arrived, left.promise], milliseconds)
+        if (reader === 'left') return
+        if (reader === null) return controller.enqueue(KEEP_ALIVE)
+        const { done, value } = await reader.read()
+        if (done) controller.close()
+        else controller.enqueue(value)
+      },
+      cancel(reason) {
+        left.resolve('left')
+        arrived.then((reader) => reader.cancel(reason)).catch(() => {})
+      },
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+/** The first of some results; null when there is none in time. */
+async function oneOf<Result>(results: Array<Promise<Result>>, milliseconds: number): Promise<Result | null> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<null>((resolve) => {
+    timer = setTimeout(() => resolve(null), milliseconds)
+  })
+  try {
+    return await Promise.race([...results, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 class TailFollower {
   #tail: ReadableStreamDefaultReader<Uint8Array>
   #cutter = new FrameCutter()
@@ -40,6 +85,8 @@ class TailFollower {
   /** Bytes sent of an event that is not sent whole, and how many of them a new tail has yet to repeat. */
   #sent = 0
   #repeated = 0
+  /** The reader of the answer is gone. */
+  #left = false
 
   constructor(first: ReadableStream<Uint8Array>, after: number, reopen: OpenTail) {
     this.#tail = first.getReader()
@@ -65,8 +112,11 @@ class TailFollower {
     }
   }
 
-  cancel(reason: unknown): Promise<void> {
-    return this.#tail.cancel(reason)
+  /** Lets the tail go, and one that is being opened in its place. */
+  async cancel(reason: unknown): Promise<void> {
+    this.#left = true
+    // It may have broken off.
+    await this.#tail.cancel(reason).catch(() => {})
   }
 
   #note({ bytes, ends }: Piece): void {
@@ -84,7 +134,7 @@ class TailFollower {
     this.#sent = 0
   }
 
-  /** @returns false when the last event was sent already. @throws the error when there is nothing to open. */
+  /** @returns false when the last event was sent already, or there is nobody to send more. @throws the error when there is nothing to open. */
   async #openAgain(error: unknown): Promise<boolean> {
     const last = this.#last && eventHead(this.#last)
     if (last && TERMINAL_EVENTS.has(last.type)) return false
@@ -92,6 +142,10 @@ class TailFollower {
     this.#reopen = null
     if (!tail) throw error
     this.#tail = tail.getReader()
+    if (this.#left) {
+      await this.cancel(error)
+      return false
+    }
     // Every reader gets the same bytes of an event, so the rest of one fits what was sent of it.
     this.#cutter = new FrameCutter()
     this.#repeated = this.#sent

@@ -28,8 +28,6 @@ export interface ContentStore {
   put(owner: Owner, itemId: string, bytes: Uint8Array): Promise<string>
   /** Reads an item whole. @throws ContentGoneError, and what R2 throws twice in a row */
   get(key: string): Promise<Uint8Array>
-  /** The same as a stream, which can still break when it is read. The time limit holds for its beginning. */
-  getStream(key: string): Promise<ReadableStream<Uint8Array>>
   /** Removes items; those that are not there count as removed. @throws what R2 throws twice in a row */
   remove(keys: readonly string[]): Promise<void>
 }
@@ -46,7 +44,6 @@ export function createContentStore(bucket: R2Bucket): ContentStore {
       return key
     },
     get: (key) => repeatOnce(async () => new Uint8Array(await (await open(bucket, key)).arrayBuffer()), key),
-    getStream: (key) => repeatOnce(async () => (await open(bucket, key)).body, key),
     async remove(keys) {
       for (let start = 0; start < keys.length; start += REMOVE_BATCH) {
         const batch = keys.slice(start, start + REMOVE_BATCH)

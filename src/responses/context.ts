@@ -1,5 +1,5 @@
 import { ApiError, invalidRequest, notFound } from '../lib/api-error.ts'
-import type { ResponseSettings, ResponseStatus } from '../wire/responses.ts'
+import type { ResponseSettings } from '../wire/responses.ts'
 import { ContentGoneError, type ContentStore } from './content-store.ts'
 import { newConversationId } from './ids.ts'
 import type { NewItem } from './input-items.ts'
@@ -18,7 +18,6 @@ export interface ResponseContext {
   /** The conversation's next position as it was read; undefined for one that is yet to be made. */
   position: number | undefined
   previousResponseId: string | null
-  previousStatus: ResponseStatus | null
   /** A response that has not written yet what belongs into this context: in the conversation, or the previous one itself. */
   writer: string | null
   history: ContextItem[]
@@ -122,7 +121,6 @@ const NOWHERE: Place = {
   forkOf: null,
   position: undefined,
   previousResponseId: null,
-  previousStatus: null,
   writer: null,
 }
 
@@ -154,7 +152,6 @@ async function loadPlace<Database>(
     ...NOWHERE,
     ...(isStored && isHead && conversationId !== null ? continued : forked),
     previousResponseId,
-    previousStatus: status,
     writer: status === 'in_progress' ? previousResponseId : null,
   }
   return { place, stored: items }

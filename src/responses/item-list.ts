@@ -1,7 +1,7 @@
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import { joinBytes } from '../lib/byte-edits.ts'
 import type { ContentStore } from './content-store.ts'
-import type { ItemPageRequest } from './items/store.ts'
+import type { ItemPage, ItemPageRequest } from './items/store.ts'
 import { readableItem, withoutSealedReasoning } from './reading.ts'
 import type { StoredItem } from './store.ts'
 import { itemBytes } from './stored-items.ts'
@@ -29,15 +29,14 @@ export interface Telling {
 
 /** A longer list is not put together here: it leaves while it is read. In bytes. */
 const LONGEST_HELD_LIST = 8 * 1024 * 1024
+/** Of a page that leaves an object: at two bytes each it stays below the 32 MiB of one answer of an object. */
+const LARGEST_PAGE_CHARACTERS = 12 * 1024 * 1024
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 
-/** Items as Postgres has them. */
-export function listedItems(
-  deps: { contentStore: ContentStore },
-  page: { items: readonly StoredItem[]; hasMore: boolean },
-): ListedItems {
+/** Items as they are stored. */
+export function listedItems(deps: { contentStore: ContentStore }, page: ItemPage): ListedItems {
   const items = page.items.map((item) => ({
     id: item.id,
     type: item.type,
@@ -47,22 +46,24 @@ export function listedItems(
 }
 
 /**
- * A page of items that are all here, cut as Postgres cuts it.
- * @param texts every item as JSON, oldest first. @returns `unknown_item` when there is none to begin after.
+ * A page of items that are all here, cut as Postgres cuts it: large ones shorten it, and the first is always there.
+ * @param items every one, oldest first. @returns `unknown_item` when there is none to begin after.
  */
-export function pageOfTexts(
-  texts: readonly string[],
+export function pageOfItems(
+  items: readonly StoredItem[],
   { limit, order, after }: ItemPageRequest,
-): ListedItems | 'unknown_item' {
-  const items = texts.map((text) => {
-    const { id, type } = JSON.parse(text) as { id: string; type: string }
-    return { id, type, read: async () => encoder.encode(text) }
-  })
-  if (order === 'desc') items.reverse()
-  const before = after == null ? -1 : items.findIndex(({ id }) => id === after)
+): ItemPage | 'unknown_item' {
+  const ordered = order === 'desc' ? items.toReversed() : items
+  const before = after == null ? -1 : ordered.findIndex(({ id }) => id === after)
   if (after != null && before < 0) return 'unknown_item'
-  const rest = items.slice(before + 1)
-  return { items: rest.slice(0, limit), hasMore: rest.length > limit }
+  const rest = ordered.slice(before + 1)
+  let characters = 0
+  const end = rest.slice(0, limit).findIndex(({ body }, index) => {
+    characters += body?.length ?? 0
+    return index > 0 && characters > LARGEST_PAGE_CHARACTERS
+  })
+  const page = rest.slice(0, end < 0 ? limit : end)
+  return { items: page, hasMore: rest.length > page.length }
 }
 
 /** One item as it is told. @throws when its content is away. */

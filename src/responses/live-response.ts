@@ -18,13 +18,15 @@ import {
   withLargeElsewhere,
   writeFinal,
 } from './final-response.ts'
+import { pageOfItems } from './item-list.ts'
+import type { ItemPageRequest } from './items/store.ts'
 import type { LiveDeps } from './live-deps.ts'
 import { newHead, ObjectState, type ResponseHead } from './object-state.ts'
 import { interruptedResponse, terminalCount, terminalEvents } from './recovery.ts'
 import { currentRights } from './rights.ts'
 import { outputContextItem } from './said-items.ts'
 import { beginResponse, releaseConversation } from './store.ts'
-import { itemBytes, storedItems } from './stored-items.ts'
+import { storedItems } from './stored-items.ts'
 import type { Admission, Owner, ResponseStreamObject, StartResult } from './types.ts'
 
 /** A running response is looked after so often; its object stays in memory between two looks. */
@@ -33,6 +35,8 @@ const LOOK_AFTER_MS = 30_000
 const FINISH_LIMIT_MS = 2_000
 const FIRST_RETRY_MS = 2_000
 const LONGEST_RETRY_MS = 60_000
+/** Readers of one response at a time: each may hold a segment in the memory of its object. */
+const MAXIMUM_TAILS = 200
 
 /** A response that generates, or has. */
 interface Running {
@@ -241,8 +245,9 @@ export class LiveResponse implements ResponseStreamObject {
     return events
   }
 
-  async follow(owner: Owner, after: number): Promise<ReadableStream<Uint8Array> | null> {
-    return this.#mayBeSeenBy(owner) ? this.#log.tail(after) : null
+  async follow(owner: Owner, after: number) {
+    if (!this.#mayBeSeenBy(owner)) return null
+    return this.#log.openTails < MAXIMUM_TAILS ? this.#log.tail(after) : 'busy'
   }
 
   async snapshot(owner: Owner): Promise<ResponseObject | null> {
@@ -271,22 +276,14 @@ export class LiveResponse implements ResponseStreamObject {
     return true
   }
 
-  async inputItems(owner: Owner): Promise<string[] | null> {
-    if (!this.#mayBeSeenBy(owner)) return null
-    const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
-    return Promise.all(
-      this.#input().items.map(async (item) => decoder.decode(await itemBytes(this.#deps, item))),
-    )
+  async inputItems(owner: Owner, page: ItemPageRequest) {
+    return this.#mayBeSeenBy(owner) ? pageOfItems(this.#input().items, page) : null
   }
 
   async state(owner: Owner) {
     const head = this.#head
     if (!head || !this.#mayBeSeenBy(owner)) return null
-    return {
-      lastSequence: this.#log.lastSequence,
-      policyVersion: head.policyVersion,
-      running: head.phase !== 'ended',
-    }
+    return { model: head.model, policyVersion: head.policyVersion, running: head.phase !== 'ended' }
   }
 
   async settle(owner: Owner): Promise<'running' | 'settled' | 'owed' | 'absent'> {

@@ -3,7 +3,7 @@ import { type EventSegments, SMALL_SEGMENT_BYTES } from './event-segments.ts'
 import type { SegmentHolder } from './held-segments.ts'
 
 /** A comment, which readers ignore. */
-const KEEP_ALIVE = new TextEncoder().encode(': keep-alive\n\n')
+export const KEEP_ALIVE = new TextEncoder().encode(': keep-alive\n\n')
 const LINE_FEED = 0x0a
 /** `event`, `id`, `data` and the blank line. */
 const LINES_PER_FRAME = 4

@@ -48,7 +48,7 @@ export function responseStreamClient(
     snapshot: (owner) => soon((object) => object.snapshot(owner)),
     cancel: (owner) => soon((object) => object.cancel(owner)),
     remove: (owner) => soon((object) => object.remove(owner)),
-    inputItems: (owner) => soon((object) => object.inputItems(owner)),
+    inputItems: (owner, page) => soon((object) => object.inputItems(owner, page)),
     state: (owner) => soon((object) => object.state(owner)),
     settle: (owner) => soon((object) => object.settle(owner)),
   }

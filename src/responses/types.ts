@@ -1,6 +1,7 @@
 import type { CallRecord } from '../gateway/call-record.ts'
 import type { Principal } from '../governance/principal.ts'
 import type { ResponseObject } from '../wire/responses.ts'
+import type { ItemPage, ItemPageRequest } from './items/store.ts'
 
 /** Whose a response, a conversation or an item is. Nobody else ever sees it. */
 export interface Owner {
@@ -52,8 +53,11 @@ export type StartResult =
 export interface ResponseStreamObject {
   /** Admits and begins a response; resolves before anything is generated. */
   start(admission: Admission, body: ReadableStream<Uint8Array>): Promise<StartResult>
-  /** Events after a number as SSE frames, then live ones, until the response ends; null when there is no such response here. */
-  follow(owner: Owner, after: number): Promise<ReadableStream<Uint8Array> | null>
+  /**
+   * Events after a number as SSE frames, then live ones, until the response ends; null when there is no such response
+   * here, `busy` when it has as many readers as it may have.
+   */
+  follow(owner: Owner, after: number): Promise<ReadableStream<Uint8Array> | 'busy' | null>
   /** The response as it stands now; null when there is none here. */
   snapshot(owner: Owner): Promise<ResponseObject | null>
   /** The same, when it has ended. */
@@ -62,10 +66,13 @@ export interface ResponseStreamObject {
   cancel(owner: Owner): Promise<ResponseObject | null>
   /** Forgets the response, ending it first. @returns whether there was one. */
   remove(owner: Owner): Promise<boolean>
-  /** The items that the request gave, as JSON; null when there is no such response here. */
-  inputItems(owner: Owner): Promise<string[] | null>
-  /** Number of the last event, and the version of the policies it was made under. */
-  state(owner: Owner): Promise<{ lastSequence: number; policyVersion: string; running: boolean } | null>
+  /**
+   * Items that the request gave, without what lies elsewhere; null when there is no such response here, `unknown_item`
+   * when the page is to follow one that is not among them. Large items shorten a page.
+   */
+  inputItems(owner: Owner, page: ItemPageRequest): Promise<ItemPage | 'unknown_item' | null>
+  /** Its model, and the version of the policies that its events are made under. */
+  state(owner: Owner): Promise<{ model: string; policyVersion: string; running: boolean } | null>
   /** Writes an ended response to Postgres now if that is still owed. */
   settle(owner: Owner): Promise<'running' | 'settled' | 'owed' | 'absent'>
 }

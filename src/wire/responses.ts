@@ -17,9 +17,6 @@ const conversation = z
   .union([z.string(), z.looseObject({ id: z.string() })])
   .transform((value) => (typeof value === 'string' ? value : value.id))
 
-/** One element of `input`. `type` may be left out of a message; what an item needs besides depends on its type. */
-export const inputItem = z.looseObject({ type: z.string().optional() })
-
 /** The body of `POST /v1/responses`, but for `input`, whose items are read apart from it. */
 export const responseSettings = z.looseObject({
   model: z.string().min(1),
@@ -167,13 +164,4 @@ export interface ResponseObject {
   metadata: Record<string, unknown>
   /** Null while it is in progress, never at the end. */
   usage: ResponseUsage | null
-}
-
-/** The list envelope of items; its last three members are always present (interface: Conversation and conversation items). */
-export interface ItemList {
-  object: 'list'
-  data: unknown[]
-  first_id: string | null
-  last_id: string | null
-  has_more: boolean
 }

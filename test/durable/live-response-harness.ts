@@ -130,7 +130,7 @@ export function newResponse(caller: Caller) {
     const follower: Follower = { text: '', done: Promise.resolve(false) }
     follower.done = runInDurableObject(stub(), async (instance) => {
       const stream = await instance.follow(owner, after)
-      if (stream === null) throw new Error('there is nothing to follow')
+      if (stream === null || stream === 'busy') throw new Error('there is nothing to follow')
       const decoder = new TextDecoder()
       for await (const bytes of stream) follower.text += decoder.decode(bytes, { stream: true })
       return true

@@ -1,6 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { sha256Hex } from '../../src/lib/crypto.ts'
 import { readAll } from '../../src/lib/read-stream.ts'
+import type { ItemPage, ItemPageRequest } from '../../src/responses/items/store.ts'
 import type { Admission, Owner, StartResult } from '../../src/responses/types.ts'
 
 const BODY_LIMIT = 64 * 1024 * 1024
@@ -22,8 +23,9 @@ export class ScriptedResponse extends DurableObject {
     return { error: null, record, stream: true, background: false }
   }
 
-  async inputItems(owner: Owner): Promise<string[] | null> {
-    return owner.userId === 'user' ? ['{"type":"message"}'] : null
+  async inputItems(owner: Owner, page: ItemPageRequest): Promise<ItemPage | null> {
+    const item = { id: page.after ?? '', type: 'message', role: 'user', callId: null, contentKey: null }
+    return owner.userId === 'user' ? { items: [{ ...item, body: '{}' }], hasMore: true } : null
   }
 
   async settle(): Promise<string> {

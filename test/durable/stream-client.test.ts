@@ -64,8 +64,9 @@ describe('the client of a response over real RPC', () => {
 
   it('gives items as the object does', async () => {
     const { object } = newResponse()
-    expect(await object.inputItems(OWNER)).toEqual(['{"type":"message"}'])
-    expect(await object.inputItems({ ...OWNER, userId: 'other' })).toBeNull()
+    const page = { limit: 1, order: 'asc', after: 'msg_1' } as const
+    expect(await object.inputItems(OWNER, page)).toMatchObject({ items: [{ id: 'msg_1' }], hasMore: true })
+    expect(await object.inputItems({ ...OWNER, userId: 'other' }, page)).toBeNull()
   })
 
   it('tells nothing of what the object throws', async () => {

@@ -155,6 +155,25 @@ describe('input items of a response that Postgres does not have', () => {
     expectRefusal(await ask(stranger.key, 'GET', path), 404, /not found/)
   })
 
+  it('come from its object on several pages when they are large', async () => {
+    const input = Array.from({ length: 36 }, (_, index) => ({
+      role: 'user',
+      content: `${index} ${'x'.repeat(950_000)}`,
+    }))
+    const large = await createResponse(tenant.key, { input, store: false })
+    const read: ToldList['data'] = []
+    let pages = 0
+    for (let after = '', more = true; more; pages++) {
+      const path = `/v1/responses/${large.id}/input_items?order=asc&limit=100${after}`
+      const page = await list(path)
+      read.push(...page.data)
+      after = `&after=${page.last_id}`
+      more = page.has_more
+    }
+    expect(pages).toBeGreaterThan(1)
+    expect(read.map((item) => Number(textOf(item)?.split(' ')[0]))).toEqual(input.map((_, index) => index))
+  }, 60_000)
+
   it('come from its object while it runs, with the ids that they keep', async () => {
     const signal = uniqueName('signal')
     const script = await registerScript(gateway(), [

@@ -1,11 +1,12 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { checkResponseStream } from '../harness/conformance.ts'
-import { gateway } from '../harness/gateway.ts'
+import { gateway, upstreamControl } from '../harness/gateway.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
 import { addPolicy, codePolicy, someCode } from './support/dlp.ts'
 import { ask, createResponse, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
 import { CHAT_MODEL, MESSAGES_MODEL } from './support/sdk-clients.ts'
-import { createTenant, type Tenant } from './support/tenant.ts'
+import { administrator, bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
+import { registerScript, seenRequest } from './support/upstream.ts'
 
 let tenant: Tenant
 let code: string
@@ -71,4 +72,52 @@ it('an unchanged policy leaves the stream as it was', async () => {
   const events = readResponseStream(text)
   expect(checkResponseStream(events)).toEqual([])
   expect(events.some(({ event }) => event === 'response.output_text.delta')).toBe(true)
+})
+
+describe('policies that change while a response runs', () => {
+  let signal: string
+  let script: string
+
+  const chunk = (delta: Json, finish: string | null = null) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
+  const release = () => upstreamControl(gateway()).release(signal)
+  const revokeKey = () => administrator(gateway()).ask('DELETE', `${tenant.base}/keys/${tenant.keyId}`)
+
+  beforeEach(async () => {
+    signal = uniqueName('signal')
+    script = await registerScript(gateway(), [
+      { sse: [chunk({ role: 'assistant', content: `It is ${code}. ` })] },
+      { waitForSignal: signal },
+      { sse: [chunk({ content: `Again: ${code}.` }), chunk({}, 'stop'), 'data: [DONE]\n\n'] },
+    ])
+  })
+
+  it('hold for whoever asks for its events from then on, who is told when it has ended', async () => {
+    const begun = await createResponse(tenant.key, { input: script, background: true })
+    const path = `/v1/responses/${begun.id}`
+    await vi.waitFor(async () => expect((await read(path)).text).toContain(code), 10_000)
+    await addPolicy(tenant, codePolicy('redact'))
+    const stream = await fetch(`${gateway().baseUrl}${path}?stream=true&starting_after=2`, {
+      headers: bearer(tenant.key),
+    })
+    expect(stream.headers.get('content-type')).toBe('text/event-stream')
+    expect((await read(path)).text).not.toContain(code)
+    await release()
+    const text = await stream.text()
+    expect(text).not.toContain(code)
+    const events = readResponseStream(text)
+    expect(checkResponseStream(events, { after: 2, condensed: true })).toEqual([])
+    expect(events.at(-1)?.data.response).toEqual(expectJson<Json>(await read(path)))
+  })
+
+  it.each([false, true])('hold for the answer to its creator (whose key is revoked: %s)', async (revoked) => {
+    const made = createResponse(tenant.key, { input: script })
+    await seenRequest(gateway(), script)
+    await addPolicy(tenant, codePolicy('redact'))
+    if (revoked) await revokeKey()
+    await release()
+    const told = await made
+    expect(told.status).toBe('completed')
+    expect(JSON.stringify(told)).not.toContain(code)
+  })
 })

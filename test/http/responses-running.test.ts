@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { checkResponseStream } from '../harness/conformance.ts'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
@@ -6,6 +6,7 @@ import { RESPONSES_ROUTE } from '../matrices/routes.ts'
 import { openStream } from './support/open-stream.ts'
 import { auditEntries, flush } from './support/records.ts'
 import { ask, createResponse, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
+import { jsonOf } from './support/send.ts'
 import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
 import { registerScript, seenRequest } from './support/upstream.ts'
 
@@ -112,6 +113,27 @@ describe('a response that runs', () => {
     await seenRequest(gateway(), script, ({ clientClosedAt }) => clientClosedAt !== null)
   })
 })
+
+it('has 200 readers at a time, and one more when one has left', async () => {
+  const begun = await create()
+  const leaving = new AbortController()
+  const path = url(`/v1/responses/${begun.id}?stream=true`)
+  const open = () => fetch(path, { headers: bearer(tenant.key), signal: leaving.signal })
+  const readers = await Promise.all(Array.from({ length: 200 }, open))
+  expect(new Set(readers.map(({ status }) => status))).toEqual(new Set([200]))
+  const refused = await read(`/v1/responses/${begun.id}?stream=true`)
+  expect(refused.status).toBe(429)
+  expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/)
+  expect(jsonOf(refused)).toMatchObject({ error: { type: expect.stringMatching(/rate_limit/) } })
+  // Everything else can be asked.
+  expect(await responseOf(begun.id)).toMatchObject({ status: 'in_progress' })
+  leaving.abort()
+  await release()
+  await vi.waitFor(
+    async () => expect((await read(`/v1/responses/${begun.id}?stream=true`)).status).toBe(200),
+    10_000,
+  )
+}, 60_000)
 
 it('sends each event by itself', async () => {
   const answer = await openCreate()

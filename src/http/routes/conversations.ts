@@ -4,7 +4,7 @@ import { listConversationItems, selectConversationItem, selectItemModels } from 
 import { includesOf, itemListQuery, itemQuery } from '../../wire/response-queries.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { query, unknownId } from '../validated-request.ts'
-import { itemListAnswer, jsonBytes, ownerOf, policiesOf } from './response-answers.ts'
+import { foundPage, itemListAnswer, jsonBytes, ownerOf, policiesOf } from './response-answers.ts'
 
 /** Conversations, to be read (interface: Conversations). They are continued by making a response. */
 export const conversationRoutes = new Hono<AppEnv>()
@@ -12,9 +12,9 @@ export const conversationRoutes = new Hono<AppEnv>()
     const { deps } = context.var
     const conversationId = context.req.param('conversationId')
     const asked = context.req.valid('query')
-    const page = await listConversationItems(deps.database, ownerOf(context), conversationId, asked)
-    if (page === null) throw unknownId('Conversation', conversationId)
-    if (page === 'unknown_item') return itemListAnswer(context, page, includesOf(asked), noneHere)
+    const found = await listConversationItems(deps.database, ownerOf(context), conversationId, asked)
+    if (found === null) throw unknownId('Conversation', conversationId)
+    const page = foundPage(found)
     const policyOf = await policiesOfItems(context, page.items)
     return itemListAnswer(context, listedItems(deps, page), includesOf(asked), policyOf)
   })
@@ -34,5 +34,3 @@ async function policiesOfItems(context: AppContext, items: ReadonlyArray<{ id: s
   const ids = items.map(({ id }) => id)
   return policiesOf(context, await selectItemModels(context.var.deps.database, ownerOf(context), ids))
 }
-
-const noneHere = () => Promise.reject(new Error('there are no items'))

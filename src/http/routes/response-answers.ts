@@ -1,7 +1,10 @@
 import { policyFor } from '../../gateway/call-policies.ts'
 import type { CallPolicy } from '../../governance/dlp/call-policy.ts'
+import { confirmRights, type EpochEvidence, organizationEpochKey } from '../../governance/epochs.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
+import { errorText, logEvent } from '../../lib/log.ts'
 import { type ListedItems, type Telling, toldList } from '../../responses/item-list.ts'
+import type { ItemPage } from '../../responses/items/store.ts'
 import { readableResponse, withoutSealedReasoning } from '../../responses/reading.ts'
 import type { Owner } from '../../responses/types.ts'
 import type { Includes } from '../../wire/response-queries.ts'
@@ -19,6 +22,34 @@ export function ownerOf(context: AppContext): Owner {
 /** The policies in force now for what a model made. @param modelId empty where it is not known. */
 export const currentPolicy = (context: AppContext, modelId: string) =>
   policyFor(context.var.deps, context.var.principal, modelId)
+
+/**
+ * Brings the caller's rights up to date after a time in which they and the policies may have changed, for the answer to
+ * a call that was admitted. Where nobody can be asked they stay what they were: what was made meanwhile was made under
+ * them.
+ */
+export async function renewRights(context: AppContext): Promise<void> {
+  const { deps, principal, presentedKey } = context.var
+  try {
+    const evidence = await epochEvidence(context)
+    const identification = await confirmRights(deps, presentedKey, principal, evidence)
+    // Who may not call any more is told what became of its call, under the policies of now.
+    const epoch = evidence.epochs.organization ?? principal.epoch
+    const current = identification.kind === 'known' ? identification.principal : { ...principal, epoch }
+    context.set('principal', current)
+  } catch (error) {
+    logEvent('warn', 'rights_not_renewed', { reason: errorText(error) })
+  }
+}
+
+async function epochEvidence({ var: { deps, principal } }: AppContext): Promise<EpochEvidence> {
+  try {
+    const organization = await deps.redis.get<number>(organizationEpochKey(principal.organizationId))
+    return { epochs: { organization, catalogue: null }, degraded: false }
+  } catch {
+    return { epochs: { organization: null, catalogue: null }, degraded: true }
+  }
+}
 
 /** A response as its owner may read it now. */
 export async function readable(
@@ -44,15 +75,19 @@ export function policiesOf(context: AppContext, models: ReadonlyMap<string, stri
   }
 }
 
+/** @throws ApiError invalid_request for a page that was to follow an item which is not in its list. */
+export function foundPage(page: ItemPage | 'unknown_item'): ItemPage {
+  if (page !== 'unknown_item') return page
+  throw invalidRequest('after: is not the id of an item of this list', 'invalid_query')
+}
+
 /** Answers a page of items. @param policyOf the policies that hold for one of them. */
 export async function itemListAnswer(
   context: AppContext,
-  page: ListedItems | 'unknown_item',
+  page: ListedItems,
   { encryptedContent }: Includes,
   policyOf: Telling['policyOf'],
 ): Promise<Response> {
-  if (page === 'unknown_item')
-    throw invalidRequest('after: is not the id of an item of this list', 'invalid_query')
   return jsonBytes(context, await toldList(page, { policyOf, encryptedContent }))
 }
 

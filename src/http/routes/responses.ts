@@ -1,14 +1,15 @@
 import { Hono } from 'hono'
-import { invalidRequest } from '../../lib/api-error.ts'
+import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { apiErrorOf } from '../../responses/error-data.ts'
 import { isResponseId, newResponseId } from '../../responses/ids.ts'
-import { listedItems, pageOfTexts } from '../../responses/item-list.ts'
+import { listedItems } from '../../responses/item-list.ts'
 import { deleteResponse, listInputItems } from '../../responses/store.ts'
 import { storedResponse } from '../../responses/stored-response.ts'
 import { storedStream } from '../../responses/stored-stream.ts'
 import type { Admission, Owner, ResponseStreamObject } from '../../responses/types.ts'
 import {
   type Includes,
+  type ItemListQuery,
   includesOf,
   itemListQuery,
   retrieveQuery,
@@ -16,11 +17,18 @@ import {
 } from '../../wire/response-queries.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
 import type { AppContext, AppEnv } from '../context.ts'
-import { tailFrames } from '../event-stream.ts'
+import { awaitedFrames, tailFrames } from '../event-stream.ts'
 import { PassedBody } from '../passed-body.ts'
 import { bodySource } from '../request-body.ts'
 import { query, unknownId } from '../validated-request.ts'
-import { currentPolicy, itemListAnswer, ownerOf, readable } from './response-answers.ts'
+import {
+  currentPolicy,
+  foundPage,
+  itemListAnswer,
+  ownerOf,
+  readable,
+  renewRights,
+} from './response-answers.ts'
 
 /** Responses (interface: Responses; Events, Resume). What is not the caller's does not exist for it, on every verb. */
 export const responseRoutes = new Hono<AppEnv>()
@@ -79,6 +87,13 @@ async function known(context: AppContext, { id, owner, object }: AskedResponse):
   return response
 }
 
+/** What a response became, to be told under the policies that are in force by then. */
+async function ended(context: AppContext, { object, owner }: AskedResponse): Promise<ResponseObject | null> {
+  const response = await object.ended(owner)
+  await renewRights(context)
+  return response
+}
+
 /** Clients that keep strictly to Open Responses ask for it (https://www.openresponses.org/specification). */
 const COMPATIBILITY_HEADER = 'x-headgate-compatibility'
 
@@ -89,14 +104,15 @@ async function create(context: AppContext): Promise<Response> {
   const asked = { id, owner: ownerOf(context), object: deps.responseStream(id) }
   const { stream, background } = await begin(context, asked)
   if (stream) {
-    const tail = await asked.object.follow(asked.owner, 0)
+    const tail = await followed(context, asked, 0)
     if (tail === null) throw unknownId('Response', id)
-    return eventStream(context, followed(context, asked, tail, 0))
+    return eventStream(context, tail)
   }
-  const response = await (background ? asked.object.snapshot(asked.owner) : asked.object.ended(asked.owner))
+  const response = await (background ? asked.object.snapshot(asked.owner) : ended(context, asked))
   // Removed while its caller waited.
   if (response === null) throw unknownId('Response', id)
-  return context.json(response)
+  // Sealed reasoning is there if this request asked for it.
+  return context.json(await readable(context, response, { encryptedContent: true }))
 }
 
 /** @throws ApiError for everything that keeps a response from beginning. */
@@ -147,17 +163,18 @@ async function streamAnswer(
   const after = startingAfter ?? lastEventId(context) ?? 0
   const { object, owner } = asked
   const state = await object.state(owner)
-  const isLive = state !== null && (state.running || (await isCurrent(context, asked, state.policyVersion)))
-  const tail = isLive ? await object.follow(owner, after) : null
-  if (tail) return eventStream(context, followed(context, asked, tail, after))
-  const response = await readable(context, await known(context, asked), includes)
-  return eventStream(context, storedStream(response, after))
-}
-
-/** Whether the policies in force are those that the events of a response were made under. */
-async function isCurrent(context: AppContext, asked: AskedResponse, policyVersion: string): Promise<boolean> {
-  const { model } = await known(context, asked)
-  return (await currentPolicy(context, model)).version === policyVersion
+  const isCurrent =
+    state !== null && (await currentPolicy(context, state.model)).version === state.policyVersion
+  const tail = isCurrent ? await followed(context, asked, after) : null
+  if (tail) return eventStream(context, tail)
+  const condensed = async () => {
+    const response = (state?.running && (await ended(context, asked))) || (await known(context, asked))
+    return storedStream(await readable(context, response, includes), after)
+  }
+  if (!state?.running) return eventStream(context, await condensed())
+  // Its events are made under policies that are not in force any more, so only what it becomes can be told.
+  const { STREAM_HEARTBEAT_MS } = context.var.deps.configuration
+  return eventStream(context, awaitedFrames(condensed(), STREAM_HEARTBEAT_MS))
 }
 
 /** What a browser sends when it connects again. @throws ApiError invalid_request for what is no number of an event. */
@@ -169,12 +186,30 @@ function lastEventId(context: AppContext): number | null {
   throw invalidRequest('Last-Event-ID: must be a whole number, 0 or higher', 'invalid_query')
 }
 
-const followed = (
-  { var: { deps } }: AppContext,
-  { id, owner }: AskedResponse,
-  tail: ReadableStream<Uint8Array>,
+/** The events of a response after a number. @returns null where there is nothing to follow. @throws as `openTail` */
+async function followed(
+  context: AppContext,
+  asked: AskedResponse,
   after: number,
-) => tailFrames(tail, after, (last) => deps.responseStream(id).follow(owner, last))
+): Promise<ReadableStream<Uint8Array> | null> {
+  const open = (last: number) => openTail(context, asked, last)
+  const tail = await open(after)
+  return tail && tailFrames(tail, after, open)
+}
+
+/** @throws ApiError rate_limited when the response has as many readers as it may have. */
+async function openTail({ var: { deps } }: AppContext, { object, owner }: AskedResponse, after: number) {
+  const tail = await object.follow(owner, after)
+  if (tail !== 'busy') return tail
+  throw new ApiError(
+    'rate_limited',
+    'This response has too many readers at once. Try again when one has left.',
+    {
+      // By then a reader who left is noticed.
+      retryAfterSeconds: deps.configuration.STREAM_HEARTBEAT_MS / 1000,
+    },
+  )
+}
 
 const eventStream = (context: AppContext, body: ReadableStream<Uint8Array>): Response =>
   context.newResponse(body as never, 200, {
@@ -184,22 +219,17 @@ const eventStream = (context: AppContext, body: ReadableStream<Uint8Array>): Res
   })
 
 /** What a response was given: of Postgres when that has it, else of its object. @throws ApiError not_found */
-async function inputItems(
-  context: AppContext,
-  asked: AskedResponse,
-  page: Parameters<typeof pageOfTexts>[1],
-) {
+async function inputItems(context: AppContext, asked: AskedResponse, { limit, order, after }: ItemListQuery) {
   const { deps } = context.var
   const { id, owner, object } = asked
   const { model } = await known(context, asked)
+  const page = { limit, order, after }
   const settled = await object.settle(owner)
-  if (settled === 'settled' || settled === 'absent') {
-    const stored = await listInputItems(deps.database, owner, id, page)
-    if (stored === 'unknown_item') return { model, items: stored }
-    if (stored !== null) return { model, items: listedItems(deps, stored) }
-  }
-  // Not stored, not yet, or never.
-  const texts = await object.inputItems(owner)
-  if (texts === null) throw unknownId('Response', id)
-  return { model, items: pageOfTexts(texts, page) }
+  const isStored = settled === 'settled' || settled === 'absent'
+  const found =
+    (isStored ? await listInputItems(deps.database, owner, id, page) : null) ??
+    // Not stored, not yet, or never.
+    (await object.inputItems(owner, page))
+  if (found === null) throw unknownId('Response', id)
+  return { model, items: listedItems(deps, foundPage(found)) }
 }

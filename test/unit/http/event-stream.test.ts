@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest'
-import { type OpenTail, tailFrames } from '../../../src/http/event-stream.ts'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { awaitedFrames, type OpenTail, tailFrames } from '../../../src/http/event-stream.ts'
 
 const frame = (id: number, type = 'response.output_text.delta', data = `{"n":${id}}`) =>
   `event: ${type}\nid: ${id}\ndata: ${data}\n\n`
@@ -178,4 +178,56 @@ it('reads nothing ahead, and lets the tail go when its reader leaves', async () 
   await reader.read()
   await reader.cancel('left')
   expect(reads).toEqual(['read', 'cancelled'])
+})
+
+it('lets a tail go that is opened when its reader has left', async () => {
+  const opening = Promise.withResolvers<ReadableStream<Uint8Array>>()
+  const asked = Promise.withResolvers<void>()
+  const cancelled = Promise.withResolvers<void>()
+  const reader = tailFrames(broken(frame(1)), 0, () => {
+    asked.resolve()
+    return opening.promise
+  }).getReader()
+  await reader.read()
+  const rest = reader.read()
+  await asked.promise
+  await reader.cancel('left')
+  expect(await rest).toMatchObject({ done: true })
+  opening.resolve(new ReadableStream({ cancel: () => cancelled.resolve() }, { highWaterMark: 0 }))
+  await cancelled.promise
+})
+
+describe('frames that are waited for', () => {
+  afterEach(() => void vi.useRealTimers())
+
+  it('come after comments, one in every interval', async () => {
+    vi.useFakeTimers()
+    const coming = Promise.withResolvers<ReadableStream<Uint8Array>>()
+    const written = writes(awaitedFrames(coming.promise, 15_000))
+    await vi.advanceTimersByTimeAsync(44_999)
+    coming.resolve(tail([frame(1), frame(2)]))
+    expect(await written).toEqual({ texts: [COMMENT, COMMENT, frame(1), frame(2)], error: null })
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('end with the error that keeps them from coming, whether or not anybody waits', async () => {
+    const failure = Promise.reject(new Error('the response is gone'))
+    const stream = awaitedFrames(failure, 15_000)
+    await new Promise((resolve) => setTimeout(resolve))
+    expect(await writes(stream)).toEqual({ texts: [], error: expect.stringContaining('is gone') })
+  })
+
+  it('are let go, and nothing waits any more, when their reader leaves before', async () => {
+    vi.useFakeTimers()
+    const coming = Promise.withResolvers<ReadableStream<Uint8Array>>()
+    const cancelled = Promise.withResolvers<unknown>()
+    const reader = awaitedFrames(coming.promise, 15_000).getReader()
+    const read = reader.read()
+    await reader.cancel('left')
+    expect(await read).toMatchObject({ done: true })
+    await vi.advanceTimersByTimeAsync(0)
+    expect(vi.getTimerCount()).toBe(0)
+    coming.resolve(new ReadableStream({ cancel: (reason) => cancelled.resolve(reason) }))
+    expect(await cancelled.promise).toBe('left')
+  })
 })

@@ -72,7 +72,7 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
       enableTelemetry: false,
     }),
     ledgerOf: ledgers.of,
-    contentStore: { put: unused, get: unused, getStream: unused, remove: unused },
+    contentStore: { put: unused, get: unused, remove: unused },
     responseStream: unused,
     countRejectedCall: async () => {},
     waitUntil: () => {},

@@ -25,7 +25,6 @@ function bucketFailingWith(...errors: Array<Error | null>) {
 const uses: Array<[string, (store: ReturnType<typeof createContentStore>) => Promise<unknown>]> = [
   ['put', (store) => store.put(OWNER, 'msg_1', CONTENT)],
   ['get', (store) => store.get('items/a/b')],
-  ['getStream', (store) => store.getStream('items/a/b')],
   ['remove', (store) => store.remove(['items/a/b'])],
 ]
 

@@ -1,16 +1,34 @@
 import { describe, expect, it } from 'vitest'
 import { noPolicy } from '../../../src/governance/dlp/call-policy.ts'
-import { type ListedItem, pageOfTexts, toldList } from '../../../src/responses/item-list.ts'
+import type { ContentStore } from '../../../src/responses/content-store.ts'
+import { type ListedItem, listedItems, pageOfItems, toldList } from '../../../src/responses/item-list.ts'
+import type { StoredItem } from '../../../src/responses/store.ts'
 
 const TELLING = { policyOf: async () => noPolicy, encryptedContent: false }
-const texts = (...ids: string[]) => ids.map((id) => JSON.stringify({ id, type: 'message', role: 'user' }))
-const FIVE = texts('a', 'b', 'c', 'd', 'e')
+const stored = (
+  item: { id: string; type: string },
+  body: string | null = JSON.stringify(item),
+): StoredItem => ({
+  id: item.id,
+  type: item.type,
+  role: null,
+  callId: null,
+  body,
+  contentKey: body === null ? `items/o/${item.id}` : null,
+})
+const message = (id: string, body?: string | null) => stored({ id, type: 'message' }, body)
+const FIVE = ['a', 'b', 'c', 'd', 'e'].map((id) => message(id))
+/** What lies in the content store. */
+const contentStore = {
+  get: async (key: string) => new TextEncoder().encode(JSON.stringify({ id: key.at(-1) })),
+} as unknown as ContentStore
 
 /** A page as a caller gets it. */
-async function told(...[list, request]: Parameters<typeof pageOfTexts>) {
-  const page = pageOfTexts(list, request)
+async function told(...[list, request]: Parameters<typeof pageOfItems>) {
+  const page = pageOfItems(list, request)
   if (page === 'unknown_item') return page
-  return JSON.parse(await new Response((await toldList(page, TELLING)) as BodyInit).text())
+  const items = listedItems({ contentStore }, page)
+  return JSON.parse(await new Response((await toldList(items, TELLING)) as BodyInit).text())
 }
 
 const ids = (list: { data: Array<{ id: string }> }) => list.data.map(({ id }) => id).join('')
@@ -48,12 +66,41 @@ describe('pages of items that are all here', () => {
   })
 })
 
+describe('pages of large items', () => {
+  const MEGABYTE = 1024 * 1024
+  const fat = (id: string, megabytes = 1) => message(id, 'x'.repeat(megabytes * MEGABYTE))
+  const cut = (list: StoredItem[], request: Parameters<typeof pageOfItems>[1]) => {
+    const page = pageOfItems(list, request)
+    if (page === 'unknown_item') throw new Error('no page')
+    return { ids: ids({ data: page.items }), hasMore: page.hasMore }
+  }
+
+  it('are shorter, and all are read when each is read on', () => {
+    const list = 'abcdefghijklmnopqrstuvwxyz'.split('').map((id) => fat(id))
+    expect(cut(list, { limit: 20, order: 'asc' })).toEqual({ ids: 'abcdefghijkl', hasMore: true })
+    expect(cut(list, { limit: 20, order: 'asc', after: 'l' })).toEqual({ ids: 'mnopqrstuvwx', hasMore: true })
+    expect(cut(list, { limit: 20, order: 'asc', after: 'x' })).toEqual({ ids: 'yz', hasMore: false })
+    expect(cut(list, { limit: 20, order: 'desc' })).toEqual({ ids: 'zyxwvutsrqpo', hasMore: true })
+  })
+
+  it('hold at least one', () => {
+    const list = [fat('a', 13), fat('b', 13)]
+    expect(cut(list, { limit: 20, order: 'asc' })).toEqual({ ids: 'a', hasMore: true })
+    expect(cut(list, { limit: 20, order: 'asc', after: 'a' })).toEqual({ ids: 'b', hasMore: false })
+  })
+
+  it('name what lies elsewhere, and read it when they are told', async () => {
+    const list = [message('a', null), ...FIVE.slice(1)]
+    const page = pageOfItems(list, { limit: 20, order: 'asc' })
+    expect(page).toEqual({ items: list, hasMore: false })
+    expect(ids(await told(list, { limit: 20, order: 'asc' }))).toBe('abcde')
+  })
+})
+
 describe('sealed reasoning', () => {
   const reasoning = { id: 'rs', type: 'reasoning', summary: [], encrypted_content: 'sealed' }
   const page = () => {
-    const found = pageOfTexts([JSON.stringify(reasoning)], { limit: 1, order: 'asc' })
-    if (found === 'unknown_item') throw new Error('no page')
-    return found
+    return listedItems({ contentStore }, { items: [stored(reasoning)], hasMore: false })
   }
 
   it('is told to whoever asks for it, and to nobody else', async () => {

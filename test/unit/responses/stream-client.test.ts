@@ -4,6 +4,7 @@ import { responseStreamClient } from '../../../src/responses/stream-client.ts'
 import type { Admission, ResponseStreamObject } from '../../../src/responses/types.ts'
 
 const OWNER = { organizationId: 'organization', userId: 'user' }
+const PAGE = { limit: 20, order: 'desc' } as const
 const ID = 'resp_1'
 const bodyOf = (text: string) => new Response(text).body as ReadableStream<Uint8Array>
 const textOf = async (body: ReadableStream<Uint8Array>) => new TextDecoder().decode(await readAll(body, 1000))
@@ -41,7 +42,7 @@ const SOON: Array<[Method, Use]> = [
   ['snapshot', (object) => object.snapshot(OWNER)],
   ['cancel', (object) => object.cancel(OWNER)],
   ['remove', (object) => object.remove(OWNER)],
-  ['inputItems', (object) => object.inputItems(OWNER)],
+  ['inputItems', (object) => object.inputItems(OWNER, PAGE)],
   ['state', (object) => object.state(OWNER)],
   ['settle', (object) => object.settle(OWNER)],
 ]
@@ -58,7 +59,8 @@ describe('responseStreamClient', () => {
     const asked: unknown[] = []
     const { object, names } = namespaceOf(async (...call) => asked.push(call))
     expect(await use(object)).toBe(1)
-    expect(asked).toEqual([[name, name === 'follow' ? [OWNER, 7] : [OWNER]]])
+    const more = name === 'follow' ? [7] : name === 'inputItems' ? [PAGE] : []
+    expect(asked).toEqual([[name, [OWNER, ...more]]])
     expect(names).toEqual([ID])
   })
 
