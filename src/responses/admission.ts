@@ -46,7 +46,8 @@ export async function readAdmission(
   const policy = await policyFor(deps, admission.principal, settings.model)
   const context = await unlockedContext(deps, owner, request)
   const items = await fittingItems(deps, admission, settings, context)
-  const stored = new Set(context.history)
+  // Ids alone: what is loaded must not be held by what outlives it.
+  const stored = new Set(context.history.map(({ id }) => id))
   const open = (text: string) => openReasoning(deps.configuration.VAULT_KEYS, owner, text)
   return {
     settings,
@@ -56,7 +57,7 @@ export async function readAdmission(
     turnBody: (turnSettings, turnItems) =>
       turnBody(turnSettings, turnItems, {
         openReasoning: open,
-        stored: turnItems.filter((item) => stored.has(item)).length,
+        stored: turnItems.filter(({ id }) => stored.has(id)).length,
       }),
     ...toolRules(settings, tools),
   }
@@ -109,11 +110,12 @@ export const conversationLocked = () =>
     { code: 'conversation_locked' },
   )
 
-async function fittingItems(
+/** A context as far as the model takes it. */
+export async function fittingItems(
   deps: LiveDeps,
-  { catalogueEpoch }: Admission,
+  { catalogueEpoch }: Pick<Admission, 'catalogueEpoch'>,
   settings: ResponseSettings,
-  context: ResponseContext,
+  context: Pick<ResponseContext, 'history' | 'input'>,
 ): Promise<ContextItem[]> {
   const items = [...context.history, ...context.input]
   const model = (await loadCatalog(deps, catalogueEpoch)).get(settings.model)

@@ -53,8 +53,8 @@ export function createContentStore(bucket: R2Bucket): ContentStore {
   }
 }
 
-/** @throws for an id that would reach into somebody else's part of the bucket */
-function contentKey({ organizationId }: Owner, itemId: string): string {
+/** The key that an item is stored under. @throws for an id that would reach into somebody else's part of the bucket */
+export function contentKey({ organizationId }: Owner, itemId: string): string {
   for (const part of [organizationId, itemId]) {
     if (!/^[\w-]{1,200}$/.test(part)) throw new Error('no key of the content store can be made of this id')
   }

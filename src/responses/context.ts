@@ -1,6 +1,7 @@
-import { ApiError, invalidRequest, notFound } from '../lib/api-error.ts'
+import { invalidRequest, notFound } from '../lib/api-error.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import { ContentGoneError, type ContentStore } from './content-store.ts'
+import { contextTooLong } from './context-errors.ts'
 import { newConversationId } from './ids.ts'
 import type { NewItem } from './input-items.ts'
 import type { ResponseRequest } from './request.ts'
@@ -23,8 +24,8 @@ export interface ResponseContext {
   history: ContextItem[]
   /** New items, and those that the request refers to, in the order of the request. */
   input: ContextItem[]
-  /** Ids of the items of `input` that were stored before. */
-  referenced: ReadonlySet<string>
+  /** The items of `input` that were stored before, by their ids. */
+  referenced: ReadonlyMap<string, StoredItem>
 }
 
 export interface ContextDeps<Database> {
@@ -51,6 +52,8 @@ const POSTGRES: ContextStore<Parameters<typeof selectItems>[0]> = {
 
 /** Of all items together. The object of a response holds them and the body that is made of them, in 128 MB. */
 const MOST_CONTEXT_BYTES = 56 * 1024 * 1024
+/** Of those that come out of rows: for a while they are there as text as well. */
+const MOST_ROW_BYTES = 24 * 1024 * 1024
 const FETCHED_AT_ONCE = 4
 
 type Place = Omit<ResponseContext, 'history' | 'input' | 'referenced'>
@@ -86,7 +89,12 @@ export async function loadContextFrom<Database>(
   const found = await store.selectItems(deps.database, owner, wanted)
   const referred = new Map((await reader.read(found)).flatMap((item) => (item ? [[item.id, item]] : [])))
   const input = inOrder(items, known, referred)
-  return { ...place, history, input, referenced: new Set(referred.keys()) }
+  return {
+    ...place,
+    history,
+    input,
+    referenced: new Map(found.filter(({ id }) => referred.has(id)).map((item) => [item.id, item])),
+  }
 }
 
 const storedIdOf = (item: NewItem): string | undefined =>
@@ -164,6 +172,7 @@ const isGiven = (id: string | null | undefined): id is string => id !== null && 
 class ItemReader {
   readonly #content: Pick<ContentStore, 'get'>
   #bytesLeft: number
+  #rowBytesLeft = MOST_ROW_BYTES
 
   constructor(content: Pick<ContentStore, 'get'>, bytesLeft: number) {
     this.#content = content
@@ -184,13 +193,9 @@ class ItemReader {
     const bytes = body !== null ? encoder.encode(body) : await this.#fetched(contentKey)
     if (bytes === null) return null
     this.#bytesLeft -= bytes.length
-    if (this.#bytesLeft < 0) {
-      throw new ApiError(
-        'invalid_request',
-        `The conversation is longer than the ${MOST_CONTEXT_BYTES} bytes that can be sent to a model. Begin a new one.`,
-        { code: 'context_length_exceeded' },
-      )
-    }
+    if (body !== null) this.#rowBytesLeft -= bytes.length
+    if (this.#bytesLeft < 0) throw contextTooLong(`${MOST_CONTEXT_BYTES} bytes`)
+    if (this.#rowBytesLeft < 0) throw contextTooLong(`${MOST_ROW_BYTES} bytes of text`)
     return { id, type, role, callId, bytes }
   }
 

@@ -1,4 +1,4 @@
-import type { CallRecord } from '../gateway/call-record.ts'
+import { type CallRecord, emptyOutcome, openingOf } from '../gateway/call-record.ts'
 import type { ModelDeps } from '../gateway/invoke-model.ts'
 import { type ModelTurn, modelTurn, TurnFailure } from '../gateway/model-turn.ts'
 import type { StopReason } from '../gateway/translation/model-events.ts'
@@ -25,14 +25,19 @@ export interface EngineDeps extends ModelDeps {
 export interface EngineOptions {
   admission: Admission
   settings: ResponseSettings
-  /** The context of the first turn. */
+  /** The context of the first turn. A large one is not held while a model talks. */
   items: readonly ContextItem[]
+  /** The same once more, for a further turn. */
+  itemsAgain: () => Promise<ContextItem[]>
   /** Makes the body of a turn. @throws ApiError invalid_request */
   turnBody: (settings: ResponseSettings, items: readonly ContextItem[]) => Uint8Array
   /** What a turn said, as items for the next one. */
   saidItems: (end: TurnEnd) => ContextItem[]
-  /** Called when the first turn is allowed and paid for, before it is sent. What it throws ends the admission. */
-  onAdmitted: () => Promise<void>
+  /**
+   * Called when the first turn is allowed and paid for, before it is sent. What it throws ends the admission.
+   * @returns what may go on while the turn is sent, and ends the admission too if it fails: nothing is told before it.
+   */
+  onAdmitted: () => Promise<{ meanwhile: Promise<void> }>
   /** What the caller may do by now: asked before each further turn. @throws ApiError when that is nothing any more. */
   currentRights: () => Promise<CurrentRights>
   emitter: ResponseEmitter
@@ -40,6 +45,8 @@ export interface EngineOptions {
 
 /** A model that calls what it must not is told so; one that has been told so often goes on for nothing. */
 const MOST_REFUSED_TURNS = 3
+/** Bytes of a context that is held for as long as the response generates; a larger one is loaded again if need be. */
+const MOST_HELD_BYTES = 1024 * 1024
 /** A call that has ended is settled at once, as far as this object goes. */
 const SETTLING_LIMIT_MS = 1_000
 
@@ -53,11 +60,14 @@ export type Interruption = 'cancelled' | 'max_time'
  */
 export class ResponseEngine {
   readonly #deps: EngineDeps
-  readonly #options: EngineOptions
+  readonly #options: Omit<EngineOptions, 'items' | 'onAdmitted'>
   readonly #abort = new AbortController()
   readonly #first: Promise<ModelTurn>
   #interruption: Interruption | null = null
-  #items: ContextItem[]
+  /** Null while it is not held. */
+  #context: readonly ContextItem[] | null
+  /** What the turns have added to it. */
+  readonly #said: ContextItem[] = []
   #usage: Usage | null = null
   /** Turns that came to their end. */
   #turns = 0
@@ -67,20 +77,28 @@ export class ResponseEngine {
   #call: { record: CallRecord; charged: Promise<Usage | null> } | null = null
 
   /** Begins the first turn: `admitted` tells whether it may be made. */
-  constructor(deps: EngineDeps, options: EngineOptions) {
+  constructor(deps: EngineDeps, { items, onAdmitted, ...options }: EngineOptions) {
     this.#deps = deps
     this.#options = options
-    this.#items = [...options.items]
     const admitted = Promise.withResolvers<void>()
     const { admission, settings } = options
-    this.#first = this.#begin(admission.record, settings, admission, async () => {
-      await options.onAdmitted()
-      admitted.resolve()
+    let isAllowed = false
+    this.#first = this.#begin(admission.record, settings, admission, items, async () => {
+      const { meanwhile } = await onAdmitted()
+      isAllowed = true
+      meanwhile.then(admitted.resolve, (error) => {
+        admitted.reject(error)
+        this.#abort.abort()
+      })
     })
-    this.admitted = Promise.race([admitted.promise, this.#first.then(() => {})])
     // Both are awaited in turn; until then a failure must not count as unhandled.
+    this.#first.catch((error) => {
+      if (!isAllowed) admitted.reject(error)
+    })
+    const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
+    this.#context = bytes > MOST_HELD_BYTES ? null : items
+    this.admitted = admitted.promise
     this.admitted.catch(() => {})
-    this.#first.catch(() => {})
   }
 
   /** Resolves when the first turn is allowed and paid for. Rejects with the ApiError that says why not. */
@@ -110,7 +128,7 @@ export class ResponseEngine {
         this.#turns++
         const ended = this.#endOf(end)
         if (ended) return ended
-        this.#items = [...this.#items, ...this.#options.saidItems(end)]
+        this.#said.push(...this.#options.saidItems(end))
         turn = await this.#beginNext()
       }
     } catch (error) {
@@ -123,22 +141,41 @@ export class ResponseEngine {
 
   /** What was allowed when the response began need not be allowed now. */
   async #beginNext(): Promise<ModelTurn> {
-    const rights = await this.#options.currentRights()
-    this.#abort.signal.throwIfAborted()
-    return this.#begin(this.#nextRecord(), this.#nextSettings(), rights)
+    const record = this.#nextRecord()
+    try {
+      const rights = await this.#options.currentRights()
+      const context = this.#context ?? (await this.#options.itemsAgain())
+      this.#abort.signal.throwIfAborted()
+      return await this.#begin(record, this.#nextSettings(), rights, [...context, ...this.#said])
+    } catch (error) {
+      await this.#recordRefusal(record, error)
+      throw error
+    }
+  }
+
+  /** What the ledger did not open is recorded here: the request of this response has its record already. */
+  async #recordRefusal(record: CallRecord, error: unknown): Promise<void> {
+    if (record.opened || !(error instanceof ApiError)) return
+    const { organizationId } = this.#options.admission.principal
+    const outcome = emptyOutcome(record, this.#deps.clock(), error.status, error.code ?? error.kind)
+    await this.#deps
+      .ledgerOf(organizationId)
+      .record(openingOf(record, organizationId), outcome)
+      .catch((failure) => logEvent('error', 'audit_failed', { error: errorText(failure) }))
   }
 
   async #begin(
     record: CallRecord,
     settings: ResponseSettings,
     { principal, catalogueEpoch }: CurrentRights,
+    items: readonly ContextItem[],
     onAdmitted?: () => Promise<void>,
   ): Promise<ModelTurn> {
     const { admission, turnBody } = this.#options
     const charged = Promise.withResolvers<Usage | null>()
     this.#call = { record, charged: charged.promise }
     return modelTurn(this.#deps, {
-      body: turnBody(settings, this.#items),
+      body: turnBody(settings, items),
       headers: new Headers(admission.headers),
       signal: this.#abort.signal,
       principal,

@@ -30,6 +30,12 @@ export interface ResponseHead {
   owed: boolean
 }
 
+/** Whose a response becomes. */
+export const ownerOf = ({ principal }: Pick<Admission, 'principal'>): Owner => ({
+  organizationId: principal.organizationId,
+  userId: principal.userId,
+})
+
 /** @param now milliseconds since the epoch. */
 export const newHead = (admission: Admission, owner: Owner, now: number): ResponseHead => ({
   phase: 'admitting',
@@ -56,16 +62,16 @@ const PART_CHARACTERS = 500_000
  */
 export class ObjectState {
   readonly #sql: SqlStorage
+  #tableExists: boolean
 
   constructor(sql: SqlStorage) {
     this.#sql = sql
-    sql.exec(
-      'CREATE TABLE IF NOT EXISTS state (name TEXT, part INTEGER, value TEXT NOT NULL, PRIMARY KEY (name, part)) WITHOUT ROWID',
-    )
+    this.#tableExists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'state'").toArray().length > 0
   }
 
   /** @returns null for a name that was never put. */
   get<Value>(name: string): Value | null {
+    if (!this.#tableExists) return null
     const parts = this.#sql.exec<{ value: string }>(
       'SELECT value FROM state WHERE name = ? ORDER BY part',
       name,
@@ -78,17 +84,34 @@ export class ObjectState {
   }
 
   put(name: string, value: unknown): void {
+    this.#createTable()
     const text = JSON.stringify(value)
-    const parts = Math.ceil(text.length / PART_CHARACTERS)
-    for (let part = 0; part < parts; part++) {
-      const from = part * PART_CHARACTERS
-      this.#sql.exec(
-        'INSERT OR REPLACE INTO state VALUES (?, ?, ?)',
-        name,
-        part,
-        text.slice(from, from + PART_CHARACTERS),
-      )
+    let part = 0
+    for (let from = 0, end = 0; from < text.length; from = end, part++) {
+      end = endOfPart(text, from)
+      this.#sql.exec('INSERT OR REPLACE INTO state VALUES (?, ?, ?)', name, part, text.slice(from, end))
     }
-    this.#sql.exec('DELETE FROM state WHERE name = ? AND part >= ?', name, parts)
+    this.#sql.exec('DELETE FROM state WHERE name = ? AND part >= ?', name, part)
   }
+
+  /** All storage of the object was deleted. */
+  forget(): void {
+    this.#tableExists = false
+  }
+
+  /** With the first value: an object that is only asked leaves nothing behind. */
+  #createTable(): void {
+    if (this.#tableExists) return
+    this.#sql.exec(
+      'CREATE TABLE IF NOT EXISTS state (name TEXT, part INTEGER, value TEXT NOT NULL, PRIMARY KEY (name, part)) WITHOUT ROWID',
+    )
+    this.#tableExists = true
+  }
+}
+
+/** A pair of surrogates stays together: SQLite holds UTF-8, in which half of one is nothing. */
+function endOfPart(text: string, from: number): number {
+  const end = from + PART_CHARACTERS
+  const last = text.charCodeAt(end - 1)
+  return last >= 0xd800 && last <= 0xdbff ? end - 1 : end
 }

@@ -111,6 +111,16 @@ export async function finishResponse(
 }
 
 /**
+ * Whether Postgres looked at a statement and will never take it: data that it cannot hold, or that breaks a constraint
+ * (https://www.postgresql.org/docs/current/errcodes-appendix.html, classes 22 and 23).
+ */
+export function isRefusedData(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const { code } = error as Error & { code?: unknown }
+  return (typeof code === 'string' && /^2[23][0-9A-Z]{3}$/.test(code)) || isRefusedData(error.cause)
+}
+
+/**
  * Takes back a beginning: what is still in progress under the id is gone, and the conversation is free again. A response
  * that has ended stays as it is.
  * @param conversationId null when it was to have none.

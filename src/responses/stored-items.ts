@@ -12,26 +12,18 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 
 /**
- * Items as they are stored. What a policy takes out of a text for good is taken out before: nobody gets it back, so
- * nobody keeps it. Large ones go to the content store.
+ * An item as it is stored. What a policy takes out of a text for good is taken out before: nobody gets it back, so
+ * nobody keeps it. A large one goes to the content store.
  * @throws when the content store is away.
  */
-export function storedItems(
-  deps: ItemDeps,
-  owner: Owner,
-  items: readonly ContextItem[],
-  policy: CallPolicy,
-): Promise<StoredItem[]> {
-  return Promise.all(items.map((item) => storedItem(deps, owner, item, readableItem(policy, item.bytes))))
-}
-
-async function storedItem(
+export async function storedItem(
   { contentStore }: ItemDeps,
   owner: Owner,
-  { id, type, role, callId }: Omit<ContextItem, 'bytes'>,
-  bytes: Uint8Array,
+  { id, type, role, callId, bytes: given }: ContextItem,
+  policy: CallPolicy,
 ): Promise<StoredItem> {
   const head = { id, type, role, callId }
+  const bytes = readableItem(policy, given)
   if (bytes.length <= LARGE_ITEM_BYTES) return { ...head, body: decoder.decode(bytes), contentKey: null }
   return { ...head, body: null, contentKey: await contentStore.put(owner, id, bytes) }
 }

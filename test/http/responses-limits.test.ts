@@ -98,6 +98,11 @@ describe.each(RESPONSE_WAYS)('a response (%s)', (_, { upstream, model, stream })
       usage: { input_tokens: 3, output_tokens: 5 },
     })
     expect(await settledCredits(address, owner)).toMatchObject({ balance: needed - 28, reserved: 0 })
-    expect(await callRows(owner)).toMatchObject([{ status: 200, credits_settled: 28 }])
+    const rows = await callRows(owner)
+    expect(rows.sort((left, right) => Number(left.status) - Number(right.status))).toMatchObject([
+      { status: 200, credits_settled: 28 },
+      // The turn that could not be paid for is on record as well.
+      { status: 429, credits_settled: 0 },
+    ])
   })
 })

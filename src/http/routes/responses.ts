@@ -1,5 +1,6 @@
 import { Hono } from 'hono'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
+import { newId } from '../../lib/ids.ts'
 import { apiErrorOf } from '../../responses/error-data.ts'
 import { isResponseId, newResponseId } from '../../responses/ids.ts'
 import { listedItems } from '../../responses/item-list.ts'
@@ -122,7 +123,8 @@ async function begin(context: AppContext, { id, object }: AskedResponse) {
     responseId: id,
     principal,
     catalogueEpoch,
-    record: call,
+    // Its own: should the answer of the object be lost, what it opened is closed by it and by nobody else.
+    record: { ...call, callId: newId('call') },
     headers: [...context.req.raw.headers].filter(([name]) => !CREDENTIAL_HEADERS.has(name)),
     functionCallsComplete: context.req.header(COMPATIBILITY_HEADER)?.trim() === 'open-responses',
   }

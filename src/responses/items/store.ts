@@ -2,6 +2,7 @@ import { type AnyColumn, type SQL, sql } from 'drizzle-orm'
 import { conversationItems, responseItems, responseItemUses, responses } from '../../../schema/responses.ts'
 import type { Database } from '../../deps.ts'
 import { isPlainText } from '../../wire/page-cursor.ts'
+import { contextTooLong } from '../context-errors.ts'
 import type { Owner } from '../types.ts'
 
 // What the functions of the store share: whose a row is, writing items in parts, and reading them in pages.
@@ -176,8 +177,12 @@ export function readSlice(rows: Array<Record<string, unknown>>, limit: number): 
 export const beginningQuery = (owner: Owner, places: SQL): SQL =>
   sliceQuery(owner, { places, order: 'asc', limit: LONGEST_ANSWER })
 
+/** Items of a context: more of them take more memory than an object has, however small they are. */
+const MOST_ITEMS = 20_000
+
 /**
  * Reads a list to its end, in several queries when it is long.
+ * @throws ApiError invalid_request `context_length_exceeded` for more items than a context may have.
  * @param beginning what `beginningQuery` answered. @param end the place after the last one that is wanted.
  */
 export async function readToEnd(
@@ -191,6 +196,7 @@ export async function readToEnd(
   let slice = readSlice(beginning, LONGEST_ANSWER)
   for (;;) {
     for (const { position, item } of slice.items) if (position < end) items.push(item)
+    if (items.length > MOST_ITEMS) throw contextTooLong(`${MOST_ITEMS} items`)
     const after = slice.items.at(-1)?.position
     if (!slice.hasMore || after === undefined || after >= end) return items
     const query = sliceQuery(owner, { places, order: 'asc', after, limit: LONGEST_ANSWER })

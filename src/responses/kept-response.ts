@@ -1,0 +1,173 @@
+import type { CallPolicy } from '../governance/dlp/call-policy.ts'
+import { errorText, logEvent } from '../lib/log.ts'
+import { contentKey, LARGE_ITEM_BYTES } from './content-store.ts'
+import type { ResponseContext } from './context.ts'
+import { contentKeys, type FinalResponse, withLargeElsewhere, writeFinal } from './final-response.ts'
+import type { LiveDeps } from './live-deps.ts'
+import { ObjectState, type ResponseHead } from './object-state.ts'
+import { releaseConversation, type StoredItem } from './store.ts'
+import { storedItem } from './stored-items.ts'
+import type { Owner } from './types.ts'
+
+/** What there is of the input besides its items. */
+interface InputIndex {
+  /** How many values hold the items. */
+  parts: number
+  /** Ids of items that were stored before. */
+  referenced: string[]
+  /** Keys of content that this response brought into the content store, or was about to. */
+  content: string[]
+}
+
+/** Characters of items that are kept in one value: few rows for many small items, little memory for large ones. */
+const PART_CHARACTERS = 256 * 1024
+
+/**
+ * What an object keeps of its response besides the events, until Postgres has it: what it is, its input, what it became.
+ * All of it survives a restart.
+ */
+export class KeptResponse {
+  readonly #deps: LiveDeps
+  readonly #state: ObjectState
+  #head: ResponseHead | null
+
+  constructor(deps: LiveDeps, sql: SqlStorage) {
+    this.#deps = deps
+    this.#state = new ObjectState(sql)
+    this.#head = this.#state.get<ResponseHead>('head')
+  }
+
+  get head(): ResponseHead | null {
+    return this.#head
+  }
+
+  /** @throws when there is no response here any more. */
+  get known(): ResponseHead {
+    if (!this.#head) throw new Error('the response is gone')
+    return this.#head
+  }
+
+  set(head: ResponseHead): void {
+    this.#head = head
+    this.#state.put('head', head)
+  }
+
+  /** Changes what is known, if there is still something to know. */
+  change(members: Partial<ResponseHead>): void {
+    if (this.#head) this.set({ ...this.#head, ...members })
+  }
+
+  /**
+   * Keeps the input, one item after the other. What goes to the content store is noted before it goes there, so that it
+   * can be erased whatever happens; what was stored before stays as it is.
+   * @throws when the content store is away.
+   */
+  async keepInput(owner: Owner, { input, referenced }: ResponseContext, policy: CallPolicy): Promise<void> {
+    const own = input.filter(({ id }) => !referenced.has(id))
+    const large = own.filter(({ bytes }) => bytes.length > LARGE_ITEM_BYTES)
+    const index: InputIndex = {
+      parts: 0,
+      referenced: [...referenced.keys()],
+      content: large.map(({ id }) => contentKey(owner, id)),
+    }
+    if (large.length > 0) this.#state.put('input', index)
+    let part: StoredItem[] = []
+    let characters = 0
+    const put = () => this.#state.put(`input/${index.parts++}`, part)
+    for (const item of input) {
+      const stored = referenced.get(item.id) ?? (await storedItem(this.#deps, owner, item, policy))
+      part.push(stored)
+      characters += stored.body?.length ?? 0
+      if (characters < PART_CHARACTERS) continue
+      put()
+      part = []
+      characters = 0
+    }
+    if (part.length > 0) put()
+    this.#state.put('input', index)
+  }
+
+  get #index(): InputIndex {
+    return this.#state.get<InputIndex>('input') ?? { parts: 0, referenced: [], content: [] }
+  }
+
+  /** The input in the order of the request. */
+  input(): StoredItem[] {
+    const { parts } = this.#index
+    return Array.from(
+      { length: parts },
+      (_, part) => this.#state.get<StoredItem[]>(`input/${part}`) ?? [],
+    ).flat()
+  }
+
+  get final(): FinalResponse | null {
+    return this.#state.get<FinalResponse>('final')
+  }
+
+  keepFinal(final: FinalResponse): void {
+    this.#state.put('final', final)
+  }
+
+  /**
+   * Writes what the response became to Postgres.
+   * @param lastSequence the number of its last event, told or not.
+   * @throws when Postgres cannot be known to have it; doing it again does no harm.
+   */
+  async write(lastSequence: number): Promise<void> {
+    const head = this.known
+    const { final } = this
+    if (!final) return
+    const placed = await withLargeElsewhere(this.#deps, head.owner, final)
+    // Removed meanwhile: what lies elsewhere is erased by what follows.
+    if (this.#head && placed !== final) this.keepFinal(placed)
+    const input = { items: this.input(), referenced: this.#index.referenced }
+    await writeFinal(this.#deps, head, input, placed, lastSequence)
+    this.change({ owed: false })
+  }
+
+  /** Writes that the response failed, without its items: for one whose items Postgres will never take. */
+  async writeFailed(lastSequence: number): Promise<void> {
+    const { final } = this
+    if (!final) return
+    const error = { code: 'server_error', message: 'The response could not be stored.' }
+    const response = { ...final.response, status: 'failed' as const, error, incomplete_details: null }
+    const nothing = { items: [], referenced: [] }
+    await writeFinal(this.#deps, this.known, nothing, { response, outputItems: [] }, lastSequence)
+    await this.eraseContent()
+    this.change({ owed: false })
+  }
+
+  /**
+   * Takes back what Postgres and the content store have of it.
+   * @returns whether that is done; it may be tried again.
+   */
+  async takeBack(): Promise<boolean> {
+    const { begun, owner, conversationId, responseId } = this.known
+    try {
+      if (begun) await releaseConversation(this.#deps.database, owner, conversationId, responseId)
+      return await this.eraseContent()
+    } catch (error) {
+      logEvent('warn', 'response_not_released', { error: errorText(error) })
+      return false
+    }
+  }
+
+  /** Erases content that lies elsewhere and that no row names. @returns whether it is gone; it may be tried again. */
+  async eraseContent(): Promise<boolean> {
+    const keys = [...this.#index.content, ...contentKeys(this.final?.outputItems ?? [])]
+    if (keys.length === 0) return true
+    try {
+      await this.#deps.contentStore.remove(keys)
+      return true
+    } catch (error) {
+      logEvent('warn', 'content_not_erased', { error: errorText(error) })
+      return false
+    }
+  }
+
+  /** All storage of the object is deleted. */
+  forget(): void {
+    this.#head = null
+    this.#state.forget()
+  }
+}
