@@ -65,7 +65,8 @@ export class LiveResponse implements ResponseStreamObject {
       return {
         error: null,
         record,
-        stream: settings.stream === true,
+        // With the answer, since a call more would cost the first reader a round trip.
+        events: settings.stream === true ? this.#log.tail(0) : null,
         background: settings.background === true,
       }
     } catch (error) {

@@ -47,7 +47,8 @@ export interface ErrorData {
 export type StartResult =
   /** `opened`: the ledger holds the call of the request. */
   | { error: ErrorData; record: CallRecord }
-  | { error: null; record: CallRecord; stream: boolean; background: boolean }
+  /** `events`: what `follow` gives from the first event on, where a stream was asked for. */
+  | { error: null; record: CallRecord; events: ReadableStream<Uint8Array> | null; background: boolean }
 
 /** What the Durable Object of a response answers to. Every method is refused, as if there were nothing, for others than its owner. */
 export interface ResponseStreamObject {

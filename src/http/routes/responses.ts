@@ -103,12 +103,8 @@ async function create(context: AppContext): Promise<Response> {
   const { deps } = context.var
   const id = newResponseId(deps.configuration.KEY_PEPPERS)
   const asked = { id, owner: ownerOf(context), object: deps.responseStream(id) }
-  const { stream, background } = await begin(context, asked)
-  if (stream) {
-    const tail = await followed(context, asked, 0)
-    if (tail === null) throw unknownId('Response', id)
-    return eventStream(context, tail)
-  }
+  const { events, background } = await begin(context, asked)
+  if (events) return eventStream(context, tailFrames(events, 0, reopen(context, asked)))
   const response = await (background ? asked.object.snapshot(asked.owner) : ended(context, asked))
   // Removed while its caller waited.
   if (response === null) throw unknownId('Response', id)
@@ -194,10 +190,12 @@ async function followed(
   asked: AskedResponse,
   after: number,
 ): Promise<ReadableStream<Uint8Array> | null> {
-  const open = (last: number) => openTail(context, asked, last)
+  const open = reopen(context, asked)
   const tail = await open(after)
   return tail && tailFrames(tail, after, open)
 }
+
+const reopen = (context: AppContext, asked: AskedResponse) => (last: number) => openTail(context, asked, last)
 
 /** @throws ApiError rate_limited when the response has as many readers as it may have. */
 async function openTail({ var: { deps } }: AppContext, { object, owner }: AskedResponse, after: number) {
