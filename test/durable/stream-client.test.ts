@@ -25,7 +25,7 @@ describe('the client of a response over real RPC', () => {
   it.each([0, 1, 100_000, 50 * 1024 * 1024])('hands over a body of %d bytes', async (length) => {
     const { start, bodies } = newResponse()
     const bytes = bytesOf(length)
-    expect(await start(bodyOf(bytes))).toMatchObject({ error: null, stream: true })
+    expect(await start(bodyOf(bytes))).toMatchObject({ error: null, events: null })
     expect(await bodies()).toEqual([sha256Hex(bytes)])
   })
 
