@@ -66,7 +66,7 @@ function engineOptions(
     admission,
     settings,
     items,
-    itemsAgain: itemsAgain(deps, kept, admission, settings),
+    itemsAgain: itemsAgain(deps, kept, admission, settings, idsOf(admitted.context.history)),
     turnBody,
     saidItems: saidItemsOf(deps, ownerOf(admission), emitter, admitted),
     emitter,
@@ -96,15 +96,19 @@ function whenAdmitted(
   }
 }
 
-/** Nobody else writes in the conversation meanwhile, so that the context is what it was. */
+const idsOf = (items: readonly ContextItem[]): ReadonlySet<string> => new Set(items.map(({ id }) => id))
+
+/** A response that is not stored locks nothing: what others add to its conversation meanwhile is not in its context. */
 function itemsAgain(
   deps: LiveDeps,
   kept: KeptResponse,
   admission: Admission,
   settings: ResponseSettings,
+  known: ReadonlySet<string>,
 ): EngineOptions['itemsAgain'] {
   return async () => {
-    const { history } = await loadContext(deps, ownerOf(admission), { settings, items: [] })
+    const context = await loadContext(deps, ownerOf(admission), { settings, items: [] })
+    const history = context.history.filter(({ id }) => known.has(id))
     const input: ContextItem[] = []
     for (const item of kept.input()) {
       const { id, type, role, callId } = item
