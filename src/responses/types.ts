@@ -56,7 +56,8 @@ export interface ResponseStreamObject {
   start(admission: Admission, body: ReadableStream<Uint8Array>): Promise<StartResult>
   /**
    * Events after a number as SSE frames, then live ones, until the response ends; null when there is no such response
-   * here, `busy` when it has as many readers as it may have.
+   * here, `busy` when it has as many readers as it may have. Not `tail`, which is a handler of the platform
+   * (https://developers.cloudflare.com/workers/runtime-apis/handlers/tail/).
    */
   follow(owner: Owner, after: number): Promise<ReadableStream<Uint8Array> | 'busy' | null>
   /** The response as it stands now; null when there is none here. */
