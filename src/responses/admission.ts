@@ -18,6 +18,7 @@ import type { Admission, ContextItem, Owner } from './types.ts'
 
 /** Interface, Limits. The Worker counts as well; this bounds what the object takes in. */
 const MAXIMUM_BODY_BYTES = 52_428_800
+const READ_BYTES = 64 * 1024
 
 /** A request with everything that it is answered from. */
 export interface AdmittedRequest extends ToolRules {
@@ -27,7 +28,7 @@ export interface AdmittedRequest extends ToolRules {
   context: ResponseContext
   /** What the first turn is told: the context as far as it fits. */
   items: ContextItem[]
-  turnBody: (settings: ResponseSettings, items: readonly ContextItem[]) => Uint8Array
+  turnBody: (settings: ResponseSettings, items: readonly ContextItem[], moves: boolean) => Uint8Array
 }
 
 /**
@@ -54,8 +55,9 @@ export async function readAdmission(
     policy,
     context,
     items,
-    turnBody: (turnSettings, turnItems) =>
+    turnBody: (turnSettings, turnItems, moves) =>
       turnBody(turnSettings, turnItems, {
+        moves,
         openReasoning: open,
         stored: turnItems.filter(({ id }) => stored.has(id)).length,
       }),
@@ -74,12 +76,28 @@ export async function readRequest(
 ): Promise<{ request: ResponseRequest; release: () => void }> {
   const collector = new BodyCollector(MAXIMUM_BODY_BYTES, configuration.BUFFER_LIMIT_BYTES)
   try {
-    for await (const chunk of body) collector.add(chunk)
+    await eachPart(body, (part) => collector.add(part))
     const request = readResponseRequest(collector.finish().bytes)
     collector.freeBytes()
     return { request, release: () => collector.release() }
   } catch (error) {
     collector.release()
+    throw error
+  }
+}
+
+/** All parts are read into one space: left to itself the runtime makes a new one for each, which lies about for long. */
+async function eachPart(body: ReadableStream<Uint8Array>, take: (part: Uint8Array) => void): Promise<void> {
+  const reader = body.getReader({ mode: 'byob' })
+  try {
+    for (let space = new Uint8Array(READ_BYTES); ; ) {
+      const { done, value } = await reader.read(space)
+      if (done) return
+      take(value)
+      space = new Uint8Array(value.buffer)
+    }
+  } catch (error) {
+    reader.cancel(error).catch(() => {})
     throw error
   }
 }

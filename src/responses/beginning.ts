@@ -42,14 +42,18 @@ export async function beginResponse(
   emit: (event: EmittedEvent) => void,
 ): Promise<BegunResponse> {
   const { request, release } = await readRequest(deps, body)
+  let sent: Promise<void> | null = null
   try {
     const admitted = await readAdmission(deps, admission, ownerOf(admission), request)
     const emitter = responseEmitter(deps, kept.known, admitted, emit)
     const engine = new ResponseEngine(deps, engineOptions(deps, kept, admission, admitted, emitter))
+    sent = engine.sent
     await engine.admitted
     return { settings: admitted.settings, engine, emitter }
   } finally {
-    release()
+    // What is sent still takes the place of what was read.
+    if (sent) sent.then(release)
+    else release()
   }
 }
 

@@ -4,6 +4,7 @@ import { type ModelTurn, modelTurn, TurnFailure } from '../gateway/model-turn.ts
 import type { StopReason } from '../gateway/translation/model-events.ts'
 import { addUsage, type Usage } from '../governance/credits.ts'
 import { ApiError } from '../lib/api-error.ts'
+import { freeBuffer, holdBuffer } from '../lib/buffer-holds.ts'
 import { newId } from '../lib/ids.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { withinTime } from '../lib/time-limit.ts'
@@ -25,12 +26,12 @@ export interface EngineDeps extends ModelDeps {
 export interface EngineOptions {
   admission: Admission
   settings: ResponseSettings
-  /** The context of the first turn. A large one is not held while a model talks. */
+  /** The context of the first turn. A large one is gone when that was sent and `onAdmitted` is done with it. */
   items: readonly ContextItem[]
   /** The same once more, for a further turn. */
   itemsAgain: () => Promise<ContextItem[]>
-  /** Makes the body of a turn. @throws ApiError invalid_request */
-  turnBody: (settings: ResponseSettings, items: readonly ContextItem[]) => Uint8Array
+  /** Makes the body of a turn, maybe of the items' own bytes (`TurnBodyOptions.moves`). @throws ApiError invalid_request */
+  turnBody: (settings: ResponseSettings, items: readonly ContextItem[], moves: boolean) => Uint8Array
   /** What a turn said, as items for the next one. */
   saidItems: (end: TurnEnd) => ContextItem[]
   /**
@@ -81,6 +82,10 @@ export class ResponseEngine {
     this.#deps = deps
     this.#options = options
     const admitted = Promise.withResolvers<void>()
+    this.admitted = admitted.promise
+    this.admitted.catch(() => {})
+    const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
+    this.#context = bytes > MOST_HELD_BYTES ? null : items
     const { admission, settings } = options
     let isAllowed = false
     this.#first = this.#begin(admission.record, settings, admission, items, async () => {
@@ -91,18 +96,21 @@ export class ResponseEngine {
         this.#abort.abort()
       })
     })
+    this.sent = this.#first.then(
+      () => {},
+      () => {},
+    )
     // Both are awaited in turn; until then a failure must not count as unhandled.
     this.#first.catch((error) => {
       if (!isAllowed) admitted.reject(error)
     })
-    const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
-    this.#context = bytes > MOST_HELD_BYTES ? null : items
-    this.admitted = admitted.promise
-    this.admitted.catch(() => {})
   }
 
   /** Resolves when the first turn is allowed and paid for. Rejects with the ApiError that says why not. */
   readonly admitted: Promise<void>
+
+  /** Resolves when the first turn is answered or has failed, and a large context is held no longer. */
+  readonly sent: Promise<void>
 
   /** What the turns that have ended were charged for. */
   get usage(): Usage | null {
@@ -174,8 +182,12 @@ export class ResponseEngine {
     const { admission, turnBody } = this.#options
     const charged = Promise.withResolvers<Usage | null>()
     this.#call = { record, charged: charged.promise }
-    return modelTurn(this.#deps, {
-      body: turnBody(settings, items),
+    const moves = onAdmitted !== undefined && this.#context === null
+    const body = turnBody(settings, items, moves)
+    // The input is kept of what was moved.
+    if (moves) this.admitted.finally(holdBuffer(body)).catch(() => {})
+    const turn = modelTurn(this.#deps, {
+      body,
       headers: new Headers(admission.headers),
       signal: this.#abort.signal,
       principal,
@@ -184,6 +196,7 @@ export class ResponseEngine {
       onSettled: charged.resolve,
       ...(onAdmitted && { onAdmitted }),
     })
+    return turn.finally(() => freeIfLarge(body))
   }
 
   /** Adds what the call that was made last is charged for; what its upstream told of it, should that stay unknown. */
@@ -260,6 +273,11 @@ export class ResponseEngine {
       opened: false,
     }
   }
+}
+
+/** Whoever still sends it holds it. */
+function freeIfLarge({ buffer }: Uint8Array): void {
+  if (buffer instanceof ArrayBuffer && buffer.resizable) freeBuffer(buffer, () => {})
 }
 
 const incomplete = (reason: string): ResponseEnd => ({ status: 'incomplete', reason })

@@ -1,4 +1,5 @@
-import { joinBytes } from '../lib/byte-edits.ts'
+import { freeBuffer } from '../lib/buffer-holds.ts'
+import { GrowingBuffer } from '../lib/growing-buffer.ts'
 import { decodeString, scanJson } from '../lib/json-scan.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import { pairedItems } from './call-pairs.ts'
@@ -10,7 +11,15 @@ export interface TurnBodyOptions {
   openReasoning: (text: string) => ReasoningSecret | null
   /** How many of the items, from the first on, were stored before this response. Without it none. */
   stored?: number
+  /**
+   * Whether large items are moved into the body: from then on their bytes are those in it, and no second copy is held.
+   * They are gone when the body is freed.
+   */
+  moves?: boolean
 }
+
+/** Bytes of an item from which on it is moved. */
+const LARGE_ITEM = 64 * 1024
 
 /** Members of the request that a model is told of, in the order in which they stand in the body. */
 const TOLD_SETTINGS = [
@@ -46,25 +55,46 @@ const TOLD_TYPES = new Set([
  * of, and all items of the context. Items are taken over as the bytes that they are; sealed reasoning is opened, one
  * item for each block, and left out where it does not open.
  *
- * @returns one array, the only copy that is made.
+ * @returns one array, the only copy that is made. A large one can be freed (`lib/buffer-holds.ts`).
  * @throws ApiError invalid_request for a call without an output, or an output without a call.
  */
 export function turnBody(
   settings: ResponseSettings,
   items: readonly ContextItem[],
-  { openReasoning, stored = 0 }: TurnBodyOptions,
+  { openReasoning, stored = 0, moves = false }: TurnBodyOptions,
 ): Uint8Array {
-  const pieces: Uint8Array[] = [encoder.encode(headOf(settings))]
-  const push = (piece: Uint8Array) => {
-    if (pieces.length > 1) pieces.push(COMMA)
+  const pieces: Piece[] = [{ bytes: encoder.encode(headOf(settings)) }]
+  const push = (piece: Piece) => {
+    if (pieces.length > 1) pieces.push({ bytes: COMMA })
     pieces.push(piece)
   }
   for (const item of pairedItems(items, stored)) {
-    if (TOLD_TYPES.has(item.type)) push(item.bytes)
-    else if (item.type === 'reasoning') for (const block of reasoningBlocks(item, openReasoning)) push(block)
+    if (TOLD_TYPES.has(item.type)) push(item)
+    else if (item.type === 'reasoning') {
+      for (const bytes of reasoningBlocks(item, openReasoning)) push({ bytes })
+    }
   }
-  pieces.push(TAIL)
-  return joinBytes(pieces)
+  pieces.push({ bytes: TAIL })
+  return joined(pieces, moves)
+}
+
+interface Piece {
+  bytes: Uint8Array
+}
+
+/** One after the other, so that what was moved is gone before the next is copied. */
+function joined(pieces: readonly Piece[], moves: boolean): Uint8Array {
+  const body = new GrowingBuffer(pieces.reduce((length, { bytes }) => length + bytes.length, 0))
+  let end = 0
+  for (const piece of pieces) {
+    const { bytes } = piece
+    body.append(bytes)
+    end += bytes.length
+    if (!moves || bytes.length < LARGE_ITEM) continue
+    piece.bytes = body.bytes().subarray(end - bytes.length, end)
+    if (bytes.buffer.byteLength === bytes.length) freeBuffer(bytes.buffer, () => {})
+  }
+  return body.bytes()
 }
 
 /** The beginning of the body, up to its first item. */
