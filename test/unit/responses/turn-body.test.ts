@@ -84,6 +84,20 @@ describe('items', () => {
     expect(body.length).toBeGreaterThan(24_000_000)
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(body.length + 1_000_000)
   })
+
+  it('are moved into it when they are large and that is asked for', () => {
+    const items = ['a', 'b', 'c'].map((letter) =>
+      message('user', letter.repeat(letter === 'b' ? 10 : 900_000)),
+    )
+    const before = items.map(({ bytes }) => bytes)
+    const whole = turnBody(settings, items, closed)
+    const texts = items.map(({ bytes }) => Buffer.from(bytes).toString())
+    const body = turnBody(settings, items, { ...closed, moves: true })
+    expect(Buffer.from(body).equals(whole)).toBe(true)
+    expect(items.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(texts)
+    expect(items.map(({ bytes }) => bytes.buffer === body.buffer)).toEqual([true, false, true])
+    expect(before.map(({ length }) => length === 0)).toEqual([true, false, true])
+  })
 })
 
 describe('calls and outputs', () => {
