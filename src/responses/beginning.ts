@@ -91,12 +91,9 @@ function whenAdmitted(
   emitter: ResponseEmitter,
 ): EngineOptions['onAdmitted'] {
   return async () => {
-    const { creates, forkOf } = admitted.context
-    const begun = recordBeginning(deps, kept, admitted).then(() => emitter.begin())
-    // What nobody else writes in can be written while the model is asked.
-    if (creates && forkOf === null) return { meanwhile: begun }
-    await begun
-    return { meanwhile: Promise.resolve() }
+    // Before the model is asked: nobody pays for an answer that cannot be given.
+    await recordBeginning(deps, kept, admitted)
+    emitter.begin()
   }
 }
 

@@ -34,11 +34,8 @@ export interface EngineOptions {
   turnBody: (settings: ResponseSettings, items: readonly ContextItem[], moves: boolean) => Uint8Array
   /** What a turn said, as items for the next one. */
   saidItems: (end: TurnEnd) => ContextItem[]
-  /**
-   * Called when the first turn is allowed and paid for, before it is sent. What it throws ends the admission.
-   * @returns what may go on while the turn is sent, and ends the admission too if it fails: nothing is told before it.
-   */
-  onAdmitted: () => Promise<{ meanwhile: Promise<void> }>
+  /** Called when the first turn is allowed and paid for, before it is sent. What it throws ends the admission. */
+  onAdmitted: () => Promise<void>
   /** What the caller may do by now: asked before each further turn. @throws ApiError when that is nothing any more. */
   currentRights: () => Promise<CurrentRights>
   emitter: ResponseEmitter
@@ -87,23 +84,16 @@ export class ResponseEngine {
     const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
     this.#context = bytes > MOST_HELD_BYTES ? null : items
     const { admission, settings } = options
-    let isAllowed = false
     this.#first = this.#begin(admission.record, settings, admission, items, async () => {
-      const { meanwhile } = await onAdmitted()
-      isAllowed = true
-      meanwhile.then(admitted.resolve, (error) => {
-        admitted.reject(error)
-        this.#abort.abort()
-      })
+      await onAdmitted()
+      admitted.resolve()
     })
     this.sent = this.#first.then(
       () => {},
       () => {},
     )
-    // Both are awaited in turn; until then a failure must not count as unhandled.
-    this.#first.catch((error) => {
-      if (!isAllowed) admitted.reject(error)
-    })
+    // What comes after the admission is told by `run`.
+    this.#first.catch(admitted.reject)
   }
 
   /** Resolves when the first turn is allowed and paid for. Rejects with the ApiError that says why not. */
