@@ -1,4 +1,5 @@
-import { applyEdits, type ByteEdit, joinBytes } from '../lib/byte-edits.ts'
+import { applyEdits, type ByteEdit } from '../lib/byte-edits.ts'
+import { GrowingBuffer } from '../lib/growing-buffer.ts'
 import { isIdText, newItemId } from './ids.ts'
 import { type ItemMember, type ItemPart, ItemScan } from './item-scan.ts'
 import type { ContextItem } from './types.ts'
@@ -100,7 +101,7 @@ export function userMessage(contents: Uint8Array): ContextItem {
   const id = newItemId('message')
   const start = `{"id":"${id}","type":"message","role":"user","content":[{"type":"input_text","text":"`
   const pieces = [encoder.encode(start), contents, encoder.encode('"}],"status":"completed"}')]
-  return { id, type: 'message', role: 'user', callId: null, bytes: joinBytes(pieces) }
+  return { id, type: 'message', role: 'user', callId: null, bytes: freeableBytes(pieces) }
 }
 
 function typeOf(item: ItemScan): string {
@@ -277,8 +278,15 @@ function composed(
     pieces.push(...applyEdits(item.source.subarray(start, end), shifted).pieces)
   }
   pieces.push(encoder.encode(`${added.map((member) => `,${member}`).join('')}}`))
-  const given = { id, type, role: role ?? null, callId: callId ?? null, bytes: joinBytes(pieces) }
+  const given = { id, type, role: role ?? null, callId: callId ?? null, bytes: freeableBytes(pieces) }
   return repeats === undefined ? given : { ...given, repeats }
+}
+
+/** One array, of which a large one can be freed when it is moved. */
+function freeableBytes(pieces: readonly Uint8Array[]): Uint8Array {
+  const bytes = new GrowingBuffer(pieces.reduce((length, piece) => length + piece.length, 0))
+  for (const piece of pieces) bytes.append(piece)
+  return bytes.bytes()
 }
 
 const encoder = new TextEncoder()

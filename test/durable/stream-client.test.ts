@@ -32,7 +32,7 @@ describe('the client of a response over real RPC', () => {
   it('hands over a body of many pieces', async () => {
     const { start, bodies } = newResponse()
     const pieces = Array.from({ length: 50 }, (_, index) => new Uint8Array(index + 1).fill(index))
-    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+    const { readable, writable } = new IdentityTransformStream()
     const writing = (async () => {
       const writer = writable.getWriter()
       for (const piece of pieces) await writer.write(piece.slice())

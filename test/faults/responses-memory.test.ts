@@ -127,10 +127,10 @@ describe.skipIf(!TELLS_MEMORY)('memory of responses above idle', () => {
   // way to the object, items before they are moved, and what the content store is given are such copies; of texts there
   // are strings as well, in which a single wide character doubles the rest.
   const loads: Array<[string, () => Buffer[], number]> = [
-    ['ten of 5 MB at once', () => Array.from({ length: 10 }, () => imageRequest(5_000_000, marker())), 230],
-    ['one of 47 MB with one image', () => [IMAGE(marker())], 280],
-    ['one of 47 MB in texts', () => [TEXTS(marker())], 250],
-    ['one of 47 MB in texts with a wide character each', () => [WIDE_TEXTS(marker())], 330],
+    ['ten of 5 MB at once', () => Array.from({ length: 10 }, () => imageRequest(5_000_000, marker())), 128],
+    ['one of 47 MB with one image', () => [IMAGE(marker())], 160],
+    ['one of 47 MB in texts', () => [TEXTS(marker())], 230],
+    ['one of 47 MB in texts with a wide character each', () => [WIDE_TEXTS(marker())], 300],
   ]
 
   it.each(loads)('%s', async (name, bodies, most) => {
@@ -149,9 +149,9 @@ describe.skipIf(!TELLS_MEMORY)('memory of responses above idle', () => {
   })
 
   const silences: Array<[string, Load, number]> = [
-    ['one image', IMAGE, 160],
-    ['texts', TEXTS, 160],
-    ['texts with a wide character each', WIDE_TEXTS, 160],
+    ['one image', IMAGE, 80],
+    ['texts', TEXTS, 128],
+    ['texts with a wide character each', WIDE_TEXTS, 128],
   ]
 
   it.each(silences)('while a model is silent after 47 MB of %s', async (name, load, most) => {

@@ -156,7 +156,8 @@ describe('start', () => {
 
   it('ends the reading of the body when the object does not want it', async () => {
     let reason: unknown
-    const body = new ReadableStream<Uint8Array>({
+    const body = new ReadableStream({
+      type: 'bytes',
       cancel(given) {
         reason = given
       },
@@ -168,7 +169,8 @@ describe('start', () => {
 
   it('ends the reading of the body when it fails for good', async () => {
     let cancelled = false
-    const body = new ReadableStream<Uint8Array>({
+    const body = new ReadableStream({
+      type: 'bytes',
       cancel() {
         cancelled = true
       },
@@ -179,7 +181,8 @@ describe('start', () => {
   })
 
   it('tells the object when the body breaks off', async () => {
-    const body = new ReadableStream<Uint8Array>({
+    const body = new ReadableStream({
+      type: 'bytes',
       pull(controller) {
         controller.error(new Error('the caller left'))
       },
