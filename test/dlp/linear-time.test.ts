@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { detect } from '../../../../src/governance/dlp/detect.ts'
-import { inspectTail } from '../../../../src/governance/dlp/hold.ts'
-import { growthOf } from '../../../dlp/timing.ts'
-import { EVERYTHING, profileOf } from './finding.ts'
+import { detect } from '../../src/governance/dlp/detect.ts'
+import { inspectTail } from '../../src/governance/dlp/hold.ts'
+import { EVERYTHING, profileOf } from '../unit/governance/dlp/finding.ts'
+import { growthOf } from './timing.ts'
 
 /** What starts something that detectors follow, over and over. */
 const UNITS = [

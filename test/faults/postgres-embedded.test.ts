@@ -15,7 +15,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { openDatabase } from '../../scripts/local/postgres/embedded-database.ts'
 import { startPostgres } from '../../scripts/local/postgres/start.ts'
 import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
-import { configureNeon, failureOf, openHttp, openSocket } from './neon-clients.ts'
+import { configureNeon, failureOf, openHttp, openSocket } from '../local/neon-clients.ts'
 
 describe('the one session of embedded Postgres', () => {
   let standIn: RunningStandIn

@@ -1,12 +1,20 @@
 import { describe, expect, it } from 'vitest'
-import { AssistantContent } from '../../../../../src/gateway/translation/events/assistant-content.ts'
-import { ChatDecoder } from '../../../../../src/gateway/translation/events/chat-decoder.ts'
-import { ChatEncoder } from '../../../../../src/gateway/translation/events/chat-encoder.ts'
-import { CompletionEncoder } from '../../../../../src/gateway/translation/events/completion-encoder.ts'
-import { MessagesDecoder } from '../../../../../src/gateway/translation/events/messages-decoder.ts'
-import { MessagesEncoder } from '../../../../../src/gateway/translation/events/messages-encoder.ts'
-import type { EventEncoder, ModelEvent } from '../../../../../src/gateway/translation/model-events.ts'
-import { args, call, decoded, end, start, stop, text } from './events-support.ts'
+import { AssistantContent } from '../../src/gateway/translation/events/assistant-content.ts'
+import { ChatDecoder } from '../../src/gateway/translation/events/chat-decoder.ts'
+import { ChatEncoder } from '../../src/gateway/translation/events/chat-encoder.ts'
+import { CompletionEncoder } from '../../src/gateway/translation/events/completion-encoder.ts'
+import { MessagesDecoder } from '../../src/gateway/translation/events/messages-decoder.ts'
+import { MessagesEncoder } from '../../src/gateway/translation/events/messages-encoder.ts'
+import type { EventEncoder, ModelEvent } from '../../src/gateway/translation/model-events.ts'
+import {
+  args,
+  call,
+  decoded,
+  end,
+  start,
+  stop,
+  text,
+} from '../unit/gateway/translation/events/events-support.ts'
 
 type Json = Record<string, unknown>
 

@@ -10,6 +10,7 @@ import {
   selectConversationContext,
   selectResponse,
 } from '../../src/responses/store.ts'
+import { findRealPostgres, type RealServer, startRealPostgres, tellSkipped } from '../local/real-servers.ts'
 import { databaseAt, migrateDatabase } from '../unit/governance/fixtures.ts'
 import { type Service, startStandIn } from '../unit/governance/stand-ins.ts'
 import {
@@ -21,7 +22,6 @@ import {
   rowCounts,
   someOwner,
 } from '../unit/responses/store-harness.ts'
-import { findRealPostgres, type RealServer, startRealPostgres, tellSkipped } from './real-servers.ts'
 
 const hasRealPostgres = findRealPostgres() !== undefined
 if (!hasRealPostgres)

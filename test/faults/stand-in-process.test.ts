@@ -5,8 +5,8 @@ import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from '@upstash/redis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { configureNeon, openHttp } from './neon-clients.ts'
-import { connectClient } from './qstash-harness.ts'
+import { configureNeon, openHttp } from '../local/neon-clients.ts'
+import { connectClient } from '../local/qstash-harness.ts'
 
 const SCRIPTS = join(import.meta.dirname, '../../scripts/local')
 const QSTASH_KEYS = ['--current-key', 'a', '--next-key', 'b', '--token', 'token-for-tests']
