@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { Redis } from '@upstash/redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { catalogueEpochKey, organizationEpochKey, publishEpoch } from '../../../src/governance/epochs.ts'
-import { checkLimits } from '../../../src/governance/limits.ts'
 import type { Principal } from '../../../src/governance/principal.ts'
 import { configuration, redisAt, somePrincipal } from './fixtures.ts'
 import { type Forwarder, type Service, startForwarder, startStandIn, unusedUrl } from './stand-ins.ts'
 
+let checkLimits: typeof import('../../../src/governance/limits.ts').checkLimits
 let redis: Service
 let forwarder: Forwarder
 /** The start of a minute; each test has its own, so that none meets what another left in the isolate's memory. */
@@ -17,6 +17,9 @@ const clock = () => Date.now()
 const patient = { LIMITS_TIMEOUT_MS: 20_000 }
 
 beforeAll(async () => {
+  // An isolate of its own: it remembers when Redis last failed, and the clock of these tests is not that of others.
+  vi.resetModules()
+  checkLimits = (await import('../../../src/governance/limits.ts')).checkLimits
   redis = await startStandIn('redis', ['--token', 'local-token'])
   forwarder = await startForwarder(redis.url)
 }, 60_000)
