@@ -106,3 +106,13 @@ export const conversationItems = pgTable(
     unique('conversation_items_item').on(table.itemId, table.conversationId),
   ],
 )
+
+/**
+ * Content that no row names any more, until the content store is known to have erased it. Written by the transaction
+ * that deletes the rows, so that nothing is left behind however that went on.
+ */
+export const contentErasures = pgTable('content_erasures', {
+  contentKey: text('content_key').primaryKey(),
+  organizationId: uuid('organization_id').notNull(),
+  createdAt: instant('created_at').notNull().defaultNow(),
+})

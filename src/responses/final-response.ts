@@ -48,6 +48,10 @@ export function keptItem({ bytes, ...item }: ContextItem): StoredItem {
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 const encoder = new TextEncoder()
 
+/** Whether an item belongs into the content store and is not there yet. */
+export const isLarge = ({ body }: StoredItem): boolean =>
+  body !== null && body.length * 3 > LARGE_ITEM_BYTES && encoder.encode(body).length > LARGE_ITEM_BYTES
+
 /**
  * Puts large output into the content store, as it is to be written. Doing it again does no harm.
  * @returns the same when there is none. @throws when the content store is away.
@@ -57,8 +61,6 @@ export async function withLargeElsewhere(
   owner: Owner,
   final: FinalResponse,
 ): Promise<FinalResponse> {
-  const isLarge = ({ body }: StoredItem) =>
-    body !== null && body.length * 3 > LARGE_ITEM_BYTES && encoder.encode(body).length > LARGE_ITEM_BYTES
   if (!final.outputItems.some(isLarge)) return final
   const place = async (item: StoredItem): Promise<StoredItem> => {
     if (!isLarge(item)) return item
@@ -95,5 +97,5 @@ export async function writeFinal(
   if (status === null) await deps.contentStore.remove(contentKeys([...inputItems, ...outputItems]))
 }
 
-export const contentKeys = (items: readonly StoredItem[]): string[] =>
+const contentKeys = (items: readonly StoredItem[]): string[] =>
   items.flatMap(({ contentKey }) => (contentKey === null ? [] : [contentKey]))

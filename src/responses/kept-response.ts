@@ -2,10 +2,10 @@ import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { contentKey, LARGE_ITEM_BYTES } from './content-store.ts'
 import type { ResponseContext } from './context.ts'
-import { contentKeys, type FinalResponse, withLargeElsewhere, writeFinal } from './final-response.ts'
+import { type FinalResponse, isLarge, withLargeElsewhere, writeFinal } from './final-response.ts'
 import type { LiveDeps } from './live-deps.ts'
 import { ObjectState, type ResponseHead } from './object-state.ts'
-import { releaseConversation, type StoredItem } from './store.ts'
+import { isRefusedData, releaseConversation, type StoredItem } from './store.ts'
 import { storedItem } from './stored-items.ts'
 import type { Owner } from './types.ts'
 
@@ -30,6 +30,8 @@ export class KeptResponse {
   readonly #deps: LiveDeps
   readonly #state: ObjectState
   #head: ResponseHead | null
+  /** How often it is being written just now. */
+  #writing = 0
 
   constructor(deps: LiveDeps, sql: SqlStorage) {
     this.#deps = deps
@@ -117,44 +119,73 @@ export class KeptResponse {
     const head = this.known
     const { final } = this
     if (!final) return
-    const placed = await withLargeElsewhere(this.#deps, head.owner, final)
-    // Removed meanwhile: what lies elsewhere is erased by what follows.
-    if (this.#head && placed !== final) this.keepFinal(placed)
-    const input = { items: this.input(), referenced: this.#index.referenced }
-    await writeFinal(this.#deps, head, input, placed, lastSequence)
-    this.change({ owed: false })
+    this.#writing++
+    try {
+      if (head.refused) return await this.#writeFailed(head, final, lastSequence)
+      const placed = await this.#withLargeElsewhere(head, final)
+      const input = { items: this.input(), referenced: this.#index.referenced }
+      await writeFinal(this.#deps, head, input, placed, lastSequence)
+      this.change({ owed: false })
+    } catch (error) {
+      if (!isRefusedData(error)) throw error
+      // It would be refused for ever, and the conversation would stay locked for it.
+      logEvent('error', 'response_not_stored', { error: errorText(error) })
+      this.change({ refused: true })
+      await this.#writeFailed(head, final, lastSequence)
+    } finally {
+      this.#writing--
+    }
+  }
+
+  /** Noted before it goes there, as of the input: it is erased whatever happens. */
+  async #withLargeElsewhere({ owner }: ResponseHead, final: FinalResponse): Promise<FinalResponse> {
+    const large = final.outputItems.filter(isLarge)
+    if (large.length === 0) return final
+    const index = this.#index
+    const content = new Set([...index.content, ...large.map(({ id }) => contentKey(owner, id))])
+    if (this.#head) this.#state.put('input', { ...index, content: [...content] })
+    const placed = await withLargeElsewhere(this.#deps, owner, final)
+    if (this.#head) this.keepFinal(placed)
+    return placed
   }
 
   /** Writes that the response failed, without its items: for one whose items Postgres will never take. */
-  async writeFailed(lastSequence: number): Promise<void> {
-    const { final } = this
-    if (!final) return
+  async #writeFailed(
+    head: ResponseHead,
+    { response: ended }: FinalResponse,
+    lastSequence: number,
+  ): Promise<void> {
     const error = { code: 'server_error', message: 'The response could not be stored.' }
-    const response = { ...final.response, status: 'failed' as const, error, incomplete_details: null }
+    const response = { ...ended, status: 'failed' as const, error, incomplete_details: null }
     const nothing = { items: [], referenced: [] }
-    await writeFinal(this.#deps, this.known, nothing, { response, outputItems: [] }, lastSequence)
-    await this.eraseContent()
+    await writeFinal(this.#deps, head, nothing, { response, outputItems: [] }, lastSequence)
     this.change({ owed: false })
   }
 
   /**
-   * Takes back what Postgres and the content store have of it.
+   * Takes back what Postgres and the content store have of it. What is just being written is not there yet, so that it
+   * has to be done once more then.
    * @returns whether that is done; it may be tried again.
    */
   async takeBack(): Promise<boolean> {
     const { begun, owner, conversationId, responseId } = this.known
     try {
       if (begun) await releaseConversation(this.#deps.database, owner, conversationId, responseId)
-      return await this.eraseContent()
+      return (await this.eraseContent()) && this.#writing === 0
     } catch (error) {
       logEvent('warn', 'response_not_released', { error: errorText(error) })
       return false
     }
   }
 
+  /** Whether no row names its content: it is the object's to erase, when its window closes at the latest. */
+  get ownsContent(): boolean {
+    return this.#head !== null && (!this.#head.store || this.#head.refused === true)
+  }
+
   /** Erases content that lies elsewhere and that no row names. @returns whether it is gone; it may be tried again. */
   async eraseContent(): Promise<boolean> {
-    const keys = [...this.#index.content, ...contentKeys(this.final?.outputItems ?? [])]
+    const keys = this.#index.content
     if (keys.length === 0) return true
     try {
       await this.#deps.contentStore.remove(keys)

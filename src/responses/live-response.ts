@@ -14,7 +14,6 @@ import type { LiveDeps } from './live-deps.ts'
 import { newHead, ownerOf, type ResponseHead } from './object-state.ts'
 import { interruptedResponse, terminalCount, terminalEvents } from './recovery.ts'
 import { outputContextItem } from './said-items.ts'
-import { isRefusedData } from './store.ts'
 import type { Admission, Owner, ResponseStreamObject, StartResult } from './types.ts'
 
 /** A running response is looked after so often; its object stays in memory between two looks. */
@@ -147,15 +146,7 @@ export class LiveResponse implements ResponseStreamObject {
   async #write(): Promise<void> {
     const { final } = this.#kept
     const untold = this.#log.closed || !final ? 0 : terminalCount(final.response)
-    const lastSequence = this.#log.lastSequence + untold
-    try {
-      await this.#kept.write(lastSequence)
-    } catch (error) {
-      if (!isRefusedData(error)) throw error
-      // It would be refused for ever, and the conversation would stay locked for it.
-      logEvent('error', 'response_not_stored', { error: errorText(error) })
-      await this.#kept.writeFailed(lastSequence)
-    }
+    await this.#kept.write(this.#log.lastSequence + untold)
   }
 
   /**
@@ -253,7 +244,7 @@ export class LiveResponse implements ResponseStreamObject {
     if (head.owed) await this.#tryToWrite()
     const closes = (head.endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS
     if (!this.#kept.head || this.#kept.head.owed || this.#deps.clock() < closes) return this.#arrangeAlarm()
-    if (head.store || (await this.#kept.eraseContent())) await this.#forget()
+    if (!this.#kept.ownsContent || (await this.#kept.eraseContent())) await this.#forget()
   }
 
   async #tryToWrite(): Promise<void> {

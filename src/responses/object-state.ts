@@ -28,6 +28,8 @@ export interface ResponseHead {
   begun: boolean
   /** Postgres has not got what it became. */
   owed: boolean
+  /** Postgres will never take its items: it is written without them. */
+  refused?: boolean
 }
 
 /** Whose a response becomes. */

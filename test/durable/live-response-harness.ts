@@ -1,6 +1,6 @@
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import { modelRoutes, models, providers } from '../../schema/models.ts'
 import { configurationOf, createDatabase } from '../../src/deps.ts'
 import type { CallRecord } from '../../src/gateway/call-record.ts'
@@ -14,12 +14,12 @@ import type { ResponseStream } from '../../workers/response-stream.ts'
 import { checkResponseStream } from '../harness/conformance.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
 import { creditSum, expectIntactChain, newOrganization, type Organization } from './ledger-harness.ts'
-import { MODEL_URL } from './scripted-model.ts'
+import { MODEL_URL, type ModelRequest } from './scripted-model.ts'
 
 /** Before any test puts a gate in front of Postgres: what a test looks up is not held by it. */
 const realFetch = globalThis.fetch
 
-async function query(text: string, ...parameters: unknown[]): Promise<Array<Record<string, unknown>>> {
+export async function query(text: string, ...parameters: unknown[]): Promise<Array<Record<string, unknown>>> {
   const response = await realFetch(String(env.DATABASE_FETCH_ENDPOINT), {
     method: 'POST',
     headers: { 'neon-connection-string': String(env.DATABASE_URL) },
@@ -168,6 +168,22 @@ export function newResponse(caller: Caller) {
 }
 
 export type LiveTrial = ReturnType<typeof newResponse>
+
+/** Looks again and again until a check passes. */
+export const until = (check: () => unknown) => vi.waitFor(check, { timeout: 10_000, interval: 2 })
+
+/** A response that has said a word and is not done. @param model what `useScriptedModel` gave. */
+export async function speaking(model: { requests: ModelRequest[] }, caller: Caller, request: object = {}) {
+  const response = newResponse(caller)
+  const before = model.requests.length
+  expect(await response.start(request)).toMatchObject({ error: null })
+  const reader = response.follow()
+  await until(() => expect(model.requests.length).toBeGreaterThan(before))
+  const asked = model.requests.at(-1) as ModelRequest
+  asked.say('Hello')
+  await until(() => expect(reader.text).toContain('"delta":"Hello"'))
+  return { response, reader, asked }
+}
 
 /** A response as these tests look at it. */
 export interface ToldResponse extends Record<string, unknown> {

@@ -11,7 +11,9 @@ import {
   newResponse,
   seedModel,
   settledCalls,
+  speaking as speakingResponse,
   type ToldResponse,
+  until,
   writerOf,
 } from './live-response-harness.ts'
 import { type ModelRequest, useScriptedModel } from './scripted-model.ts'
@@ -22,23 +24,12 @@ beforeAll(seedModel)
 
 const WINDOW_MS = 15 * 60_000
 
-const until = (check: () => unknown) => vi.waitFor(check, { timeout: 10_000, interval: 2 })
-
 async function modelRequest(): Promise<ModelRequest> {
   await until(() => expect(model.requests.length).toBeGreaterThan(0))
   return model.requests.at(-1) as ModelRequest
 }
 
-/** A response that has said a word and is not done. */
-async function speaking(caller: Caller, request: object = {}) {
-  const response = newResponse(caller)
-  expect(await response.start(request)).toMatchObject({ error: null })
-  const reader = response.follow()
-  const asked = await modelRequest()
-  asked.say('Hello')
-  await until(() => expect(reader.text).toContain('"delta":"Hello"'))
-  return { response, reader, asked }
-}
+const speaking = (caller: Caller, request?: object) => speakingResponse(model, caller, request)
 
 async function replayed(response: LiveTrial): Promise<{ text: string; last: ToldResponse }> {
   const text = await response.replay()

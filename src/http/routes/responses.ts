@@ -1,10 +1,11 @@
 import { Hono } from 'hono'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
+import { eraseResponse } from '../../responses/content-erasure.ts'
 import { apiErrorOf } from '../../responses/error-data.ts'
 import { isResponseId, newResponseId } from '../../responses/ids.ts'
 import { listedItems } from '../../responses/item-list.ts'
-import { deleteResponse, listInputItems } from '../../responses/store.ts'
+import { listInputItems } from '../../responses/store.ts'
 import { storedResponse } from '../../responses/stored-response.ts'
 import { storedStream } from '../../responses/stored-stream.ts'
 import type { Admission, Owner, ResponseStreamObject } from '../../responses/types.ts'
@@ -43,12 +44,10 @@ export const responseRoutes = new Hono<AppEnv>()
   })
   .delete('/v1/responses/:responseId', async (context) => {
     const { id, owner, object } = askedResponse(context)
-    const { database, contentStore } = context.var.deps
     // The object first: it stops generating, and writes nothing any more.
     const removed = await object.remove(owner)
-    const deleted = await deleteResponse(database, owner, id)
-    if (deleted) await contentStore.remove(deleted.contentKeys)
-    if (!removed && !deleted) throw unknownId('Response', id)
+    const erased = await eraseResponse(context.var.deps, owner, id)
+    if (!removed && !erased) throw unknownId('Response', id)
     return context.json({ id, object: 'response', deleted: true })
   })
   .post('/v1/responses/:responseId/cancel', async (context) => {

@@ -1,5 +1,6 @@
 import { and, type SQL, sql } from 'drizzle-orm'
 import {
+  contentErasures,
   conversationItems,
   conversations,
   responseItems,
@@ -161,13 +162,18 @@ export function lockStatements(owner: Owner, { id, conversationId }: Ending): SQ
  * when the response begins: of the two, one happens after the other.
  */
 export function releasingStatements(owner: Owner, conversationId: string | null, id: string): SQL[] {
-  const row = sql`DELETE FROM ${responses} WHERE ${isResponse(owner, id)} AND status = 'in_progress'`
-  if (conversationId === null) return [row]
+  const given = sql`(${isResponse(owner, id)} AND status = 'in_progress')`
+  const rows = [
+    sql`SELECT 1 FROM ${responses} WHERE ${given} FOR UPDATE`,
+    erasureStatement(owner, given),
+    sql`DELETE FROM ${responses} WHERE ${given}`,
+  ]
+  if (conversationId === null) return rows
   const known = isConversation(owner, conversationId)
   return [
     sql`SELECT 1 FROM ${conversations} WHERE ${known} FOR NO KEY UPDATE`,
     sql`UPDATE ${conversations} SET writer = NULL WHERE ${known} AND writer = ${idParameter(id)}`,
-    row,
+    ...rows,
   ]
 }
 
@@ -236,9 +242,19 @@ export function deletingStatements(owner: Owner, id: string): SQL[] {
     sql`DELETE FROM ${conversationItems} USING ${responseItemUses}, ${responses}
       WHERE ${given} AND ${responseItemUses.responseId} = ${responses.id}
         AND ${itemId} = ${responseItemUses.itemId} AND ${responseId} = ${responses.id}`,
-    sql`SELECT content_key FROM ${responseItems}
-      WHERE response_id = ${idParameter(id)} AND ${ownedBy(responseItems, owner)} AND content_key IS NOT NULL
-      ORDER BY id`,
+    erasureStatement(owner, given),
     sql`DELETE FROM ${responses} WHERE ${given} RETURNING id`,
   ]
+}
+
+/**
+ * Notes the content of the items that go with a response, for as long as the content store may have it. The response is
+ * locked by a statement before, since items go ahead of what is written when it ends.
+ * @param given the condition that the response is the one to be deleted.
+ */
+function erasureStatement({ organizationId }: Owner, given: SQL): SQL {
+  return sql`INSERT INTO ${contentErasures} (content_key, organization_id)
+    SELECT content_key, ${organizationId}::uuid FROM ${responseItems}
+    WHERE content_key IS NOT NULL AND response_id IN (SELECT id FROM ${responses} WHERE ${given})
+    ON CONFLICT DO NOTHING RETURNING content_key`
 }
