@@ -22,6 +22,7 @@ import { type Candidate, someCandidate } from './candidates.ts'
 import { type CatalogDeps, type CatalogModel, loadCatalog } from './catalog/catalog.ts'
 import { answerTokenCount } from './count-tokens.ts'
 import { boundsOf, type CallBounds } from './metering.ts'
+import type { OpenedCall } from './opened-call.ts'
 import { PROTOCOLS } from './protocols/protocols.ts'
 import { outsideOf, requestEdits } from './protocols/request-edits.ts'
 import { inspectRequest, type RequestInspection } from './protocols/request-inspection.ts'
@@ -48,6 +49,8 @@ export interface ModelCall {
    * it throws ends the call, which then costs nothing.
    */
   onAdmitted?: () => void | Promise<void>
+  /** Called when the ledger has opened the call, before anything else is done; it must not throw. */
+  onOpened?: (opened: OpenedCall) => void
   /** Called once for a call that the ledger opened, with what it is charged for; it must not throw. */
   onSettled?: (usage: Usage | null) => void
 }
@@ -207,6 +210,7 @@ async function open(deps: ModelDeps, call: ModelCall, opening: Opening): Promise
     })
   if (result.admitted) {
     call.record.opened = true
+    call.onOpened?.(settlement.opened(candidates[0]?.provider.name ?? null))
     return
   }
   settlement.abandon()

@@ -7,6 +7,7 @@ import { errorText, logEvent } from '../lib/log.ts'
 import { type CallRecord, emptyOutcome } from './call-record.ts'
 import type { CatalogModel } from './catalog/catalog.ts'
 import { type CallBounds, estimateUsage, type Metered, metered, NOTHING_METERED } from './metering.ts'
+import type { OpenedCall } from './opened-call.ts'
 import type { Meter } from './protocols/protocol.ts'
 import type { RelayEnd } from './relay-options.ts'
 
@@ -84,8 +85,9 @@ export class Settlement {
       response: this.response,
       dlp: this.#policy(),
     }
-    this.#send(outcome).finally(this.#finish)
+    // First: who keeps it has kept it before the ledger can have it.
     this.#onSettled?.(outcome.usage)
+    this.#send(outcome).finally(this.#finish)
   }
 
   /** Ends the call with its stream. */
@@ -108,6 +110,18 @@ export class Settlement {
       await this.#deps.ledgerOf(this.#organizationId).close(this.#record.callId, outcome)
     } catch (error) {
       logEvent('error', 'ledger_close_failed', { call_id: this.#record.callId, error: errorText(error) })
+    }
+  }
+
+  /** The call as it can be ended without this. @param provider whose route is tried first. */
+  opened(provider: string | null): OpenedCall {
+    return {
+      record: this.#record,
+      organizationId: this.#organizationId,
+      provider,
+      prices: this.#model.prices,
+      bounds: this.#bounds,
+      requestBytes: this.#requestBytes,
     }
   }
 

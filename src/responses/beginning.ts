@@ -1,5 +1,7 @@
+import { addUsage } from '../governance/credits.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import { notFound } from '../lib/api-error.ts'
+import { errorText, logEvent } from '../lib/log.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import {
   type AdmittedRequest,
@@ -74,8 +76,29 @@ function engineOptions(
     turnBody,
     saidItems: saidItemsOf(deps, ownerOf(admission), emitter, admitted),
     emitter,
+    calls: keptCalls(kept, emitter),
     currentRights: rightsOf(deps, admission),
     onAdmitted: whenAdmitted(deps, kept, admitted, emitter),
+  }
+}
+
+/** Written before anything that follows leaves the object: neither an upstream nor the ledger knows more than it. */
+function keptCalls(kept: KeptResponse, emitter: ResponseEmitter): EngineOptions['calls'] {
+  return {
+    opened: (opened) => keep(() => kept.change({ openCall: { opened, after: emitter.lastSequence } })),
+    settled: (used) =>
+      keep(() => {
+        const usage = kept.head?.usage ?? null
+        kept.change({ openCall: null, usage: used ? addUsage(usage, used) : usage })
+      }),
+  }
+}
+
+function keep(change: () => void): void {
+  try {
+    change()
+  } catch (error) {
+    logEvent('error', 'call_not_kept', { error: errorText(error) })
   }
 }
 

@@ -188,6 +188,11 @@ export class ResponseEmitter {
     return { ...this.#response, output, output_text: outputTextOf(output) }
   }
 
+  /** The number of the last event that was told. */
+  get lastSequence(): number {
+    return this.#writer.lastSequence
+  }
+
   /** What the turn that runs has used as far as its upstream told. */
   get turnUsage(): Usage | null {
     return this.#turn?.usage ?? null

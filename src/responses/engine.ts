@@ -1,6 +1,7 @@
 import { type CallRecord, emptyOutcome, openingOf } from '../gateway/call-record.ts'
 import type { ModelDeps } from '../gateway/invoke-model.ts'
 import { type ModelTurn, modelTurn, TurnFailure } from '../gateway/model-turn.ts'
+import type { OpenedCall } from '../gateway/opened-call.ts'
 import type { StopReason } from '../gateway/translation/model-events.ts'
 import { addUsage, type Usage } from '../governance/credits.ts'
 import { ApiError } from '../lib/api-error.ts'
@@ -36,9 +37,19 @@ export interface EngineOptions {
   saidItems: (end: TurnEnd) => ContextItem[]
   /** Called when the first turn is allowed and paid for, before it is sent. What it throws ends the admission. */
   onAdmitted: () => Promise<void>
+  /** Keeps what would be unknown if this died: the call that is under way, and what calls were charged for. */
+  calls: CallKeeper
   /** What the caller may do by now: asked before each further turn. @throws ApiError when that is nothing any more. */
   currentRights: () => Promise<CurrentRights>
   emitter: ResponseEmitter
+}
+
+/** Neither of both may throw. */
+export interface CallKeeper {
+  /** The ledger holds a call; what is told from here on is its answer. */
+  opened(call: OpenedCall): void
+  /** It is settled. @param usage what it is charged for; null for nothing. */
+  settled(usage: Usage | null): void
 }
 
 /** A model that calls what it must not is told so; one that has been told so often goes on for nothing. */
@@ -169,7 +180,7 @@ export class ResponseEngine {
     items: readonly ContextItem[],
     onAdmitted?: () => Promise<void>,
   ): Promise<ModelTurn> {
-    const { admission, turnBody } = this.#options
+    const { admission, turnBody, calls } = this.#options
     const charged = Promise.withResolvers<Usage | null>()
     this.#call = { record, charged: charged.promise }
     const moves = onAdmitted !== undefined && this.#context === null
@@ -183,7 +194,11 @@ export class ResponseEngine {
       principal,
       catalogueEpoch,
       record,
-      onSettled: charged.resolve,
+      onOpened: (call) => calls.opened(call),
+      onSettled: (usage) => {
+        calls.settled(usage)
+        charged.resolve(usage)
+      },
       ...(onAdmitted && { onAdmitted }),
     })
     return turn.finally(() => freeIfLarge(body))

@@ -40,6 +40,11 @@ export class EventWriter {
     this.#emit = emit
   }
 
+  /** The number of the last event that exists. */
+  get lastSequence(): number {
+    return this.#sequence
+  }
+
   /** @param members what the event has besides its type and number; not empty. */
   write(type: string, members: object): void {
     this.writeJson(type, JSON.stringify(members).slice(1), true)

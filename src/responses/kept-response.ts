@@ -1,3 +1,4 @@
+import { closeInterrupted } from '../gateway/opened-call.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { contentKey, LARGE_ITEM_BYTES } from './content-store.ts'
@@ -175,6 +176,18 @@ export class KeptResponse {
     } catch (error) {
       logEvent('warn', 'response_not_released', { error: errorText(error) })
       return false
+    }
+  }
+
+  /** Tells the ledger what the call is charged for that died with its object. Tried again by the alarm. */
+  async settleInterrupted(): Promise<void> {
+    const call = this.#head?.interruptedCall
+    if (!call) return
+    try {
+      await closeInterrupted(this.#deps, call.opened, call.usage)
+      this.change({ interruptedCall: null })
+    } catch (error) {
+      logEvent('warn', 'interrupted_call_not_closed', { error: errorText(error) })
     }
   }
 

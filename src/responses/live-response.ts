@@ -173,10 +173,11 @@ export class LiveResponse implements ResponseStreamObject {
 
   /** A failed response adds nothing to its conversation: only what its readers saw of it is kept. */
   #interrupted(head: ResponseHead): EmittedEvent[] {
-    const { response, events } = interruptedResponse(this.#log.payloads(), this.#log.lastSequence)
+    const { response, events, call } = interruptedResponse(this.#log.payloads(), this.#log.lastSequence, head)
     const outputItems = response.output.map((item) => keptItem(outputContextItem(item, null)))
     this.#kept.keepFinal({ response, outputItems })
-    this.#kept.change({ owed: head.store })
+    this.#kept.change({ owed: head.store, openCall: null, interruptedCall: call })
+    this.#deps.waitUntil(this.#kept.settleInterrupted())
     return events
   }
 
@@ -241,6 +242,7 @@ export class LiveResponse implements ResponseStreamObject {
     if (isUnderWay(head) && !this.#running)
       return this.#breakOff(new Error('nobody generates any more'), true)
     if (head.phase !== 'ended') return
+    await this.#kept.settleInterrupted()
     if (head.owed) await this.#tryToWrite()
     const closes = (head.endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS
     if (!this.#kept.head || this.#kept.head.owed || this.#deps.clock() < closes) return this.#arrangeAlarm()

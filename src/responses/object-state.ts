@@ -1,3 +1,5 @@
+import type { OpenedCall } from '../gateway/opened-call.ts'
+import type { Usage } from '../governance/credits.ts'
 import type { Admission, Owner } from './types.ts'
 
 /** Where a response stands in its object. */
@@ -28,6 +30,12 @@ export interface ResponseHead {
   begun: boolean
   /** Postgres has not got what it became. */
   owed: boolean
+  /** What its calls were charged for that are settled. */
+  usage: Usage | null
+  /** The call that is under way; `after` is the number of the last event before it. */
+  openCall: { opened: OpenedCall; after: number } | null
+  /** A call whose maker died, with what it is charged for; null once the ledger knows. */
+  interruptedCall: { opened: OpenedCall; usage: Usage } | null
   /** Postgres will never take its items: it is written without them. */
   refused?: boolean
 }
@@ -53,6 +61,9 @@ export const newHead = (admission: Admission, owner: Owner, now: number): Respon
   endedAt: null,
   begun: false,
   owed: false,
+  usage: null,
+  openCall: null,
+  interruptedCall: null,
 })
 
 /** A row may have 2 MB on the platform, and text takes up to three bytes for a character. */

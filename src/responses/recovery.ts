@@ -1,5 +1,8 @@
+import { interruptedUsage } from '../gateway/opened-call.ts'
+import { addUsage } from '../governance/credits.ts'
 import type { OutputItem, ResponseObject } from '../wire/responses.ts'
 import { type EmittedEvent, EventWriter, streamError } from './event-writer.ts'
+import type { ResponseHead } from './object-state.ts'
 import { outputTextOf, responseUsage } from './response-object.ts'
 
 /** What is left to tell of a response whose producer died, and what it has become. */
@@ -7,7 +10,12 @@ export interface Recovered {
   response: ResponseObject
   /** Closes what was open, then ends the response. */
   events: EmittedEvent[]
+  /** The call that was under way, and what it is charged for; null when there was none. */
+  call: ResponseHead['interruptedCall']
 }
+
+/** What is known of the calls of a response. */
+export type KnownCalls = Pick<ResponseHead, 'usage' | 'openCall'>
 
 type StoredEvent = Record<string, unknown> & { type: string }
 
@@ -22,6 +30,8 @@ interface Told {
   wholeTexts: Set<string>
   /** Calls whose arguments are not whole. */
   openCalls: Set<number>
+  /** What the call that was under way said, in bytes. */
+  callBytes: number
 }
 
 const INTERRUPTED = {
@@ -31,12 +41,21 @@ const INTERRUPTED = {
 
 /**
  * Ends a response that was interrupted, from its stored events: what readers were told stays true, every item and part
- * that is open is closed as incomplete, then `error` and `response.failed` follow (design: Responses).
+ * that is open is closed as incomplete, then `error` and `response.failed` follow (design: Responses). Its usage
+ * is what the calls that were settled are charged for, and an estimate of the one that was not.
  * @param payloads of all stored events in order, at least the first one. @param lastSequence of the last of them.
  * @throws SyntaxError for a payload that is not JSON.
  */
-export function interruptedResponse(payloads: Iterable<string>, lastSequence: number): Recovered {
-  const told = replay(payloads)
+export function interruptedResponse(
+  payloads: Iterable<string>,
+  lastSequence: number,
+  { usage, openCall }: KnownCalls,
+): Recovered {
+  const told = replay(payloads, openCall?.after ?? lastSequence)
+  const call = openCall && {
+    opened: openCall.opened,
+    usage: interruptedUsage(openCall.opened, told.callBytes),
+  }
   const events: EmittedEvent[] = []
   const writer = new EventWriter(lastSequence, (event) => events.push(event))
   if (!told.inProgress) writer.write('response.in_progress', { response: told.response })
@@ -47,9 +66,9 @@ export function interruptedResponse(payloads: Iterable<string>, lastSequence: nu
     error: INTERRUPTED,
     output: told.items,
     output_text: outputTextOf(told.items),
-    usage: told.response.usage ?? responseUsage(null),
+    usage: responseUsage(call ? addUsage(usage, call.usage) : usage),
   }
-  return { response, events: [...events, ...terminalEvents(response, lastSequence + events.length)] }
+  return { response, events: [...events, ...terminalEvents(response, lastSequence + events.length)], call }
 }
 
 /** How many events `terminalEvents` are. */
@@ -66,12 +85,16 @@ export function terminalEvents(response: ResponseObject, lastSequence: number): 
   return events
 }
 
-function replay(payloads: Iterable<string>): Told {
+function replay(payloads: Iterable<string>, callAfter: number): Told {
   let told: Told | null = null
   for (const payload of payloads) {
     const event = JSON.parse(payload) as StoredEvent
     if (event.type === 'response.created') told = begun(event.response as ResponseObject)
-    if (told) HANDLERS[event.type]?.(told, event)
+    if (!told) continue
+    HANDLERS[event.type]?.(told, event)
+    if (typeof event.delta === 'string' && (event.sequence_number as number) > callAfter) {
+      told.callBytes += Buffer.byteLength(event.delta)
+    }
   }
   if (!told) throw new Error('a response without its first event')
   return told
@@ -85,6 +108,7 @@ const begun = (response: ResponseObject): Told => ({
   openParts: new Map(),
   wholeTexts: new Set(),
   openCalls: new Set(),
+  callBytes: 0,
 })
 
 type Handler = (told: Told, event: StoredEvent) => void

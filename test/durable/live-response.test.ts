@@ -1,6 +1,7 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
+import type { Usage } from '../../src/governance/credits.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import { LEASE_MS } from './ledger-harness.ts'
 import {
@@ -38,6 +39,12 @@ async function replayed(response: LiveTrial): Promise<{ text: string; last: Told
 
 /** The conversation of a response that is stored. */
 const conversationOf = async (response: LiveTrial) => (await response.row())?.conversation_id ?? ''
+
+/** What Postgres has of the one call that was made. */
+async function callRecord({ organization }: Caller): Promise<Record<string, unknown>> {
+  const [row] = (await organization.rows()).filter(({ kind }) => kind === 'call')
+  return JSON.parse(row?.body ?? '')
+}
 
 describe('a response in its object', () => {
   it('is made, stored and settled', async () => {
@@ -87,8 +94,38 @@ describe('an object that dies', () => {
     await response.runAlarm()
     expect(await response.row()).toMatchObject({ status: 'failed' })
     expect(await writerOf(await conversationOf(response))).toBeNull()
-    passTime(20 * LEASE_MS)
+    // Without waiting for the lease.
     expect(await settledCalls(caller.organization)).toEqual([0])
+  })
+
+  it('says what the call that died with it is charged for, and the audit record says so too', async () => {
+    const caller = await newCaller()
+    const { response } = await speaking(caller)
+    await abortAllDurableObjects()
+    const away = vi.spyOn(env.LEDGER, 'getByName').mockImplementation(() => {
+      throw new Error('the ledger is away')
+    })
+    const { last } = await replayed(response)
+    away.mockRestore()
+    await response.runAlarm()
+    expect(await settledCalls(caller.organization)).toEqual([0])
+    const record = await callRecord(caller)
+    const { input, output } = record.usage as Usage
+    expect(input).toBeGreaterThan(0)
+    expect(output).toBe(Math.ceil('Hello'.length / 3))
+    expect(last.usage).toMatchObject({ input_tokens: input, output_tokens: output })
+    expect(record).toMatchObject({ flags: ['interrupted'], provenance: 'estimated' })
+  })
+
+  it('of whose call the lease ran out marks what the record says instead', async () => {
+    const caller = await newCaller()
+    const { response } = await speaking(caller)
+    await abortAllDurableObjects()
+    passTime(20 * LEASE_MS)
+    await caller.organization.runAlarm()
+    expect((await replayed(response)).last.usage).toMatchObject({ output_tokens: 2 })
+    await settledCalls(caller.organization)
+    expect(await callRecord(caller)).toMatchObject({ flags: ['settled_by_alarm'], provenance: 'estimated' })
   })
 
   it('is found by its own alarm', async () => {
