@@ -8,14 +8,17 @@ import { z } from 'zod'
  */
 const HIGHEST_SEQUENCE = 2 ** 52
 
-/** A sequence number as text. */
+/** A sequence number as text: any whole number, since one beyond the end of a stream is a place in it like any other. */
 export const sequenceParameter = z
   .string()
   .regex(/^\d+$/, 'must be a whole number, 0 or higher')
-  .transform(Number)
-  .refine((value) => value <= HIGHEST_SEQUENCE, `must be at most ${HIGHEST_SEQUENCE}`)
+  .transform((text) => Math.min(Number(text), HIGHEST_SEQUENCE))
 
-const flag = z.enum(['true', 'false'], 'must be true or false').transform((text) => text === 'true')
+/** In capitals too: HTTP clients of Python write their `True` (https://github.com/psf/requests). */
+const flag = z
+  .string()
+  .regex(/^(true|false)$/i, 'must be true or false')
+  .transform((text) => text.toLowerCase() === 'true')
 
 /** Official clients repeat a parameter, and some add `[]` to its name. Values that are not known change nothing. */
 const include = z.union([z.string().transform((value) => [value]), z.array(z.string())])

@@ -7,24 +7,35 @@ import { z } from 'zod'
 
 /** Bytes of `metadata` as JSON: it is stored and sent with every snapshot. */
 const LARGEST_METADATA = 64 * 1024
+const encoder = new TextEncoder()
 
 const metadata = z
   .record(z.string(), z.unknown())
-  .refine((value) => JSON.stringify(value).length <= LARGEST_METADATA, `may have ${LARGEST_METADATA} bytes`)
+  .refine(
+    (value) => encoder.encode(JSON.stringify(value)).length <= LARGEST_METADATA,
+    `may have at most ${LARGEST_METADATA} bytes`,
+  )
+
+const id = z.string().min(1, 'must not be empty')
 
 /** A string, or an object with an `id`, as the official types allow for a conversation. */
 const conversation = z
-  .union([z.string(), z.looseObject({ id: z.string() })])
+  .union([id, z.looseObject({ id })], 'must be an id, or an object with one')
   .transform((value) => (typeof value === 'string' ? value : value.id))
 
 /** The body of `POST /v1/responses`, but for `input`, whose items are read apart from it. */
 export const responseSettings = z.looseObject({
   model: z.string().min(1),
   conversation: conversation.nullish(),
-  previous_response_id: z.string().nullish(),
+  previous_response_id: id.nullish(),
   instructions: z.string().nullish(),
   tools: z.array(z.looseObject({ type: z.string() })).nullish(),
-  tool_choice: z.union([z.enum(['auto', 'none', 'required']), z.looseObject({ type: z.string() })]).nullish(),
+  tool_choice: z
+    .union(
+      [z.enum(['auto', 'none', 'required']), z.looseObject({ type: z.string() })],
+      'must be auto, none, required, or an object with a type',
+    )
+    .nullish(),
   stream: z.boolean().nullish(),
   metadata: metadata.nullish(),
   store: z.boolean().nullish(),

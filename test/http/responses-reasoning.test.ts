@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { ask, type Json, listItems, type ToldResponse } from './support/response-calls.ts'
+import { ask, expectJson, type Json, listItems, type ToldResponse } from './support/response-calls.ts'
 import { bodyOf, respond } from './support/response-streams.ts'
 import { addKey, addMember, createTenant, type Tenant } from './support/tenant.ts'
 import { marker, registerAnswers, seenRequests } from './support/upstream.ts'
@@ -210,4 +210,15 @@ it('sealed thinking is told by items only when it is asked for', async () => {
   }
   const items = await listItems(tenant.key, `${places[1]}?order=asc`)
   expect(items.data.map(({ type }) => type)).toEqual(['message', 'reasoning', 'message', 'function_call'])
+})
+
+it('sealed thinking can be asked for later than with its request', async () => {
+  const { response } = await respond(tenant.key, request(false, { input: await thinkingScript() }))
+  expect(response.output[0]).not.toHaveProperty('encrypted_content')
+  const place = `/v1/responses/${response.id}`
+  const later = await ask(tenant.key, 'GET', `${place}?include=reasoning.encrypted_content`)
+  const [thought, ...rest] = expectJson<ToldResponse>(later).output
+  expect(thought).toMatchObject({ ...response.output[0], encrypted_content: expect.any(String) })
+  expect(rest).toEqual(response.output.slice(1))
+  expect(expectJson(await ask(tenant.key, 'GET', place))).toEqual(response)
 })

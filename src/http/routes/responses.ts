@@ -17,7 +17,7 @@ import {
   retrieveQuery,
   sequenceParameter,
 } from '../../wire/response-queries.ts'
-import type { ResponseObject } from '../../wire/responses.ts'
+import type { OutputItem, ResponseObject } from '../../wire/responses.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { awaitedFrames, tailFrames } from '../event-stream.ts'
 import { PassedBody } from '../passed-body.ts'
@@ -40,7 +40,7 @@ export const responseRoutes = new Hono<AppEnv>()
     refuseRunPosition(context.req.param('responseId'), startingAfter)
     const asked = askedResponse(context)
     if (stream) return streamAnswer(context, asked, includesOf(includes), startingAfter)
-    return context.json(await readable(context, await known(context, asked), includesOf(includes)))
+    return context.json(await retrieved(context, asked, includesOf(includes)))
   })
   .delete('/v1/responses/:responseId', async (context) => {
     const { id, owner, object } = askedResponse(context)
@@ -86,6 +86,20 @@ async function known(context: AppContext, { id, owner, object }: AskedResponse):
   if (response === null) throw unknownId('Response', id)
   return response
 }
+
+/** A response as it is retrieved: with reasoning sealed where that is asked for, though its request did not. */
+async function retrieved(context: AppContext, asked: AskedResponse, includes: Includes) {
+  const response = await known(context, asked)
+  if (!includes.encryptedContent || !response.output.some(isUnsealedReasoning)) {
+    return readable(context, response, includes)
+  }
+  // Its object tells what its readers were told; Postgres has all of it, once it has ended.
+  const stored = await storedResponse(context.var.deps, asked.owner, asked.id)
+  return readable(context, stored ?? response, includes)
+}
+
+const isUnsealedReasoning = (item: OutputItem): boolean =>
+  item.type === 'reasoning' && !('encrypted_content' in item)
 
 /** What a response became, to be told under the policies that are in force by then. */
 async function ended(context: AppContext, { object, owner }: AskedResponse): Promise<ResponseObject | null> {

@@ -36,7 +36,27 @@ describe('a request that is not valid', () => {
       'tools[1].type: ',
     ],
     ['a format without a type', { model: 'm', input: 'x', text: { format: {} } }, 'text.format.type: '],
-    ['a conversation without an id', { model: 'm', input: 'x', conversation: {} }, 'conversation: '],
+    [
+      'a conversation without an id',
+      { model: 'm', input: 'x', conversation: {} },
+      'conversation: must be an',
+    ],
+    [
+      'a conversation of no name',
+      { model: 'm', input: 'x', conversation: '' },
+      'conversation: must be an id',
+    ],
+    [
+      'a previous response of no name',
+      { model: 'm', input: 'x', previous_response_id: '' },
+      'previous_response_id: must not be empty',
+    ],
+    ['a choice that is none', { model: 'm', input: 'x', tool_choice: 'always' }, 'tool_choice: must be auto'],
+    [
+      'metadata of too many bytes',
+      { model: 'm', input: 'x', metadata: { a: 'é'.repeat(40_000) } },
+      'metadata: may have at most 65536 bytes',
+    ],
     [
       'half of a surrogate pair in an id',
       bodyWith({ ...call, call_id: '\ud800' }),
