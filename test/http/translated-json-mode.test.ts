@@ -71,6 +71,11 @@ describe.each(forms)('JSON mode, %s', (_form, form) => {
     },
   )
 
+  it('2: gives raw JSON in the default answer of a Claude model', async () => {
+    const text = marker()
+    expect(JSON.parse(await chat(text, { ...JSON_OBJECT, ...form }))).toEqual({ answer: text })
+  })
+
   it('2: is asked for beside the system message of the caller', async () => {
     const text = marker()
     const messages = [

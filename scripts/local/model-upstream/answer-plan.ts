@@ -38,8 +38,8 @@ const echoLimit = 400
 
 /**
  * Decides the default answer, the same for the same turn: tool calls when the choice forces them or the user's
- * text contains the word "tool" ("every tool" calls each once), JSON when a format asks for it, else a sentence
- * that quotes the tool result or the user.
+ * text contains the word "tool" ("every tool" calls each once) or what a tool is named for ("How is the weather?" calls
+ * `get_weather`), JSON when a format asks for it, else a sentence that quotes the tool result or the user.
  */
 export function planAnswer(turn: Turn): AnswerPlan {
   const calls = planCalls(turn)
@@ -58,8 +58,30 @@ function planCalls(turn: Turn): PlannedCall[] {
   if (turn.toolResult === undefined && turn.parallelToolCalls && /\bevery tool\b/i.test(turn.userText)) {
     return turn.tools.map(callOf)
   }
+  const meant =
+    turn.toolResult === undefined ? turn.tools.filter(({ name }) => speaksOf(turn.userText, name)) : []
+  if (meant.length > 0) return (turn.parallelToolCalls ? meant : meant.slice(0, 1)).map(callOf)
   const invited = turn.toolResult === undefined && /\btools?\b/i.test(turn.userText)
   return choice.mode === 'required' || invited ? [callOf(first)] : []
+}
+
+/** Words of tool names that say what is done and not what with, or are too common in what people write. */
+const commonWords =
+  /^(tools?|call|make|with|from|find|list|read|write|send|show|take|look|lookup|fetch|search|query|create|update|delete|remove|check|compute|retrieve|current|user|text|name)$/
+
+/**
+ * Whether a text has a word that a tool is named for, as `weather` in `get_weather` and `getWeather`. Names of one word
+ * and those that begin with a capital are left alone: so are the tools of coding agents named.
+ */
+function speaksOf(text: string, tool: string): boolean {
+  if (!/^[a-z]/.test(tool)) return false
+  const words = tool
+    .replace(/([a-z])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .split(/[^a-z]+/)
+  if (words.length < 2) return false
+  const said = new Set(text.toLowerCase().match(/[a-z]+/g))
+  return words.some((word) => word.length >= 4 && !commonWords.test(word) && said.has(word))
 }
 
 function callOf(tool: OfferedTool): PlannedCall {

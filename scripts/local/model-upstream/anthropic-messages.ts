@@ -1,6 +1,7 @@
 import { fitText, planAnswer, splitIntoPieces, type Turn } from './answer-plan.ts'
 import type { Fault } from './checks/fault.ts'
 import { nextIdentifier } from './identifiers.ts'
+import { instructedFormat } from './instructed-format.ts'
 import { contentText, type JsonRecord, toList, toNumber, toRecord, toText } from './json-value.ts'
 import {
   blockDeltaFrame,
@@ -74,7 +75,7 @@ function readTurn(body: JsonRecord): Turn {
     tools: toList(body.tools).flatMap(readTool),
     choice: readChoice(toRecord(body.tool_choice)),
     parallelToolCalls: toRecord(body.tool_choice).disable_parallel_tool_use !== true,
-    format: readFormat(toRecord(toRecord(body.output_config).format ?? body.output_format)),
+    format: readFormat(toRecord(toRecord(body.output_config).format ?? body.output_format), body.system),
   }
 }
 
@@ -96,8 +97,9 @@ function readChoice({ type, name }: JsonRecord): Turn['choice'] {
   return type === 'tool' ? { mode: 'named', name: toText(name) } : { mode: 'auto' }
 }
 
-function readFormat(format: JsonRecord): Turn['format'] {
-  return format.type === 'json_schema' ? { type: 'json_schema', schema: format.schema } : { type: 'text' }
+function readFormat(format: JsonRecord, system: unknown): Turn['format'] {
+  if (format.type === 'json_schema') return { type: 'json_schema', schema: format.schema }
+  return instructedFormat(system)
 }
 
 function buildAnswer(body: JsonRecord, hasMarkers: boolean): MessageAnswer {

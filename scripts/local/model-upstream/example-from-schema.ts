@@ -75,15 +75,16 @@ function exampleNumber(schema: JsonRecord, preferred: number): number {
   return maximum !== undefined && value > maximum ? (minimum ?? maximum - 1) : value
 }
 
+const formattedExamples = new Map([
+  ['date', '2026-01-01'],
+  ['date-time', '2026-01-01T00:00:00Z'],
+  ['email', 'user@example.com'],
+  ['uri', 'https://example.com/'],
+  ['uuid', '00000000-0000-4000-8000-000000000000'],
+])
+
 function exampleString(schema: JsonRecord): string {
-  const formats: Record<string, string> = {
-    date: '2026-01-01',
-    'date-time': '2026-01-01T00:00:00Z',
-    email: 'user@example.com',
-    uri: 'https://example.com/',
-    uuid: '00000000-0000-4000-8000-000000000000',
-  }
-  const text = formats[toText(schema.format)] ?? 'example'
+  const text = formattedExamples.get(toText(schema.format)) ?? 'example'
   const padded = text.padEnd(Math.min(toNumber(schema.minLength) ?? 0, 10_000), 'x')
   return padded.slice(0, toNumber(schema.maxLength) ?? padded.length)
 }

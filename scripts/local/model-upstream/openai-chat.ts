@@ -8,6 +8,7 @@ import {
 } from './answer-plan.ts'
 import { type ChatUsage, chatUsageJson, createChatFrames, roleDelta, streamEnd } from './chat-frames.ts'
 import { nextIdentifier, nowInSeconds } from './identifiers.ts'
+import { instructedFormat } from './instructed-format.ts'
 import {
   contentText,
   countCharacters,
@@ -51,14 +52,16 @@ export function answerChat(body: JsonRecord, traits: ModelTraits): Reply {
 }
 
 function readTurn(body: JsonRecord): Turn {
-  const last = toRecord(toList(body.messages).at(-1))
+  const messages = toList(body.messages).map(toRecord)
+  const last = toRecord(messages.at(-1))
+  const instructions = messages.filter(({ role }) => role === 'system' || role === 'developer')
   return {
     userText: last.role === 'user' ? contentText(last.content) : '',
     toolResult: last.role === 'tool' ? contentText(last.content) : undefined,
     tools: toList(body.tools).flatMap(readTool),
     choice: readChoice(body.tool_choice),
     parallelToolCalls: body.parallel_tool_calls !== false,
-    format: readFormat(toRecord(body.response_format)),
+    format: readFormat(toRecord(body.response_format), instructions),
   }
 }
 
@@ -80,11 +83,12 @@ function readChoice(choice: unknown): Turn['choice'] {
   return typeof named === 'string' ? { mode: 'named', name: named } : { mode: 'auto' }
 }
 
-function readFormat(format: JsonRecord): Turn['format'] {
+function readFormat(format: JsonRecord, instructions: JsonRecord[]): Turn['format'] {
   if (format.type === 'json_schema') {
     return { type: 'json_schema', schema: toRecord(format.json_schema).schema }
   }
-  return { type: format.type === 'json_object' ? 'json_object' : 'text' }
+  if (format.type === 'json_object') return { type: 'json_object' }
+  return instructedFormat(instructions.map(({ content }) => contentText(content)))
 }
 
 function finishAnswer(body: JsonRecord, plan: AnswerPlan, turn: Turn, traits: ModelTraits): ChatAnswer {

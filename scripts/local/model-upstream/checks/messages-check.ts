@@ -45,7 +45,7 @@ function samplingIssues(body: JsonRecord, { version }: MessagesContext): WordedI
 }
 
 function isKnownToBeta({ extra, path }: WordedIssue, betas: string): boolean {
-  return extra !== undefined && path.length === 0 && betaMembers[extra]?.test(betas) === true
+  return extra !== undefined && path.length === 0 && betaMembers.get(extra)?.test(betas) === true
 }
 
 function findFault(body: JsonRecord, traits: ModelTraits): Fault | undefined {

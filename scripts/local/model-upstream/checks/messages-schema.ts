@@ -236,13 +236,13 @@ export const messagesSchema = z.strictObject({
 })
 
 /** Members of betas, known only with a beta header that begins so. */
-export const betaMembers: Record<string, RegExp> = {
-  context_management: /\b(context-management|compact)-/,
-  mcp_servers: /\bmcp-client-/,
-  thread: /\bmessage-threads-/,
-  output_format: /\bstructured-outputs-/,
-  fallbacks: /\bserver-side-fallback-/,
-  fallback_credit_token: /\bfallback-credit-/,
-  compaction: /\bcompact-/,
-  billing_policy: /\buser-profiles-/,
-}
+export const betaMembers = new Map([
+  ['context_management', /\b(context-management|compact)-/],
+  ['mcp_servers', /\bmcp-client-/],
+  ['thread', /\bmessage-threads-/],
+  ['output_format', /\bstructured-outputs-/],
+  ['fallbacks', /\bserver-side-fallback-/],
+  ['fallback_credit_token', /\bfallback-credit-/],
+  ['compaction', /\bcompact-/],
+  ['billing_policy', /\buser-profiles-/],
+])

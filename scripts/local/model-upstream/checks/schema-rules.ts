@@ -80,12 +80,12 @@ export function parametersFault(root: unknown): string | undefined {
 }
 
 /** Keywords that Anthropic's structured output does not know, by type. */
-const unsupported: Record<string, string[]> = {
-  number: ['exclusiveMaximum', 'exclusiveMinimum', 'maximum', 'minimum', 'multipleOf'],
-  integer: ['exclusiveMaximum', 'exclusiveMinimum', 'maximum', 'minimum', 'multipleOf'],
-  string: ['maxLength', 'minLength'],
-  array: ['maxItems', 'uniqueItems'],
-}
+const unsupported = new Map([
+  ['number', ['exclusiveMaximum', 'exclusiveMinimum', 'maximum', 'minimum', 'multipleOf']],
+  ['integer', ['exclusiveMaximum', 'exclusiveMinimum', 'maximum', 'minimum', 'multipleOf']],
+  ['string', ['maxLength', 'minLength']],
+  ['array', ['maxItems', 'uniqueItems']],
+])
 
 /**
  * What Anthropic's structured output has against a schema: objects must be closed, and bounds are not supported.
@@ -99,7 +99,7 @@ export function outputSchemaFault(root: unknown): string | undefined {
         : `For 'object' type, 'additionalProperties: ${JSON.stringify(schema.additionalProperties)}' is not supported. Please set 'additionalProperties' to false`
     }
     const type = String(schema.type)
-    const found = (unsupported[type] ?? []).filter((keyword) => keyword in schema)
+    const found = (unsupported.get(type) ?? []).filter((keyword) => keyword in schema)
     if (found.length > 0) return `For '${type}' type, properties ${found.join(', ')} are not supported`
     if (type === 'array' && Number(schema.minItems ?? 0) > 1) {
       return "For 'array' type, 'minItems' values other than 0 or 1 are not supported"
