@@ -44,7 +44,7 @@ describe('a request that is not valid', () => {
     [
       'a conversation of no name',
       { model: 'm', input: 'x', conversation: '' },
-      'conversation: must be an id',
+      'conversation: must not be empty',
     ],
     [
       'a previous response of no name',
