@@ -41,6 +41,12 @@ export interface Intent {
   detail: Record<string, unknown>
 }
 
+/** An API key; its id, which is public, stays. */
+const API_KEY = /hg_([0-9A-Za-z]{12})_[0-9A-Za-z]{20,}/g
+
+/** Text for a record that is kept for good: people paste whole keys into filters, names and reasons. */
+export const withoutKeys = (text: string) => text.replace(API_KEY, 'hg_$1_[redacted]')
+
 /** An audit record of an intent, by the caller of this request, now. */
 export function describeChange(administration: Administration, intent: Intent): AuditedChange {
   return {
@@ -49,8 +55,13 @@ export function describeChange(administration: Administration, intent: Intent): 
     at: administration.clock(),
     actor: administration.actor,
     ...intent,
+    resource: withoutKeys(intent.resource),
     // Members without a value are left out here, so that the record's hash never depends on how they travel.
-    detail: JSON.parse(JSON.stringify(intent.detail)),
+    detail: JSON.parse(
+      JSON.stringify(intent.detail, (_name, value) =>
+        typeof value === 'string' ? withoutKeys(value) : value,
+      ),
+    ),
   }
 }
 

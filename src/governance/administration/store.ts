@@ -67,13 +67,24 @@ export function toPage<Row>(
   return { rows: shown, next: rows.length > page.limit && last !== undefined ? positionOf(last) : null }
 }
 
+/** The first and the last instant of which JavaScript and Postgres have the same text: neither year 0 nor 10000. */
+const FIRST_INSTANT = Date.parse('0001-01-01T00:00:00Z')
+const LAST_INSTANT = Date.parse('9999-12-31T23:59:59.999Z')
+
+/** Whether Postgres reads the ISO text of a date. */
+export const isStorableInstant = (date: Date) =>
+  date.getTime() >= FIRST_INSTANT && date.getTime() <= LAST_INSTANT
+
+const nearestStorable = (date: Date) =>
+  new Date(Math.min(Math.max(date.getTime(), FIRST_INSTANT), LAST_INSTANT)).toISOString()
+
 /** Conditions of a period over `at`: from inclusive, to exclusive. */
 export function within(
   at: PgColumn,
   period: { from?: Date | undefined; to?: Date | undefined },
 ): SQL | undefined {
   return and(
-    period.from && sql`${at} >= ${period.from.toISOString()}::timestamptz`,
-    period.to && sql`${at} < ${period.to.toISOString()}::timestamptz`,
+    period.from && sql`${at} >= ${nearestStorable(period.from)}::timestamptz`,
+    period.to && sql`${at} < ${nearestStorable(period.to)}::timestamptz`,
   )
 }

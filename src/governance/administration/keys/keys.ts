@@ -5,6 +5,7 @@ import type { KeyScope } from '../../principal.ts'
 import { type Administration, audited, conflict } from '../administration.ts'
 import { readMember } from '../members/members.ts'
 import { publishRights } from '../propagation.ts'
+import { isStorableInstant } from '../store.ts'
 import { insertKey, type KeyRow, selectKey, selectKeys, updateKeyRevoked } from './store.ts'
 
 export type { KeyRow } from './store.ts'
@@ -31,6 +32,9 @@ export async function createKey(
   if (member.disabledAt !== null) throw conflict(`User ${values.userId} is disabled.`)
   if (values.expiresAt !== null && values.expiresAt.getTime() <= administration.clock()) {
     throw invalidRequest('expires_at: must be in the future')
+  }
+  if (values.expiresAt !== null && !isStorableInstant(values.expiresAt)) {
+    throw invalidRequest('expires_at: must be before the year 10000')
   }
   const { id, key } = createApiKey()
   const { userId, label, scopes, expiresAt } = values
