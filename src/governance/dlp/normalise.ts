@@ -215,7 +215,9 @@ function foldCharacter(character: string): string {
   if (/^\p{Zs}$/u.test(character)) return ' '
   if (/^[\u2018\u2019\u201a\u201b\u2032]$/.test(character)) return "'"
   if (/^[\u201c-\u201f\u2033]$/.test(character)) return '"'
-  return foldDigit(character.normalize('NFKC'))
+  const folded = foldDigit(character.normalize('NFKC'))
+  // Signs such as № stand before a number, and the letters they fold to are not of it.
+  return /^\p{S}$/u.test(character) && /[A-Za-z]$/.test(folded) ? `${folded} ` : folded
 }
 
 /** Unicode keeps the ten decimal digits of a script together and in order, each block ending in a 9. */

@@ -57,10 +57,17 @@ export function walkShapes(
     }
     const next = separatorEnd(text, end)
     if (next < 0) return
-    const sign = next - end === 3 ? '-' : text.charAt(end)
-    separator = SEPARATORS.indexOf(sign === '\n' || sign === '\r' ? ' ' : sign) + 1
+    separator = separatorAt(text, end, next)
     index = next
   }
+}
+
+const EM_DASH = '\u2014'
+
+/** What a separator stands for: a line end for a blank, an em dash for a dash. */
+function separatorAt(text: string, end: number, next: number): number {
+  const sign = next - end === 3 || text[end] === EM_DASH ? '-' : text.charAt(end)
+  return SEPARATORS.indexOf(sign === '\n' || sign === '\r' ? ' ' : sign) + 1
 }
 
 /**
@@ -69,85 +76,159 @@ export function walkShapes(
  */
 function separatorEnd(text: string, index: number): number {
   const first = text[index]
-  if (first === undefined || !(SEPARATORS.includes(first) || first === '\n' || first === '\r')) return -1
+  if (first === undefined || !(SEPARATORS.includes(first) || /[\n\r\u2014]/.test(first))) return -1
   if (isDigitAt(text, index + 1)) return index + 1
   const second = text[index + 1]
   if (first === '\r' && second === '\n' && isDigitAt(text, index + 2)) return index + 2
   if (first !== ' ') return -1
   if ((second === ' ' || second === '\n') && isDigitAt(text, index + 2)) return index + 2
-  return second === '-' && text[index + 2] === ' ' && isDigitAt(text, index + 3) ? index + 3 : -1
+  const dashed = (second === '-' || second === EM_DASH) && text[index + 2] === ' '
+  return dashed && isDigitAt(text, index + 3) ? index + 3 : -1
 }
 
 /** Groups that are counted on each side of a number, and the longest that are: so far a stream has to look. */
 const MOST_NEIGHBOURS = 6
 const LONGEST_NEIGHBOUR = 5
+/** Columns of a table are so far apart at most. */
+const WIDEST_COLUMN_GAP = 4
+
+/** Groups of digits beside a number, with nothing but blanks between. */
+interface Neighbours {
+  /** How many of them are as long as the number's own groups. */
+  alike: number
+  /** Whether there is any. */
+  any: boolean
+  /** Whether more text could add to them. */
+  open: boolean
+}
 
 /**
- * Whether groups as long as the first and last stand beside a number of several groups, so that it looks cut out of
- * a longer one. A list of such numbers does not: it has a multiple of their groups.
+ * Whether a number of several groups looks cut out of a row of numbers: groups of digits stand on both sides, or such
+ * as long as its own that are not a list of numbers like it (a list has a multiple of its groups).
  */
 function isCutOut(text: string, start: number, end: number, groups: number, lastStart: number): boolean {
-  const length = end - lastStart
-  if (length > LONGEST_NEIGHBOUR) return false
-  let others = groupsBefore(text, start)
+  const lines = isWrapped(text, start, end)
+  const before = groupsBefore(text, start, lines)
+  const after = neighboursAfter(text, end, end - lastStart, lines)
+  if (!before.any && (!after.any || isExpiry(text, end))) return false
+  if (lines || before.alike >= MOST_NEIGHBOURS || after.alike >= MOST_NEIGHBOURS) return true
+  const isList = before.alike % groups === 0 && after.alike % groups === 0
+  if (!isList) return true
+  return before.any && after.any && (before.alike === 0 || after.alike === 0)
+}
+
+/** What is written after a card: the month and year in which it expires, and its code. */
+const EXPIRY = / (?:0[1-9]|1[0-2]) ?[2-4]\d \d{3,4}(?!\d)/y
+
+function isExpiry(text: string, end: number): boolean {
+  EXPIRY.lastIndex = end
+  return EXPIRY.test(text)
+}
+
+const isWrapped = (text: string, start: number, end: number): boolean => {
+  const line = text.indexOf('\n', start)
+  return line >= 0 && line < end
+}
+
+/** Where the blanks that start at `index` end, a line end counting as one if `lines` says so; `index` if there are none. */
+function gapEnd(text: string, index: number, lines: boolean): number {
+  let end = index
+  while (end - index < WIDEST_COLUMN_GAP && (text[end] === ' ' || (lines && /[\r\n]/.test(text.charAt(end)))))
+    end++
+  return end
+}
+
+function neighboursAfter(text: string, end: number, length: number, lines: boolean): Neighbours {
+  const found = { alike: 0, any: false, open: false }
   let index = end
-  for (let after = 0; after < MOST_NEIGHBOURS; after++) {
-    const next = separatorEnd(text, index)
-    if (next < 0 || text[index] === '/') break
+  while (found.alike < MOST_NEIGHBOURS) {
+    const next = gapEnd(text, index, lines)
     let stop = next
-    while (isDigitAt(text, stop) && stop - next <= length) stop++
-    if (stop - next !== length) break
-    others++
+    while (isDigitAt(text, stop) && stop - next <= LONGEST_GROUP) stop++
+    if (stop >= text.length) found.open = true
+    // A time, a date or an amount is no column of a table.
+    if (next === index || stop === next || isWordAt(text, stop) || /[.,:/%-]/.test(text.charAt(stop))) break
+    found.any = true
+    if (stop - next !== length || length > LONGEST_NEIGHBOUR) break
+    found.alike++
     index = stop
   }
-  return others % groups !== 0
+  return found
 }
 
-/** Groups of the same length before `start`, the first of which may begin with letters as that of an account does. */
-function groupsBefore(text: string, start: number): number {
+/** Groups before `start`, the first of which may begin with letters as that of an account does. */
+function groupsBefore(text: string, start: number, lines: boolean): Omit<Neighbours, 'open'> {
   let length = 0
   while (isDigitAt(text, start + length)) length++
-  if (length > LONGEST_NEIGHBOUR) return 0
-  let count = 0
   let index = start
-  while (count < MOST_NEIGHBOURS && text[index - 1] === ' ') {
-    const first = index - 1 - length
+  const found = { alike: 0, any: endsGroup(text, gapStart(text, start, lines), start) }
+  while (length <= LONGEST_NEIGHBOUR && found.alike < MOST_NEIGHBOURS) {
+    const stop = gapStart(text, index, lines)
+    const first = stop - length
     let digits = 0
-    for (let at = first; at < index - 1; at++) if (isDigitAt(text, at)) digits++
-    if (digits < 2 || !isAlphanumericAt(text, first) || isAlphanumericAt(text, first - 1)) break
-    count++
+    for (let at = first; at < stop; at++) if (isDigitAt(text, at)) digits++
+    if (stop === index || digits < 2 || !isAlphanumericAt(text, first) || isAlphanumericAt(text, first - 1))
+      break
+    found.alike++
+    found.any = true
     index = first
   }
-  return count
+  return found
 }
 
-/** Blanks between digits written one by one; a group's end may be wider. */
-const WIDEST_GAP = 3
+function gapStart(text: string, index: number, lines: boolean): number {
+  let start = index
+  while (
+    index - start < WIDEST_COLUMN_GAP &&
+    (text[start - 1] === ' ' || (lines && /[\r\n]/.test(text.charAt(start - 1))))
+  )
+    start--
+  return start
+}
+
+/** Whether a group of digits alone ends at `stop`, before the blanks that end at `start`. */
+function endsGroup(text: string, stop: number, start: number): boolean {
+  if (stop === start) return false
+  let first = stop
+  while (isDigitAt(text, first - 1) && stop - first <= LONGEST_GROUP) first--
+  const before = text.charAt(first - 1)
+  return first < stop && !isWordAt(text, first - 1) && !/[.,:/#+-]/.test(before)
+}
+
+/** Blanks between digits written one by one; a group's end may be wider, and have a dash. */
+const GAP = /(?: {0,2}[-.] {0,2}| {1,3})/y
 
 /**
- * Digits one by one with the same sign between them: `4 1 1 1 ...`.
- * @returns null unless there are 12 to 19, or `open` if the text ends before that is known
+ * Digits one by one with the same sign between them, but for the gaps between groups: `4 1 1 1 - 1 1 ...`.
+ * @returns null unless there are 12 to 19, or more text could make it so (`open`)
  */
 export function readSpacedDigits(
   text: string,
   start: number,
-): { digits: string; end: number } | 'open' | null {
+): { digits: string; end: number; open: boolean } | null {
   const sign = text.charAt(start + 1)
   if (sign !== '' && !/[ .-]/.test(sign)) return null
-  if (text[start - 1] === sign && isDigitAt(text, start - 2)) return null
+  if (/[ .-]/.test(text.charAt(start - 1)) && isDigitAt(text, start - 2)) return null
   let index = start
   let digits = ''
+  let others = 0
+  let open = false
   while (digits.length <= LONGEST_GROUP && isDigitAt(text, index) && !isDigitAt(text, index + 1)) {
     digits += text[index]
-    let next = index + 1
-    while (text[next] === sign && next - index <= (sign === ' ' ? WIDEST_GAP : 1)) next++
-    if (next >= text.length) return 'open'
-    if (next === index + 1 || !isDigitAt(text, next)) break
+    GAP.lastIndex = index + 1
+    const gap = GAP.exec(text)?.[0] ?? ''
+    const next = index + 1 + gap.length
+    open = next >= text.length && gap.length < MOST_GAP
+    if (gap === '' || !isDigitAt(text, next)) break
+    if (gap !== sign && ++others > MOST_GAPS_OF_GROUPS) return null
     index = next
   }
   const whole = digits.length >= 12 && digits.length <= LONGEST_GROUP && endsNumber(text, index + 1)
-  return whole ? { digits, end: index + 1 } : null
+  return whole || open ? { digits: whole ? digits : '', end: index + 1, open } : null
 }
+
+const MOST_GAP = 5
+const MOST_GAPS_OF_GROUPS = 5
 
 /** Whether more text could complete a form from the group of digits at `start`, or show that one was cut out. */
 export function isOpenShape(root: ShapeNode, text: string, start: number): boolean {
@@ -168,34 +249,18 @@ export function isOpenShape(root: ShapeNode, text: string, start: number): boole
     if (
       groups > 1 &&
       numbers.some(({ detector }) => detector.validate(digits)) &&
-      mayHaveNeighbours(text, end, end - index)
+      neighboursAfter(text, end, end - index, isWrapped(text, start, end)).open
     ) {
       return true
     }
     const next = separatorEnd(text, end)
     if (next < 0) return node.next.length > 0 && OPEN_SEPARATOR.test(text.slice(end, end + 4))
-    const sign = next - end === 3 ? '-' : text.charAt(end)
-    separator = SEPARATORS.indexOf(sign === '\n' || sign === '\r' ? ' ' : sign) + 1
+    separator = separatorAt(text, end, next)
     index = next
   }
 }
 
-const OPEN_SEPARATOR = /^(?:[-./\n]| {1,2}| ?\r?\n| \r| - ?|\r)$/
-
-/** Whether groups as long as the one that ends at `end` follow up to the end of the text. */
-function mayHaveNeighbours(text: string, end: number, length: number): boolean {
-  let index = end
-  for (let count = 0; count < MOST_NEIGHBOURS && length <= LONGEST_NEIGHBOUR; count++) {
-    const next = separatorEnd(text, index)
-    if (next < 0) return OPEN_SEPARATOR.test(text.slice(index, index + 4))
-    let stop = next
-    while (isDigitAt(text, stop) && stop - next <= length) stop++
-    if (stop >= text.length) return true
-    if (stop - next !== length) return false
-    index = stop
-  }
-  return false
-}
+const OPEN_SEPARATOR = /^(?:[-./\n\u2014]| {1,2}| ?\r?\n| \r| [-\u2014] ?|\r)$/
 
 /** Whether a number can end here: no letter or digit adjoins, nor a sign that ties one to it. */
 function endsNumber(text: string, end: number): boolean {

@@ -81,7 +81,7 @@ function joinsLetters(text: string, index: number): boolean {
 }
 
 /** A number, the groups beside it that tell whether it is whole, and what ends them. */
-const LONGEST_NUMBER = 80
+const LONGEST_NUMBER = 100
 
 /** Groups of digits at the end from which a form can still be completed. */
 function openNumbers(text: string, plan: Plan): number {
@@ -89,7 +89,7 @@ function openNumbers(text: string, plan: Plan): number {
   for (let start = from; start < text.length; start++) {
     if (!isDigitAt(text, start) || isAlphanumericAt(text, start - 1)) continue
     if (plan.numbers !== null && isOpenShape(plan.numbers, text, start)) return start
-    if (readSpacedDigits(text, start) === 'open' && plan.minimum.has(CARD)) return start
+    if (readSpacedDigits(text, start)?.open && plan.minimum.has(CARD)) return start
   }
   return text.length
 }

@@ -5,7 +5,7 @@ import {
   DOMAIN, hostRunEnd, IP_ADDRESS, IPV6_CHARACTERS, readDomain, readIpv6, readUrlCredentials, URL_CREDENTIALS,
 } from './detectors/network.ts' // biome-ignore format: a list
 import {
-  hintsAtSecret, isRandom, JSON_WEB_TOKEN, namingInSentence, namingOf, namingOfColumn, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned,
+  hintsAtSecret, isRandom, JSON_WEB_TOKEN, namesNoSecret, namingInSentence, namingOf, namingOfColumn, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned,
 } from './detectors/secrets.ts' // biome-ignore format: a list
 import { readSpecialKey } from './detectors/special-keys.ts'
 import { scanEncoded } from './nested.ts'
@@ -202,11 +202,12 @@ function scanLooseSecret(scan: Scan, start: number, end: number): void {
   const before = scan.surroundings.before(start)
   if (!hintsAtSecret(before)) return
   const naming = namingInSentence(before) ?? namingOfColumn(before)
-  const announced = scoreAssigned(token, naming, scan.text.charAt(end))
+  const announced = scoreAssigned(token, naming, scan.text.charAt(end), true)
   if (announced > 0) {
     scan.report(SECRET.id, start, end, announced)
     return
   }
   if (!LOOSE_SECRET.test(token) || IDENTIFIER.test(token) || !isRandom(token)) return
+  if (namesNoSecret(before)) return
   if (contextOf(SECRET_CONTEXT).test(before)) scan.report(SECRET.id, start, end, 0.6)
 }

@@ -1,9 +1,9 @@
 import {
   ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, isDigitAt, isWordAt, LETTER, LOWER, SLASH, UNDERSCORE, UPPER,
 } from './detectors/characters.ts' // biome-ignore format: a list
-import { isOtherNumber, Surroundings } from './detectors/context.ts'
+import { isOfOtherColumn, isOtherNumber, isTimestamp, Surroundings } from './detectors/context.ts'
 import { isSolanaAddress, SOLANA } from './detectors/crypto-addresses.ts'
-import { CARD, IBAN, isCardNumber, readIban, startsIban } from './detectors/financial.ts'
+import { CARD, CARD_CONTEXT, IBAN, isCardNumber, readIban, startsIban } from './detectors/financial.ts'
 import { EMAIL, IP_ADDRESS, readEmail, readIpv4 } from './detectors/network.ts'
 import { PHONE, readPhone } from './detectors/phone.ts'
 import { SecretHints } from './detectors/secrets.ts'
@@ -78,7 +78,7 @@ export function scanReading(reading: Reading, plan: Plan, depth: number, report:
       continue
     }
     if ((classes & SPECIAL) !== 0 || index - start >= SHORTEST_TOKEN) scanRun(scan, start, index, classes)
-    else if ((classes & LOWER) === 0) scanWord(scan, start, index)
+    else if ((classes & LOWER) === 0 || index - start === 1) scanWord(scan, start, index)
   }
 }
 
@@ -160,16 +160,33 @@ function walkNumber(scan: Scan, start: number, doubtful: boolean): void {
       if (doubtful && !named) total -= DOUBT
       if (isCutOut) total -= STRONG_DOUBT
       if (isOtherNumber(before)) total -= named ? SLIGHT_DOUBT : DOUBT
+      if (!named && isInconspicuous(scan, start, end, detector.validate)) total -= STRONG_DOUBT
       scan.report(detector.id, start, end, total)
     }
   })
 }
 
+/** Whether digits are of a kind with those around them that are no such number, or the time of a program. */
+function isInconspicuous(
+  { text, surroundings }: Scan,
+  start: number,
+  end: number,
+  validate: (digits: string) => boolean,
+): boolean {
+  const number = text.slice(start, end)
+  return (
+    isTimestamp(number) || isOfOtherColumn(text, surroundings.windowStart(start), start, number, validate)
+  )
+}
+
 /** Spelling a card digit by digit hides it from nobody. */
 function scanSpacedCard(scan: Scan, start: number): void {
-  const found = scan.asks(CARD) ? readSpacedDigits(scan.text, start) : null
-  if (found !== null && found !== 'open' && isCardNumber(found.digits))
-    scan.report(CARD, start, found.end, 0.6)
+  const { text, surroundings } = scan
+  const found = scan.asks(CARD) ? readSpacedDigits(text, start) : null
+  if (found === null || !isCardNumber(found.digits)) return
+  if (isInconspicuous(scan, start, found.end, isCardNumber)) return
+  // More than any phone number that the first of the digits could be.
+  scan.report(CARD, start, found.end, CARD_CONTEXT.test(surroundings.before(start)) ? 0.96 : 0.75)
 }
 
 function scanPhone(scan: Scan, digit: number): void {
@@ -179,8 +196,17 @@ function scanPhone(scan: Scan, digit: number): void {
   if (text[start - 1] === '+') start--
   if (!mayBePhone(text, start, digit)) return
   const follows = text[start - 1] === ' ' && isDigitAt(text, start - 2)
+  if (text.startsWith('00', start) && isOfColumn(scan, start)) return
   const found = readPhone(text, start, follows ? '' : scan.surroundings.before(start))
   if (found !== null) scan.report(PHONE.id, found.start, found.end, found.score)
+}
+
+/** Whether the lines before have numbers of as many digits that no phone number begins like. */
+function isOfColumn({ text, surroundings }: Scan, start: number): boolean {
+  let end = start
+  while (isDigitAt(text, end)) end++
+  const isForeign = (digits: string): boolean => digits.startsWith('00')
+  return isOfOtherColumn(text, surroundings.windowStart(start), start, text.slice(start, end), isForeign)
 }
 
 /** What most groups of digits are not: at the start of something, of seven digits or more, and no date. */
@@ -189,6 +215,7 @@ function mayBePhone(text: string, start: number, digit: number): boolean {
   if ((before & (ALPHANUMERIC | UNDERSCORE | AT | SLASH)) !== 0) return false
   if ((before & (DOT | DASH)) !== 0 && (classAt(text, start - 2) & ALPHANUMERIC) !== 0) return false
   if (before === GLUE && /[$\\]/.test(text.charAt(start - 1))) return false
+  if (text[digit] === '0' && text[digit + 1] === '.') return false
   if (text[digit + 4] === '-' && text[digit + 7] === '-' && isDigitAt(text, digit + 6)) return false
   let digits = 0
   let others = 0

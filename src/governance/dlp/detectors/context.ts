@@ -1,4 +1,5 @@
 import { originalStart, type Reading, readingIndex } from '../normalise.ts'
+import { isWordAt } from './characters.ts'
 
 /** How many units of the original before a finding are searched for words that name it. */
 const CONTEXT_LENGTH = 100
@@ -19,7 +20,11 @@ export class Surroundings {
   before(start: number): string {
     if (start === this.#start) return this.#before
     this.#start = start
-    this.#before = this.reading.text.slice(this.windowStart(start), start).toLowerCase()
+    const { text } = this.reading
+    const from = this.windowStart(start)
+    // The rest of a word that the window cuts is none of its own: `bic` at the end of `Arabic`.
+    const cut = from > 0 && isWordAt(text, from - 1) ? 'qq' : ''
+    this.#before = cut + text.slice(from, start).toLowerCase()
     return this.#before
   }
 
@@ -41,7 +46,7 @@ export function contextPattern(words: readonly string[]): RegExp {
   )
   const ascii = phrases.filter((phrase) => /^[a-z]/.test(phrase))
   const other = phrases.filter((phrase) => !/^[a-z]/.test(phrase))
-  const parts = ascii.length > 0 ? [`(?:^|[^a-z])(?:${ascii.join('|')})(?![a-z]{2})`] : []
+  const parts = ascii.length > 0 ? [`(?:^|[^a-z0-9])(?:${ascii.join('|')})(?![a-z]{2})`] : []
   return new RegExp([...parts, ...other].join('|'))
 }
 
@@ -53,6 +58,29 @@ const OTHER_NUMBER =
 export function isOtherNumber(before: string): boolean {
   const nearest = before.slice(-48)
   return OTHER_NUMBER.test(nearest) || FIELD_OF_IDENTIFIER.test(nearest)
+}
+
+/** Milliseconds since 1970, from 2017 to 2030: programs write them more often than anything else of 13 digits. */
+export function isTimestamp(number: string): boolean {
+  return number.length === 13 && number >= '1500000000000' && number < '1900000000000'
+}
+
+/**
+ * Whether the lines before, from `from` on, have numbers written as this one, and none of them passes its check: what
+ * stands in a column of other numbers passes by chance.
+ */
+export function isOfOtherColumn(
+  text: string,
+  from: number,
+  start: number,
+  number: string,
+  validate: (digits: string) => boolean,
+): boolean {
+  const line = text.lastIndexOf('\n', start - 1)
+  if (line <= from) return false
+  const form = number.replace(/\s+/g, ' ').replaceAll('.', '\\.').replace(/\d/g, '\\d')
+  const others = text.slice(from, line).match(new RegExp(`(?<![\\w.-])${form}(?![\\w-])`, 'g'))
+  return others !== null && !others.some((other) => validate(other.replace(/\D/g, '')))
 }
 
 /** A field that is called just `id`. */

@@ -1,6 +1,7 @@
 import { countrySpecs, isValidBIC } from 'ibantools'
 import { classAt, isAlphanumericAt, isWordAt, LETTER } from './characters.ts'
 import { isUniform, luhn, remainder, weightedSum } from './checksums.ts'
+import { contextPattern } from './context.ts'
 import { type Found, grouped, type NumberDetector, type WordDetector } from './detector.ts'
 
 /** Issuers' ranges: first digits from, to, and the lengths in use. Sources: the networks' own BIN rules; ISO/IEC 7812. */
@@ -86,6 +87,14 @@ const CARD_GROUPS = [
 
 export const CARD = 'card'
 
+/** What names a card. */
+const CARD_WORDS: readonly string[] = [
+  'card', 'credit', 'debit', 'visa', 'mastercard', 'amex', 'american express', 'discover', 'jcb', 'diners', 'maestro',
+  'unionpay', 'pan', 'cc', 'ccn', 'payment', 'kreditkarte', 'karte', 'kartennummer', 'carte', 'tarjeta', 'carta',
+  'cartao', 'cartão', 'kaart', 'cvv', 'cvc',
+] // biome-ignore format: a list
+export const CARD_CONTEXT = contextPattern(CARD_WORDS)
+
 const card: NumberDetector = {
   id: CARD,
   category: 'financial',
@@ -96,11 +105,7 @@ const card: NumberDetector = {
     { shapes: ['14', '15', '16'], score: 0.8 },
     { shapes: ['12', '17', '18', '19'], score: 0.6 },
   ],
-  context: [
-    'card', 'credit', 'debit', 'visa', 'mastercard', 'amex', 'american express', 'discover', 'jcb', 'diners', 'maestro',
-    'unionpay', 'pan', 'cc', 'ccn', 'payment', 'kreditkarte', 'karte', 'kartennummer', 'carte', 'tarjeta', 'carta',
-    'cartao', 'cartão', 'kaart', 'cvv', 'cvc',
-  ], // biome-ignore format: a list
+  context: CARD_WORDS,
   contextScore: 0.98,
   validate: isCardNumber,
 }

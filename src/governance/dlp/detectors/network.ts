@@ -138,7 +138,7 @@ const isLikelyName = (label: string): boolean =>
   label.length >= 5 && label === label.toLowerCase() && !CODE_RECEIVER.test(label)
 
 const NOT_AN_ADDRESS =
-  /(?:version|ver|release|rev|revision|build|firmware|chapter|section|v|driver|upgrade to|oid|update|clause|figure|fig|table|kernel|sdk|api|python|node|ios|android|chrome|firefox|safari|mozilla|edge)[ /:=-]{0,2}$/
+  /(?:version|ver|release|rev|revision|build|firmware|chapter|section|(?:^|[^a-z])v|driver|oid|update|patch|hotfix|clause|figure|fig|table|§|appendix|kernel|sdk|api|python|node|ios|android|chrome|chromium|firefox|safari|mozilla|edge|oracle|\.net|dotnet|jdk|jre|mysql|postgres|(?:up|down)grad(?:e|ed|ing)(?: from [\d.]{1,15})?(?: to| from)?)[ /:="'([]{0,4}-?$/
 
 /** Reads dotted quads where a run of digits starts. */
 export function readIpv4(text: string, start: number): Found | null {
@@ -160,7 +160,7 @@ export function readIpv4(text: string, start: number): Found | null {
     (text[start - 1] === '-' && isAlphanumericAt(text, start - 2))
   )
     return null
-  const before = text.slice(Math.max(0, start - 16), start).toLowerCase()
+  const before = text.slice(Math.max(0, start - 40), start).toLowerCase()
   return NOT_AN_ADDRESS.test(before) ? null : { start, end: index, score: IP_ADDRESS.baseScore }
 }
 

@@ -84,12 +84,17 @@ function readGroups(text: string, start: number, length: number, evidence: Evide
 function readForm(text: string, start: number): Found | null {
   for (const form of [NORTH_AMERICAN, FRENCH, BRITISH]) {
     form.lastIndex = start
-    if (form.test(text) && isBounded(text, form.lastIndex)) {
+    if (form.test(text) && isBounded(text, form.lastIndex) && !isInRow(text, start, form.lastIndex)) {
       return { start, end: form.lastIndex, score: text[start] === '(' ? 0.75 : 0.6 }
     }
   }
   return null
 }
+
+/** Whether groups of digits go on after the same blank or sign, on either side: a row of numbers. */
+const isInRow = (text: string, start: number, end: number): boolean =>
+  (/[ .-]/.test(text.charAt(end)) && isDigitAt(text, end + 1)) ||
+  (/[ .-]/.test(text.charAt(start - 1)) && isDigitAt(text, start - 2) && isDigitAt(text, start - 3))
 
 function digitsIn(text: string): number {
   let count = 0

@@ -53,14 +53,20 @@ export function readJsonWebToken(text: string, start: number): Found | null {
 }
 
 const NAMES_OF_SECRETS =
-  /(?:password|passwd|passwort|pwd|passphrase|passcode|kennwort|contrasena|contraseña|mdp|motdepasse|senha|secret|secretkey|apikey|apisecret|accesskey|accesskeyid|secretaccesskey|accountkey|storagekey|token|authkey|authorization|privatekey|clientsecret|credential|credentials|signingkey|encryptionkey|masterkey|sharedkey|servicekey|sessionkey|licensekey|deploykey|hmackey|jwtsecret|webhooksecret|sastoken|pass|auth|apikeyvalue|密码|パスワード|비밀번호)$/
+  /(?:password|passwd|passwort|pwd|passphrase|passcode|kennwort|contrasena|contraseña|mdp|motdepasse|senha|secret|secretkey|secretkeybase|apikey|apisecret|accesskey|accesskeyid|secretaccesskey|accountkey|storagekey|token|authkey|authorization|privatekey|clientsecret|credential|credentials|signingkey|encryptionkey|masterkey|sharedkey|servicekey|sessionkey|licensekey|deploykey|hmackey|jwtsecret|webhooksecret|sastoken|pass|auth|apikeyvalue|密码|パスワード|비밀번호)$/
 const NOT_SECRETS =
-  /(?:nextpage|nextpage|next|page|continuation|pagination|cursor|max|min|num|total|prompt|input|output|completion|count|stop|pad|eos|bos|unk|public|tokentype|sync|idempotency|design|csstoken)(?:token|key)s?$|publickey$|tokens$|bypass$|compass$/
+  /(?:next|page|continuation|pagination|cursor|max|(?<!ad)min|num|total|prompt|input|output|completion|(?<!ac)count|stop|pad|eos|bos|unk|public|tokentype|sync|idempotency|design|csstoken)(?:token|key)s?$|publickey$|tokens$|bypass$|compass$/
 const WEAK_NAMES = /(?:^|[^a-z])(?:key|bearer|sig|signature|apitoken|nonce)$/
 
 /** Part of every word that names a secret. */
 const HINTS =
   /pass|pwd|key|token|secret|auth|cred|kennwort|contrase|clave|mdp|mot|senha|palavra|wachtwoord|has[lł]o|l[oö]senord|parola|schl|cl[eé] |chave|chiave|sig|nonce|bearer|pin|aws|connection|пароль|密|口令|パス|キー|비밀/i
+
+/** Whether a field is named after a token or key that locks nothing, such as `next_page_token`. */
+export function namesNoSecret(before: string): boolean {
+  const name = /([a-z0-9_-]{3,48})["']?\s{0,3}[:=]\s{0,3}["']?$/.exec(before)?.[1]
+  return name !== undefined && NOT_SECRETS.test(name.replace(/[_-]/g, ''))
+}
 
 /** Whether words can have to do with secrets at all. */
 export const hintsAtSecret = (words: string): boolean => HINTS.test(words)
@@ -132,8 +138,8 @@ const COMMON_WORDS =
   /^(?:required|optional|string|number|boolean|null|undefined|none|true|false|example|default|required|invalid|incorrect|expired|missing|password|secret|token|bearer|basic|unknown|empty|disabled|enabled|authorization|protected|confidential|forgotten)$/i
 const CODE_PATH = /^[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)+$/
 
-/** Score of a value that a name or word announced; 0 if it is none. */
-export function scoreAssigned(value: string, naming: Naming, follower: string): number {
+/** Score of a value that a name or word announced; 0 if it is none. @param spoken whether it was a word of a sentence */
+export function scoreAssigned(value: string, naming: Naming, follower: string, spoken = false): number {
   if (naming === null || value.length < 6 || value.length > 1024 || isPlaceholder(value)) return 0
   if (
     COMMON_WORDS.test(value) ||
@@ -158,7 +164,10 @@ export function scoreAssigned(value: string, naming: Naming, follower: string): 
   }
   const random = isRandom(value)
   if (naming === 'secret')
-    return random || (digits && kinds >= 2 && value.length >= 10) ? SECRET.baseScore : 0
+    // `secret default/app-token-ecf4e` names one.
+    return random || (digits && kinds >= 2 && value.length >= 10 && !(spoken && isWordy(value)))
+      ? SECRET.baseScore
+      : 0
   return random && value.length >= 20 ? 0.65 : 0
 }
 
@@ -169,9 +178,19 @@ export function isRandom(text: string): boolean {
   if ((classes & DIGIT) === 0 && (classes & (LOWER | UPPER)) !== (LOWER | UPPER)) return false
   if (/^[0-9.,:/-]+$/.test(text)) return false
   const hexadecimal = /^[0-9a-fA-F-]+$/.test(text)
-  if (/[-_./]/.test(text) && isWordy(text)) return false
+  if ((/[-_./]/.test(text) && isWordy(text)) || isCamelCase(text)) return false
   const most = Math.log2(Math.min(text.length, hexadecimal ? 16 : 64))
   return entropyOf(text) > most * (hexadecimal ? 0.72 : 0.74) && (classes & (LOWER | UPPER)) !== 0
+}
+
+/**
+ * Words joined by their capitals, as programs name things (`IdentityTokenProvider`). Random text changes its sort of
+ * character at every second one.
+ */
+function isCamelCase(text: string): boolean {
+  const parts = text.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+/g) ?? []
+  const digits = text.replace(/\D/g, '').length
+  return /[a-z]/.test(text) && digits * 6 <= text.length && parts.length * 3.5 <= text.length
 }
 
 /** Words joined by dashes and the like, as in the name of a file. */

@@ -86,7 +86,8 @@ const koreanNumber: NumberDetector = {
   description: 'Korean resident registration number (date of birth)',
   baseScore: 0.8,
   forms: [
-    { shapes: ['6-7', '6 7'], score: 0.8 },
+    { shapes: ['6-7'], score: 0.8 },
+    { shapes: ['6 7'], score: 0.45 },
     { shapes: ['13'], score: 0.3 },
   ],
   context: [
