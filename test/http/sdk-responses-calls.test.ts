@@ -1,4 +1,5 @@
 import OpenAI from 'openai'
+import { ResponsesToolRunner } from 'openai/helpers/responses-tool-runner'
 import { zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod'
 import {
   zodResponsesFunction as zodResponsesFunction6,
@@ -210,4 +211,21 @@ describe.each(openAiClients)('%s', (_, Client) => {
       expect((poor.headers as Headers).get('x-should-retry')).toBe('false')
     }
   })
+})
+
+it.each(PROTOCOLS)('runs tools with its runner on a model of %s', async (protocol, model) => {
+  const client = new OpenAI({ apiKey: tenant.key, baseURL: openAiUrl(), ...OPEN_RESPONSES })
+  for (const options of [{}, { stream: true }, { stream: true, eager: true }]) {
+    const cities: unknown[] = []
+    const execute = ({ city }: Record<string, unknown>) => `sunny in ${cities.push(city)}`
+    const tool = zodResponsesFunction({ name: 'get_weather', parameters: z.object({ city: z.string() }) })
+    const input = await turnsScript(protocol, [
+      [say('So: '), callTool('get_weather', { city: 'Paris' }), callTool('get_weather', { city: 'Rome' })],
+      [say('Sunny in both.')],
+    ])
+    const runner = new ResponsesToolRunner({ functions: [{ tool, execute }] })
+    const response = await runner.run(client, { model, input }, options)
+    expect(cities).toEqual(['Paris', 'Rome'])
+    expect(response).toMatchObject({ status: 'completed', output_text: 'Sunny in both.' })
+  }
 })
