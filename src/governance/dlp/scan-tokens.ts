@@ -5,7 +5,7 @@ import {
   DOMAIN, hostRunEnd, IP_ADDRESS, IPV6_CHARACTERS, readDomain, readIpv6, readUrlCredentials, URL_CREDENTIALS,
 } from './detectors/network.ts' // biome-ignore format: a list
 import {
-  hintsAtSecret, isRandom, JSON_WEB_TOKEN, namesNoSecret, namingInSentence, namingOf, namingOfColumn, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned,
+  hintsAtSecret, isRandom, JSON_WEB_TOKEN, namesNoSecret, namingApart, namingInSentence, namingOf, namingOfColumn, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned,
 } from './detectors/secrets.ts' // biome-ignore format: a list
 import { readSpecialKey } from './detectors/special-keys.ts'
 import { scanEncoded } from './nested.ts'
@@ -139,7 +139,7 @@ function openingOf(text: string, index: number): number {
   while (opening - index < 2 && /[=>:*]/.test(text.charAt(opening))) opening++
   const blanks = opening
   while (opening - blanks < 3 && /[ \t]/.test(text.charAt(opening))) opening++
-  const scheme = /^(?:(?:bearer|token|basic|apikey) |<\w{1,10}>|[是为は])/i.exec(
+  const scheme = /^(?:(?:bearer|token|basic|apikey|ssws|geniekey|bot) |<\w{1,10}>|[是为は])/i.exec(
     text.slice(opening, opening + 12),
   )
   return opening + (scheme?.[0].length ?? 0)
@@ -201,8 +201,9 @@ function scanLooseSecret(scan: Scan, start: number, end: number): void {
   if (/^[A-Za-z][A-Za-z0-9+.-]{1,20}:\/\//.test(token)) return
   const before = scan.surroundings.before(start)
   if (!hintsAtSecret(before)) return
-  const naming = namingInSentence(before) ?? namingOfColumn(before)
-  const announced = scoreAssigned(token, naming, scan.text.charAt(end), true)
+  const apart = namingApart(before)
+  const naming = apart ?? namingInSentence(before) ?? namingOfColumn(before)
+  const announced = scoreAssigned(token, naming, scan.text.charAt(end), apart === null)
   if (announced > 0) {
     scan.report(SECRET.id, start, end, announced)
     return

@@ -184,7 +184,7 @@ export function startsIban(text: string, start: number): boolean {
 
 const isAsciiLetter = (text: string, index: number): boolean => (classAt(text, index) & LETTER) !== 0
 
-const OPEN_IBAN_START = /^[A-Z] {1,3}(?:[A-Z] {0,3}(?:\d {0,3})?)?$/
+const OPEN_IBAN_START = /^[A-Z] {1,3}(?:[A-Z] {0,3}(?:\d {0,3})?)?$/i
 
 /**
  * Reads an account number with or without separators where two letters and two digits start.

@@ -60,11 +60,12 @@ const WEAK_NAMES = /(?:^|[^a-z])(?:key|bearer|sig|signature|apitoken|nonce)$/
 
 /** Part of every word that names a secret. */
 const HINTS =
-  /pass|pwd|key|token|secret|auth|cred|kennwort|contrase|clave|mdp|mot|senha|palavra|wachtwoord|has[lł]o|l[oö]senord|parola|schl|cl[eé] |chave|chiave|sig|nonce|bearer|pin|aws|connection|пароль|密|口令|パス|キー|비밀/i
+  /pass|pw|curl|identified|key|token|secret|auth|cred|kennwort|contrase|clave|mdp|mot|senha|palavra|wachtwoord|has[lł]o|l[oö]senord|parola|şifre|كلمة|סיסמ|schl|cl[eé] |chave|chiave|sig|nonce|bearer|pin|aws|connection|пароль|密|口令|パス|キー|비밀/i
 
-/** Whether a field is named after a token or key that locks nothing, such as `next_page_token`. */
+/** Whether a field is named after what locks nothing, such as `next_page_token` or `vault_id`. */
 export function namesNoSecret(before: string): boolean {
-  const name = /([a-z0-9_-]{3,48})["']?\s{0,3}[:=]\s{0,3}["']?$/.exec(before)?.[1]
+  const name = /([a-z0-9_-]{3,48})(?:["']?\s{0,3}[:=]\s{0,3}["']?|(?<=\s--[a-z-]{3,48}) )$/.exec(before)?.[1]
+  if (name !== undefined && /(?:^|_)id$/.test(name)) return true
   return name !== undefined && NOT_SECRETS.test(name.replace(/[_-]/g, ''))
 }
 
@@ -109,6 +110,7 @@ export function namingOf(name: string): Naming {
     )
   )
     return 'password'
+  if (/(?:^|[^a-z])pw$/.test(lower)) return 'password'
   if (NAMES_OF_SECRETS.test(compact)) return 'secret'
   return WEAK_NAMES.test(lower) || /key$/.test(compact) ? 'key' : null
 }
@@ -201,7 +203,7 @@ function isWordy(text: string): boolean {
 }
 
 const PASSWORD_WORDS =
-  'passwords?|passwd|passwort|pwd|passphrase|passcode|kennwort|contrase[nñ]a|clave|mot de passe|senha|palavra-passe|wachtwoord|has[lł]o|l[oö]senord|parola|pin|пароль|密码|口令|パスワード|비밀번호'
+  'passwords?|passwd|passwort|pwd?|passphrase|passcode|kennwort|contrase[nñ]a|clave|mot de passe|senha|palavra-passe|wachtwoord|has[lł]o|l[oö]senord|parola|pin|пароль|密码|口令|パスワード|비밀번호|şifre|كلمة (?:المرور|السر)|סיסמה'
 const SECRET_WORDS =
   'secrets?|tokens?|bearer|credentials?|(?:api|access|secret|private|auth|signing|encryption)[ _-]?(?:access[ _-]?)?(?:keys?|tokens?|secret)|api[ -]?schl[uü]ssel|schl[uü]ssel|clave de api|cl[eé] (?:d.)?api|cl[eé] secr[eè]te|chave|chiave|密钥|キー'
 /** Up to two of them stand between the name of a secret and the secret. */
@@ -210,7 +212,7 @@ const LINKS =
 
 /** Words right before a value in a sentence: "the password is ...", "use token ...". */
 const SPOKEN = new RegExp(
-  `(?:^|[^a-z_-])(?:(${PASSWORD_WORDS})|(${SECRET_WORDS})|(key))(?: (?:${LINKS})| ?[是为は]){0,2}\\s{0,2}[:=]?\\s{0,2}(?:<\\w{1,10}>)?["'\`([{<«»„「『|*]{0,2}$`,
+  `(?:^|[^a-z_-])(?:(${PASSWORD_WORDS})|(${SECRET_WORDS})|(key))(?: (?:${LINKS})| ?[是为は]){0,2}\\s{0,2}[:=|→]?\\s{0,2}(?:<\\w{1,10}>)?["'\`([{<«»„「『|*]{0,2}$`,
 )
 
 /** What the line before says of the column that a value in a table of `,` `;` or tabs stands in. `before` is lower case. */
@@ -226,6 +228,21 @@ export function namingOfColumn(before: string): Naming {
 /** Keys that are none of a lock. */
 const OTHER_KEYS =
   /(?:public|primary|foreign|sort|partition|answer|idempotency)[ _-]?keys?[^a-z]{0,4}(?:is )?[^a-z]{0,3}$/
+
+/** The name of a value that stands apart from it: `<password>...`, `name: DB_PASSWORD, value: ...`, `variable "x" { default = ...`. */
+const NAMED_APART =
+  /(?:<([a-z][a-z0-9_.:-]{1,47})>|\b(?:name|key)["']?\s{0,2}[:=]\s{0,2}["']?([a-z0-9_.:-]{2,48})["']?\s{0,2},?\s{1,12}["']?value["']?\s{0,2}[:=]\s{0,2}["']?|\bvariable "([a-z0-9_-]{2,48})" \{\s{1,8}(?:type\s{1,4}= string\s{1,8})?default\s{1,4}= "|(?:^|\s)--([a-z][a-z-]{1,40})[ =]["']?|\b(?:env|setx|export) ([a-z0-9_]{2,48}) ["']?)$/
+
+/** Passwords that programs are called with. */
+const ON_COMMAND_LINE =
+  /\bcurl(?:\s[^\n]{0,90})?\s(?:-u|--user)[ =]?["']?$|\bsshpass -p ?["']?$|\bidentified (?:with \w{1,30} )?by ["']?$/
+
+/** What a name that stands apart from a value, or a command, says of it. `before` is lower case. */
+export function namingApart(before: string): Naming {
+  if (ON_COMMAND_LINE.test(before)) return 'password'
+  const match = NAMED_APART.exec(before)
+  return match === null ? null : namingOf(match.slice(1).find((name) => name !== undefined) ?? '')
+}
 
 /** What a sentence's words before a value announce. `before` is lower case. */
 export function namingInSentence(before: string): Naming {

@@ -13,6 +13,9 @@ const row = (id: string, description: string): DetectorDescription => ({
 export const SPECIAL_KEYS = {
   telegram: row('telegram_token', 'Telegram bot token'),
   discord: row('discord_token', 'Discord bot token or webhook'),
+  passwordHash: row('password_hash', 'Hash of a password (bcrypt, crypt)'),
+  mailgun: row('mailgun_api_key', 'Mailgun API key of the newer form'),
+  azureService: row('azure_service_key', 'Azure key with a mark of its service'),
   mailchimp: row('mailchimp_key', 'Mailchimp key'),
   azureClient: row('azure_client_secret', 'Azure (Entra) client secret'),
   awsSecret: row('aws_secret_key', 'AWS secret access key, near a word that names it'),
@@ -44,11 +47,19 @@ export function readSpecialKey(
     end,
     score: 0.95,
   })
-  if (length >= 8 && length <= 10 && text[wordEnd] === ':' && /^\d+$/.test(text.slice(start, wordEnd))) {
-    const end = URL_SAFE.runEnd(text, wordEnd + 1, Math.min(text.length, wordEnd + 48))
-    return end - wordEnd === 36 ? found(SPECIAL_KEYS.telegram, end) : null
-  }
+  if (length >= 8 && length <= 13 && text[wordEnd] === ':') return readTelegramToken(text, start, wordEnd)
   if (length === 7 && text.startsWith('discord', start)) return readDiscordWebhook(text, start)
+  if (text[start - 1] === '$') {
+    PASSWORD_HASH.lastIndex = start
+    if (PASSWORD_HASH.test(text))
+      return { ...found(SPECIAL_KEYS.passwordHash, PASSWORD_HASH.lastIndex), start: start - 1 }
+  }
+  if (length === 84 && isAzureKey(text, start)) return found(SPECIAL_KEYS.azureService, wordEnd)
+  if (length === 32 && MAILGUN_ENDING.test(text.slice(wordEnd, wordEnd + 19))) {
+    return LOWER_HEXADECIMAL.runEnd(text, start) === wordEnd
+      ? found(SPECIAL_KEYS.mailgun, wordEnd + 18)
+      : null
+  }
   if (length === 32 && text.startsWith('-us', wordEnd) && LOWER_HEXADECIMAL.runEnd(text, start) === wordEnd) {
     const end = LETTERS_AND_DIGITS.runEnd(text, wordEnd + 1)
     return /^us\d{1,2}$/.test(text.slice(wordEnd + 1, end)) ? found(SPECIAL_KEYS.mailchimp, end) : null
@@ -59,6 +70,24 @@ export function readSpecialKey(
   }
   const azure = readAzureClientSecret(text, start)
   return azure ?? (runEnd - start < 40 ? null : readAwsSecret(text, start, surroundings))
+}
+
+/** Hashes of passwords after their `$`: bcrypt, MD5, SHA-256 and SHA-512 of crypt(3), and Apache's. */
+const PASSWORD_HASH =
+  /(?:2[abxy]\$\d\d\$[./A-Za-z0-9]{53}|6\$[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{86}|5\$[./A-Za-z0-9]{1,16}\$[./A-Za-z0-9]{43}|(?:1|apr1)\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22})(?![/A-Za-z0-9])/y
+
+const MAILGUN_ENDING = /^-[0-9a-f]{8}-[0-9a-f]{8}(?![\w-])/
+
+/** Marks of Microsoft's identifiable keys, at their places among 84 characters. */
+const isAzureKey = (text: string, start: number): boolean =>
+  text.startsWith('JQQJ99', start + 52) || text.startsWith('AZDO', start + 76)
+
+/** The bot's number, which its URLs put `bot` before, and 35 characters. */
+function readTelegramToken(text: string, start: number, colon: number): Special | null {
+  const number = text.startsWith('bot', start) ? start + 3 : start
+  if (!/^\d{8,10}$/.test(text.slice(number, colon))) return null
+  const end = URL_SAFE.runEnd(text, colon + 1, Math.min(text.length, colon + 48))
+  return end - colon === 36 ? { id: SPECIAL_KEYS.telegram.id, start: number, end, score: 0.95 } : null
 }
 
 /** The bot's number in base 64, a time, and a signature. */

@@ -11,6 +11,9 @@ const DASHED_HEXADECIMAL = new CharacterSet('0123456789abcdef-')
 const URL_SAFE_AND_EQUALS = new CharacterSet(`${ALPHANUMERIC}-_=`)
 const URL_TEXT = new CharacterSet(`${ALPHANUMERIC}-_.~:/?@!$&=+%*`)
 
+const SALESFORCE = new CharacterSet(`${ALPHANUMERIC}!._`)
+const WEBHOOK = new CharacterSet(`${ALPHANUMERIC}@/-`)
+
 const NO_LIMIT = 1400
 const SCORE = 0.97
 
@@ -18,6 +21,12 @@ const SCORE = 0.97
 function forms(prefixes: string, body: KeyForm['body'], min: number, max = min): KeyForm[] {
   return prefixes.split(' ').map((prefix) => ({ prefix, body, shortest: min, longest: max }))
 }
+
+/** A form whose prefix is a common one: its body has capitals and digits, as random text of that length has. */
+const withCapitals = (form: KeyForm): KeyForm => ({
+  ...form,
+  validate: (body) => /[A-Z]/.test(body) && /[a-z]/.test(body) && /\d/.test(body),
+})
 
 function vendor(id: string, description: string, ...all: readonly KeyForm[][]): KeyDetector {
   return { id, category: 'secret', description, baseScore: SCORE, forms: all.flat() }
@@ -36,6 +45,7 @@ export const VENDOR_KEYS: readonly KeyDetector[] = [
     forms('sess-', LETTERS_AND_DIGITS, 40)),
   vendor('anthropic_key', 'Anthropic API key',
     forms('sk-ant-api03- sk-ant-admin01- sk-ant-oat01- sk-ant-ort01- sk-ant-sid01- sk-ant-', URL_SAFE, 32, 256)),
+  vendor('deepseek_key', 'DeepSeek, DashScope or Moonshot API key', forms('sk-', LOWER_HEXADECIMAL, 32)),
   vendor('openrouter_key', 'OpenRouter API key', forms('sk-or-v1-', LOWER_HEXADECIMAL, 64)),
   vendor('headgate_key', 'Headgate API key', forms('hg_', UNDERSCORED, 62)),
   vendor('aws_access_key', 'AWS access key identifier', forms(AWS_IDENTIFIERS, UPPER_AND_DIGITS, 16)),
@@ -58,12 +68,37 @@ export const VENDOR_KEYS: readonly KeyDetector[] = [
   vendor('sendgrid_key', 'SendGrid API key', forms('SG.', URL_SAFE_AND_DOT, 66).map((form) => (
     { ...form, validate: (body: string) => body[22] === '.' }))),
   vendor('npm_token', 'npm token', forms('npm_', LETTERS_AND_DIGITS, 36)),
+  vendor('nuget_key', 'NuGet key', forms('oy2', LOWER_AND_DIGITS, 43)),
+  vendor('artifactory_token', 'Artifactory token', forms('AKCp', LETTERS_AND_DIGITS, 69), forms('cmVmdGtu', LETTERS_AND_DIGITS, 56)),
+  vendor('sonar_token', 'SonarQube token', forms('squ_ sqp_ sqa_', LOWER_HEXADECIMAL, 40)),
+  vendor('vercel_token', 'Vercel token', forms('vcp_ vci_ vca_ vcr_ vck_', LETTERS_AND_DIGITS, 40, 64)),
+  vendor('fly_token', 'Fly.io token', forms('fm2_', BASE64, 100, NO_LIMIT), forms('fo1_', URL_SAFE, 43)),
+  vendor('render_key', 'Render key', forms('rnd_', LETTERS_AND_DIGITS, 28, 40).map(withCapitals)),
+  vendor('hubspot_token', 'HubSpot token', forms('pat-na1- pat-na2- pat-eu1- pat-ap1-', DASHED_HEXADECIMAL, 36)),
+  vendor('salesforce_token', 'Salesforce access token', forms('00D', SALESFORCE, 90, 200).map((form) => (
+    { ...form, validate: (body: string) => /^[A-Za-z0-9]{12,15}!A[QR]/.test(body) }))),
+  vendor('typeform_token', 'Typeform token', forms('tfp_', URL_SAFE, 40, 70)),
+  vendor('mapbox_token', 'Mapbox secret token', forms('sk.eyJ', URL_SAFE_AND_DOT, 60, 200)),
+  vendor('prefect_key', 'Prefect key', forms('pnu_ pnb_', LETTERS_AND_DIGITS, 36)),
+  vendor('posthog_key', 'PostHog personal or project secret key', forms('phx_ phs_', LETTERS_AND_DIGITS, 32, 60)),
+  vendor('datadog_key', 'Datadog application key', forms('ddapp_ ddpat_', LETTERS_AND_DIGITS, 34, 64)),
+  vendor('wandb_key', 'Weights & Biases key', forms('wandb_v1_', UNDERSCORED, 60, 100)),
+  vendor('bedrock_key', 'Amazon Bedrock API key', forms('ABSK', BASE64, 100, 300), forms('bedrock-api-key-', BASE64, 100, NO_LIMIT)),
+  vendor('elevenlabs_key', 'ElevenLabs key', forms('sk_', LOWER_HEXADECIMAL, 48)),
+  vendor('langfuse_key', 'Langfuse secret key', forms('sk-lf-', DASHED_HEXADECIMAL, 36)),
+  vendor('tavily_key', 'Tavily key', forms('tvly- tvly-dev- tvly-prod-', URL_SAFE, 32, 64).map(withCapitals)),
+  vendor('firecrawl_key', 'Firecrawl key', forms('fc-', LOWER_HEXADECIMAL, 32)),
+  vendor('voyage_key', 'Voyage AI key', forms('pa-', URL_SAFE, 43).map(withCapitals)),
+  vendor('jina_key', 'Jina AI key', forms('jina_', LETTERS_AND_DIGITS, 60)),
+  vendor('neon_password', 'Password of a Neon role', forms('npg_', LETTERS_AND_DIGITS, 12, 20).map(withCapitals)),
+  vendor('teams_webhook', 'Microsoft Teams webhook', forms('webhook.office.com/webhookb2/', WEBHOOK, 100, 250)),
+  vendor('zapier_webhook', 'Zapier webhook', forms('hooks.zapier.com/hooks/catch/', WEBHOOK, 10, 60)),
   vendor('pypi_token', 'PyPI token', forms('pypi-AgE', URL_SAFE, 50, 1000)),
   vendor('rubygems_key', 'RubyGems API key', forms('rubygems_', LOWER_HEXADECIMAL, 48)),
   vendor('crates_token', 'crates.io token', forms('cio', LETTERS_AND_DIGITS, 32)),
   vendor('huggingface_token', 'Hugging Face token', forms('hf_', LETTERS_AND_DIGITS, 34, 40), forms('api_org_', LETTERS_AND_DIGITS, 34)),
-  vendor('cloudflare_key', 'Cloudflare API token or origin key',
-    forms('cfut_ cfat_ cfk_', URL_SAFE, 40, 64), forms('v1.0-', DASHED_HEXADECIMAL, 100, 200)),
+  vendor('cloudflare_key', 'Cloudflare API token, origin key or tunnel token',
+    forms('cfut_ cfat_ cfk_', URL_SAFE, 40, 64), forms('v1.0-', DASHED_HEXADECIMAL, 100, 200), forms('eyJhIjoi', BASE64_ANY, 100, 400)),
   vendor('shopify_token', 'Shopify token', forms('shpat_ shpca_ shppa_ shpss_ shpua_', HEXADECIMAL, 32)),
   vendor('digitalocean_token', 'DigitalOcean token', forms('dop_v1_ doo_v1_ dor_v1_', LOWER_HEXADECIMAL, 64)),
   vendor('databricks_token', 'Databricks token', forms('dapi dkea dose', DASHED_HEXADECIMAL, 32, 34)),

@@ -32,6 +32,12 @@ describe('keys of vendors', () => {
     ['telegram_token', '123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw2'],
     ['mailchimp_key', '0123456789abcdef0123456789abcdef-us6'],
     ['azure_client_secret', 'abC8Q~0123456789abcdefghijABCDEFGHIJ1234'],
+    ['telegram_token', '5633778125:AA0Mg5nQPvtOqURsrDGyCSj43XqeIsA0jyg'],
+    ['mailgun_api_key', '070d3586f79ae0cbedc3a76bf0dbeeef-b953f0ce-ac2ca94f'],
+    ['azure_service_key', `${'aB3dE6gH9jK1mN4pQ7sT0'.repeat(4).slice(0, 76)}AZDO0aB1`],
+    ['salesforce_token', `00D5g000008abcD!AQ${'aB3.dE6_'.repeat(10)}`],
+    ['tavily_key', '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'],
+    ['password_hash', '$2b$12$TItPfc0uSzXzLaFrWTEMAiikS0nM/oJl6cpUI5bDu6P/1otib5xMB'],
     ['sendgrid_key', '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'],
     ['airtable_token', `patAbCdEfGhIjKlMn.${'0123456789abcdef'.repeat(4)}`],
   ])('%s: %s', (id, key) => {
@@ -43,6 +49,40 @@ describe('keys of vendors', () => {
     expect(only('aws_secret_key')(`aws_secret_access_key = ${key}`)).toEqual([`aws_secret_key: ${key}`])
     expect(only('aws_secret_key')(`checksum ${key}`)).toEqual([])
   })
+})
+
+describe('names that stand apart from their values', () => {
+  const password = 'Tr0ub4dor3x'
+
+  it.each([
+    ['a variable of a container', `- name: DB_PASSWORD\n  value: ${password}`],
+    ['the same in JSON', `{\n  "name": "DB_PASSWORD",\n  "value": "${password}"\n}`],
+    ['an element', `<db.password>${password}</db.password>`],
+    ['an attribute', `<add key="DbPassword" value="${password}" />`],
+    ['a variable of Terraform', `variable "db_password" {\n  type = string\n  default = "${password}"\n}`],
+    ['an option', `start --db-password ${password} --verbose`],
+    ['a line of a Dockerfile', `ENV DB_PASSWORD ${password}`],
+    ['a row of a table', `| password | ${password} |`],
+    ['an arrow', `password → ${password}`],
+    ['a short name', `pw: ${password}`],
+    ['SQL', `CREATE USER app IDENTIFIED BY '${password}'`],
+    ['Arabic', `كلمة المرور: ${password}`],
+  ])('%s', (_, text) => expect(only('secret')(text)).toEqual([`secret: ${password}`]))
+
+  it('on a command line, with the name of the user', () => {
+    expect(only('secret')(`curl -u deploy:${password} https://a.example`)).toEqual([
+      `secret: deploy:${password}`,
+    ])
+  })
+
+  it.each([
+    '- name: LOG_LEVEL\n  value: debug2024x',
+    '<token>identifier</token>',
+    'deploy --environment production-eu-west-1',
+    '| token | count |',
+    'run --next-token 5T1MtPcxK2s03WeVD2eTEn1tNtEnAo',
+    "{ vault_id: 'vlt_011CZkZDLs7fYzm1hXNPeRjv', credential: null }",
+  ])('not %j', (text) => expect(only('secret')(text)).toEqual([]))
 })
 
 const TOKEN =

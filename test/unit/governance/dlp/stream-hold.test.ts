@@ -56,6 +56,13 @@ const SAMPLES = [
   'P<UTOERIKSSON<<ANNA<MARIA<<<<<<<<<<<<<<<<<<<\nL898902C36UTO7408122F1204159ZE184226B<<<<<10',
   '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed', 'bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4',
   'PRJ-1234 and PRJ-123456-AB or xPRJ-1234', 'Project  Titan rules, titanic Titans', 'u\u0308-projekt Ü-Projekt', '我们的极光计划很好',
+  '4111 1111 1111 1111\n4012 8888 8888 1881\n5555 5555 5555 4444', 'pay 4111 1111 1111 1111 1228 123 now',
+  '1,4111111111111111,x\n2,4012888888881881,y\n3,4111111111111112,z\n4,5555555555554444,z', '7 536 90 4399 13 536 90 4398',
+  '№4111111111111111 und 4111 — 1111 — 1111 — 1111 x', '4 1 1 1 - 1 1 1 1 - 1 1 1 1 - 1 1 1 1.', 'Tel 03 04 86 16 40 94 x 03 04 86 16 40',
+  'i d e 8 9 3 7 0 4 0 0 4 4 0 5 3 2 0 1 3 0 0 0 x', '0012 3400 1176 2245\n4811 0023 9981 1111\n5311 0023 9981 1112', '536 90\n4399 12',
+  '- name: DB_PASSWORD\n  value: Tr0ub4dor3x', '<db.password>Tr0ub4dor3x</db.password>', 'curl -s -u "deploy:Tr0ub4dor3x" https://x.example',
+  'root:$6$9rFSNmAv$aoXfywYvMZhxx3kZcoU9w4G/6sm5GNd/ZkF2Ff8yC6xsdGH.HWUIU2CWMaBgfJPgjvHP1QbrzPB8ahmCxrS9v/:19000:0',
+  'https://api.telegram.org/bot5633778125:AA0Mg5nQPvtOqURsrDGyCSj43XqeIsA0jyg/sendMessage', 'the domain --token abcDEF123456ghiJKL78 x',
   'The quick brown fox jumps over the lazy dog.', 'It costs $1,234.56 in 2024; see fig. 3-4', '1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16',
   '550e8400-e29b-41d4-a716-446655440000 1700000000000 2024-01-02T12:30:45Z v10.2.3.4', '2024-05-11T01:49:42.155Z WARN duration=574ms status=204',
 ] // biome-ignore format: a list
