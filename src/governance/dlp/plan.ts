@@ -13,8 +13,8 @@ import { ACTIONS, type Category, type CustomDetector, type Profile } from './typ
 export interface Plan {
   /** The lowest score that counts, for each detector asked for. */
   minimum: ReadonlyMap<string, number>
-  /** Rank of the most severe action of each detector. */
-  severity: ReadonlyMap<string, number>
+  /** The actions of each detector, by the scores that bring them about. */
+  severity: ReadonlyMap<string, readonly Severity[]>
   numbers: ShapeNode | null
   /** By whether the run starts with a letter (0) or a digit (1), and by its length. */
   words: readonly (readonly PlannedWord[])[][] | null
@@ -30,6 +30,12 @@ export interface Plan {
   empty: boolean
   /** Whether anything but customers' patterns and dictionaries is. */
   builtIn: boolean
+}
+
+/** The rank of an action from a score on. */
+export interface Severity {
+  minimumScore: number
+  rank: number
 }
 
 export interface PlannedWord {
@@ -76,10 +82,11 @@ export const categoryOf = (id: string): Category => categories.get(id) ?? 'custo
 
 function makePlan(profile: Profile): Plan {
   const minimum = new Map<string, number>()
-  const severity = new Map<string, number>()
+  const severity = new Map<string, Severity[]>()
   for (const { detector, minimumScore, action } of profile.rules) {
     minimum.set(detector, Math.min(minimum.get(detector) ?? 1, minimumScore))
-    severity.set(detector, Math.max(severity.get(detector) ?? 0, ACTIONS.indexOf(action)))
+    const rank = ACTIONS.indexOf(action)
+    severity.set(detector, [...(severity.get(detector) ?? []), { minimumScore, rank }])
   }
   const asked = (id: string): boolean => minimum.has(id)
   const words = WORD_DETECTORS.filter(({ id }) => asked(id))

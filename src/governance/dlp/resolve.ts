@@ -26,7 +26,7 @@ export function resolveOverlaps(spans: readonly Span[], plan: Plan): Span[] {
 }
 
 function resolveCluster(cluster: Span[], plan: Plan): Span[] {
-  const severity = (span: Span): number => plan.severity.get(span.detector) ?? 0
+  const severity = (span: Span): number => severityOf(span, plan)
   const ranked = cluster.sort(
     (left, right) =>
       severity(right) - severity(left) ||
@@ -40,9 +40,18 @@ function resolveCluster(cluster: Span[], plan: Plan): Span[] {
     const at = indexFor(taken, span.start)
     const overlaps = (taken[at - 1]?.end ?? 0) > span.start || (taken[at]?.start ?? Infinity) < span.end
     if (!overlaps) taken.splice(at, 0, span)
-    else if (keepsRest(span) && severity(span) >= EDITS) takeRest(taken, at, span)
+    else if (severity(span) >= EDITS && keepsRest(span)) takeRest(taken, at, span)
   }
   return taken
+}
+
+/** The most severe action that the score of a finding brings about. */
+function severityOf({ detector, score }: Span, plan: Plan): number {
+  let rank = 0
+  for (const rule of plan.severity.get(detector) ?? []) {
+    if (score >= rule.minimumScore) rank = Math.max(rank, rule.rank)
+  }
+  return rank
 }
 
 const keepsRest = ({ detector }: Span): boolean => {

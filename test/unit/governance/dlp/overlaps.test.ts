@@ -34,6 +34,12 @@ describe('overlapping findings', () => {
     expect(found('abcdef', twoTerms(['cd', 0.9, 'redact'], ['abcdef', 0.5, 'warn']))).toEqual(['t0: cd'])
   })
 
+  it('the action is the one that the score of a finding brings about, not the most severe of its detector', () => {
+    const profile = twoTerms(['abc', 0.5, 'warn'], ['abcd', 0.4, 'mask'])
+    const rules = [...profile.rules, { detector: 't0', minimumScore: 0.9, action: 'block' as const }]
+    expect(found('abcd', { ...profile, rules })).toEqual(['t1: abcd'])
+  })
+
   it('spans come in order, without overlap, inside of the text', () => {
     const text =
       'password=ghp_abcdefghijklmnopqrstuvwxyz0123456789 https://a:b1c2d3@host.example.com/?card=4111111111111111&x=1 +1 415 555 2671'
