@@ -20,7 +20,6 @@ import type { LiveDeps } from './live-deps.ts'
 import { ownerOf, type ResponseHead } from './object-state.ts'
 import { currentRights } from './rights.ts'
 import { beginResponse as beginInPostgres } from './store.ts'
-import { itemBytes } from './stored-items.ts'
 import type { Admission, ContextItem } from './types.ts'
 
 /** A response of which the first two events are told, and whose model has been asked. */
@@ -134,10 +133,7 @@ function itemsAgain(
     const context = await loadContext(deps, ownerOf(admission), { settings, items: [] })
     const history = context.history.filter(({ id }) => known.has(id))
     const input: ContextItem[] = []
-    for (const item of kept.input()) {
-      const { id, type, role, callId } = item
-      input.push({ id, type, role, callId, bytes: await itemBytes(deps, item) })
-    }
+    for await (const item of kept.inputItems()) input.push(item)
     return fittingItems(deps, admission, settings, { history, input })
   }
 }

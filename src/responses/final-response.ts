@@ -17,11 +17,11 @@ export interface FinalResponse {
 }
 
 /** The input of a response, as its object keeps it. */
-export interface KeptInput {
-  /** In the order of the request. */
-  items: StoredItem[]
-  /** Ids of those that were stored before. */
-  referenced: string[]
+export interface KeptInputItems {
+  /** All of them, in the order of the request. */
+  ids: string[]
+  /** Those that were not stored before, one after the other. */
+  own: () => Iterable<StoredItem>
 }
 
 /** Fixes what a response came to. Nothing is reached out for: a response ends also when everything else is away. */
@@ -74,28 +74,30 @@ export async function withLargeElsewhere(
 export async function writeFinal(
   deps: LiveDeps,
   head: ResponseHead,
-  input: KeptInput,
+  input: KeptInputItems,
   { response, outputItems }: FinalResponse,
   lastSequence: number,
 ): Promise<void> {
   if (response.status === 'in_progress') throw new Error('the response has not ended')
   const { output: _output, output_text: _text, ...body } = response
-  const referenced = new Set(input.referenced)
-  const inputItems = input.items.filter(({ id }) => !referenced.has(id))
   const status = await finishResponse(deps.database, head.owner, {
     id: head.responseId,
     status: response.status,
     body: JSON.stringify(body),
     completedAt: deps.clock(),
     lastSequence,
-    inputItems,
+    inputItems: input.own(),
     outputItems,
-    usedItemIds: input.items.map(({ id }) => id),
+    usedItemIds: input.ids,
     conversationId: head.conversationId,
   })
   // It was deleted meanwhile: what lies elsewhere is nobody's.
-  if (status === null) await deps.contentStore.remove(contentKeys([...inputItems, ...outputItems]))
+  if (status === null)
+    await deps.contentStore.remove([...contentKeys(input.own()), ...contentKeys(outputItems)])
 }
 
-const contentKeys = (items: readonly StoredItem[]): string[] =>
-  items.flatMap(({ contentKey }) => (contentKey === null ? [] : [contentKey]))
+function contentKeys(items: Iterable<StoredItem>): string[] {
+  const keys: string[] = []
+  for (const { contentKey } of items) if (contentKey !== null) keys.push(contentKey)
+  return keys
+}

@@ -3,7 +3,6 @@ import { joinBytes } from '../lib/byte-edits.ts'
 import type { ContentStore } from './content-store.ts'
 import type { ItemPage, ItemPageRequest } from './items/store.ts'
 import { readableItem, withoutSealedReasoning } from './reading.ts'
-import type { StoredItem } from './store.ts'
 import { itemBytes } from './stored-items.ts'
 
 /** An item of a list; its content is fetched when its turn comes. */
@@ -47,19 +46,20 @@ export function listedItems(deps: { contentStore: ContentStore }, page: ItemPage
 
 /**
  * A page of items that are all here, cut as Postgres cuts it: large ones shorten it, and the first is always there.
- * @param items every one, oldest first. @returns `unknown_item` when there is none to begin after.
+ * @param items every one, oldest first; `length` of what is here of it, in characters or bytes.
+ * @returns `unknown_item` when there is none to begin after.
  */
-export function pageOfItems(
-  items: readonly StoredItem[],
+export function pageOfItems<Item extends { id: string; length: number | null }>(
+  items: readonly Item[],
   { limit, order, after }: ItemPageRequest,
-): ItemPage | 'unknown_item' {
+): { items: Item[]; hasMore: boolean } | 'unknown_item' {
   const ordered = order === 'desc' ? items.toReversed() : items
   const before = after == null ? -1 : ordered.findIndex(({ id }) => id === after)
   if (after != null && before < 0) return 'unknown_item'
   const rest = ordered.slice(before + 1)
   let characters = 0
-  const end = rest.slice(0, limit).findIndex(({ body }, index) => {
-    characters += body?.length ?? 0
+  const end = rest.slice(0, limit).findIndex(({ length }, index) => {
+    characters += length ?? 0
     return index > 0 && characters > LARGEST_PAGE_CHARACTERS
   })
   const page = rest.slice(0, end < 0 ? limit : end)

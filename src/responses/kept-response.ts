@@ -3,25 +3,28 @@ import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { contentKey, LARGE_ITEM_BYTES } from './content-store.ts'
 import type { ResponseContext } from './context.ts'
-import { type FinalResponse, isLarge, withLargeElsewhere, writeFinal } from './final-response.ts'
+import {
+  type FinalResponse,
+  isLarge,
+  type KeptInputItems,
+  withLargeElsewhere,
+  writeFinal,
+} from './final-response.ts'
+import type { ItemPage, ItemPageRequest } from './items/store.ts'
+import { KeptInput } from './kept-input.ts'
 import type { LiveDeps } from './live-deps.ts'
 import { ObjectState, type ResponseHead } from './object-state.ts'
 import { isRefusedData, releaseConversation, type StoredItem } from './store.ts'
-import { storedItem } from './stored-items.ts'
-import type { Owner } from './types.ts'
+import { itemBytes, placedItem } from './stored-items.ts'
+import type { ContextItem, Owner } from './types.ts'
 
 /** What there is of the input besides its items. */
 interface InputIndex {
-  /** How many values hold the items. */
-  parts: number
   /** Ids of items that were stored before. */
   referenced: string[]
   /** Keys of content that this response brought into the content store, or was about to. */
   content: string[]
 }
-
-/** Characters of items that are kept in one value: few rows for many small items, little memory for large ones. */
-const PART_CHARACTERS = 256 * 1024
 
 /**
  * What an object keeps of its response besides the events, until Postgres has it: what it is, its input, what it became.
@@ -30,6 +33,7 @@ const PART_CHARACTERS = 256 * 1024
 export class KeptResponse {
   readonly #deps: LiveDeps
   readonly #state: ObjectState
+  readonly #input: KeptInput
   #head: ResponseHead | null
   /** How often it is being written just now. */
   #writing = 0
@@ -37,6 +41,7 @@ export class KeptResponse {
   constructor(deps: LiveDeps, sql: SqlStorage) {
     this.#deps = deps
     this.#state = new ObjectState(sql)
+    this.#input = new KeptInput(sql)
     this.#head = this.#state.get<ResponseHead>('head')
   }
 
@@ -69,38 +74,33 @@ export class KeptResponse {
     const own = input.filter(({ id }) => !referenced.has(id))
     const large = own.filter(({ bytes }) => bytes.length > LARGE_ITEM_BYTES)
     const index: InputIndex = {
-      parts: 0,
       referenced: [...referenced.keys()],
       content: large.map(({ id }) => contentKey(owner, id)),
     }
-    if (large.length > 0) this.#state.put('input', index)
-    let part: StoredItem[] = []
-    let characters = 0
-    const put = () => this.#state.put(`input/${index.parts++}`, part)
-    for (const item of input) {
-      const stored = referenced.get(item.id) ?? (await storedItem(this.#deps, owner, item, policy))
-      part.push(stored)
-      characters += stored.body?.length ?? 0
-      if (characters < PART_CHARACTERS) continue
-      put()
-      part = []
-      characters = 0
-    }
-    if (part.length > 0) put()
     this.#state.put('input', index)
+    for (const item of input) {
+      const stored = referenced.get(item.id)
+      if (stored) this.#input.add(stored, stored.contentKey === null ? item.bytes : null)
+      else {
+        const { bytes, contentKey } = await placedItem(this.#deps, owner, item, policy)
+        this.#input.add({ ...item, contentKey }, bytes)
+      }
+    }
+    this.#input.flush()
   }
 
   get #index(): InputIndex {
-    return this.#state.get<InputIndex>('input') ?? { parts: 0, referenced: [], content: [] }
+    return this.#state.get<InputIndex>('input') ?? { referenced: [], content: [] }
   }
 
-  /** The input in the order of the request. */
-  input(): StoredItem[] {
-    const { parts } = this.#index
-    return Array.from(
-      { length: parts },
-      (_, part) => this.#state.get<StoredItem[]>(`input/${part}`) ?? [],
-    ).flat()
+  /** The input as it is told to a model, one item after the other. @throws when its content is away. */
+  inputItems(): AsyncGenerator<ContextItem> {
+    return this.#input.contextItems((item) => itemBytes(this.#deps, item))
+  }
+
+  /** A page of the input. */
+  inputPage(page: ItemPageRequest): ItemPage | 'unknown_item' {
+    return this.#input.page(page)
   }
 
   get final(): FinalResponse | null {
@@ -124,8 +124,7 @@ export class KeptResponse {
     try {
       if (head.refused) return await this.#writeFailed(head, final, lastSequence)
       const placed = await this.#withLargeElsewhere(head, final)
-      const input = { items: this.input(), referenced: this.#index.referenced }
-      await writeFinal(this.#deps, head, input, placed, lastSequence)
+      await writeFinal(this.#deps, head, this.#keptInput(), placed, lastSequence)
       this.change({ owed: false })
     } catch (error) {
       if (!isRefusedData(error)) throw error
@@ -136,6 +135,15 @@ export class KeptResponse {
     } finally {
       this.#writing--
     }
+  }
+
+  #keptInput(): KeptInputItems {
+    const referenced = new Set(this.#index.referenced)
+    const input = this.#input
+    function* own(): Generator<StoredItem> {
+      for (const item of input.items()) if (!referenced.has(item.id)) yield item
+    }
+    return { ids: input.ids(), own }
   }
 
   /** Noted before it goes there, as of the input: it is erased whatever happens. */
@@ -158,7 +166,7 @@ export class KeptResponse {
   ): Promise<void> {
     const error = { code: 'server_error', message: 'The response could not be stored.' }
     const response = { ...ended, status: 'failed' as const, error, incomplete_details: null }
-    const nothing = { items: [], referenced: [] }
+    const nothing = { ids: [], own: () => [] }
     await writeFinal(this.#deps, head, nothing, { response, outputItems: [] }, lastSequence)
     this.change({ owed: false })
   }
@@ -213,5 +221,6 @@ export class KeptResponse {
   forget(): void {
     this.#head = null
     this.#state.forget()
+    this.#input.forget()
   }
 }

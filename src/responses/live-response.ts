@@ -7,7 +7,6 @@ import { errorData } from './error-data.ts'
 import { EventLog } from './event-log.ts'
 import type { EmittedEvent } from './event-writer.ts'
 import { type FinalResponse, finalResponse, keptItem } from './final-response.ts'
-import { pageOfItems } from './item-list.ts'
 import type { ItemPageRequest } from './items/store.ts'
 import { KeptResponse } from './kept-response.ts'
 import type { LiveDeps } from './live-deps.ts'
@@ -213,7 +212,7 @@ export class LiveResponse implements ResponseStreamObject {
   }
 
   async inputItems(owner: Owner, page: ItemPageRequest) {
-    return this.#mayBeSeenBy(owner) ? pageOfItems(this.#kept.input(), page) : null
+    return this.#mayBeSeenBy(owner) ? this.#kept.inputPage(page) : null
   }
 
   async state(owner: Owner) {

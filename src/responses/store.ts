@@ -95,12 +95,15 @@ export async function finishResponse(
   final: Ending,
 ): Promise<ResponseStatus | null> {
   const open = isOpen(owner, final)
-  const parts = itemParts([...final.inputItems, ...final.outputItems])
-  const inserts = parts.map((items) => () => insertItems(owner, open, items, final.completedAt))
-  for (const insert of inserts.slice(0, -1)) await database.execute(insert())
+  const insert = (items: StoredItem[]) => insertItems(owner, open, items, final.completedAt)
+  let last: StoredItem[] = []
+  for (const part of itemParts(bothOf(final))) {
+    if (last.length > 0) await database.execute(insert(last))
+    last = part
+  }
   const results = await inOneBatch(database, [
     ...lockStatements(owner, final),
-    ...inserts.slice(-1).map((insert) => insert()),
+    ...(last.length > 0 ? [insert(last)] : []),
     useStatement(owner, final),
     ...membershipStatements(owner, final),
     endingStatement(owner, final),
@@ -108,6 +111,11 @@ export async function finishResponse(
   ])
   const row = results.at(-1)?.[0] as { status: ResponseStatus } | undefined
   return row?.status ?? null
+}
+
+function* bothOf({ inputItems, outputItems }: Ending): Generator<StoredItem> {
+  yield* inputItems
+  yield* outputItems
 }
 
 /**

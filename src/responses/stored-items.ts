@@ -9,23 +9,21 @@ export interface ItemDeps {
 }
 
 const encoder = new TextEncoder()
-const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 
 /**
- * An item as it is stored. What a policy takes out of a text for good is taken out before: nobody gets it back, so
+ * Where an item is stored. What a policy takes out of a text for good is taken out before: nobody gets it back, so
  * nobody keeps it. A large one goes to the content store.
- * @throws when the content store is away.
+ * @returns its bytes, or the key that it lies under. @throws when the content store is away.
  */
-export async function storedItem(
+export async function placedItem(
   { contentStore }: ItemDeps,
   owner: Owner,
-  { id, type, role, callId, bytes: given }: ContextItem,
+  { id, bytes: given }: ContextItem,
   policy: CallPolicy,
-): Promise<StoredItem> {
-  const head = { id, type, role, callId }
+): Promise<{ bytes: Uint8Array; contentKey: null } | { bytes: null; contentKey: string }> {
   const bytes = readableItem(policy, given)
-  if (bytes.length <= LARGE_ITEM_BYTES) return { ...head, body: decoder.decode(bytes), contentKey: null }
-  return { ...head, body: null, contentKey: await contentStore.put(owner, id, bytes) }
+  if (bytes.length <= LARGE_ITEM_BYTES) return { bytes, contentKey: null }
+  return { bytes: null, contentKey: await contentStore.put(owner, id, bytes) }
 }
 
 /** The JSON of a stored item. @throws when its content is away. */

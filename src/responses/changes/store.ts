@@ -52,8 +52,8 @@ export interface Ending {
   /** Milliseconds since the epoch. */
   completedAt: number
   lastSequence: number
-  /** Items that came with the request; not those that it only refers to. */
-  inputItems: readonly StoredItem[]
+  /** Items that came with the request; not those that it only refers to. Read once, as they are written. */
+  inputItems: Iterable<StoredItem>
   outputItems: readonly StoredItem[]
   /** The whole input in order, new items and references. */
   usedItemIds: readonly string[]

@@ -32,8 +32,11 @@ export interface ItemPage {
   hasMore: boolean
 }
 
-/** Items of one insert statement, as UTF-8 bytes of JSON. The driver escapes it once more, at worst to four times its size. */
-const LARGEST_INSERT_BYTES = 4 * 1024 * 1024
+/**
+ * Items of one insert statement, in bytes. They are there as text, as JSON, and as what the driver makes of it, at worst
+ * four times as long: a part of it all has to be little.
+ */
+const LARGEST_INSERT_BYTES = 2 * 1024 * 1024
 /** Bodies of one answer: the driver's limit is 64 MB, and an isolate holds an answer twice. */
 const LARGEST_ANSWER_BYTES = 16 * 1024 * 1024
 /** Items of one answer where a whole list is read. */
@@ -54,20 +57,27 @@ export const idParameter = (id: string): string => (isPlainText(id) ? id : '')
 export const ownItem = (owner: Owner, id: SQL): SQL =>
   sql`SELECT * FROM ${responseItems} WHERE ${responseItems.id} = ${id} AND ${ownedBy(responseItems, owner)} OFFSET 0`
 
-/** Cuts items into statements that fit through the driver. */
-export function itemParts(items: readonly StoredItem[]): StoredItem[][] {
-  const parts: StoredItem[][] = []
-  let bytes = Number.POSITIVE_INFINITY
+/** Characters of a body from which on it is a parameter of its own, and not part of a JSON text that is one more copy. */
+const LARGE_BODY = 64 * 1024
+
+/** What an item takes in a statement besides its body, at most: its ids are those of callers. */
+const ITEM_BYTES = 500
+
+/** Cuts items into statements of a bounded size, each of which is made when the one before it was used. */
+export function* itemParts(items: Iterable<StoredItem>): Generator<StoredItem[]> {
+  let part: StoredItem[] = []
+  let bytes = 0
   for (const item of items) {
-    const size = Buffer.byteLength(JSON.stringify(item))
-    if (bytes + size > LARGEST_INSERT_BYTES) {
-      parts.push([])
+    const size = ITEM_BYTES + Buffer.byteLength(item.body ?? '')
+    if (part.length > 0 && bytes + size > LARGEST_INSERT_BYTES) {
+      yield part
+      part = []
       bytes = 0
     }
-    parts.at(-1)?.push(item)
+    part.push(item)
     bytes += size
   }
-  return parts
+  if (part.length > 0) yield part
 }
 
 /**
@@ -76,23 +86,29 @@ export function itemParts(items: readonly StoredItem[]): StoredItem[][] {
  * @param open the condition that the response is the owner's and still to be finished.
  */
 export function insertItems(owner: Owner, open: SQL, items: readonly StoredItem[], at: number): SQL {
-  const entry = ['id', 'type', 'role', 'callId', 'body', 'contentKey'].map((name) => sql.identifier(name))
-  const types = sql.join(
-    entry.map((name) => sql`${name} text`),
-    sql`, `,
-  )
-  const values = sql.join(
-    entry.map((name) => sql`entry.${name}`),
-    sql`, `,
-  )
+  const large: string[] = []
+  const entries = items.map((item) => {
+    if (item.body === null || item.body.length < LARGE_BODY) return item
+    return { ...item, body: null, large: large.push(item.body) }
+  })
+  const body =
+    large.length === 0 ? sql`entry.body` : sql`CASE entry.large ${whens(large)} ELSE entry.body END`
   return sql`
     INSERT INTO ${responseItems}
       (organization_id, user_id, response_id, created_at, id, type, role, call_id, body, content_key)
-    SELECT ${owner.organizationId}::uuid, ${owner.userId}::uuid, response.id, ${instant(at)}, ${values}
+    SELECT ${owner.organizationId}::uuid, ${owner.userId}::uuid, response.id, ${instant(at)},
+      entry.id, entry.type, entry.role, entry."callId", ${body}, entry."contentKey"
     FROM (SELECT id FROM ${responses} WHERE ${open} FOR KEY SHARE) AS response
-    CROSS JOIN jsonb_to_recordset(${JSON.stringify(items)}::jsonb) AS entry(${types})
+    CROSS JOIN jsonb_to_recordset(${JSON.stringify(entries)}::jsonb) AS entry(
+      id text, type text, role text, "callId" text, body text, "contentKey" text, large int)
     ON CONFLICT DO NOTHING`
 }
+
+const whens = (texts: readonly string[]): SQL =>
+  sql.join(
+    texts.map((text, index) => sql`WHEN ${sql.raw(String(index + 1))} THEN ${text}::text`),
+    sql` `,
+  )
 
 /** A time in milliseconds since the epoch, as a parameter. */
 export const instant = (at: number): SQL => sql`${new Date(at).toISOString()}::timestamptz`

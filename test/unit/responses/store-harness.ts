@@ -55,7 +55,7 @@ export const finalOf = (begin: Begin, values: Partial<Final> = {}): Final => ({
   lastSequence: 9,
   inputItems: [],
   outputItems: [],
-  usedItemIds: (values.inputItems ?? []).map(({ id }) => id),
+  usedItemIds: [...(values.inputItems ?? [])].map(({ id }) => id),
   conversationId: begin.conversation?.id ?? null,
   ...values,
 })
