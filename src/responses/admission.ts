@@ -2,7 +2,7 @@ import { policyFor } from '../gateway/call-policies.ts'
 import { loadCatalog } from '../gateway/catalog/catalog.ts'
 import { upstreamTools } from '../gateway/translation/requests/responses-tools.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
-import { ApiError } from '../lib/api-error.ts'
+import { ApiError, invalidRequest } from '../lib/api-error.ts'
 import { BodyCollector } from '../lib/body-collector.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import { loadContext, type ResponseContext } from './context.ts'
@@ -91,7 +91,7 @@ async function eachPart(body: ReadableStream<Uint8Array>, take: (part: Uint8Arra
   const reader = body.getReader({ mode: 'byob' })
   try {
     for (let space = new Uint8Array(READ_BYTES); ; ) {
-      const { done, value } = await reader.read(space)
+      const { done, value } = await reader.read(space).catch(brokenOff)
       if (done) return
       take(value)
       space = new Uint8Array(value.buffer)
@@ -100,6 +100,11 @@ async function eachPart(body: ReadableStream<Uint8Array>, take: (part: Uint8Arra
     reader.cancel(error).catch(() => {})
     throw error
   }
+}
+
+/** Of a body that is too large or no gzip, or whose sender left: what it is, the Worker knows and tells. */
+function brokenOff(): never {
+  throw invalidRequest('The body broke off.')
 }
 
 async function unlockedContext(
