@@ -51,6 +51,8 @@ class StreamRelay {
   /** Frames that tell a failure, sent last. */
   #farewell: Uint8Array[] = []
   #end: RelayEnd | null = null
+  /** The caller left when only the usage was missing, which is waited for so long. */
+  #leaving: ReturnType<typeof setTimeout> | undefined
   #lastRead: number
   readonly #begunAt: number
 
@@ -91,9 +93,10 @@ class StreamRelay {
     for (const frame of this.#waiting.splice(0)) caller.send(frame)
     while (!this.#end) {
       if (this.#next) await this.#goOnWith(this.#next)
-      else if (caller.unread >= CALLER_BUFFER_BYTES) await caller.someRead()
+      else if (!this.#leaving && caller.unread >= CALLER_BUFFER_BYTES) await caller.someRead()
       else this.#take(await this.#read())
     }
+    if (this.#leaving) this.#end = { kind: 'client_left' }
     this.#release()
     // Not awaited: the call is over for the upstream and the ledger, however slowly its caller reads the rest.
     for (const frame of this.#farewell) caller.send(frame)
@@ -267,12 +270,20 @@ class StreamRelay {
   }
 
   #write(bytes: Uint8Array): void {
+    if (this.#leaving) return
     if (this.#caller) this.#caller.send(bytes)
     else this.#waiting.push(bytes)
   }
 
   readonly #leave = (): void => {
     this.#caller?.abort()
+    if (this.#end || this.#leaving) return
+    // Who has read the whole answer and leaves before its price is told pays what it cost all the same.
+    if (this.#started && this.#reader.owesUsage) this.#leaving = setTimeout(this.#stop, REST_MS)
+    else this.#stop()
+  }
+
+  readonly #stop = (): void => {
     if (this.#end) return
     this.#end = { kind: 'client_left' }
     this.#stopUpstream()
@@ -308,6 +319,7 @@ class StreamRelay {
 
   #release(): void {
     clearInterval(this.#watch)
+    clearTimeout(this.#leaving)
     this.#options.callerSignal.removeEventListener('abort', this.#leave)
     if (this.#end?.kind === 'completed') return
     this.#options.inspection.abandon()

@@ -202,6 +202,8 @@ class ChatStreamReader implements StreamReader {
   readonly #begun = new Set<number>()
   readonly #finished = new Set<number>()
   #usage: Usage | null = null
+  /** It was told with or after the last finish reason. */
+  #usageIsLast = false
   readonly #context: AnswerContext
   readonly #texts: ChunkTexts
   /** The last chunk, for what is told in its name; kept only where texts are followed. */
@@ -252,7 +254,11 @@ class ChatStreamReader implements StreamReader {
       this.#begun.add(index)
       if (scan.finished.has(position)) this.#finished.add(index)
     }
-    this.#usage = usageOfChat(scan.usageValue()) ?? this.#usage
+    const usage = usageOfChat(scan.usageValue())
+    if (usage) {
+      this.#usage = usage
+      this.#usageIsLast = this.#isComplete
+    }
     for (const position of scan.finished) before.push(...this.#held(scan.choices[position] ?? position))
     return this.#editUsage(scan, frame, before)
   }
@@ -287,13 +293,23 @@ class ChatStreamReader implements StreamReader {
   /** Some upstreams omit `[DONE]` after the finish reasons; clients wait for it. */
   closing(): HeldFrame[] | null {
     if (this.ended) return []
-    const complete = this.#begun.size > 0 && this.#finished.size === this.#begun.size
-    if (!complete) return null
+    if (!this.#isComplete) return null
+    this.#usageIsLast = true
     return [...this.#held(null), { bytes: encodeFrame(null, DONE), released: 0, withheld: 0 }]
   }
 
+  /** Every choice that began gave its finish reason. */
+  get #isComplete(): boolean {
+    return this.#begun.size > 0 && this.#finished.size === this.#begun.size
+  }
+
+  get owesUsage(): boolean {
+    return this.#isComplete && !this.ended && !this.#usageIsLast
+  }
+
+  /** Figures that came while the model went on talking are not all of it. */
   usage(): { usage: Usage; final: boolean } | null {
-    return this.#usage && { usage: this.#usage, final: true }
+    return this.#usage && { usage: this.#usage, final: this.ended || this.#usageIsLast }
   }
 }
 

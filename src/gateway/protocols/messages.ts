@@ -172,6 +172,8 @@ class MessagesStreamReader implements StreamReader {
   stopped = false
   textBytes = 0
   readonly texts: EventTexts
+  /** The event that tells the end tells the usage. */
+  readonly owesUsage = false
   #usage: Usage | null = null
   #final = false
   readonly #context: AnswerContext
@@ -267,8 +269,8 @@ const EVENTS: Record<string, EventHandler> = {
     before: reader.texts.end(blockOf(scan)),
   }),
   message_delta(reader, scan) {
-    reader.addUsage(scan.parse('usage'), true)
     reader.stopped ||= typeof scan.parse('delta', 'stop_reason') === 'string'
+    reader.addUsage(scan.parse('usage'), reader.stopped)
     return forward(reader, scan)
   },
   message_stop(reader, scan) {

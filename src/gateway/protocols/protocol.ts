@@ -84,6 +84,8 @@ export interface StreamReader extends Meter {
   read(frame: SseFrame): FrameVerdict
   /** True once the stream has ended as its protocol demands. */
   readonly ended: boolean
+  /** All of the answer has come, and only its usage is yet to be told. */
+  readonly owesUsage: boolean
   /** What is still owed to a caller when the upstream closed the stream: frames of a tolerated early end, or null when it was cut off. */
   closing(): HeldFrame[] | null
 }

@@ -2,8 +2,14 @@ import { NO_USAGE, type Usage } from '../../governance/credits.ts'
 
 type Counts = Record<string, unknown>
 
-const count = (value: unknown): number =>
-  typeof value === 'number' && Number.isFinite(value) && value > 0 ? Math.floor(value) : 0
+/** More than any model reads or writes: a larger figure, as one below 0, is a fault of who tells it, and no figure. */
+const MOST_TOKENS = 1_000_000_000
+
+const isCount = (value: unknown): value is number =>
+  typeof value === 'number' && value >= 0 && value <= MOST_TOKENS
+const count = (value: unknown): number => (isCount(value) ? Math.floor(value) : 0)
+/** Absent, or a figure that can be one. */
+const isCredible = (value: unknown): boolean => typeof value !== 'number' || isCount(value)
 const member = (value: unknown): Counts =>
   typeof value === 'object' && value !== null ? (value as Counts) : {}
 
@@ -14,7 +20,8 @@ const member = (value: unknown): Counts =>
  */
 export function usageOfChat(value: unknown): Usage | null {
   const usage = member(value)
-  if (typeof usage.prompt_tokens !== 'number' && typeof usage.completion_tokens !== 'number') return null
+  if (!isCount(usage.prompt_tokens) && !isCount(usage.completion_tokens)) return null
+  if (!isCredible(usage.prompt_tokens) || !isCredible(usage.completion_tokens)) return null
   const details = member(usage.prompt_tokens_details)
   const prompt = count(usage.prompt_tokens)
   // DeepSeek and Moonshot have names of their own for what the cache gave.
@@ -63,7 +70,7 @@ export function usageOfChatBody(value: unknown): Usage | null {
  */
 export function usageOfMessages(value: unknown, known: Usage | null): Usage | null {
   const usage = member(value)
-  if (typeof usage.input_tokens !== 'number' && typeof usage.output_tokens !== 'number') return null
+  if (!isCount(usage.input_tokens) && !isCount(usage.output_tokens)) return null
   const before = known ?? NO_USAGE
   const details = member(usage.cache_creation)
   const hour = number(details.ephemeral_1h_input_tokens) ?? before.cacheWrite1Hour
@@ -81,4 +88,4 @@ export function usageOfMessages(value: unknown, known: Usage | null): Usage | nu
   }
 }
 
-const number = (value: unknown): number | null => (typeof value === 'number' ? count(value) : null)
+const number = (value: unknown): number | null => (isCount(value) ? Math.floor(value) : null)

@@ -1,4 +1,5 @@
 import type { MiddlewareHandler } from 'hono'
+import ipaddr from 'ipaddr.js'
 import { emptyOutcome, openingOf } from '../../gateway/call-record.ts'
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent, redact } from '../../lib/log.ts'
@@ -30,7 +31,9 @@ export function audit(): MiddlewareHandler<AppEnv> {
 
 /** Cloudflare sets the header itself and drops what a caller sends under this name. */
 export function callerAddress(context: AppContext): string | null {
-  return context.req.header('cf-connecting-ip') ?? null
+  const address = context.req.header('cf-connecting-ip')
+  // Without the platform's edge anybody can send it, and it becomes part of an index.
+  return address !== undefined && ipaddr.isValid(address) ? address : null
 }
 
 async function recordCall(context: AppContext): Promise<void> {

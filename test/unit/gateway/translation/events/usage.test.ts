@@ -73,10 +73,10 @@ const chatRows: Array<[name: string, usage: unknown, expected: unknown]> = [
     counted({ cacheRead: 64, output: 1 }),
   ],
   [
-    'figures that are none as nothing',
+    'details that are none as nothing',
     {
-      prompt_tokens: -4,
-      completion_tokens: Number.NaN,
+      prompt_tokens: 0,
+      completion_tokens: 0,
       prompt_tokens_details: null,
       completion_tokens_details: 'x',
     },

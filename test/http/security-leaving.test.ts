@@ -1,0 +1,94 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { gateway, upstreamControl } from '../harness/gateway.ts'
+import { beginRequest } from './support/open-stream.ts'
+import { auditEntries, settledCredits } from './support/records.ts'
+import { createRoutedModel, type RoutedModel } from './support/routed-model.ts'
+import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
+import { registerScript } from './support/upstream.ts'
+
+const CREDITS = 1_000_000_000
+const frame = (data: unknown) => `data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
+const chunk = (choices: object[], more: object = {}) =>
+  frame({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices, ...more })
+const delta = (text: string) => chunk([{ index: 0, delta: { content: text }, finish_reason: null }])
+const stop = chunk([{ index: 0, delta: {}, finish_reason: 'stop' }])
+const usage = (prompt: number, completion: number) => ({
+  usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
+})
+
+let tenant: Tenant
+let model: RoutedModel
+
+beforeAll(async () => {
+  model = await createRoutedModel(gateway(), ['openai-compatible'])
+})
+
+/** Streams until a text has come, and then resets the connection. */
+async function readUntil(script: string, text: string): Promise<void> {
+  const messages = [{ role: 'user', content: script }]
+  const body = JSON.stringify({ model: model.id, stream: true, max_tokens: 1_000, messages })
+  const { outgoing, answered } = beginRequest(
+    `${gateway().baseUrl}/v1/chat/completions`,
+    bearer(tenant.key),
+    body,
+  )
+  outgoing.on('error', () => {})
+  const incoming = await answered
+  let seen = ''
+  await new Promise<void>((resolve) => {
+    incoming.on('error', () => {})
+    incoming.on('data', (part) => {
+      seen += part
+      if (seen.includes(text)) resolve()
+    })
+  })
+  // A reset, since workerd takes a mere close for a client that only ended its sending.
+  outgoing.socket?.resetAndDestroy()
+}
+
+async function charged() {
+  const { balance } = await settledCredits(gateway(), tenant)
+  const [call] = (await auditEntries(gateway(), tenant)).filter(({ kind }) => kind === 'call')
+  return { cost: CREDITS - balance, status: call?.status, provenance: call?.record.provenance }
+}
+
+describe('who leaves a stream', () => {
+  it('after the whole answer, but before its usage, pays what the upstream reports', async () => {
+    tenant = await createTenant(gateway(), { credits: CREDITS })
+    const signal = uniqueName('usage')
+    const script = await registerScript(gateway(), [
+      { headers: { 'content-type': 'text/event-stream' } },
+      { sse: [delta('42'), stop] },
+      { waitForSignal: signal },
+      { sse: [chunk([], usage(5_000, 900)), frame('[DONE]')] },
+      { end: true },
+    ])
+    await readUntil(script, '"stop"')
+    await upstreamControl(gateway()).release(signal)
+    expect(await charged()).toEqual({ cost: 5_000 + 900 * 5, status: 499, provenance: 'reported' })
+  })
+
+  it('waits for nobody when the usage never comes', async () => {
+    tenant = await createTenant(gateway(), { credits: CREDITS })
+    const script = await registerScript(gateway(), [
+      { headers: { 'content-type': 'text/event-stream' } },
+      { sse: [delta('42'), stop] },
+      { waitForSignal: uniqueName('never') },
+    ])
+    await readUntil(script, '"stop"')
+    expect(await charged()).toMatchObject({ status: 499, provenance: 'estimated' })
+  })
+
+  it('does not pay by figures that came before the text', async () => {
+    tenant = await createTenant(gateway(), { credits: CREDITS })
+    const script = await registerScript(gateway(), [
+      { headers: { 'content-type': 'text/event-stream' } },
+      { sse: [chunk([{ index: 0, delta: { content: '' }, finish_reason: null }], usage(10, 0))] },
+      { sse: [delta('word '.repeat(120)), delta('last')] },
+      { waitForSignal: uniqueName('never') },
+    ])
+    await readUntil(script, 'last')
+    // 604 bytes of text, estimated at three to the token.
+    expect(await charged()).toEqual({ cost: 10 + 202 * 5, status: 499, provenance: 'estimated' })
+  })
+})
