@@ -1,3 +1,4 @@
+import { counted } from '../../src/lib/counted.ts'
 import type { Call, Outcome } from './command.ts'
 import { AdminError, type Item, withQuery } from './connection.ts'
 import { organizationId } from './names.ts'
@@ -72,7 +73,8 @@ async function flushLedgers({ connection, note }: Call, organizationIds: string[
     const path = id === DEPLOYMENT ? '/ledger/flush' : `/organizations/${id}/ledger/flush`
     try {
       const { pending } = await connection.request('POST', path)
-      if (pending !== 0) note(`The ledger of ${id} still holds ${pending} records that are not verified.`)
+      if (pending !== 0)
+        note(`The ledger of ${id} still holds what is not verified: ${counted(Number(pending), 'record')}.`)
     } catch (error) {
       note(`The ledger of ${id} could not write what it holds: ${(error as Error).message}`)
     }

@@ -12,6 +12,7 @@ import { mayUse } from '../governance/model-access.ts'
 import type { Principal } from '../governance/principal.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { applyEdits } from '../lib/byte-edits.ts'
+import { counted } from '../lib/counted.ts'
 import { redact } from '../lib/log.ts'
 import { Affinity, type AffinityDeps } from './affinity.ts'
 import { dispatch, longestDispatch } from './attempts.ts'
@@ -216,7 +217,7 @@ async function open(deps: ModelDeps, call: ModelCall, opening: Opening): Promise
   settlement.abandon()
   throw new ApiError(
     'rate_limited',
-    `Not enough credits: this call can cost up to ${result.required} micro-credits and ${Math.max(0, result.available)} are available. ` +
+    `Not enough credits: this call can cost up to ${counted(result.required, 'micro-credit')}, and ${counted(Math.max(0, result.available), 'micro-credit')} can be spent. ` +
       `Lower ${call.operation === 'responses' ? 'max_output_tokens' : 'max_tokens'} or add credits.`,
     { retryAfterSeconds: NO_CREDITS_RETRY_SECONDS, shouldRetry: false },
   )

@@ -1,3 +1,4 @@
+import { counted } from '../lib/counted.ts'
 import { withinTime } from '../lib/time-limit.ts'
 import type { Owner } from './types.ts'
 
@@ -49,7 +50,7 @@ export function createContentStore(bucket: R2Bucket): ContentStore {
     async remove(keys) {
       for (let start = 0; start < keys.length; start += REMOVE_BATCH) {
         const batch = keys.slice(start, start + REMOVE_BATCH)
-        await repeatOnce(() => bucket.delete(batch), `removing ${batch.length} contents`)
+        await repeatOnce(() => bucket.delete(batch), `removing ${counted(batch.length, 'item')}`)
       }
     },
   }

@@ -6,6 +6,7 @@ import type { StopReason } from '../gateway/translation/model-events.ts'
 import { addUsage, type Usage } from '../governance/credits.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { freeBuffer, holdBuffer } from '../lib/buffer-holds.ts'
+import { counted } from '../lib/counted.ts'
 import { newId } from '../lib/ids.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { withinTime } from '../lib/time-limit.ts'
@@ -303,7 +304,7 @@ function unforced(choice: ResponseSettings['tool_choice']): ResponseSettings['to
 function endOfFailure(error: unknown, later: boolean): ResponseEnd {
   if (error instanceof TurnFailure) {
     const { code, message, retryAfterSeconds: seconds } = error
-    const told = seconds === undefined ? message : `${message} Try again in ${seconds} seconds.`
+    const told = seconds === undefined ? message : `${message} Try again in ${counted(seconds, 'second')}.`
     return { status: 'failed', error: { code, message: told } }
   }
   if (error instanceof ApiError) {

@@ -155,13 +155,16 @@ describe.each(STREAMED_WAYS)('an upstream (%s)', (_, { upstream, model }) => {
     })
   })
 
-  it('that asks to come back later is heard', async () => {
-    const steps = [{ status: 429, headers: { 'retry-after': '7' }, body: '{"error":{"message":"Slow."}}' }]
+  it.each([
+    ['7', '7 seconds'],
+    ['1', '1 second'],
+  ])('that asks to come back after %s is heard', async (after, told) => {
+    const steps = [{ status: 429, headers: { 'retry-after': after }, body: '{"error":{"message":"Slow."}}' }]
     const input = await registerScript(gateway(), steps)
     const { response } = await respond(tenant.key, { model, input })
     expect(response).toMatchObject({
       status: 'failed',
-      error: { code: 'rate_limit_exceeded', message: 'Slow. Try again in 7 seconds.' },
+      error: { code: 'rate_limit_exceeded', message: `Slow. Try again in ${told}.` },
     })
   })
 

@@ -2,6 +2,7 @@ import type { MiddlewareHandler } from 'hono'
 import { confirmCatalogueEpoch, confirmRights } from '../../governance/epochs.ts'
 import { checkLimits } from '../../governance/limits.ts'
 import { ApiError } from '../../lib/api-error.ts'
+import { counted } from '../../lib/counted.ts'
 import type { AppEnv } from '../context.ts'
 import { refuse, refusedBy } from './authenticate.ts'
 
@@ -11,10 +12,11 @@ import { refuse, refusedBy } from './authenticate.ts'
  */
 export function rateLimit(): MiddlewareHandler<AppEnv> {
   return async function rateLimitMiddleware(context, next) {
-    const { deps, principal, presentedKey, call } = context.var
+    const deps = context.get('deps')
+    const principal = context.get('principal')
     const decision = await checkLimits(deps, principal)
-    if (decision.degraded) call.flags.push('limits_degraded')
-    const identification = await confirmRights(deps, presentedKey, principal, decision)
+    if (decision.degraded) context.get('call').flags.push('limits_degraded')
+    const identification = await confirmRights(deps, context.get('presentedKey'), principal, decision)
     if (identification.kind === 'refused') {
       refusedBy(context, identification.owner)
       throw refuse(context)
@@ -23,9 +25,8 @@ export function rateLimit(): MiddlewareHandler<AppEnv> {
     if (!decision.allowed) {
       const whose = decision.scope === 'user' ? 'Your' : "Your organization's"
       const seconds = Math.max(1, decision.retryAfterSeconds)
-      throw new ApiError('rate_limited', `${whose} rate limit is reached. Try again in ${seconds} seconds.`, {
-        retryAfterSeconds: seconds,
-      })
+      const told = `${whose} rate limit is reached. Try again in ${counted(seconds, 'second')}.`
+      throw new ApiError('rate_limited', told, { retryAfterSeconds: seconds })
     }
     context.set('catalogueEpoch', await confirmCatalogueEpoch(deps, identification.principal, decision))
     await next()
