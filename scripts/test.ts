@@ -1,6 +1,7 @@
 // npm test [-- options]: runs the tests and ends with one line of totals.
 //
-//   --project <name>     unit, local, http, durable (the default four), dlp, faults, clients, browser; may be repeated
+//   --project <name>     unit, local, http, durable (the default four), dlp, faults, clients, browser; may be repeated.
+//                        To faults belong those of the durable tests that are campaigns, with more trials.
 //   --fuzz-seeds 20      every option that ends in -seeds, -operations, -runs, -rounds, -calls or -seconds reaches
 //                        the tests as an environment variable (FUZZ_SEEDS=20)
 //   anything else        goes to vitest, such as a part of a file name or -t <name>
@@ -17,6 +18,10 @@ const PROJECTS = [...DEFAULT_PROJECTS, 'dlp', 'faults', 'clients', 'browser']
 
 /** The Durable Objects' tests run inside the runtime, with a configuration of their own. */
 const DURABLE_CONFIG = 'test/durable/vitest.config.ts'
+
+/** Files of the durable project that are campaigns: a part of `faults` too, with trials of their own. */
+const DURABLE_CAMPAIGNS = ['test/durable/live-response-random.test.ts']
+const CAMPAIGN_ENVIRONMENT = { RESPONSE_FAULT_RUNS: '200' }
 
 const TEST_OPTION = /^--([a-z]+(?:-[a-z]+)*-(?:seeds|operations|runs|rounds|calls|seconds))(?:=(.*))?$/
 
@@ -54,17 +59,45 @@ export function readCommand(parameters: string[]): TestCommand {
   return command
 }
 
-/** Arguments of each vitest run that the projects need. */
-function runsOf(projects: string[]): string[][] {
-  const rooted = projects.filter((project) => project !== 'durable')
-  return [
-    ...(rooted.length > 0 ? [rooted.flatMap((project) => ['--project', project])] : []),
-    ...(projects.includes('durable') ? [['--config', DURABLE_CONFIG]] : []),
-  ]
+export interface VitestRun {
+  parameters: string[]
+  environment: Record<string, string>
 }
 
-async function runVitest(parameters: string[], command: TestCommand, folder: string): Promise<Totals> {
-  const report = join(folder, `report-${parameters.join('-').replace(/[^\w]+/g, '-')}.json`)
+/** The vitest runs that a command needs. */
+export function runsOf({ projects, environment, rest }: TestCommand): VitestRun[] {
+  const rooted = projects.filter((project) => project !== 'durable')
+  const runs: VitestRun[] = []
+  if (rooted.length > 0) {
+    runs.push({ parameters: [...rooted.flatMap((project) => ['--project', project]), ...rest], environment })
+  }
+  const { filters, options } = splitRest(rest)
+  const campaigns = DURABLE_CAMPAIGNS.filter(
+    (file) => filters.length === 0 || filters.some((filter) => file.includes(filter)),
+  )
+  if (projects.includes('faults') && campaigns.length > 0) {
+    runs.push({
+      parameters: ['--config', DURABLE_CONFIG, ...options, ...campaigns],
+      environment: { ...CAMPAIGN_ENVIRONMENT, ...environment },
+    })
+  }
+  if (projects.includes('durable'))
+    runs.push({ parameters: ['--config', DURABLE_CONFIG, ...rest], environment })
+  return runs
+}
+
+/** Parts of file names, and all else. What follows an option is taken for its value. */
+function splitRest(rest: string[]): { filters: string[]; options: string[] } {
+  const isFilter = (parameter: string, index: number) =>
+    !parameter.startsWith('-') && !/^-[^=]*$/.test(rest[index - 1] ?? '')
+  return {
+    filters: rest.filter(isFilter),
+    options: rest.filter((parameter, index) => !isFilter(parameter, index)),
+  }
+}
+
+/** @param report where vitest's own report goes. */
+async function runVitest({ parameters, environment }: VitestRun, report: string): Promise<Totals> {
   const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
   const child = spawn(
     process.execPath,
@@ -76,9 +109,8 @@ async function runVitest(parameters: string[], command: TestCommand, folder: str
       '--reporter=json',
       `--outputFile.json=${report}`,
       ...parameters,
-      ...command.rest,
     ],
-    { cwd: ROOT, stdio: 'inherit', env: { ...process.env, ...command.environment } },
+    { cwd: ROOT, stdio: 'inherit', env: { ...process.env, ...environment } },
   )
   const pass = (signal: NodeJS.Signals) => child.kill(signal)
   process.on('SIGTERM', pass)
@@ -104,8 +136,8 @@ async function main(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-test-reports-'))
   let totals: Totals = { passed: 0, failed: 0, skipped: 0 }
   try {
-    for (const parameters of runsOf(command.projects)) {
-      totals = addTotals(totals, await runVitest(parameters, command, folder))
+    for (const [index, run] of runsOf(command).entries()) {
+      totals = addTotals(totals, await runVitest(run, join(folder, `report-${index}.json`)))
     }
   } finally {
     rmSync(folder, { recursive: true, force: true })

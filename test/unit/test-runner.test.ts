@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readCommand } from '../../scripts/test.ts'
+import { readCommand, runsOf } from '../../scripts/test.ts'
 import { addTotals, totalsOf } from '../../scripts/test-totals.ts'
 
 describe('the test command', () => {
@@ -35,6 +35,46 @@ describe('the test command', () => {
     [['--fuzz-seeds='], /^--fuzz-seeds needs a value$/],
   ])('refuses %j', (parameters, message) => {
     expect(() => readCommand(parameters)).toThrow(message)
+  })
+})
+
+describe('the runs of vitest', () => {
+  const runs = (...parameters: string[]) => runsOf(readCommand(parameters))
+  const DURABLE = ['--config', 'test/durable/vitest.config.ts']
+  const CAMPAIGN = 'test/durable/live-response-random.test.ts'
+
+  it('are one for the projects of the root, and one in the Workers runtime', () => {
+    expect(runs('ledger', '--ledger-seeds', '9', '-t', 'name')).toEqual([
+      {
+        parameters: ['--project', 'unit', '--project', 'local', '--project', 'http', 'ledger', '-t', 'name'],
+        environment: { LEDGER_SEEDS: '9' },
+      },
+      { parameters: [...DURABLE, 'ledger', '-t', 'name'], environment: { LEDGER_SEEDS: '9' } },
+    ])
+    expect(runs('--project', 'unit')).toEqual([{ parameters: ['--project', 'unit'], environment: {} }])
+  })
+
+  it('of faults take in the campaigns in that runtime, with 200 trials unless told otherwise', () => {
+    expect(runs('--project', 'faults', '--bail=1')).toEqual([
+      { parameters: ['--project', 'faults', '--bail=1'], environment: {} },
+      { parameters: [...DURABLE, '--bail=1', CAMPAIGN], environment: { RESPONSE_FAULT_RUNS: '200' } },
+    ])
+    const [, campaign] = runs('--project', 'faults', '--response-fault-runs', '1000')
+    expect(campaign?.environment).toEqual({ RESPONSE_FAULT_RUNS: '1000' })
+  })
+
+  it('of faults leave them out when other files are asked for', () => {
+    expect(runs('--project', 'faults', 'responses-memory')).toHaveLength(1)
+    expect(runs('--project', 'faults', 'responses-memory', 'live-response')[1]?.parameters).toEqual([
+      ...DURABLE,
+      CAMPAIGN,
+    ])
+    expect(runs('--project', 'faults', '-t', 'a name')[1]?.parameters).toEqual([
+      ...DURABLE,
+      '-t',
+      'a name',
+      CAMPAIGN,
+    ])
   })
 })
 
