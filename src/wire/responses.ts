@@ -56,6 +56,9 @@ export const responseSettings = z.looseObject({
   safety_identifier: z.string().nullish(),
   prompt_cache_key: z.string().nullish(),
   user: z.string().nullish(),
+  // Left out, either would change what the caller gets without a word.
+  prompt: z.null('templates are not served here, send instructions and input').optional(),
+  moderation: z.null('moderation within the request is not served here').optional(),
 })
 
 export type ResponseSettings = z.infer<typeof responseSettings>

@@ -75,6 +75,8 @@ describe('a request that is not valid', () => {
       'input[1].call_id: ',
     ],
     ['half of a pair in a role', bodyWith({ role: 'user\ud800', content: '' }), 'input[1].role: '],
+    ['a template', { model: 'm', input: 'x', prompt: { id: 'pmpt_1' } }, 'prompt: templates are not served'],
+    ['a moderation', { model: 'm', input: 'x', moderation: { model: 'm' } }, 'moderation: moderation within'],
     ['no boolean', { model: 'm', input: 'x', store: 'yes' }, 'store: '],
     ['too hot', { model: 'm', input: 'x', temperature: 3 }, 'temperature: '],
     ['a number as an item', bodyWith(1), 'input[1]: must be an object.'],
