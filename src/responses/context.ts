@@ -4,8 +4,9 @@ import { ContentGoneError, type ContentStore } from './content-store.ts'
 import { contextTooLong } from './context-errors.ts'
 import { newConversationId } from './ids.ts'
 import type { NewItem } from './input-items.ts'
+import type { StoredItem } from './items/store.ts'
+import { selectConversationContext, selectItems, selectResponseContext } from './queries/store.ts'
 import type { ResponseRequest } from './request.ts'
-import { type StoredItem, selectConversationContext, selectItems, selectResponseContext } from './store.ts'
 import type { ContextItem, Owner } from './types.ts'
 
 /** What a response is made in: what was said before, and what the request adds. */

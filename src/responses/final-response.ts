@@ -3,11 +3,12 @@ import type { ResponseObject } from '../wire/responses.ts'
 import { LARGE_ITEM_BYTES } from './content-store.ts'
 import type { ResponseEmitter } from './emitter.ts'
 import type { ResponseEnd } from './engine.ts'
+import type { StoredItem } from './items/store.ts'
 import type { LiveDeps } from './live-deps.ts'
 import type { ResponseHead } from './object-state.ts'
 import { sealReasoning } from './reasoning-seal.ts'
 import { outputContextItem, sealedOf } from './said-items.ts'
-import { finishResponse, type StoredItem } from './store.ts'
+import { finishResponse } from './store.ts'
 import type { ContextItem, Owner } from './types.ts'
 
 /** What a response has become, as its object keeps it until Postgres has it. */

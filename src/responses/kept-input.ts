@@ -1,7 +1,6 @@
 import { freeBuffer } from '../lib/buffer-holds.ts'
 import { pageOfItems } from './item-list.ts'
-import type { ItemPage, ItemPageRequest } from './items/store.ts'
-import type { StoredItem } from './store.ts'
+import type { ItemPage, ItemPageRequest, StoredItem } from './items/store.ts'
 import type { ContextItem } from './types.ts'
 
 /** An item without its content; `length` is the number of its bytes here, null when it lies elsewhere. */

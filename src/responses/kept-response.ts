@@ -10,11 +10,11 @@ import {
   withLargeElsewhere,
   writeFinal,
 } from './final-response.ts'
-import type { ItemPage, ItemPageRequest } from './items/store.ts'
+import type { ItemPage, ItemPageRequest, StoredItem } from './items/store.ts'
 import { KeptInput } from './kept-input.ts'
 import type { LiveDeps } from './live-deps.ts'
 import { ObjectState, type ResponseHead } from './object-state.ts'
-import { isRefusedData, releaseConversation, type StoredItem } from './store.ts'
+import { isRefusedData, releaseConversation } from './store.ts'
 import { itemBytes, placedItem } from './stored-items.ts'
 import type { ContextItem, Owner } from './types.ts'
 

@@ -1,7 +1,7 @@
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import { type ContentStore, LARGE_ITEM_BYTES } from './content-store.ts'
+import type { StoredItem } from './items/store.ts'
 import { readableItem } from './reading.ts'
-import type { StoredItem } from './store.ts'
 import type { ContextItem, Owner } from './types.ts'
 
 export interface ItemDeps {

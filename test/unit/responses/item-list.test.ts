@@ -2,8 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { noPolicy } from '../../../src/governance/dlp/call-policy.ts'
 import type { ContentStore } from '../../../src/responses/content-store.ts'
 import { type ListedItem, listedItems, pageOfItems, toldList } from '../../../src/responses/item-list.ts'
-import type { ItemPageRequest } from '../../../src/responses/items/store.ts'
-import type { StoredItem } from '../../../src/responses/store.ts'
+import type { ItemPageRequest, StoredItem } from '../../../src/responses/items/store.ts'
 
 const TELLING = { policyOf: async () => noPolicy, encryptedContent: false }
 const stored = (

@@ -3,13 +3,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../src/deps.ts'
 import { newConversationId } from '../../../src/responses/ids.ts'
 import {
+  selectConversationContext,
+  selectResponse,
+  selectResponseContext,
+} from '../../../src/responses/queries/store.ts'
+import {
   beginResponse,
   deleteResponse,
   finishResponse,
   releaseConversation,
-  selectConversationContext,
-  selectResponse,
-  selectResponseContext,
 } from '../../../src/responses/store.ts'
 import type { Service } from '../governance/stand-ins.ts'
 import {

@@ -2,12 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../src/deps.ts'
 import { newConversationId } from '../../../src/responses/ids.ts'
 import {
-  beginResponse,
-  deleteResponse,
   selectConversationContext,
   selectResponse,
   selectResponseContext,
-} from '../../../src/responses/store.ts'
+} from '../../../src/responses/queries/store.ts'
+import { beginResponse, deleteResponse } from '../../../src/responses/store.ts'
 import type { Service } from '../governance/stand-ins.ts'
 import {
   beginOf,

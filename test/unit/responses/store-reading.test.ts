@@ -1,19 +1,21 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../src/deps.ts'
 import { newConversationId } from '../../../src/responses/ids.ts'
+import type { StoredItem } from '../../../src/responses/items/store.ts'
 import {
-  beginResponse,
-  deleteResponse,
-  finishResponse,
   listConversationItems,
   listInputItems,
-  releaseConversation,
-  type StoredItem,
   selectConversationContext,
   selectConversationItem,
   selectItems,
   selectResponse,
   selectResponseContext,
+} from '../../../src/responses/queries/store.ts'
+import {
+  beginResponse,
+  deleteResponse,
+  finishResponse,
+  releaseConversation,
 } from '../../../src/responses/store.ts'
 import type { Owner } from '../../../src/responses/types.ts'
 import type { Service } from '../governance/stand-ins.ts'
