@@ -10,6 +10,8 @@ const UNITS = [
   'http://a:b@', 'password=', 'password:"', 'token: a1b2c3d4e5f6a7b8c9d0 ', 'eyJ-', 'eyJ.', 'sk-', 'sk-proj-', 'ya29.', 'SG.', 'M.', '-----BEGIN ',
   '-----BEGIN PRIVATE KEY-----\n', '-----', 'P<<', '&#', '&amp;', '%2', '%25', '\\', '\\u0031', '\u200b', 'e\u0301', '\u0301', '\ufdfa', 'DE89 ',
   'D E 8 9 ', '0x', 'QUJDREVGR0hJSktMTU5P', 'QUJDREVGR0hJSktMTU5P\n', 'Basic ', '"', '=', 'x=1&', 'AB12 ', 'Q~', '中1', '/', 'A1b2C3d4-', '\ud83d',
+  'curl -u ', '<password>', 'name: password value: ', 'variable "a" { default = "', ' --password', '$2b$12$', 'token CamelCaseName ',
+  '4111 1111 1111 1111 ', '4111 1111 1111 1111\n', '4 1 1 1 - ', '1,4111111111111111\n', '№', '4—', 'upgraded from 10.2.1.3 to ', 'a b ',
 ] // biome-ignore format: a list
 
 const growth = (run: (size: number) => void, size: number) => growthOf((factor) => run(size * factor))

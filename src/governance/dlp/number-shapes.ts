@@ -118,17 +118,14 @@ function isCutOut(text: string, start: number, end: number, groups: number, last
 }
 
 /** What is written after a card: the month and year in which it expires, and its code. */
-const EXPIRY = / (?:0[1-9]|1[0-2]) ?[2-4]\d \d{3,4}(?!\d)/y
+const EXPIRY = / (?:0[1-9]|1[0-2]) ?[2-4]\d (?:\d{3}(?!\d)|\d{4}(?! ?\d))/y
 
 function isExpiry(text: string, end: number): boolean {
   EXPIRY.lastIndex = end
   return EXPIRY.test(text)
 }
 
-const isWrapped = (text: string, start: number, end: number): boolean => {
-  const line = text.indexOf('\n', start)
-  return line >= 0 && line < end
-}
+const isWrapped = (text: string, start: number, end: number): boolean => text.slice(start, end).includes('\n')
 
 /** Where the blanks that start at `index` end, a line end counting as one if `lines` says so; `index` if there are none. */
 function gapEnd(text: string, index: number, lines: boolean): number {

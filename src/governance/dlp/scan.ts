@@ -94,6 +94,8 @@ function scanRun(scan: Scan, start: number, end: number, classes: number): void 
     return
   }
   if ((classes & (DIGIT | UPPER)) !== 0) scanWords(scan, start, end)
+  // An account whose characters stand apart begins with one of them: `iban=d e 8 9 ...`.
+  else if ((classAt(text, end - 2) & ALPHANUMERIC) === 0) scanWord(scan, end - 1, end)
   if ((classes & AT) !== 0 && scan.asks(EMAIL.id)) scanEmails(scan, start, end)
   if ((classes & COLON) !== 0) scanColons(scan, start, end)
   if ((classes & (COLON | EQUALS)) !== 0) scanAssignment(scan, start, end)

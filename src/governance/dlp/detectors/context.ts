@@ -60,14 +60,18 @@ export function isOtherNumber(before: string): boolean {
   return OTHER_NUMBER.test(nearest) || FIELD_OF_IDENTIFIER.test(nearest)
 }
 
+/** The name of a field before its value. */
+const LABEL = /[\w-]{1,40}["']?\s?[=:]\s?["']?$/
+const SYNTAX = /[.*+?^${}()|[\]\\]/g
+
 /** Milliseconds since 1970, from 2017 to 2030: programs write them more often than anything else of 13 digits. */
 export function isTimestamp(number: string): boolean {
   return number.length === 13 && number >= '1500000000000' && number < '1900000000000'
 }
 
 /**
- * Whether the lines before, from `from` on, have numbers written as this one, and none of them passes its check: what
- * stands in a column of other numbers passes by chance.
+ * Whether the lines before, from `from` on, have numbers written and named as this one, and none of them passes its
+ * check: what stands in a column of other numbers passes by chance.
  */
 export function isOfOtherColumn(
   text: string,
@@ -76,10 +80,13 @@ export function isOfOtherColumn(
   number: string,
   validate: (digits: string) => boolean,
 ): boolean {
-  const line = text.lastIndexOf('\n', start - 1)
-  if (line <= from) return false
+  const window = text.slice(from, start)
+  const line = window.lastIndexOf('\n')
+  if (line <= 0) return false
+  const label = LABEL.exec(window)?.[0] ?? ''
+  const bounded = label === '' ? '(?<![\\w.=:-])' : `(?<![\\w-])${label.replace(SYNTAX, '\\$&')}`
   const form = number.replace(/\s+/g, ' ').replaceAll('.', '\\.').replace(/\d/g, '\\d')
-  const others = text.slice(from, line).match(new RegExp(`(?<![\\w.-])${form}(?![\\w-])`, 'g'))
+  const others = window.slice(0, line).match(new RegExp(`${bounded}${form}(?![\\w-])`, 'g'))
   return others !== null && !others.some((other) => validate(other.replace(/\D/g, '')))
 }
 

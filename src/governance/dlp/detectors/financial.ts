@@ -89,7 +89,7 @@ export const CARD = 'card'
 
 /** What names a card. */
 const CARD_WORDS: readonly string[] = [
-  'card', 'credit', 'debit', 'visa', 'mastercard', 'amex', 'american express', 'discover', 'jcb', 'diners', 'maestro',
+  'card', 'card number', 'card no', 'card num', 'credit', 'debit', 'visa', 'mastercard', 'amex', 'american express', 'discover', 'jcb', 'diners', 'maestro',
   'unionpay', 'pan', 'cc', 'ccn', 'payment', 'kreditkarte', 'karte', 'kartennummer', 'carte', 'tarjeta', 'carta',
   'cartao', 'cartão', 'kaart', 'cvv', 'cvc',
 ] // biome-ignore format: a list

@@ -52,6 +52,12 @@ describe('tables of numbers', () => {
     expect(found(cards.join('\n'))).toEqual(cards.map((card) => `card: ${card}`))
   })
 
+  it('a field of cards in a log that has other numbers in its lines', () => {
+    expect(found('order_id=7116948403878630 duration=380ms\nnumber=2704829925718527 duration=229ms')).toEqual(
+      ['card: 2704829925718527'],
+    )
+  })
+
   it('a card before its expiry and code', () => {
     expect(found('4111 1111 1111 1111 1228 123')).toEqual(['card: 4111 1111 1111 1111'])
   })
@@ -99,6 +105,7 @@ describe('numbers as people write them', () => {
     ['4111 — 1111 — 1111 — 1111', 'card: 4111 — 1111 — 1111 — 1111'],
     ['4 1 1 1 - 1 1 1 1 - 1 1 1 1 - 1 1 1 1', 'card: 4 1 1 1 - 1 1 1 1 - 1 1 1 1 - 1 1 1 1'],
     ['numéro 6 5 1 5 5 3 4 0 0 9 6 0 1 7 5 1.', 'card: 6 5 1 5 5 3 4 0 0 9 6 0 1 7 5 1'],
+    ['iban=d e 8 9 3 7 0 4 0 0 4 4 0 5 3 2 0 1 3 0 0 0', 'iban: d e 8 9 3 7 0 4 0 0 4 4 0 5 3 2 0 1 3 0 0 0'],
     ['d e 8 9 3 7 0 4 0 0 4 4 0 5 3 2 0 1 3 0 0 0', 'iban: d e 8 9 3 7 0 4 0 0 4 4 0 5 3 2 0 1 3 0 0 0'],
   ])('%s', (text, finding) => {
     expect(found(text, text.includes('d e') ? profileOf(['iban']) : EVERYTHING)).toEqual([finding])
