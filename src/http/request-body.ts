@@ -15,6 +15,9 @@ const DRAINED_BYTES = 64 * 1024 * 1024
 const DRAIN_MILLISECONDS = 5_000
 /** A sender that pauses for longer has gone, or holds memory on purpose. */
 const LONGEST_PAUSE_MS = 30_000
+/** So does one that sends no faster than this, once it had a minute; 50 MB may take under a quarter of an hour. */
+const LEAST_BYTES_PER_SECOND = 64 * 1024
+const GRACE_MS = 60_000
 /**
  * Chunks are read into one space, over and over: left to itself the runtime makes a new one for every 4 KB, 12,800 for
  * a large body, faster than the collector takes them away.
@@ -29,6 +32,8 @@ export interface BodySource {
   stream: ReadableStream<Uint8Array>
   /** Its length in bytes, if it was told. */
   declared: number | null
+  /** What is read is longer than what was sent. */
+  compressed: boolean
   /** What to tell its sender when it cannot be read. */
   unreadable: string
 }
@@ -42,7 +47,8 @@ export function bodySource(context: AppContext): BodySource | null {
   const encoding = context.req.header('content-encoding')?.trim().toLowerCase() || 'identity'
   if (!body) return null
   if (encoding === 'identity') {
-    return { stream: body, declared: declaredLength(context), unreadable: 'The body could not be read.' }
+    const declared = declaredLength(context)
+    return { stream: body, declared, compressed: false, unreadable: 'The body could not be read.' }
   }
   if (encoding !== 'gzip') {
     throw invalidRequest(`The content encoding ${encoding.slice(0, 40)} is not supported: send gzip or none.`)
@@ -51,7 +57,8 @@ export function bodySource(context: AppContext): BodySource | null {
     Uint8Array,
     Uint8Array
   >
-  return { stream: body.pipeThrough(decompress), declared: null, unreadable: 'The body is not valid gzip.' }
+  const stream = body.pipeThrough(decompress)
+  return { stream, declared: null, compressed: true, unreadable: 'The body is not valid gzip.' }
 }
 
 /**
@@ -61,8 +68,9 @@ export function bodySource(context: AppContext): BodySource | null {
  */
 export async function readBody(context: AppContext): Promise<HeldBody> {
   const source = bodySource(context)
-  const limit = context.var.deps.configuration.BUFFER_LIMIT_BYTES
-  return source ? collect(source, limit) : { bytes: new Uint8Array(), release: () => {} }
+  const { deps, principal } = context.var
+  const limit = deps.configuration.BUFFER_LIMIT_BYTES
+  return source ? collect(source, limit, principal.organizationId) : { bytes: new Uint8Array(), release: () => {} }
 }
 
 /** @returns the declared length in bytes, or null for a chunked body. */
@@ -71,9 +79,9 @@ export function declaredLength(context: AppContext): number | null {
   return header === undefined || !/^\d+$/.test(header) ? null : Number(header)
 }
 
-async function collect(source: BodySource, limit: number): Promise<HeldBody> {
+async function collect(source: BodySource, limit: number, organizationId: string): Promise<HeldBody> {
   const longest = Math.min(source.declared ?? MAXIMUM_BODY_BYTES, MAXIMUM_BODY_BYTES)
-  const collector = new BodyCollector(longest, limit)
+  const collector = new BodyCollector(longest, limit, organizationId)
   const reader = source.stream.getReader({ mode: 'byob' })
   try {
     await eachPart(reader, source, (part) => collector.add(part))
@@ -92,12 +100,15 @@ async function collect(source: BodySource, limit: number): Promise<HeldBody> {
  */
 export async function eachPart(
   reader: ReadableStreamBYOBReader,
-  { declared, unreadable }: BodySource,
+  { declared, compressed, unreadable }: BodySource,
   take: (part: Uint8Array) => void | Promise<void>,
 ): Promise<void> {
   let space = new Uint8Array(Math.min(READ_BYTES, declared || READ_BYTES))
+  const begunAt = Date.now()
   for (let length = 0; ; ) {
-    const { done, value } = await nextPart(reader, space, unreadable)
+    const left = begunAt + timeFor(length, compressed) - Date.now()
+    const longest = Math.max(0, Math.min(LONGEST_PAUSE_MS, left))
+    const { done, value } = await nextPart(reader, space, unreadable, longest)
     if (done) return
     length += value.length
     if (length > MAXIMUM_BODY_BYTES) throw tooLarge()
@@ -106,16 +117,22 @@ export async function eachPart(
   }
 }
 
+/** Milliseconds that a sender has for what has come so far. What was compressed took it no time. */
+function timeFor(length: number, compressed: boolean): number {
+  return GRACE_MS + (compressed ? 0 : Math.floor((length / LEAST_BYTES_PER_SECOND) * 1000))
+}
+
 async function nextPart(
   reader: ReadableStreamBYOBReader,
   space: Uint8Array<ArrayBuffer>,
   unreadable: string,
+  longest: number,
 ) {
   const reading = reader.read(space).catch(() => {
     throw invalidRequest(unreadable)
   })
   try {
-    return await withinTime(reading, LONGEST_PAUSE_MS, 'the next part of the body')
+    return await withinTime(reading, longest, 'the next part of the body')
   } catch (error) {
     if (error instanceof ApiError) throw error
     reader.cancel().catch(() => {})

@@ -1,5 +1,5 @@
 import { ApiError } from './api-error.ts'
-import { BufferBudget } from './buffer-budget.ts'
+import { BufferBudget, type BufferShare } from './buffer-budget.ts'
 import { GrowingBuffer } from './growing-buffer.ts'
 
 let limit = 0
@@ -17,20 +17,24 @@ export interface HeldBody {
  * memory by a declaration.
  */
 export class BodyCollector {
-  #taken = 0
+  #share: BufferShare | null
   #freed = false
   readonly #buffer: GrowingBuffer
 
-  /** @param maximum bytes that `add` is given in all. @param limitBytes of all bodies of this isolate together. */
-  constructor(maximum: number, limitBytes: number) {
+  /**
+   * @param maximum bytes that `add` is given in all.
+   * @param limitBytes of all bodies of this isolate together.
+   * @param holder whose body it is: nobody takes the room of others.
+   */
+  constructor(maximum: number, limitBytes: number, holder: string) {
     limit = limitBytes
+    this.#share = budget.open(holder)
     this.#buffer = new GrowingBuffer(maximum)
   }
 
   /** @throws ApiError rate_limited when this isolate holds too many bytes already. */
   add(chunk: Uint8Array): void {
-    if (!budget.take(chunk.length)) throw tooBusy()
-    this.#taken += chunk.length
+    if (!this.#share?.take(chunk.length)) throw tooBusy()
     this.#buffer.append(chunk)
   }
 
@@ -46,10 +50,11 @@ export class BodyCollector {
 
   /** The budget is given back with the memory, which somebody may hold for longer. */
   release(): void {
-    const taken = this.#taken
-    this.#taken = 0
-    if (this.#freed) budget.give(taken)
-    else this.#buffer.free(() => budget.give(taken))
+    const share = this.#share
+    this.#share = null
+    if (!share) return
+    if (this.#freed) share.close()
+    else this.#buffer.free(share.close)
   }
 }
 

@@ -73,8 +73,9 @@ export async function readAdmission(
 export async function readRequest(
   { configuration }: { configuration: { BUFFER_LIMIT_BYTES: number } },
   body: ReadableStream<Uint8Array>,
+  organizationId: string,
 ): Promise<{ request: ResponseRequest; release: () => void }> {
-  const collector = new BodyCollector(MAXIMUM_BODY_BYTES, configuration.BUFFER_LIMIT_BYTES)
+  const collector = new BodyCollector(MAXIMUM_BODY_BYTES, configuration.BUFFER_LIMIT_BYTES, organizationId)
   try {
     await eachPart(body, (part) => collector.add(part))
     const request = readResponseRequest(collector.finish().bytes)

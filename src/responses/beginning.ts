@@ -42,7 +42,7 @@ export async function beginResponse(
   body: ReadableStream<Uint8Array>,
   emit: (event: EmittedEvent) => void,
 ): Promise<BegunResponse> {
-  const { request, release } = await readRequest(deps, body)
+  const { request, release } = await readRequest(deps, body, admission.principal.organizationId)
   let sent: Promise<void> | null = null
   try {
     const admitted = await readAdmission(deps, admission, ownerOf(admission), request)

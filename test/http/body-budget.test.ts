@@ -15,6 +15,7 @@ import { marker, registerScript, seenRequest } from './support/upstream.ts'
 const ROOM = 4_000_000
 const NEARLY_ALL = ROOM - 20_000
 const HALF = 2_500_000
+const WITHIN = { timeout: 10_000, interval: 50 }
 
 let gateway: StartedGateway
 let edge: Edge
@@ -56,22 +57,23 @@ const post = (body: Buffer, options: { route?: ModelRoute; chunked?: boolean; en
 
 /** Passes once the gateway holds nothing any more. */
 const expectAllGivenBack = () =>
-  vi.waitFor(
-    async () => {
-      const answer = await post(requestOf(NEARLY_ALL, marker()))
-      expect(answer.status, answer.text.slice(0, 200)).toBe(200)
-    },
-    { timeout: 10_000, interval: 50 },
-  )
+  vi.waitFor(async () => {
+    const answer = await post(requestOf(NEARLY_ALL, marker()))
+    expect(answer.status, answer.text.slice(0, 200)).toBe(200)
+  }, WITHIN)
 
 /** Sends a head and the beginning of a body. @returns its connection */
-async function begin(body: Buffer, sent: number, chunked = false, url = gateway.baseUrl): Promise<Socket> {
+async function begin(
+  body: Buffer,
+  sent: number,
+  { chunked = false, url = gateway.baseUrl, key = tenant.key } = {},
+): Promise<Socket> {
   const socket = connect(Number(new URL(url).port), '127.0.0.1')
   socket.on('error', () => {})
   await once(socket, 'connect')
   const length = chunked ? 'transfer-encoding: chunked' : `content-length: ${body.length}`
   socket.write(
-    `POST ${chat.path} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${tenant.key}\r\n${length}\r\n\r\n`,
+    `POST ${chat.path} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${key}\r\n${length}\r\n\r\n`,
   )
   if (chunked) socket.write(`${sent.toString(16)}\r\n`)
   await new Promise<void>((done) => socket.write(body.subarray(0, sent), () => done()))
@@ -83,16 +85,13 @@ async function begin(body: Buffer, sent: number, chunked = false, url = gateway.
  * may be this body as long as it arrives, so it is begun again until it is the other that is refused.
  */
 const occupied = (chunked: boolean): Promise<Socket> =>
-  vi.waitFor(
-    async () => {
-      const socket = await begin(requestOf(HALF + 10, marker()), HALF, chunked)
-      const { status } = await post(requestOf(HALF, marker()))
-      if (status !== 429) socket.destroy()
-      expect(status).toBe(429)
-      return socket
-    },
-    { timeout: 10_000, interval: 50 },
-  )
+  vi.waitFor(async () => {
+    const socket = await begin(requestOf(HALF + 10, marker()), HALF, { chunked })
+    const { status } = await post(requestOf(HALF, marker()))
+    if (status !== 429) socket.destroy()
+    expect(status).toBe(429)
+    return socket
+  }, WITHIN)
 
 describe('beyond the buffer cap', () => {
   const forms: Array<[string, (body: Buffer, route: ModelRoute) => Promise<Answer>]> = [
@@ -120,9 +119,23 @@ describe('beyond the buffer cap', () => {
     await expectAllGivenBack()
   })
 
-  it('is counted by what arrived: nobody takes room by a declaration', async () => {
+  it('others are served while one organization holds all that it may', async () => {
+    const other = await createTenant(gateway)
     const sockets = await Promise.all(
-      Array.from({ length: 5 }, () => begin(requestOf(NEARLY_ALL, marker()), 1_000)),
+      Array.from({ length: 3 }, () => begin(requestOf(HALF + 10, marker()), 1_160_000)),
+    )
+    await vi.waitFor(async () => expect((await post(requestOf(100_000, marker()))).status).toBe(429), WITHIN)
+    const body = requestOf(300_000, marker())
+    const answer = await send(urlOf(chat), { method: 'POST', body, headers: bearer(other.key) })
+    expect(answer.status).toBe(200)
+    for (const socket of sockets) socket.resetAndDestroy()
+    await expectAllGivenBack()
+  })
+
+  it('is counted by what arrived: nobody takes room by a declaration', async () => {
+    const { key } = await createTenant(gateway)
+    const sockets = await Promise.all(
+      Array.from({ length: 5 }, () => begin(requestOf(NEARLY_ALL, marker()), 1_000, { key })),
     )
     await expectAllGivenBack()
     for (const socket of sockets) socket.resetAndDestroy()
@@ -186,7 +199,7 @@ describe('a body is given back', () => {
     it('whose caller leaves while the upstream is silent', async () => {
       const text = marker()
       const body = requestOf(HALF, `${text} script:slow-headers signal=never `)
-      const socket = await begin(body, body.length, false, url())
+      const socket = await begin(body, body.length, { url: url() })
       await seenRequest(gateway, text)
       expect((await post(requestOf(HALF, marker()))).status).toBe(429)
       socket.resetAndDestroy()
@@ -196,7 +209,7 @@ describe('a body is given back', () => {
     it('whose caller leaves at any moment', async () => {
       for (let count = 0; count < 40; count++) {
         const body = requestOf(200_000, marker())
-        const socket = await begin(body, count % 2 === 0 ? body.length : 100_000, false, url())
+        const socket = await begin(body, count % 2 === 0 ? body.length : 100_000, { url: url() })
         for (let turn = 0; turn < count * 3; turn++) await setImmediate()
         socket.resetAndDestroy()
       }
