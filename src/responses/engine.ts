@@ -1,25 +1,18 @@
 import { type CallRecord, emptyOutcome, openingOf } from '../gateway/call-record.ts'
 import type { ModelDeps } from '../gateway/invoke-model.ts'
-import { type ModelTurn, modelTurn, TurnFailure } from '../gateway/model-turn.ts'
+import { type ModelTurn, modelTurn } from '../gateway/model-turn.ts'
 import type { OpenedCall } from '../gateway/opened-call.ts'
-import type { StopReason } from '../gateway/translation/model-events.ts'
 import { addUsage, type Usage } from '../governance/credits.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { freeBuffer, holdBuffer } from '../lib/buffer-holds.ts'
-import { counted } from '../lib/counted.ts'
 import { newId } from '../lib/ids.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { withinTime } from '../lib/time-limit.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import { isCut, type ResponseEmitter, type TurnEnd } from './emitter.ts'
+import { endOfFailure, endOfStop, incomplete, type ResponseEnd } from './response-end.ts'
 import type { CurrentRights } from './rights.ts'
 import type { Admission, ContextItem } from './types.ts'
-
-/** How a response ends, as its object tells it. */
-export type ResponseEnd =
-  | { status: 'completed' }
-  | { status: 'incomplete'; reason: string }
-  | { status: 'failed'; error: { code: string; message: string } }
 
 export interface EngineDeps extends ModelDeps {
   configuration: ModelDeps['configuration'] & { RESPONSE_MAX_TURNS: number; RESPONSE_TIME_LIMIT_MS: number }
@@ -286,31 +279,9 @@ function freeIfLarge({ buffer }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.resizable) freeBuffer(buffer, () => {})
 }
 
-const incomplete = (reason: string): ResponseEnd => ({ status: 'incomplete', reason })
-
-/** What a stop of the model comes to. An upstream that named none has ended its answer whole all the same. */
-function endOfStop(stop: StopReason | null): ResponseEnd {
-  return isCut(stop) ? incomplete('max_output_tokens') : { status: 'completed' }
-}
-
 /** The same choice of tools, of which none need be called any more. */
 function unforced(choice: ResponseSettings['tool_choice']): ResponseSettings['tool_choice'] {
   if (choice === 'required') return 'auto'
   if (typeof choice === 'object' && choice?.type === 'allowed_tools') return { ...choice, mode: 'auto' }
   return choice
-}
-
-/** @param later whether a turn was paid for already: then running out of credits is a limit, not a refusal. */
-function endOfFailure(error: unknown, later: boolean): ResponseEnd {
-  if (error instanceof TurnFailure) {
-    const { code, message, retryAfterSeconds: seconds } = error
-    const told = seconds === undefined ? message : `${message} Try again in ${counted(seconds, 'second')}.`
-    return { status: 'failed', error: { code, message: told } }
-  }
-  if (error instanceof ApiError) {
-    if (later && error.kind === 'rate_limited') return incomplete('insufficient_credits')
-    return { status: 'failed', error: { code: error.code ?? 'stream_error', message: error.message } }
-  }
-  logEvent('error', 'response_failed', { error: errorText(error) })
-  return { status: 'failed', error: { code: 'internal_error', message: 'Something went wrong.' } }
 }

@@ -1,26 +1,22 @@
 import { ApiError } from '../lib/api-error.ts'
 import { errorText, logEvent } from '../lib/log.ts'
-import { withinTime } from '../lib/time-limit.ts'
 import type { ResponseObject, ResponseSettings } from '../wire/responses.ts'
 import { type BegunResponse, beginResponse } from './beginning.ts'
 import { errorData } from './error-data.ts'
 import { EventLog } from './event-log.ts'
 import type { EmittedEvent } from './event-writer.ts'
 import { type FinalResponse, finalResponse, keptItem } from './final-response.ts'
+import { FinalWriter } from './final-writer.ts'
 import type { ItemPageRequest } from './items/store.ts'
 import { KeptResponse } from './kept-response.ts'
 import type { LiveDeps } from './live-deps.ts'
 import { newHead, ownerOf, type ResponseHead } from './object-state.ts'
-import { interruptedResponse, terminalCount, terminalEvents } from './recovery.ts'
+import { interruptedResponse, terminalEvents } from './recovery.ts'
 import { outputContextItem } from './said-items.ts'
 import type { Admission, Owner, ResponseStreamObject, StartResult } from './types.ts'
 
 /** A running response is looked after so often; its object stays in memory between two looks. */
 const LOOK_AFTER_MS = 30_000
-/** How long the last event waits for Postgres. */
-const FINISH_LIMIT_MS = 2_000
-const FIRST_RETRY_MS = 2_000
-const LONGEST_RETRY_MS = 60_000
 /** Readers of one response at a time: each may hold a segment in the memory of its object. */
 const MAXIMUM_TAILS = 200
 
@@ -41,12 +37,13 @@ export class LiveResponse implements ResponseStreamObject {
   #admitting = false
   #abandoning: Promise<void> | null = null
   #ended = Promise.withResolvers<void>()
-  #retries = 0
+  readonly #final: FinalWriter
 
   constructor(storage: DurableObjectStorage, deps: LiveDeps) {
     this.#storage = storage
     this.#deps = deps
     this.#kept = new KeptResponse(deps, storage.sql)
+    this.#final = new FinalWriter(this.#kept, () => this.#log)
     this.#log = this.#openLog()
     const { head } = this.#kept
     if (head?.phase === 'ended') this.#ended.resolve()
@@ -122,11 +119,7 @@ export class LiveResponse implements ResponseStreamObject {
     const { store } = this.#kept.known
     this.#kept.keepFinal(final)
     this.#kept.change({ phase: 'ending', owed: store })
-    if (store) {
-      await withinTime(this.#write(), FINISH_LIMIT_MS, 'writing the response').catch((error) =>
-        logEvent('warn', 'response_owed', { error: errorText(error) }),
-      )
-    }
+    if (store) await this.#final.write()
     // Removed while it was written.
     if (this.#kept.head?.phase !== 'ending') return
     terminate()
@@ -139,13 +132,6 @@ export class LiveResponse implements ResponseStreamObject {
     this.#kept.change({ phase: 'ended', endedAt: this.#deps.clock() })
     this.#ended.resolve()
     this.#deps.waitUntil(this.#arrangeAlarm())
-  }
-
-  /** @throws when Postgres cannot be known to have it; doing it again does no harm. */
-  async #write(): Promise<void> {
-    const { final } = this.#kept
-    const untold = this.#log.closed || !final ? 0 : terminalCount(final.response)
-    await this.#kept.write(this.#log.lastSequence + untold)
   }
 
   /**
@@ -227,7 +213,7 @@ export class LiveResponse implements ResponseStreamObject {
     if (head.phase === 'admitting' && !this.#admitting) await this.#abandon()
     if (!this.#kept.head) return 'absent'
     if (head.phase !== 'ended') return 'running'
-    if (head.owed) await this.#tryToWrite()
+    if (head.owed) await this.#final.writeAgain()
     return this.#kept.head?.owed ? 'owed' : 'settled'
   }
 
@@ -242,28 +228,17 @@ export class LiveResponse implements ResponseStreamObject {
       return this.#breakOff(new Error('nobody generates any more'), true)
     if (head.phase !== 'ended') return
     await this.#kept.settleInterrupted()
-    if (head.owed) await this.#tryToWrite()
+    if (head.owed) await this.#final.writeAgain()
     const closes = (head.endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS
     if (!this.#kept.head || this.#kept.head.owed || this.#deps.clock() < closes) return this.#arrangeAlarm()
     if (!this.#kept.ownsContent || (await this.#kept.eraseContent())) await this.#forget()
-  }
-
-  async #tryToWrite(): Promise<void> {
-    try {
-      await this.#write()
-      this.#retries = 0
-    } catch (error) {
-      this.#retries++
-      logEvent('warn', 'response_owed', { error: errorText(error) })
-    }
   }
 
   async #arrangeAlarm(): Promise<void> {
     const { head } = this.#kept
     if (!head) return
     const closes = (head.endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS - this.#deps.clock()
-    const retry = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** this.#retries)
-    await this.#wakeIn(head.owed ? retry : Math.max(0, closes))
+    await this.#wakeIn(head.owed ? this.#final.retryMilliseconds : Math.max(0, closes))
   }
 
   /** Ends what nobody shall know of any more: rows, the conversation's lock, content, events, readers. */
