@@ -198,6 +198,15 @@ export function lastOf(text: string): ToldResponse {
   return events.at(-1)?.data.response as ToldResponse
 }
 
+/** The whole stream of a response, and what it ends with. */
+export async function replayed(response: LiveTrial): Promise<{ text: string; last: ToldResponse }> {
+  const text = await response.replay()
+  return { text, last: lastOf(text) }
+}
+
+/** The conversation of a response that is stored. */
+export const conversationOf = async (response: LiveTrial) => (await response.row())?.conversation_id ?? ''
+
 /** The conversation that nobody may be writing in any more. */
 export async function writerOf(conversationId: string): Promise<string | null | undefined> {
   const [row] = await query('SELECT writer FROM conversations WHERE id = $1', conversationId)
