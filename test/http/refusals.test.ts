@@ -180,7 +180,7 @@ describe('paths and verbs that nothing serves', () => {
     ['/v1/messages/count_tokens', 'messages'],
     ['/v1/messages/batches', 'messages'],
     ['/v1/models', 'models'],
-    ['/v1/models/scripted-chat', 'models'],
+    ['/v1/models/', 'models'],
     ['/', 'open'],
     ['/v1', 'open'],
     ['/v1/', 'open'],

@@ -1,3 +1,4 @@
+import OpenAI from 'openai'
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
@@ -166,6 +167,25 @@ describe('the models list', () => {
     const ownerOf = (id: string) => data.find((model) => model.id === id)?.owned_by
     expect([ownerOf('scripted-chat'), ownerOf('scripted-messages')]).toEqual(['openai', 'anthropic'])
     expect(new Set(data.map(({ id }) => id)).size).toBe(data.length)
+  })
+
+  it('tells each of its models by its id, and no others', async () => {
+    const own = await createTenant(gateway(), { models: ['scripted-chat'] })
+    const id = `maker/${uniqueName('model')}:1@b`
+    await ask('PUT', `/models/${encodeURIComponent(id)}`, modelOf())
+    await ask('POST', `${own.base}/grants`, { subject_type: 'organization', model_id: id })
+    const { models } = new OpenAI({ baseURL: `${gateway().baseUrl}/v1`, apiKey: own.key, maxRetries: 0 })
+    const { data } = await models.list()
+    expect(data.map((model) => model.id).sort()).toEqual([id, 'scripted-chat'])
+    for (const model of data) expect(await models.retrieve(model.id)).toEqual(model)
+    const slashes = await send(`${gateway().baseUrl}/v1/models/${id}`, {
+      headers: { 'x-api-key': own.key },
+    })
+    expect(jsonOf(slashes)).toMatchObject({ id, object: 'model' })
+    for (const other of ['scripted-messages', 'no-such-model']) {
+      await expect(models.retrieve(other)).rejects.toMatchObject({ status: 404, code: 'not_found' })
+    }
+    await ask('DELETE', `/models/${encodeURIComponent(id)}`)
   })
 
   it('is the same under every query that clients send', async () => {

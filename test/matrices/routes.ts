@@ -158,6 +158,9 @@ export function routeExamples(): RouteExample[] {
     if (`${method} ${pattern}` === 'GET /v1/models') {
       return { method, pattern, path, surface: 'models', hosts: ['base'] }
     }
+    if (pattern.startsWith('/v1/models/')) {
+      return { method, pattern, path, surface: 'models', hosts: ['base'], letIn: [404] }
+    }
     const open = OPEN.get(`${method} ${pattern}` as 'GET /health')
     if (open !== undefined) return { method, pattern, path, surface: 'open', hosts: open }
     if (/^\/v1\/(responses|conversations)(\/|$)/.test(pattern)) {

@@ -1,24 +1,34 @@
 import { Hono } from 'hono'
-import { loadCatalog } from '../../gateway/catalog/catalog.ts'
+import { type CatalogModel, loadCatalog } from '../../gateway/catalog/catalog.ts'
 import { grantSetId, mayUse } from '../../governance/model-access.ts'
 import { sha256Hex } from '../../lib/crypto.ts'
 import type { AppContext, AppEnv } from '../context.ts'
+import { unknownId } from '../validated-request.ts'
 
 /** How long an edge location keeps a list; its key changes with every change of the catalogue or of the grants. */
 const EDGE_CACHE_SECONDS = 300
 
-/** The models the caller may use (interface: Models). */
-export const modelRoutes = new Hono<AppEnv>().get('/v1/models', async (context) => {
-  const body = await modelList(context)
-  const etag = `"${sha256Hex(body).slice(0, 32)}"`
-  const headers = {
-    etag,
-    'cache-control': 'private, no-cache',
-    vary: 'Authorization, x-api-key',
-  }
-  if (matches(context.req.header('if-none-match'), etag)) return context.body(null, 304, headers)
-  return context.body(body, 200, { ...headers, 'content-type': 'application/json' })
-})
+/** The models the caller may use (interface: Models), and one of them, which SDKs ask for by its id. */
+export const modelRoutes = new Hono<AppEnv>()
+  .get('/v1/models', async (context) => {
+    const body = await modelList(context)
+    const etag = `"${sha256Hex(body).slice(0, 32)}"`
+    const headers = {
+      etag,
+      'cache-control': 'private, no-cache',
+      vary: 'Authorization, x-api-key',
+    }
+    if (matches(context.req.header('if-none-match'), etag)) return context.body(null, 304, headers)
+    return context.body(body, 200, { ...headers, 'content-type': 'application/json' })
+  })
+  // An id may have slashes, sent as they are or encoded.
+  .get('/v1/models/:modelId{.+}', async (context) => {
+    const { principal, catalogueEpoch, deps } = context.var
+    const id = context.req.param('modelId')
+    const model = (await loadCatalog(deps, catalogueEpoch)).get(id)
+    if (!model || !mayUse(principal, model.id)) throw unknownId('Model', id)
+    return context.json(listed(model))
+  })
 
 const matches = (header: string | undefined, etag: string) =>
   header?.split(',').some((part) => part.trim().replace(/^W\//, '') === etag || part.trim() === '*') ?? false
@@ -37,11 +47,16 @@ async function modelList(context: AppContext): Promise<string> {
 async function buildList(context: AppContext): Promise<string> {
   const { principal, catalogueEpoch, deps } = context.var
   const catalog = await loadCatalog(deps, catalogueEpoch)
-  const data = [...catalog.values()]
-    .filter((model) => mayUse(principal, model.id))
-    .map((model) => ({ id: model.id, object: 'model', created: model.created, owned_by: model.ownedBy }))
+  const data = [...catalog.values()].filter((model) => mayUse(principal, model.id)).map(listed)
   return JSON.stringify({ object: 'list', data })
 }
+
+const listed = ({ id, created, ownedBy }: CatalogModel) => ({
+  id,
+  object: 'model',
+  created,
+  owned_by: ownedBy,
+})
 
 /** The Cache API is optional: one's own workerd may have none, and then every list is built. */
 async function readEdge(key: string): Promise<string | null> {
