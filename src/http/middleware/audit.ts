@@ -2,7 +2,7 @@ import type { MiddlewareHandler } from 'hono'
 import ipaddr from 'ipaddr.js'
 import { emptyOutcome, openingOf } from '../../gateway/call-record.ts'
 import { newId } from '../../lib/ids.ts'
-import { errorText, logEvent, redact } from '../../lib/log.ts'
+import { errorText, logEvent, redactEncoded } from '../../lib/log.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { renderError } from '../errors.ts'
 
@@ -14,12 +14,12 @@ export function audit(): MiddlewareHandler<AppEnv> {
   return async function auditMiddleware(context, next) {
     context.set('call', {
       callId: newId('call'),
-      requestId: context.var.requestId,
-      startedAt: context.var.startedAt,
+      requestId: context.get('requestId'),
+      startedAt: context.get('startedAt'),
       actor: { userId: null, keyId: null, administrator: null, ip: callerAddress(context) },
-      surface: context.var.surface,
+      surface: context.get('surface'),
       // Ids in a path come from callers, and may be a key that was pasted into the wrong place.
-      action: redact(`${context.req.method} ${context.req.path}`.slice(0, 300)),
+      action: redactEncoded(`${context.req.method} ${context.req.path}`.slice(0, 300)),
       modelId: null,
       flags: [],
       opened: false,
@@ -37,9 +37,11 @@ export function callerAddress(context: AppContext): string | null {
 }
 
 async function recordCall(context: AppContext): Promise<void> {
-  const { call, deps, errorCode } = context.var
-  const organizationId = context.var.principal?.organizationId ?? context.var.refusedKeyOrganizationId
-  if (call.opened || organizationId === undefined) return
+  const call = context.get('call')
+  if (call.opened) return
+  const { deps, errorCode, principal, refusedKeyOrganizationId } = context.var
+  const organizationId = principal?.organizationId ?? refusedKeyOrganizationId
+  if (organizationId === undefined) return
   const outcome = emptyOutcome(call, deps.clock(), context.res.status, errorCode)
   try {
     await deps.ledgerOf(organizationId).record(openingOf(call, organizationId), outcome)

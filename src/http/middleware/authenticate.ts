@@ -7,17 +7,16 @@ import { KEY_HEADERS, type KeyHeader } from '../surfaces.ts'
 /** Finds the principal behind the key of a request (interface: Authentication). No fallback after a failed check. */
 export function authenticate(): MiddlewareHandler<AppEnv> {
   return async function authenticateMiddleware(context, next) {
-    const { deps, host, surface } = context.var
-    const key = presentedKey(context, KEY_HEADERS[host][surface] ?? [])
+    const { actor } = context.get('call')
+    const key = presentedKey(context, KEY_HEADERS[context.get('host')][context.get('surface')] ?? [])
     if (key === null) throw refuse(context)
-    const identification = await identify(deps, key, { address: context.var.call.actor.ip })
+    const identification = await identify(context.get('deps'), key, { address: actor.ip })
     if (identification.kind === 'refused') {
       refusedBy(context, identification.owner)
       throw refuse(context)
     }
     context.set('presentedKey', key)
     context.set('principal', identification.principal)
-    const { actor } = context.var.call
     actor.userId = identification.principal.userId
     actor.keyId = identification.principal.keyId
     await next()
@@ -42,8 +41,9 @@ export function refusedBy(
 ): void {
   if (!owner) return
   context.set('refusedKeyOrganizationId', owner.organizationId)
-  context.var.call.actor.userId = owner.userId
-  context.var.call.actor.keyId = owner.keyId
+  const { actor } = context.get('call')
+  actor.userId = owner.userId
+  actor.keyId = owner.keyId
 }
 
 /** The refusal, counted by address and minute when no organization can be told. */

@@ -6,7 +6,7 @@ import type { AppEnv } from '../context.ts'
 /** Keeps a key to what it was made for: without the scope of a surface it is refused there, whatever its user may do. */
 export function requireScope(scope: KeyScope): MiddlewareHandler<AppEnv> {
   return async function requireScopeMiddleware(context, next) {
-    if (!context.var.principal.scopes.includes(scope)) {
+    if (!context.get('principal').scopes.includes(scope)) {
       throw new ApiError('forbidden', `This API key does not have the scope ${scope}.`, {
         code: 'model_access_denied',
       })

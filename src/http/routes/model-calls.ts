@@ -7,17 +7,16 @@ import { readBody } from '../request-body.ts'
 /** A route that reads a body, makes one model call and sends its answer on. */
 function modelCall(operation: Operation): Handler<AppEnv> {
   return async function modelCallHandler(context) {
-    const { deps, principal, catalogueEpoch, call } = context.var
     const held = await readBody(context)
     try {
-      const answer = await invokeModel(deps, {
+      const answer = await invokeModel(context.get('deps'), {
         operation,
         body: held.bytes,
         headers: context.req.raw.headers,
         signal: context.req.raw.signal,
-        principal,
-        catalogueEpoch,
-        record: call,
+        principal: context.get('principal'),
+        catalogueEpoch: context.get('catalogueEpoch'),
+        record: context.get('call'),
       })
       const body = answer.body as BodyInit
       return context.newResponse(body as never, answer.status as 200, Object.fromEntries(answer.headers))
