@@ -55,11 +55,16 @@ function isNative(model: CatalogModel, route: Route, operation: Operation): bool
  * lately were not there, and last those that asked to wait, the soonest first.
  * @param home `routeDigest` of the one that has the conversation; null for none. @param now milliseconds since the epoch.
  */
-export function inOrder(candidates: readonly Candidate[], home: string | null, now: number): Candidate[] {
+export function inOrder(
+  candidates: readonly Candidate[],
+  home: string | null,
+  now: number,
+): readonly Candidate[] {
+  if (candidates.length === 1) return candidates
   const rank = (candidate: Candidate): [standing: number, until: number] => {
     const rest = restOf(candidate, now)
     if (rest) return [rest.reason === 'failed' ? 2 : 3, rest.until]
-    return [routeDigest(candidate) === home ? 0 : 1, 0]
+    return [home !== null && routeDigest(candidate) === home ? 0 : 1, 0]
   }
   return candidates
     .map((candidate) => ({ candidate, rank: rank(candidate) }))
