@@ -97,6 +97,8 @@ function createRedis(configuration: Configuration): Redis {
     enableAutoPipelining: false,
     enableTelemetry: false,
     readYourWrites: false,
+    // Nothing is kept there that JSON cannot carry as it is.
+    responseEncoding: false,
   })
 }
 
