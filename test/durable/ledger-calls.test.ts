@@ -282,7 +282,8 @@ describe('leases', () => {
     await organization.open(10, spoilt)
     await organization.open(10, sound)
     await runInDurableObject(organization.stub(), (_, state) => {
-      state.storage.sql.exec("UPDATE open_calls SET opening = '{' WHERE call_id = ?", spoilt.callId)
+      state.storage.sql.exec(`CREATE TRIGGER spoil BEFORE INSERT ON outbox WHEN NEW.id = '${spoilt.callId}'
+        BEGIN SELECT RAISE(ABORT, 'not this one'); END`)
     })
     passTime(LEASE_MS)
     await organization.runAlarm()

@@ -21,14 +21,19 @@ export interface MadeGrant {
 export interface OpenRow {
   opening: CallOpening
   reserve: number
-  /** What was last reported, before that the estimate the call was opened with, if any. */
+  /** What was last reported, before that the estimate the call was opened with, if any: the first report takes its place. */
   progress: CallProgress | null
 }
+
+const SETTLED_CALLS_ARE_CLOSED = `
+  CREATE TRIGGER IF NOT EXISTS settled_calls_are_closed AFTER INSERT ON outbox
+  BEGIN DELETE FROM open_calls WHERE call_id = NEW.id; END;`
 
 /**
  * The SQLite tables of one account, and nothing but their statements. Rows written are what an object costs, hence:
  * `open_calls` is WITHOUT ROWID (a text key would otherwise be a row and an index entry), nothing has an index, and
- * each outbox row carries the balance after it, so that settling a call writes no third row.
+ * each outbox row carries the balance after it, so that settling a call writes no third row. A call stops being open
+ * with the record that settles it, in one statement.
  */
 export class AccountTables {
   readonly #sql: SqlStorage
@@ -49,11 +54,13 @@ export class AccountTables {
         sequence INTEGER PRIMARY KEY, id TEXT NOT NULL, appended_at INTEGER NOT NULL, balance INTEGER NOT NULL,
         previous_hash TEXT NOT NULL, hash TEXT NOT NULL, body TEXT NOT NULL);
       CREATE TABLE IF NOT EXISTS grants (id TEXT PRIMARY KEY, amount INTEGER) WITHOUT ROWID;
+      ${SETTLED_CALLS_ARE_CLOSED}
     `)
   }
 
-  /** Brings tables of before up to date: grants were kept without their amounts. */
+  /** Brings tables of before up to date: calls were closed by a statement of their own, grants kept without amounts. */
   upgrade(): void {
+    this.#sql.exec(SETTLED_CALLS_ARE_CLOSED)
     const columns = this.#sql.exec('PRAGMA table_info(grants)').toArray()
     if (columns.some(({ name }) => name === 'amount')) return
     this.#sql.exec('ALTER TABLE grants ADD COLUMN amount INTEGER')
@@ -104,11 +111,10 @@ export class AccountTables {
     }
   }
 
-  /** @param estimate stands where progress will, since the first progress takes its place. */
-  insertOpen(opening: CallOpening, reserve: number, deadline: number, estimate: CallProgress | null): void {
+  insertOpen({ opening, reserve, progress }: OpenRow, deadline: number): void {
     this.#sql.exec(
       'INSERT INTO open_calls (call_id, reserve, deadline, opening, progress) VALUES (?, ?, ?, ?, ?)',
-      ...[opening.callId, reserve, deadline, JSON.stringify(opening), textOrNull(estimate)],
+      ...[opening.callId, reserve, deadline, JSON.stringify(opening), textOrNull(progress)],
     )
   }
 
@@ -133,15 +139,12 @@ export class AccountTables {
     return cursor.rowsWritten > 0
   }
 
-  deleteOpen(callId: string): void {
-    this.#sql.exec('DELETE FROM open_calls WHERE call_id = ?', callId)
-  }
-
   expiredCallIds(now: number): string[] {
     const rows = this.#sql.exec('SELECT call_id FROM open_calls WHERE deadline <= ? ORDER BY deadline', now)
     return rows.toArray().map((row) => String(row.call_id))
   }
 
+  /** Closes the call that the record is of, if there is one. */
   appendLink(link: ChainLink, balance: number, now: number): void {
     this.#sql.exec(
       'INSERT INTO outbox VALUES (?, ?, ?, ?, ?, ?, ?)',

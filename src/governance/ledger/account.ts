@@ -2,7 +2,13 @@ import type { Clock } from '../../lib/clock.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { AuditedChange, CallOpening, CallOutcome } from '../audit-record.ts'
 import type { Usage } from '../credits.ts'
-import { type AccountState, AccountTables, type LedgerStorage, type OpenRow } from './account-tables.ts'
+import {
+  type AccountState,
+  AccountTables,
+  type LedgerStorage,
+  type MadeGrant,
+  type OpenRow,
+} from './account-tables.ts'
 import { type ChainIdentity, type ChainLink, nextLink } from './chain.ts'
 import {
   type CallProgress,
@@ -18,6 +24,8 @@ import { callContent, changeContent, trimmedOpening } from './record-body.ts'
 const REMEMBERED_MS = 2 * 60_000
 /** Ids of them that are kept in memory: some 6 MB, also when Postgres is away for hours. */
 const REMEMBERED_IDS = 50_000
+/** Open calls that are kept in memory as they are stored: some 10 MB. */
+const HELD_CALLS = 10_000
 /** How long to wait with a lapsed call that could not be settled. */
 const SETTLE_AGAIN_MS = 60_000
 /** What one batch to Postgres may hold. */
@@ -37,6 +45,8 @@ export class LedgerAccount {
   #state: AccountState & { flushed: number }
   #reserved: number
   #openCount: number
+  /** Open calls by their id: all of them while there are as many as `#openCount`, which makes a look at the table needless. */
+  readonly #openCalls = new Map<string, OpenRow>()
   /** No open call's lease ends before this; closing calls does not raise it. */
   #firstDeadline: number | null
   readonly #rememberedIds: Set<string>
@@ -72,15 +82,15 @@ export class LedgerAccount {
     checkAmount('lease', leaseMilliseconds)
     checkInstant(opening.at)
     if (estimate) checkProgress(estimate)
-    if (this.#rememberedIds.has(opening.callId) || this.#tables.findOpen(opening.callId)) {
-      return { admitted: true }
-    }
+    if (this.#rememberedIds.has(opening.callId) || this.#findOpen(opening.callId)) return { admitted: true }
     const { available } = this.balance()
     if (reserve > 0 && available < reserve) {
       return { admitted: false, reason: 'no_credits', available, required: reserve }
     }
     const deadline = this.#clock() + leaseMilliseconds
-    this.#tables.insertOpen(trimmedOpening(opening), reserve, deadline, estimate)
+    const row: OpenRow = { opening: trimmedOpening(opening), reserve, progress: estimate }
+    this.#tables.insertOpen(row, deadline)
+    if (this.#openCalls.size < HELD_CALLS) this.#openCalls.set(opening.callId, row)
     this.#reserved += reserve
     this.#openCount += 1
     this.#firstDeadline = Math.min(this.#firstDeadline ?? deadline, deadline)
@@ -88,7 +98,7 @@ export class LedgerAccount {
   }
 
   close(callId: string, outcome: CallOutcome): { closed: boolean } {
-    const row = this.#tables.findOpen(callId)
+    const row = this.#findOpen(callId)
     if (!row) return { closed: false }
     checkOutcome(outcome)
     const flags = outcome.cost > row.reserve ? [...outcome.flags, 'cost_exceeded_reservation'] : outcome.flags
@@ -101,6 +111,8 @@ export class LedgerAccount {
     if (progress) checkProgress(progress)
     const deadline = this.#clock() + leaseMilliseconds
     if (!this.#tables.renewOpen(callId, deadline, progress)) return { open: false }
+    const held = this.#openCalls.get(callId)
+    if (held && progress) held.progress = progress
     this.#firstDeadline = Math.min(this.#firstDeadline ?? deadline, deadline)
     return { open: true }
   }
@@ -113,14 +125,14 @@ export class LedgerAccount {
     // A call that was opened is settled by it: two records of one call could not both be stored.
     if (this.close(opening.callId, outcome).closed) return
     const content = { ...callContent(opening, outcome, 0) }
-    this.#append(opening.callId, content, -outcome.cost, () => {})
+    this.#append(opening.callId, content, -outcome.cost)
   }
 
   recordChange(change: AuditedChange): void {
     this.#checkOwner(change.organizationId)
     checkInstant(change.at)
     if (this.#rememberedIds.has(change.id)) return
-    this.#append(change.id, { ...changeContent(change, null) }, 0, () => {})
+    this.#append(change.id, { ...changeContent(change, null) }, 0)
   }
 
   grantCredits({ id, amount, reason, change }: CreditGrant): CreditBalance {
@@ -132,7 +144,7 @@ export class LedgerAccount {
     if (made !== null) return this.balance()
     if (this.#rememberedIds.has(change.id)) throw new RangeError(`change ${change.id} was recorded before`)
     const content = { ...changeContent(change, { id, amount, reason }) }
-    this.#append(change.id, content, amount, () => this.#tables.rememberGrant({ id, amount }))
+    this.#append(change.id, content, amount, { id, amount })
     return this.balance()
   }
 
@@ -145,7 +157,7 @@ export class LedgerAccount {
     if (this.#firstDeadline === null || this.#firstDeadline > now) return
     for (const callId of this.#tables.expiredCallIds(now)) {
       try {
-        const row = this.#tables.findOpen(callId)
+        const row = this.#findOpen(callId)
         if (row) this.#settle(row, lapsedOutcome(row, now))
       } catch (error) {
         // One call that cannot be recorded must hold back neither the others nor the flush that comes after.
@@ -184,23 +196,34 @@ export class LedgerAccount {
     this.#state.flushed = sequence
   }
 
+  #findOpen(callId: string): OpenRow | null {
+    const held = this.#openCalls.get(callId)
+    if (held || this.#openCalls.size === this.#openCount) return held ?? null
+    return this.#tables.findOpen(callId)
+  }
+
   #settle(row: OpenRow, outcome: CallOutcome): void {
     const { callId } = row.opening
     const content = { ...callContent(row.opening, outcome, row.reserve) }
-    this.#append(callId, content, -outcome.cost, () => this.#tables.deleteOpen(callId))
+    this.#append(callId, content, -outcome.cost)
+    this.#openCalls.delete(callId)
     this.#reserved -= row.reserve
     this.#openCount -= 1
   }
 
-  /** Appends to the chain and moves the balance, together with `alongside`; memory follows once both are written. */
-  #append(id: string, content: Record<string, unknown>, amount: number, alongside: () => void): void {
+  /** Appends to the chain and moves the balance, together with a grant if it is of one; memory follows once all is written. */
+  #append(id: string, content: Record<string, unknown>, amount: number, grant?: MadeGrant): void {
     const link = nextLink(this.#identity, this.#state, id, content)
     const balance = this.#state.balance + amount
     if (!Number.isSafeInteger(balance)) throw new RangeError('the balance would leave the range of integers')
-    this.#storage.transactionSync(() => {
-      this.#tables.appendLink(link, balance, this.#clock())
-      alongside()
-    })
+    const append = () => this.#tables.appendLink(link, balance, this.#clock())
+    if (!grant) append()
+    else {
+      this.#storage.transactionSync(() => {
+        append()
+        this.#tables.rememberGrant(grant)
+      })
+    }
     this.#state = { ...this.#state, sequence: link.sequence, hash: link.hash, balance }
     this.#remember(id)
   }

@@ -1,4 +1,15 @@
-import { type AnyColumn, and, asc, desc, eq, getTableColumns, gt, type SQL, sql } from 'drizzle-orm'
+import {
+  type AnyColumn,
+  and,
+  asc,
+  desc,
+  eq,
+  getTableColumns,
+  getTableName,
+  gt,
+  type SQL,
+  sql,
+} from 'drizzle-orm'
 import type { NeonHttpDatabase } from 'drizzle-orm/neon-http'
 import type { PgTable } from 'drizzle-orm/pg-core'
 import {
@@ -180,13 +191,26 @@ function insertRows(table: PgTable, rows: readonly object[]): SQL {
 
 /** An insert whose rows travel as one JSON parameter: hundreds of rows cost as little as one to prepare. */
 function selectRows(table: PgTable, rows: readonly object[]): SQL {
-  const columns: [string, AnyColumn][] = Object.entries(getTableColumns(table))
-  const list = (parts: SQL[]) => sql.join(parts, sql`, `)
-  const names = list(columns.map(([, column]) => sql.identifier(column.name)).map((name) => sql`${name}`))
-  const members = list(columns.map(([member]) => sql`${sql.identifier(member)}`))
-  const types = list(
-    columns.map(([member, column]) => sql`${sql.identifier(member)} ${sql.raw(column.getSQLType())}`),
-  )
-  return sql`INSERT INTO ${table} (${names})
-    SELECT ${members} FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS entry(${types})`
+  const { before, after } = insertTexts.get(table) ?? textsOf(table)
+  return sql`${before}${JSON.stringify(rows)}${after}`
+}
+
+/** What stands around the rows, once for each table: every flush needs it, and of parts it takes long to put together. */
+const insertTexts = new WeakMap<PgTable, { before: SQL; after: SQL }>()
+
+function textsOf(table: PgTable): { before: SQL; after: SQL } {
+  const columns = Object.entries(getTableColumns(table))
+  const list = (part: (member: string, column: AnyColumn) => string) =>
+    columns.map(([member, column]) => part(member, column)).join(', ')
+  const names = list((_, column) => `"${column.name}"`)
+  const members = list((member) => `"${member}"`)
+  const types = list((member, column) => `"${member}" ${column.getSQLType()}`)
+  const texts = {
+    before: sql.raw(
+      `INSERT INTO "${getTableName(table)}" (${names}) SELECT ${members} FROM jsonb_to_recordset(`,
+    ),
+    after: sql.raw(`::jsonb) AS entry(${types})`),
+  }
+  insertTexts.set(table, texts)
+  return texts
 }
