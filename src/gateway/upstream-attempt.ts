@@ -39,6 +39,12 @@ const NO_HEADERS = new Headers()
 export const noAnswer = (message: string) =>
   new ApiError('upstream', message, { code: 'upstream_empty_body' })
 
+/** In bytes; infinite where it is not told, and where what comes is not what was sent. HTTP holds a sender to it. */
+const toldLength = ({ headers }: Response): number =>
+  headers.has('content-encoding')
+    ? Number.POSITIVE_INFINITY
+    : Number(headers.get('content-length') ?? Number.NaN)
+
 /** How far a request has come: nobody knows whether it is connected, on its way, waits for an answer, or is over. */
 type Phase = 'unknown' | 'connecting' | 'waiting' | 'over'
 
@@ -194,6 +200,7 @@ export class UpstreamAttempt {
   async read(response: Response): Promise<Uint8Array> {
     if (!response.body) return new Uint8Array()
     try {
+      if (toldLength(response) <= LONGEST_ANSWER_BYTES) return new Uint8Array(await response.arrayBuffer())
       return await readAll(response.body, LONGEST_ANSWER_BYTES)
     } catch {
       // No provider charges for an error.
