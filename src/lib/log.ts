@@ -1,5 +1,11 @@
-/** Values that must not reach a log even inside a third party's error text. */
-const SECRET_SHAPES = /(Bearer\s+|hg_|sk-|sk_|v1\.)[A-Za-z0-9_.~+/=-]{8,}/gi
+/**
+ * Values that must not reach a log even inside a third party's error text. `task-force` holds no key: no letter stands
+ * before one, unless it is the end of an escape (`%2F`, `\n`) or the key is whole and our own.
+ */
+const SECRET_SHAPES =
+  /(?:(?<!(?<!%[0-9a-f]|\\)[a-z])|(?=hg_[0-9a-z]{12}_[0-9a-z]{20}))(Bearer\s+|hg_|gsk_|sk-|sk_|v1\.|xai-(?=[\w-]{20})|AIza(?=[\w-]{30}))[A-Za-z0-9_.~+/=-]{8,}/gi
+/** ASCII in percent encoding. */
+const ENCODED = /%([2-7][0-9a-f])/gi
 
 /**
  * Writes one JSON line. Only fields named by the caller are written, and anything shaped like a credential is cut
@@ -20,6 +26,17 @@ export function logEvent(
 /** Cuts out whatever looks like a key or credential. */
 export function redact(text: string): string {
   return text.replace(SECRET_SHAPES, '$1[redacted]')
+}
+
+/** The same for paths and addresses, in which a key may be percent-encoded, any number of times. */
+export function redactEncoded(text: string): string {
+  let decoded = text
+  for (let length = -1; length !== decoded.length; ) {
+    length = decoded.length
+    decoded = decoded.replace(ENCODED, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+  }
+  const redacted = redact(decoded)
+  return redacted === decoded ? text : redacted
 }
 
 /**

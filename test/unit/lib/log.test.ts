@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { errorText, logEvent, redact } from '../../../src/lib/log.ts'
+import { errorText, logEvent, redact, redactEncoded } from '../../../src/lib/log.ts'
 
 afterEach(() => vi.restoreAllMocks())
 
@@ -12,17 +12,51 @@ describe('redact', () => {
     ['gsk_abcdefgh12345678', 'gsk_[redacted]'],
     ['sk-ant-api03-abcdefgh', 'sk-[redacted]'],
     ['sealed v1.one.AAAAAAAAAAAAAAAA.BBBB', 'sealed v1.[redacted]'],
+    ['task-force of sk-aaaaaaaa', 'task-force of sk-[redacted]'],
+    ['%2Fsk-aaaaaaaa', '%2Fsk-[redacted]'],
+    ['\\nsk-aaaaaaaa', '\\nsk-[redacted]'],
+    ['my_sk-aaaaaaaa', 'my_sk-[redacted]'],
+    [`AIza${'Sy'.repeat(17)}_`, 'AIza[redacted]'],
+    [`xai-${'a1'.repeat(12)}`, 'xai-[redacted]'],
+    [`gluedhg_0123456789ab_${'a1'.repeat(12)}`, 'gluedhg_[redacted]'],
     ['two: sk-aaaaaaaa and sk-bbbbbbbb', 'two: sk-[redacted] and sk-[redacted]'],
   ])('cuts %j', (text, expected) => {
     expect(redact(text)).toBe(expected)
   })
 
-  it.each(['', 'nothing here', 'Bearer', 'sk-', 'sk-short', 'v1.2.3', 'call_0123456789abcdef'])(
-    'leaves %j',
-    (text) => {
-      expect(redact(text)).toBe(text)
-    },
-  )
+  it.each([
+    '',
+    'nothing here',
+    'Bearer',
+    'sk-',
+    'sk-short',
+    'v1.2.3',
+    'call_0123456789abcdef',
+    'task-summarizer-v2',
+    'disk_usage-of-everything',
+    'Aizawa-Hanako-of-the-department',
+    'xai-grok-models',
+  ])('leaves %j', (text) => {
+    expect(redact(text)).toBe(text)
+  })
+})
+
+describe('redactEncoded', () => {
+  const key = `hg_0123456789ab_${'a1'.repeat(24)}`
+
+  it.each(['_', '%5F', '%5f', '%255F', '%252525255F'])('cuts a key written with %s', (underscore) => {
+    expect(redactEncoded(`/v1/${key.replaceAll('_', underscore)}`)).toBe('/v1/hg_[redacted]')
+  })
+
+  it('cuts a key of which every character is encoded, and what follows an encoded slash', () => {
+    const encoded = [...key].map((character) => `%${character.charCodeAt(0).toString(16)}`).join('')
+    expect(redactEncoded(encoded)).toBe('hg_[redacted]')
+    expect(redactEncoded(`/v1%2F${key}`)).toBe('/v1/hg_[redacted]')
+  })
+
+  it.each(['/v1/a%20b', '100%', '%', '%%%', '%2', '/%E6%BC%A2'])('leaves %j', (text) => {
+    expect(redactEncoded(text)).toBe(text)
+  })
 })
 
 describe('logEvent', () => {
