@@ -1,7 +1,7 @@
 import { HTTPException } from 'hono/http-exception'
 import { ConfigurationError } from '../env.ts'
 import { ApiError, type ErrorKind, invalidRequest, notFound } from '../lib/api-error.ts'
-import { errorText, logEvent, redact } from '../lib/log.ts'
+import { errorText, logEvent, redact, redactEncoded } from '../lib/log.ts'
 import type { AppContext } from './context.ts'
 import type { Surface } from './surfaces.ts'
 
@@ -86,17 +86,18 @@ export function renderError(error: unknown, context: AppContext): Response {
   // Interface: a body over the limit is answered `{ message }` on every surface.
   const surface = context.var.surface ?? 'none'
   const body = known.kind === 'too_large' ? { message: known.message } : RENDERERS[surface](known)
-  const headers: Record<string, string> = {}
+  const headers: Record<string, string> = { 'content-type': 'application/json' }
   if (known.retryAfterSeconds !== undefined) {
     headers['retry-after'] = String(Math.max(1, Math.ceil(known.retryAfterSeconds)))
   }
   if (known.shouldRetry === false) headers['x-should-retry'] = 'false'
-  return context.json(body as object, known.status as 400, headers)
+  // Messages quote what was sent, which may be a key in the wrong place. What is cut out ends before any quote.
+  return context.body(redact(JSON.stringify(body)), known.status as 400, headers)
 }
 
 /** The error for a path or verb that nothing serves. Whoever pastes a key into an address does not find it quoted. */
 export function unknownRoute(context: AppContext): ApiError {
-  return notFound('Route', redact(`${context.req.method} ${context.req.path}`.slice(0, 200)))
+  return notFound('Route', redactEncoded(`${context.req.method} ${context.req.path}`.slice(0, 200)))
 }
 
 function toApiError(error: unknown): ApiError {

@@ -1,7 +1,7 @@
 import { zValidator } from '@hono/zod-validator'
 import type { z } from 'zod'
 import { ApiError, invalidRequest, notFound } from '../lib/api-error.ts'
-import { redact } from '../lib/log.ts'
+import { redactEncoded } from '../lib/log.ts'
 import { issueReason, type SchemaIssue } from '../lib/schema-issues.ts'
 
 // What routes check of a request before their own work begins.
@@ -23,7 +23,7 @@ export const query = <Schema extends z.ZodType>(schema: Schema) =>
   })
 
 /** The error for text that is no id at all. Whoever pastes a key here must not find it quoted. */
-export const unknownId = (entity: string, text: string) => notFound(entity, redact(text.slice(0, 100)))
+export const unknownId = (entity: string, text: string) => notFound(entity, redactEncoded(text.slice(0, 100)))
 
 function explain(issues: readonly SchemaIssue[], sent: unknown, whole: string): ApiError {
   const reasons = issues.map((issue) => ({
