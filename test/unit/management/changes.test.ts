@@ -306,6 +306,12 @@ describe('the audit record of a change', () => {
     await harness.request('PUT', tenant.base, { name: 'New' }, headers)
     expect(recorded(tenant).at(-1)?.actor.ip).toBe('192.0.2.7')
   })
+
+  it('takes for an address only what is one', async () => {
+    const tenant = await seedTenant(harness)
+    await harness.request('PUT', tenant.base, { name: 'New' }, { 'cf-connecting-ip': 'x'.repeat(1_000) })
+    expect(recorded(tenant).at(-1)?.actor.ip).toBeNull()
+  })
 })
 
 describe('a deleted group', () => {

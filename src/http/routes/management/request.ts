@@ -5,6 +5,7 @@ import { ApiError, notFound } from '../../../lib/api-error.ts'
 import { isUuid } from '../../../wire/management.ts'
 import type { PagePosition, PageRequest } from '../../../wire/page-cursor.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
+import { callerAddress } from '../../middleware/audit.ts'
 import { unknownId } from '../../validated-request.ts'
 
 // What every route of the management API does with a request before its own work begins.
@@ -28,7 +29,7 @@ export function administrationOf(context: AppContext): Administration {
       userId: null,
       keyId: null,
       administrator: context.get('administrator').actor,
-      ip: context.req.header('cf-connecting-ip') ?? null,
+      ip: callerAddress(context),
     },
     propagationDelayed: () => context.header(PROPAGATION_HEADER, 'delayed'),
   }
