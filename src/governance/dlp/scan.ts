@@ -78,9 +78,15 @@ export function scanReading(reading: Reading, plan: Plan, depth: number, report:
       continue
     }
     if ((classes & SPECIAL) !== 0 || index - start >= SHORTEST_TOKEN) scanRun(scan, start, index, classes)
-    else if ((classes & LOWER) === 0 || index - start === 1) scanWord(scan, start, index)
+    else if ((classes & LOWER) === 0 || standsApart(text, start, index)) scanWord(scan, start, index)
   }
 }
+
+const BLANK = 0x20
+
+/** Whether one letter stands before a blank: an account written one by one begins so (`d e 8 9 ...`). */
+const standsApart = (text: string, start: number, end: number): boolean =>
+  end - start === 1 && text.charCodeAt(end) === BLANK && (classAt(text, start) & LETTER) !== 0
 
 /** A run of characters without blanks, quotes or brackets. */
 function scanRun(scan: Scan, start: number, end: number, classes: number): void {
@@ -94,8 +100,9 @@ function scanRun(scan: Scan, start: number, end: number, classes: number): void 
     return
   }
   if ((classes & (DIGIT | UPPER)) !== 0) scanWords(scan, start, end)
-  // An account whose characters stand apart begins with one of them: `iban=d e 8 9 ...`.
-  else if ((classAt(text, end - 2) & ALPHANUMERIC) === 0) scanWord(scan, end - 1, end)
+  else if ((classAt(text, end - 2) & ALPHANUMERIC) === 0 && standsApart(text, end - 1, end)) {
+    scanWord(scan, end - 1, end)
+  }
   if ((classes & AT) !== 0 && scan.asks(EMAIL.id)) scanEmails(scan, start, end)
   if ((classes & COLON) !== 0) scanColons(scan, start, end)
   if ((classes & (COLON | EQUALS)) !== 0) scanAssignment(scan, start, end)
@@ -129,7 +136,8 @@ function scanWords(scan: Scan, start: number, end: number): void {
       continue
     }
     if (isDigitAt(text, wordStart)) scanNumber(scan, wordStart)
-    if ((classes & (DIGIT | UPPER)) !== 0) scanWord(scan, wordStart, index)
+    if ((classes & (DIGIT | UPPER)) !== 0 || standsApart(text, wordStart, index))
+      scanWord(scan, wordStart, index)
     if (length >= 14) scanKeys(scan, wordStart, end)
   }
 }

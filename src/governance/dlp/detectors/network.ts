@@ -138,7 +138,8 @@ const isLikelyName = (label: string): boolean =>
   label.length >= 5 && label === label.toLowerCase() && !CODE_RECEIVER.test(label)
 
 const NOT_AN_ADDRESS =
-  /(?:version|ver|release|rev|revision|build|firmware|chapter|section|(?:^|[^a-z])v|driver|oid|update|patch|hotfix|clause|figure|fig|table|§|appendix|kernel|sdk|api|python|node|ios|android|chrome|chromium|firefox|safari|mozilla|edge|oracle|\.net|dotnet|jdk|jre|mysql|postgres|(?:up|down)grad(?:e|ed|ing)(?: from [\d.]{1,15})?(?: to| from)?)[ /:="'([]{0,4}-?$/
+  /(?:version|ver|release|rev|revision|build|firmware|chapter|section|(?:^|[^a-z])v|driver|oid|update|patch|hotfix|clause|figure|fig|table|§|appendix|kernel|sdk|api|python|node|ios|android|chrome|chromium|firefox|safari|mozilla|edge|oracle|\.net|dotnet|jdk|jre|mysql|postgres)[ /:="'([]{0,4}-?$/
+const UPGRADE = /(?:up|down)grad(?:e|ed|ing)(?: from [\d.]{1,15})?(?: to| from)? $/
 
 /** Reads dotted quads where a run of digits starts. */
 export function readIpv4(text: string, start: number): Found | null {
@@ -161,7 +162,9 @@ export function readIpv4(text: string, start: number): Found | null {
   )
     return null
   const before = text.slice(Math.max(0, start - 40), start).toLowerCase()
-  return NOT_AN_ADDRESS.test(before) ? null : { start, end: index, score: IP_ADDRESS.baseScore }
+  return NOT_AN_ADDRESS.test(before.slice(-16)) || (before.includes('grad') && UPGRADE.test(before))
+    ? null
+    : { start, end: index, score: IP_ADDRESS.baseScore }
 }
 
 export const IPV6_CHARACTERS = new CharacterSet('0123456789abcdefABCDEF:.')

@@ -39,7 +39,7 @@ const usTaxpayerNumber: NumberDetector = {
   baseScore: 0.8,
   forms: [
     { shapes: ['3-2-4'], score: 0.8 },
-    { shapes: ['3 2 4'], score: 0.55 },
+    { shapes: ['3 2 4', '3.2.4'], score: 0.55 },
     { shapes: ['9'], score: 0.2 },
   ],
   context: ['itin', 'taxpayer', 'individual taxpayer', 'tax id', 'tax identification', 'tin', 'irs', 'ssn'],
