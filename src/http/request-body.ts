@@ -68,9 +68,9 @@ export function bodySource(context: AppContext): BodySource | null {
  */
 export async function readBody(context: AppContext): Promise<HeldBody> {
   const source = bodySource(context)
-  const { deps, principal } = context.var
-  const limit = deps.configuration.BUFFER_LIMIT_BYTES
-  return source ? collect(source, limit, principal.organizationId) : { bytes: new Uint8Array(), release: () => {} }
+  if (!source) return { bytes: new Uint8Array(), release: () => {} }
+  const limit = context.get('deps').configuration.BUFFER_LIMIT_BYTES
+  return collect(source, limit, context.get('principal').organizationId)
 }
 
 /** @returns the declared length in bytes, or null for a chunked body. */
