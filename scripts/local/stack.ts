@@ -49,8 +49,8 @@ export function stackCommands(
       redis: {
         name: 'redis',
         port: ports.redis,
-        // In one word: a random token may begin with a hyphen.
-        arguments: [`--token=${redis.token}`, ...fileArguments(redis.file), ...control],
+        arguments: [...fileArguments(redis.file), ...control],
+        environment: { LOCAL_REDIS_TOKEN: redis.token },
       },
     }),
     ...(qstash && {
@@ -83,7 +83,7 @@ function postgresStart(plan: { folder: string } | { url: string }) {
 
 const fileArguments = (file: string | undefined): string[] => (file === undefined ? [] : ['--data', file])
 
-/** Secrets go by environment where a stand-in takes them so: a command line can be read by every process. */
+/** Secrets go by environment: a command line can be read by every process. */
 function qstashEnvironment(plan: NonNullable<StackPlan['qstash']>): Record<string, string> {
   return {
     QSTASH_TOKEN: plan.token,

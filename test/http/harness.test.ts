@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { gateway, query, upstreamControl } from '../harness/gateway.ts'
 
@@ -16,5 +17,18 @@ describe('the shared gateway', () => {
     expect(rows.map(({ slug }) => slug)).toEqual(expect.arrayContaining(['acme', 'broke', 'other']))
     expect(await upstreamControl(gateway()).stats()).toHaveProperty('totalRequests')
     expect(gateway().deniedModels.length).toBeGreaterThan(0)
+  })
+
+  // Where there is no /proc, nothing can be read this way.
+  it.runIf(process.platform === 'linux')('tells no secret on a command line', () => {
+    const { pids, variables } = gateway()
+    const secrets = Object.entries(variables).filter(([name]) => /TOKEN|KEY|SECRET/.test(name))
+    expect(secrets.length).toBeGreaterThan(3)
+    for (const pid of Object.values(pids)) {
+      const line = readFileSync(`/proc/${pid}/cmdline`, 'utf8')
+      expect(line).not.toBe('')
+      for (const [name, value] of secrets)
+        expect(line.includes(value), `${name} in ${line.split('\0')[1]}`).toBe(false)
+    }
   })
 })

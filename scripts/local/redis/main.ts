@@ -1,5 +1,5 @@
 // node scripts/local/redis/main.ts --port 8079 --data .headgate/redis.json
-// node scripts/local/redis/main.ts --port 8079 --redis-url redis://127.0.0.1:6379
+// LOCAL_REDIS_TOKEN=… node scripts/local/redis/main.ts --port 8079 --redis-url redis://127.0.0.1:6379
 import { OptionError, runAsProcess } from '../stand-in-process.ts'
 import { startRedis } from './start.ts'
 
@@ -8,11 +8,12 @@ await runAsProcess(
   {
     data: { type: 'string' },
     'redis-url': { type: 'string' },
-    token: { type: 'string' },
     control: { type: 'boolean' },
   },
   async (values, port) => {
-    const { data, 'redis-url': redisUrl, token, control } = values
+    const { data, 'redis-url': redisUrl, control } = values
+    // Not on the command line, which every process can read.
+    const token = process.env.LOCAL_REDIS_TOKEN
     if (redisUrl !== undefined && (data !== undefined || control === true)) {
       throw new OptionError('--redis-url excludes --data and --control')
     }
@@ -21,7 +22,7 @@ await runAsProcess(
       control: control === true,
       ...(typeof data === 'string' && { file: data }),
       ...(typeof redisUrl === 'string' && { redisUrl }),
-      ...(typeof token === 'string' && { token }),
+      ...(token && { token }),
     })
   },
 )

@@ -20,7 +20,7 @@ beforeAll(async () => {
   // An isolate of its own: it remembers when Redis last failed, and the clock of these tests is not that of others.
   vi.resetModules()
   checkLimits = (await import('../../../src/governance/limits.ts')).checkLimits
-  redis = await startStandIn('redis', ['--token', 'local-token'])
+  redis = await startStandIn('redis', [], { LOCAL_REDIS_TOKEN: 'local-token' })
   forwarder = await startForwarder(redis.url)
 }, 60_000)
 

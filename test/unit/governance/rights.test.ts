@@ -49,8 +49,8 @@ let now = Date.UTC(2026, 10, 21, 12, 0)
 const clock = () => now
 
 beforeAll(async () => {
-  const token = ['--token', 'local-token']
-  ;[postgres, redis] = await Promise.all([startStandIn('postgres'), startStandIn('redis', token)])
+  const token = { LOCAL_REDIS_TOKEN: 'local-token' }
+  ;[postgres, redis] = await Promise.all([startStandIn('postgres'), startStandIn('redis', [], token)])
   ;[postgresForwarder, redisForwarder] = await Promise.all([
     startForwarder(postgres.url),
     startForwarder(redis.url),

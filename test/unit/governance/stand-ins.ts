@@ -11,11 +11,16 @@ export interface Service {
 }
 
 /** Starts one of `scripts/local` as its own process. @throws if it ends before it is ready. */
-export async function startStandIn(name: 'postgres' | 'redis', options: string[] = []): Promise<Service> {
+export async function startStandIn(
+  name: 'postgres' | 'redis',
+  options: string[] = [],
+  environment: NodeJS.ProcessEnv = {},
+): Promise<Service> {
   const script = fileURLToPath(new URL(`../../../scripts/local/${name}/main.ts`, import.meta.url).href)
   // With --parent it also ends when this process does, however that comes about.
   const child = spawn(process.execPath, [script, '--parent', ...options], {
     stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, ...environment },
   })
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const port = await new Promise<number>((resolve, reject) => {

@@ -47,7 +47,7 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
   }
   const [postgres, redis] = await Promise.all([
     startStandIn('postgres'),
-    startStandIn('redis', ['--token', 'local-token']),
+    startStandIn('redis', [], { LOCAL_REDIS_TOKEN: 'local-token' }),
   ])
   started(postgres)
   started(redis)
