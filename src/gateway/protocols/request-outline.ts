@@ -169,13 +169,19 @@ function fieldOf(name: string, kind: JsonKind, bytes: Uint8Array): unknown {
   return JSON.parse(decoder.decode(bytes))
 }
 
-function membersRead(bytes: Uint8Array): Record<string, unknown> {
-  // The last of several counts, and only that one is parsed.
+/** @throws ApiError invalid_request for one that is given twice or in another case: readers differ in which they take. */
+function membersRead(parent: string, bytes: Uint8Array): Record<string, unknown> {
   const places = new Map<string, [JsonKind, number, number]>()
   scanJson(bytes, {
     value(path, kind, start, end) {
+      if (path.length !== 1) return
       const name = String(path[0])
-      if (READ_INSIDE.has(name)) places.set(name, [kind, start, end])
+      const folded = name.normalize('NFKC').toLowerCase()
+      if (!READ_INSIDE.has(folded)) return
+      if (places.has(folded)) throw invalidRequest(`The member ${parent}.${folded} is given twice.`)
+      if (name !== folded)
+        throw invalidRequest(`The member ${parent}.${folded} must be written in lower case.`)
+      places.set(name, [kind, start, end])
     },
   })
   return Object.fromEntries(
@@ -258,7 +264,7 @@ class OutlineScan {
     this.members.push({ name, kind, memberStart, start, end })
     if (!Object.hasOwn(this.#rules.schema.shape, name)) return
     const bytes = this.#body.subarray(start, end)
-    this.fields[name] = kind === 'object' ? membersRead(bytes) : fieldOf(name, kind, bytes)
+    this.fields[name] = kind === 'object' ? membersRead(name, bytes) : fieldOf(name, kind, bytes)
   }
 
   /** Some upstreams read names without regard to case: `Model` after `model` would name another model there. */

@@ -128,9 +128,9 @@ describe('stream_options', () => {
       `{${base},"stream_options":{"a":{"include_usage":false},"include_usage" : true}}`,
     ],
     [
-      'null inside, escaped, given twice',
-      `{${base},"stream_options":{"include_usage":true,"\\u0069nclude_usage":null}}`,
-      `{${base},"stream_options":{"include_usage":true,"\\u0069nclude_usage":true}}`,
+      'null inside, escaped',
+      `{${base},"stream_options":{"\\u0069nclude_usage":null}}`,
+      `{${base},"stream_options":{"\\u0069nclude_usage":true}}`,
     ],
   ])('are completed when they are %s', (_name, body, expected) => {
     expect(sent(chatCompletions, body)).toBe(expected)
@@ -256,7 +256,7 @@ describe('random requests', () => {
       expect(parsed.model).toBe('theirs')
       expect(parsed.messages).toEqual([{ role: 'user', content: '*' }])
     }
-    const options = '{"include_usage":false,"note":"secret","include_usage":null}'
+    const options = '{"include_usage":false,"note":"secret"}'
     const body = `{"model":"m","messages":${MESSAGES},"stream":true,"stream_options":${options}}`
     const parsed = JSON.parse(sent(chatCompletions, body, 'm', masks))
     expect(parsed.stream_options).toEqual({ include_usage: true, note: '*' })

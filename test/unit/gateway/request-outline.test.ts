@@ -35,6 +35,27 @@ describe('every body', () => {
     }
   })
 
+  it.each([
+    [
+      '{"model":"m","stream_options":{"include_usage":false,"include_usage":true}}',
+      'The member stream_options.include_usage is given twice.',
+    ],
+    [
+      '{"model":"m","stream_options":{"include_usage":true,"\\u0049nclude_usage":false}}',
+      'The member stream_options.include_usage is given twice.',
+    ],
+    [
+      '{"model":"m","stream_options":{"Include_usage":false}}',
+      'The member stream_options.include_usage must be written in lower case.',
+    ],
+    [
+      '{"model":"m","response_format":{"type":"json_object","type":"text"}}',
+      'The member response_format.type is given twice.',
+    ],
+  ])('%j: %s', (body, expected) => {
+    expect(refusal(chatCompletions, body)).toBe(expected)
+  })
+
   it('is UTF-8, to its last byte', () => {
     const good = encoder.encode(chat({ user: 'é漢\u{1f600}' }))
     expect(outline(chatCompletions, good).model).toBe('m')
