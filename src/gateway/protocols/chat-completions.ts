@@ -30,6 +30,7 @@ const chatRules: OutlineRules = {
   schema: chatCompletionRequest,
   messages: () => new ChatMessagesCheck(),
   removals: REMOVALS,
+  texts: MESSAGES_TEXTS,
   maximumOutput: largerOutput,
   choices: (fields) => numberOf(fields.n) ?? 1,
 }
@@ -38,6 +39,7 @@ const completionRules: OutlineRules = {
   schema: completionRequest,
   messages: null,
   removals: REMOVALS,
+  texts: MESSAGES_TEXTS,
   required: 'prompt',
   // The default of 16 is OpenAI's; other servers generate up to the model's maximum.
   maximumOutput: (fields) => numberOf(fields.max_tokens),

@@ -37,6 +37,7 @@ const rules: OutlineRules = {
   schema: messagesRequest,
   messages: () => new AlternatingMessagesCheck(),
   removals: REMOVALS,
+  texts: MESSAGES_TEXTS,
   maximumOutput: (fields) => fields.max_tokens as number,
   choices: () => 1,
 }

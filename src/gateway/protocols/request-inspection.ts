@@ -5,7 +5,7 @@ import { type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJson } from '../../lib
 import type { Protocol, RequestTexts } from './protocol.ts'
 import type { RequestOutline } from './request-outline.ts'
 import { inspectOwnValue, type TextKind } from './streamed-texts.ts'
-import { isText, isUnreadable, OWN_DATA } from './text-fields.ts'
+import { isRequestText, isUnreadable, OWN_DATA } from './text-fields.ts'
 
 export interface RequestInspection {
   edits: ByteEdit[]
@@ -15,12 +15,20 @@ export interface RequestInspection {
   changedThinking: ReadonlySet<string>
 }
 
-/** Shows every text of a request to the inspection. Removed members do not leave and are not inspected. */
+/**
+ * Shows every text of a request to the inspection. Removed members do not leave and are not inspected. What nothing is
+ * looked for in is only counted.
+ */
 export function inspectRequest(
   outline: RequestOutline,
   protocol: Protocol,
   inspection: Inspection,
 ): RequestInspection {
+  if (inspection.engine.passive) {
+    inspection.count(outline.textBytes)
+    inspection.endUnit(outline.body.length)
+    return NOTHING_FOUND
+  }
   const scan = new RequestScan(outline, protocol, inspection)
   scanJson(outline.body, scan)
   scan.removeSignatures()
@@ -28,18 +36,19 @@ export function inspectRequest(
   return scan
 }
 
+const NOTHING_FOUND: RequestInspection = { edits: [], uninspectable: new Set(), changedThinking: new Set() }
+
 class RequestScan {
   readonly edits: ByteEdit[] = []
   readonly uninspectable = new Set<Direction>()
   readonly changedThinking = new Set<string>()
   readonly watched: ReadonlySet<string>
   /** What a tool was called with may hold numbers and names at any depth. */
-  readonly valueDepth: number
+  readonly valueDepth = MAXIMUM_DEPTH
   readonly #outline: RequestOutline
   readonly #body: Uint8Array
   readonly #removed: ReadonlySet<string>
   readonly #inspection: Inspection
-  readonly #active: boolean
   readonly #texts: RequestTexts
   /** Where blocks of thinking have their signatures. */
   readonly #signatures = new Map<string, { start: number; end: number }>()
@@ -49,14 +58,11 @@ class RequestScan {
     this.#body = outline.body
     this.#removed = new Set(removals)
     this.#inspection = inspection
-    this.#active = !inspection.engine.passive
     this.#texts = requestTexts
     this.watched = requestTexts.ownData
-    this.valueDepth = this.#active ? MAXIMUM_DEPTH : 0
   }
 
   value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
-    if (!this.#active) return
     // Prompts may be given as the numbers of their tokens.
     if (path[0] === 'prompt' && kind === 'number') this.uninspectable.add('request')
     if (path[0] !== 'messages' || path[4] !== 'input') return
@@ -67,8 +73,8 @@ class RequestScan {
   string(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
     if (this.#removed.has(String(path[0]))) return
     const body = this.#body
-    if (this.#active) this.#note(path, start, end, name, own)
-    if (this.#texts.isTechnical?.(path) || !isText(path, body, start, end, name, own)) return
+    this.#note(path, start, end, name, own)
+    if (!isRequestText(this.#texts, path, body, start, end, name, own)) return
     const edit = this.#inspection.text(this.#fieldOf(path, name), body, start, end)
     if (!edit) return
     this.edits.push(edit)
@@ -93,7 +99,6 @@ class RequestScan {
   }
 
   #fieldOf(path: JsonPath, name: string): TextField {
-    if (!this.#active) return { path, partial: false }
     const kind = this.#texts.kindOf(path, this.#outline)
     const isNamed = kind.kind === 'tool_arguments' && !kind.json
     return { path, partial: false, ...kind, ...(isNamed && { name }) }

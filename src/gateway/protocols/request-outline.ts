@@ -3,6 +3,8 @@ import type { z } from 'zod'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { decodeString, type JsonKind, type JsonPath, JsonSyntaxError, scanJson } from '../../lib/json-scan.ts'
 import { THREAD_DETAILS } from '../../wire/model-requests.ts'
+import type { RequestTexts } from './protocol.ts'
+import { isRequestText } from './text-fields.ts'
 
 /** A top-level member of a request, by its place in the body. */
 export interface TopMember {
@@ -29,6 +31,8 @@ export interface RequestOutline {
   images: number
   documents: number
   hasTools: boolean
+  /** Of the texts that leave and are inspected. */
+  textBytes: number
   /** Indexes of the messages, or items, that are results of tools. */
   toolMessages: ReadonlySet<number>
   /** Whether JSON without a schema is asked for (interface: JSON mode). */
@@ -51,6 +55,7 @@ export interface OutlineRules {
   messages: (() => MessagesCheck) | null
   /** Members that are not sent on. */
   removals: readonly string[]
+  texts: RequestTexts
   /** A required member that is not `messages`. */
   required?: string
   /** Whether `input` is required in their place, a list of items. */
@@ -128,6 +133,7 @@ export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOu
     images: scan.images,
     documents: scan.documents,
     hasTools: scan.has('tools'),
+    textBytes: scan.textBytes,
     toolMessages: scan.toolMessages,
     jsonObject: responseFormat?.type === 'json_object',
   }
@@ -191,6 +197,7 @@ function membersRead(parent: string, bytes: Uint8Array): Record<string, unknown>
 
 class OutlineScan {
   readonly valueDepth = 3
+  readonly watched: ReadonlySet<string>
   readonly members: TopMember[] = []
   readonly fields: Record<string, unknown> = Object.create(null)
   readonly check: MessagesCheck | null
@@ -199,6 +206,7 @@ class OutlineScan {
   messageCount = 0
   images = 0
   documents = 0
+  textBytes = 0
   readonly toolMessages = new Set<number>()
   /** Elements of `prompt` that are prompts by themselves: texts, or arrays of token ids. */
   prompts = 0
@@ -210,10 +218,21 @@ class OutlineScan {
     this.#body = body
     this.#rules = rules
     this.check = rules.messages?.() ?? null
+    this.watched = rules.texts.ownData
   }
 
-  string(path: JsonPath, start: number, end: number): void {
-    if (path[path.length - 1] !== 'type' || end - start > LONGEST_TYPE_BYTES) return
+  string(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
+    const { texts, removals } = this.#rules
+    if (
+      isRequestText(texts, path, this.#body, start, end, name, own) &&
+      !removals.includes(String(path[0]))
+    ) {
+      this.textBytes += end - start
+    }
+    if (path[path.length - 1] === 'type' && end - start <= LONGEST_TYPE_BYTES) this.#type(path, start, end)
+  }
+
+  #type(path: JsonPath, start: number, end: number): void {
     const type = decodeString(this.#body, start, end)
     // A tool that runs at the provider puts what it finds into the input. Of responses none is told to the provider.
     if (path[0] === 'tools' && path.length === 3)

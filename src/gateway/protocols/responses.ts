@@ -22,15 +22,6 @@ const turn = z.looseObject({
   tools: z.array(z.unknown(), 'tools must be an array').nullish(),
 })
 
-const rules: OutlineRules = {
-  schema: turn,
-  messages: null,
-  removals: [],
-  hasItems: true,
-  maximumOutput: ({ max_output_tokens: limit }) => (typeof limit === 'number' ? limit : null),
-  choices: () => 1,
-}
-
 /** Of an item: ids, and proofs of thinking that only its own family reads. */
 const TECHNICAL_OF_ITEMS = new Set(['call_id', 'redacted', 'origin'])
 /** Of a call: what is called with them, and what. */
@@ -43,6 +34,16 @@ const texts: RequestTexts = {
   kindOf,
   thinkingOf: (path) => (path[0] === 'input' && path[2] === 'content' ? String(path[1]) : null),
   signatureOf: (path) => (isOfItem(path) ? String(path[1]) : null),
+}
+
+const rules: OutlineRules = {
+  schema: turn,
+  messages: null,
+  removals: [],
+  texts,
+  hasItems: true,
+  maximumOutput: ({ max_output_tokens: limit }) => (typeof limit === 'number' ? limit : null),
+  choices: () => 1,
 }
 
 /** Whether a value is a member of an item. */

@@ -1,4 +1,5 @@
 import { decodeString, type JsonPath } from '../../lib/json-scan.ts'
+import type { RequestTexts } from './protocol.ts'
 
 /**
  * Which strings of a message are text. Everything is, unless it is listed: a member that a vendor adds tomorrow is
@@ -80,6 +81,17 @@ export function isText(
   if (TECHNICAL.has(name)) return false
   return !isBinary(path, bytes, start, end, name)
 }
+
+/** @returns whether a string of a request is such text. @param texts of its protocol. */
+export const isRequestText = (
+  texts: RequestTexts,
+  path: JsonPath,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  name: string,
+  own: boolean,
+): boolean => !texts.isTechnical?.(path) && isText(path, bytes, start, end, name, own)
 
 /** The same string, whether it is or tells of content that no text engine reads, such as an image. */
 export function isUnreadable(

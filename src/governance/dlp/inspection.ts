@@ -94,13 +94,18 @@ export class Inspection {
 
   /** Shows a string of the current unit to the engine. @returns the edit it asks for. */
   text(field: TextField, source: Uint8Array, start: number, end: number): ByteEdit | null {
-    this.counts.inspected += end - start
-    this.#unit += end - start
+    this.count(end - start)
     const replacement = this.engine.inspect(field, source.subarray(start, end))
     if (!replacement) return null
     if (replacement instanceof Uint8Array) return { start, end, replacement }
     const { contents, released, withheld } = replacement
     return { start, end, replacement: contents, released, withheld }
+  }
+
+  /** Counts texts of the current unit that need not be shown to an engine which never finds anything. */
+  count(bytes: number): void {
+    this.counts.inspected += bytes
+    this.#unit += bytes
   }
 
   /** Ends texts of a stream. @returns what was held back of them, to be sent and told to the sink. */

@@ -294,6 +294,20 @@ describe('inspectRequest', () => {
       withheld: 0,
     })
   })
+
+  it.each([chatCompletions, messages])('counts without an engine what an engine is shown', (protocol) => {
+    const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${'iVBOR'.repeat(40)}` } }
+    const content = [{ type: 'text', text: 'a \\u00e9 b', cache_control: { type: 'ephemeral' } }, image]
+    const parameters = { type: 'object', properties: { role: { type: 'string', format: 'which role' } } }
+    const tools = [{ type: 'function', function: { name: 'look', description: 'looks', parameters } }]
+    const members = { metadata: { note: 'stays' }, user: 'u-1', tools, messages: [{ role: 'user', content }] }
+    const body = encoder.encode(JSON.stringify({ model: 'm', max_tokens: 9, ...members }))
+    const shown = new Inspection({ policyVersion: 'test', inspect: () => null, findings: () => ({}) })
+    const counted = new Inspection(passAllEngine)
+    for (const inspection of [shown, counted]) inspectRequest(protocol.outline(body), protocol, inspection)
+    expect(counted.counts).toEqual(shown.counts)
+    expect(counted.counts.inspected).toBeGreaterThan(0)
+  })
 })
 
 describe('a JSON mode', () => {
