@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts'
+import { withinTime } from '../lib/time-limit.ts'
 import { EventSegments, type Frame } from './event-segments.ts'
 import { eventFrame } from './event-writer.ts'
 import { LogTail } from './log-tail.ts'
@@ -52,6 +53,7 @@ export class EventLog {
   #due = false
   #timer: ReturnType<typeof setTimeout> | undefined
   #failure: { error: unknown } | null = null
+  #left = Promise.withResolvers<void>()
 
   constructor({ storage, clock, heartbeatMilliseconds }: EventLogOptions) {
     this.#segments = new EventSegments(storage)
@@ -119,12 +121,22 @@ export class EventLog {
       segments: this.#segments,
       after,
       heartbeatMilliseconds: this.#heartbeatMilliseconds,
-      ended: () => this.#tails.delete(tail),
+      ended: () => {
+        this.#tails.delete(tail)
+        if (this.#tails.size === 0) this.#left.resolve()
+      },
     })
     this.#tails.add(tail)
     if (this.#failure !== null) tail.giveUp(this.#failure.error)
     void tail.run()
     return tail.readable
+  }
+
+  /** Resolves when nobody reads any more, or after so many milliseconds. */
+  async left(milliseconds: number): Promise<void> {
+    if (this.#tails.size === 0) return
+    this.#left = Promise.withResolvers()
+    await withinTime(this.#left.promise, milliseconds, 'reading to the end').catch(() => {})
   }
 
   /** The payloads of all stored events, in order: for an object that has come to life again. */

@@ -1,5 +1,6 @@
 import { ApiError } from '../lib/api-error.ts'
 import { errorText, logEvent } from '../lib/log.ts'
+import { withinTime } from '../lib/time-limit.ts'
 import type { ResponseObject, ResponseSettings } from '../wire/responses.ts'
 import { type BegunResponse, beginResponse } from './beginning.ts'
 import { errorData } from './error-data.ts'
@@ -17,6 +18,8 @@ import type { Admission, Owner, ResponseStreamObject, StartResult } from './type
 
 /** A running response is looked after so often; its object stays in memory between two looks. */
 const LOOK_AFTER_MS = 30_000
+/** So long a response that is deleted waits for its end, and then for its readers to take it. */
+const LAST_WORDS_MS = 2_500
 /** Readers of one response at a time: each may hold a segment in the memory of its object. */
 const MAXIMUM_TAILS = 200
 
@@ -35,6 +38,7 @@ export class LiveResponse implements ResponseStreamObject {
   #log: EventLog
   #running: Running | null = null
   #admitting = false
+  #removing = false
   #abandoning: Promise<void> | null = null
   #ended = Promise.withResolvers<void>()
   readonly #final: FinalWriter
@@ -119,7 +123,7 @@ export class LiveResponse implements ResponseStreamObject {
     const { store } = this.#kept.known
     this.#kept.keepFinal(final)
     this.#kept.change({ phase: 'ending', owed: store })
-    if (store) await this.#final.write()
+    if (store && !this.#removing) await this.#final.write()
     // Removed while it was written.
     if (this.#kept.head?.phase !== 'ending') return
     terminate()
@@ -190,10 +194,14 @@ export class LiveResponse implements ResponseStreamObject {
 
   async remove(owner: Owner): Promise<boolean> {
     if (!this.#mayBeSeenBy(owner)) return false
-    const running = this.#running
+    this.#removing = true
+    this.#running?.engine.interrupt('cancelled')
+    // Who reads it is told how it ended before it is forgotten, if that can be done soon.
+    await withinTime(this.#ended.promise, LAST_WORDS_MS, 'ending').catch(() => {})
+    await this.#log.left(LAST_WORDS_MS)
     this.#running = null
-    running?.engine.interrupt('cancelled')
     await this.#abandon()
+    this.#removing = false
     return true
   }
 
@@ -212,7 +220,7 @@ export class LiveResponse implements ResponseStreamObject {
     if (!head || !isOwner(head, owner)) return 'absent'
     if (head.phase === 'admitting' && !this.#admitting) await this.#abandon()
     if (!this.#kept.head) return 'absent'
-    if (head.phase !== 'ended') return 'running'
+    if (head.phase !== 'ended' || this.#removing) return 'running'
     if (head.owed) await this.#final.writeAgain()
     return this.#kept.head?.owed ? 'owed' : 'settled'
   }
@@ -224,6 +232,8 @@ export class LiveResponse implements ResponseStreamObject {
     // First, since an alarm that fails too often is given up.
     await this.#wakeIn(LOOK_AFTER_MS)
     if (head.phase === 'admitting' && !this.#admitting) return this.#abandon()
+    // It is looked after by whoever removes it, unless that one dies.
+    if (this.#removing) return
     if (isUnderWay(head) && !this.#running)
       return this.#breakOff(new Error('nobody generates any more'), true)
     if (head.phase !== 'ended') return

@@ -101,12 +101,17 @@ describe('a response that runs', () => {
     await seenRequest(gateway(), script, ({ clientClosedAt }) => clientClosedAt !== null)
   })
 
-  it('is gone when it is deleted, and so are its followers', async () => {
+  it('is gone when it is deleted, of which its followers are told', async () => {
     const begun = await create()
     const stream = await follow(begun.id)
     const deleted = await ask(tenant.key, 'DELETE', `/v1/responses/${begun.id}`)
     expect(expectJson(deleted)).toEqual({ id: begun.id, object: 'response', deleted: true })
-    await expect(stream.text()).rejects.toThrow()
+    const events = readResponseStream(await stream.text())
+    expect(checkResponseStream(events)).toEqual([])
+    expect(events.at(-1)).toMatchObject({
+      event: 'response.completed',
+      data: { response: { status: 'incomplete', incomplete_details: { reason: 'cancelled' } } },
+    })
     for (const rest of ['', '?stream=true', '/input_items']) {
       expect((await read(`/v1/responses/${begun.id}${rest}`)).status).toBe(404)
     }
