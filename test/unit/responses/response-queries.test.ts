@@ -9,25 +9,14 @@ describe('starting_after', () => {
     ['7', 7],
     ['0012', 12],
     ['4503599627370496', 2 ** 52],
+    // Beyond the end of every stream, where one place is like any other.
+    ['4503599627370497', 2 ** 52],
+    ['9'.repeat(400), 2 ** 52],
   ])('takes %s', (text, number) => {
     expect(taken({ starting_after: text }).data?.starting_after).toBe(number)
   })
 
-  it.each([
-    '',
-    '-1',
-    '+1',
-    '1.0',
-    '1e3',
-    '0x10',
-    ' 1',
-    '1 ',
-    '١',
-    'NaN',
-    'null',
-    '4503599627370497',
-    '9'.repeat(400),
-  ])('refuses %j', (text) => {
+  it.each(['', '-1', '+1', '1.0', '1e3', '0x10', ' 1', '1 ', '١', 'NaN', 'null'])('refuses %j', (text) => {
     expect(taken({ starting_after: text }).success).toBe(false)
   })
 
@@ -37,10 +26,10 @@ describe('starting_after', () => {
 })
 
 it('takes true and false for stream, and nothing else', () => {
-  expect(taken({ stream: 'true' }).data?.stream).toBe(true)
-  expect(taken({ stream: 'false' }).data?.stream).toBe(false)
+  for (const stream of ['true', 'True', 'TRUE']) expect(taken({ stream }).data?.stream).toBe(true)
+  for (const stream of ['false', 'False']) expect(taken({ stream }).data?.stream).toBe(false)
   expect(taken({}).data?.stream).toBeUndefined()
-  for (const stream of ['', '1', 'True', 'yes']) expect(taken({ stream }).success).toBe(false)
+  for (const stream of ['', '1', 'yes']) expect(taken({ stream }).success).toBe(false)
 })
 
 it('finds what is included in every form that clients send', () => {
