@@ -1,3 +1,5 @@
+import { withoutCredential } from './credential-spellings.ts'
+
 /** Which headers of an upstream reach the caller. Cookies, hop-by-hop and infrastructure headers do not. */
 const FORWARDED = new Set([
   'content-type',
@@ -32,16 +34,4 @@ export function streamHeaders(upstream: Headers, credential: string): Headers {
   headers.set('cache-control', 'no-cache, no-transform')
   headers.set('x-accel-buffering', 'no')
   return headers
-}
-
-const withoutCredential = (text: string, credential: string) =>
-  credential === '' ? text : text.replaceAll(credential, '[redacted]')
-
-/** The body without our credential; the same bytes when it does not occur. */
-export function redactCredential(body: Uint8Array, credential: string): Uint8Array {
-  // Latin-1 maps every byte to one character and back, so bytes that are not ours survive whatever they are.
-  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1')
-  const needle = Buffer.from(credential, 'utf8').toString('latin1')
-  if (needle === '' || !text.includes(needle)) return body
-  return Buffer.from(text.replaceAll(needle, '[redacted]'), 'latin1')
 }

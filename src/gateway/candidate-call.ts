@@ -3,9 +3,10 @@ import { Inspection, passAllEngine } from '../governance/dlp/inspection.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { applyEdits, type EditedBytes, joinBytes } from '../lib/byte-edits.ts'
 import { JsonSyntaxError } from '../lib/json-scan.ts'
-import { answerHeaders, redactCredential, streamHeaders } from './answer-headers.ts'
+import { answerHeaders, streamHeaders } from './answer-headers.ts'
 import type { Candidate } from './candidates.ts'
 import type { CatalogModel } from './catalog/catalog.ts'
+import { redactCredential, withoutCredential } from './credential-spellings.ts'
 import { ExchangeMeter } from './exchange-meter.ts'
 import type { ModelAnswer, ModelCall } from './invoke-model.ts'
 import { type Metered, NOTHING_METERED } from './metering.ts'
@@ -210,8 +211,7 @@ export class CandidateCall {
 
   /** What the upstream says, without our credential. */
   #redacted(text: string): string {
-    const bytes = new TextEncoder().encode(text)
-    return new TextDecoder().decode(redactCredential(bytes, this.#candidate.provider.credential))
+    return withoutCredential(text, this.#candidate.provider.credential)
   }
 
   /** Of the upstream. */

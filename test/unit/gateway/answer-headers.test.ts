@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { answerHeaders, redactCredential, streamHeaders } from '../../../src/gateway/answer-headers.ts'
+import { answerHeaders, streamHeaders } from '../../../src/gateway/answer-headers.ts'
 
 const KEY = 'sk-our-provider-key+/=$&'
-const encoder = new TextEncoder()
 const record = (headers: Headers) => Object.fromEntries(headers)
 
 describe('answerHeaders', () => {
@@ -63,6 +62,10 @@ describe('answerHeaders', () => {
       'x-ratelimit-key': '[redacted],[redacted]',
       'x-upstream-request-id': 'id-[redacted]',
     })
+    const encoded = Buffer.from(`Bearer ${KEY}`).toString('base64')
+    expect(answerHeaders(new Headers({ 'x-ratelimit-key': encoded }), KEY).get('x-ratelimit-key')).toMatch(
+      /^.{10}\[redacted\].{0,3}$/,
+    )
     expect(answerHeaders(new Headers({ 'retry-after': '7' }), '').get('retry-after')).toBe('7')
   })
 })
@@ -81,35 +84,5 @@ describe('streamHeaders', () => {
       'x-accel-buffering': 'no',
       'x-ratelimit-limit': '9',
     })
-  })
-})
-
-describe('redactCredential', () => {
-  const redacted = (body: Uint8Array, credential = KEY) => Buffer.from(redactCredential(body, credential))
-
-  it('cuts every occurrence, and leaves all other bytes as they are', () => {
-    const noise = Uint8Array.from({ length: 256 }, (_, byte) => byte)
-    const body = Buffer.concat([noise, encoder.encode(KEY), noise, encoder.encode(KEY), noise])
-    const cut = encoder.encode('[redacted]')
-    expect(redacted(body)).toEqual(Buffer.concat([noise, cut, noise, cut, noise]))
-  })
-
-  it('returns the very same bytes when there is nothing to cut', () => {
-    const body = encoder.encode('{"error":"Incorrect API key provided: sk-***"}')
-    expect(redactCredential(body, KEY)).toBe(body)
-    expect(redactCredential(body, '')).toBe(body)
-    expect(redactCredential(new Uint8Array(), KEY)).toHaveLength(0)
-  })
-
-  it('reads only the bytes it was given of a larger buffer', () => {
-    const large = encoder.encode(`before ${KEY} |${KEY}| after ${KEY}`)
-    const start = large.indexOf(0x7c)
-    const view = large.subarray(start, start + KEY.length + 2)
-    expect(redacted(view).toString()).toBe('|[redacted]|')
-    expect(new TextDecoder().decode(large)).toContain(`|${KEY}|`)
-  })
-
-  it('finds a credential that is not ASCII', () => {
-    expect(redacted(encoder.encode('x schlüssel-漢 y'), 'schlüssel-漢').toString()).toBe('x [redacted] y')
   })
 })
