@@ -58,3 +58,20 @@ describe.each(PATHS)('the credential of a provider on %s', (path) => {
     }
   })
 })
+
+describe.each(PATHS)('headers of an upstream on %s', (path) => {
+  it('stay within what clients read', async () => {
+    const headers: Record<string, string> = { 'content-type': 'application/json', 'retry-after': '7' }
+    for (let index = 0; index < 40; index++) headers[`x-ratelimit-${index}`] = 'x'.repeat(200 + index)
+    const steps: ScriptStep[] = [
+      { status: 429, headers },
+      { chunk: '{"error":{"message":"x"}}' },
+      { end: true },
+    ]
+    const answer = await call(path, steps)
+    expect(answer.status).toBe(429)
+    expect(answer.headers['retry-after']).toBe('7')
+    expect(answer.headers['x-ratelimit-0']).toHaveLength(200)
+    expect(answer.rawHeaders.join('').length).toBeLessThan(9_000)
+  })
+})

@@ -56,6 +56,32 @@ describe('answerHeaders', () => {
     expect(answerHeaders(empty, KEY).get('x-upstream-request-id')).toBe('req_3')
   })
 
+  it('leaves out what is too much, the longest limits first', () => {
+    const upstream = new Headers({
+      'content-type': 'application/json',
+      'retry-after': '7',
+      'request-id': 'r',
+    })
+    for (let index = 0; index < 200; index++) upstream.set(`x-ratelimit-${index}`, 'x'.repeat(index))
+    const told = record(answerHeaders(upstream, KEY))
+    expect(told).toMatchObject({
+      'content-type': 'application/json',
+      'retry-after': '7',
+      'x-upstream-request-id': 'r',
+      'x-ratelimit-50': 'x'.repeat(50),
+    })
+    expect(told).not.toHaveProperty('x-ratelimit-199')
+    const bytes = Object.entries(told).flat().join('').length
+    expect(bytes).toBeGreaterThan(6_000)
+    expect(bytes).toBeLessThanOrEqual(8_192)
+  })
+
+  it('leaves out one that is too long by itself, and tells the others', () => {
+    const upstream = new Headers({ 'request-id': 'x'.repeat(9_000), 'x-ratelimit-limit': '9' })
+    upstream.set('content-type', `text/${'x'.repeat(9_000)}`)
+    expect(record(answerHeaders(upstream, KEY))).toEqual({ 'x-ratelimit-limit': '9' })
+  })
+
   it('cuts our credential out of every value', () => {
     const upstream = new Headers({ 'x-ratelimit-key': `${KEY},${KEY}`, 'request-id': `id-${KEY}` })
     expect(record(answerHeaders(upstream, KEY))).toEqual({
