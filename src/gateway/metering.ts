@@ -10,6 +10,11 @@ const BYTES_PER_TOKEN = 3
  * gpt-4o-mini's, 48,169: https://platform.openai.com/docs/guides/images-vision
  */
 const IMAGE_TOKENS = 50_000
+/**
+ * Of a picture or document in an estimate, on top of its bytes, which say nothing of what a link leads to: a picture of
+ * 1024 x 1024 (https://platform.openai.com/docs/guides/images-vision), or some two pages.
+ */
+const LINKED_TOKENS = 1_000
 /** Tokens that providers put in front of tools for the model, on top of the tools themselves. */
 const TOOL_PREAMBLE_TOKENS = 1_000
 
@@ -20,6 +25,8 @@ export interface CallBounds {
   outputTokens: number
   /** Micro-credits. */
   reserve: number
+  /** Of pictures and documents, as they are estimated; absent where there are none. */
+  linkedTokens?: number
 }
 
 /**
@@ -32,7 +39,13 @@ export function boundsOf(outline: RequestOutline, model: CatalogModel): CallBoun
   const inputTokens = outline.documents > 0 ? model.contextWindow : Math.min(text, model.contextWindow)
   const outputTokens = (outline.maximumOutput ?? model.maxOutputTokens) * outline.choices
   const reserve = reservationFor(inputTokens, outputTokens, model.prices)
-  return { inputTokens, outputTokens, reserve: Math.min(reserve, Number.MAX_SAFE_INTEGER) }
+  const linked = outline.images + outline.documents
+  return {
+    inputTokens,
+    outputTokens,
+    reserve: Math.min(reserve, Number.MAX_SAFE_INTEGER),
+    ...(linked > 0 && { linkedTokens: linked * LINKED_TOKENS }),
+  }
 }
 
 /**
@@ -45,7 +58,8 @@ export function estimateUsage(
   reported: Usage | null,
   bounds: CallBounds,
 ): Usage {
-  const input = Math.min(Math.ceil(requestBytes / BYTES_PER_TOKEN), bounds.inputTokens)
+  const text = Math.ceil(requestBytes / BYTES_PER_TOKEN)
+  const input = Math.min(text + (bounds.linkedTokens ?? 0), bounds.inputTokens)
   const known = reported ?? { ...NO_USAGE, input }
   const output = Math.min(Math.ceil(textBytes / BYTES_PER_TOKEN), bounds.outputTokens)
   return { ...known, output: Math.max(known.output, output) }

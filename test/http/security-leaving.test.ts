@@ -4,7 +4,7 @@ import { beginRequest } from './support/open-stream.ts'
 import { auditEntries, settledCredits } from './support/records.ts'
 import { createRoutedModel, type RoutedModel } from './support/routed-model.ts'
 import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { registerScript } from './support/upstream.ts'
+import { marker, registerScript, seenRequest } from './support/upstream.ts'
 
 const CREDITS = 1_000_000_000
 const frame = (data: unknown) => `data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
@@ -51,6 +51,28 @@ async function charged() {
   const [call] = (await auditEntries(gateway(), tenant)).filter(({ kind }) => kind === 'call')
   return { cost: CREDITS - balance, status: call?.status, provenance: call?.record.provenance }
 }
+
+describe('who leaves before an answer', () => {
+  it.each([false, true])('pays for the pictures that were linked (streamed: %s)', async (stream) => {
+    tenant = await createTenant(gateway(), { credits: CREDITS })
+    const text = marker()
+    const image = { type: 'image_url', image_url: { url: 'https://example.com/a.png' } }
+    const content = [{ type: 'text', text: `${text} script:slow-headers signal=${text}` }, image, image]
+    const body = JSON.stringify({
+      model: model.id,
+      stream,
+      max_tokens: 1_000,
+      messages: [{ role: 'user', content }],
+    })
+    const url = `${gateway().baseUrl}/v1/chat/completions`
+    const { outgoing } = beginRequest(url, bearer(tenant.key), body)
+    outgoing.on('error', () => {})
+    await seenRequest(gateway(), text)
+    outgoing.socket?.resetAndDestroy()
+    const cost = Math.ceil(body.length / 3) + 2_000
+    expect(await charged()).toEqual({ cost, status: 499, provenance: 'estimated' })
+  })
+})
 
 describe('who leaves a stream', () => {
   it('after the whole answer, but before its usage, pays what the upstream reports', async () => {

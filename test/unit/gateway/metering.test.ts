@@ -237,6 +237,24 @@ describe('the reservation', () => {
     expect(boundsOf(options, { ...MODEL, prices: COUNTING, ...window }).inputTokens).toBe(50_000)
   })
 
+  it('count, when estimated, a thousand tokens for each picture and document besides, however short its link is', () => {
+    const url = { url: 'https://example.com/a.png' }
+    const content = [
+      { type: 'text', text: 'What is this?' },
+      { type: 'image_url', image_url: url },
+      { type: 'image_url', image_url: url },
+    ]
+    const bounds = boundsOf(chat({ messages: [{ role: 'user', content }] }), MODEL)
+    expect(estimateUsage(300, 0, null, bounds)).toEqual({ ...NO_USAGE, input: 2_100 })
+    content.push({ type: 'file', file: { file_id: 'f' } } as never)
+    const both = boundsOf(chat({ messages: [{ role: 'user', content }] }), MODEL)
+    expect(estimateUsage(300, 0, null, both)).toEqual({ ...NO_USAGE, input: 3_100 })
+    expect(boundsOf(chat({}), MODEL)).not.toHaveProperty('linkedTokens')
+    // Where the upstream has said it, that is what it was.
+    const reported = { ...NO_USAGE, input: 7 }
+    expect(estimateUsage(300, 0, reported, bounds)).toEqual(reported)
+  })
+
   it('stays an integer that can be compared, whatever is asked for', () => {
     const many = outlineOf(completions, {
       model: 'm',
