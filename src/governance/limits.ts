@@ -18,6 +18,16 @@ export interface LimitDecision {
   /** Redis could not be asked in time, so this isolate's own lower cap decided. */
   degraded: boolean
   epochs: EpochReading
+  /** What this call came to where it was counted, for `decideByNewLimits`. */
+  counts: readonly Count[]
+}
+
+interface Count {
+  scope: LimitScope
+  /** Calls in the window, with this one. */
+  calls: number
+  /** Until the window ends, in whole seconds. */
+  resetSeconds: number
 }
 
 /** One limit that a call has to pass. */
@@ -73,13 +83,36 @@ export async function checkLimits(deps: LimitDeps, principal: Principal): Promis
     const answer = await withinTime(asked, deps.configuration.LIMITS_TIMEOUT_MS, 'Redis')
     restingUntil = 0
     for (const refusal of answer.refusals) remember(refusal, allowances, deps.clock())
-    return decision([...remembered, ...answer.refusals], answer.epochs, false)
+    return decision([...remembered, ...answer.refusals], answer, false)
   } catch (error) {
     restingUntil = deps.clock() + REST_MS
     logEvent('warn', 'limits_degraded', { reason: errorText(error) })
     return decideAlone(deps, allowances, remembered, deps.clock())
   }
 }
+
+/**
+ * Decides once more for a principal whose limits turned out to be others than those the call was counted by: a change
+ * of limits holds from the next call on. A call that was let in is judged by what it came to, and not counted again;
+ * one that was refused was not counted against the limit that refused it, so Redis is asked by the new ones.
+ */
+export async function decideByNewLimits(
+  deps: LimitDeps,
+  counted: LimitDecision,
+  principal: Principal,
+): Promise<LimitDecision> {
+  if (!counted.allowed) return checkLimits(deps, principal)
+  const refusals = allowancesOf(principal).flatMap(({ scope, perMinute }): Refusal[] => {
+    const count = counted.counts.find((each) => each.scope === scope)
+    return count && count.calls > perMinute ? [{ scope, retryAfterSeconds: count.resetSeconds }] : []
+  })
+  return decision(refusals, counted, counted.degraded)
+}
+
+/** Whether two principals are counted by the same limits. */
+export const haveSameLimits = (one: Principal, other: Principal): boolean =>
+  one.organizationLimitPerMinute === other.organizationLimitPerMinute &&
+  one.userLimitPerMinute === other.userLimitPerMinute
 
 function allowancesOf(principal: Principal): Allowance[] {
   const { organizationId, userId, organizationLimitPerMinute, userLimitPerMinute } = principal
@@ -95,7 +128,11 @@ function allowancesOf(principal: Principal): Allowance[] {
 }
 
 /** @param refused by one limit or by both, then the longer wait counts; nothing when the call may go on. */
-function decision(refused: Refusal[], epochs: EpochReading, degraded: boolean): LimitDecision {
+function decision(
+  refused: Refusal[],
+  { epochs, counts }: Pick<LimitDecision, 'epochs' | 'counts'>,
+  degraded: boolean,
+): LimitDecision {
   const longest = refused.toSorted((left, right) => right.retryAfterSeconds - left.retryAfterSeconds)[0]
   return {
     allowed: longest === undefined,
@@ -103,6 +140,7 @@ function decision(refused: Refusal[], epochs: EpochReading, degraded: boolean): 
     retryAfterSeconds: longest?.retryAfterSeconds ?? 0,
     degraded,
     epochs,
+    counts,
   }
 }
 
@@ -115,17 +153,22 @@ const secondsUntil = (instant: number, now: number) => Math.max(1, Math.ceil((in
  * every second minute. It also could not keep a refused user from being counted against the organization.
  */
 function rememberedRefusals(allowances: Allowance[], now: number): Refusal[] {
-  return allowances.flatMap(({ identifier }) => {
-    const refusal = refusals.get(identifier)
+  return allowances.flatMap((allowance) => {
+    const refusal = refusals.get(limitName(allowance))
     return refusal && now < refusal.until ? [refusal] : []
   })
 }
 
 function remember(refusal: Refusal, allowances: Allowance[], now: number): void {
-  for (const { scope, identifier } of allowances) {
-    if (scope === refusal.scope) refusals.set(identifier, { ...refusal, until: now + REFUSAL_MEMORY_MS })
+  for (const allowance of allowances) {
+    if (allowance.scope === refusal.scope) {
+      refusals.set(limitName(allowance), { ...refusal, until: now + REFUSAL_MEMORY_MS })
+    }
   }
 }
+
+/** What another limit refused is no refusal by this one. */
+const limitName = ({ identifier, perMinute }: Allowance) => `${identifier} ${perMinute}`
 
 /** @throws what the client throws, and for each command that Redis answered with an error. */
 async function askRedis(redis: Redis, principal: Principal, allowances: Allowance[]) {
@@ -136,15 +179,20 @@ async function askRedis(redis: Redis, principal: Principal, allowances: Allowanc
   const checks = allowances.map((allowance) => limiterOf(batch, allowance).limit(allowance.identifier))
   batch.send()
   const [[organization, catalogue], ...outcomes] = await Promise.all([epochs, ...checks])
-  const refused = allowances.flatMap(({ scope }, index): Refusal[] => {
+  const refusals: Refusal[] = []
+  const counts: Count[] = []
+  for (const [index, { scope }] of allowances.entries()) {
     const outcome = outcomes[index]
-    if (outcome?.success !== false) return []
+    if (!outcome) continue
     // The library reads the system's clock, so its `reset` is measured by that one too.
-    return [{ scope, retryAfterSeconds: secondsUntil(outcome.reset, Date.now()) }]
-  })
+    const resetSeconds = secondsUntil(outcome.reset, Date.now())
+    if (outcome.success) counts.push({ scope, calls: outcome.limit - outcome.remaining, resetSeconds })
+    else refusals.push({ scope, retryAfterSeconds: resetSeconds })
+  }
   return {
     epochs: { organization: epochOf(organization), catalogue: epochOf(catalogue) },
-    refusals: refused,
+    refusals,
+    counts,
   }
 }
 
@@ -216,8 +264,12 @@ function decideAlone(
   const refused = allowances
     .filter((allowance) => countOf(allowance) >= cap(allowance))
     .map(({ scope }): Refusal => ({ scope, retryAfterSeconds }))
-  if (remembered.length + refused.length === 0) {
+  const isRefused = remembered.length + refused.length > 0
+  if (!isRefused) {
     for (const allowance of allowances) degradedCounts.set(allowance.identifier, countOf(allowance) + 1)
   }
-  return decision([...remembered, ...refused], NO_EPOCHS, true)
+  const counts = allowances.map((allowance): Count => {
+    return { scope: allowance.scope, calls: countOf(allowance), resetSeconds: retryAfterSeconds }
+  })
+  return decision([...remembered, ...refused], { epochs: NO_EPOCHS, counts: isRefused ? [] : counts }, true)
 }

@@ -7,6 +7,7 @@ import { configuration, redisAt, somePrincipal } from './fixtures.ts'
 import { type Forwarder, type Service, startForwarder, startStandIn, unusedUrl } from './stand-ins.ts'
 
 let checkLimits: typeof import('../../../src/governance/limits.ts').checkLimits
+let decideByNewLimits: typeof import('../../../src/governance/limits.ts').decideByNewLimits
 let redis: Service
 let forwarder: Forwarder
 /** The start of a minute; each test has its own, so that none meets what another left in the isolate's memory. */
@@ -19,7 +20,9 @@ const patient = { LIMITS_TIMEOUT_MS: 20_000 }
 beforeAll(async () => {
   // An isolate of its own: it remembers when Redis last failed, and the clock of these tests is not that of others.
   vi.resetModules()
-  checkLimits = (await import('../../../src/governance/limits.ts')).checkLimits
+  const limits = await import('../../../src/governance/limits.ts')
+  checkLimits = limits.checkLimits
+  decideByNewLimits = limits.decideByNewLimits
   redis = await startStandIn('redis', [], { LOCAL_REDIS_TOKEN: 'local-token' })
   forwarder = await startForwarder(redis.url)
 }, 60_000)
@@ -118,6 +121,48 @@ describe('with Redis', () => {
     const principal = somePrincipal({ userLimitPerMinute: limit })
     const decisions = await Promise.all(Array.from({ length: 30 }, () => check(principal)))
     expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(limit)
+  })
+})
+
+describe('limits that have changed', () => {
+  const decide = async (before: Principal, limits: Partial<Principal>) =>
+    decideByNewLimits(
+      { configuration: configuration(patient), clock, redis: redisAt(forwarder.url) },
+      await check(before),
+      { ...before, ...limits },
+    )
+
+  it('let as many calls pass as the lower one allows, of those that were counted by the higher', async () => {
+    const principal = somePrincipal({ userLimitPerMinute: 60 })
+    vi.setSystemTime(minute + 20_000)
+    const decisions = await Promise.all(
+      Array.from({ length: 20 }, () => decide(principal, { userLimitPerMinute: 5 })),
+    )
+    expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(5)
+    const refused = decisions.find(({ allowed }) => !allowed)
+    expect(refused).toMatchObject({ scope: 'user', retryAfterSeconds: 40 })
+    // Counted once.
+    expect(forwarder.requests).toBe(20)
+  })
+
+  it('do not repeat what the lower one refused, also where that is remembered', async () => {
+    const principal = somePrincipal({ organizationLimitPerMinute: 1 })
+    await checkTimes(3, principal)
+    const raised = await decide(principal, { organizationLimitPerMinute: 3 })
+    expect(raised).toMatchObject({ allowed: true, scope: null })
+    // What is remembered by then does not hold either.
+    await check(principal)
+    expect((await decide(principal, { organizationLimitPerMinute: 3 })).allowed).toBe(true)
+    expect((await decide(principal, { organizationLimitPerMinute: 3 })).allowed).toBe(false)
+  })
+
+  it('hold while Redis is away', async () => {
+    forwarder.behaviour = { status: 500, body: '{"error":"down"}' }
+    const principal = somePrincipal({ userLimitPerMinute: 60 })
+    const decisions = []
+    for (let call = 0; call < 4; call++) decisions.push(await decide(principal, { userLimitPerMinute: 2 }))
+    expect(decisions.map(({ allowed }) => allowed)).toEqual([true, true, false, false])
+    expect(decisions.at(-1)).toMatchObject({ degraded: true, scope: 'user' })
   })
 })
 

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest'
+import { gateway } from '../harness/gateway.ts'
+import { send } from './support/send.ts'
+import { administrator, bearer, createTenant, type Tenant } from './support/tenant.ts'
+
+const list = async ({ key }: Tenant) =>
+  (await send(`${gateway().baseUrl}/v1/models`, { headers: bearer(key) })).status
+const atOnce = (tenant: Tenant, calls: number) =>
+  Promise.all(Array.from({ length: calls }, () => list(tenant)))
+const passed = (statuses: number[]) => statuses.filter((status) => status === 200).length
+
+describe.each([
+  ['an organization', (tenant: Tenant) => tenant.base],
+  ['a user', (tenant: Tenant) => `${tenant.base}/users/${tenant.userId}`],
+])('the limit of %s', (_, path) => {
+  const limit = (tenant: Tenant, perMinute: number) =>
+    administrator(gateway()).ask('PUT', path(tenant), { rate_limit_per_minute: perMinute })
+
+  it('holds from the next call on when it is lowered', async () => {
+    const tenant = await createTenant(gateway())
+    expect(await list(tenant)).toBe(200)
+    await limit(tenant, 5)
+    const statuses = await atOnce(tenant, 20)
+    expect(passed(statuses), statuses.join()).toBeLessThanOrEqual(5)
+    expect(passed(statuses)).toBeGreaterThanOrEqual(1)
+    expect(new Set(statuses)).toEqual(new Set([200, 429]))
+  })
+
+  it('holds from the next call on when it is raised', async () => {
+    const tenant = await createTenant(gateway())
+    await limit(tenant, 2)
+    expect(await atOnce(tenant, 8)).toContain(429)
+    await limit(tenant, 40)
+    expect(passed(await atOnce(tenant, 10))).toBe(10)
+  })
+})
