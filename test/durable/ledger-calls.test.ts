@@ -181,6 +181,20 @@ describe('settlement', () => {
     const [row] = await expectIntactChain(organization)
     expect(row?.modelId).toMatch(/^a\ufffdb\ufffd x{490,500}…$/)
   })
+
+  it('ends what was opened in a storage from before records closed their calls', async () => {
+    const organization = newOrganization()
+    await organization.ledger.grantCredits(organization.grant(100))
+    const call = organization.opening()
+    await organization.open(40, call)
+    await runInDurableObject(organization.stub(), (_, state) => {
+      state.storage.sql.exec('DROP TRIGGER settled_calls_are_closed')
+    })
+    await organization.evict()
+    await organization.ledger.close(call.callId, outcome({ cost: 13 }))
+    await organization.evict()
+    expect(await organization.ledger.balance()).toEqual({ balance: 87, reserved: 0, available: 87 })
+  })
 })
 
 describe('leases', () => {
