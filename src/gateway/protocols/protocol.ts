@@ -5,6 +5,7 @@ import type { JsonPath } from '../../lib/json-scan.ts'
 import type { SseFrame } from '../../lib/sse.ts'
 import type { RequestOutline } from './request-outline.ts'
 import type { HeldFrame, TextKind } from './streamed-texts.ts'
+import type { KnownObject } from './technical-members.ts'
 
 /** A wire format. Pure: it reads and edits bytes, it reaches nothing. */
 export interface Protocol {
@@ -30,8 +31,8 @@ export interface Protocol {
 export interface RequestTexts {
   /** Members that hold the caller's own data, whatever is named within them. */
   ownData: ReadonlySet<string>
-  /** Whether a string is no text, besides those that are none in any protocol. */
-  isTechnical?(path: JsonPath): boolean
+  /** Where strings stand that are no text. */
+  members: KnownObject
   kindOf(path: JsonPath, outline: RequestOutline): TextKind
   /** Names the block of thinking that a text belongs to; null for other texts. */
   thinkingOf(path: JsonPath): string | null

@@ -1,11 +1,20 @@
+import { isEncodedText } from '../../governance/dlp/encoded-text.ts'
 import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJson } from '../../lib/json-scan.ts'
 import type { Protocol, RequestTexts } from './protocol.ts'
 import type { RequestOutline } from './request-outline.ts'
-import { inspectOwnValue, type TextKind } from './streamed-texts.ts'
-import { isRequestText, isUnreadable, OWN_DATA } from './text-fields.ts'
+import { endOfString, inspectOwnValue, type TextKind } from './streamed-texts.ts'
+import { MESSAGES_MEMBERS } from './technical-members.ts'
+import {
+  isBase64Type,
+  isSourceMember,
+  isUnreadable,
+  lastName,
+  OWN_DATA,
+  requestString,
+} from './text-fields.ts'
 
 export interface RequestInspection {
   edits: ByteEdit[]
@@ -38,6 +47,20 @@ export function inspectRequest(
 
 const NOTHING_FOUND: RequestInspection = { edits: [], uninspectable: new Set(), changedThinking: new Set() }
 
+/** A shorter number is nobody's. */
+const SHORTEST_NUMBER_BYTES = 9
+/** Names without digits and marks are those of protocols, and words. */
+const PLAIN_NAME = /^[A-Za-z_]{1,40}$/
+
+/** The data of a source that may be a text in base64, until its type is known for certain. */
+interface SourceData {
+  /** Path length of the source. */
+  depth: number
+  field: TextField
+  start: number
+  end: number
+}
+
 class RequestScan {
   readonly edits: ByteEdit[] = []
   readonly uninspectable = new Set<Direction>()
@@ -52,6 +75,9 @@ class RequestScan {
   readonly #texts: RequestTexts
   /** Where blocks of thinking have their signatures. */
   readonly #signatures = new Map<string, { start: number; end: number }>()
+  readonly #sourceData: SourceData[] = []
+  /** By path length of a source that is open: whether it says that its data is base64, and nothing else. */
+  readonly #isBase64 = new Map<number, boolean>()
 
   constructor(outline: RequestOutline, { removals, requestTexts }: Protocol, inspection: Inspection) {
     this.#outline = outline
@@ -65,7 +91,12 @@ class RequestScan {
   value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
     // Prompts may be given as the numbers of their tokens.
     if (path[0] === 'prompt' && kind === 'number') this.uninspectable.add('request')
-    if (path[0] !== 'messages' || path[4] !== 'input') return
+    if (this.#removed.has(String(path[0]))) return
+    if (path[0] !== 'messages' || path[4] !== 'input') {
+      if (path[path.length - 1] === 'source') this.#endSource(path.length)
+      this.#inspectFixed(path, kind, start, end, memberStart)
+      return
+    }
     const place = { path, start, end, memberStart }
     this.edits.push(...inspectOwnValue(this.#inspection, place, kind, this.#body))
   }
@@ -74,18 +105,60 @@ class RequestScan {
     if (this.#removed.has(String(path[0]))) return
     const body = this.#body
     this.#note(path, start, end, name, own)
-    if (!isRequestText(this.#texts, path, body, start, end, name, own)) return
-    const edit = this.#inspection.text(this.#fieldOf(path, name), body, start, end)
+    const kind = requestString(this.#texts, path, body, start, end, name, own)
+    if (kind === 'word') return
+    const field = this.#fieldOf(path, name)
+    if (kind === 'text') this.#inspect(field, start, end)
+    else if (kind === 'fixed') this.#inspection.text({ ...field, fixed: true }, body, start, end)
+    else if (!isSourceMember(path, name, 'data')) this.#inspectEncoded(field, start, end)
+    else this.#sourceData.push({ depth: path.length - 1, field: { ...field, path: [...path] }, start, end })
+  }
+
+  #inspect(field: TextField, start: number, end: number): void {
+    const edit = this.#inspection.text(field, this.#body, start, end)
     if (!edit) return
     this.edits.push(edit)
-    const thinking = this.#texts.thinkingOf(path)
+    const thinking = this.#texts.thinkingOf(field.path)
     if (thinking !== null) this.changedThinking.add(thinking)
+  }
+
+  /** Base64 of what is no text stays uninspected. */
+  #inspectEncoded(field: TextField, start: number, end: number): void {
+    if (!isEncodedText(this.#body.subarray(start, end))) return
+    this.#inspect({ ...field, json: false, encoded: true }, start, end)
+  }
+
+  /** Members stand in any order. What does not say that it is base64 is text, whatever it looks like. */
+  #endSource(depth: number): void {
+    const isBase64 = this.#isBase64.get(depth) === true
+    this.#isBase64.delete(depth)
+    while (this.#sourceData[this.#sourceData.length - 1]?.depth === depth) {
+      const data = this.#sourceData.pop() as SourceData
+      if (isBase64) this.#inspectEncoded(data.field, data.start, data.end)
+      else this.#inspect(data.field, data.start, data.end)
+    }
+  }
+
+  /** Names, and numbers that could be somebody's: they can only be blocked or told, because they have to stay what they are. */
+  #inspectFixed(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
+    const name = path[path.length - 1]
+    const isName = typeof name === 'string' && !PLAIN_NAME.test(name)
+    const isNumber = kind === 'number' && end - start >= SHORTEST_NUMBER_BYTES
+    if (!isName && !isNumber) return
+    const field = { path, partial: false, fixed: true, kind: this.#texts.kindOf(path, this.#outline).kind }
+    const nameStart = memberStart + 1
+    if (isName) this.#inspection.text(field, this.#body, nameStart, endOfString(this.#body, nameStart))
+    if (isNumber) this.#inspection.text({ ...field, name: lastName(path) }, this.#body, start, end)
   }
 
   /** What a string tells besides what it says. */
   #note(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
     if (isUnreadable(path, this.#body, start, end, name, own)) {
       this.uninspectable.add(this.#texts.kindOf(path, this.#outline).kind)
+    }
+    if (!own && isSourceMember(path, name, 'type')) {
+      const depth = path.length - 1
+      this.#isBase64.set(depth, this.#isBase64.get(depth) !== false && isBase64Type(this.#body, start, end))
     }
     const signed = name === 'signature' ? this.#texts.signatureOf?.(path) : null
     if (signed) this.#signatures.set(signed, { start, end })
@@ -123,6 +196,7 @@ function kindOf(path: JsonPath, { toolMessages }: RequestOutline): TextKind {
 /** Requests with `messages`, of either protocol, and legacy completions. */
 export const MESSAGES_TEXTS: RequestTexts = {
   ownData: OWN_DATA,
+  members: MESSAGES_MEMBERS,
   kindOf,
   // Their protocol cuts blocks that were changed (`unsignedThinkingEdits`).
   thinkingOf: (path) => (path[0] === 'messages' && path[4] === 'thinking' ? `${path[1]}.${path[3]}` : null),

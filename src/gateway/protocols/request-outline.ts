@@ -4,7 +4,7 @@ import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { decodeString, type JsonKind, type JsonPath, JsonSyntaxError, scanJson } from '../../lib/json-scan.ts'
 import { THREAD_DETAILS } from '../../wire/model-requests.ts'
 import type { RequestTexts } from './protocol.ts'
-import { isRequestText } from './text-fields.ts'
+import { requestString } from './text-fields.ts'
 
 /** A top-level member of a request, by its place in the body. */
 export interface TopMember {
@@ -223,11 +223,9 @@ class OutlineScan {
 
   string(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
     const { texts, removals } = this.#rules
-    if (
-      isRequestText(texts, path, this.#body, start, end, name, own) &&
-      !removals.includes(String(path[0]))
-    ) {
-      this.textBytes += end - start
+    if (!removals.includes(String(path[0]))) {
+      const kind = requestString(texts, path, this.#body, start, end, name, own)
+      if (kind === 'text' || kind === 'fixed') this.textBytes += end - start
     }
     if (path[path.length - 1] === 'type' && end - start <= LONGEST_TYPE_BYTES) this.#type(path, start, end)
   }

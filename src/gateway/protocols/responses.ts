@@ -4,6 +4,7 @@ import { encodeFrame, HEARTBEAT_COMMENT } from '../../lib/sse.ts'
 import type { Protocol, RequestTexts } from './protocol.ts'
 import { type OutlineRules, outlineRequest, type RequestOutline } from './request-outline.ts'
 import type { TextKind } from './streamed-texts.ts'
+import { ITEMS_MEMBERS } from './technical-members.ts'
 import { OWN_DATA } from './text-fields.ts'
 
 /**
@@ -22,15 +23,13 @@ const turn = z.looseObject({
   tools: z.array(z.unknown(), 'tools must be an array').nullish(),
 })
 
-/** Of an item: ids, and proofs of thinking that only its own family reads. */
-const TECHNICAL_OF_ITEMS = new Set(['call_id', 'redacted', 'origin'])
 /** Of a call: what is called with them, and what. */
 const ARGUMENTS_OF_ITEMS = new Set(['input', 'name', 'namespace'])
 
 const texts: RequestTexts = {
   // The list of items is named like what other protocols call tools with.
   ownData: new Set([...OWN_DATA].filter((name) => name !== 'input')),
-  isTechnical: (path) => isOfItem(path) && TECHNICAL_OF_ITEMS.has(String(path[2])),
+  members: ITEMS_MEMBERS,
   kindOf,
   thinkingOf: (path) => (path[0] === 'input' && path[2] === 'content' ? String(path[1]) : null),
   signatureOf: (path) => (isOfItem(path) ? String(path[1]) : null),

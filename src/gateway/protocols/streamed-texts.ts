@@ -90,7 +90,7 @@ export function inspectOwnValue(
 }
 
 /** The closing quote of a string. */
-function endOfString(source: Uint8Array, contents: number): number {
+export function endOfString(source: Uint8Array, contents: number): number {
   let at = contents
   while (at < source.length && source[at] !== DOUBLE_QUOTE) at += source[at] === BACKSLASH ? 2 : 1
   return at

@@ -1,9 +1,11 @@
+import { dataUrlHead } from '../../governance/dlp/encoded-text.ts'
 import { decodeString, type JsonPath } from '../../lib/json-scan.ts'
 import type { RequestTexts } from './protocol.ts'
+import { isWord, technicalKind } from './technical-members.ts'
 
 /**
- * Which strings of a message are text. Everything is, unless it is listed: a member that a vendor adds tomorrow is
- * inspected from its first day.
+ * Which strings of an answer or item are text. Everything is, unless it is listed: a member that a vendor adds tomorrow
+ * is inspected from its first day. What callers send is told by its place besides (`requestString`).
  */
 const TECHNICAL = new Set([
   'model',
@@ -50,6 +52,7 @@ const UNREADABLE = new Set([
 ])
 /** Sources of the messages protocol whose content is text that stands there. */
 const READABLE_SOURCES = new Set(['text', 'content'])
+const BASE64_TYPES = new Set(['base64'])
 /** The longest of these, if every character of it is written as an escape. */
 const LONGEST_TYPE_BYTES = 6 * 16
 
@@ -57,9 +60,6 @@ const LONGEST_TYPE_BYTES = 6 * 16
 const BINARY_PARENTS = new Set(['source', 'input_audio', 'audio', 'file'])
 /** Members that may be data URLs; in responses an image is one without an object around it. */
 const DATA_URL_MEMBERS = new Set(['url', 'image_url', 'file_url', 'file_data'])
-/** A data URL says within its first bytes whether it is encoded. */
-const DATA_URL = /^data:[^,]*;base64,/
-const DATA_URL_HEAD_BYTES = 200
 const SHORTEST_DATA_URL_BYTES = 'data:;base64,'.length
 /** A shorter run of base64 characters may as well be a word or a number. */
 const SHORTEST_BASE64_BYTES = 64
@@ -82,8 +82,14 @@ export function isText(
   return !isBinary(path, bytes, start, end, name)
 }
 
-/** @returns whether a string of a request is such text. @param texts of its protocol. */
-export const isRequestText = (
+/**
+ * What is to be done with a string of a request: `text` is inspected; `fixed` too, but not changed; `encoded` is content
+ * that may be a text in base64; a `word` of the protocol says nothing.
+ */
+export type RequestString = 'text' | 'fixed' | 'encoded' | 'word'
+
+/** @returns what a string of a request is, by its place and its form. @param texts of its protocol. */
+export function requestString(
   texts: RequestTexts,
   path: JsonPath,
   bytes: Uint8Array,
@@ -91,7 +97,21 @@ export const isRequestText = (
   end: number,
   name: string,
   own: boolean,
-): boolean => !texts.isTechnical?.(path) && isText(path, bytes, start, end, name, own)
+): RequestString {
+  if (own) return 'text'
+  const kind = technicalKind(texts.members, path, name)
+  if (kind === 'fixed') return 'fixed'
+  if (kind !== null) return kind === 'ours' || isWord(bytes, start, end) ? 'word' : 'text'
+  return isBinary(path, bytes, start, end, name) ? 'encoded' : 'text'
+}
+
+/** Whether a string is the data of a source, whose type says what it is. */
+export const isSourceMember = (path: JsonPath, name: string, member: 'data' | 'type'): boolean =>
+  name === member && path[path.length - 1] === member && path[path.length - 2] === 'source'
+
+/** Whether a string is the type of content in base64. */
+export const isBase64Type = (bytes: Uint8Array, start: number, end: number): boolean =>
+  isType(BASE64_TYPES, bytes, start, end)
 
 /** The same string, whether it is or tells of content that no text engine reads, such as an image. */
 export function isUnreadable(
@@ -114,7 +134,9 @@ const isType = (types: ReadonlySet<string>, bytes: Uint8Array, start: number, en
 
 function isBinary(path: JsonPath, bytes: Uint8Array, start: number, end: number, name: string): boolean {
   if (DATA_URL_MEMBERS.has(name) && end - start >= SHORTEST_DATA_URL_BYTES) {
-    if (DATA_URL.test(latin1(bytes.subarray(start, Math.min(end, start + DATA_URL_HEAD_BYTES))))) return true
+    const head = dataUrlHead(bytes.subarray(start, end))
+    // Behind the head anything may stand.
+    if (head > 0) return isBase64(bytes, start + head, end)
   }
   // The `data` of a plain text document is that text, and its path is the same.
   const binary =
@@ -149,5 +171,3 @@ const COPIED_BYTES = 16 * 1024
 const BASE64 = Uint8Array.from({ length: 256 }, (_, byte) =>
   /[A-Za-z0-9+/=_\\-]/.test(String.fromCharCode(byte)) ? 1 : 0,
 )
-
-const latin1 = (bytes: Uint8Array) => String.fromCharCode(...bytes)

@@ -26,6 +26,10 @@ export interface TextField {
   name?: string
   /** Its author signed it, so that it is changed only where it must be: a value does not come back for its token. */
   signed?: boolean
+  /** It is told byte for byte or not at all: what is found can block the call and is counted, but nothing is changed. */
+  fixed?: boolean
+  /** The text is there as base64, or as a data URL of it (`isEncodedText`). */
+  encoded?: boolean
 }
 
 /** What stands in the place of a string. */

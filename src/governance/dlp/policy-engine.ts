@@ -2,8 +2,10 @@ import { joinBytes } from '../../lib/byte-edits.ts'
 import { jsonContents } from '../../lib/json-text.ts'
 import { dlpBlocked, replacementFor, type TokenVault } from './actions.ts'
 import { argumentsSegments, contextOf } from './arguments-text.ts'
+import { encodedReplacement } from './encoded-text.ts'
 import type { HeldText, Replacement, TextEngine, TextField } from './inspection.ts'
 import { RESTORED } from './profile-detector.ts'
+import { sourceSlices } from './source-slices.ts'
 import { SourceText } from './source-text.ts'
 import { type Segment, type TextDetector, TextStream } from './text-stream.ts'
 import type { Direction, Span } from './types.ts'
@@ -22,13 +24,6 @@ export interface PolicyEngineOptions {
   /** Where content that no engine reads must not pass. */
   blocksUninspectable?: (direction: Direction) => boolean
 }
-
-/** A longer text is looked at in slices, so that its decoded form never lies in memory whole. */
-const SLICE_BYTES = 256 * 1024
-const BACKSLASH = 0x5c
-const LETTER_U = 0x75
-/** No escape is longer. */
-const LONGEST_ESCAPE = 6
 
 interface OpenText {
   source: SourceText
@@ -64,7 +59,12 @@ export class PolicyEngine implements TextEngine {
     const signed = field.signed ? this.#signed : undefined
     const detector = signed === undefined ? this.#detectors[kind] : signed
     if (!detector) return null
-    if (!field.partial) return this.#whole(field, detector, contents)
+    if (field.encoded)
+      return encodedReplacement(contents, new TextStream(detector, this.#verdictOf(detector)))
+    if (!field.partial) {
+      const replacement = this.#whole(field, detector, contents)
+      return field.fixed ? null : replacement
+    }
     return this.#piece(field, detector, contents)
   }
 
@@ -108,7 +108,7 @@ export class PolicyEngine implements TextEngine {
     const stream = new TextStream(detector, this.#verdictOf(detector), name && contextOf(name))
     const parts: Replacement[] = []
     let untouched = true
-    for (const slice of slices(contents)) {
+    for (const slice of sourceSlices(contents)) {
       const segments = stream.push(source.push(slice))
       untouched &&= isUntouched(segments)
       parts.push(told(segments, source))
@@ -185,28 +185,4 @@ function joined(parts: readonly Replacement[]): Replacement {
     released: parts.reduce((total, part) => total + part.released, 0),
     withheld: parts.reduce((total, part) => total + part.withheld, 0),
   }
-}
-
-/** A string's contents in slices that split neither a character nor an escape. */
-function* slices(contents: Uint8Array): Generator<Uint8Array> {
-  let at = 0
-  while (contents.length - at > SLICE_BYTES + 2 * LONGEST_ESCAPE) {
-    const end = boundaryAfter(contents, at)
-    yield contents.subarray(at, end)
-    at = end
-  }
-  yield contents.subarray(at)
-}
-
-/** The first place at or after a slice's length at which neither an escape nor a character goes on. */
-function boundaryAfter(contents: Uint8Array, start: number): number {
-  // In ordinary memory: a large body lies in a resizable buffer, which the engine reads slowly byte by byte.
-  const slice = contents.slice(start, start + SLICE_BYTES + 2 * LONGEST_ESCAPE)
-  let at = 0
-  while (at < SLICE_BYTES) {
-    if (slice[at] !== BACKSLASH) at++
-    else at += slice[at + 1] === LETTER_U ? LONGEST_ESCAPE : 2
-  }
-  while (((slice[at] ?? 0) & 0xc0) === 0x80) at++
-  return start + at
 }

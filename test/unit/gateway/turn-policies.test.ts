@@ -166,16 +166,23 @@ describe('a policy on a turn', () => {
     expect(error).toMatchObject({ code: 'dlp_blocked' })
   })
 
-  it('leaves ids and proofs alone, which are no texts', async () => {
+  it('leaves proofs alone, which are no texts', async () => {
     const input = [
       user('Hi'),
       { ...thought('Hm.'), signature: CODE },
       { type: 'reasoning', content: [], redacted: CODE, origin: 'messages:claude' },
-      { ...CALL, id: `fc_${CODE}`, call_id: CODE },
-      { ...OUTPUT, call_id: CODE },
+      CALL,
+      OUTPUT,
     ]
     const body = await sent([policy('block')], { model: 'messages-model', input })
-    expect(body.split(CODE)).toHaveLength(5)
+    expect(body.split(CODE)).toHaveLength(3)
+  })
+
+  it('changes no ids, which pair calls with their outputs, but blocks them', async () => {
+    const input = [user('Hi'), { ...CALL, call_id: CODE }, { ...OUTPUT, call_id: CODE }]
+    const turn = { model: 'messages-model', input }
+    expect((await sent([policy('redact')], turn)).split(CODE)).toHaveLength(3)
+    await expect(sent([policy('block')], turn)).rejects.toMatchObject({ code: 'dlp_blocked' })
   })
 
   it('takes the proof from thinking that it edits, and so the model never sees it again', async () => {

@@ -1,0 +1,162 @@
+import type { JsonPath } from '../../lib/json-scan.ts'
+
+/**
+ * What a string is that a protocol defines for itself and not for what somebody says:
+ * - `word` is one of few, such as a type; a value of another form is text.
+ * - `fixed` has to arrive byte for byte, such as the id that a result names its call by, or a signature. Changed, it
+ *   would break the request, so that a finding in it can only block the call; else it stays, and is told.
+ * - `ours` is what the gateway knows already: the model, which is of the catalogue, and proofs that it has unsealed.
+ */
+export type TechnicalKind = 'word' | 'fixed' | 'ours'
+
+/** The technical members of an object, and the objects or lists of them in it that are known. */
+export interface KnownObject {
+  technical: Readonly<Record<string, TechnicalKind>>
+  members: Readonly<Record<string, KnownObject>>
+}
+
+const known = (
+  technical: KnownObject['technical'] = {},
+  members: KnownObject['members'] = {},
+): KnownObject => ({ technical, members })
+
+const TYPED = known({ type: 'word' })
+const CACHE_CONTROL = known({ type: 'word', ttl: 'word' })
+const DETAILED = known({ detail: 'word', format: 'word' })
+const FORMAT = known({ type: 'word' })
+
+/** Parts and blocks, which may hold others. */
+const contentMembers: Record<string, KnownObject> = {
+  cache_control: CACHE_CONTROL,
+  caller: TYPED,
+  citations: TYPED,
+  image_url: DETAILED,
+  video_url: DETAILED,
+  input_audio: DETAILED,
+  file: DETAILED,
+}
+const CONTENT = known(
+  {
+    type: 'word',
+    detail: 'word',
+    id: 'fixed',
+    tool_use_id: 'fixed',
+    signature: 'fixed',
+    encrypted_content: 'fixed',
+  },
+  contentMembers,
+)
+contentMembers.content = CONTENT
+contentMembers.source = known({ type: 'word', media_type: 'word' }, { content: CONTENT })
+
+const REASONING = known({ type: 'word', format: 'word', id: 'fixed', signature: 'fixed' })
+const MESSAGE = known(
+  { role: 'word', id: 'fixed', tool_call_id: 'fixed' },
+  {
+    content: CONTENT,
+    tool_calls: known({ id: 'fixed', type: 'word' }),
+    audio: known({ id: 'fixed' }),
+    images: CONTENT,
+    annotations: TYPED,
+    cache_control: CACHE_CONTROL,
+    reasoning_details: REASONING,
+    thinking_blocks: REASONING,
+  },
+)
+
+const toolMembers = {
+  cache_control: CACHE_CONTROL,
+  format: FORMAT,
+  custom: known({}, { format: FORMAT }),
+  user_location: TYPED,
+}
+const TOOL = known({ type: 'word' }, toolMembers)
+const TOOL_CHOICE = known({ type: 'word' }, { tools: TYPED, allowed_tools: known({}, { tools: TYPED }) })
+const TRIGGERED = known({ type: 'word' }, { trigger: TYPED, keep: TYPED, clear_at_least: TYPED })
+
+const settings = {
+  tools: TOOL,
+  tool_choice: TOOL_CHOICE,
+  response_format: TYPED,
+  output_format: FORMAT,
+  output_config: known({}, { format: FORMAT }),
+  text: known({}, { format: FORMAT }),
+  thinking: TYPED,
+  prediction: known({ type: 'word' }, { content: CONTENT }),
+  audio: known({ format: 'word' }),
+  web_search_options: known({}, { user_location: TYPED }),
+  mcp_servers: TYPED,
+  container: known({}, { skills: TYPED }),
+  context_management: known({}, { edits: TRIGGERED }),
+}
+const TOP: KnownObject['technical'] = { model: 'ours', service_tier: 'word' }
+
+/** Requests with `messages`, of either protocol, and legacy completions. */
+export const MESSAGES_MEMBERS = known(TOP, { ...settings, system: CONTENT, messages: MESSAGE })
+
+/** Turns of responses: their `input` is a list of items. Proofs of thinking in them come from our own seal. */
+export const ITEMS_MEMBERS = known(TOP, {
+  ...settings,
+  input: known(
+    {
+      type: 'word',
+      role: 'word',
+      id: 'fixed',
+      call_id: 'fixed',
+      signature: 'ours',
+      redacted: 'ours',
+      origin: 'ours',
+    },
+    { content: CONTENT, output: CONTENT, summary: TYPED },
+  ),
+})
+
+/** Names that are technical anywhere: most strings have none of them, and cost no more than this look. */
+const NAMES = new Set([
+  ...['model', 'service_tier', 'type', 'role', 'ttl', 'detail', 'format', 'media_type', 'id', 'call_id'],
+  ...['tool_call_id', 'tool_use_id', 'signature', 'encrypted_content', 'redacted', 'origin'],
+])
+
+/**
+ * What a string is that stands at a path, as far as its protocol defines it there. Everything within a member that the
+ * protocol does not know is the caller's own, whatever it is named.
+ * @param name the last member name on the path. @returns null for text.
+ */
+export function technicalKind(root: KnownObject, path: JsonPath, name: string): TechnicalKind | null {
+  // What stands in a list of its own is not what the protocol means by the name.
+  if (!NAMES.has(name) || path[path.length - 1] !== name) return null
+  let object = root
+  for (let index = 0; index < path.length - 1; index++) {
+    const part = path[index]
+    if (typeof part === 'number') continue
+    const member = ownMember(object.members, String(part))
+    if (!member) return null
+    object = member
+  }
+  return ownMember(object.technical, name) ?? null
+}
+
+const ownMember = <Value>(of: Readonly<Record<string, Value>>, name: string): Value | undefined =>
+  Object.hasOwn(of, name) ? of[name] : undefined
+
+const LONGEST_WORD_BYTES = 80
+/** Dates are part of words (`web_search_20250305`); longer runs of digits are numbers of something. */
+const MOST_DIGITS = 8
+/** By byte: small letters and what joins them, and digits. */
+const WORD = Uint8Array.from({ length: 128 }, (_, byte) => {
+  const character = String.fromCharCode(byte)
+  return /\d/.test(character) ? 2 : Number(/[a-z_./+-]/.test(character))
+})
+
+/** Whether a string has the form of what protocols name types, roles and formats by. */
+export function isWord(bytes: Uint8Array, start: number, end: number): boolean {
+  if (end - start > LONGEST_WORD_BYTES) return false
+  let digits = 0
+  for (let at = start; at < end; at++) {
+    const kind = WORD[bytes[at] as number]
+    if (!kind) return false
+    digits = kind === 2 ? digits + 1 : 0
+    if (digits > MOST_DIGITS) return false
+  }
+  return true
+}
