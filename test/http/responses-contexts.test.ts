@@ -146,13 +146,18 @@ describe('what is not the caller’s', () => {
 
   it.each([
     ['conversation', 'conv_0000000000000000000000'],
-    ['conversation', ''],
     ['previous_response_id', 'resp_0000000000000000000000aaaaaaaaaa'],
     ['previous_response_id', 'x'],
   ])('nor is what does not exist: %s %j', async (member, id) => {
     const answer = await postResponse(tenant.key, { [member]: id })
     expect(jsonOf(answer)).toMatchObject({ error: { code: 'not_found' } })
     expect(answer.status).toBe(404)
+  })
+
+  it.each(['conversation', 'previous_response_id'])('an empty %s is no id', async (member) => {
+    const answer = await postResponse(tenant.key, { [member]: '' })
+    expect(jsonOf(answer)).toMatchObject({ error: { code: 'invalid_body' } })
+    expect(answer.status).toBe(400)
   })
 
   it('a conversation together with a previous response is refused', async () => {

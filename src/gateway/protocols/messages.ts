@@ -176,7 +176,8 @@ class MessagesStreamReader implements StreamReader {
   /** The event that tells the end tells the usage. */
   readonly owesUsage = false
   #usage: Usage | null = null
-  #final = false
+  /** Output was counted after the beginning. */
+  #outputCounted = false
   readonly #context: AnswerContext
 
   constructor(context: AnswerContext) {
@@ -210,12 +211,12 @@ class MessagesStreamReader implements StreamReader {
     return verdict
   }
 
-  /** Called by the event table. @param final whether output counted here is all of it. */
-  addUsage(value: unknown, final: boolean): void {
+  /** Called by the event table. @param output whether output is counted here, and not only what is read. */
+  addUsage(value: unknown, output: boolean): void {
     const usage = usageOfMessages(value, this.#usage)
     if (usage === null) return
     this.#usage = usage
-    this.#final ||= final
+    this.#outputCounted ||= output
   }
 
   /** Some upstreams omit `message_stop` after the stop reason; official clients throw without it. */
@@ -225,8 +226,10 @@ class MessagesStreamReader implements StreamReader {
     return [...this.texts.end(null), { bytes: MESSAGE_STOP, released: 0, withheld: 0 }]
   }
 
+  /** Figures that came while the model went on talking are not all of it. */
   usage(): { usage: Usage; final: boolean } | null {
-    return this.#usage && { usage: this.#usage, final: this.#final }
+    const final = this.#outputCounted && (this.stopped || this.ended)
+    return this.#usage && { usage: this.#usage, final }
   }
 }
 
@@ -270,8 +273,8 @@ const EVENTS: Record<string, EventHandler> = {
     before: reader.texts.end(blockOf(scan)),
   }),
   message_delta(reader, scan) {
+    reader.addUsage(scan.parse('usage'), true)
     reader.stopped ||= typeof scan.parse('delta', 'stop_reason') === 'string'
-    reader.addUsage(scan.parse('usage'), reader.stopped)
     return forward(reader, scan)
   },
   message_stop(reader, scan) {

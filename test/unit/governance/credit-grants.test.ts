@@ -9,7 +9,8 @@ afterEach(() => void vi.restoreAllMocks())
 /** An administration whose Postgres has no grant yet and whose ledger fails as told. */
 function administrationFailingWith(error: Error): Administration {
   const database = { select: () => ({ from: () => ({ where: async () => [] }) }) }
-  const ledger = { grantCredits: () => Promise.reject(error) }
+  const failing = () => Promise.reject(error)
+  const ledger = { grantCredits: failing, balance: failing }
   const administration = { database, ledgerOf: () => ledger, clock: () => 0, requestId: 'req', actor: {} }
   return administration as unknown as Administration
 }

@@ -1,11 +1,16 @@
-import { afterEach, describe, expect, it, vi } from 'vitest'
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest'
 import type { ByteEdit } from '../../../../src/lib/byte-edits.ts'
 import { callerOf, checkEnded, moveTimersByHand, run } from '../../gateway/relay-harness.ts'
 import { chunks, events } from '../../gateway/stream-reading.ts'
 import { CODE, PROTOCOLS, policyOf } from './relayed-stream.ts'
 
 /** The sink of the relay, which a test can break: it then lets one byte more out than it was asked to. */
-const sink = vi.hoisted(() => ({ leaks: false }))
+const sink = vi.hoisted(() => {
+  // Files before this one have loaded the relay with the real sink, and those that follow must not get this one.
+  vi.resetModules()
+  return { leaks: false }
+})
+afterAll(() => void vi.resetModules())
 
 vi.mock('../../../../src/lib/byte-edits.ts', async (original) => {
   const whole = await original<typeof import('../../../../src/lib/byte-edits.ts')>()
