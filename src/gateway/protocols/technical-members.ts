@@ -11,22 +11,25 @@ export type TechnicalKind = 'word' | 'fixed' | 'ours'
 
 /** The technical members of an object, and the objects or lists of them in it that are known. */
 export interface KnownObject {
-  technical: Readonly<Record<string, TechnicalKind>>
-  members: Readonly<Record<string, KnownObject>>
+  technical: ReadonlyMap<string, TechnicalKind>
+  members: ReadonlyMap<string, KnownObject>
 }
 
 const known = (
-  technical: KnownObject['technical'] = {},
-  members: KnownObject['members'] = {},
-): KnownObject => ({ technical, members })
+  technical: Record<string, TechnicalKind> = {},
+  members: Record<string, KnownObject> = {},
+): KnownObject => ({
+  technical: new Map(Object.entries(technical)),
+  members: new Map(Object.entries(members)),
+})
 
 const TYPED = known({ type: 'word' })
 const CACHE_CONTROL = known({ type: 'word', ttl: 'word' })
 const DETAILED = known({ detail: 'word', format: 'word' })
 const FORMAT = known({ type: 'word' })
 
-/** Parts and blocks, which may hold others. */
-const contentMembers: Record<string, KnownObject> = {
+/** What parts and blocks hold besides other ones. */
+const CONTENT_MEMBERS: Record<string, KnownObject> = {
   cache_control: CACHE_CONTROL,
   caller: TYPED,
   citations: TYPED,
@@ -35,19 +38,24 @@ const contentMembers: Record<string, KnownObject> = {
   input_audio: DETAILED,
   file: DETAILED,
 }
-const CONTENT = known(
-  {
+const CONTENT = contentObject()
+
+/** Parts and blocks, which may hold others, also in their source. */
+function contentObject(): KnownObject {
+  const members = new Map(Object.entries(CONTENT_MEMBERS))
+  const { technical } = known({
     type: 'word',
     detail: 'word',
     id: 'fixed',
     tool_use_id: 'fixed',
     signature: 'fixed',
     encrypted_content: 'fixed',
-  },
-  contentMembers,
-)
-contentMembers.content = CONTENT
-contentMembers.source = known({ type: 'word', media_type: 'word' }, { content: CONTENT })
+  })
+  const content = { technical, members }
+  members.set('content', content)
+  members.set('source', known({ type: 'word', media_type: 'word' }, { content }))
+  return content
+}
 
 const REASONING = known({ type: 'word', format: 'word', id: 'fixed', signature: 'fixed' })
 const MESSAGE = known(
@@ -89,7 +97,7 @@ const settings = {
   container: known({}, { skills: TYPED }),
   context_management: known({}, { edits: TRIGGERED }),
 }
-const TOP: KnownObject['technical'] = { model: 'ours', service_tier: 'word' }
+const TOP: Record<string, TechnicalKind> = { model: 'ours', service_tier: 'word' }
 
 /** Requests with `messages`, of either protocol, and legacy completions. */
 export const MESSAGES_MEMBERS = known(TOP, { ...settings, system: CONTENT, messages: MESSAGE })
@@ -128,16 +136,13 @@ export function technicalKind(root: KnownObject, path: JsonPath, name: string): 
   let object = root
   for (let index = 0; index < path.length - 1; index++) {
     const part = path[index]
-    if (typeof part === 'number') continue
-    const member = ownMember(object.members, String(part))
+    if (typeof part !== 'string') continue
+    const member = object.members.get(part)
     if (!member) return null
     object = member
   }
-  return ownMember(object.technical, name) ?? null
+  return object.technical.get(name) ?? null
 }
-
-const ownMember = <Value>(of: Readonly<Record<string, Value>>, name: string): Value | undefined =>
-  Object.hasOwn(of, name) ? of[name] : undefined
 
 const LONGEST_WORD_BYTES = 80
 /** Dates are part of words (`web_search_20250305`); longer runs of digits are numbers of something. */
