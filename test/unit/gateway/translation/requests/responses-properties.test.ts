@@ -119,7 +119,9 @@ class RandomTurn {
     const random = this.#random
     if (random.chance(0.4)) return this.#text()
     return Array.from({ length: random.below(4) }, () =>
-      media && random.chance(0.3) ? random.pick([IMAGE, INLINE_IMAGE, PDF]) : made(this.#text()),
+      media && random.chance(0.3)
+        ? structuredClone(random.pick([IMAGE, INLINE_IMAGE, PDF]))
+        : made(this.#text()),
     )
   }
 
