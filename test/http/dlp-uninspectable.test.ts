@@ -87,6 +87,11 @@ describe('content that cannot be inspected', () => {
     expect(await outcome(MESSAGES_WAY, covering, result(PLAIN))).toBe('passes')
   })
 
+  it('a document of plain text that looks like base64 can be inspected', async () => {
+    const source = { data: 'x'.repeat(80), media_type: 'text/plain', type: 'text' }
+    expect(await outcome(MESSAGES_WAY, blocking, user({ type: 'document', source }))).toBe('passes')
+  })
+
   it('its type may be spelt with escapes', async () => {
     const escaped = [...'image_url'].map((char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
     const body = JSON.stringify(CHAT.request('x', { messages: user(IMAGE) })).replace(
@@ -214,11 +219,18 @@ describe('content of answers that cannot be inspected', () => {
   it('a page of text that a tool of the provider got is read', async () => {
     const code = someCode()
     const reading = await governedTenant(codePolicy('redact'))
-    const source = { type: 'text', media_type: 'text/plain', data: `a ${code}` }
-    const script = await registerAnswers(gateway(), [messagesAnswers(fetched(source)) as never])
-    for (const stream of [true, false]) {
-      const answer = await callWay(MESSAGES_WAY, reading, script, { stream })
-      expect(answer.text).toContain('a [REDACTED:CODE]')
+    const unbroken = 'x'.repeat(80)
+    for (const source of [
+      { type: 'text', media_type: 'text/plain', data: `a ${code}` },
+      { type: 'text', media_type: 'text/plain', data: `${unbroken}${code}` },
+      { data: `${unbroken}${code}`, media_type: 'text/plain', type: 'text' },
+    ]) {
+      const script = await registerAnswers(gateway(), [messagesAnswers(fetched(source)) as never])
+      for (const stream of [true, false]) {
+        const answer = await callWay(MESSAGES_WAY, reading, script, { stream })
+        expect(answer.text).toContain(source.data.replace(code, '[REDACTED:CODE]'))
+        expectBalance(await recordOf(reading, answer))
+      }
     }
   })
 })

@@ -21,6 +21,7 @@ import {
 } from './protocol.ts'
 import { MESSAGES_TEXTS } from './request-inspection.ts'
 import { type OutlineRules, outlineRequest } from './request-outline.ts'
+import { SourceData } from './source-data.ts'
 import { type FrameString, type HeldFrame, inspectOwnValue } from './streamed-texts.ts'
 import { isText, isUnreadable } from './text-fields.ts'
 import { unsignedThinkingEdits } from './unsigned-thinking.ts'
@@ -89,6 +90,7 @@ class EventScan {
   /** Blocks of thinking in a whole answer that were changed, and where blocks have their signatures. */
   readonly #changedThinking = new Set<number>()
   readonly #signatures = new Map<number, { start: number; end: number }>()
+  readonly #sources = new SourceData<FrameString>()
 
   constructor(bytes: Uint8Array, context: AnswerContext, partial: boolean) {
     this.#bytes = bytes
@@ -103,7 +105,12 @@ class EventScan {
       this.#signatures.set(Number(path[1]), { start, end })
     const { inspection } = this.#context
     if (this.#active && isUnreadable(path, this.#bytes, start, end)) inspection.uninspectable(kindOf(path))
-    if (!isText(path, this.#bytes, start, end)) return
+    if (isText(path, this.#bytes, start, end)) this.#text({ path, start, end })
+    else this.#sources.string(path, this.#bytes, start, end, () => ({ path: [...path], start, end }))
+  }
+
+  #text({ path, start, end }: FrameString): void {
+    const { inspection } = this.#context
     this.textBytes += end - start
     if (this.strings) {
       this.strings.push({ path: [...path], start, end })
@@ -137,6 +144,7 @@ class EventScan {
 
   value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
     if (path.length > 2) {
+      for (const { place, isBase64 } of this.#sources.end(path)) if (!isBase64) this.#text(place)
       // In a whole answer, and in the event that begins a block.
       if (path[2] !== 'input' && path[1] !== 'input') return
       const place = { path, start, end, memberStart }

@@ -5,16 +5,10 @@ import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJson } from '../../lib/json-scan.ts'
 import type { Protocol, RequestTexts } from './protocol.ts'
 import type { RequestOutline } from './request-outline.ts'
+import { SourceData } from './source-data.ts'
 import { endOfString, inspectOwnValue, type TextKind } from './streamed-texts.ts'
 import { MESSAGES_MEMBERS } from './technical-members.ts'
-import {
-  isBase64Type,
-  isSourceMember,
-  isUnreadable,
-  lastName,
-  OWN_DATA,
-  requestString,
-} from './text-fields.ts'
+import { isUnreadable, lastName, OWN_DATA, requestString } from './text-fields.ts'
 
 export interface RequestInspection {
   edits: ByteEdit[]
@@ -52,10 +46,8 @@ const SHORTEST_NUMBER_BYTES = 9
 /** Names without digits and marks are those of protocols, and words. */
 const PLAIN_NAME = /^[A-Za-z_]{1,40}$/
 
-/** The data of a source that may be a text in base64, until its type is known for certain. */
-interface SourceData {
-  /** Path length of the source. */
-  depth: number
+/** A text, by its place. */
+interface PlacedText {
   field: TextField
   start: number
   end: number
@@ -75,9 +67,7 @@ class RequestScan {
   readonly #texts: RequestTexts
   /** Where blocks of thinking have their signatures. */
   readonly #signatures = new Map<string, { start: number; end: number }>()
-  readonly #sourceData: SourceData[] = []
-  /** By path length of a source that is open: whether it says that its data is base64, and nothing else. */
-  readonly #isBase64 = new Map<number, boolean>()
+  readonly #sources = new SourceData<PlacedText>()
 
   constructor(outline: RequestOutline, { removals, requestTexts }: Protocol, inspection: Inspection) {
     this.#outline = outline
@@ -93,7 +83,10 @@ class RequestScan {
     if (path[0] === 'prompt' && kind === 'number') this.uninspectable.add('request')
     if (this.#removed.has(String(path[0]))) return
     if (path[0] !== 'messages' || path[4] !== 'input') {
-      if (path[path.length - 1] === 'source') this.#endSource(path.length)
+      for (const { place, isBase64 } of this.#sources.end(path)) {
+        if (isBase64) this.#inspectEncoded(place)
+        else this.#inspect(place)
+      }
       this.#inspectFixed(path, kind, start, end, memberStart)
       return
     }
@@ -106,15 +99,15 @@ class RequestScan {
     const body = this.#body
     this.#note(path, start, end, name, own)
     const kind = requestString(this.#texts, path, body, start, end, name, own)
-    if (kind === 'word') return
-    const field = this.#fieldOf(path, name)
-    if (kind === 'text') this.#inspect(field, start, end)
-    else if (kind === 'fixed') this.#inspection.text({ ...field, fixed: true }, body, start, end)
-    else if (!isSourceMember(path, name, 'data')) this.#inspectEncoded(field, start, end)
-    else this.#sourceData.push({ depth: path.length - 1, field: { ...field, path: [...path] }, start, end })
+    if (kind === 'text') this.#inspect({ field: this.#fieldOf(path, name), start, end })
+    else if (kind === 'fixed') {
+      this.#inspection.text({ ...this.#fieldOf(path, name), fixed: true }, body, start, end)
+    } else if (!this.#sources.string(path, body, start, end, () => this.#copied(path, name, start, end))) {
+      if (kind === 'encoded') this.#inspectEncoded({ field: this.#fieldOf(path, name), start, end })
+    }
   }
 
-  #inspect(field: TextField, start: number, end: number): void {
+  #inspect({ field, start, end }: PlacedText): void {
     const edit = this.#inspection.text(field, this.#body, start, end)
     if (!edit) return
     this.edits.push(edit)
@@ -123,20 +116,13 @@ class RequestScan {
   }
 
   /** Base64 of what is no text stays uninspected. */
-  #inspectEncoded(field: TextField, start: number, end: number): void {
+  #inspectEncoded({ field, start, end }: PlacedText): void {
     if (!isEncodedText(this.#body.subarray(start, end))) return
-    this.#inspect({ ...field, json: false, encoded: true }, start, end)
+    this.#inspect({ field: { ...field, json: false, encoded: true }, start, end })
   }
 
-  /** Members stand in any order. What does not say that it is base64 is text, whatever it looks like. */
-  #endSource(depth: number): void {
-    const isBase64 = this.#isBase64.get(depth) === true
-    this.#isBase64.delete(depth)
-    while (this.#sourceData[this.#sourceData.length - 1]?.depth === depth) {
-      const data = this.#sourceData.pop() as SourceData
-      if (isBase64) this.#inspectEncoded(data.field, data.start, data.end)
-      else this.#inspect(data.field, data.start, data.end)
-    }
+  #copied(path: JsonPath, name: string, start: number, end: number): PlacedText {
+    return { field: { ...this.#fieldOf(path, name), path: [...path] }, start, end }
   }
 
   /** Names, and numbers that could be somebody's: they can only be blocked or told, because they have to stay what they are. */
@@ -155,10 +141,6 @@ class RequestScan {
   #note(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
     if (isUnreadable(path, this.#body, start, end, name, own)) {
       this.uninspectable.add(this.#texts.kindOf(path, this.#outline).kind)
-    }
-    if (!own && isSourceMember(path, name, 'type')) {
-      const depth = path.length - 1
-      this.#isBase64.set(depth, this.#isBase64.get(depth) !== false && isBase64Type(this.#body, start, end))
     }
     const signed = name === 'signature' ? this.#texts.signatureOf?.(path) : null
     if (signed) this.#signatures.set(signed, { start, end })

@@ -52,7 +52,6 @@ const UNREADABLE = new Set([
 ])
 /** Sources of the messages protocol whose content is text that stands there. */
 const READABLE_SOURCES = new Set(['text', 'content'])
-const BASE64_TYPES = new Set(['base64'])
 /** The longest of these, if every character of it is written as an escape. */
 const LONGEST_TYPE_BYTES = 6 * 16
 
@@ -105,14 +104,6 @@ export function requestString(
   return isBinary(path, bytes, start, end, name) ? 'encoded' : 'text'
 }
 
-/** Whether a string is the data of a source, whose type says what it is. */
-export const isSourceMember = (path: JsonPath, name: string, member: 'data' | 'type'): boolean =>
-  name === member && path[path.length - 1] === member && path[path.length - 2] === 'source'
-
-/** Whether a string is the type of content in base64. */
-export const isBase64Type = (bytes: Uint8Array, start: number, end: number): boolean =>
-  isType(BASE64_TYPES, bytes, start, end)
-
 /** The same string, whether it is or tells of content that no text engine reads, such as an image. */
 export function isUnreadable(
   path: JsonPath,
@@ -123,6 +114,8 @@ export function isUnreadable(
   own = path.some((part) => OWN_DATA.has(String(part))),
 ): boolean {
   if (own) return false
+  // A source says by its type what it is, and its data may be a text that looks otherwise.
+  if (path[path.length - 2] === 'source' && name === 'data') return false
   if (name !== 'type') return !TECHNICAL.has(name) && isBinary(path, bytes, start, end, name)
   // A document is as readable as its source.
   if (path[path.length - 2] === 'source') return !isType(READABLE_SOURCES, bytes, start, end)
