@@ -20,6 +20,7 @@ import { signatureOrigin } from './translation/signature-origin.ts'
 import { TranslatedCall } from './translation/translated-call.ts'
 import { type AttemptDeps, noAnswer, UpstreamAttempt } from './upstream-attempt.ts'
 import { upstreamErrorAnswer } from './upstream-error-answer.ts'
+import { WholeAnswers } from './whole-answers.ts'
 
 export interface AnswerDeps extends AttemptDeps {
   waitUntil: (work: Promise<unknown>) => void
@@ -55,6 +56,7 @@ export class CandidateCall {
   #sentBytes = 0
   /** A stream goes on by itself. */
   #streams = false
+  readonly #answers = new WholeAnswers()
 
   /** @throws ApiError invalid_request for a request that cannot be said in the candidate's protocol. */
   constructor(deps: AnswerDeps, call: DispatchedCall, candidate: Candidate) {
@@ -99,25 +101,31 @@ export class CandidateCall {
   dispose(abort: boolean): void {
     this.#attempt.dispose()
     if (!this.#streams) this.#translated?.release()
+    this.#answers.release()
     if (abort) this.#attempt.abort.abort()
   }
 
   /** Only our own credential is cut out of it (interface: Errors). */
   async #upstreamError(response: Response, use: Metered): Promise<ModelAnswer> {
     const { credential } = this.#candidate.provider
-    const body = redactCredential(await this.#attempt.read(response), credential)
+    const body = redactCredential(this.#answers.take(await this.#attempt.read(response)), credential)
     this.#call.settlement.close(response.status, 'upstream_error', use)
-    return upstreamErrorAnswer(response, body, this.#candidate)
+    const answer = upstreamErrorAnswer(response, body, this.#candidate)
+    return { ...answer, body: this.#handOver([answer.body]) }
+  }
+
+  #handOver(pieces: readonly Uint8Array[]): ModelAnswer['body'] {
+    return this.#answers.handOver(pieces, this.#call.signal, (work) => this.#deps.waitUntil(work))
   }
 
   async #whole(response: Response): Promise<ModelAnswer> {
     const { settlement, operation } = this.#call
     const inspection = this.#call.policy.responseInspection()
-    const { bytes, usage, textBytes } = await this.#read(response, inspection)
+    const { pieces, usage, textBytes } = await this.#read(response, inspection)
     const use = operation === 'count_tokens' ? NOTHING_METERED : settlement.answerUse(usage, textBytes)
     settlement.close(response.status, null, use)
     const headers = answerHeaders(response.headers, this.#candidate.provider.credential)
-    return { status: response.status, headers, body: bytes }
+    return { status: response.status, headers, body: this.#handOver(pieces) }
   }
 
   async #translatedAnswer(first: Response, translated: TranslatedCall): Promise<ModelAnswer> {
@@ -133,11 +141,11 @@ export class CandidateCall {
     settlement.close(200, null, settlement.streamUse(meter))
     if (outline.stream) {
       const headers = streamHeaders(response.headers, credential)
-      return { status: 200, headers, body: joinBytes(translated.resultAsFrames()) }
+      return { status: 200, headers, body: this.#handOver(translated.resultAsFrames()) }
     }
     const headers = answerHeaders(response.headers, credential)
     headers.set('content-type', 'application/json')
-    return { status: 200, headers, body: translated.result() }
+    return { status: 200, headers, body: this.#handOver([translated.result()]) }
   }
 
   /** Takes whole answers until the call is complete. @returns the last one, or an error in place of a further one. */
@@ -146,9 +154,9 @@ export class CandidateCall {
     const inspection = this.#call.policy.responseInspection()
     let response = first
     for (;;) {
-      const { original, bytes, usage, textBytes } = await this.#read(response, inspection)
+      const { original, pieces, usage, textBytes } = await this.#read(response, inspection)
       meter.add(usage, textBytes, this.#sentBytes)
-      const refused = this.#parse(() => translated.answer(bytes, original))
+      const refused = this.#parse(() => translated.answer(joinBytes(pieces), original))
       if (refused !== null) throw noAnswer(this.#redacted(refused))
       if (!translated.goesOn(settlement.affordsAgain(meter))) return response
       settlement.keepAlive(meter, longestAnswer(this.#deps.configuration))
@@ -168,8 +176,8 @@ export class CandidateCall {
   async #read(
     response: Response,
     inspection: Inspection,
-  ): Promise<Pick<AnswerReading, 'usage' | 'textBytes'> & { original: Uint8Array; bytes: Uint8Array }> {
-    const body = await this.#attempt.read(response)
+  ): Promise<Pick<AnswerReading, 'usage' | 'textBytes'> & { original: Uint8Array; pieces: Uint8Array[] }> {
+    const body = this.#answers.take(await this.#attempt.read(response))
     if (body.length === 0) throw noAnswer('The upstream sent an empty answer.')
     if (isEventStream(response)) throw noAnswer('The upstream streamed an answer that was asked for whole.')
     this.#call.settlement.response = inspection.counts
@@ -179,7 +187,7 @@ export class CandidateCall {
     inspection.sink(edited.released, edited.withheld)
     return {
       original: body,
-      bytes: joinBytes(edited.pieces),
+      pieces: edited.pieces,
       usage: reading.usage,
       textBytes: reading.textBytes,
     }

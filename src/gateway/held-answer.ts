@@ -1,7 +1,7 @@
 import { readAll } from '../lib/read-stream.ts'
 
 /** More of an error is not kept: it is told only if no other candidate answers. */
-const LONGEST_BYTES = 8 * 1024 * 1024
+const LONGEST_BYTES = 1024 * 1024
 
 /** An upstream's error answer that is told only if nobody gives a better one; read while others are tried. */
 export class HeldAnswer {

@@ -138,7 +138,7 @@ export class Settlement {
     const charged = known === null && this.sent
     this.close(
       known?.status ?? 500,
-      known?.code ?? 'internal_error',
+      known?.code ?? (known && known.kind !== 'internal' ? known.kind : 'internal_error'),
       charged ? this.inputUse() : NOTHING_METERED,
     )
   }

@@ -1,14 +1,18 @@
 import type { Attempt } from '../governance/audit-record.ts'
+import type { Principal } from '../governance/principal.ts'
 import { ApiError } from '../lib/api-error.ts'
+import type { HeldBody } from '../lib/body-collector.ts'
 import type { EditedBytes } from '../lib/byte-edits.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorText, logEvent } from '../lib/log.ts'
-import { readAll } from '../lib/read-stream.ts'
+import { TooLongError } from '../lib/read-stream.ts'
 import type { Candidate } from './candidates.ts'
+import type { Metered } from './metering.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
 import { type Operation, ProviderUnreachable, sendToProvider } from './providers/provider.ts'
 import { beginTrial, heardLately, noteAnswer, noteSilence, noteUnreachable } from './route-health.ts'
 import type { Settlement } from './settlement.ts'
+import { LONGEST_ANSWER_BYTES, LONGEST_TRANSLATED_BYTES, readWhole } from './whole-answers.ts'
 
 export interface AttemptDeps {
   clock: Clock
@@ -17,12 +21,14 @@ export interface AttemptDeps {
     UPSTREAM_CONNECT_TIMEOUT_MS: number
     UPSTREAM_HEADERS_TIMEOUT_MS: number
     UPSTREAM_ANSWER_TIMEOUT_MS: number
+    BUFFER_LIMIT_BYTES: number
   }
 }
 
 /** What an attempt needs of the call it is made for. */
 export interface AttemptedCall {
   operation: Operation
+  principal: Pick<Principal, 'organizationId'>
   outline: Pick<RequestOutline, 'stream'>
   /** The caller's headers. */
   headers: Headers
@@ -31,19 +37,11 @@ export interface AttemptedCall {
   settlement: Settlement
 }
 
-/** Answers of an upstream are held whole up to this; a longer one is refused. */
-const LONGEST_ANSWER_BYTES = 32 * 1024 * 1024
 const NO_HEADERS = new Headers()
 
 /** Interface, errors of chat completions: an upstream without a body is 502 `upstream_empty_body`. */
 export const noAnswer = (message: string) =>
   new ApiError('upstream', message, { code: 'upstream_empty_body' })
-
-/** In bytes; infinite where it is not told, and where what comes is not what was sent. HTTP holds a sender to it. */
-const toldLength = ({ headers }: Response): number =>
-  headers.has('content-encoding')
-    ? Number.POSITIVE_INFINITY
-    : Number(headers.get('content-length') ?? Number.NaN)
 
 /** How far a request has come: nobody knows whether it is connected, on its way, waits for an answer, or is over. */
 type Phase = 'unknown' | 'connecting' | 'waiting' | 'over'
@@ -160,9 +158,9 @@ export class UpstreamAttempt {
     }
   }
 
-  /** Counting tokens is free. */
-  #lose(): void {
-    if (this.#call.operation !== 'count_tokens') this.#call.settlement.lose()
+  /** Counting tokens is free. @param use what is known of it, else the input alone. */
+  #lose(use?: Metered): void {
+    if (this.#call.operation !== 'count_tokens') this.#call.settlement.lose(use)
   }
 
   #limit(milliseconds: number): void {
@@ -196,19 +194,44 @@ export class UpstreamAttempt {
     this.#entry.durationMilliseconds = this.#deps.clock() - this.#startedAt
   }
 
-  /** The whole body of an answer. @throws ApiError upstream when it breaks off or takes too long. */
-  async read(response: Response): Promise<Uint8Array> {
-    if (!response.body) return new Uint8Array()
+  /**
+   * The whole body of an answer, in the isolate's budget until it is released.
+   * @throws ApiError upstream when it breaks off, is too long or takes too long; rate_limited when there is no room for
+   * it, which its caller can wait for.
+   */
+  async read(response: Response): Promise<HeldBody> {
+    const room = {
+      limitBytes: this.#deps.configuration.BUFFER_LIMIT_BYTES,
+      holder: this.#call.principal.organizationId,
+    }
+    const longest = this.#candidate.translation ? LONGEST_TRANSLATED_BYTES : LONGEST_ANSWER_BYTES
+    let received = 0
+    const arrived = (bytes: number) => {
+      received += bytes
+    }
     try {
-      if (toldLength(response) <= LONGEST_ANSWER_BYTES) return new Uint8Array(await response.arrayBuffer())
-      return await readAll(response.body, LONGEST_ANSWER_BYTES)
-    } catch {
-      // No provider charges for an error.
-      this.gaveNothing(this.#timedOut ? 'timeout' : 'cut', response.status < 400)
-      throw noAnswer(
+      return await readWhole(response, room, longest, arrived)
+    } catch (error) {
+      throw this.#unread(error, response.status, received)
+    }
+  }
+
+  /** No provider charges for an error; whatever else it sent, it has made all of it. */
+  #unread(error: unknown, status: number, received: number): ApiError {
+    const charged = status < 400
+    const hasNoRoom = error instanceof ApiError
+    if (!hasNoRoom && !(error instanceof TooLongError)) {
+      this.gaveNothing(this.#timedOut ? 'timeout' : 'cut', charged)
+      return noAnswer(
         this.#timedOut ? 'The upstream did not answer in time.' : 'The upstream broke off its answer.',
       )
     }
+    if (charged) this.#lose(this.#call.settlement.answerUse(null, received))
+    this.gaveNothing(hasNoRoom ? 'no_room' : 'too_long')
+    if (!hasNoRoom) return noAnswer('The upstream sent an answer that is too long.')
+    const message =
+      'The answer does not fit beside the others that are in progress here. Try again in a moment.'
+    return new ApiError('rate_limited', message, { retryAfterSeconds: 1 })
   }
 
   /** The answer is a stream, which has times of its own. */

@@ -10,7 +10,11 @@ const DEFAULT_RETRY_SECONDS = '1'
  * protocol, others get their own envelope (interface: Errors).
  * @param body as it came, but for our own credential.
  */
-export function upstreamErrorAnswer(response: Response, body: Uint8Array, candidate: Candidate): ModelAnswer {
+export function upstreamErrorAnswer(
+  response: Response,
+  body: Uint8Array,
+  candidate: Candidate,
+): ModelAnswer & { body: Uint8Array } {
   const { status } = response
   const headers = answerHeaders(response.headers, candidate.provider.credential)
   // Interface, Limits: every 429 says when to come back, also when the upstream does not.

@@ -7,8 +7,8 @@ interface Holder {
 }
 
 /**
- * Bytes of request bodies that this isolate holds at once. An isolate has 128 MB for all its requests, and passing it
- * cancels them all, so a body that does not fit is refused before it is read.
+ * Bytes of bodies, of requests and of answers, that this isolate holds at once. An isolate has 128 MB for all its
+ * requests, and passing it cancels them all, so what does not fit is refused before it is held.
  */
 export class BufferBudget {
   #held = 0
