@@ -81,12 +81,8 @@ class RequestScan {
   value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
     // Prompts may be given as the numbers of their tokens.
     if (path[0] === 'prompt' && kind === 'number') this.uninspectable.add('request')
-    if (this.#removed.has(String(path[0]))) return
     if (path[0] !== 'messages' || path[4] !== 'input') {
-      for (const { place, isBase64 } of this.#sources.end(path)) {
-        if (isBase64) this.#inspectEncoded(place)
-        else this.#inspect(place)
-      }
+      if (path[path.length - 1] === 'source') this.#endSource(path)
       this.#inspectFixed(path, kind, start, end, memberStart)
       return
     }
@@ -121,6 +117,13 @@ class RequestScan {
     this.#inspect({ field: { ...field, json: false, encoded: true }, start, end })
   }
 
+  #endSource(path: JsonPath): void {
+    for (const { place, isBase64 } of this.#sources.end(path)) {
+      if (isBase64) this.#inspectEncoded(place)
+      else this.#inspect(place)
+    }
+  }
+
   #copied(path: JsonPath, name: string, start: number, end: number): PlacedText {
     return { field: { ...this.#fieldOf(path, name), path: [...path] }, start, end }
   }
@@ -130,7 +133,7 @@ class RequestScan {
     const name = path[path.length - 1]
     const isName = typeof name === 'string' && !PLAIN_NAME.test(name)
     const isNumber = kind === 'number' && end - start >= SHORTEST_NUMBER_BYTES
-    if (!isName && !isNumber) return
+    if ((!isName && !isNumber) || this.#removed.has(String(path[0]))) return
     const field = { path, partial: false, fixed: true, kind: this.#texts.kindOf(path, this.#outline).kind }
     const nameStart = memberStart + 1
     if (isName) this.#inspection.text(field, this.#body, nameStart, endOfString(this.#body, nameStart))

@@ -66,23 +66,45 @@ export function encodedReplacement(contents: Uint8Array, stream: TextStream): Re
   }
 }
 
-/**
- * Lenient, as decoders of upstreams are: either alphabet, line ends, and what goes on after padding.
- * @throws TypeError for what is not UTF-8.
- */
+/** @throws TypeError for what is not UTF-8. */
 function* decodedTexts(contents: Uint8Array): Generator<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-  let rest = ''
+  const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  const decoder = new Base64Decoder()
   for (const slice of sourceSlices(contents.subarray(dataUrlHead(contents)))) {
-    const parts = (rest + readJsonText(slice).text.replace(/\s+/g, '')).split(/=+/)
-    const last = parts.pop() ?? ''
-    const whole = last.length - (last.length % 4)
-    rest = last.slice(whole)
-    for (const part of [...parts, last.slice(0, whole)]) {
-      yield decoder.decode(Buffer.from(part, 'base64'), { stream: true })
-    }
+    yield utf8.decode(decoder.decode(readJsonText(slice).text), { stream: true })
   }
-  yield decoder.decode(Buffer.from(rest, 'base64'))
+  yield utf8.decode()
+}
+
+/** The six bits of each digit of base64, in both alphabets; `PADDING` and `OTHER` for other characters. */
+const PADDING = 64
+const OTHER = 65
+const SIX_BITS = new Uint8Array(128).fill(OTHER)
+const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+for (const [index, digit] of [...`${DIGITS}+/=`].entries()) SIX_BITS[digit.charCodeAt(0)] = index
+SIX_BITS['-'.charCodeAt(0)] = 62
+SIX_BITS['_'.charCodeAt(0)] = 63
+
+/** Lenient, as decoders of upstreams are: either alphabet, line ends, and what goes on after padding. */
+class Base64Decoder {
+  #bits = 0
+  #count = 0
+
+  decode(text: string): Uint8Array {
+    const bytes = new Uint8Array(Math.ceil((text.length * 3) / 4) + 1)
+    let length = 0
+    for (let index = 0; index < text.length; index++) {
+      const value = SIX_BITS[text.charCodeAt(index)] ?? OTHER
+      if (value === PADDING) this.#count = 0
+      if (value >= PADDING) continue
+      this.#bits = ((this.#bits << 6) | value) & 0xffff
+      this.#count += 6
+      if (this.#count < 8) continue
+      this.#count -= 8
+      bytes[length++] = this.#bits >> this.#count
+    }
+    return bytes.subarray(0, length)
+  }
 }
 
 /** Encodes a text that comes in pieces, which may cut a pair of surrogates. */
