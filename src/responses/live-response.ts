@@ -19,7 +19,7 @@ import type { Admission, Owner, ResponseStreamObject, StartResult } from './type
 /** A running response is looked after so often; its object stays in memory between two looks. */
 const LOOK_AFTER_MS = 30_000
 /** So long a response that is deleted waits for its end, and then for its readers to take it. */
-const LAST_WORDS_MS = 2_500
+const LAST_WORDS_MS = 1_000
 /** Readers of one response at a time: each may hold a segment in the memory of its object. */
 const MAXIMUM_TAILS = 200
 
