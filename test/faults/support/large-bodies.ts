@@ -94,6 +94,9 @@ export const MANY_VALUES: LargeBody[] = [
   deep('strings under names', '{"a":', '}', '""', '""'),
   passes('stop sequences', () => elements(['"stop":[', `],${MESSAGES}}`], '""')),
   passes('stream options', () =>
+    repeated(`${HEAD}"stream":true,"stream_options":{`, '"kind":0,', `"a":0},${MESSAGES}}`),
+  ),
+  refused('stream options given twice', () =>
     repeated(`${HEAD}"stream":true,"stream_options":{`, '"type":0,', `"a":0},${MESSAGES}}`),
   ),
 ]
