@@ -3,7 +3,7 @@ import type { Usage } from '../governance/credits.ts'
 import type { ResponseObject } from '../wire/responses.ts'
 import type { CalledTool } from './call-item.ts'
 import { type EmittedEvent, EventWriter, streamError } from './event-writer.ts'
-import type { ReasoningSecret } from './reasoning-secret.ts'
+import type { ReasoningSecret } from './item-types/reasoning-secret.ts'
 import { outputTextOf, responseUsage } from './response-object.ts'
 import { type ItemMaker, TurnItems } from './turn-items.ts'
 

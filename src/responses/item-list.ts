@@ -2,7 +2,7 @@ import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import { joinBytes } from '../lib/byte-edits.ts'
 import type { ContentStore } from './content-store.ts'
 import type { ItemPage, ItemPageRequest } from './items/store.ts'
-import { readableItem, withoutSealedReasoning } from './reading.ts'
+import { readableItem, sealedMemberOf, withoutSealed } from './reading.ts'
 import { itemBytes } from './stored-items.ts'
 
 /** An item of a list; its content is fetched when its turn comes. */
@@ -72,8 +72,8 @@ export async function toldItem(
   { policyOf, encryptedContent }: Telling,
 ): Promise<Uint8Array> {
   const bytes = readableItem(await policyOf(item.id), await item.read())
-  if (item.type !== 'reasoning' || encryptedContent) return bytes
-  return encoder.encode(JSON.stringify(withoutSealedReasoning(JSON.parse(decoder.decode(bytes)))))
+  if (encryptedContent || sealedMemberOf(item) === undefined) return bytes
+  return encoder.encode(JSON.stringify(withoutSealed(JSON.parse(decoder.decode(bytes)))))
 }
 
 /**

@@ -5,12 +5,11 @@ import type { Direction } from '../governance/dlp/types.ts'
 import { applyEdits, type ByteEdit, joinBytes } from '../lib/byte-edits.ts'
 import { decodeString, type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJson } from '../lib/json-scan.ts'
 import type { ResponseObject } from '../wire/responses.ts'
+import { ITEM_TYPES } from './item-types/item-types.ts'
 import { outputTextOf } from './response-object.ts'
 
 /** Members of items that are no text, besides those of all protocols. */
 const TECHNICAL = new Set(['call_id', 'status', 'file_id', 'server_label'])
-/** Members of calls that hold what came of them. */
-const RESULTS = new Set(['output', 'outputs', 'result', 'results', 'error'])
 const DATA_URL = /^data:/i
 const NOTE = '[Content withheld by a data-loss prevention policy.]'
 
@@ -71,12 +70,16 @@ export function readableResponse(policy: CallPolicy | null, response: ResponseOb
   }
 }
 
-/** An item without the reasoning that is sealed in it, for callers who did not ask for that. */
-export function withoutSealedReasoning<Item extends object>(item: Item): Item {
-  if (!('type' in item) || item.type !== 'reasoning' || !('encrypted_content' in item)) return item
-  const { encrypted_content: _sealed, ...rest } = item
-  return rest as Item
+/** An item without what is sealed in it, for callers who did not ask for that. */
+export function withoutSealed<Item extends object>(item: Item): Item {
+  const sealed = sealedMemberOf(item)
+  if (sealed === undefined || !(sealed in item)) return item
+  return Object.fromEntries(Object.entries(item).filter(([name]) => name !== sealed)) as Item
 }
+
+/** The member of an item in which something is sealed. */
+export const sealedMemberOf = (item: object): string | undefined =>
+  'type' in item ? ITEM_TYPES.get(String(item.type))?.sealedMember : undefined
 
 /** A value by its place, with the member of the item that it is in. */
 interface Unreadable {
@@ -184,16 +187,12 @@ class ReadingScan {
   }
 }
 
-/** What a text of an item is: what the caller says, what the model does, what a tool is called with or answers. */
-function directionOf({ type, role }: ItemFacts, member: string): Direction {
-  if (type === 'message') return role === 'assistant' ? 'response' : 'request'
-  if (type === 'reasoning') return 'response'
-  if (type.endsWith('_output') || type === 'mcp_list_tools') return 'tool_result'
-  if (type.endsWith('_call') || type === 'mcp_approval_request') {
-    return RESULTS.has(member) ? 'tool_result' : 'tool_arguments'
-  }
-  return 'request'
-}
+/**
+ * What a text of an item is: what the caller says, what the model does, what a tool is called with or answers. What is no
+ * item, such as settings, is the caller's.
+ */
+const directionOf = ({ type, role }: ItemFacts, member: string): Direction =>
+  ITEM_TYPES.get(type)?.direction(member, role) ?? 'request'
 
 function noteEdit({ start, end, isMember }: Unreadable, { type, role }: ItemFacts): ByteEdit {
   const isSaid = type === 'message' && role === 'assistant'

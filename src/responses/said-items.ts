@@ -1,29 +1,31 @@
 import { upstreamToolName } from '../gateway/translation/requests/responses-tools.ts'
 import type { OutputItem } from '../wire/responses.ts'
 import type { TurnEnd } from './emitter.ts'
-import { newItemId } from './ids.ts'
-import type { ReasoningSecret } from './reasoning-secret.ts'
+import { newItemId } from './item-types/item-types.ts'
+import type { ReasoningSecret } from './item-types/reasoning-secret.ts'
+import { sealedMemberOf } from './reading.ts'
 import type { ContextItem } from './types.ts'
 
 const encoder = new TextEncoder()
 
 /**
- * An item of an output as it goes on in a conversation. Reasoning always carries its secret sealed, whether or not its
- * caller asked to see that.
- * @param sealed of a reasoning item; null when there is nothing to seal.
+ * An item of an output as it goes on in a conversation. What is sealed in it is always there, whether or not its caller
+ * asked to see that.
+ * @param sealed null when there is nothing to seal.
  */
 export function outputContextItem(item: OutputItem, sealed: string | null): ContextItem {
-  const whole = item.type === 'reasoning' ? { ...item, encrypted_content: sealed } : item
+  const sealedMember = sealedMemberOf(item)
+  const whole = sealedMember === undefined ? item : { ...item, [sealedMember]: sealed }
   return {
     id: item.id,
     type: item.type,
-    role: item.type === 'message' ? item.role : null,
-    callId: 'call_id' in item ? item.call_id : null,
+    role: 'role' in item ? item.role : null,
+    callId: 'call_id' in item ? (item.call_id ?? null) : null,
     bytes: encoder.encode(JSON.stringify(whole)),
   }
 }
 
-/** What is sealed of a reasoning item of an output. */
+/** What is sealed of an item of an output. */
 export function sealedOf(
   item: OutputItem,
   secrets: ReadonlyMap<string, ReasoningSecret>,

@@ -19,8 +19,7 @@ export interface ToolRules {
 export function toolRules(settings: ResponseSettings, tools: ReadonlyMap<string, NamedTool>): ToolRules {
   const mayCall = allowedBy(settings.tool_choice)
   return {
-    nameOf: (upstreamName) =>
-      tools.get(upstreamName) ?? { name: upstreamName, namespace: null, kind: 'function' },
+    nameOf: (upstreamName) => calledTool(tools.get(upstreamName) ?? unknownTool(upstreamName)),
     knows: (upstreamName) => tools.has(upstreamName),
     shows: (upstreamName) => {
       const tool = tools.get(upstreamName)
@@ -28,6 +27,14 @@ export function toolRules(settings: ResponseSettings, tools: ReadonlyMap<string,
     },
   }
 }
+
+const unknownTool = (name: string): NamedTool => ({ name, namespace: null, kind: 'function' })
+
+/** A tool of the caller, as its calls are told. */
+export const calledTool = ({ kind, name, namespace }: NamedTool): CalledTool => ({
+  itemType: kind === 'custom' ? 'custom_tool_call' : 'function_call',
+  members: { name, ...(namespace !== null && { namespace }) },
+})
 
 function allowedBy(choice: ResponseSettings['tool_choice']): (tool: NamedTool) => boolean {
   if (choice === 'none') return () => false

@@ -1,9 +1,9 @@
 import { freeBuffer } from '../lib/buffer-holds.ts'
 import { GrowingBuffer } from '../lib/growing-buffer.ts'
-import { decodeString, scanJson } from '../lib/json-scan.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import { pairedItems } from './call-pairs.ts'
-import type { ReasoningSecret } from './reasoning-secret.ts'
+import { ITEM_TYPES } from './item-types/item-types.ts'
+import type { ReasoningSecret } from './item-types/reasoning-secret.ts'
 import type { ContextItem } from './types.ts'
 
 export interface TurnBodyOptions {
@@ -41,19 +41,9 @@ const TOLD_SETTINGS = [
   'service_tier',
 ] as const
 
-/** Other items are kept for their owner, and say nothing to a model behind another gateway. */
-const TOLD_TYPES = new Set([
-  'message',
-  'function_call',
-  'function_call_output',
-  'custom_tool_call',
-  'custom_tool_call_output',
-])
-
 /**
  * The body of one turn of a response, as the gateway's operation `responses` takes it: the settings that a model is told
- * of, and all items of the context. Items are taken over as the bytes that they are; sealed reasoning is opened, one
- * item for each block, and left out where it does not open.
+ * of, and all items of the context, each as its type says. Most are taken over as the bytes that they are.
  *
  * @returns one array, the only copy that is made. A large one can be freed (`lib/buffer-holds.ts`).
  * @throws ApiError invalid_request for a call without an output, or an output without a call.
@@ -69,10 +59,9 @@ export function turnBody(
     pieces.push(piece)
   }
   for (const item of pairedItems(items, stored)) {
-    if (TOLD_TYPES.has(item.type)) push(item)
-    else if (item.type === 'reasoning') {
-      for (const bytes of reasoningBlocks(item, openReasoning)) push({ bytes })
-    }
+    const form = ITEM_TYPES.get(item.type)?.toModel ?? 'nothing'
+    if (form === 'itself') push(item)
+    else if (form !== 'nothing') for (const bytes of form(item, openReasoning)) push({ bytes })
   }
   pieces.push({ bytes: TAIL })
   return joined(pieces, moves)
@@ -105,30 +94,6 @@ function headOf(settings: ResponseSettings): string {
     if (value !== null && value !== undefined) told[name] = value
   }
   return `${JSON.stringify(told).slice(0, -1)},"input":[`
-}
-
-function reasoningBlocks(
-  { bytes }: ContextItem,
-  openReasoning: TurnBodyOptions['openReasoning'],
-): Uint8Array[] {
-  const sealed = sealedText(bytes)
-  const secret = sealed === null ? null : openReasoning(sealed)
-  return (secret ?? []).map(({ text, ...proof }) =>
-    encoder.encode(
-      JSON.stringify({ type: 'reasoning', content: [{ type: 'reasoning_text', text }], ...proof }),
-    ),
-  )
-}
-
-function sealedText(bytes: Uint8Array): string | null {
-  let text: string | null = null
-  scanJson(bytes, {
-    value(path, kind, start, end) {
-      if (path.length !== 1 || path[0] !== 'encrypted_content') return
-      text = kind === 'string' ? decodeString(bytes, start + 1, end - 1) : null
-    },
-  })
-  return text
 }
 
 const encoder = new TextEncoder()

@@ -5,7 +5,7 @@ import { invalidRequest } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { type ListedItems, type Telling, toldList } from '../../responses/item-list.ts'
 import type { ItemPage } from '../../responses/items/store.ts'
-import { readableResponse, withoutSealedReasoning } from '../../responses/reading.ts'
+import { readableResponse, withoutSealed } from '../../responses/reading.ts'
 import type { Owner } from '../../responses/types.ts'
 import type { Includes } from '../../wire/response-queries.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
@@ -58,7 +58,7 @@ export async function readable(
   { encryptedContent }: Includes,
 ): Promise<ResponseObject> {
   const read = readableResponse(await currentPolicy(context, response.model), response)
-  return encryptedContent ? read : { ...read, output: read.output.map(withoutSealedReasoning) }
+  return encryptedContent ? read : { ...read, output: read.output.map(withoutSealed) }
 }
 
 /**

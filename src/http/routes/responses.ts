@@ -6,6 +6,7 @@ import { apiErrorOf } from '../../responses/error-data.ts'
 import { isResponseId, newResponseId } from '../../responses/ids.ts'
 import { listedItems } from '../../responses/item-list.ts'
 import { listInputItems } from '../../responses/queries/store.ts'
+import { sealedMemberOf } from '../../responses/reading.ts'
 import { storedResponse } from '../../responses/stored-response.ts'
 import { storedStream } from '../../responses/stored-stream.ts'
 import type { Admission, Owner, ResponseStreamObject } from '../../responses/types.ts'
@@ -90,7 +91,7 @@ async function known(context: AppContext, { id, owner, object }: AskedResponse):
 /** A response as it is retrieved: with reasoning sealed where that is asked for, though its request did not. */
 async function retrieved(context: AppContext, asked: AskedResponse, includes: Includes) {
   const response = await known(context, asked)
-  if (!includes.encryptedContent || !response.output.some(isUnsealedReasoning)) {
+  if (!includes.encryptedContent || !response.output.some(isUnsealed)) {
     return readable(context, response, includes)
   }
   // Its object tells what its readers were told; Postgres has all of it, once it has ended.
@@ -98,8 +99,10 @@ async function retrieved(context: AppContext, asked: AskedResponse, includes: In
   return readable(context, stored ?? response, includes)
 }
 
-const isUnsealedReasoning = (item: OutputItem): boolean =>
-  item.type === 'reasoning' && !('encrypted_content' in item)
+const isUnsealed = (item: OutputItem): boolean => {
+  const sealed = sealedMemberOf(item)
+  return sealed !== undefined && !(sealed in item)
+}
 
 /** What a response became, to be told under the policies that are in force by then. */
 async function ended(context: AppContext, { object, owner }: AskedResponse): Promise<ResponseObject | null> {

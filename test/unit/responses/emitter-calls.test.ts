@@ -87,7 +87,10 @@ describe('tool calls', () => {
   })
 
   it('have the name and the namespace that the caller gave', () => {
-    const nameOf = (name: string) => ({ name: name.slice(3), namespace: 'crm', kind: 'function' as const })
+    const nameOf = (name: string) => ({
+      itemType: 'function_call',
+      members: { name: name.slice(3), namespace: 'crm' },
+    })
     const emitting = emitOne([say.call(0, 'crmlook')], COMPLETED, { nameOf })
     expect(emitting.emitter.response.output).toMatchObject([{ name: 'look', namespace: 'crm' }])
     expect(emitting.violations).toEqual([])

@@ -5,7 +5,7 @@ import {
   readableItem,
   readableItems,
   readableResponse,
-  withoutSealedReasoning,
+  withoutSealed,
 } from '../../../src/responses/reading.ts'
 import type { ResponseObject } from '../../../src/wire/responses.ts'
 import { growthOf } from '../../dlp/timing.ts'
@@ -256,8 +256,8 @@ describe('a response', () => {
 
   it('shows sealed reasoning to those who asked for it', () => {
     const [said, thought] = response.output
-    expect(said && withoutSealedReasoning(said)).toBe(said)
-    expect(thought && withoutSealedReasoning(thought)).not.toHaveProperty('encrypted_content')
+    expect(said && withoutSealed(said)).toBe(said)
+    expect(thought && withoutSealed(thought)).not.toHaveProperty('encrypted_content')
     expect(thought).toHaveProperty('encrypted_content')
   })
 })

@@ -50,6 +50,10 @@ const TURNS: Array<[name: string, events: ModelEvent[]]> = [
       say.stop('tool_calls'),
     ],
   ],
+  [
+    'a call of a hosted tool',
+    [say.text('x'), say.call(0, 'mcp_look'), say.args(0, '{"a"'), say.args(0, ':1}'), say.stop('tool_calls')],
+  ],
 ]
 
 describe.each(TURNS)('a response of %s that was interrupted', (_name, events) => {

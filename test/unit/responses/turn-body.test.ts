@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import type { ReasoningSecret } from '../../../src/responses/item-types/reasoning-secret.ts'
 import { openReasoning, sealReasoning } from '../../../src/responses/reasoning-seal.ts'
-import type { ReasoningSecret } from '../../../src/responses/reasoning-secret.ts'
 import { turnBody } from '../../../src/responses/turn-body.ts'
 import type { ContextItem } from '../../../src/responses/types.ts'
 import type { ResponseSettings } from '../../../src/wire/responses.ts'

@@ -1,5 +1,5 @@
-import { invalidRequest } from '../lib/api-error.ts'
-import { decodeString, type JsonKind, type JsonPath, scanJson } from '../lib/json-scan.ts'
+import { invalidRequest } from '../../lib/api-error.ts'
+import { decodeString, type JsonKind, type JsonPath, scanJson } from '../../lib/json-scan.ts'
 
 /** A value by its place in an item. */
 export interface JsonPlace {
