@@ -2,8 +2,7 @@
  * The one door to a model: outline -> catalogue and access -> inspection of the request -> reservation -> dispatch ->
  * inspection and metering of the answer -> settlement. No other module reaches a provider.
  */
-import type { InspectionCounts } from '../governance/audit-record.ts'
-import type { Usage } from '../governance/credits.ts'
+import type { CallOutcome, InspectionCounts } from '../governance/audit-record.ts'
 import { dlpBlocked } from '../governance/dlp/actions.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import type { Inspection } from '../governance/dlp/inspection.ts'
@@ -23,7 +22,7 @@ import { type Candidate, someCandidate } from './candidates.ts'
 import { type CatalogDeps, type CatalogModel, loadCatalog } from './catalog/catalog.ts'
 import { answerTokenCount } from './count-tokens.ts'
 import { boundsOf, type CallBounds } from './metering.ts'
-import type { OpenedCall } from './opened-call.ts'
+import type { GovernedCall } from './opened-call.ts'
 import { PROTOCOLS } from './protocols/protocols.ts'
 import { outsideOf, requestEdits } from './protocols/request-edits.ts'
 import { inspectRequest, type RequestInspection } from './protocols/request-inspection.ts'
@@ -51,9 +50,9 @@ export interface ModelCall {
    */
   onAdmitted?: () => void | Promise<void>
   /** Called when the ledger has opened the call, before anything else is done; it must not throw. */
-  onOpened?: (opened: OpenedCall) => void
-  /** Called once for a call that the ledger opened, with what it is charged for; it must not throw. */
-  onSettled?: (usage: Usage | null) => void
+  onOpened?: (opened: GovernedCall) => void
+  /** Called once for a call that the ledger opened, with what it came to: the caller closes it then. */
+  onOutcome?: (outcome: CallOutcome) => void
 }
 
 /** An answer for the caller: the upstream's own, with the permitted edits. */
@@ -97,7 +96,7 @@ export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<Mod
     bounds,
     requestBytes: outline.body.length,
     policy: () => ({ policyVersion: policy.version, findings: policy.findings() }),
-    onSettled: call.onSettled,
+    onOutcome: call.onOutcome,
   })
   const affinity = affinityOf(deps, call, { outline, candidates, modelId: model.id })
   await open(deps, call, { outline, bounds, candidates, settlement })

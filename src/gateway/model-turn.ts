@@ -1,16 +1,60 @@
+import type { CallOpening, CallOutcome } from '../governance/audit-record.ts'
+import type { Principal } from '../governance/principal.ts'
+import { ApiError } from '../lib/api-error.ts'
+import { errorText, logEvent } from '../lib/log.ts'
 import { parseFrame, type SseFrame, SseSplitter } from '../lib/sse.ts'
-import { invokeModel, type ModelAnswer, type ModelCall, type ModelDeps } from './invoke-model.ts'
+import { type CallRecord, emptyOutcome, openingOf } from './call-record.ts'
+import { invokeModel, type ModelAnswer, type ModelDeps } from './invoke-model.ts'
+import type { GovernedCall } from './opened-call.ts'
 import { objectIn, objectOf, textOf } from './translation/json.ts'
 import type { ModelEvent } from './translation/model-events.ts'
 import { isContextOverflow, upstreamError } from './translation/upstream-errors.ts'
 
-/** The answer to one turn, as it comes. */
-export interface ModelTurn {
-  /** Who gave the signatures of its thinking (`signatureOrigin`); null when it is not known. */
-  origin: string | null
-  /** Each batch is what arrived together. To be iterated once; ending early stops the upstream. */
-  batches: AsyncIterable<ModelEvent[]>
+/** What one turn of a response asks of a model. */
+export interface TurnRequest {
+  identity: CallIdentity
+  principal: Principal
+  /** As confirmed with the limits. */
+  catalogueEpoch: number
+  /** A turn body (`protocols/responses.ts`). */
+  body: Uint8Array
+  /** The caller's headers. */
+  headers: Headers
+  /** Whether it counts against the limits: false for a further turn of a response. */
+  counted: boolean
+  /** Conditions of the HTTP request that its audit record names. */
+  flags?: readonly string[]
 }
+
+/** What one call of the API is, before anything is decided. Never changed. */
+export type CallIdentity = Omit<CallOpening, 'organizationId' | 'modelId'>
+
+/** A turn that may be sent. Opaque: `sendTurn` or `withdrawTurn` takes it, once. */
+export interface PlannedCall {
+  answer: Promise<ModelAnswer>
+  /** Resolved to have it sent, rejected to withdraw it. */
+  sending: PromiseWithResolvers<void>
+  abort: AbortController
+  outcome: Promise<CallOutcome>
+}
+
+/** `call` is plain data: it can be stored, and settled by another life of its maker. */
+export type TurnAdmission =
+  | { kind: 'admitted'; planned: PlannedCall; call: GovernedCall }
+  | { kind: 'refused'; error: ApiError }
+
+/** What became of a turn that was sent. Its outcome is to be given to `settle`; the promise never rejects. */
+export type SentTurn =
+  | {
+      kind: 'answered'
+      /** Who gave the signatures of its thinking (`signatureOrigin`); null when it is not known. */
+      origin: string | null
+      /** Each batch is what arrived together. To be iterated once; ending early stops the upstream. May throw TurnFailure. */
+      batches: AsyncIterable<ModelEvent[]>
+      outcome: Promise<CallOutcome>
+    }
+  /** An ApiError, a TurnFailure for an error that the upstream answered, or the reason of the signal. */
+  | { kind: 'failed'; error: unknown; outcome: CallOutcome }
 
 /** The upstream said no, or broke off. `message` is safe to tell: it is without our credential. */
 export class TurnFailure extends Error {
@@ -36,19 +80,136 @@ const BROKEN_OFF = 'stream_error'
 const decoder = new TextDecoder()
 
 /**
- * Makes one governed call for a turn of a response: `invokeModel` with the operation `responses`, its answer as events.
- * Nothing is read of the answer before the batches are asked for, and no more than they are.
- * @param call its body is a turn body (`protocols/responses.ts`); its signal ends the call at any time.
- * @throws ApiError as `invokeModel` does, TurnFailure for an error that the upstream answered (which the batches throw
- * when it comes later), the reason of the signal once it has fired.
+ * Admits one turn of a response: access, policies, routes and the reservation are decided, and the ledger has opened the
+ * call. Nothing is sent. A refusal is recorded.
+ * @throws whatever is no decision, such as a ledger that is away.
  */
-export async function modelTurn(deps: ModelDeps, call: Omit<ModelCall, 'operation'>): Promise<ModelTurn> {
-  const { signal } = call
-  const answer = await invokeModel(deps, { ...call, operation: 'responses' })
-  const { status, headers, body, origin = null } = answer
-  if (status < 400) return { origin, batches: batchesOf(body, signal) }
-  signal.throwIfAborted()
-  throw upstreamRefusal(status, headers, await bytesOf(body), deps.clock())
+export async function admitTurn(deps: ModelDeps, request: TurnRequest): Promise<TurnAdmission> {
+  const { principal, catalogueEpoch, body, headers } = request
+  const record = recordOf(request)
+  const admitted = Promise.withResolvers<void>()
+  const sending = Promise.withResolvers<void>()
+  const outcome = Promise.withResolvers<CallOutcome>()
+  const abort = new AbortController()
+  const opened: { call: GovernedCall | null } = { call: null }
+  const answer = invokeModel(deps, {
+    operation: 'responses',
+    body,
+    headers,
+    signal: abort.signal,
+    principal,
+    catalogueEpoch,
+    record,
+    onOpened: (call) => {
+      opened.call = call
+    },
+    onOutcome: outcome.resolve,
+    onAdmitted: () => {
+      admitted.resolve()
+      return sending.promise
+    },
+  })
+  sending.promise.catch(() => {})
+  // What comes after the admission is `sendTurn`'s to tell.
+  answer.catch(admitted.reject)
+  try {
+    await admitted.promise
+  } catch (error) {
+    if (opened.call) await settle(deps, opened.call, await outcome.promise)
+    if (!(error instanceof ApiError)) throw error
+    if (!opened.call) await recordRefusal(deps, principal.organizationId, record, error)
+    return { kind: 'refused', error }
+  }
+  if (!opened.call) throw new Error('a turn was admitted without a call')
+  const planned = { answer, sending, abort, outcome: outcome.promise }
+  return { kind: 'admitted', planned, call: opened.call }
+}
+
+/** Sends an admitted turn. @param signal ends the call at any time. Never throws. */
+export async function sendTurn(
+  { clock }: ModelDeps,
+  { answer, sending, abort, outcome }: PlannedCall,
+  _call: GovernedCall,
+  signal: AbortSignal,
+): Promise<SentTurn> {
+  const leave = () => abort.abort(signal.reason)
+  if (signal.aborted) leave()
+  else signal.addEventListener('abort', leave)
+  sending.resolve()
+  try {
+    const { status, headers, body, origin = null } = await answer
+    if (status < 400) return { kind: 'answered', origin, batches: batchesOf(body, signal), outcome }
+    signal.throwIfAborted()
+    throw upstreamRefusal(status, headers, await bytesOf(body), clock())
+  } catch (error) {
+    return { kind: 'failed', error, outcome: await outcome }
+  }
+}
+
+/** Closes an admitted turn that is not sent after all: it ends with the error and costs nothing. Never rejects. */
+export async function withdrawTurn(
+  deps: ModelDeps,
+  { answer, sending, outcome }: PlannedCall,
+  call: GovernedCall,
+  error: unknown,
+): Promise<void> {
+  sending.reject(error)
+  await answer.catch(() => {})
+  await settle(deps, call, await outcome)
+}
+
+/** Records a turn that is refused before it is admitted. Never rejects. */
+export const refuseTurn = (
+  deps: ModelDeps,
+  { identity, organizationId }: { identity: CallIdentity; organizationId: string },
+  error: ApiError,
+): Promise<void> => recordRefusal(deps, organizationId, recordOf({ identity }), error)
+
+/**
+ * Closes a call with what it came to. Never rejects; a second close changes nothing.
+ * @returns whether the ledger has it. Where not, the lease of the call runs out, or it may be tried again.
+ */
+export async function settle(
+  { ledgerOf }: Pick<ModelDeps, 'ledgerOf'>,
+  { organizationId, record }: GovernedCall,
+  outcome: CallOutcome,
+): Promise<boolean> {
+  try {
+    await ledgerOf(organizationId).close(record.callId, outcome)
+    return true
+  } catch (error) {
+    logEvent('error', 'ledger_close_failed', { call_id: record.callId, error: errorText(error) })
+    return false
+  }
+}
+
+function recordOf({
+  identity,
+  flags = [],
+}: {
+  identity: CallIdentity
+  flags?: readonly string[]
+}): CallRecord {
+  const { at, ...rest } = identity
+  return { ...rest, startedAt: at, modelId: null, flags: [...flags], opened: false }
+}
+
+/** A refusal stays the refusal it is, also when it cannot be recorded. */
+async function recordRefusal(
+  { clock, ledgerOf }: ModelDeps,
+  organizationId: string,
+  record: CallRecord,
+  { status, code, kind }: ApiError,
+): Promise<void> {
+  const outcome = emptyOutcome(
+    record,
+    clock(),
+    status,
+    code ?? (kind === 'internal' ? 'internal_error' : kind),
+  )
+  await ledgerOf(organizationId)
+    .record(openingOf(record, organizationId), outcome)
+    .catch((error) => logEvent('error', 'audit_failed', { error: errorText(error) }))
 }
 
 /** Apart from the call, whose body need not be kept for as long as a model talks. */

@@ -1,11 +1,10 @@
-import { costOf, type Prices, type Usage } from '../governance/credits.ts'
-import type { LedgerOf } from '../governance/ledger/ledger.ts'
-import type { Clock } from '../lib/clock.ts'
+import type { CallOutcome } from '../governance/audit-record.ts'
+import { costOf, type Prices } from '../governance/credits.ts'
 import { type CallRecord, emptyOutcome } from './call-record.ts'
 import { type CallBounds, estimateUsage } from './metering.ts'
 
-/** A call that the ledger holds open, as plain data: what is needed to end it when whoever made it is gone. */
-export interface OpenedCall {
+/** A call that the ledger holds open, as plain data: what is needed to settle it when its maker is gone. */
+export interface GovernedCall {
   record: CallRecord
   organizationId: string
   /** Whose route is tried first. */
@@ -16,31 +15,23 @@ export interface OpenedCall {
 }
 
 /**
- * What a call is charged for whose maker died, estimated as `Settlement` does for a stream that breaks off.
- * @param textBytes of the answer, as far as it is known.
+ * The outcome of a call whose maker died, estimated as `Settlement` does for a stream that breaks off, and marked as
+ * `interrupted`. Its status is 0: what the caller got is not known.
+ * @param textBytes of the answer, as far as it is known. @param now milliseconds since the epoch.
  */
-export function interruptedUsage({ requestBytes, bounds }: OpenedCall, textBytes: number): Usage {
-  return estimateUsage(requestBytes, textBytes, null, bounds)
-}
-
-/**
- * Closes such a call in the ledger, marked as `interrupted` and as an estimate. Of one that was settled before, by its
- * maker or because its lease ran out, nothing changes.
- * @param usage of `interruptedUsage`. @throws when the ledger is away; it may be tried again.
- */
-export async function closeInterrupted(
-  deps: { clock: Clock; ledgerOf: LedgerOf },
-  { record, organizationId, provider, prices }: OpenedCall,
-  usage: Usage,
-): Promise<void> {
-  // Its status is 0: nobody knows what the caller got.
-  const outcome = emptyOutcome(record, deps.clock(), 0, 'interrupted')
-  await deps.ledgerOf(organizationId).close(record.callId, {
+export function interruptedOutcome(
+  { record, provider, prices, bounds, requestBytes }: GovernedCall,
+  textBytes: number,
+  now: number,
+): CallOutcome {
+  const usage = estimateUsage(requestBytes, textBytes, null, bounds)
+  const outcome = emptyOutcome(record, now, 0, 'interrupted')
+  return {
     ...outcome,
     provider,
     usage,
     provenance: 'estimated',
     cost: costOf(usage, prices),
     flags: [...outcome.flags, 'interrupted'],
-  })
+  }
 }

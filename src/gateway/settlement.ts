@@ -7,7 +7,7 @@ import { errorText, logEvent } from '../lib/log.ts'
 import { type CallRecord, emptyOutcome } from './call-record.ts'
 import type { CatalogModel } from './catalog/catalog.ts'
 import { type CallBounds, estimateUsage, type Metered, metered, NOTHING_METERED } from './metering.ts'
-import type { OpenedCall } from './opened-call.ts'
+import type { GovernedCall } from './opened-call.ts'
 import type { Meter } from './protocols/protocol.ts'
 import type { RelayEnd } from './relay-options.ts'
 
@@ -28,8 +28,8 @@ export interface SettledCall {
   requestBytes: number
   /** Version and findings of the policy that the call was inspected under. */
   policy: () => CallOutcome['dlp']
-  /** Called once, when it is known what the call is charged for; null for nothing. */
-  onSettled?: ((usage: Usage | null) => void) | undefined
+  /** Takes the outcome in place of the ledger: whoever gives this closes the call there. Called once. */
+  onOutcome?: ((outcome: CallOutcome) => void) | undefined
 }
 
 /** Closes one opened call in the ledger, once, whatever ends it. `done` resolves when the ledger has it. */
@@ -50,7 +50,7 @@ export class Settlement {
   readonly #bounds: CallBounds
   readonly #requestBytes: number
   readonly #policy: () => CallOutcome['dlp']
-  readonly #onSettled: SettledCall['onSettled']
+  readonly #onOutcome: SettledCall['onOutcome']
   #finish: () => void = () => {}
   #closed = false
   /** What attempts without a usable answer may be charged for. */
@@ -65,7 +65,7 @@ export class Settlement {
     this.#bounds = call.bounds
     this.#requestBytes = call.requestBytes
     this.#policy = call.policy
-    this.#onSettled = call.onSettled
+    this.#onOutcome = call.onOutcome
     this.#extendedAt = deps.clock()
     this.done = new Promise((resolve) => {
       this.#finish = resolve
@@ -85,9 +85,10 @@ export class Settlement {
       response: this.response,
       dlp: this.#policy(),
     }
-    // First: who keeps it has kept it before the ledger can have it.
-    this.#onSettled?.(outcome.usage)
-    this.#send(outcome).finally(this.#finish)
+    if (this.#onOutcome) {
+      this.#onOutcome(outcome)
+      this.#finish()
+    } else this.#send(outcome).finally(this.#finish)
   }
 
   /** Ends the call with its stream. */
@@ -114,7 +115,7 @@ export class Settlement {
   }
 
   /** The call as it can be ended without this. @param provider whose route is tried first. */
-  opened(provider: string | null): OpenedCall {
+  opened(provider: string | null): GovernedCall {
     return {
       record: this.#record,
       organizationId: this.#organizationId,

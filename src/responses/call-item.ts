@@ -3,6 +3,7 @@ import type { ItemStatus } from '../wire/responses.ts'
 import type { Members } from './item-types/item-type.ts'
 import { ITEM_TYPES } from './item-types/item-types.ts'
 import type { OpenItem } from './open-item.ts'
+import { type CallPurpose, runsHere } from './tool-rules.ts'
 
 /** A tool as the caller knows it. */
 export interface CalledTool {
@@ -16,23 +17,21 @@ export interface CalledTool {
 export class OpenCall {
   readonly callId: string
   readonly upstreamName: string
-  readonly #item: OpenItem | null
+  readonly purpose: CallPurpose
+  /** Null when it is not told. */
+  readonly item: OpenItem | null
   readonly #textOf: ((json: string) => string) | null
   readonly #extent = new JsonExtent()
   #arguments = ''
   #closed = false
   #cut = false
 
-  /** @param item null when it is not told. */
-  constructor(callId: string, upstreamName: string, item: OpenItem | null) {
+  constructor(callId: string, upstreamName: string, purpose: CallPurpose, item: OpenItem | null) {
     this.callId = callId
     this.upstreamName = upstreamName
-    this.#item = item
+    this.purpose = purpose
+    this.item = item
     this.#textOf = (item && ITEM_TYPES.get(item.item.type)?.textOfCall) ?? null
-  }
-
-  get shown(): boolean {
-    return this.#item !== null
   }
 
   /** Whether its arguments are a whole JSON value. */
@@ -59,16 +58,18 @@ export class OpenCall {
     if (json === '' || this.#closed) return
     this.#arguments += json
     this.#extent.push(json)
-    if (!this.#textOf) this.#item?.grow(json)
+    if (!this.#textOf) this.item?.grow(json)
   }
 
+  /** The item of a tool that runs on this side stays open until it has its result, unless the call was cut off. */
   close(status: ItemStatus): void {
     if (this.#closed) return
     if (this.#arguments === '') this.argue('{}')
     this.#closed = true
     this.#cut = status === 'incomplete'
     const text = this.#textOf?.(this.#arguments)
-    if (text) this.#item?.grow(text)
-    this.#item?.close(status)
+    if (text) this.item?.grow(text)
+    if (runsHere(this.purpose) && !this.#cut) this.item?.endText()
+    else this.item?.close(status)
   }
 }

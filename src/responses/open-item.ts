@@ -126,9 +126,9 @@ export class OpenItem {
   }
 
   /** Ends what is open of the item, and the item. @param late members that it has from now on. */
-  close(status: ItemStatus, late: Members = {}): void {
+  close(status: ItemStatus | 'failed', late: Members = {}): void {
     if (this.#closed) return
-    this.closePart(status)
+    this.closePart(status === 'failed' ? 'incomplete' : status)
     this.endText()
     this.#closed = true
     Object.assign(this.item, { status, ...late })

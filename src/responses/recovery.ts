@@ -1,34 +1,26 @@
-import { interruptedUsage } from '../gateway/opened-call.ts'
+import { interruptedOutcome } from '../gateway/opened-call.ts'
 import { addUsage } from '../governance/credits.ts'
-import type { OutputItem, ResponseObject } from '../wire/responses.ts'
+import type { ResponseObject } from '../wire/responses.ts'
+import type { EventLog } from './event-log.ts'
 import { type EmittedEvent, EventWriter, streamError } from './event-writer.ts'
-import type { ResponseHead } from './object-state.ts'
-import { OpenItem } from './open-item.ts'
-import { outputTextOf, responseUsage } from './response-object.ts'
+import { storableItem } from './final-response.ts'
+import { contextItemOf } from './output-items.ts'
+import { replayResponse } from './replay.ts'
+import type { Progress, ResponseHead } from './response-head.ts'
+import { outputTextOf, responseUsage } from './response-members.ts'
+import type { ResponseState } from './response-state.ts'
 
 /** What is left to tell of a response whose producer died, and what it has become. */
 export interface Recovered {
   response: ResponseObject
   /** Closes what was open, then ends the response. */
   events: EmittedEvent[]
-  /** The call that was under way, and what it is charged for; null when there was none. */
+  /** The call that was under way, and what it comes to; null when there was none. */
   call: ResponseHead['interruptedCall']
 }
 
 /** What is known of the calls of a response. */
-export type KnownCalls = Pick<ResponseHead, 'usage' | 'openCall'>
-
-type StoredEvent = Record<string, unknown> & { type: string }
-
-/** What the events said. */
-interface Told {
-  response: ResponseObject
-  inProgress: boolean
-  /** By their place in the output. */
-  items: OpenItem[]
-  /** What the call that was under way said, in bytes. */
-  callBytes: number
-}
+export type KnownCalls = Pick<Progress, 'usage' | 'openCall'>
 
 const INTERRUPTED = {
   code: 'server_error',
@@ -40,19 +32,21 @@ const INTERRUPTED = {
  * that is open is closed as incomplete, then `error` and `response.failed` follow (design: Responses). Its usage
  * is what the calls that were settled are charged for, and an estimate of the one that was not.
  * @param payloads of all stored events in order, at least the first one. @param lastSequence of the last of them.
+ * @param now milliseconds since the epoch.
  * @throws SyntaxError for a payload that is not JSON.
  */
 export function interruptedResponse(
   payloads: Iterable<string>,
   lastSequence: number,
   { usage, openCall }: KnownCalls,
+  now: number,
 ): Recovered {
   const events: EmittedEvent[] = []
   const writer = new EventWriter(lastSequence, (event) => events.push(event))
-  const told = replay(payloads, openCall?.after ?? lastSequence, writer)
+  const told = replayResponse(payloads, writer, openCall?.after)
   const call = openCall && {
-    opened: openCall.opened,
-    usage: interruptedUsage(openCall.opened, told.callBytes),
+    call: openCall.call,
+    outcome: interruptedOutcome(openCall.call, told.callBytes, now),
   }
   if (!told.inProgress) writer.write('response.in_progress', { response: told.response })
   for (const item of told.items) item.close('incomplete')
@@ -63,9 +57,27 @@ export function interruptedResponse(
     error: INTERRUPTED,
     output,
     output_text: outputTextOf(output),
-    usage: responseUsage(call ? addUsage(usage, call.usage) : usage),
+    usage: responseUsage(call?.outcome.usage ? addUsage(usage, call.outcome.usage) : usage),
   }
   return { response, events: [...events, ...terminalEvents(response, lastSequence + events.length)], call }
+}
+
+/**
+ * What is left to tell of a response that nobody generates any more: its end if that is stored, else that it was
+ * interrupted, which is stored now. A failed response adds nothing to its conversation: only what its readers saw of it
+ * is stored.
+ * @param now milliseconds since the epoch.
+ */
+export function endingEvents(state: ResponseState, log: EventLog, now: number): EmittedEvent[] {
+  const { final } = state
+  if (final) return terminalEvents(final.response, log.lastSequence)
+  const { progress, store } = state.known
+  const { response, events, call } = interruptedResponse(log.payloads(), log.lastSequence, progress, now)
+  const outputItems = response.output.map((item) => storableItem(contextItemOf(item, null)))
+  state.storeFinal({ response, outputItems })
+  const ended = { ...progress, openCall: null }
+  state.enter('ending', { pendingWrite: store, progress: ended, interruptedCall: call })
+  return events
 }
 
 /** How many events `terminalEvents` are. */
@@ -80,30 +92,4 @@ export function terminalEvents(response: ResponseObject, lastSequence: number): 
   }
   writer.write(response.status === 'failed' ? 'response.failed' : 'response.completed', { response })
   return events
-}
-
-/** @param writer of what is told of the items from now on. */
-function replay(payloads: Iterable<string>, callAfter: number, writer: EventWriter): Told {
-  let told: Told | null = null
-  for (const payload of payloads) {
-    const event = JSON.parse(payload) as StoredEvent
-    if (event.type === 'response.created') {
-      told = { response: event.response as ResponseObject, inProgress: false, items: [], callBytes: 0 }
-    }
-    if (!told) continue
-    retell(told, event, writer)
-    if (typeof event.delta === 'string' && (event.sequence_number as number) > callAfter) {
-      told.callBytes += Buffer.byteLength(event.delta)
-    }
-  }
-  if (!told) throw new Error('a response without its first event')
-  return told
-}
-
-function retell(told: Told, event: StoredEvent, writer: EventWriter): void {
-  const at = event.output_index as number | undefined
-  if (event.type === 'response.in_progress') told.inProgress = true
-  else if (event.type === 'response.output_item.added') {
-    told.items.push(new OpenItem(writer, told.items.length, event.item as OutputItem))
-  } else if (at !== undefined) told.items[at]?.retold(event)
 }

@@ -10,6 +10,7 @@ import { OpenMessage } from './item-types/message.ts'
 import { OpenReasoning } from './item-types/reasoning.ts'
 import type { ReasoningSecret } from './item-types/reasoning-secret.ts'
 import { OpenItem } from './open-item.ts'
+import type { CallPurpose } from './tool-rules.ts'
 
 /** Callers send ids back, and more than this is not taken from them (`input-items.ts`). */
 const LONGEST_CALL_ID = 4_000
@@ -23,7 +24,8 @@ export interface ItemMaker {
   writer: EventWriter
   /** Of tools, by the name that the model calls them. */
   nameOf: (upstreamName: string) => CalledTool
-  shows: (upstreamName: string) => boolean
+  /** What answers a call. A refused one is no item. */
+  purposeOf: (upstreamName: string) => CallPurpose
   seal: (secret: ReasoningSecret) => string | null
   /** Items are appended as they begin: the place of an item is its index. */
   output: OutputItem[]
@@ -76,14 +78,15 @@ export class TurnItems {
   call({ call, id, name: given }: Extract<ModelEvent, { type: 'tool_call' }>): void {
     if (this.#calls.has(call)) return
     this.#closeBefore()
-    const { callIds, nameOf, shows } = this.#maker
+    const { callIds, nameOf, purposeOf } = this.#maker
     const callId = isCallId(id) && !callIds.has(id) ? id : newId('call')
     // No tool is offered under a name that is none, so that nothing but what is told of it changes.
     const name = isIdText(given) && given.length <= LONGEST_NAME ? given : upstreamToolName(null, given)
     callIds.add(callId)
     const { itemType, members } = nameOf(name)
-    const item = shows(name) ? this.#begin(itemType, { call_id: callId, ...members }) : null
-    this.#calls.set(call, new OpenCall(callId, name, item))
+    const purpose = purposeOf(name)
+    const item = purpose === 'refused' ? null : this.#begin(itemType, { call_id: callId, ...members })
+    this.#calls.set(call, new OpenCall(callId, name, purpose, item))
   }
 
   argue(call: number, json: string): void {

@@ -3,9 +3,9 @@ import type { CallPolicy } from '../../governance/dlp/call-policy.ts'
 import { confirmRights, type EpochEvidence, organizationEpochKey } from '../../governance/epochs.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { type ListedItems, type Telling, toldList } from '../../responses/item-list.ts'
+import { type ListedItems, renderList, type Telling } from '../../responses/item-list.ts'
 import type { ItemPage } from '../../responses/items/store.ts'
-import { readableResponse, withoutSealed } from '../../responses/reading.ts'
+import { redactedResponse, withoutSealed } from '../../responses/redaction.ts'
 import type { Owner } from '../../responses/types.ts'
 import type { Includes } from '../../wire/response-queries.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
@@ -57,7 +57,7 @@ export async function readable(
   response: ResponseObject,
   { encryptedContent }: Includes,
 ): Promise<ResponseObject> {
-  const read = readableResponse(await currentPolicy(context, response.model), response)
+  const read = redactedResponse(await currentPolicy(context, response.model), response)
   return encryptedContent ? read : { ...read, output: read.output.map(withoutSealed) }
 }
 
@@ -88,7 +88,7 @@ export async function itemListAnswer(
   { encryptedContent }: Includes,
   policyOf: Telling['policyOf'],
 ): Promise<Response> {
-  return jsonBytes(context, await toldList(page, { policyOf, encryptedContent }))
+  return jsonBytes(context, await renderList(page, { policyOf, encryptedContent }))
 }
 
 /** Answers JSON that is text already. */

@@ -6,10 +6,10 @@ import { apiErrorOf } from '../../responses/error-data.ts'
 import { isResponseId, newResponseId } from '../../responses/ids.ts'
 import { listedItems } from '../../responses/item-list.ts'
 import { listInputItems } from '../../responses/queries/store.ts'
-import { sealedMemberOf } from '../../responses/reading.ts'
+import { sealedMemberOf } from '../../responses/redaction.ts'
 import { storedResponse } from '../../responses/stored-response.ts'
 import { storedStream } from '../../responses/stored-stream.ts'
-import type { Admission, Owner, ResponseStreamObject } from '../../responses/types.ts'
+import type { Owner, ResponseStreamObject, StartRequest } from '../../responses/types.ts'
 import {
   type Includes,
   type ItemListQuery,
@@ -131,20 +131,22 @@ async function create(context: AppContext): Promise<Response> {
 /** @throws ApiError for everything that keeps a response from beginning. */
 async function begin(context: AppContext, { id, object }: AskedResponse) {
   const { principal, catalogueEpoch, call } = context.var
-  const admission: Admission = {
+  const { requestId, startedAt: at, actor, surface, action, flags } = call
+  const request: StartRequest = {
     responseId: id,
     principal,
     catalogueEpoch,
-    // Its own: should the answer of the object be lost, what it opened is closed by it and by nobody else.
-    record: { ...call, callId: newId('call') },
+    // An id of its own: should the answer of the object be lost, what it opened is closed by it alone.
+    identity: { callId: newId('call'), requestId, at, actor, surface, action },
+    flags,
     headers: [...context.req.raw.headers].filter(([name]) => !CREDENTIAL_HEADERS.has(name)),
     functionCallsComplete: context.req.header(COMPATIBILITY_HEADER)?.trim() === 'open-responses',
   }
   const body = new PassedBody(bodySource(context))
   try {
-    const result = await object.start(admission, body.stream)
-    // The object opened the call in the ledger, so it is not recorded once more here.
-    Object.assign(call, result.record)
+    const result = await object.start(request, body.stream)
+    // The ledger has it from the object, so it is not recorded once more here.
+    call.opened = result.recorded
     if (body.failure) throw body.failure
     if (result.error) throw apiErrorOf(result.error)
     return result

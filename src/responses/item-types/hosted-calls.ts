@@ -3,7 +3,7 @@ import { joinBytes } from '../../lib/byte-edits.ts'
 import { type JsonKind, scanJson } from '../../lib/json-scan.ts'
 import type { ContextItem } from '../types.ts'
 import { keptItem } from './given-item.ts'
-import type { ItemType } from './item-type.ts'
+import type { ItemType, ModelItems } from './item-type.ts'
 
 // Calls of tools that run on this side: the item of the call holds its result too.
 
@@ -46,16 +46,16 @@ export const webSearchCall = bareCall('ws')
  * A call that ran here as the model made it, with its result. Calls that ran at another provider have no `call_id`, and
  * what came of them stands in the text after them.
  */
-function answeredCall({ callId, bytes }: ContextItem): Uint8Array[] {
+function answeredCall({ callId, bytes }: ContextItem): ModelItems {
   const members = stringMembers(bytes)
   const { name, arguments: json, output = members.error, server_label: server } = members
-  if (callId === null || !name || !json || !output) return []
+  if (callId === null || !name || !json || !output) return { items: [], results: [] }
   const id = encoder.encode(JSON.stringify(callId))
   const namespace = server ? [encoder.encode(',"namespace":'), server] : []
-  return [
-    joinBytes([CALL, id, NAME, name, ...namespace, ARGUMENTS, json, END]),
-    joinBytes([OUTPUT, id, RESULT, output, END]),
-  ]
+  return {
+    items: [joinBytes([CALL, id, NAME, name, ...namespace, ARGUMENTS, json, END])],
+    results: [joinBytes([OUTPUT, id, RESULT, output, END])],
+  }
 }
 
 /** Of the item itself, as JSON. */

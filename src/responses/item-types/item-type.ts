@@ -44,7 +44,14 @@ export interface ItemType {
 export type ModelForm =
   | 'itself'
   | 'nothing'
-  | ((item: ContextItem, open: (sealed: string) => ReasoningSecret | null) => Uint8Array[])
+  | ((item: ContextItem, open: (sealed: string) => ReasoningSecret | null) => ModelItems)
+
+/** Items in place of one, as JSON. */
+export interface ModelItems {
+  items: Uint8Array[]
+  /** What calls came to: it follows the last of the calls that stand together. */
+  results: Uint8Array[]
+}
 
 /** Who answers a call, and how messages to the caller name it. */
 export interface CallAnswer {

@@ -3,7 +3,7 @@ import type { ItemStatus, ReasoningItem } from '../../wire/responses.ts'
 import type { OpenItem } from '../open-item.ts'
 import { type GivenForm, needString, partType, quoted, withStatus } from './given-item.ts'
 import type { ItemScan } from './item-scan.ts'
-import type { ItemType, ModelForm } from './item-type.ts'
+import type { ItemType, ModelForm, ModelItems } from './item-type.ts'
 import type { ReasoningSecret } from './reasoning-secret.ts'
 
 /** What a model thought: readable as its summary, and sealed with the proofs of its origin. */
@@ -131,14 +131,15 @@ function givenReasoning(item: ItemScan): GivenForm {
 }
 
 /** One item for each block that was sealed; none where the seal does not open. */
-function openedBlocks({ bytes }: { bytes: Uint8Array }, open: Parameters<Opened>[1]): Uint8Array[] {
+function openedBlocks({ bytes }: { bytes: Uint8Array }, open: Parameters<Opened>[1]): ModelItems {
   const sealed = sealedText(bytes)
   const secret = sealed === null ? null : open(sealed)
-  return (secret ?? []).map(({ text, ...proof }) =>
+  const items = (secret ?? []).map(({ text, ...proof }) =>
     encoder.encode(
       JSON.stringify({ type: 'reasoning', content: [{ type: 'reasoning_text', text }], ...proof }),
     ),
   )
+  return { items, results: [] }
 }
 
 type Opened = Extract<ModelForm, (...args: never[]) => unknown>

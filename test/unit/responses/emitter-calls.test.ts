@@ -97,7 +97,7 @@ describe('tool calls', () => {
   })
 
   it('that the engine answers are no items, but are told to it', () => {
-    const emitting = new Emitting({ shows: (name) => name !== 'shell' })
+    const emitting = new Emitting({ purposeOf: (name) => (name === 'shell' ? 'refused' : 'client') })
     emitting.emitter.begin()
     emitting.tell(
       say.text('a'),
@@ -107,8 +107,8 @@ describe('tool calls', () => {
       say.text('b'),
     )
     expect(emitting.emitter.endTurn().calls).toEqual([
-      { callId: 'call_0', upstreamName: 'shell', arguments: '{"c":1}', shown: false, cut: false },
-      { callId: 'call_1', upstreamName: 'look', arguments: '{}', shown: true, cut: false },
+      { callId: 'call_0', upstreamName: 'shell', arguments: '{"c":1}', purpose: 'refused', cut: false },
+      { callId: 'call_1', upstreamName: 'look', arguments: '{}', purpose: 'client', cut: false },
     ])
     emitting.emitter.settle(COMPLETED)
     emitting.emitter.terminate()

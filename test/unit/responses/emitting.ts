@@ -6,7 +6,7 @@ import {
   ResponseEmitter,
   type Settlement,
 } from '../../../src/responses/emitter.ts'
-import { initialResponse } from '../../../src/responses/response-object.ts'
+import { initialResponse } from '../../../src/responses/response-members.ts'
 import { responseSettings } from '../../../src/wire/responses.ts'
 import { checkResponseStream } from '../../harness/conformance.ts'
 import type { StreamEvent } from '../../harness/conformance-rules.ts'

@@ -4,11 +4,11 @@ import type { EmittedEvent } from '../../../src/responses/event-writer.ts'
 import { keptItem } from '../../../src/responses/item-types/given-item.ts'
 import type { ItemType } from '../../../src/responses/item-types/item-type.ts'
 import { ITEM_TYPES } from '../../../src/responses/item-types/item-types.ts'
-import { readableItems } from '../../../src/responses/reading.ts'
+import { modelRequest } from '../../../src/responses/model-request.ts'
+import { contextItemOf } from '../../../src/responses/output-items.ts'
 import { interruptedResponse } from '../../../src/responses/recovery.ts'
-import { outputContextItem } from '../../../src/responses/said-items.ts'
+import { redactedItems } from '../../../src/responses/redaction.ts'
 import { storedStream } from '../../../src/responses/stored-stream.ts'
-import { turnBody } from '../../../src/responses/turn-body.ts'
 import type { OutputItem } from '../../../src/wire/responses.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'
 import { CODE, DIRECTIONS, policyOf } from '../governance/dlp/relayed-stream.ts'
@@ -45,7 +45,7 @@ describe('a call that ran here', () => {
     arguments: '{"at":"it"}',
   }
   const given = (members: object) => {
-    const body = turnBody({ model: 'm' }, [message('user', 'x'), itemOf({ ...item, ...members })], {
+    const body = modelRequest({ model: 'm' }, [message('user', 'x'), itemOf({ ...item, ...members })], {
       openReasoning: () => null,
     })
     return (parsed(body).input as Array<Record<string, unknown>>).slice(1)
@@ -60,11 +60,24 @@ describe('a call that ran here', () => {
     expect(given({ error: 'not found' })[1]).toMatchObject({ output: 'not found' })
   })
 
+  it('stands together with those beside it, and before what they came to', () => {
+    const calls = ['a', 'b'].map((id) => itemOf({ ...item, call_id: id, output: `of ${id}` }))
+    const body = modelRequest({ model: 'm' }, [...calls, message('user', 'x')], { openReasoning: () => null })
+    const input = parsed(body).input as Array<Record<string, unknown>>
+    expect(input.map(({ type, call_id: id }) => [type, id])).toEqual([
+      ['function_call', 'a'],
+      ['function_call', 'b'],
+      ['function_call_output', 'a'],
+      ['function_call_output', 'b'],
+      ['message', undefined],
+    ])
+  })
+
   it('is nothing without a result, or when another provider ran it', () => {
     expect(given({})).toEqual([])
     expect(given({ output: null, error: null })).toEqual([])
     const { call_id: _, ...foreign } = item
-    const body = turnBody({ model: 'm' }, [itemOf({ ...foreign, output: 'x' })], {
+    const body = modelRequest({ model: 'm' }, [itemOf({ ...foreign, output: 'x' })], {
       openReasoning: () => null,
     })
     expect(parsed(body).input).toEqual([])
@@ -76,7 +89,10 @@ const WEATHER: ItemType = {
   prefix: 'wx',
   read: keptItem,
   direction: (member) => (member === 'forecast' ? 'tool_result' : 'tool_arguments'),
-  toModel: ({ callId }) => [bytesOf({ type: 'message', role: 'user', content: `weather ${callId}` })],
+  toModel: ({ callId }) => ({
+    items: [bytesOf({ type: 'message', role: 'user', content: `weather ${callId}` })],
+    results: [],
+  }),
   events: {
     late: ['forecast'],
     text: { member: 'place', delta: 'response.weather.place.delta', done: 'response.weather.place.done' },
@@ -120,7 +136,7 @@ describe('a type that was added', () => {
     const stored = made().emitted.slice(0, count)
     const calls = { usage: null, openCall: null }
     const payloads = stored.map(({ payload }) => payload)
-    const { events, response } = interruptedResponse(payloads, count, calls)
+    const { events, response } = interruptedResponse(payloads, count, calls, 0)
     const done = ['response.weather.place.done', 'response.output_item.done'].slice(Math.max(0, count - 5))
     expect(typesOf(events)).toEqual([...done, 'error', 'response.failed'])
     const texts = ['', '"Zü', '"Zürich"']
@@ -141,7 +157,7 @@ describe('a type that was added', () => {
   it('is read under the policies of its texts', () => {
     const item = { type: 'weather_call', place: CODE, forecast: CODE }
     for (const direction of DIRECTIONS) {
-      const [read] = readableItems(policyOf('redact', [direction]), [item])
+      const [read] = redactedItems(policyOf('redact', [direction]), [item])
       expect([read?.place === CODE, read?.forecast === CODE], direction).toEqual([
         direction !== 'tool_arguments',
         direction !== 'tool_result',
@@ -152,8 +168,8 @@ describe('a type that was added', () => {
   it('is taken from a request, and given to a model', () => {
     const given = itemOf({ type: 'weather_call', call_id: 'c', place: 'x' })
     expect(given.id).toMatch(/^wx_/)
-    const stored = outputContextItem(parsed(given.bytes) as unknown as OutputItem, null)
-    const body = turnBody({ model: 'm' }, [stored], { openReasoning: () => null })
+    const stored = contextItemOf(parsed(given.bytes) as unknown as OutputItem, null)
+    const body = modelRequest({ model: 'm' }, [stored], { openReasoning: () => null })
     expect(parsed(body).input).toEqual([{ type: 'message', role: 'user', content: 'weather c' }])
   })
 })

@@ -15,7 +15,7 @@ const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
  * The input of a response in the storage of its object, in the order of the request. It may be 50 MB: it is kept as
  * bytes, and what is read of it is read part by part.
  */
-export class KeptInput {
+export class InputStore {
   readonly #sql: SqlStorage
   #tableExists: boolean
   #parts: number

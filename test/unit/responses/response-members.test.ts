@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { initialResponse, outputTextOf, responseUsage } from '../../../src/responses/response-object.ts'
+import { initialResponse, outputTextOf, responseUsage } from '../../../src/responses/response-members.ts'
 import { type OutputItem, responseSettings } from '../../../src/wire/responses.ts'
 import { checkResponseObject } from '../../harness/conformance-rules.ts'
 

@@ -1,6 +1,6 @@
 import { env, runInDurableObject } from 'cloudflare:test'
 import { describe, expect, it } from 'vitest'
-import { ObjectState } from '../../src/responses/object-state.ts'
+import { StoredValues } from '../../src/responses/stored-values.ts'
 
 let names = 0
 
@@ -15,10 +15,10 @@ describe('state of an object', () => {
   it('is what was put last, whatever its size', async () => {
     const values = [1, 'x', [], { a: [null] }, 'é🦉'.repeat(400_000), 'y']
     const read = await inObject(({ sql }) => {
-      const state = new ObjectState(sql)
+      const state = new StoredValues(sql)
       return values.map((value) => {
         state.put('value', value)
-        return new ObjectState(sql).get('value')
+        return new StoredValues(sql).get('value')
       })
     })
     expect(read).toEqual(values)
@@ -27,7 +27,7 @@ describe('state of an object', () => {
   it('keeps pairs of surrogates together wherever a row ends', async () => {
     const texts = Array.from({ length: 6 }, (_, shift) => 'a'.repeat(499_995 + shift) + '🦉'.repeat(10))
     const read = await inObject(({ sql }) => {
-      const state = new ObjectState(sql)
+      const state = new StoredValues(sql)
       return texts.map((text) => {
         state.put('text', text)
         return state.get('text')
@@ -38,7 +38,7 @@ describe('state of an object', () => {
 
   it('leaves nothing behind in an object that is only asked', async () => {
     const tables = await inObject(({ sql }) => {
-      expect(new ObjectState(sql).get('head')).toBeNull()
+      expect(new StoredValues(sql).get('head')).toBeNull()
       return sql.exec("SELECT name FROM sqlite_master WHERE name = 'state'").toArray()
     })
     expect(tables).toEqual([])
@@ -46,7 +46,7 @@ describe('state of an object', () => {
 
   it('begins anew after all storage was deleted', async () => {
     const read = await inObject(async (storage) => {
-      const state = new ObjectState(storage.sql)
+      const state = new StoredValues(storage.sql)
       state.put('a', 1)
       await storage.deleteAll()
       state.forget()

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { ReasoningSecret } from '../../../src/responses/item-types/reasoning-secret.ts'
+import { modelRequest } from '../../../src/responses/model-request.ts'
 import { openReasoning, sealReasoning } from '../../../src/responses/reasoning-seal.ts'
-import { turnBody } from '../../../src/responses/turn-body.ts'
 import type { ContextItem } from '../../../src/responses/types.ts'
 import type { ResponseSettings } from '../../../src/wire/responses.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
@@ -10,7 +10,7 @@ import { call, itemOf, message, output, parsed, refusal } from './items.ts'
 const settings: ResponseSettings = { model: 'm' }
 const closed = { openReasoning: () => null }
 const ids = (items: readonly ContextItem[], stored = 0) =>
-  (parsed(turnBody(settings, items, { ...closed, stored })).input as Array<{ id: string }>).map(
+  (parsed(modelRequest(settings, items, { ...closed, stored })).input as Array<{ id: string }>).map(
     ({ id }) => id,
   )
 const idsOf = (...items: ContextItem[]) => items.map(({ id }) => id)
@@ -19,7 +19,7 @@ describe('settings', () => {
   it('are those that a model is told, and none that are null', () => {
     const tool = { type: 'function', name: 'n', parameters: { type: 'object' } }
     const choice = { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'n' }] }
-    const body = turnBody(
+    const body = modelRequest(
       {
         ...settings,
         stream: false,
@@ -64,7 +64,7 @@ describe('items', () => {
         if (random.chance(0.3)) items.push(call(`c${round}.${count}`), output(`c${round}.${count}`, text))
         else items.push(message(random.pick(['user', 'assistant', 'system', 'developer']), text))
       }
-      const body = turnBody(settings, items, closed)
+      const body = modelRequest(settings, items, closed)
       expect(parsed(body).input).toEqual(items.map(({ bytes }) => parsed(bytes)))
       const text = new TextDecoder().decode(body)
       for (const { bytes } of items) expect(text.includes(new TextDecoder().decode(bytes))).toBe(true)
@@ -80,7 +80,7 @@ describe('items', () => {
   it('are copied once', () => {
     const large = message('user', 'x'.repeat(8_000_000))
     const before = process.memoryUsage().arrayBuffers
-    const body = turnBody(settings, [large, large, large], closed)
+    const body = modelRequest(settings, [large, large, large], closed)
     expect(body.length).toBeGreaterThan(24_000_000)
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(body.length + 1_000_000)
   })
@@ -90,9 +90,9 @@ describe('items', () => {
       message('user', letter.repeat(letter === 'b' ? 10 : 900_000)),
     )
     const before = items.map(({ bytes }) => bytes)
-    const whole = turnBody(settings, items, closed)
+    const whole = modelRequest(settings, items, closed)
     const texts = items.map(({ bytes }) => Buffer.from(bytes).toString())
-    const body = turnBody(settings, items, { ...closed, moves: true })
+    const body = modelRequest(settings, items, { ...closed, moves: true })
     expect(Buffer.from(body).equals(whole)).toBe(true)
     expect(items.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(texts)
     expect(items.map(({ bytes }) => bytes.buffer === body.buffer)).toEqual([true, false, true])
@@ -155,7 +155,8 @@ describe('reasoning', () => {
   const reasoning = (text: string | null) =>
     itemOf({ type: 'reasoning', summary: [], encrypted_content: text })
   const inputOf = (items: ContextItem[], reader = owner) =>
-    parsed(turnBody(settings, items, { openReasoning: (text) => openReasoning(ring, reader, text) })).input
+    parsed(modelRequest(settings, items, { openReasoning: (text) => openReasoning(ring, reader, text) }))
+      .input
 
   it('is opened for its owner, a block at a time', () => {
     const user = message('user', 'x')

@@ -14,7 +14,7 @@ import {
   speaking as speakingResponse,
   until,
   writerOf,
-} from './live-response-harness.ts'
+} from './durable-response-harness.ts'
 import { type ModelRequest, useScriptedModel } from './scripted-model.ts'
 
 const gate = useDatabaseGate()
@@ -78,10 +78,10 @@ describe('with Postgres away', () => {
     await abortAllDurableObjects()
     await response.runAlarm()
     expect(await response.snapshot()).toEqual(last as never)
-    expect(await response.settle()).toBe('owed')
+    expect(await response.settle()).toBe('pending')
     gate.mode = 'answer_lost'
     await response.runAlarm()
-    expect(await response.settle()).toBe('owed')
+    expect(await response.settle()).toBe('pending')
     gate.mode = 'open'
     await response.runAlarm()
     expect(await response.snapshot()).toBeNull()
@@ -124,7 +124,7 @@ describe('with the content store away', () => {
     asked.finish()
     expect(await reader.done).toBe(true)
     expect(lastOf(reader.text)).toMatchObject({ status: 'completed', output_text: `Hello${large}` })
-    expect(await response.settle()).toBe('owed')
+    expect(await response.settle()).toBe('pending')
     put.mockRestore()
     expect(await response.settle()).toBe('settled')
     expect(await response.row()).toMatchObject({ status: 'completed' })

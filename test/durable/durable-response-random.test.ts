@@ -3,7 +3,6 @@ import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { Random } from '../faults/support/random.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
-import { LEASE_MS } from './ledger-harness.ts'
 import {
   type Caller,
   type Follower,
@@ -14,7 +13,8 @@ import {
   seedModel,
   settledCalls,
   writerOf,
-} from './live-response-harness.ts'
+} from './durable-response-harness.ts'
+import { LEASE_MS } from './ledger-harness.ts'
 import { useScriptedModel } from './scripted-model.ts'
 
 const RUNS = Number(env.RESPONSE_FAULT_RUNS)

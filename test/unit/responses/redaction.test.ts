@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest'
 import { callPolicy, noPolicy } from '../../../src/governance/dlp/call-policy.ts'
 import type { Direction } from '../../../src/governance/dlp/types.ts'
 import {
-  readableItem,
-  readableItems,
-  readableResponse,
+  redactedItem,
+  redactedItems,
+  redactedResponse,
   withoutSealed,
-} from '../../../src/responses/reading.ts'
+} from '../../../src/responses/redaction.ts'
 import type { ResponseObject } from '../../../src/wire/responses.ts'
 import { growthOf } from '../../dlp/timing.ts'
 import { CODE, DIRECTIONS, policyOf, profileOf, vaultOf } from '../governance/dlp/relayed-stream.ts'
@@ -14,7 +14,7 @@ import { SeededRandom } from '../lib/seeded-random.ts'
 import { bytesOf, message } from './items.ts'
 
 const HIDDEN = '[REDACTED:CODE]'
-const read = (policy: ReturnType<typeof policyOf> | null, item: object) => readableItems(policy, [item])[0]
+const read = (policy: ReturnType<typeof policyOf> | null, item: object) => redactedItems(policy, [item])[0]
 const say = (text: string) => `My code is ${text}.`
 
 /** Blocks what cannot be inspected in some directions, and redacts codes in all. */
@@ -137,16 +137,16 @@ describe('what becomes of findings', () => {
 
   it('nothing without a policy, and nothing is copied where nothing is found', () => {
     const bytes = message('user', say('x')).bytes
-    expect(readableItem(null, bytes)).toBe(bytes)
-    expect(readableItem(noPolicy, bytes)).toBe(bytes)
-    expect(readableItem(policyOf('block'), bytes)).toBe(bytes)
+    expect(redactedItem(null, bytes)).toBe(bytes)
+    expect(redactedItem(noPolicy, bytes)).toBe(bytes)
+    expect(redactedItem(policyOf('block'), bytes)).toBe(bytes)
     const items = [{ type: 'message', role: 'user', content: 'x' }, item]
-    expect(readableItems(policyOf('redact'), items)[0]).toBe(items[0])
+    expect(redactedItems(policyOf('redact'), items)[0]).toBe(items[0])
   })
 
   it('stays JSON whatever stands around it', () => {
     const source = `{ "role" : "user",\n"content":"\\u0022${CODE}\\\\ä😀\\ud800","type":"message"}`
-    const told = new TextDecoder().decode(readableItem(policyOf('redact'), bytesOf(source)))
+    const told = new TextDecoder().decode(redactedItem(policyOf('redact'), bytesOf(source)))
     expect(told).toBe(source.replace(CODE, HIDDEN))
   })
 })
@@ -208,7 +208,7 @@ describe('time grows with an item and no faster', () => {
     const items = { 1: item(1), 4: item(4) }
     expect(
       growthOf((factor) => {
-        for (const policy of policies) readableItem(policy, items[factor])
+        for (const policy of policies) redactedItem(policy, items[factor])
       }),
     ).toBeLessThan(10)
   })
@@ -233,25 +233,25 @@ describe('a response', () => {
   } as unknown as ResponseObject
 
   it('is read as its items are', () => {
-    const told = readableResponse(policyOf('block'), response)
+    const told = redactedResponse(policyOf('block'), response)
     expect(told.output_text).toBe(`a${HIDDEN}`)
     expect(told.instructions).toBe(say(HIDDEN))
     expect(JSON.stringify(told)).not.toContain(CODE)
     expect(told.id).toBe('resp_1')
-    expect(readableResponse(null, response)).toEqual(response)
+    expect(redactedResponse(null, response)).toEqual(response)
     expect(
-      readableResponse(policyOf('block', ['response']), { ...response, instructions: null }).instructions,
+      redactedResponse(policyOf('block', ['response']), { ...response, instructions: null }).instructions,
     ).toBeNull()
   })
 
   it('repeats what was asked for as it may be read, whatever its members are called', () => {
     const tools = [{ type: 'function', name: 'f', parameters: { properties: { id: { description: CODE } } } }]
     const asked = { tools, metadata: { id: CODE, type: { format: [CODE, 7, null] } }, user: CODE }
-    const told = readableResponse(policyOf('redact'), { ...response, ...asked })
+    const told = redactedResponse(policyOf('redact'), { ...response, ...asked })
     expect(JSON.stringify(told)).not.toContain(CODE)
     expect(told.metadata).toEqual({ id: HIDDEN, type: { format: [HIDDEN, 7, null] } })
     expect(told.tools).toMatchObject([{ type: 'function', name: 'f' }])
-    expect(readableResponse(policyOf('redact', ['response']), { ...response, ...asked })).toMatchObject(asked)
+    expect(redactedResponse(policyOf('redact', ['response']), { ...response, ...asked })).toMatchObject(asked)
   })
 
   it('shows sealed reasoning to those who asked for it', () => {

@@ -1,6 +1,6 @@
 import { env, runInDurableObject } from 'cloudflare:test'
 import { describe, expect, it } from 'vitest'
-import { KeptInput } from '../../src/responses/kept-input.ts'
+import { InputStore } from '../../src/responses/input-store.ts'
 
 let names = 0
 
@@ -31,12 +31,12 @@ const ITEMS = [
   message('last', ''),
 ]
 
-function kept(sql: SqlStorage): KeptInput {
-  const input = new KeptInput(sql)
+function kept(sql: SqlStorage): InputStore {
+  const input = new InputStore(sql)
   for (const item of ITEMS) input.add(item, item.body === null ? null : encoder.encode(item.body))
   input.flush()
   // As a restart finds it.
-  return new KeptInput(sql)
+  return new InputStore(sql)
 }
 
 describe('the input that an object keeps', () => {
@@ -63,7 +63,7 @@ describe('the input that an object keeps', () => {
           }
         },
       })
-      const iterator = new KeptInput(counting).items()
+      const iterator = new InputStore(counting).items()
       const before = queries
       iterator.next()
       return [queries - before, [...input.items()].length]
@@ -100,7 +100,7 @@ describe('the input that an object keeps', () => {
 
   it('leaves nothing behind where there is none', async () => {
     const [tables, ids] = await inObject(({ sql }) => {
-      const input = new KeptInput(sql)
+      const input = new InputStore(sql)
       input.flush()
       return [
         sql.exec("SELECT name FROM sqlite_master WHERE name = 'input_parts'").toArray(),

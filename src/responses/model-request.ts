@@ -6,7 +6,7 @@ import { ITEM_TYPES } from './item-types/item-types.ts'
 import type { ReasoningSecret } from './item-types/reasoning-secret.ts'
 import type { ContextItem } from './types.ts'
 
-export interface TurnBodyOptions {
+export interface ModelRequestOptions {
   /** Opens an `encrypted_content` for the owner of the response; null for what does not open. */
   openReasoning: (text: string) => ReasoningSecret | null
   /** How many of the items, from the first on, were stored before this response. Without it none. */
@@ -48,21 +48,32 @@ const TOLD_SETTINGS = [
  * @returns one array, the only copy that is made. A large one can be freed (`lib/buffer-holds.ts`).
  * @throws ApiError invalid_request for a call without an output, or an output without a call.
  */
-export function turnBody(
+export function modelRequest(
   settings: ResponseSettings,
   items: readonly ContextItem[],
-  { openReasoning, stored = 0, moves = false }: TurnBodyOptions,
+  { openReasoning, stored = 0, moves = false }: ModelRequestOptions,
 ): Uint8Array {
   const pieces: Piece[] = [{ bytes: encoder.encode(headOf(settings)) }]
   const push = (piece: Piece) => {
     if (pieces.length > 1) pieces.push({ bytes: COMMA })
     pieces.push(piece)
   }
+  let results: Uint8Array[] = []
+  const pushResults = () => {
+    for (const bytes of results.splice(0)) push({ bytes })
+  }
   for (const item of pairedItems(items, stored)) {
     const form = ITEM_TYPES.get(item.type)?.toModel ?? 'nothing'
-    if (form === 'itself') push(item)
-    else if (form !== 'nothing') for (const bytes of form(item, openReasoning)) push({ bytes })
+    if (form === 'nothing') continue
+    const given = form === 'itself' ? null : form(item, openReasoning)
+    if (!given?.results.length) pushResults()
+    if (!given) push(item)
+    else {
+      for (const bytes of given.items) push({ bytes })
+      results = [...results, ...given.results]
+    }
   }
+  pushResults()
   pieces.push({ bytes: TAIL })
   return joined(pieces, moves)
 }

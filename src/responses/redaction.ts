@@ -6,7 +6,7 @@ import { applyEdits, type ByteEdit, joinBytes } from '../lib/byte-edits.ts'
 import { decodeString, type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJson } from '../lib/json-scan.ts'
 import type { ResponseObject } from '../wire/responses.ts'
 import { ITEM_TYPES } from './item-types/item-types.ts'
-import { outputTextOf } from './response-object.ts'
+import { outputTextOf } from './response-members.ts'
 
 /** Members of items that are no text, besides those of all protocols. */
 const TECHNICAL = new Set(['call_id', 'status', 'file_id', 'server_label'])
@@ -21,7 +21,7 @@ const NOTE = '[Content withheld by a data-loss prevention policy.]'
  * @param policy null for none. @param bytes of the item as JSON.
  * @returns the same bytes where nothing changes.
  */
-export function readableItem(policy: CallPolicy | null, bytes: Uint8Array): Uint8Array {
+export function redactedItem(policy: CallPolicy | null, bytes: Uint8Array): Uint8Array {
   const inspection = policy?.readingInspection()
   if (!policy || !inspection || inspection.engine.passive) return bytes
   const { edits } = new ReadingScan(bytes, inspection, policy)
@@ -29,13 +29,13 @@ export function readableItem(policy: CallPolicy | null, bytes: Uint8Array): Uint
 }
 
 /** The same for items that are objects. Items that do not change are the same ones. */
-export function readableItems<Item extends object>(
+export function redactedItems<Item extends object>(
   policy: CallPolicy | null,
   items: readonly Item[],
 ): Item[] {
   return items.map((item) => {
     const bytes = encoder.encode(JSON.stringify(item))
-    const readable = readableItem(policy, bytes)
+    const readable = redactedItem(policy, bytes)
     return readable === bytes ? item : (JSON.parse(decoder.decode(readable)) as Item)
   })
 }
@@ -55,11 +55,11 @@ const SAID_SETTINGS = [
 ] as const
 
 /** The same for a response: its output, and what it repeats of its request. */
-export function readableResponse(policy: CallPolicy | null, response: ResponseObject): ResponseObject {
-  const output = readableItems(policy, response.output)
+export function redactedResponse(policy: CallPolicy | null, response: ResponseObject): ResponseObject {
+  const output = redactedItems(policy, response.output)
   const said = Object.fromEntries(SAID_SETTINGS.map((name) => [name, response[name]]))
   // In `properties` every string is text: the caller named the members of metadata and of schemas.
-  const [settings] = readableItems(policy, [{ type: 'settings', properties: said }])
+  const [settings] = redactedItems(policy, [{ type: 'settings', properties: said }])
   return {
     ...response,
     ...(settings?.properties as Partial<ResponseObject>),

@@ -1,4 +1,4 @@
-import { closeInterrupted } from '../gateway/opened-call.ts'
+import { settle } from '../gateway/model-turn.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { contentKey, LARGE_ITEM_BYTES } from './content-store.ts'
@@ -6,17 +6,23 @@ import type { ResponseContext } from './context.ts'
 import {
   type FinalResponse,
   isLarge,
-  type KeptInputItems,
+  type StoredInput,
+  storableItem,
   withLargeElsewhere,
   writeFinal,
 } from './final-response.ts'
+import type { StoredToolCall } from './hosted-tool.ts'
+import { InputStore } from './input-store.ts'
 import type { ItemPage, ItemPageRequest, StoredItem } from './items/store.ts'
-import { KeptInput } from './kept-input.ts'
-import type { LiveDeps } from './live-deps.ts'
-import { ObjectState, type ResponseHead } from './object-state.ts'
+import { checkTransition, type Phase } from './phases.ts'
+import type { ResponseDeps } from './response-deps.ts'
+import type { ResponseHead, StoredRequest } from './response-head.ts'
 import { isRefusedData, releaseConversation } from './store.ts'
 import { itemBytes, placedItem } from './stored-items.ts'
+import { StoredValues } from './stored-values.ts'
 import type { ContextItem, Owner } from './types.ts'
+
+const encoder = new TextEncoder()
 
 /** What there is of the input besides its items. */
 interface InputIndex {
@@ -27,21 +33,21 @@ interface InputIndex {
 }
 
 /**
- * What an object keeps of its response besides the events, until Postgres has it: what it is, its input, what it became.
- * All of it survives a restart.
+ * What an object stores of its response besides the events, until Postgres has it: its phase and progress, its input, the
+ * turns that ended, what it became. All of it survives a restart.
  */
-export class KeptResponse {
-  readonly #deps: LiveDeps
-  readonly #state: ObjectState
-  readonly #input: KeptInput
+export class ResponseState {
+  readonly #deps: ResponseDeps
+  readonly #state: StoredValues
+  readonly #input: InputStore
   #head: ResponseHead | null
   /** How often it is being written just now. */
   #writing = 0
 
-  constructor(deps: LiveDeps, sql: SqlStorage) {
+  constructor(deps: ResponseDeps, sql: SqlStorage) {
     this.#deps = deps
-    this.#state = new ObjectState(sql)
-    this.#input = new KeptInput(sql)
+    this.#state = new StoredValues(sql)
+    this.#input = new InputStore(sql)
     this.#head = this.#state.get<ResponseHead>('head')
   }
 
@@ -55,22 +61,64 @@ export class KeptResponse {
     return this.#head
   }
 
-  set(head: ResponseHead): void {
+  /** Stores what is known of a new response. */
+  begin(head: ResponseHead): void {
+    this.#put(head)
+  }
+
+  /** Changes what is known but for the phase, if there is still something to know. */
+  change(members: Partial<Omit<ResponseHead, 'phase'>>): void {
+    if (this.#head) this.#put({ ...this.#head, ...members })
+  }
+
+  /** Goes on to another phase, if there is still a response. @throws for a transition that there is not. */
+  enter(phase: Phase, members: Partial<Omit<ResponseHead, 'phase'>> = {}): void {
+    if (!this.#head) return
+    checkTransition(this.#head.phase, phase)
+    this.#put({ ...this.#head, ...members, phase })
+  }
+
+  #put(head: ResponseHead): void {
     this.#head = head
     this.#state.put('head', head)
   }
 
-  /** Changes what is known, if there is still something to know. */
-  change(members: Partial<ResponseHead>): void {
-    if (this.#head) this.set({ ...this.#head, ...members })
+  /** What further turns are made of; null before the first of them. */
+  get request(): StoredRequest | null {
+    return this.#state.get<StoredRequest>('request')
+  }
+
+  /** The first time counts: it never changes. */
+  storeRequest(request: StoredRequest): void {
+    if (this.#head && !this.request) this.#state.put('request', request)
+  }
+
+  /** Stores what a turn added to the context. @param turn counts from 1. */
+  storeTurn(turn: number, items: readonly ContextItem[]): void {
+    if (this.#head) this.#state.put(`turn/${turn}`, items.map(storableItem))
+  }
+
+  /** What a turn that ended added to the context. @param turn counts from 1. */
+  turn(turn: number): ContextItem[] {
+    const stored = this.#state.get<StoredItem[]>(`turn/${turn}`) ?? []
+    return stored.map(({ body, contentKey: _, ...item }) => ({ ...item, bytes: encoder.encode(body ?? '') }))
+  }
+
+  /** Calls of the turn that ended last which tools on this side answer, in order. */
+  get toolCalls(): StoredToolCall[] {
+    return this.#state.get<StoredToolCall[]>('tool_calls') ?? []
+  }
+
+  storeToolCalls(calls: readonly StoredToolCall[]): void {
+    if (this.#head) this.#state.put('tool_calls', calls)
   }
 
   /**
-   * Keeps the input, one item after the other. What goes to the content store is noted before it goes there, so that it
+   * Stores the input, one item after the other. What goes to the content store is noted before it goes there, so that it
    * can be erased whatever happens; what was stored before stays as it is.
    * @throws when the content store is away.
    */
-  async keepInput(owner: Owner, { input, referenced }: ResponseContext, policy: CallPolicy): Promise<void> {
+  async storeInput(owner: Owner, { input, referenced }: ResponseContext, policy: CallPolicy): Promise<void> {
     const own = input.filter(({ id }) => !referenced.has(id))
     const large = own.filter(({ bytes }) => bytes.length > LARGE_ITEM_BYTES)
     const index: InputIndex = {
@@ -107,7 +155,7 @@ export class KeptResponse {
     return this.#state.get<FinalResponse>('final')
   }
 
-  keepFinal(final: FinalResponse): void {
+  storeFinal(final: FinalResponse): void {
     this.#state.put('final', final)
   }
 
@@ -124,8 +172,8 @@ export class KeptResponse {
     try {
       if (head.refused) return await this.#writeFailed(head, final, lastSequence)
       const placed = await this.#withLargeElsewhere(head, final)
-      await writeFinal(this.#deps, head, this.#keptInput(), placed, lastSequence)
-      this.change({ owed: false })
+      await writeFinal(this.#deps, head, this.#storedInput(), placed, lastSequence)
+      this.change({ pendingWrite: false })
     } catch (error) {
       if (!isRefusedData(error)) throw error
       // It would be refused for ever, and the conversation would stay locked for it.
@@ -137,7 +185,7 @@ export class KeptResponse {
     }
   }
 
-  #keptInput(): KeptInputItems {
+  #storedInput(): StoredInput {
     const referenced = new Set(this.#index.referenced)
     const input = this.#input
     function* own(): Generator<StoredItem> {
@@ -154,7 +202,7 @@ export class KeptResponse {
     const content = new Set([...index.content, ...large.map(({ id }) => contentKey(owner, id))])
     if (this.#head) this.#state.put('input', { ...index, content: [...content] })
     const placed = await withLargeElsewhere(this.#deps, owner, final)
-    if (this.#head) this.keepFinal(placed)
+    if (this.#head) this.storeFinal(placed)
     return placed
   }
 
@@ -168,15 +216,15 @@ export class KeptResponse {
     const response = { ...ended, status: 'failed' as const, error, incomplete_details: null }
     const nothing = { ids: [], own: () => [] }
     await writeFinal(this.#deps, head, nothing, { response, outputItems: [] }, lastSequence)
-    this.change({ owed: false })
+    this.change({ pendingWrite: false })
   }
 
   /**
-   * Takes back what Postgres and the content store have of it. What is just being written is not there yet, so that it
-   * has to be done once more then.
+   * Removes what Postgres and the content store have of a response that is rolled back. What is just being written is not
+   * there yet, so that it has to be done once more then.
    * @returns whether that is done; it may be tried again.
    */
-  async takeBack(): Promise<boolean> {
+  async rollBack(): Promise<boolean> {
     const { begun, owner, conversationId, responseId } = this.known
     try {
       if (begun) await releaseConversation(this.#deps.database, owner, conversationId, responseId)
@@ -187,19 +235,15 @@ export class KeptResponse {
     }
   }
 
-  /** Tells the ledger what the call is charged for that died with its object. Tried again by the alarm. */
+  /** Settles the call that died with its object. Tried again by the alarm. */
   async settleInterrupted(): Promise<void> {
-    const call = this.#head?.interruptedCall
-    if (!call) return
-    try {
-      await closeInterrupted(this.#deps, call.opened, call.usage)
+    const interrupted = this.#head?.interruptedCall
+    if (!interrupted) return
+    if (await settle(this.#deps, interrupted.call, interrupted.outcome))
       this.change({ interruptedCall: null })
-    } catch (error) {
-      logEvent('warn', 'interrupted_call_not_closed', { error: errorText(error) })
-    }
   }
 
-  /** Whether no row names its content: it is the object's to erase, when its window closes at the latest. */
+  /** Whether no row names its content: the object erases it, when its window closes at the latest. */
   get ownsContent(): boolean {
     return this.#head !== null && (!this.#head.store || this.#head.refused === true)
   }

@@ -1,10 +1,16 @@
 import { upstreamToolName } from '../gateway/translation/requests/responses-tools.ts'
+import type { KeyRing } from '../lib/crypto.ts'
 import type { OutputItem } from '../wire/responses.ts'
-import type { TurnEnd } from './emitter.ts'
+import type { ResponseEmitter, TurnEnd } from './emitter.ts'
 import { newItemId } from './item-types/item-types.ts'
 import type { ReasoningSecret } from './item-types/reasoning-secret.ts'
-import { sealedMemberOf } from './reading.ts'
-import type { ContextItem } from './types.ts'
+import { sealReasoning } from './reasoning-seal.ts'
+import { sealedMemberOf } from './redaction.ts'
+import type { ContextItem, Owner } from './types.ts'
+
+export interface OutputDeps {
+  configuration: { VAULT_KEYS: KeyRing }
+}
 
 const encoder = new TextEncoder()
 
@@ -13,7 +19,7 @@ const encoder = new TextEncoder()
  * asked to see that.
  * @param sealed null when there is nothing to seal.
  */
-export function outputContextItem(item: OutputItem, sealed: string | null): ContextItem {
+export function contextItemOf(item: OutputItem, sealed: string | null): ContextItem {
   const sealedMember = sealedMemberOf(item)
   const whole = sealedMember === undefined ? item : { ...item, [sealedMember]: sealed }
   return {
@@ -35,10 +41,37 @@ export function sealedOf(
   return secret ? seal(secret) : null
 }
 
-/** Calls of a turn that nobody but the model hears of, each with why it was not made. */
-export function refusedCalls(end: TurnEnd, known: (upstreamName: string) => boolean): ContextItem[] {
+/**
+ * What a turn added to the context of the next one: its output, then the calls that were refused.
+ * @param from place of its first item in the output. @param known whether there is a tool of a name.
+ */
+export function turnItems(
+  { configuration }: OutputDeps,
+  owner: Owner,
+  emitter: ResponseEmitter,
+  end: TurnEnd,
+  from: number,
+  known: (upstreamName: string) => boolean,
+): ContextItem[] {
+  const seal = (secret: ReasoningSecret) => sealReasoning(configuration.VAULT_KEYS, owner, secret)
+  const output = emitter.response.output.slice(from)
+  const items = output.map((item) => contextItemOf(item, sealedOf(item, emitter.reasoningSecrets, seal)))
+  return [...items, ...refusedCalls(end, known)]
+}
+
+/** The items of a turn, those of calls with the results that they have by now. */
+export function withResults(items: readonly ContextItem[], output: readonly OutputItem[]): ContextItem[] {
+  const calls = new Map(output.flatMap((item) => ('call_id' in item ? [[item.id, item]] : [])))
+  return items.map((item) => {
+    const call = calls.get(item.id)
+    return call ? contextItemOf(call, null) : item
+  })
+}
+
+/** Calls of a turn that only the model is told of, each with why it was not made. */
+function refusedCalls(end: TurnEnd, known: (upstreamName: string) => boolean): ContextItem[] {
   return end.calls
-    .filter(({ shown }) => !shown)
+    .filter(({ purpose }) => purpose === 'refused')
     .flatMap(({ callId, upstreamName, arguments: json }) => {
       const output = known(upstreamName)
         ? `The tool ${upstreamName} may not be used now. Answer without it.`

@@ -1,71 +1,3 @@
-import type { OpenedCall } from '../gateway/opened-call.ts'
-import type { Usage } from '../governance/credits.ts'
-import type { Admission, Owner } from './types.ts'
-
-/** Where a response stands in its object. */
-export type Phase =
-  /** It is being admitted, or was taken back: nobody knows of it. */
-  | 'admitting'
-  /** It generates. */
-  | 'running'
-  /** What it became is stored; its last event is not told yet. */
-  | 'ending'
-  | 'ended'
-
-/** What the object of a response knows of it besides its events. */
-export interface ResponseHead {
-  phase: Phase
-  responseId: string
-  owner: Owner
-  keyId: string
-  model: string
-  store: boolean
-  conversationId: string | null
-  previousResponseId: string | null
-  policyVersion: string
-  /** Milliseconds since the epoch. */
-  createdAt: number
-  endedAt: number | null
-  /** Postgres may hold a row of it. */
-  begun: boolean
-  /** Postgres has not got what it became. */
-  owed: boolean
-  /** What its calls were charged for that are settled. */
-  usage: Usage | null
-  /** The call that is under way; `after` is the number of the last event before it. */
-  openCall: { opened: OpenedCall; after: number } | null
-  /** A call whose maker died, with what it is charged for; null once the ledger knows. */
-  interruptedCall: { opened: OpenedCall; usage: Usage } | null
-  /** Postgres will never take its items: it is written without them. */
-  refused?: boolean
-}
-
-/** Whose a response becomes. */
-export const ownerOf = ({ principal }: Pick<Admission, 'principal'>): Owner => ({
-  organizationId: principal.organizationId,
-  userId: principal.userId,
-})
-
-/** @param now milliseconds since the epoch. */
-export const newHead = (admission: Admission, owner: Owner, now: number): ResponseHead => ({
-  phase: 'admitting',
-  responseId: admission.responseId,
-  owner,
-  keyId: admission.principal.keyId,
-  model: '',
-  store: false,
-  conversationId: null,
-  previousResponseId: null,
-  policyVersion: '',
-  createdAt: now,
-  endedAt: null,
-  begun: false,
-  owed: false,
-  usage: null,
-  openCall: null,
-  interruptedCall: null,
-})
-
 /** A row may have 2 MB on the platform, and text takes up to three bytes for a character. */
 const PART_CHARACTERS = 500_000
 
@@ -73,7 +5,7 @@ const PART_CHARACTERS = 500_000
  * Named JSON values in the storage of a Durable Object, of any size. Synchronous: what one call writes is there for the
  * next, and durable before anything that follows it leaves the object.
  */
-export class ObjectState {
+export class StoredValues {
   readonly #sql: SqlStorage
   #tableExists: boolean
 

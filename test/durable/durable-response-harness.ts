@@ -1,15 +1,17 @@
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, vi } from 'vitest'
-import { modelRoutes, models, providers } from '../../schema/models.ts'
+import { apiKeys, memberships, organizations, users } from '../../schema/identity.ts'
+import { grants, modelRoutes, models, providers } from '../../schema/models.ts'
 import { configurationOf, createDatabase } from '../../src/deps.ts'
-import type { CallRecord } from '../../src/gateway/call-record.ts'
+import type { CallIdentity } from '../../src/gateway/model-turn.ts'
 import type { Principal } from '../../src/governance/principal.ts'
 import { seal } from '../../src/lib/crypto.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { newResponseId } from '../../src/responses/ids.ts'
+import { StoredValues } from '../../src/responses/stored-values.ts'
 import { responseStreamClient } from '../../src/responses/stream-client.ts'
-import type { Admission } from '../../src/responses/types.ts'
+import type { StartRequest } from '../../src/responses/types.ts'
 import type { ResponseStream } from '../../workers/response-stream.ts'
 import { checkResponseStream } from '../harness/conformance.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
@@ -84,18 +86,41 @@ export async function newCaller() {
   return { organization, principal, owner: { organizationId, userId } }
 }
 
+/** The same with a key in Postgres: its response can have several turns. */
+export async function newMember() {
+  const caller = await newCaller()
+  const { organizationId, userId, keyId } = caller.principal
+  const name = `member-${userId}`
+  await database.insert(organizations).values({ id: organizationId, name, slug: name })
+  await database.insert(users).values({ id: userId, email: `${name}@example.com`, name })
+  await database.insert(memberships).values({ organizationId, userId, role: 'member' })
+  await database.insert(apiKeys).values({
+    id: keyId,
+    organizationId,
+    userId,
+    label: 'test',
+    digest: keyId,
+    pepperId: 'test',
+    scopes: ['models'],
+  })
+  await database.insert(grants).values({
+    organizationId,
+    subjectType: 'organization',
+    subjectId: organizationId,
+    modelId: MODEL,
+  })
+  return caller
+}
+
 export type Caller = Awaited<ReturnType<typeof newCaller>>
 
-const recordOf = ({ principal: { userId, keyId } }: Caller): CallRecord => ({
+const identityOf = ({ principal: { userId, keyId } }: Caller): CallIdentity => ({
   callId: newId('call'),
   requestId: newId('req'),
-  startedAt: Date.now(),
+  at: Date.now(),
   actor: { userId, keyId, administrator: null, ip: '192.0.2.1' },
   surface: 'responses',
   action: 'POST /v1/responses',
-  modelId: null,
-  flags: [],
-  opened: false,
 })
 
 /** A reader of a response, in the object itself: an abort ends it together with the object. */
@@ -107,24 +132,24 @@ export interface Follower {
 }
 
 /** A response of its own, whether or not it is ever begun. Every call takes a fresh stub. */
-export function newResponse(caller: Caller) {
+export function newResponse(caller: Caller, namespace = env.RESPONSE_STREAMS) {
   const { principal, owner } = caller
   const responseId = newResponseId(configuration.KEY_PEPPERS)
-  const client = responseStreamClient(env.RESPONSE_STREAMS, responseId)
-  const stub = () =>
-    env.RESPONSE_STREAMS.getByName(responseId) as unknown as DurableObjectStub<ResponseStream>
-  const record = recordOf(caller)
-  const admission: Admission = {
+  const client = responseStreamClient(namespace, responseId)
+  const stub = () => namespace.getByName(responseId) as unknown as DurableObjectStub<ResponseStream>
+  const identity = identityOf(caller)
+  const request: StartRequest = {
     responseId,
     principal,
     catalogueEpoch: 1,
-    record,
+    identity,
+    flags: [],
     headers: [],
     functionCallsComplete: false,
   }
-  const bodyOf = (request: object) =>
+  const bodyOf = (members: object) =>
     new Response(
-      JSON.stringify({ model: MODEL, input: 'hello', stream: true, max_output_tokens: 100, ...request }),
+      JSON.stringify({ model: MODEL, input: 'hello', stream: true, max_output_tokens: 100, ...members }),
     ).body as ReadableStream<Uint8Array>
   const follow = (after = 0): Follower => {
     const follower: Follower = { text: '', done: Promise.resolve(false) }
@@ -141,9 +166,8 @@ export function newResponse(caller: Caller) {
     responseId,
     client,
     stub,
-    record,
     follow,
-    start: (request: object = {}) => client.start(admission, bodyOf(request)),
+    start: (members: object = {}) => client.start(request, bodyOf(members)),
     snapshot: () => client.snapshot(owner),
     state: () => client.state(owner),
     settle: () => client.settle(owner),
@@ -151,6 +175,9 @@ export function newResponse(caller: Caller) {
     remove: () => client.remove(owner),
     ended: () => client.ended(owner),
     runAlarm: () => runDurableObjectAlarm(stub()),
+    /** What its object has stored under a name. */
+    stored: (name: string) =>
+      runInDurableObject(stub(), (_, { storage }) => new StoredValues(storage.sql).get(name)),
     /** The whole stream of a response that has ended, or ends soon. */
     replay: async (after = 0): Promise<string> => {
       const follower = follow(after)
