@@ -3,19 +3,21 @@ import { Inspection, passAllEngine } from '../governance/dlp/inspection.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { applyEdits, type EditedBytes, joinBytes } from '../lib/byte-edits.ts'
 import { JsonSyntaxError } from '../lib/json-scan.ts'
+import { encodeFrame } from '../lib/sse.ts'
 import { answerHeaders, streamHeaders } from './answer-headers.ts'
 import type { Candidate } from './candidates.ts'
 import type { CatalogModel } from './catalog/catalog.ts'
 import { redactCredential, withoutCredential } from './credential-spellings.ts'
-import { ExchangeMeter } from './exchange-meter.ts'
 import type { ModelAnswer, ModelCall } from './invoke-model.ts'
 import { type Metered, NOTHING_METERED } from './metering.ts'
 import type { AnswerContext, AnswerReading, Meter, Protocol } from './protocols/protocol.ts'
 import { PROTOCOLS } from './protocols/protocols.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
-import { type Exchange, type RelayEnd, relayTimesOf, type StreamTranslator } from './relay-options.ts'
+import { type RelayEnd, relayTimesOf, type StreamTranslator } from './relay-options.ts'
 import type { Settlement } from './settlement.ts'
 import { relayStream } from './stream-relay.ts'
+import { callerEncoder } from './translation/caller-encoder.ts'
+import type { EventEncoder, ModelEvent } from './translation/model-events.ts'
 import { signatureOrigin } from './translation/signature-origin.ts'
 import { TranslatedCall } from './translation/translated-call.ts'
 import { type AttemptDeps, noAnswer, UpstreamAttempt } from './upstream-attempt.ts'
@@ -45,17 +47,13 @@ export interface DispatchedCall extends ModelCall {
   policy: CallPolicy
 }
 
-/** One call at one candidate: what it asks, in one or more exchanges, and the answer it makes of it. */
+/** One call at one candidate: what it asks, and the answer it makes of it. */
 export class CandidateCall {
   readonly #deps: AnswerDeps
   readonly #call: DispatchedCall
   readonly #candidate: Candidate
   readonly #translated: TranslatedCall | null
-  #attempt: UpstreamAttempt
-  /** Bytes of the request of the exchange at hand. */
-  #sentBytes = 0
-  /** A stream goes on by itself. */
-  #streams = false
+  readonly #attempt: UpstreamAttempt
   readonly #answers = new WholeAnswers()
 
   /** @throws ApiError invalid_request for a request that cannot be said in the candidate's protocol. */
@@ -63,23 +61,18 @@ export class CandidateCall {
     this.#deps = deps
     this.#call = call
     this.#candidate = candidate
-    this.#translated = candidate.translation && translatedCall(deps, call, candidate)
+    this.#translated = candidate.translation && translatedCall(call, candidate)
     this.#attempt = new UpstreamAttempt(deps, call, candidate)
   }
 
-  /** Sends the first exchange. @throws ApiError upstream */
+  /** @throws ApiError upstream */
   begin(): Promise<Response> {
-    return this.#send(this.#translated?.nextBody() ?? this.#call.requestFor(this.#candidate))
-  }
-
-  #send(body: Pick<EditedBytes, 'pieces' | 'length'>): Promise<Response> {
-    this.#sentBytes = body.length
-    return this.#attempt.send(body)
+    return this.#attempt.send(this.#translated?.takeRequest() ?? this.#call.requestFor(this.#candidate))
   }
 
   /** @throws ApiError upstream for answers that are none. */
   async answer(response: Response): Promise<ModelAnswer> {
-    if (response.status >= 400) return this.#upstreamError(response, NOTHING_METERED)
+    if (response.status >= 400) return this.#upstreamError(response)
     if (!this.#translated) return isEventStream(response) ? this.#stream(response) : this.#whole(response)
     const answer = isEventStream(response)
       ? this.#stream(response)
@@ -100,16 +93,15 @@ export class CandidateCall {
   /** @param abort whether the upstream may still be sending what nobody reads. */
   dispose(abort: boolean): void {
     this.#attempt.dispose()
-    if (!this.#streams) this.#translated?.release()
     this.#answers.release()
     if (abort) this.#attempt.abort.abort()
   }
 
   /** Only our own credential is cut out of it (interface: Errors). */
-  async #upstreamError(response: Response, use: Metered): Promise<ModelAnswer> {
+  async #upstreamError(response: Response): Promise<ModelAnswer> {
     const { credential } = this.#candidate.provider
     const body = redactCredential(this.#answers.take(await this.#attempt.read(response)), credential)
-    this.#call.settlement.close(response.status, 'upstream_error', use)
+    this.#call.settlement.close(response.status, 'upstream_error', NOTHING_METERED)
     const answer = upstreamErrorAnswer(response, body, this.#candidate)
     return { ...answer, body: this.#handOver([answer.body]) }
   }
@@ -128,55 +120,46 @@ export class CandidateCall {
     return { status: response.status, headers, body: this.#handOver(pieces) }
   }
 
-  async #translatedAnswer(first: Response, translated: TranslatedCall): Promise<ModelAnswer> {
+  async #translatedAnswer(response: Response, translated: TranslatedCall): Promise<ModelAnswer> {
     const { settlement, outline } = this.#call
     const { credential } = this.#candidate.provider
-    const meter = new ExchangeMeter()
-    const response = await this.#exchanges(first, translated, meter).catch((error: unknown) => {
-      // What the exchanges before it used is paid for, whoever answers in the end.
-      if (meter.usage() || meter.textBytes > 0) settlement.lose(settlement.streamUse(meter))
-      throw error
-    })
-    if (response.status >= 400) return this.#upstreamError(response, settlement.streamUse(meter))
-    settlement.close(200, null, settlement.streamUse(meter))
+    const { pieces, usage, textBytes } = await this.#read(response, this.#call.policy.responseInspection())
+    const use = settlement.answerUse(usage, textBytes)
+    const events = this.#answerEvents(translated, pieces, usage || textBytes > 0 ? use : null)
+    settlement.close(200, null, use)
+    const encoder = encoderOf(this.#deps, this.#call, this.#candidate)
     if (outline.stream) {
       const headers = streamHeaders(response.headers, credential)
-      return { status: 200, headers, body: this.#handOver(translated.resultAsFrames()) }
+      const frames = events.flatMap((event) => encoder.frames(event))
+      return { status: 200, headers, body: this.#handOver(frames) }
     }
     const headers = answerHeaders(response.headers, credential)
     headers.set('content-type', 'application/json')
-    return { status: 200, headers, body: this.#handOver([translated.result()]) }
+    const body = textEncoder.encode(JSON.stringify(encoder.answer(events)))
+    return { status: 200, headers, body: this.#handOver([body]) }
   }
 
-  /** Takes whole answers until the call is complete. @returns the last one, or an error in place of a further one. */
-  async #exchanges(first: Response, translated: TranslatedCall, meter: ExchangeMeter): Promise<Response> {
-    const { settlement } = this.#call
-    const inspection = this.#call.policy.responseInspection()
-    let response = first
-    for (;;) {
-      const { original, pieces, usage, textBytes } = await this.#read(response, inspection)
-      meter.add(usage, textBytes, this.#sentBytes)
-      const refused = this.#parse(() => translated.answer(joinBytes(pieces), original))
-      if (refused !== null) throw noAnswer(this.#redacted(refused))
-      if (!translated.goesOn(settlement.affordsAgain(meter))) return response
-      settlement.keepAlive(meter, longestAnswer(this.#deps.configuration))
-      response = await this.#exchange(translated)
-      if (response.status >= 400) return response
+  /** @param use what the upstream used for an answer that is none, which is paid for whoever answers in the end. */
+  #answerEvents(
+    translated: TranslatedCall,
+    pieces: readonly Uint8Array[],
+    use: Metered | null,
+  ): ModelEvent[] {
+    try {
+      const answer = this.#parse(() => translated.answer(joinBytes(pieces)))
+      if ('error' in answer) throw noAnswer(this.#redacted(answer.error))
+      return [...answer, ...translated.ending()]
+    } catch (error) {
+      if (use) this.#call.settlement.lose(use)
+      throw error
     }
-  }
-
-  /** A further exchange of the same call. */
-  #exchange(translated: TranslatedCall): Promise<Response> {
-    this.#attempt.dispose()
-    this.#attempt = new UpstreamAttempt(this.#deps, this.#call, this.#candidate)
-    return this.#send(translated.nextBody())
   }
 
   /** Reads and inspects a whole answer. */
   async #read(
     response: Response,
     inspection: Inspection,
-  ): Promise<Pick<AnswerReading, 'usage' | 'textBytes'> & { original: Uint8Array; pieces: Uint8Array[] }> {
+  ): Promise<Pick<AnswerReading, 'usage' | 'textBytes'> & { pieces: Uint8Array[] }> {
     const body = this.#answers.take(await this.#attempt.read(response))
     if (body.length === 0) throw noAnswer('The upstream sent an empty answer.')
     if (isEventStream(response)) throw noAnswer('The upstream streamed an answer that was asked for whole.')
@@ -185,12 +168,7 @@ export class CandidateCall {
     const reading = this.#parse(() => this.#reading(body, inspection))
     const edited = applyEdits(body, reading.edits)
     inspection.sink(edited.released, edited.withheld)
-    return {
-      original: body,
-      pieces: edited.pieces,
-      usage: reading.usage,
-      textBytes: reading.textBytes,
-    }
+    return { pieces: edited.pieces, usage: reading.usage, textBytes: reading.textBytes }
   }
 
   /** @throws ApiError for an answer that must not pass; the upstream has made it all the same. */
@@ -250,21 +228,25 @@ export class CandidateCall {
     }
     const inspection = this.#call.policy.responseInspection()
     settlement.response = inspection.counts
-    const meter = new ExchangeMeter()
-    const live = { abort: this.#attempt.abort }
-    const exchange = this.#streamedExchange(response, inspection, meter)
+    if (!response.body) throw noAnswer('The upstream sent an empty answer.')
+    this.#attempt.streams()
+    const { abort } = this.#attempt
+    const reader = this.#protocol.streamReader(this.#context(inspection))
     const relay = await relayStream({
-      ...exchange,
+      upstream: response.body,
+      reader,
       dialect: protocol.dialect,
-      translator: this.#translated && this.#translator(this.#translated, inspection, meter, live),
+      translator:
+        this.#translated &&
+        translatorOf(this.#translated, encoderOf(this.#deps, this.#call, this.#candidate)),
       inspection,
       times: relayTimesOf(this.#deps.configuration),
       clock: this.#deps.clock,
       callerSignal: signal,
-      abortUpstream: () => live.abort.abort(),
+      abortUpstream: () => abort.abort(),
       redact: (bytes) => redactCredential(bytes, credential),
       onTick: () => {
-        settlement.keepAlive(meter)
+        settlement.keepAlive(reader)
         return settlement.lapsed ? 'The call could no longer be accounted for.' : null
       },
     })
@@ -272,56 +254,17 @@ export class CandidateCall {
       if (relay.end.kind === 'client_left') throw new Error('the caller left')
       this.#attempt.gaveNothing(`stream_${relay.end.reason}`, relay.end.reason === 'timeout')
       // Its beginning must not pass; the upstream has made it all the same.
-      if (relay.end.error) settlement.lose(settlement.streamUse(meter))
+      if (relay.end.error) settlement.lose(settlement.streamUse(reader))
       throw relay.end.error ?? noAnswer(relay.end.message)
     }
-    this.#streams = true
-    this.#deps.waitUntil(streamEnd(relay.ended, settlement, meter, this.#translated))
+    this.#deps.waitUntil(streamEnd(relay.ended, settlement, reader))
     const headers = streamHeaders(response.headers, credential)
     return { status: response.status, headers, body: relay.body }
   }
-
-  #streamedExchange(response: Response, inspection: Inspection, meter: ExchangeMeter): Exchange {
-    if (!response.body) throw noAnswer('The upstream sent an empty answer.')
-    this.#attempt.streams()
-    const reader = this.#protocol.streamReader(this.#context(inspection))
-    meter.follow(reader, this.#sentBytes)
-    return { upstream: response.body, reader }
-  }
-
-  #translator(
-    translated: TranslatedCall,
-    inspection: Inspection,
-    meter: ExchangeMeter,
-    live: { abort: AbortController },
-  ): StreamTranslator {
-    const { settlement } = this.#call
-    const next = translated.mayGoOn ? this.#continuation(translated, inspection, meter, live) : nothingMore
-    return translatorOf(translated, settlement, meter, next)
-  }
-
-  #continuation(
-    translated: TranslatedCall,
-    inspection: Inspection,
-    meter: ExchangeMeter,
-    live: { abort: AbortController },
-  ): () => Promise<Exchange> {
-    return async () => {
-      const sent = this.#exchange(translated)
-      live.abort = this.#attempt.abort
-      const response = await sent
-      if (response.status >= 400 || !isEventStream(response)) {
-        await response.body?.cancel()
-        this.#attempt.dispose()
-        throw noAnswer(`The upstream did not continue its answer (status ${response.status}).`)
-      }
-      return this.#streamedExchange(response, inspection, meter)
-    }
-  }
 }
 
-function translatedCall(deps: AnswerDeps, call: DispatchedCall, candidate: Candidate): TranslatedCall | null {
-  const { model, outline } = call
+function translatedCall(call: DispatchedCall, candidate: Candidate): TranslatedCall | null {
+  const { model } = call
   if (!candidate.translation) return null
   return new TranslatedCall(joinBytes(call.requestFor(candidate).pieces), {
     ...candidate.translation,
@@ -331,46 +274,40 @@ function translatedCall(deps: AnswerDeps, call: DispatchedCall, candidate: Candi
       capabilities: model.capabilities,
       origin: originOf(candidate),
     },
-    modelId: model.id,
-    usageAsked: outline.usageAsked,
-    nowSeconds: Math.floor(deps.clock() / 1000),
   })
 }
+
+function encoderOf(deps: AnswerDeps, { model, outline }: DispatchedCall, candidate: Candidate): EventEncoder {
+  const caller = candidate.translation?.caller
+  if (!caller || caller === 'responses') return EVENT_FRAMES
+  const nowSeconds = Math.floor(deps.clock() / 1000)
+  return callerEncoder({ caller, modelId: model.id, usageAsked: outline.usageAsked, nowSeconds })
+}
+
+/** Events as they are, a frame each, for `modelTurn`, which reads them again. It always asks for streams. */
+const EVENT_FRAMES: EventEncoder = {
+  frames: (event) => [encodeFrame(null, event)],
+  answer: () => {
+    throw new Error('turns of responses are streams')
+  },
+}
+
+const textEncoder = new TextEncoder()
 
 /** A candidate of a translated call is asked in one of the two protocols. */
 const originOf = ({ provider, upstreamModel, operation }: Candidate): string =>
   signatureOrigin(operation, upstreamModel, provider.id)
 
 /** Apart from the call, so that it is not kept by what outlives it. */
-const translatorOf = (
-  translated: TranslatedCall,
-  settlement: Settlement,
-  meter: Meter,
-  next: () => Promise<Exchange>,
-): StreamTranslator => ({
-  frame: (frame, original) => translated.frame(frame, original),
-  goesOn: () => translated.goesOn(settlement.affordsAgain(meter)),
-  finish: () => translated.finish(),
-  next,
+const translatorOf = (translated: TranslatedCall, encoder: EventEncoder): StreamTranslator => ({
+  frame: (frame) => translated.events(frame).flatMap((event) => encoder.frames(event)),
+  finish: () => translated.ending().flatMap((event) => encoder.frames(event)),
 })
 
-/** Settles a stream when it has ended, and lets go of what it was made from. */
-async function streamEnd(
-  ended: Promise<RelayEnd>,
-  settlement: Settlement,
-  meter: Meter,
-  translated: TranslatedCall | null,
-): Promise<void> {
-  const end = await ended
-  translated?.release()
-  settlement.closeStream(end, meter)
+/** Settles a stream when it has ended. */
+async function streamEnd(ended: Promise<RelayEnd>, settlement: Settlement, meter: Meter): Promise<void> {
+  settlement.closeStream(await ended, meter)
 }
-
-/** Milliseconds that a further exchange can take. */
-const longestAnswer = (configuration: AnswerDeps['configuration']) =>
-  configuration.UPSTREAM_CONNECT_TIMEOUT_MS + configuration.UPSTREAM_ANSWER_TIMEOUT_MS
-
-const nothingMore = () => Promise.reject(new Error('the call is complete'))
 
 const isEventStream = (response: Response) =>
   response.headers.get('content-type')?.includes('text/event-stream') ?? false

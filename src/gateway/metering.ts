@@ -65,12 +65,6 @@ export function estimateUsage(
   return { ...known, output: Math.max(known.output, output) }
 }
 
-/** Usage of an exchange that ended before its upstream told any, from what passed. */
-export function unreportedUsage(requestBytes: number, textBytes: number): Usage {
-  const tokens = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN)
-  return { ...NO_USAGE, input: tokens(requestBytes), output: tokens(textBytes) }
-}
-
 export type Metered = Pick<CallOutcome, 'usage' | 'provenance' | 'cost'>
 
 export const NOTHING_METERED: Metered = { usage: null, provenance: null, cost: 0 }

@@ -28,25 +28,16 @@ export function relayTimesOf(configuration: {
   }
 }
 
-/** One stream of an upstream. */
-export interface Exchange {
-  upstream: ReadableStream<Uint8Array>
-  reader: StreamReader
-}
-
 /** Between different protocols: makes the caller's frames of what the upstream's reader lets pass. */
 export interface StreamTranslator {
-  /** @param original the frame before it was edited; null for one that was made here. */
-  frame(frame: SseFrame, original: SseFrame | null): Uint8Array[]
-  /** Asked once at the end of an exchange: whether another one continues the answer. */
-  goesOn(): boolean
-  /** Begins that exchange. @throws ApiError told in the stream. */
-  next(): Promise<Exchange>
+  frame(frame: SseFrame): Uint8Array[]
   /** Frames that end the caller's stream. */
   finish(): Uint8Array[]
 }
 
-export interface RelayOptions extends Exchange {
+export interface RelayOptions {
+  upstream: ReadableStream<Uint8Array>
+  reader: StreamReader
   /** What the gateway itself says to this caller. */
   dialect: Dialect
   /** Null between equal protocols. */

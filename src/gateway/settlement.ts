@@ -180,23 +180,14 @@ export class Settlement {
     return metered(usage, 'estimated', this.#model)
   }
 
-  /** Whether what is reserved covers another exchange that reads and writes as much as those before it together. */
-  affordsAgain(meter: Meter): boolean {
-    const use = this.streamUse(meter)
-    return use.cost + this.#withLost(use).cost <= this.#bounds.reserve
-  }
-
   /** What an answer used. */
   answerUse(reported: Metered['usage'], textBytes: number): Metered {
     if (reported) return metered(reported, 'reported', this.#model)
     return metered(estimateUsage(this.#requestBytes, textBytes, null, this.#bounds), 'estimated', this.#model)
   }
 
-  /**
-   * Renews the lease of a running call when a third of it has passed, with what was used so far.
-   * @param silence milliseconds that can go by before this is called again, on top of the lease.
-   */
-  keepAlive(meter: Meter, silence = 0): void {
+  /** Renews the lease of a running call when a third of it has passed, with what was used so far. */
+  keepAlive(meter: Meter): void {
     const now = this.#deps.clock()
     const lease = this.#deps.configuration.LEDGER_LEASE_MS
     if (this.#closed || now - this.#extendedAt < lease / 3) return
@@ -205,7 +196,7 @@ export class Settlement {
     const progress = usage && { provider: this.provider ?? '', usage, cost }
     this.#deps
       .ledgerOf(this.#organizationId)
-      .extend(this.#record.callId, silence + lease, progress)
+      .extend(this.#record.callId, lease, progress)
       .then(({ open }) => {
         this.lapsed = !open && !this.#closed
       })

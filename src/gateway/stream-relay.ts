@@ -5,7 +5,7 @@ import { FrameTooLongError, parseFrame, type SseFrame, SseSplitter } from '../li
 import { CallerWriter } from './caller-writer.ts'
 import type { FrameVerdict, StreamReader } from './protocols/protocol.ts'
 import type { HeldFrame } from './protocols/streamed-texts.ts'
-import type { Exchange, FailureReason, RelayEnd, RelayOptions, RelayStart } from './relay-options.ts'
+import type { FailureReason, RelayEnd, RelayOptions, RelayStart } from './relay-options.ts'
 
 /**
  * Carries one upstream stream to one caller, a frame at a time. It starts only with the upstream's first valid event
@@ -37,11 +37,9 @@ type Chunk = ReadableStreamReadResult<Uint8Array>
 
 class StreamRelay {
   readonly #options: RelayOptions
-  #source: ReadableStreamDefaultReader<Uint8Array>
-  #reader: StreamReader
-  #splitter = new SseSplitter()
-  /** The exchange that continues this one, while it begins. */
-  #next: Promise<Exchange> | null = null
+  readonly #source: ReadableStreamDefaultReader<Uint8Array>
+  readonly #reader: StreamReader
+  readonly #splitter = new SseSplitter()
   readonly #watch: ReturnType<typeof setInterval>
   /** Frames that were read before the answer started. */
   #waiting: Uint8Array[] = []
@@ -92,8 +90,7 @@ class StreamRelay {
   async #pump(caller: CallerWriter): Promise<RelayEnd> {
     for (const frame of this.#waiting.splice(0)) caller.send(frame)
     while (!this.#end) {
-      if (this.#next) await this.#goOnWith(this.#next)
-      else if (!this.#leaving && caller.unread >= CALLER_BUFFER_BYTES) await caller.someRead()
+      if (!this.#leaving && caller.unread >= CALLER_BUFFER_BYTES) await caller.someRead()
       else this.#take(await this.#read())
     }
     if (this.#leaving) this.#end = { kind: 'client_left' }
@@ -144,7 +141,7 @@ class StreamRelay {
 
   #takeFrames(bytes: Uint8Array): void {
     for (const frame of this.#splitter.push(bytes)) {
-      if (this.#end || this.#next) return
+      if (this.#end) return
       this.#frame(frame)
       if (this.#reader.ended) this.#complete()
     }
@@ -180,7 +177,7 @@ class StreamRelay {
   #forward(edited: Uint8Array, original: SseFrame | null): void {
     const { translator } = this.#options
     const frame = () => (edited === original?.bytes ? original : parseFrame(edited))
-    const told = translator ? translator.frame(frame(), original) : [edited]
+    const told = translator ? translator.frame(frame()) : [edited]
     for (const each of told) this.#write(each)
   }
 
@@ -219,35 +216,10 @@ class StreamRelay {
     this.#readRest(this.#source).catch(() => {})
   }
 
-  /** The exchange is whole. It is the end of the answer unless another one continues it. */
   #whole(owed: HeldFrame[]): void {
-    const { translator } = this.#options
     for (const held of owed) this.#forwardHeld(held)
-    if (translator?.goesOn()) {
-      this.#next = translator.next()
-      // Awaited by the pump; until then a failure must not count as unhandled.
-      this.#next.catch(() => {})
-      return
-    }
-    for (const frame of translator?.finish() ?? []) this.#write(frame)
+    for (const frame of this.#options.translator?.finish() ?? []) this.#write(frame)
     this.#end ??= { kind: 'completed' }
-  }
-
-  async #goOnWith(next: Promise<Exchange>): Promise<void> {
-    try {
-      const { upstream, reader } = await next
-      this.#source = upstream.getReader()
-      this.#reader = reader
-      this.#splitter = new SseSplitter()
-      this.#lastRead = this.#options.clock()
-      if (this.#end) this.#stopUpstream()
-    } catch (error) {
-      const known = error instanceof ApiError
-      if (!known) logEvent('error', 'stream_continuation_failed', { error: errorText(error) })
-      this.#fail('error', known ? error.message : 'The gateway could not continue the answer.')
-    } finally {
-      this.#next = null
-    }
   }
 
   /** An upstream closes its answer right after its last event, and a connection read to the end can be used again. */
@@ -307,9 +279,8 @@ class StreamRelay {
     const now = this.#options.clock()
     const caller = this.#caller
     if (caller && caller.unread > 0 && now - caller.lastTaken >= LONGEST_UNREAD_MS) this.#leave()
-    if (!(this.#pendingRead || this.#next) || this.#end) return
-    // An exchange that begins has a time-out of its own.
-    if (!this.#next && now - this.#lastRead >= (this.#started ? betweenEvents : firstEvent)) {
+    if (!this.#pendingRead || this.#end) return
+    if (now - this.#lastRead >= (this.#started ? betweenEvents : firstEvent)) {
       this.#fail('timeout', 'The upstream stopped sending.')
       this.#stopUpstream()
     } else if (caller?.unread === 0 && now - caller.lastWrite >= heartbeat) {

@@ -31,15 +31,8 @@ export type ModelEvent =
   | { type: 'usage'; usage: Usage }
   | { type: 'end' }
 
-/** Why a generation ended. `pause` is no end: the turn goes on when its content is sent back. */
-export type StopReason =
-  | 'end'
-  | 'stop_sequence'
-  | 'length'
-  | 'context_window'
-  | 'tool_calls'
-  | 'refusal'
-  | 'pause'
+/** Why a generation ended. */
+export type StopReason = 'end' | 'stop_sequence' | 'length' | 'context_window' | 'tool_calls' | 'refusal'
 
 /** Reads an upstream's answer as events. */
 export interface EventDecoder {
@@ -47,6 +40,12 @@ export interface EventDecoder {
   frame(event: string | null, data: Record<string, unknown>): ModelEvent[]
   /** A whole answer as the events it would have streamed. */
   answer(body: Record<string, unknown>): ModelEvent[]
+}
+
+/** Changes the events of one answer on their way to the caller. */
+export interface EventFilter {
+  /** @returns what takes the place of the event. */
+  events(event: ModelEvent): ModelEvent[]
 }
 
 /** Tells events in a caller's protocol. */
