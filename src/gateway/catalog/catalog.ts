@@ -33,27 +33,31 @@ export interface CatalogDeps {
 /** A catalogue is read again after this time, should a change have left no trace in its epoch. */
 const LONGEST_USE_MILLISECONDS = 60_000
 
-let cached: { epoch: number; at: number; models: ReadonlyMap<string, CatalogModel> } | undefined
-
-/**
- * The models of the deployment, cached for each isolate under the catalogue's epoch.
- * @param epoch of the catalogue now.
- * @throws what the database throws when there is nothing cached to use.
- */
-export async function loadCatalog(
-  deps: CatalogDeps,
-  epoch: number,
-): Promise<ReadonlyMap<string, CatalogModel>> {
-  const now = deps.clock()
-  if (cached?.epoch === epoch && now - cached.at < LONGEST_USE_MILLISECONDS) return cached.models
-  const rows = await readCatalogue(deps.database)
-  const models = new Map<string, CatalogModel>()
-  for (const row of rows) addRow(models, row, deps.configuration.VAULT_KEYS)
-  cached = { epoch, at: now, models }
-  return models
+/** The models of the deployment as they were at an epoch of the catalogue. */
+export interface Catalog {
+  epoch: number
+  models: ReadonlyMap<string, CatalogModel>
 }
 
-type Row = Awaited<ReturnType<typeof readCatalogue>>[number]
+let cached: (Catalog & { at: number }) | undefined
+
+/**
+ * The models of the deployment, cached by each isolate. Whether they are current is told by the ledger at each admission.
+ * @param epoch of the catalogue now, where it is known: what was read at another one is read again.
+ * @throws whatever the database throws when it has to be asked and cannot be.
+ */
+export async function loadCatalog(deps: CatalogDeps, epoch?: number): Promise<Catalog> {
+  const now = deps.clock()
+  const isCurrent = cached && (epoch === undefined || cached.epoch === epoch)
+  if (cached && isCurrent && now - cached.at < LONGEST_USE_MILLISECONDS) return cached
+  const read = await readCatalogue(deps.database)
+  const models = new Map<string, CatalogModel>()
+  for (const row of read.rows) addRow(models, row, deps.configuration.VAULT_KEYS)
+  cached = { epoch: read.epoch, at: now, models }
+  return cached
+}
+
+type Row = Awaited<ReturnType<typeof readCatalogue>>['rows'][number]
 
 function addRow(models: Map<string, CatalogModel>, row: Row, ring: KeyRing): void {
   const provider = row.providerDisabledAt ? null : providerOf(row, ring)

@@ -2,18 +2,27 @@ import type { AuditedChange, CallOpening, CallOutcome } from '../audit-record.ts
 import type { Usage } from '../credits.ts'
 
 /**
- * The ledger of one organization: the audit outbox and the live credit balance (design: Governance).
- * Every method is one round trip to a Durable Object whose storage has the effect before it answers.
+ * The ledger of one organization, as an isolate reaches it: the audit outbox, the live credit balance, the limits and the
+ * revocation epoch (design: Governance, 3a). What a method resolved with is stored.
  */
 export interface Ledger {
-  /** Records the call and reserves `reserve` micro-credits, or refuses. @throws if it cannot be stored: refuse the call. */
-  open(call: OpenCall): Promise<OpenResult>
+  /** Admits a call and opens it, or says why not. @throws if it cannot be stored: the call is refused then. */
+  admit(call: CallToAdmit): Promise<Admission>
+  /** Whether a call would be admitted, as far as its epochs and limits tell. Opens and counts nothing. */
+  check(call: Pick<CallToAdmit, 'epochs' | 'learned' | 'limits'>): Promise<Admission>
   /** Settles an open call and appends its audit record. A second close, or one after the lease ran out, changes nothing. */
-  close(callId: string, outcome: CallOutcome): Promise<{ closed: boolean }>
+  close(callId: string, outcome: CallOutcome): Promise<void>
   /** Renews the lease of a long stream; `progress` is settled if the close never comes. */
   extend(callId: string, leaseMilliseconds: number, progress: CallProgress | null): Promise<{ open: boolean }>
-  /** Appends the record of a call that was refused or free of charge, in one step. Idempotent by call id. */
-  record(opening: CallOpening, outcome: CallOutcome): Promise<void>
+  /**
+   * Opens and closes in one: appends the record of a call that was refused before it was admitted. Idempotent by call id.
+   * @param counted counts it like any call; it may be `limited` or `stale` then, and nothing is recorded.
+   */
+  record(
+    opening: CallOpening,
+    outcome: CallOutcome,
+    counted?: Pick<CallToAdmit, 'epochs' | 'learned' | 'limits'>,
+  ): Promise<Admission>
   /** Appends the record of an administrative change. Idempotent by id. */
   recordChange(change: AuditedChange): Promise<void>
   /** Adds to the balance (or takes away, when negative). Idempotent by `id`. @throws `OTHER_GRANT`. */
@@ -23,19 +32,40 @@ export interface Ledger {
   flush(): Promise<Flushed>
 }
 
-export interface OpenCall {
+/** One call that asks to be admitted. */
+export interface CallToAdmit {
   opening: CallOpening
   /** Micro-credits; 0 for calls that cost nothing. */
   reserve: number
   /** After this time without close or extend, the alarm settles the call. */
   leaseMilliseconds: number
-  /** What is settled, marked as estimated, when the lease runs out and no progress was reported; null or none: all of `reserve`. */
-  estimate?: CallProgress | null
+  /** What is settled, marked as estimated, when the lease runs out and no progress was reported; null: all of `reserve`. */
+  estimate: CallProgress | null
+  epochs: ReadEpochs
+  /** Epochs that Postgres told after a `stale` answer; the ledger takes them over. */
+  learned: ReadEpochs | null
+  limits: CallLimits | null
 }
 
-export type OpenResult =
-  | { admitted: true }
-  | { admitted: false; reason: 'no_credits'; available: number; required: number }
+/** The epochs at which the rights of a caller and the catalogue were read; null: the call does not use the catalogue. */
+export interface ReadEpochs {
+  organization: number
+  catalogue: number | null
+}
+
+/** Calls a minute. */
+export interface CallLimits {
+  userId: string
+  organizationPerMinute: number
+  userPerMinute: number
+}
+
+export type Admission =
+  | { kind: 'admitted' }
+  | { kind: 'no_credits'; available: number; required: number }
+  | { kind: 'limited'; scope: 'organization' | 'user'; retryAfterSeconds: number }
+  /** Read at another epoch than the current one, or the ledger does not know that (null). Nothing was opened or counted. */
+  | { kind: 'stale'; organization: number | null; catalogue: number | null }
 
 export interface CallProgress {
   provider: string
