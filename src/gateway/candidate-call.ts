@@ -10,9 +10,10 @@ import { redactCredential, withoutCredential } from './credential-spellings.ts'
 import { ExchangeMeter } from './exchange-meter.ts'
 import type { ModelAnswer, ModelCall } from './invoke-model.ts'
 import { type Metered, NOTHING_METERED } from './metering.ts'
+import { OPERATIONS } from './operations.ts'
 import type { AnswerContext, AnswerReading, Meter, Protocol } from './protocols/protocol.ts'
-import { PROTOCOLS } from './protocols/protocols.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
+import { framesOf, isStream } from './providers/provider.ts'
 import { type Exchange, type RelayEnd, relayTimesOf, type StreamTranslator } from './relay-options.ts'
 import type { Settlement } from './settlement.ts'
 import { relayStream } from './stream-relay.ts'
@@ -80,8 +81,9 @@ export class CandidateCall {
   /** @throws ApiError upstream for answers that are none. */
   async answer(response: Response): Promise<ModelAnswer> {
     if (response.status >= 400) return this.#upstreamError(response, NOTHING_METERED)
-    if (!this.#translated) return isEventStream(response) ? this.#stream(response) : this.#whole(response)
-    const answer = isEventStream(response)
+    if (!this.#translated)
+      return isStream(this.#candidate.provider, response) ? this.#stream(response) : this.#whole(response)
+    const answer = isStream(this.#candidate.provider, response)
       ? this.#stream(response)
       : this.#translatedAnswer(response, this.#translated)
     return { ...(await answer), origin: originOf(this.#candidate) }
@@ -122,7 +124,8 @@ export class CandidateCall {
     const { settlement, operation } = this.#call
     const inspection = this.#call.policy.responseInspection()
     const { pieces, usage, textBytes } = await this.#read(response, inspection)
-    const use = operation === 'count_tokens' ? NOTHING_METERED : settlement.answerUse(usage, textBytes)
+    const { generates } = OPERATIONS[operation]
+    const use = generates ? settlement.answerUse(usage, textBytes) : NOTHING_METERED
     settlement.close(response.status, null, use)
     const headers = answerHeaders(response.headers, this.#candidate.provider.credential)
     return { status: response.status, headers, body: this.#handOver(pieces) }
@@ -179,7 +182,8 @@ export class CandidateCall {
   ): Promise<Pick<AnswerReading, 'usage' | 'textBytes'> & { original: Uint8Array; pieces: Uint8Array[] }> {
     const body = this.#answers.take(await this.#attempt.read(response))
     if (body.length === 0) throw noAnswer('The upstream sent an empty answer.')
-    if (isEventStream(response)) throw noAnswer('The upstream streamed an answer that was asked for whole.')
+    if (isStream(this.#candidate.provider, response))
+      throw noAnswer('The upstream streamed an answer that was asked for whole.')
     this.#call.settlement.response = inspection.counts
     inspection.begin()
     const reading = this.#parse(() => this.#reading(body, inspection))
@@ -224,7 +228,7 @@ export class CandidateCall {
 
   /** Of the upstream. */
   get #protocol(): Protocol {
-    return PROTOCOLS[this.#candidate.operation]
+    return OPERATIONS[this.#candidate.operation].protocol
   }
 
   #context(inspection: Inspection): AnswerContext {
@@ -286,7 +290,7 @@ export class CandidateCall {
     this.#attempt.streams()
     const reader = this.#protocol.streamReader(this.#context(inspection))
     meter.follow(reader, this.#sentBytes)
-    return { upstream: response.body, reader }
+    return { upstream: response.body, frames: framesOf(this.#candidate.provider, response), reader }
   }
 
   #translator(
@@ -310,7 +314,7 @@ export class CandidateCall {
       const sent = this.#exchange(translated)
       live.abort = this.#attempt.abort
       const response = await sent
-      if (response.status >= 400 || !isEventStream(response)) {
+      if (response.status >= 400 || !isStream(this.#candidate.provider, response)) {
         await response.body?.cancel()
         this.#attempt.dispose()
         throw noAnswer(`The upstream did not continue its answer (status ${response.status}).`)
@@ -371,6 +375,3 @@ const longestAnswer = (configuration: AnswerDeps['configuration']) =>
   configuration.UPSTREAM_CONNECT_TIMEOUT_MS + configuration.UPSTREAM_ANSWER_TIMEOUT_MS
 
 const nothingMore = () => Promise.reject(new Error('the call is complete'))
-
-const isEventStream = (response: Response) =>
-  response.headers.get('content-type')?.includes('text/event-stream') ?? false

@@ -6,7 +6,8 @@ import type { AnswerDeps, DispatchedCall } from './candidate-call.ts'
 import type { Route } from './catalog/catalog.ts'
 import type { ModelAnswer } from './invoke-model.ts'
 import { NOTHING_METERED } from './metering.ts'
-import { sendToProvider, speaks } from './providers/provider.ts'
+import { speaks } from './providers/provider.ts'
+import { sendToProvider } from './providers/send-to-provider.ts'
 import { countTokens } from './token-count/count-tokens.ts'
 import { responsesCountRequest } from './token-count/responses-count-request.ts'
 import { objectOf, parseJson } from './translation/json.ts'
@@ -21,7 +22,6 @@ const FAILED_COUNTER_MS = 30_000
 const LONGEST_COUNT_BYTES = 64 * 1024
 const MOST_ROUTES = 1_000
 const NO_COUNTER = new Set([404, 405, 501])
-const NO_HEADERS = new Headers()
 
 /** Until when a route's counter is not asked, in milliseconds since the epoch. */
 const silent = new BoundedMap<string, number>(MOST_ROUTES)
@@ -98,17 +98,19 @@ function counterRequest(body: Uint8Array, { upstreamModel }: Route): Uint8Array 
 async function askCounter(
   deps: AnswerDeps,
   call: DispatchedCall,
-  { provider }: Route,
+  { provider, upstreamModel }: Route,
   bytes: Uint8Array,
 ): Promise<{ status: number; tokens: number | null }> {
   const response = await sendToProvider(provider, {
     operation: 'input_tokens',
-    pieces: [bytes],
-    length: bytes.length,
-    callerHeaders: NO_HEADERS,
+    upstreamModel,
+    body: bytes,
+    callerHeaders: null,
     stream: false,
     signal: AbortSignal.any([call.signal, AbortSignal.timeout(COUNTER_TIMEOUT_MS)]),
+    onConnected: null,
     allow: deps.configuration.EGRESS_ALLOW,
+    now: deps.clock(),
   })
   const answer = response.body ? await readAll(response.body, LONGEST_COUNT_BYTES) : new Uint8Array()
   if (response.status !== 200) return { status: response.status, tokens: null }

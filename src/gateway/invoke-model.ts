@@ -24,11 +24,10 @@ import { type CatalogDeps, type CatalogModel, loadCatalog } from './catalog/cata
 import { answerTokenCount } from './count-tokens.ts'
 import { boundsOf, type CallBounds } from './metering.ts'
 import type { OpenedCall } from './opened-call.ts'
-import { PROTOCOLS } from './protocols/protocols.ts'
+import { OPERATIONS, type Operation } from './operations.ts'
 import { outsideOf, requestEdits } from './protocols/request-edits.ts'
 import { inspectRequest, type RequestInspection } from './protocols/request-inspection.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
-import type { Operation } from './providers/provider.ts'
 import { Settlement } from './settlement.ts'
 import { defaultCompletionTokens } from './translation/requests/completions-to-chat.ts'
 
@@ -71,7 +70,7 @@ export interface ModelAnswer {
  * no credits, an upstream without an answer. After the first byte failures are told in the stream.
  */
 export async function invokeModel(deps: ModelDeps, call: ModelCall): Promise<ModelAnswer> {
-  const protocol = PROTOCOLS[call.operation]
+  const { protocol } = OPERATIONS[call.operation]
   const outline = protocol.outline(call.body)
   // Until the catalogue knows it, this is any text of the caller, a key pasted into the wrong place as well.
   call.record.modelId = redact(outline.model)
@@ -130,8 +129,9 @@ function maximumOutput(
   candidates: readonly Candidate[],
   model: CatalogModel,
 ): number | null {
-  const translated = call.operation === 'completions' && candidates.every(({ translation }) => translation)
-  return outline.maximumOutput ?? (translated ? defaultCompletionTokens(model.capabilities) : null)
+  const { translationLimitsOutput } = OPERATIONS[call.operation]
+  const limited = translationLimitsOutput && candidates.every(({ translation }) => translation)
+  return outline.maximumOutput ?? (limited ? defaultCompletionTokens(model.capabilities) : null)
 }
 
 /** A call that is blocked has no place in the ledger yet: its record says what was found. */
@@ -152,7 +152,7 @@ async function admittedModel(deps: ModelDeps, call: ModelCall, modelId: string):
   const model = (await loadCatalog(deps, call.catalogueEpoch)).get(modelId)
   if (!model) {
     const message = `The model ${printable(modelId)} does not exist. GET /v1/models lists the models you may use.`
-    throw new ApiError(isMessages(call.operation) ? 'not_found' : 'invalid_request', message, {
+    throw new ApiError(OPERATIONS[call.operation].unknownModel, message, {
       code: 'model_not_found',
     })
   }
@@ -170,12 +170,10 @@ function affinityOf(
   call: ModelCall,
   { outline, candidates, modelId }: Pick<Opening, 'outline' | 'candidates'> & { modelId: string },
 ): Affinity | null {
-  if (call.operation === 'count_tokens') return null
+  if (!OPERATIONS[call.operation].generates) return null
   const { organizationId } = call.principal
   return Affinity.begin(deps, candidates, { organizationId, modelId, headers: call.headers, outline })
 }
-
-const isMessages = (operation: Operation) => operation === 'messages' || operation === 'count_tokens'
 
 /** Model ids come from callers: told back short, without control characters and without what looks like a key. */
 const printable = (text: string) => redact(text.slice(0, 100).replace(/\p{Cc}/gu, ''))
@@ -193,7 +191,7 @@ interface Opening {
  */
 async function open(deps: ModelDeps, call: ModelCall, opening: Opening): Promise<void> {
   const { outline, bounds, candidates, settlement } = opening
-  const counting = call.operation === 'count_tokens'
+  const { generates, outputLimit } = OPERATIONS[call.operation]
   const { usage, cost } = settlement.inputUse()
   // Waited for from here on: whatever happens to the request, what was opened is closed.
   deps.waitUntil(settlement.done)
@@ -201,8 +199,8 @@ async function open(deps: ModelDeps, call: ModelCall, opening: Opening): Promise
     .ledgerOf(call.principal.organizationId)
     .open({
       opening: openingOf(call.record, call.principal.organizationId),
-      reserve: counting ? 0 : bounds.reserve,
-      estimate: usage && !counting ? { provider: candidates[0]?.provider.name ?? '', usage, cost } : null,
+      reserve: generates ? bounds.reserve : 0,
+      estimate: usage && generates ? { provider: candidates[0]?.provider.name ?? '', usage, cost } : null,
       leaseMilliseconds: leaseFor(deps, outline, candidates),
     })
     .catch((error: unknown) => {
@@ -218,7 +216,7 @@ async function open(deps: ModelDeps, call: ModelCall, opening: Opening): Promise
   throw new ApiError(
     'rate_limited',
     `Not enough credits: this call can cost up to ${counted(result.required, 'micro-credit')}, and ${counted(Math.max(0, result.available), 'micro-credit')} can be spent. ` +
-      `Lower ${call.operation === 'responses' ? 'max_output_tokens' : 'max_tokens'} or add credits.`,
+      `Lower ${outputLimit} or add credits.`,
     { retryAfterSeconds: NO_CREDITS_RETRY_SECONDS, shouldRetry: false },
   )
 }

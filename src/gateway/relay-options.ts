@@ -1,7 +1,7 @@
 import type { Inspection } from '../governance/dlp/inspection.ts'
 import type { ApiError } from '../lib/api-error.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { SseFrame } from '../lib/sse.ts'
+import type { FrameReader, SseFrame } from '../lib/sse.ts'
 import type { Dialect, StreamReader } from './protocols/protocol.ts'
 
 /** What a relay of a stream is given, and what becomes of it. */
@@ -31,6 +31,7 @@ export function relayTimesOf(configuration: {
 /** One stream of an upstream. */
 export interface Exchange {
   upstream: ReadableStream<Uint8Array>
+  frames: FrameReader
   reader: StreamReader
 }
 

@@ -1,7 +1,7 @@
 import { ApiError } from '../lib/api-error.ts'
 import { applyEdits, joinBytes } from '../lib/byte-edits.ts'
 import { errorText, logEvent } from '../lib/log.ts'
-import { FrameTooLongError, parseFrame, type SseFrame, SseSplitter } from '../lib/sse.ts'
+import { type FrameReader, FrameTooLongError, parseFrame, type SseFrame } from '../lib/sse.ts'
 import { CallerWriter } from './caller-writer.ts'
 import type { FrameVerdict, StreamReader } from './protocols/protocol.ts'
 import type { HeldFrame } from './protocols/streamed-texts.ts'
@@ -39,7 +39,7 @@ class StreamRelay {
   readonly #options: RelayOptions
   #source: ReadableStreamDefaultReader<Uint8Array>
   #reader: StreamReader
-  #splitter = new SseSplitter()
+  #frames: FrameReader
   /** The exchange that continues this one, while it begins. */
   #next: Promise<Exchange> | null = null
   readonly #watch: ReturnType<typeof setInterval>
@@ -60,6 +60,7 @@ class StreamRelay {
     this.#options = options
     this.#source = options.upstream.getReader()
     this.#reader = options.reader
+    this.#frames = options.frames
     this.#lastRead = this.#begunAt = options.clock()
     const { heartbeat, firstEvent, betweenEvents } = options.times
     this.#watch = setInterval(
@@ -143,16 +144,15 @@ class StreamRelay {
   }
 
   #takeFrames(bytes: Uint8Array): void {
-    for (const frame of this.#splitter.push(bytes)) {
+    for (const frame of this.#frames.push(bytes)) {
       if (this.#end || this.#next) return
       this.#frame(frame)
       if (this.#reader.ended) this.#complete()
     }
   }
 
-  #frame(bytes: Uint8Array): void {
+  #frame(frame: SseFrame): void {
     const { inspection } = this.#options
-    const frame = parseFrame(bytes)
     inspection.begin()
     const verdict = this.#verdictOn(frame)
     if (verdict.kind === 'drop') inspection.sink(0, frame.bytes.length)
@@ -235,10 +235,10 @@ class StreamRelay {
 
   async #goOnWith(next: Promise<Exchange>): Promise<void> {
     try {
-      const { upstream, reader } = await next
+      const { upstream, frames, reader } = await next
       this.#source = upstream.getReader()
       this.#reader = reader
-      this.#splitter = new SseSplitter()
+      this.#frames = frames
       this.#lastRead = this.#options.clock()
       if (this.#end) this.#stopUpstream()
     } catch (error) {

@@ -8,8 +8,9 @@ import { errorText, logEvent } from '../lib/log.ts'
 import { TooLongError } from '../lib/read-stream.ts'
 import type { Candidate } from './candidates.ts'
 import type { Metered } from './metering.ts'
+import { OPERATIONS, type Operation } from './operations.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
-import { type Operation, ProviderUnreachable, sendToProvider } from './providers/provider.ts'
+import { ProviderUnreachable, sendToProvider } from './providers/send-to-provider.ts'
 import { beginTrial, heardLately, noteAnswer, noteSilence, noteUnreachable } from './route-health.ts'
 import type { Settlement } from './settlement.ts'
 import { LONGEST_ANSWER_BYTES, LONGEST_TRANSLATED_BYTES, readWhole } from './whole-answers.ts'
@@ -36,8 +37,6 @@ export interface AttemptedCall {
   signal: AbortSignal
   settlement: Settlement
 }
-
-const NO_HEADERS = new Headers()
 
 /** Interface, errors of chat completions: an upstream without a body is 502 `upstream_empty_body`. */
 export const noAnswer = (message: string) =>
@@ -73,21 +72,22 @@ export class UpstreamAttempt {
   /** @throws ApiError upstream when the provider cannot be reached in time. */
   async send(body: Pick<EditedBytes, 'pieces' | 'length'>): Promise<Response> {
     const { settlement, headers, outline } = this.#call
-    const { provider, operation, translation } = this.#candidate
+    const { provider, operation, upstreamModel, translation } = this.#candidate
     settlement.provider = provider.name
     try {
       this.abort.signal.throwIfAborted()
       beginTrial(this.#candidate, this.#startedAt)
       const response = await sendToProvider(provider, {
         operation,
-        pieces: body.pieces,
-        length: body.length,
+        upstreamModel,
+        body,
         // Versions and betas of one protocol mean nothing to another; the transport's own are pinned.
-        callerHeaders: translation ? NO_HEADERS : headers,
+        callerHeaders: translation ? null : headers,
         stream: outline.stream,
         signal: this.abort.signal,
         onConnected: this.#beginConnecting(),
         allow: this.#deps.configuration.EGRESS_ALLOW,
+        now: this.#startedAt,
       })
       this.#connected()
       this.askedUntil = noteAnswer(this.#candidate, response, this.#deps.clock())
@@ -160,7 +160,7 @@ export class UpstreamAttempt {
 
   /** Counting tokens is free. @param use what is known of it, else the input alone. */
   #lose(use?: Metered): void {
-    if (this.#call.operation !== 'count_tokens') this.#call.settlement.lose(use)
+    if (OPERATIONS[this.#call.operation].generates) this.#call.settlement.lose(use)
   }
 
   #limit(milliseconds: number): void {

@@ -1,6 +1,6 @@
 import { type Handler, Hono } from 'hono'
 import { invokeModel } from '../../gateway/invoke-model.ts'
-import type { Operation } from '../../gateway/providers/provider.ts'
+import type { Operation } from '../../gateway/operations.ts'
 import type { AppEnv } from '../context.ts'
 import { readBody } from '../request-body.ts'
 
