@@ -1,4 +1,5 @@
 import { withoutCredential } from './credential-spellings.ts'
+import type { Credential } from './providers/credential.ts'
 
 /** Which headers of an upstream reach the caller. Cookies, hop-by-hop and infrastructure headers do not. */
 const FORWARDED = new Set([
@@ -24,7 +25,7 @@ const MOST_BYTES = 8 * 1024
  * What does not fit into `MOST_BYTES` is left out, limits before all others and of them the longest.
  * @param credential cut out of every value, should an upstream repeat it.
  */
-export function answerHeaders(upstream: Headers, credential: string): Headers {
+export function answerHeaders(upstream: Headers, credential: Pick<Credential, 'secrets'>): Headers {
   const id = REQUEST_ID_SOURCES.map((name) => upstream.get(name)).find((value) => value)
   const all = [...upstream]
   const limits = all.filter(([name]) => FORWARDED_PREFIXES.some((prefix) => name.startsWith(prefix)))
@@ -47,7 +48,7 @@ export function answerHeaders(upstream: Headers, credential: string): Headers {
 const lengthOf = ([name, value]: [string, string]) => name.length + Buffer.byteLength(value) + 4
 
 /** Headers of a stream. `no-transform` keeps compressors on the way from holding frames back. */
-export function streamHeaders(upstream: Headers, credential: string): Headers {
+export function streamHeaders(upstream: Headers, credential: Pick<Credential, 'secrets'>): Headers {
   const headers = answerHeaders(upstream, credential)
   headers.set('content-type', 'text/event-stream; charset=utf-8')
   headers.set('cache-control', 'no-cache, no-transform')

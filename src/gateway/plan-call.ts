@@ -4,7 +4,7 @@ import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import type { CallOutcome } from '../governance/audit-record.ts'
 import { type PolicyDeps, policyFor } from '../governance/dlp/policy-for-call.ts'
 import type { CallerRights } from '../governance/governed-call.ts'
-import type { Principal } from '../governance/principal.ts'
+import { hasScope, type Principal } from '../governance/principal.ts'
 import { modelTarget, type Target } from '../governance/target.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { redact } from '../lib/log.ts'
@@ -83,6 +83,11 @@ function allowedModel(
   operation: Operation,
   modelId: string,
 ): CatalogModel {
+  if (!hasScope(principal, 'models')) {
+    throw new ApiError('forbidden', 'This API key does not have the scope models.', {
+      code: 'model_access_denied',
+    })
+  }
   const model = catalog.models.get(modelId)
   if (!model) {
     const message = `The model ${printable(modelId)} does not exist. GET /v1/models lists the models you may use.`

@@ -13,7 +13,7 @@ import type { PlannedCall } from './model-call.ts'
 import { OPERATIONS } from './operations.ts'
 import type { AnswerContext, AnswerReading, Protocol } from './protocols/protocol.ts'
 import { outsideOf, requestEdits } from './protocols/request-edits.ts'
-import { credentialSecrets, isStream } from './providers/provider.ts'
+import { isStream } from './providers/provider.ts'
 import { type CallerForm, type StartedStream, type StreamDeps, startStream } from './stream-answer.ts'
 import type { ModelEvent } from './translation/model-events.ts'
 import { signatureOrigin } from './translation/signature-origin.ts'
@@ -185,7 +185,7 @@ export class RouteAttempt {
     const answer = jsonOr(() => translated.answer(joinBytes(pieces)))
     if (!('error' in answer)) return [...answer, ...translated.ending()]
     this.attempt.discard('error_as_answer', usage || textBytes > 0 ? charge.usage : null)
-    throw noAnswer(withoutCredential(answer.error, credentialSecrets(this.candidate.provider)))
+    throw noAnswer(withoutCredential(answer.error, this.candidate.provider.credential))
   }
 
   /** The wire format of the upstream. */

@@ -35,14 +35,12 @@ export interface AttemptedCall {
   basis: ChargeBasis
 }
 
-const NO_HEADERS = new Headers()
-
 /** Interface, errors of chat completions: an upstream without a body is 502 `upstream_empty_body`. */
 export const noAnswer = (message: string) =>
   new ApiError('upstream', message, { code: 'upstream_empty_body' })
 
-/** How far a request has come: whether it is connected is not known at first; then it is on its way, answered, or over. */
-type Phase = 'unknown' | 'connecting' | 'waiting' | 'answered' | 'over'
+/** How far a request has come: whether it is connected is not known at first. */
+type Phase = 'unknown' | 'connecting' | 'waiting' | 'over'
 
 /** One request to one upstream, with its time-outs, and what is known of it whatever becomes of it. */
 export class UpstreamAttempt {
@@ -56,6 +54,7 @@ export class UpstreamAttempt {
   #timer: ReturnType<typeof setTimeout> | undefined
   #timedOut = false
   #phase: Phase = 'unknown'
+  #sent = false
   #status: number | null = null
   #failure: string | null = null
   #endedAt: number | null = null
@@ -87,31 +86,37 @@ export class UpstreamAttempt {
     return this.#lost
   }
 
-  /** Whether the upstream has the request, or may have it, and has not answered yet. */
-  get isPending(): boolean {
-    return this.#phase === 'waiting'
+  /** The input alone, estimated; null where tokens are not charged. */
+  get inputUsage(): Usage | null {
+    return inputUsage(this.#call.basis)
+  }
+
+  /** Whether the upstream has the request, or may have it, and nothing else is known of what it charges. */
+  get mayBeCharged(): boolean {
+    const isOpen = this.#failure === null || this.#failure === 'aborted'
+    return this.#sent && isOpen && (this.#status ?? 0) < 400
   }
 
   /** @throws ApiError upstream when the provider cannot be reached in time. */
   async send(body: Pick<EditedBytes, 'pieces' | 'length'>): Promise<Response> {
     const { headers, stream } = this.#call
-    const { provider, operation, translation } = this.#candidate
+    const { provider, operation, upstreamModel, translation } = this.#candidate
     try {
       this.abort.signal.throwIfAborted()
       beginTrial(this.#candidate, this.#startedAt)
       const response = await sendToProvider(provider, {
         operation,
-        pieces: body.pieces,
-        length: body.length,
+        upstreamModel,
+        body,
         // Versions and betas of one protocol mean nothing to another; the transport's own are pinned.
-        callerHeaders: translation ? NO_HEADERS : headers,
+        callerHeaders: translation ? null : headers,
         stream,
         signal: this.abort.signal,
         onConnected: this.#beginConnecting(),
         allow: this.#deps.configuration.EGRESS_ALLOW,
+        now: this.#startedAt,
       })
       this.#connected()
-      this.#phase = 'answered'
       this.askedUntil = noteAnswer(this.#candidate, response, this.#deps.clock())
       this.#end(response.status, null)
       return response
@@ -139,6 +144,7 @@ export class UpstreamAttempt {
   #wait(): void {
     const { configuration } = this.#deps
     this.#phase = 'waiting'
+    this.#sent = true
     this.#limit(
       this.#call.stream ? configuration.UPSTREAM_HEADERS_TIMEOUT_MS : configuration.UPSTREAM_ANSWER_TIMEOUT_MS,
     )

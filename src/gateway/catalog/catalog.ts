@@ -1,8 +1,9 @@
 import type { Prices } from '../../governance/credits.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { type KeyRing, unseal } from '../../lib/crypto.ts'
+import type { KeyRing } from '../../lib/crypto.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import type { Provider, ProviderKind } from '../providers/provider.ts'
+import { openCredential } from '../providers/credential.ts'
+import { PROVIDER_KINDS, type Provider, type ProviderKind } from '../providers/provider.ts'
 import { type CatalogDatabase, readCatalogue } from './store.ts'
 
 /** A model as callers name it, with the places that serve it, best first. */
@@ -52,16 +53,22 @@ export async function loadCatalog(deps: CatalogDeps, epoch?: number): Promise<Ca
   if (cached && isCurrent && now - cached.at < LONGEST_USE_MILLISECONDS) return cached
   const read = await readCatalogue(deps.database)
   const models = new Map<string, CatalogModel>()
-  for (const row of read.rows) addRow(models, row, deps.configuration.VAULT_KEYS)
+  const providers = new Map<string, Provider | null>()
+  for (const row of read.rows) {
+    // One object for each provider, which then is prepared for calls once.
+    if (!providers.has(row.providerId)) {
+      providers.set(row.providerId, providerOf(row, deps.configuration.VAULT_KEYS))
+    }
+    const provider = providers.get(row.providerId)
+    if (provider) addRow(models, row, provider)
+  }
   cached = { epoch: read.epoch, at: now, models }
   return cached
 }
 
 type Row = Awaited<ReturnType<typeof readCatalogue>>['rows'][number]
 
-function addRow(models: Map<string, CatalogModel>, row: Row, ring: KeyRing): void {
-  const provider = row.providerDisabledAt ? null : providerOf(row, ring)
-  if (!provider) return
+function addRow(models: Map<string, CatalogModel>, row: Row, provider: Provider): void {
   const model = models.get(row.id) ?? {
     id: row.id,
     ownedBy: row.ownedBy,
@@ -76,12 +83,17 @@ function addRow(models: Map<string, CatalogModel>, row: Row, ring: KeyRing): voi
   models.set(row.id, model)
 }
 
-/** @returns null when the credential does not open: one provider's lost key must not take all models away. */
+/**
+ * @returns null for one that is disabled, and when the credential does not open: one provider's lost key must not take all
+ * models away.
+ */
 function providerOf(row: Row, ring: KeyRing): Provider | null {
-  const { providerId: id, providerName: name, providerKind, baseUrl } = row
+  const { providerId: id, providerName: name, baseUrl } = row
+  const kind: ProviderKind = row.providerKind
+  if (row.providerDisabledAt) return null
   try {
-    const credential = unseal(ring, row.sealedCredential, `provider:${id}`)
-    return { id, name, kind: providerKind satisfies ProviderKind, baseUrl, credential }
+    const credential = openCredential(ring, id, PROVIDER_KINDS[kind].credential, row.sealedCredential)
+    return { id, name, kind, baseUrl, credential }
   } catch (error) {
     logEvent('error', 'provider_credential_unreadable', { provider: name, error: errorText(error) })
     return null

@@ -57,13 +57,24 @@ export interface AnswerContext {
   translatedTo?: 'chat_completions' | 'completions' | 'messages' | 'responses' | null
 }
 
+/** How the protocols of callers give a translated answer. */
+const TRANSLATED_ANSWERS: Record<
+  NonNullable<AnswerContext['translatedTo']>,
+  { keepsSignatures: boolean; tellsInParts: boolean }
+> = {
+  chat_completions: { keepsSignatures: false, tellsInParts: false },
+  completions: { keepsSignatures: false, tellsInParts: false },
+  messages: { keepsSignatures: false, tellsInParts: true },
+  responses: { keepsSignatures: true, tellsInParts: true },
+}
+
 /** Whether the caller gets the signatures of thinking, and sends them back with it. */
 export const keepsSignatures = ({ translatedTo }: AnswerContext): boolean =>
-  !translatedTo || translatedTo === 'responses'
+  !translatedTo || TRANSLATED_ANSWERS[translatedTo].keepsSignatures
 
 /** Whether the caller gets the parts of an answer one after the other, so that none goes on after another has begun. */
 export const tellsInParts = ({ translatedTo }: AnswerContext): boolean =>
-  translatedTo === 'messages' || translatedTo === 'responses'
+  !!translatedTo && TRANSLATED_ANSWERS[translatedTo].tellsInParts
 
 export interface AnswerReading {
   edits: ByteEdit[]

@@ -14,7 +14,7 @@ import {
 } from '../../../src/gateway/translation/translated-call.ts'
 import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
 import { joinBytes } from '../../../src/lib/byte-edits.ts'
-import { parseFrame } from '../../../src/lib/sse.ts'
+import { parseFrame, SseReader } from '../../../src/lib/sse.ts'
 
 export type Json = Record<string, unknown>
 
@@ -124,7 +124,7 @@ export async function relayed(
   const exchange = (chunks: readonly Uint8Array[]): Exchange => {
     const reader = PROTOCOLS[options.upstream].streamReader({ inspection, modelId: null, usageAsked: true })
     meter.follow(reader, length)
-    return { upstream: streamOf(chunks), reader }
+    return { upstream: streamOf(chunks), frames: new SseReader(), reader }
   }
   const start = await relayStream({
     ...exchange(first),

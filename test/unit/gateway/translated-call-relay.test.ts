@@ -5,6 +5,7 @@ import type { Exchange, RelayOptions } from '../../../src/gateway/relay-options.
 import { relayStream } from '../../../src/gateway/stream-relay.ts'
 import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
+import { SseReader } from '../../../src/lib/sse.ts'
 import {
   advance,
   callerOf,
@@ -65,7 +66,7 @@ async function run(more: Partial<RelayOptions> = {}): Promise<PausedRun> {
     end: null,
     failed: null,
     begin: async (further) => {
-      waiting.resolve({ upstream: further.stream, reader: reader() })
+      waiting.resolve({ upstream: further.stream, frames: new SseReader(), reader: reader() })
       await settle()
     },
     fail: async (error) => {
@@ -75,6 +76,7 @@ async function run(more: Partial<RelayOptions> = {}): Promise<PausedRun> {
   }
   relayStream({
     upstream: upstream.stream,
+    frames: new SseReader(),
     reader: reader(),
     dialect: chatCompletions.dialect,
     translator: {

@@ -6,6 +6,7 @@ import type { TranslatedCall } from '../../../../../src/gateway/translation/tran
 import { upstreamErrorAnswer } from '../../../../../src/gateway/upstream-error-answer.ts'
 import { Inspection, passAllEngine } from '../../../../../src/governance/dlp/inspection.ts'
 import { applyEdits, joinBytes } from '../../../../../src/lib/byte-edits.ts'
+import { SseReader } from '../../../../../src/lib/sse.ts'
 import type { Pair } from './features.ts'
 import { CAPABILITIES, MODEL, PLAIN_REQUESTS, PROTOCOLS, translated } from './run-request.ts'
 
@@ -39,6 +40,7 @@ export async function answerStreamed(
   const inspection = new Inspection(passAllEngine)
   const relay = await relayStream({
     upstream: streamOf(chunks),
+    frames: new SseReader(),
     reader: PROTOCOLS[pair.upstream].streamReader(contextOf(pair, inspection)),
     dialect: PROTOCOLS[pair.caller].dialect,
     translator: call && {
@@ -101,7 +103,13 @@ function candidateOf({ caller, upstream }: Pair): Candidate {
   const kind = upstream === 'messages' ? 'anthropic' : 'openai-compatible'
   const translation = { caller: OPERATIONS[caller], upstream: OPERATIONS[upstream] }
   return {
-    provider: { id: 'p', name: 'p', kind, baseUrl: 'https://provider.example', credential: 'none-at-all' },
+    provider: {
+      id: 'p',
+      name: 'p',
+      kind,
+      baseUrl: 'https://provider.example',
+      credential: { parts: {}, secrets: [] },
+    },
     upstreamModel: UPSTREAM_MODEL,
     operation: translation.upstream,
     translation: caller === upstream ? null : (translation as Candidate['translation']),
