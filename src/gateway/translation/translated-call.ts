@@ -97,8 +97,9 @@ export class TranslatedCall {
     return this.#filtered({ type: 'end' })
   }
 
+  /** Leaves `end` to `ending`: not every upstream says it, and some close their stream without it. */
   #forCaller(events: ModelEvent[]): ModelEvent[] {
-    return events.flatMap((event) => this.#filtered(this.#named(event)))
+    return events.flatMap((event) => (event.type === 'end' ? [] : this.#filtered(this.#named(event))))
   }
 
   #named(event: ModelEvent): ModelEvent {

@@ -76,7 +76,7 @@ const rows: Array<[name: keyof typeof streams, events: ModelEvent[]]> = [
       end,
     ],
   ],
-  ['paused', [text('One moment.'), stop('pause'), usage(), end]],
+  ['paused', [text('One moment.'), stop('length'), usage(), end]],
   ['refused', [text('Well'), stop('refusal', { explanation: 'Not that.' }), usage(), end]],
   ['stopSequence', [text('a'), stop('stop_sequence', { stopSequence: '###' }), usage(), end]],
   ['maxTokens', [text('a'), stop('length'), usage(), end]],

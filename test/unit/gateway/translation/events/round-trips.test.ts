@@ -27,7 +27,7 @@ const messages: Dialect = {
   encoder: () => new MessagesEncoder('model-1'),
   decoder: () => new MessagesDecoder(),
 }
-const completions = () => new CompletionEncoder({ ...options, echoed: null })
+const completions = () => new CompletionEncoder(options)
 
 const SEEDS = Array.from({ length: 400 }, (_, seed) => seed)
 const CLIENT_SEEDS = SEEDS.slice(0, 150)
