@@ -97,7 +97,7 @@ export class TranslatedCall {
     return this.#filtered({ type: 'end' })
   }
 
-  /** Leaves `end` to `ending`: not every upstream says it, and some close their stream without it. */
+  /** `end` comes from `ending` alone: several upstreams close their stream without one. */
   #forCaller(events: ModelEvent[]): ModelEvent[] {
     return events.flatMap((event) => (event.type === 'end' ? [] : this.#filtered(this.#named(event))))
   }
