@@ -97,9 +97,8 @@ export class TranslatedCall {
     return this.#filtered({ type: 'end' })
   }
 
-  /** `end` comes from `ending` alone: several upstreams close their stream without one. */
   #forCaller(events: ModelEvent[]): ModelEvent[] {
-    return events.flatMap((event) => (event.type === 'end' ? [] : this.#filtered(this.#named(event))))
+    return events.flatMap((event) => this.#filtered(this.#named(event)))
   }
 
   #named(event: ModelEvent): ModelEvent {
