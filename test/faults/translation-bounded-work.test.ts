@@ -220,14 +220,14 @@ describe('whole answers of very many parts', () => {
     const block = { type: 'text', text: 'a', citations: each(WHOLE, () => SOURCE) }
     const events = new MessagesDecoder().answer({ content: [block] })
     expect(events.filter((event) => event.type === 'citation')).toHaveLength(WHOLE)
-    const answer = new ChatEncoder(OPTIONS).answer(events)
+    const answer = new ChatEncoder(OPTIONS).answer([...events, end])
     expect(JSON.stringify(answer).split('url_citation"').length).toBeGreaterThan(WHOLE)
   })
 
   it('are read: calls', () => {
     const calls = each(WHOLE, (index) => ({ id: `${index}`, function: { name: 'look', arguments: '{}' } }))
     const events = new ChatDecoder().answer({ choices: [{ index: 0, message: { tool_calls: calls } }] })
-    expect(new MessagesEncoder('model-1').answer(events).content).toHaveLength(WHOLE)
+    expect(new MessagesEncoder('model-1').answer([...events, end]).content).toHaveLength(WHOLE)
   })
 
   it('are read: parts within parts', () => {

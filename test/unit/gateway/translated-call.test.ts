@@ -1,4 +1,11 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
+import {
+  type CallerProtocol,
+  TranslatedCall,
+  type UpstreamProtocol,
+} from '../../../src/gateway/translation/translated-call.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import { parseFrame } from '../../../src/lib/sse.ts'
 import {
@@ -86,6 +93,26 @@ describe('an echoed prompt', () => {
   })
 })
 
+const LARGE = 200_000
+/** In a function of its own, so that nothing else refers to the body. */
+function largeCall(caller: CallerProtocol, upstream: UpstreamProtocol) {
+  const text = 'x'.repeat(LARGE)
+  const messages = [{ role: 'user', content: text }]
+  const input = [{ type: 'message', ...messages[0] }]
+  const members = {
+    chat_completions: { messages },
+    messages: { messages, max_tokens: 10 },
+    completions: { prompt: text },
+    responses: { input },
+  }
+  const bytes = encoder.encode(JSON.stringify({ model: 'm', stream: true, ...members[caller] }))
+  const target = { upstreamModel: 'upstream-model', maxOutputTokens: 1_000, capabilities: [] }
+  return { asked: new TranslatedCall(bytes, { caller, upstream, target }), body: new WeakRef(bytes.buffer) }
+}
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
 describe.each(TRANSLATIONS)('%s on %s', (caller, upstream) => {
   const call = () => translatedCall({ caller, upstream })
 
@@ -135,6 +162,16 @@ describe.each(TRANSLATIONS)('%s on %s', (caller, upstream) => {
     )
     expect(answer).not.toContainEqual({ type: 'end' })
     expect(asked.ending()).toEqual([{ type: 'end' }])
+  })
+
+  it('keeps nothing of the body once its request is taken', async () => {
+    const { asked, body } = largeCall(caller, upstream)
+    expect(asked.takeRequest().length).toBeGreaterThan(LARGE)
+    // A reference is kept until the end of the job that made it.
+    await new Promise(setImmediate)
+    collectGarbage()
+    expect(body.deref()).toBeUndefined()
+    expect(asked.ending().at(-1)).toEqual({ type: 'end' })
   })
 
   it('refuses a body whose tree would be too large, and only that', () => {
