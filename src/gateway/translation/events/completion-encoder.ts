@@ -20,7 +20,7 @@ type Handlers = {
   [Type in ModelEvent['type']]: (state: EncoderState, event: Extract<ModelEvent, { type: Type }>) => Json[]
 }
 
-/** Tells events in the shape of legacy completions (https://platform.openai.com/docs/api-reference/completions). */
+/** Renders events in the shape of legacy completions (https://platform.openai.com/docs/api-reference/completions). */
 export class CompletionEncoder implements EventEncoder {
   readonly #state: EncoderState
 
