@@ -5,7 +5,7 @@ import type { JsonPath } from '../../lib/json-scan.ts'
 import type { SseFrame } from '../../lib/sse.ts'
 import type { RequestOutline } from './request-outline.ts'
 import type { HeldFrame, TextKind } from './streamed-texts.ts'
-import type { KnownObject } from './technical-members.ts'
+import type { RequestMembers } from './text-fields.ts'
 
 /** A wire format. Pure: it reads and edits bytes, it reaches nothing. */
 export interface Protocol {
@@ -28,11 +28,7 @@ export interface Protocol {
 }
 
 /** What the texts of a request are, by their place in it. */
-export interface RequestTexts {
-  /** Members that hold the caller's own data, whatever is named within them. */
-  ownData: ReadonlySet<string>
-  /** Where strings stand that are no text. */
-  members: KnownObject
+export interface RequestTexts extends RequestMembers {
   kindOf(path: JsonPath, outline: RequestOutline): TextKind
   /** Names the block of thinking that a text belongs to; null for other texts. */
   thinkingOf(path: JsonPath): string | null

@@ -3,8 +3,7 @@ import type { z } from 'zod'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { decodeString, type JsonKind, type JsonPath, JsonSyntaxError, scanJson } from '../../lib/json-scan.ts'
 import { THREAD_DETAILS } from '../../wire/model-requests.ts'
-import type { RequestTexts } from './protocol.ts'
-import { requestString } from './text-fields.ts'
+import { type RequestMembers, requestString } from './text-fields.ts'
 
 /** A top-level member of a request, by its place in the body. */
 export interface TopMember {
@@ -55,7 +54,7 @@ export interface OutlineRules {
   messages: (() => MessagesCheck) | null
   /** Members that are not sent on. */
   removals: readonly string[]
-  texts: RequestTexts
+  texts: RequestMembers
   /** A required member that is not `messages`. */
   required?: string
   /** Whether `input` is required in their place, a list of items. */
