@@ -1,9 +1,8 @@
 import type { Database } from '../deps.ts'
 import { ApiError } from '../lib/api-error.ts'
-import type { CallerRights, Stale } from './governed-call.ts'
+import type { CallerRights, ReadEpochs, Stale } from './governed-call.ts'
 import { type RefusalReason, renewPrincipal } from './identity/identify.ts'
 import { readEpochs } from './identity/store.ts'
-import type { ReadEpochs } from './ledger/ledger.ts'
 
 export type RenewDeps = Parameters<typeof renewPrincipal>[0] & { database: Database }
 
