@@ -1,13 +1,22 @@
-import { policyFor } from '../gateway/call-policies.ts'
 import { SESSION_HEADERS } from '../gateway/conversation-key.ts'
-import { admitTurn, type TurnAdmission, withdrawTurn } from '../gateway/model-turn.ts'
+import { type AdmittedTurn, admitTurn } from '../gateway/model-turn.ts'
+import type { CallOutcome } from '../governance/audit-record.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
-import { notFound } from '../lib/api-error.ts'
+import { policyFor } from '../governance/dlp/policy-for-call.ts'
+import {
+  type GovernedCall,
+  outcomeOf,
+  type Refused,
+  refusalOutcome,
+  settle,
+} from '../governance/governed-call.ts'
+import { modelTarget } from '../governance/target.ts'
+import { ApiError, notFound } from '../lib/api-error.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import type { ResponseContext } from './context.ts'
 import { newEmitter } from './emission.ts'
 import type { ResponseEmitter } from './emitter.ts'
-import { type AdmittedTurn, type EngineRun, ResponseEngine } from './engine.ts'
+import { type EngineRun, ResponseEngine } from './engine.ts'
 import type { EventLog } from './event-log.ts'
 import { conversationLocked, fittingItems, loadContextAgain, loadUnlockedContext } from './load-context.ts'
 import { loadRequest } from './load-request.ts'
@@ -15,7 +24,6 @@ import type { ResponseRequest } from './request.ts'
 import type { ResponseDeps } from './response-deps.ts'
 import { ownerOf, type ResponseHead, type StoredRequest } from './response-head.ts'
 import type { ResponseState } from './response-state.ts'
-import { currentRights } from './rights.ts'
 import { beginResponse } from './store.ts'
 import { type ToolRules, toolRules } from './tool-rules.ts'
 import { type TurnBasis, turnRequest } from './turn-request.ts'
@@ -63,7 +71,7 @@ export async function admitResponse(
       const engine = new ResponseEngine(deps, run)
       return { kind: 'admitted', settings: request.settings, engine, emitter: run.emitter }
     } catch (error) {
-      await withdrawTurn(deps, turn.planned, turn.call, error)
+      await settle(deps, turn.call, withdrawnOutcome(turn.call, deps.clock(), error))
       return refused(release, error, true)
     }
   } catch (error) {
@@ -98,13 +106,14 @@ async function readyRequest(
   const { settings } = loaded
   const owner = ownerOf(start)
   const tools = toolRules(settings, deps.hostedTools?.(settings) ?? [])
-  const policy = await policyFor(deps, start.principal, settings.model)
+  const policy = await policyFor(deps, start.principal, modelTarget(settings.model))
   const context = await loadUnlockedContext(deps, owner, loaded)
-  const items = await fittingItems(deps, start.catalogueEpoch, settings, context)
+  const items = await fittingItems(deps, settings, context)
   const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
   const request: StoredRequest = {
     settings,
     identity: start.identity,
+    credential: start.principal.credential,
     // What routes a conversation; others may hold what is nobody's to store.
     headers: start.headers.filter(([name]) => SESSION_HEADERS.includes(name)),
     functionCallsComplete: start.functionCallsComplete,
@@ -115,29 +124,26 @@ async function readyRequest(
 
 async function admitFirstTurn(
   deps: ResponseDeps,
-  { identity, flags, principal, catalogueEpoch, headers }: StartRequest,
+  { identity, principal, headers }: StartRequest,
   ready: ReadyRequest,
-): Promise<TurnAdmission & { body: Uint8Array }> {
-  const call = { identity, flags, principal, catalogueEpoch, counted: true }
+): Promise<AdmittedTurn | Refused> {
+  const call = { identity, principal, counted: true }
   const basis = { ...ready, request: { ...ready.request, headers } }
-  const request = turnRequest(deps, basis, call, ready.settings, ready.items, ready.moves)
-  return { ...(await admitTurn(deps, request)), body: request.body }
+  return admitTurn(deps, turnRequest(deps, basis, call, ready.settings, ready.items, ready.moves))
 }
-
-type AdmittedFirstTurn = AdmittedTurn & { kind: 'admitted' }
 
 /** The input is stored, the row is written, and the conversation is this response's alone. @throws ApiError otherwise */
 async function recordBeginning(
   deps: ResponseDeps,
   state: ResponseState,
   { owner, settings, context, policy }: ReadyRequest,
-  { call }: AdmittedFirstTurn,
+  { open }: AdmittedTurn,
 ): Promise<void> {
   await state.storeInput(owner, context, policy)
   const begun = begunMembers(settings, context, policy)
   state.change(begun)
   if (begun.begun) await writeBeginning(deps, state.known, context)
-  state.enter('generating', { progress: { ...state.known.progress, openCall: { call, after: 0 } } })
+  state.enter('generating', { progress: { ...state.known.progress, openCall: { open, after: 0 } } })
 }
 
 const begunMembers = (
@@ -184,7 +190,7 @@ function engineRun(
   deps: ResponseDeps,
   state: ResponseState,
   { settings, owner, request, tools, policy, context, items, moves }: ReadyRequest,
-  { planned, call, body }: AdmittedFirstTurn,
+  turn: AdmittedTurn,
   log: () => EventLog,
   sent: () => void,
 ): EngineRun {
@@ -194,7 +200,7 @@ function engineRun(
     owner,
     tools,
     emitter: newEmitter(deps, state.known, emission, policy, context.conversationId),
-    turn: { planned, call, body },
+    turn,
     context: moves ? null : items,
     sent,
   }
@@ -210,13 +216,15 @@ export const laterTurns = (
   state: ResponseState,
   request: StoredRequest,
   log: () => EventLog,
-): Pick<EngineRun, 'state' | 'request' | 'loadContext' | 'currentRights' | 'flushEvents'> => ({
+): Pick<EngineRun, 'state' | 'request' | 'loadContext' | 'flushEvents'> => ({
   state,
   request,
-  loadContext: (catalogueEpoch) => loadContextAgain(deps, state, request, catalogueEpoch),
-  currentRights: () => {
-    const { owner, keyId } = state.known
-    return currentRights(deps, { organizationId: owner.organizationId, keyId })
-  },
+  loadContext: () => loadContextAgain(deps, state, request),
   flushEvents: () => log().flush(),
 })
+
+/** Of a call that was admitted and is not sent after all. @param now milliseconds since the epoch. */
+const withdrawnOutcome = ({ opening }: GovernedCall, now: number, error: unknown): CallOutcome => {
+  if (error instanceof ApiError) return refusalOutcome(opening, now, error)
+  return outcomeOf(opening, now, { status: 500, errorCode: 'internal_error' })
+}

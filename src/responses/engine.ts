@@ -1,18 +1,20 @@
 import type { ModelDeps } from '../gateway/invoke-model.ts'
-import {
-  admitTurn,
-  type PlannedCall,
-  refuseTurn,
-  type SentTurn,
-  sendTurn,
-  settle,
-} from '../gateway/model-turn.ts'
-import type { GovernedCall } from '../gateway/opened-call.ts'
+import { type AdmittedTurn, admitTurn, type SentTurn, sendTurn } from '../gateway/model-turn.ts'
 import type { CallOutcome } from '../governance/audit-record.ts'
 import { addUsage, type Usage } from '../governance/credits.ts'
+import {
+  type CallIdentity,
+  type GovernedCall,
+  openingOf,
+  type Refused,
+  refusalOutcome,
+  settle,
+} from '../governance/governed-call.ts'
+import type { Principal } from '../governance/principal.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { freeBuffer } from '../lib/buffer-holds.ts'
 import { newId } from '../lib/ids.ts'
+import { errorText, logEvent } from '../lib/log.ts'
 import { withinTime } from '../lib/time-limit.ts'
 import type { ResponseEmitter, TurnEnd } from './emitter.ts'
 import { runToolCall } from './hosted-tool.ts'
@@ -20,7 +22,7 @@ import { type OutputDeps, turnItems, withResults } from './output-items.ts'
 import { endOfFailure, incomplete, type ResponseEnd } from './response-end.ts'
 import type { Interruption, Progress, StoredRequest } from './response-head.ts'
 import type { ResponseState } from './response-state.ts'
-import type { CurrentRights } from './rights.ts'
+import { currentPrincipal } from './rights.ts'
 import { decideTurn, isRefused, nextTurnSettings } from './turn-decision.ts'
 import { type TurnBasis, turnRequest } from './turn-request.ts'
 import type { ContextItem } from './types.ts'
@@ -28,13 +30,6 @@ import type { ContextItem } from './types.ts'
 export interface EngineDeps extends ModelDeps {
   configuration: ModelDeps['configuration'] &
     OutputDeps['configuration'] & { RESPONSE_MAX_TURNS: number; RESPONSE_TIME_LIMIT_MS: number }
-}
-
-/** A turn that is admitted and not sent yet. */
-export interface AdmittedTurn {
-  planned: PlannedCall
-  call: GovernedCall
-  body: Uint8Array
 }
 
 /** What the engine works on. */
@@ -46,9 +41,7 @@ export interface EngineRun extends TurnBasis {
   turn: AdmittedTurn | null
   /** The context of every turn, unless it is too large to be held. */
   context: readonly ContextItem[] | null
-  loadContext: (catalogueEpoch: number) => Promise<ContextItem[]>
-  /** What the caller may do by now. @throws ApiError when that is nothing any more. */
-  currentRights: () => Promise<CurrentRights>
+  loadContext: () => Promise<ContextItem[]>
   /** Stores the events that are pending: the state never says more than they do. */
   flushEvents: () => void
   /** Called when the first turn is answered or has failed: its body is not needed any more. */
@@ -72,11 +65,14 @@ export class ResponseEngine {
   /** What each turn that ended added to the context. */
   readonly #turns: ContextItem[][]
   #admitted: AdmittedTurn | null
+  /** As the ledger knew it to be current at the last turn. */
+  #principal: Principal | null
 
   constructor(deps: EngineDeps, run: EngineRun) {
     this.#deps = deps
     this.#run = run
     this.#admitted = run.turn
+    this.#principal = run.turn?.planned.rights.principal ?? null
     this.#progress = run.state.known.progress
     this.#turns = Array.from({ length: this.#progress.turns }, (_, index) => run.state.turn(index + 1))
   }
@@ -126,7 +122,7 @@ export class ResponseEngine {
     const { emitter } = this.#run
     const from = emitter.outputLength
     const sent = await sendTurn(this.#deps, turn.planned, turn.call, this.#abort.signal)
-    freeIfLarge(turn.body)
+    freeIfLarge(turn.planned.request.body)
     this.#run.sent()
     await this.#tell(sent, turn.call)
     const end = emitter.endTurn()
@@ -137,7 +133,7 @@ export class ResponseEngine {
   async #tell(sent: SentTurn, call: GovernedCall): Promise<void> {
     const { emitter } = this.#run
     if (sent.kind === 'failed') {
-      this.#settle(call, sent.outcome)
+      this.#settle(call, await sent.outcome)
       throw sent.error
     }
     emitter.origin = sent.origin
@@ -243,39 +239,40 @@ export class ResponseEngine {
 
   /** between_turns: admits the next turn, under the rights of now. */
   async #beginTurn(): Promise<null> {
-    const { state, emitter, request: stored, currentRights, loadContext } = this.#run
-    const { settings, identity } = stored
+    const { state, emitter, request } = this.#run
     const callId = this.#progress.nextCallId ?? newId('call')
-    const call = { identity: { ...identity, callId, at: this.#deps.clock() }, counted: false }
-    const request = await this.#orRecordRefusal(call, async () => {
-      const { principal, catalogueEpoch } = await currentRights()
-      const context = this.#run.context ?? (await loadContext(catalogueEpoch))
-      const items = [...context, ...this.#turns.flat()]
-      const next = nextTurnSettings(settings, this.#progress.usage)
-      return turnRequest(this.#deps, this.#run, { ...call, principal, catalogueEpoch }, next, items)
-    })
-    this.#abort.signal.throwIfAborted()
-    const admission = await admitTurn(this.#deps, request)
+    const identity = { ...request.identity, callId, at: this.#deps.clock() }
+    const admission = await this.#admit(identity).catch((error) => this.#recordRefusal(identity, error))
     if (admission.kind === 'refused') throw admission.error
-    const { planned, call: admitted } = admission
-    this.#admitted = { planned, call: admitted, body: request.body }
-    const openCall = { call: admitted, after: emitter.lastSequence }
+    const { open, planned } = admission
+    this.#admitted = admission
+    this.#principal = planned.rights.principal
+    const openCall = { open, after: emitter.lastSequence }
     state.enter('generating', { progress: this.#advance({ openCall, nextCallId: null }) })
     return null
   }
 
-  /** What is refused before the gateway is asked is recorded here: the request of this response has its record already. */
-  async #orRecordRefusal<Result>(
-    { identity }: { identity: StoredRequest['identity'] },
-    prepare: () => Promise<Result>,
-  ): Promise<Result> {
-    try {
-      return await prepare()
-    } catch (error) {
-      const { organizationId } = this.#run.owner
-      if (error instanceof ApiError) await refuseTurn(this.#deps, { identity, organizationId }, error)
-      throw error
+  async #admit(identity: CallIdentity): Promise<AdmittedTurn | Refused> {
+    const { owner, request, loadContext } = this.#run
+    const principal = await currentPrincipal(this.#deps, owner, request, this.#principal)
+    const context = this.#run.context ?? (await loadContext())
+    this.#abort.signal.throwIfAborted()
+    const settings = nextTurnSettings(request.settings, this.#progress.usage)
+    const items = [...context, ...this.#turns.flat()]
+    const turn = { identity, principal, counted: false }
+    return admitTurn(this.#deps, turnRequest(this.#deps, this.#run, turn, settings, items))
+  }
+
+  /** A turn that governance did not come to decide about is recorded here: the request has its record already. */
+  async #recordRefusal(identity: CallIdentity, error: unknown): Promise<never> {
+    if (error instanceof ApiError) {
+      const opening = openingOf(identity, this.#run.owner, null)
+      await this.#deps
+        .ledgerOf(opening.organizationId)
+        .record(opening, refusalOutcome(opening, this.#deps.clock(), error))
+        .catch((failure) => logEvent('error', 'audit_failed', { error: errorText(failure) }))
     }
+    throw error
   }
 
   #interrupted(): ResponseEnd | null {

@@ -45,12 +45,11 @@ export const conversationLocked = () =>
 /** A context as far as the model takes it. */
 export async function fittingItems(
   deps: ResponseDeps,
-  catalogueEpoch: number,
   settings: ResponseSettings,
   context: Pick<ResponseContext, 'history' | 'input'>,
 ): Promise<ContextItem[]> {
   const items = [...context.history, ...context.input]
-  const model = (await loadCatalog(deps, catalogueEpoch)).get(settings.model)
+  const model = (await loadCatalog(deps)).models.get(settings.model)
   if (!model || settings.truncation !== 'auto') return items
   const limits = { contextWindow: model.contextWindow, maxOutput: model.maxOutputTokens }
   return fitContext(items, settings, limits, tokenEstimate(model.routes[0]?.upstreamModel ?? model.id))
@@ -65,12 +64,11 @@ export async function loadContextAgain(
   deps: ResponseDeps,
   state: ResponseState,
   { settings, historyIds }: StoredRequest,
-  catalogueEpoch: number,
 ): Promise<ContextItem[]> {
   const context = await loadContext(deps, state.known.owner, { settings, items: [] })
   const known = new Set(historyIds)
   const history = context.history.filter(({ id }) => known.has(id))
   const input: ContextItem[] = []
   for await (const item of state.inputItems()) input.push(item)
-  return fittingItems(deps, catalogueEpoch, settings, { history, input })
+  return fittingItems(deps, settings, { history, input })
 }

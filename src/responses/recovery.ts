@@ -1,4 +1,4 @@
-import { interruptedOutcome } from '../gateway/opened-call.ts'
+import { interruptedOutcome } from '../gateway/call-outcome.ts'
 import { addUsage } from '../governance/credits.ts'
 import type { ResponseObject } from '../wire/responses.ts'
 import type { EventLog } from './event-log.ts'
@@ -45,8 +45,8 @@ export function interruptedResponse(
   const writer = new EventWriter(lastSequence, (event) => events.push(event))
   const told = replayResponse(payloads, writer, openCall?.after)
   const call = openCall && {
-    call: openCall.call,
-    outcome: interruptedOutcome(openCall.call, told.callBytes, now),
+    open: openCall.open,
+    outcome: interruptedOutcome(openCall.open, told.callBytes, now),
   }
   if (!told.inProgress) writer.write('response.in_progress', { response: told.response })
   for (const item of told.items) item.close('incomplete')

@@ -1,7 +1,8 @@
-import type { CallIdentity } from '../gateway/model-turn.ts'
-import type { GovernedCall } from '../gateway/opened-call.ts'
+import type { OpenTurn } from '../gateway/model-turn.ts'
 import type { CallOutcome } from '../governance/audit-record.ts'
 import type { Usage } from '../governance/credits.ts'
+import type { CallIdentity } from '../governance/governed-call.ts'
+import { type Credential, keyIdOf } from '../governance/principal.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import type { Phase } from './phases.ts'
 import type { ResponseEnd } from './response-end.ts'
@@ -15,6 +16,7 @@ export interface ResponseHead {
   phase: Phase
   responseId: string
   owner: Owner
+  /** Empty for a caller without a key. */
   keyId: string
   model: string
   store: boolean
@@ -34,7 +36,7 @@ export interface ResponseHead {
   /** How often it went on after a restart. */
   restarts: number
   /** A call whose maker died, with what it comes to; null once the ledger knows. */
-  interruptedCall: { call: GovernedCall; outcome: CallOutcome } | null
+  interruptedCall: { open: OpenTurn; outcome: CallOutcome } | null
 }
 
 /** How far the engine has come. */
@@ -46,7 +48,7 @@ export interface Progress {
   /** What its calls were charged for that have ended. */
   usage: Usage | null
   /** The model call that is under way; `after` is the number of the last event before it. */
-  openCall: { call: GovernedCall; after: number } | null
+  openCall: { open: OpenTurn; after: number } | null
   /** Id of the call that the next turn will be. */
   nextCallId: string | null
   /** How the response ends when the tools of its last turn have run; null when another turn follows. */
@@ -57,6 +59,8 @@ export interface Progress {
 export interface StoredRequest {
   settings: ResponseSettings
   identity: CallIdentity
+  /** What the caller came with: its rights are read again for a turn after a restart. */
+  credential: Credential
   headers: Array<[name: string, value: string]>
   functionCallsComplete: boolean
   /** Ids of the items that were said before: what others add to the conversation meanwhile is not in the context. */
@@ -74,7 +78,7 @@ export const newHead = (request: StartRequest, now: number): ResponseHead => ({
   phase: 'admitting',
   responseId: request.responseId,
   owner: ownerOf(request),
-  keyId: request.principal.keyId,
+  keyId: keyIdOf(request.principal) ?? '',
   model: '',
   store: false,
   conversationId: null,

@@ -1,5 +1,5 @@
-import { settle } from '../gateway/model-turn.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
+import { settle } from '../governance/governed-call.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { contentKey, LARGE_ITEM_BYTES } from './content-store.ts'
 import type { ResponseContext } from './context.ts'
@@ -239,8 +239,8 @@ export class ResponseState {
   async settleInterrupted(): Promise<void> {
     const interrupted = this.#head?.interruptedCall
     if (!interrupted) return
-    if (await settle(this.#deps, interrupted.call, interrupted.outcome))
-      this.change({ interruptedCall: null })
+    const { open, outcome } = interrupted
+    if (await settle(this.#deps, open.call, outcome)) this.change({ interruptedCall: null })
   }
 
   /** Whether no row names its content: the object erases it, when its window closes at the latest. */

@@ -1,4 +1,4 @@
-import type { CallIdentity } from '../gateway/model-turn.ts'
+import type { CallIdentity } from '../governance/governed-call.ts'
 import type { Principal } from '../governance/principal.ts'
 import type { ResponseObject } from '../wire/responses.ts'
 import type { ItemPage, ItemPageRequest } from './items/store.ts'
@@ -24,12 +24,8 @@ export interface ContextItem {
 export interface StartRequest {
   responseId: string
   principal: Principal
-  /** As confirmed with the rate limits. */
-  catalogueEpoch: number
   /** Of the HTTP request: its first model call is recorded under it. */
   identity: CallIdentity
-  /** Conditions of the HTTP request that its audit record names. */
-  flags: readonly string[]
   /** Of the caller, those that a provider may be sent. */
   headers: Array<[name: string, value: string]>
   /** A function call ends a response `completed`, as Open Responses has it, not `incomplete`. */

@@ -4,8 +4,8 @@ import { expect, vi } from 'vitest'
 import { apiKeys, memberships, organizations, users } from '../../schema/identity.ts'
 import { grants, modelRoutes, models, providers } from '../../schema/models.ts'
 import { configurationOf, createDatabase } from '../../src/deps.ts'
-import type { CallIdentity } from '../../src/gateway/model-turn.ts'
-import type { Principal } from '../../src/governance/principal.ts'
+import type { CallIdentity } from '../../src/governance/governed-call.ts'
+import { keyIdOf, type Principal } from '../../src/governance/principal.ts'
 import { seal } from '../../src/lib/crypto.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { newResponseId } from '../../src/responses/ids.ts'
@@ -73,11 +73,10 @@ export async function newCaller() {
   const principal: Principal = {
     organizationId,
     userId,
-    keyId: crypto.randomUUID(),
+    credential: { kind: 'key', keyId: crypto.randomUUID(), scopes: ['models'], expiresAt: null },
     role: 'member' as Principal['role'],
     groupIds: [],
     entitlements: [],
-    scopes: [],
     models: { all: true, ids: new Set() },
     organizationLimitPerMinute: 1_000_000,
     userLimitPerMinute: 1_000_000,
@@ -89,7 +88,8 @@ export async function newCaller() {
 /** The same with a key in Postgres: its response can have several turns. */
 export async function newMember() {
   const caller = await newCaller()
-  const { organizationId, userId, keyId } = caller.principal
+  const { organizationId, userId } = caller.principal
+  const keyId = keyIdOf(caller.principal) ?? ''
   const name = `member-${userId}`
   await database.insert(organizations).values({ id: organizationId, name, slug: name })
   await database.insert(users).values({ id: userId, email: `${name}@example.com`, name })
@@ -114,11 +114,11 @@ export async function newMember() {
 
 export type Caller = Awaited<ReturnType<typeof newCaller>>
 
-const identityOf = ({ principal: { userId, keyId } }: Caller): CallIdentity => ({
+const identityOf = ({ principal }: Caller): CallIdentity => ({
   callId: newId('call'),
   requestId: newId('req'),
   at: Date.now(),
-  actor: { userId, keyId, administrator: null, ip: '192.0.2.1' },
+  actor: { userId: principal.userId, keyId: keyIdOf(principal), administrator: null, ip: '192.0.2.1' },
   surface: 'responses',
   action: 'POST /v1/responses',
 })
@@ -141,9 +141,7 @@ export function newResponse(caller: Caller, namespace = env.RESPONSE_STREAMS) {
   const request: StartRequest = {
     responseId,
     principal,
-    catalogueEpoch: 1,
     identity,
-    flags: [],
     headers: [],
     functionCallsComplete: false,
   }

@@ -1,6 +1,7 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { keyIdOf } from '../../src/governance/principal.ts'
 import { useDatabaseGate } from './database-gate.ts'
 import {
   type LiveTrial,
@@ -91,7 +92,7 @@ describe('an object that dies between two turns', () => {
 
   it('goes on under the rights that its caller has by then', async () => {
     const { caller, response } = await betweenTurns()
-    await query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', caller.principal.keyId)
+    await query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', keyIdOf(caller.principal))
     const again = await restart(response)
     expect(await again.done).toBe(true)
     const last = lastOf(again.text)

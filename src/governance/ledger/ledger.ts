@@ -2,18 +2,30 @@ import type { AuditedChange, CallOpening, CallOutcome } from '../audit-record.ts
 import type { Usage } from '../credits.ts'
 
 /**
- * The ledger of one organization: the audit outbox and the live credit balance (design: Governance).
- * Every method is one round trip to a Durable Object whose storage has the effect before it answers.
+ * The ledger of one organization, as an isolate reaches it: admission of calls (limits, epochs, credits), their
+ * settlement, and the audit outbox (design: Governance, 3a). What is answered is stored first.
  */
 export interface Ledger {
-  /** Records the call and reserves `reserve` micro-credits, or refuses. @throws if it cannot be stored: refuse the call. */
-  open(call: OpenCall): Promise<OpenResult>
-  /** Settles an open call and appends its audit record. A second close, or one after the lease ran out, changes nothing. */
-  close(callId: string, outcome: CallOutcome): Promise<{ closed: boolean }>
+  /** Opens the call, or refuses it. Travels with other calls of the isolate. @throws if it cannot be stored: refuse the call. */
+  admit(call: CallToAdmit): Promise<Admission>
+  /** Whether a call would pass the epochs and the limits now. Counts nothing and opens nothing. */
+  check(call: Pick<CallToAdmit, 'epochs' | 'learned' | 'limits'>): Promise<Admission>
+  /**
+   * Settles an open call and appends its audit record. A second close, or one after the lease ran out, changes nothing.
+   * Travels with the next commit of the isolate, or some milliseconds later by itself; resolves when it is stored.
+   */
+  close(callId: string, outcome: CallOutcome): Promise<void>
   /** Renews the lease of a long stream; `progress` is settled if the close never comes. */
   extend(callId: string, leaseMilliseconds: number, progress: CallProgress | null): Promise<{ open: boolean }>
-  /** Appends the record of a call that was refused or free of charge, in one step. Idempotent by call id. */
-  record(opening: CallOpening, outcome: CallOutcome): Promise<void>
+  /**
+   * Opens and closes in one step: a call that was refused or that costs nothing. Idempotent by call id.
+   * @param counted with it the call is checked and counted like any other; nothing is recorded unless it is admitted.
+   */
+  record(
+    opening: CallOpening,
+    outcome: CallOutcome,
+    counted?: Pick<CallToAdmit, 'epochs' | 'learned' | 'limits'>,
+  ): Promise<Admission>
   /** Appends the record of an administrative change. Idempotent by id. */
   recordChange(change: AuditedChange): Promise<void>
   /** Adds to the balance (or takes away, when negative). Idempotent by `id`. @throws `OTHER_GRANT`. */
@@ -21,15 +33,50 @@ export interface Ledger {
   balance(): Promise<CreditBalance>
   /** Writes what is pending to Postgres now. */
   flush(): Promise<Flushed>
+  /** After a change of rights is stored in Postgres: no call admitted after this resolves runs under an older epoch. */
+  learnEpoch(organizationEpoch: number): Promise<void>
+  /** The same for the catalogue, of the deployment's ledger: it passes the epoch on to every ledger that relies on it. */
+  announceCatalogue(catalogueEpoch: number): Promise<void>
+  /** @deprecated Admits without epochs and limits; goes when its callers have `admit`. */
+  open(call: OpenCall): Promise<OpenResult>
 }
 
-export interface OpenCall {
+/** One call that asks to be admitted. */
+export interface CallToAdmit {
   opening: CallOpening
   /** Micro-credits; 0 for calls that cost nothing. */
   reserve: number
   /** After this time without close or extend, the alarm settles the call. */
   leaseMilliseconds: number
-  /** What is settled, marked as estimated, when the lease runs out and no progress was reported; null or none: all of `reserve`. */
+  /** Settled, marked as estimated, when the lease runs out and no progress was reported; null: all of `reserve`. */
+  estimate: CallProgress | null
+  /** The epochs that the caller's rights and the catalogue were read at. catalogue null: the call does not use it. */
+  epochs: { organization: number; catalogue: number | null }
+  /** What Postgres said of the epochs after a `stale` answer, read for this call: the ledger takes it over. */
+  learned: { organization: number; catalogue: number | null } | null
+  /** Calls a minute; null: not counted (a further turn of a response). */
+  limits: CallLimits | null
+}
+
+export interface CallLimits {
+  userId: string
+  organizationPerMinute: number
+  userPerMinute: number
+}
+
+export type Admission = { kind: 'admitted' } | Refusal
+
+export type Refusal =
+  | { kind: 'no_credits'; available: number; required: number }
+  /** @see retryAfterSeconds: whole, at least 1. */
+  | { kind: 'limited'; scope: 'organization' | 'user'; retryAfterSeconds: number }
+  /** Rights or catalogue were read at another epoch, or the ledger does not know it (null). */
+  | { kind: 'stale'; organization: number | null; catalogue: number | null }
+
+export interface OpenCall {
+  opening: CallOpening
+  reserve: number
+  leaseMilliseconds: number
   estimate?: CallProgress | null
 }
 

@@ -21,6 +21,7 @@ import {
 import type { OutputItem, ResponseObject } from '../../wire/responses.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { awaitedFrames, tailFrames } from '../event-stream.ts'
+import { isSmallBody, requireRoom } from '../governed-body.ts'
 import { PassedBody } from '../passed-body.ts'
 import { bodySource } from '../request-body.ts'
 import { query, unknownId } from '../validated-request.ts'
@@ -30,7 +31,7 @@ import {
   itemListAnswer,
   ownerOf,
   readable,
-  renewRights,
+  refreshRights,
 } from './response-answers.ts'
 
 /** Responses (interface: Responses; Events, Resume). What is not the caller's does not exist for it, on every verb. */
@@ -107,7 +108,7 @@ const isUnsealed = (item: OutputItem): boolean => {
 /** What a response became, to be told under the policies that are in force by then. */
 async function ended(context: AppContext, { object, owner }: AskedResponse): Promise<ResponseObject | null> {
   const response = await object.ended(owner)
-  await renewRights(context)
+  await refreshRights(context)
   return response
 }
 
@@ -130,15 +131,14 @@ async function create(context: AppContext): Promise<Response> {
 
 /** @throws ApiError for everything that keeps a response from beginning. */
 async function begin(context: AppContext, { id, object }: AskedResponse) {
-  const { principal, catalogueEpoch, call } = context.var
-  const { requestId, startedAt: at, actor, surface, action, flags } = call
+  // The object reads it all before it asks whether its caller may call.
+  if (!isSmallBody(context)) await requireRoom(context)
+  const { caller, rights } = context.var
   const request: StartRequest = {
     responseId: id,
-    principal,
-    catalogueEpoch,
+    principal: rights.principal,
     // An id of its own: should the answer of the object be lost, what it opened is closed by it alone.
-    identity: { callId: newId('call'), requestId, at, actor, surface, action },
-    flags,
+    identity: { ...caller.identity, callId: newId('call') },
     headers: [...context.req.raw.headers].filter(([name]) => !CREDENTIAL_HEADERS.has(name)),
     functionCallsComplete: context.req.header(COMPATIBILITY_HEADER)?.trim() === 'open-responses',
   }
@@ -146,7 +146,7 @@ async function begin(context: AppContext, { id, object }: AskedResponse) {
   try {
     const result = await object.start(request, body.stream)
     // The ledger has it from the object, so it is not recorded once more here.
-    call.opened = result.recorded
+    context.set('isRecorded', result.recorded)
     if (body.failure) throw body.failure
     if (result.error) throw apiErrorOf(result.error)
     return result

@@ -31,10 +31,10 @@ const INPUT = 100
 
 function someSettlement(reserve: number) {
   const outcomes: CallOutcome[] = []
+  const told: unknown[] = []
   const ledger = {
     close: async (_callId: string, outcome: CallOutcome) => {
       outcomes.push(outcome)
-      return { closed: true }
     },
   } as Partial<Ledger> as Ledger
   const record = { callId: 'c', requestId: 'r', startedAt: 0, flags: [] as string[] }
@@ -47,12 +47,14 @@ function someSettlement(reserve: number) {
       bounds: { inputTokens: 1_000, outputTokens: 1_000, reserve },
       requestBytes: 3 * INPUT,
       policy: () => null,
+      onSettled: (usage) => told.push(usage),
     },
   )
   const settled = async () => {
     await settlement.done
     expect(outcomes).toHaveLength(1)
     const { cost, provenance, usage } = outcomes[0] as CallOutcome
+    expect(told).toEqual([usage])
     return { cost, provenance, input: usage?.input ?? null }
   }
   return { settlement, settled }

@@ -1,15 +1,9 @@
 import type { Redis } from '@upstash/redis'
 import { vi } from 'vitest'
+import type { CallRecord } from '../../../src/gateway/call-record.ts'
 import type { CatalogDatabase } from '../../../src/gateway/catalog/store.ts'
-import type { ModelDeps } from '../../../src/gateway/invoke-model.ts'
-import {
-  admitTurn,
-  type CallIdentity,
-  type SentTurn,
-  sendTurn,
-  settle,
-  withdrawTurn,
-} from '../../../src/gateway/model-turn.ts'
+import type { ModelCall, ModelDeps } from '../../../src/gateway/invoke-model.ts'
+import { type ModelTurn, modelTurn } from '../../../src/gateway/model-turn.ts'
 import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
 import type { CallOutcome } from '../../../src/governance/audit-record.ts'
 import type { Ledger, OpenCall } from '../../../src/governance/ledger/ledger.ts'
@@ -58,15 +52,6 @@ const route = (id: string, kind: string, upstreamModel: string, capabilities: re
 const CHAT = ['openai-compatible', 'plain-chat', ['json_object', 'json_schema', 'vision']] as const
 const MESSAGES = ['anthropic', 'claude-sonnet-4-5', ['reasoning', 'json_schema', 'vision']] as const
 
-const IDENTITY: CallIdentity = {
-  callId: 'call',
-  requestId: 'request',
-  at: 0,
-  actor: { userId: 'u', keyId: 'k', administrator: null, ip: null },
-  surface: 'responses',
-  action: 'POST /v1/responses',
-}
-
 const CATALOGUE = [
   route('both-model', ...MESSAGES),
   route('both-model', ...CHAT),
@@ -99,25 +84,11 @@ interface UpstreamCall {
 
 export type Answer = (call: UpstreamCall) => Response | Promise<Response>
 
-/** The answer to one turn, as it comes. */
-export type ModelTurn = Pick<Extract<SentTurn, { kind: 'answered' }>, 'origin' | 'batches'>
-
-/** What a test does with a turn besides. */
-interface TurnHandling {
-  /** In place of one that is made of the members. */
-  body?: Uint8Array
-  signal?: AbortSignal
-  /** Between the admission and the sending; what it throws withdraws the turn. */
-  onAdmitted?: () => void | Promise<void>
-}
-
 export class TurnWorld {
   /** What upstreams were asked, in order. */
   readonly asked: UpstreamCall[] = []
   readonly opened: OpenCall[] = []
   readonly closed: CallOutcome[] = []
-  /** Of calls that were refused before the ledger opened them. */
-  readonly refused: CallOutcome[] = []
   readonly #work: Array<Promise<unknown>> = []
   readonly #policies: Json[]
   readonly #organizationId = crypto.randomUUID()
@@ -157,9 +128,6 @@ export class TurnWorld {
         this.closed.push(outcome)
         return { closed: true }
       },
-      record: async (_opening: unknown, outcome: CallOutcome) => {
-        this.refused.push(outcome)
-      },
       extend: async () => ({ open: true }),
     } as unknown as Ledger
     return {
@@ -187,9 +155,9 @@ export class TurnWorld {
     }
   }
 
-  /** Has a turn admitted and sends it. @param members of the turn body besides `stream`. @throws what refuses or fails it. */
-  async begin(members: Json, { signal, onAdmitted, body }: TurnHandling = {}): Promise<ModelTurn> {
-    const { deps } = this
+  /** Begins a turn. @param members of the turn body besides `stream`. */
+  begin(members: Json, more: Partial<ModelCall> = {}): Promise<ModelTurn> {
+    const body = new TextEncoder().encode(JSON.stringify({ stream: true, ...members }))
     const principal = {
       organizationId: this.#organizationId,
       userId: 'u',
@@ -197,27 +165,27 @@ export class TurnWorld {
       models: { all: true, ids: new Set() },
       epoch: 1,
     } as unknown as Principal
-    const request = {
-      identity: IDENTITY,
+    return modelTurn(this.deps, {
+      body,
+      headers: new Headers(),
+      signal: new AbortController().signal,
       principal,
       catalogueEpoch: EPOCH,
-      body: body ?? new TextEncoder().encode(JSON.stringify({ stream: true, ...members })),
-      headers: new Headers(),
-      counted: true,
-    }
-    const admission = await admitTurn(deps, request)
-    if (admission.kind === 'refused') throw admission.error
-    const { planned, call } = admission
-    try {
-      await onAdmitted?.()
-    } catch (error) {
-      await withdrawTurn(deps, planned, call, error)
-      throw error
-    }
-    const sent = await sendTurn(deps, planned, call, signal ?? new AbortController().signal)
-    this.#work.push(Promise.resolve(sent.outcome).then((outcome) => settle(deps, call, outcome)))
-    if (sent.kind === 'failed') throw sent.error
-    return sent
+      record: this.record,
+      ...more,
+    })
+  }
+
+  readonly record: CallRecord = {
+    callId: 'call',
+    requestId: 'request',
+    startedAt: 0,
+    actor: { userId: 'u', keyId: 'k', administrator: null, ip: null },
+    surface: 'responses',
+    action: 'POST /v1/responses',
+    modelId: null,
+    flags: [],
+    opened: false,
   }
 
   /** A turn to its end. */

@@ -234,8 +234,8 @@ describe('a policy on a turn', () => {
   it('is told in the record of a turn that it stopped', async () => {
     const world = new TurnWorld([], [policy('block')])
     await thrownBy(() => world.begin({ model: 'chat-model', input: [user(CODE)] }))
-    expect(world.refused[0]?.dlp?.findings).toEqual({
-      [Object.keys(world.refused[0]?.dlp?.findings ?? {})[0] ?? '']: 1,
+    expect(world.record.dlp?.findings).toEqual({
+      [Object.keys(world.record.dlp?.findings ?? {})[0] ?? '']: 1,
     })
     expect(world.opened).toEqual([])
   })
