@@ -20,7 +20,7 @@ import type { ResponseEmitter, TurnEnd } from './emitter.ts'
 import { runToolCall } from './hosted-tool.ts'
 import { type OutputDeps, turnItems, withResults } from './output-items.ts'
 import { endOfFailure, incomplete, type ResponseEnd } from './response-end.ts'
-import type { Interruption, Progress, StoredRequest } from './response-head.ts'
+import type { Interruption, Progress, StoredRequest, UnsettledCall } from './response-head.ts'
 import type { ResponseState } from './response-state.ts'
 import { currentPrincipal } from './rights.ts'
 import { decideTurn, isRefused, nextTurnSettings } from './turn-decision.ts'
@@ -151,21 +151,22 @@ export class ResponseEngine {
       this.#settle(call, await withinTime(outcome, SETTLING_LIMIT_MS, 'settling a call'))
     } catch {
       // What its upstream told so far, should the rest stay unknown.
-      this.#charge(this.#run.emitter.turnUsage)
+      this.#charge(this.#run.emitter.turnUsage, [])
       this.#deps.waitUntil(outcome.then((late) => settle(this.#deps, call, late)))
     }
   }
 
   /** What a call is charged for is stored before the ledger is told: both then say the same after a restart. */
   #settle(call: GovernedCall, outcome: CallOutcome): void {
-    this.#charge(outcome.usage)
-    this.#deps.waitUntil(settle(this.#deps, call, outcome))
+    this.#charge(outcome.usage, [{ call, outcome }])
+    this.#deps.waitUntil(this.#run.state.settleCalls())
   }
 
-  #charge(used: Usage | null): void {
+  #charge(used: Usage | null, calls: UnsettledCall[]): void {
+    const { state } = this.#run
     const { usage } = this.#progress
-    this.#advance({ openCall: null, usage: used ? addUsage(usage, used) : usage })
-    this.#run.state.change({ progress: this.#progress })
+    const progress = this.#advance({ openCall: null, usage: used ? addUsage(usage, used) : usage })
+    state.change({ progress, unsettled: [...(state.head?.unsettled ?? []), ...calls] })
   }
 
   #advance(progress: Partial<Progress>): Progress {
