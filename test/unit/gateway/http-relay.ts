@@ -1,5 +1,5 @@
-import type { ChargeBasis } from '../../../src/gateway/charges.ts'
 import { CallLease } from '../../../src/gateway/call-lease.ts'
+import type { ChargeBasis } from '../../../src/gateway/charges.ts'
 import type { Dialect, StreamReader } from '../../../src/gateway/protocols/protocol.ts'
 import { HttpStreamCaller } from '../../../src/gateway/stream-caller.ts'
 import { type FrameConverter, PASSED_FRAMES, StreamPipeline } from '../../../src/gateway/stream-pipeline.ts'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { modelTarget } from '../../../src/governance/target.ts'
 import { grantSetId, mayUse } from '../../../src/governance/access.ts'
+import { modelTarget } from '../../../src/governance/target.ts'
 
 const granted = (...ids: string[]) => ({ models: { all: false, ids: new Set(ids) } })
 const everything = (...ids: string[]) => ({ models: { all: true, ids: new Set(ids) } })

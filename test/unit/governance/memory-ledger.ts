@@ -103,7 +103,9 @@ export class MemoryLedger implements Pick<Ledger, 'admit' | 'check' | 'close' | 
 
   #isKnown(callId: string): boolean {
     const isClosed = this.closed.some((closed) => closed.callId === callId)
-    return isClosed || this.#open.has(callId) || this.recorded.some(({ opening }) => opening.callId === callId)
+    return (
+      isClosed || this.#open.has(callId) || this.recorded.some(({ opening }) => opening.callId === callId)
+    )
   }
 
   #reach(): void {
