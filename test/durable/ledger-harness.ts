@@ -17,10 +17,10 @@ export const LEASE_MS = 120_000
 export const database: LedgerDatabase = createDatabase(configurationOf(env))
 
 /** One organization of its own for a test, with what a test does to its ledger and reads of it. */
-export function newOrganization() {
+export function newOrganization(namespace = env.LEDGER) {
   const organizationId = crypto.randomUUID()
-  const ledger = ledgerClient(env.LEDGER, organizationId)
-  const stub = () => env.LEDGER.getByName(ledgerName(organizationId))
+  const ledger = ledgerClient(namespace, organizationId)
+  const stub = () => namespace.getByName(ledgerName(organizationId))
   const opening = (overrides: Partial<CallOpening> = {}): CallOpening => ({
     callId: newId('call'),
     requestId: newId('req'),
