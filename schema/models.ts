@@ -14,7 +14,7 @@ import { organizations } from './identity.ts'
 
 const createdAt = () => timestamp('created_at', { withTimezone: true }).notNull().defaultNow()
 
-/** An upstream service of this deployment. The credential is sealed (AES-256-GCM) and never read back out. */
+/** An upstream service of this deployment. Parts of its credential are sealed together (AES-256-GCM), never read back out. */
 export const providers = pgTable('providers', {
   id: uuid('id').primaryKey().defaultRandom(),
   /** Lowercase slug, also the default owner label of its models. */

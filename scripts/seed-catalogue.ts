@@ -1,6 +1,13 @@
 import { asc, eq, inArray, notInArray, sql } from 'drizzle-orm'
 import { deploymentEpochs, modelRoutes, models, providers } from '../schema/models.ts'
-import { type KeyRing, seal, unseal } from '../src/lib/crypto.ts'
+import {
+  type Credential,
+  credentialOf,
+  openCredential,
+  sealCredential,
+} from '../src/gateway/providers/credential.ts'
+import { PROVIDER_KINDS } from '../src/gateway/providers/provider.ts'
+import type { KeyRing } from '../src/lib/crypto.ts'
 import type { ScriptDatabase } from './database.ts'
 import { REGISTERED_PROVIDERS, type WantedModel, type WantedProvider } from './demo-catalogue.ts'
 import { demoId } from './demo-organizations.ts'
@@ -38,18 +45,19 @@ async function putProvider(
 ): Promise<{ id: string; changed: boolean }> {
   const [held] = await database.select().from(providers).where(eq(providers.name, wanted.name))
   const id = held?.id ?? demoId(`provider ${wanted.name}`)
-  const context = `provider:${id}`
+  const form = PROVIDER_KINDS[wanted.kind].credential
+  const credential = credentialOf(form, wanted.credential)
   const same =
     held !== undefined &&
     held.disabledAt === null &&
     held.kind === wanted.kind &&
     held.baseUrl === wanted.baseUrl &&
-    opens(vaultKeys, held.sealedCredential, context) === wanted.credential
+    holds(() => openCredential(vaultKeys, id, form, held.sealedCredential), credential)
   if (same) return { id, changed: false }
   const values = {
     kind: wanted.kind,
     baseUrl: wanted.baseUrl,
-    sealedCredential: seal(vaultKeys, wanted.credential, context),
+    sealedCredential: sealCredential(vaultKeys, id, credential),
     disabledAt: null,
   }
   await database
@@ -59,12 +67,12 @@ async function putProvider(
   return { id, changed: true }
 }
 
-/** The credential, or null when it was sealed under a key that is gone. */
-function opens(vaultKeys: KeyRing, sealed: string, context: string): string | null {
+/** Whether the stored credential is this one; it is not when it was sealed under a key that is gone. */
+function holds(open: () => Credential, wanted: Credential): boolean {
   try {
-    return unseal(vaultKeys, sealed, context)
+    return sameMembers(open().parts, wanted.parts)
   } catch {
-    return null
+    return false
   }
 }
 

@@ -2,11 +2,11 @@ import { Hono } from 'hono'
 import { createDeps } from './deps.ts'
 import type { AppEnv } from './http/context.ts'
 import { renderError, unknownRoute } from './http/errors.ts'
+import { admission } from './http/middleware/admission.ts'
 import { audit } from './http/middleware/audit.ts'
 import { authenticate } from './http/middleware/authenticate.ts'
 import { limitDeclaredLength } from './http/middleware/declared-length.ts'
 import { drainBody } from './http/middleware/drain-body.ts'
-import { rateLimit } from './http/middleware/rate-limit.ts'
 import { requestContext } from './http/middleware/request-context.ts'
 import { requireScope } from './http/middleware/require-scope.ts'
 import { conversationRoutes } from './http/routes/conversations.ts'
@@ -28,11 +28,22 @@ app.get('/health', (context) => context.json({ status: 'ok' }))
 
 app.route('/api', managementRoutes)
 
+/** Routes that admit their calls themselves, when they know what a call costs. */
+const ADMITTING = new Set([
+  'POST /v1/chat/completions',
+  'POST /v1/completions',
+  'POST /v1/messages',
+  'POST /v1/messages/count_tokens',
+  'POST /v1/responses',
+])
+
 for (const routes of [chatCompletionRoutes, messageRoutes, responseRoutes, conversationRoutes, modelRoutes]) {
   // A validator stands in front of its handler as a route of its own.
   const mounted = new Map(routes.routes.map((route) => [`${route.method} ${route.path}`, route]))
-  for (const { method, path } of mounted.values()) {
-    app.on(method, path, audit(), limitDeclaredLength(), authenticate(), rateLimit(), requireScope('models'))
+  for (const [name, { method, path }] of mounted) {
+    app.on(method, path, audit(), limitDeclaredLength(), authenticate())
+    if (ADMITTING.has(name)) continue
+    app.on(method, path, admission({ usesCatalogue: routes === modelRoutes }), requireScope('models'))
   }
   app.route('/', routes)
 }

@@ -7,13 +7,33 @@ import { providerId } from './names.ts'
 /** Credentials come from where no shell history and no process list shows them. */
 const credentialOptions: Record<string, Option> = {
   'credential-stdin': { describe: 'read the credential from standard input (or set PROVIDER_CREDENTIAL)' },
+  'credential-parts': { describe: 'it is a JSON object of named parts, such as {"secret":"..."}' },
 }
 
-async function credentialOf({ options, environment, readInput }: Call): Promise<string | undefined> {
+async function credentialOf(call: Call): Promise<string | Item | undefined> {
+  const text = await credentialText(call)
+  if (!call.options.flag('credential-parts')) return text
+  if (text === undefined) throw usageError('--credential-parts needs a credential')
+  return credentialParts(text)
+}
+
+async function credentialText({ options, environment, readInput }: Call): Promise<string | undefined> {
   if (!options.flag('credential-stdin')) return environment.PROVIDER_CREDENTIAL || undefined
   const text = (await readInput()).trim()
   if (text === '') throw usageError('there was no credential on standard input')
   return text
+}
+
+/** The parser's own error would quote the text. */
+function credentialParts(text: string): Item {
+  let parts: unknown = null
+  try {
+    parts = JSON.parse(text)
+  } catch {}
+  if (typeof parts !== 'object' || parts === null || Array.isArray(parts)) {
+    throw usageError('the credential is not a JSON object of named parts')
+  }
+  return parts as Item
 }
 
 const namedProvider = async (call: Call) => `/providers/${await providerId(call, call.positionals[0] ?? '')}`

@@ -1,4 +1,5 @@
 import { withoutCredential } from './credential-spellings.ts'
+import type { Credential } from './providers/credential.ts'
 
 /** Which headers of an upstream reach the caller. Cookies, hop-by-hop and infrastructure headers do not. */
 const FORWARDED = new Set([
@@ -24,21 +25,23 @@ const MOST_BYTES = 8 * 1024
  * What does not fit into `MOST_BYTES` is left out, limits before all others and of them the longest.
  * @param credential cut out of every value, should an upstream repeat it.
  */
-export function answerHeaders(upstream: Headers, credential: string): Headers {
+export function answerHeaders(upstream: Headers, credential: Pick<Credential, 'secrets'>): Headers {
+  const ordered: Array<[string, string]> = []
+  const limits: Array<[string, string]> = []
+  for (const header of upstream) {
+    if (FORWARDED.has(header[0])) ordered.push(header)
+    else if (FORWARDED_PREFIXES.some((prefix) => header[0].startsWith(prefix))) limits.push(header)
+  }
   const id = REQUEST_ID_SOURCES.map((name) => upstream.get(name)).find((value) => value)
-  const all = [...upstream]
-  const limits = all.filter(([name]) => FORWARDED_PREFIXES.some((prefix) => name.startsWith(prefix)))
-  const ordered: Array<[string, string]> = [
-    ...all.filter(([name]) => FORWARDED.has(name)),
-    ...(id ? [['x-upstream-request-id', id] satisfies [string, string]] : []),
-    ...limits.sort((left, right) => lengthOf(left) - lengthOf(right)),
-  ]
+  if (id) ordered.push(['x-upstream-request-id', id])
+  ordered.push(...limits.sort((left, right) => lengthOf(left) - lengthOf(right)))
   const headers = new Headers()
   let room = MOST_BYTES
-  for (const [name, value] of ordered) {
-    if (lengthOf([name, value]) > room) continue
-    headers.set(name, withoutCredential(value, credential))
-    room -= lengthOf([name, value])
+  for (const header of ordered) {
+    const length = lengthOf(header)
+    if (length > room) continue
+    headers.set(header[0], withoutCredential(header[1], credential))
+    room -= length
   }
   return headers
 }
@@ -47,7 +50,7 @@ export function answerHeaders(upstream: Headers, credential: string): Headers {
 const lengthOf = ([name, value]: [string, string]) => name.length + Buffer.byteLength(value) + 4
 
 /** Headers of a stream. `no-transform` keeps compressors on the way from holding frames back. */
-export function streamHeaders(upstream: Headers, credential: string): Headers {
+export function streamHeaders(upstream: Headers, credential: Pick<Credential, 'secrets'>): Headers {
   const headers = answerHeaders(upstream, credential)
   headers.set('content-type', 'text/event-stream; charset=utf-8')
   headers.set('cache-control', 'no-cache, no-transform')

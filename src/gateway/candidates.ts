@@ -1,7 +1,8 @@
 import { ApiError } from '../lib/api-error.ts'
 import { routeDigest } from './affinity.ts'
 import type { CatalogModel, Route } from './catalog/catalog.ts'
-import { type Operation, speaks } from './providers/provider.ts'
+import { OPERATIONS, type Operation } from './operations.ts'
+import { speaks } from './providers/provider.ts'
 import { restOf } from './route-health.ts'
 import type { CallerProtocol, UpstreamProtocol } from './translation/translated-call.ts'
 
@@ -13,41 +14,30 @@ export interface Candidate extends Route {
   translation: { caller: CallerProtocol; upstream: UpstreamProtocol } | null
 }
 
-/** What a call can be translated into, best first. Token counts need no upstream and are not translated. */
-const TRANSLATIONS: Record<Operation, readonly UpstreamProtocol[]> = {
-  chat_completions: ['messages'],
-  completions: ['chat_completions', 'messages'],
-  messages: ['chat_completions'],
-  count_tokens: [],
-  responses: ['messages', 'chat_completions'],
-}
-
 /**
  * The routes of a model that can answer a call: those that speak its protocol first, because nothing is lost on them,
  * the others translated; each group in the order of the catalogue.
  */
 export function candidatesFor(model: CatalogModel, operation: Operation): Candidate[] {
+  const { translatesTo, caller } = OPERATIONS[operation]
   const native: Candidate[] = []
   const translated: Candidate[] = []
   for (const route of model.routes) {
     if (isNative(model, route, operation)) native.push({ ...route, operation, translation: null })
     else {
-      const upstream = TRANSLATIONS[operation].find((protocol) => speaks(route.provider, protocol))
-      if (!upstream) continue
-      const caller = operation as CallerProtocol
+      const upstream = translatesTo.find((protocol) => speaks(route.provider, protocol))
+      if (!upstream || !caller) continue
       translated.push({ ...route, operation: upstream, translation: { caller, upstream } })
     }
   }
   return [...native, ...translated]
 }
 
-/**
- * Providers of chat completions have the path of legacy completions as a rule, but serve few models on it: a model that
- * it serves says so among its capabilities.
- */
+/** The provider has a path for the operation, and serves the model on it. */
 function isNative(model: CatalogModel, route: Route, operation: Operation): boolean {
   if (!speaks(route.provider, operation)) return false
-  return operation !== 'completions' || model.capabilities.includes('completions')
+  const { capability } = OPERATIONS[operation]
+  return capability === null || model.capabilities.includes(capability)
 }
 
 /**
@@ -73,12 +63,12 @@ export function inOrder(
 }
 
 /**
- * @returns none only for token counts, which need no upstream.
+ * @returns none only for operations that need no upstream.
  * @throws ApiError when no provider of the model can answer the call.
  */
 export function someCandidate(model: CatalogModel, operation: Operation): Candidate[] {
   const candidates = candidatesFor(model, operation)
-  if (candidates.length > 0 || operation === 'count_tokens') return candidates
+  if (candidates.length > 0 || OPERATIONS[operation].answeredWithoutUpstream) return candidates
   throw new ApiError('invalid_request', `The model ${model.id} is not served on this path.`, {
     code: 'model_not_found',
   })

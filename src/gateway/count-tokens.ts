@@ -1,15 +1,22 @@
+import type { Attempt } from '../governance/audit-record.ts'
+import { type GovernedCall, outcomeOf } from '../governance/governed-call.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
-import { joinBytes } from '../lib/byte-edits.ts'
+import { applyEdits, joinBytes } from '../lib/byte-edits.ts'
+import type { Clock } from '../lib/clock.ts'
 import { readAll } from '../lib/read-stream.ts'
-import type { AnswerDeps, DispatchedCall } from './candidate-call.ts'
 import type { Route } from './catalog/catalog.ts'
-import type { ModelAnswer } from './invoke-model.ts'
-import { NOTHING_METERED } from './metering.ts'
-import { sendToProvider, speaks } from './providers/provider.ts'
+import type { PlannedCall, SentCall } from './model-call.ts'
+import { speaks } from './providers/provider.ts'
+import { sendToProvider } from './providers/send-to-provider.ts'
 import { countTokens } from './token-count/count-tokens.ts'
 import { responsesCountRequest } from './token-count/responses-count-request.ts'
 import { objectOf, parseJson } from './translation/json.ts'
+
+interface CountDeps {
+  clock: Clock
+  configuration: { EGRESS_ALLOW: readonly string[] }
+}
 
 /** Above this a body is counted here: the other protocol's request would need its tree. */
 const LARGEST_ASKED_BYTES = 1024 * 1024
@@ -21,7 +28,6 @@ const FAILED_COUNTER_MS = 30_000
 const LONGEST_COUNT_BYTES = 64 * 1024
 const MOST_ROUTES = 1_000
 const NO_COUNTER = new Set([404, 405, 501])
-const NO_HEADERS = new Headers()
 
 /** Until when a route's counter is not asked, in milliseconds since the epoch. */
 const silent = new BoundedMap<string, number>(MOST_ROUTES)
@@ -31,49 +37,58 @@ const keyOf = ({ provider, upstreamModel }: Route) => `${provider.id} ${upstream
  * Counts the tokens of a request for a model whose providers have no counter of the messages protocol: by the counter
  * of their own protocol where they have one, else here, never below what they would charge.
  */
-export async function answerTokenCount(deps: AnswerDeps, call: DispatchedCall): Promise<ModelAnswer> {
-  const { settlement, model } = call
+export async function answerTokenCount(
+  deps: CountDeps,
+  { outline, inspected, model, policy }: PlannedCall,
+  { opening }: GovernedCall,
+  signal: AbortSignal,
+): Promise<SentCall> {
   const [route] = model.routes
   if (!route) throw new Error('a model without routes')
-  const translation = { caller: 'messages', upstream: 'chat_completions' } as const
-  const body = joinBytes(call.requestFor({ ...route, operation: 'chat_completions', translation }).pieces)
-  const inputTokens =
-    (await upstreamCount(deps, call, route, body)) ??
-    countTokens(body, { upstreamModel: route.upstreamModel })
-  // Counted here, nothing has left.
-  if (settlement.attempts.length === 0) settlement.request = null
-  settlement.close(200, null, NOTHING_METERED)
-  return {
+  const edited = applyEdits(outline.body, inspected.edits)
+  const body = joinBytes(edited.pieces)
+  const attempt = await upstreamCount(deps, signal, route, body)
+  const inputTokens = attempt?.tokens ?? countTokens(body, { upstreamModel: route.upstreamModel })
+  const { released, withheld } = edited
+  const outcome = outcomeOf(opening, deps.clock(), {
+    status: 200,
+    provider: attempt?.record.provider ?? null,
+    attempts: attempt ? [attempt.record] : [],
+    // Counted here, nothing has left.
+    request: attempt ? { ...inspected.counts, released, withheld } : null,
+    dlp: { policyVersion: policy.version, findings: policy.findings() },
+  })
+  const answer = {
     status: 200,
     headers: new Headers({ 'content-type': 'application/json' }),
     body: new TextEncoder().encode(JSON.stringify({ input_tokens: inputTokens })),
   }
+  return { kind: 'answered', answer, outcome: Promise.resolve(outcome) }
 }
 
-/** @returns null when the provider has no counter, or does not answer. */
+/** @returns null when no counter of the provider was asked; `tokens` is null when it did not answer. */
 async function upstreamCount(
-  deps: AnswerDeps,
-  call: DispatchedCall,
+  deps: CountDeps,
+  signal: AbortSignal,
   route: Route,
   body: Uint8Array,
-): Promise<number | null> {
+): Promise<{ tokens: number | null; record: Attempt } | null> {
   const { provider } = route
   if (!speaks(provider, 'input_tokens') || body.length > LARGEST_ASKED_BYTES) return null
   if ((silent.get(keyOf(route)) ?? 0) > deps.clock()) return null
   const request = counterRequest(body, route)
   if (!request) return null
   const startedAt = deps.clock()
-  const count = await askCounter(deps, call, route, request).catch(() => ({ status: null, tokens: null }))
-  call.settlement.provider = provider.name
-  call.settlement.attempts.push({
+  const count = await askCounter(deps, signal, route, request).catch(() => ({ status: null, tokens: null }))
+  if (count.tokens === null) rememberSilence(route, count.status, deps.clock())
+  const record = {
     provider: provider.name,
     upstreamModel: route.upstreamModel,
     status: count.status,
     failure: count.status === null ? 'unreachable' : null,
     durationMilliseconds: deps.clock() - startedAt,
-  })
-  if (count.tokens === null) rememberSilence(route, count.status, deps.clock())
-  return count.tokens
+  }
+  return { tokens: count.tokens, record }
 }
 
 function rememberSilence(route: Route, status: number | null, now: number): void {
@@ -96,19 +111,21 @@ function counterRequest(body: Uint8Array, { upstreamModel }: Route): Uint8Array 
 
 /** https://platform.openai.com/docs/api-reference/responses/input-tokens */
 async function askCounter(
-  deps: AnswerDeps,
-  call: DispatchedCall,
-  { provider }: Route,
+  deps: CountDeps,
+  signal: AbortSignal,
+  { provider, upstreamModel }: Route,
   bytes: Uint8Array,
 ): Promise<{ status: number; tokens: number | null }> {
   const response = await sendToProvider(provider, {
     operation: 'input_tokens',
-    pieces: [bytes],
-    length: bytes.length,
-    callerHeaders: NO_HEADERS,
+    upstreamModel,
+    body: bytes,
+    callerHeaders: null,
     stream: false,
-    signal: AbortSignal.any([call.signal, AbortSignal.timeout(COUNTER_TIMEOUT_MS)]),
+    signal: AbortSignal.any([signal, AbortSignal.timeout(COUNTER_TIMEOUT_MS)]),
+    onConnected: null,
     allow: deps.configuration.EGRESS_ALLOW,
+    now: deps.clock(),
   })
   const answer = response.body ? await readAll(response.body, LONGEST_COUNT_BYTES) : new Uint8Array()
   if (response.status !== 200) return { status: response.status, tokens: null }

@@ -1,4 +1,4 @@
-import { BoundedMap } from '../lib/bounded-map.ts'
+import type { Credential } from './providers/credential.ts'
 
 /** One way to write a credential: as text, and as the bytes of its UTF-8, one character for each. */
 interface Spelling {
@@ -9,26 +9,31 @@ interface Spelling {
 const REDACTED = '[redacted]'
 /** Of what a credential is encoded to: less of it may well be something else. */
 const SHORTEST_ENCODED = 8
-const known = new BoundedMap<string, readonly Spelling[]>(200)
+const known = new WeakMap<Secrets, readonly Spelling[]>()
+
+type Secrets = Pick<Credential, 'secrets'>
 
 /**
- * How an upstream may repeat a credential: as it is, escaped in JSON, percent-encoded, or in base64 at any place of what
+ * How an upstream may repeat the secrets of a credential: as they are, escaped in JSON, percent-encoded, or in base64 at any place of what
  * was encoded (`Bearer <credential>`, `<user>:<credential>`). Made once for each credential.
- * @returns the longest first, so that none is cut in the middle of another; none for an empty credential.
+ * @returns the longest first, so that none is cut in the middle of another; none for an empty secret.
  */
-function spellingsOf(credential: string): readonly Spelling[] {
-  if (credential === '') return []
-  const made = known.get(credential) ?? makeSpellings(credential)
+function spellingsOf(credential: Secrets): readonly Spelling[] {
+  const made = known.get(credential) ?? makeSpellings(credential.secrets)
   known.set(credential, made)
   return made
 }
 
-function makeSpellings(credential: string): readonly Spelling[] {
-  const encoded = [...inJson(credential), ...inPercent(credential), ...inBase64(credential)]
-  const texts = new Set([credential, ...encoded.filter(({ length }) => length >= SHORTEST_ENCODED)])
-  return [...texts]
+function makeSpellings(secrets: readonly string[]): readonly Spelling[] {
+  const texts = secrets.filter((secret) => secret !== '').flatMap(spell)
+  return [...new Set(texts)]
     .toSorted((left, right) => right.length - left.length)
     .map((text) => ({ text, bytes: Buffer.from(text, 'utf8').toString('latin1') }))
+}
+
+function spell(secret: string): string[] {
+  const encoded = [...inJson(secret), ...inPercent(secret), ...inBase64(secret)]
+  return [secret, ...encoded.filter(({ length }) => length >= SHORTEST_ENCODED)]
 }
 
 /** Libraries differ in which characters they escape besides those that must be, and in the case of the digits. */
@@ -71,8 +76,8 @@ function inBase64(text: string): string[] {
   })
 }
 
-/** A text, such as the value of a header, without our credential in any of its spellings. */
-export function withoutCredential(text: string, credential: string): string {
+/** A text, such as the value of a header, without the secrets of our credential in any of their spellings. */
+export function withoutCredential(text: string, credential: Secrets): string {
   let rest = text
   for (const spelling of spellingsOf(credential)) {
     if (rest.includes(spelling.text)) rest = rest.replaceAll(spelling.text, REDACTED)
@@ -80,8 +85,8 @@ export function withoutCredential(text: string, credential: string): string {
   return rest
 }
 
-/** The same for a body; the very same bytes when it does not occur. */
-export function redactCredential(body: Uint8Array, credential: string): Uint8Array {
+/** The same for a body; the very same bytes when none occurs. */
+export function redactCredential(body: Uint8Array, credential: Secrets): Uint8Array {
   // Latin-1 maps every byte to one character and back, so bytes that are not ours survive whatever they are.
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1')
   let rest = text

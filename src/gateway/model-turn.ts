@@ -1,130 +1,121 @@
-import { parseFrame, type SseFrame, SseSplitter } from '../lib/sse.ts'
-import { invokeModel, type ModelAnswer, type ModelCall, type ModelDeps } from './invoke-model.ts'
-import { objectIn, objectOf, textOf } from './translation/json.ts'
+/** One turn of a response: a governed model call whose answer is taken as events. */
+import type { CallOutcome } from '../governance/audit-record.ts'
+import type { GovernedCall, Refused } from '../governance/governed-call.ts'
+import { outcomeOfSent } from './call-outcome.ts'
+import type { ChargeBasis } from './charges.ts'
+import { redactCredential } from './credential-spellings.ts'
+import { type Dispatched, dispatch } from './dispatch.ts'
+import { errorOf } from './http-answer.ts'
+import { admitModelCall, affinityOf, type ModelDeps } from './invoke-model.ts'
+import type { AdmittedCall, ModelRequest, PlannedCall } from './model-call.ts'
+import { originOf } from './route-attempt.ts'
+import { askedWait } from './route-health.ts'
+import { textOf } from './translation/json.ts'
 import type { ModelEvent } from './translation/model-events.ts'
 import { isContextOverflow, upstreamError } from './translation/upstream-errors.ts'
+import { TurnFailure } from './turn-failure.ts'
+import { WholeAnswers } from './whole-answers.ts'
 
-/** The answer to one turn, as it comes. */
-export interface ModelTurn {
-  /** Who gave the signatures of its thinking (`signatureOrigin`); null when it is not known. */
-  origin: string | null
-  /** Each batch is what arrived together. To be iterated once; ending early stops the upstream. */
-  batches: AsyncIterable<ModelEvent[]>
+/** Its body is a turn body (`protocols/responses.ts`). */
+export type TurnRequest = Omit<ModelRequest, 'operation'>
+
+/** A turn that the ledger holds open, as plain data: enough for another life of its response to settle it. */
+export interface OpenTurn {
+  call: GovernedCall
+  basis: ChargeBasis
+  /** Name of the provider of the first route. */
+  provider: string | null
 }
 
-/** The upstream said no, or broke off. `message` is safe to tell: it is without our credential. */
-export class TurnFailure extends Error {
-  /** Of the upstream's answer; null when it broke off after its beginning. */
-  readonly status: number | null
-  readonly code: string
-  readonly retryAfterSeconds?: number
+export type AdmittedTurn = AdmittedCall & { open: OpenTurn }
 
-  constructor(message: string, told: { status: number | null; code: string; retryAfterSeconds?: number }) {
-    super(message)
-    this.name = 'TurnFailure'
-    this.status = told.status
-    this.code = told.code
-    if (told.retryAfterSeconds !== undefined) this.retryAfterSeconds = told.retryAfterSeconds
+export type SentTurn =
+  | {
+      kind: 'answered'
+      /** Who gave the signatures of its thinking (`signatureOrigin`). */
+      origin: string
+      /** Each batch is what arrived together. To be iterated once; ending early stops the upstream. */
+      batches: AsyncIterable<ModelEvent[]>
+      /** Never rejects. */
+      outcome: Promise<CallOutcome>
+    }
+  | { kind: 'failed'; error: Error; outcome: Promise<CallOutcome> }
+
+/** As `admitModelCall`. */
+export async function admitTurn(deps: ModelDeps, request: TurnRequest): Promise<AdmittedTurn | Refused> {
+  const admitted = await admitModelCall(deps, { ...request, operation: 'responses' })
+  if (admitted.kind === 'refused') return admitted
+  const { planned, call } = admitted
+  const provider = planned.candidates[0]?.provider.name ?? null
+  return { ...admitted, open: { call, basis: planned.basis, provider } }
+}
+
+/**
+ * Sends an admitted turn. Nothing is read of the answer before its batches are asked for, but its beginning.
+ * @param signal ends the turn at any time: the batches throw its reason then.
+ * @returns never throws. The batches throw TurnFailure for an answer that breaks off.
+ */
+export async function sendTurn(
+  deps: ModelDeps,
+  planned: PlannedCall,
+  call: GovernedCall,
+  signal: AbortSignal,
+): Promise<SentTurn> {
+  const answers = new WholeAnswers()
+  try {
+    const affinity = affinityOf(deps, planned)
+    const sent = await dispatch(deps, planned, call, { signal, form: 'events', affinity, answers })
+    return turnOf(sent, outcomeOfSent(deps, planned, call, sent), signal, deps.clock())
+  } finally {
+    answers.release()
   }
+}
+
+/** @param now milliseconds since the epoch. */
+function turnOf(
+  { answer, candidate }: Dispatched,
+  outcome: Promise<CallOutcome>,
+  signal: AbortSignal,
+  now: number,
+): SentTurn {
+  if (answer.kind === 'failed') return { kind: 'failed', error: errorOf(answer.error), outcome }
+  if (answer.kind === 'client_left' || !candidate) {
+    return { kind: 'failed', error: errorOf(signal.reason), outcome }
+  }
+  if (answer.kind === 'upstream_error') {
+    const body = redactCredential(answer.body, candidate.provider.credential)
+    return { kind: 'failed', error: upstreamRefusal(answer.response, body, now), outcome }
+  }
+  const { content } = answer
+  if ('pieces' in content || 'body' in content) throw new Error('a turn is answered by events')
+  const batches = 'events' in content ? [content.events] : content.batches
+  return { kind: 'answered', origin: originOf(candidate), batches: untilAborted(batches, signal), outcome }
+}
+
+/** A turn that was ended by its signal has not come to its end, whatever came of it. */
+async function* untilAborted(
+  batches: AsyncIterable<ModelEvent[]> | Iterable<ModelEvent[]>,
+  signal: AbortSignal,
+): AsyncGenerator<ModelEvent[]> {
+  for await (const batch of batches) yield batch
+  signal.throwIfAborted()
 }
 
 /** Characters of what an upstream says. */
 const LONGEST_MESSAGE = 4_096
-/** Codes of upstreams are told where they are words, as all that clients know are. */
+/** Codes of upstreams are passed on where they are words, as all that clients know are. */
 const WORD = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
-const BROKEN_OFF = 'stream_error'
-const decoder = new TextDecoder()
-
-/**
- * Makes one governed call for a turn of a response: `invokeModel` with the operation `responses`, its answer as events.
- * Nothing is read of the answer before the batches are asked for, and no more than they are.
- * @param call its body is a turn body (`protocols/responses.ts`); its signal ends the call at any time.
- * @throws ApiError as `invokeModel` does, TurnFailure for an error that the upstream answered (which the batches throw
- * when it comes later), the reason of the signal once it has fired.
- */
-export async function modelTurn(deps: ModelDeps, call: Omit<ModelCall, 'operation'>): Promise<ModelTurn> {
-  const { signal } = call
-  const answer = await invokeModel(deps, { ...call, operation: 'responses' })
-  const { status, headers, body, origin = null } = answer
-  if (status < 400) return { origin, batches: batchesOf(body, signal) }
-  signal.throwIfAborted()
-  throw upstreamRefusal(status, headers, await bytesOf(body), deps.clock())
-}
-
-/** Apart from the call, whose body need not be kept for as long as a model talks. */
-async function* batchesOf(body: ModelAnswer['body'], signal: AbortSignal): AsyncGenerator<ModelEvent[]> {
-  const splitter = new SseSplitter()
-  let ended = false
-  for await (const bytes of chunksOf(body, signal)) {
-    const { events, failure } = eventsIn(splitter.push(bytes))
-    if (events.length > 0) yield events
-    if (failure) throw failure
-    ended ||= events.some(({ type }) => type === 'end')
-  }
-  if (ended) return
-  signal.throwIfAborted()
-  throw brokenOff()
-}
-
-function eventsIn(frames: readonly Uint8Array[]): { events: ModelEvent[]; failure: TurnFailure | null } {
-  const events: ModelEvent[] = []
-  for (const bytes of frames) {
-    const frame = parseFrame(bytes)
-    if (frame.data === null) continue
-    if (frame.event === 'error') return { events, failure: toldFailure(frame) }
-    events.push(JSON.parse(decoder.decode(frame.data)) as ModelEvent)
-  }
-  return { events, failure: null }
-}
-
-/** What one read brings after the other; cancels the source when its reader stops early. */
-async function* chunksOf(body: ModelAnswer['body'], signal: AbortSignal): AsyncGenerator<Uint8Array> {
-  if (body instanceof Uint8Array) {
-    yield body
-    return
-  }
-  const reader = body.getReader()
-  let done = false
-  try {
-    while (!done) {
-      const read = await reader.read()
-      done = read.done
-      if (read.value) yield read.value
-    }
-  } catch {
-    done = true
-    signal.throwIfAborted()
-    throw brokenOff()
-  } finally {
-    if (!done) await reader.cancel().catch(() => {})
-  }
-}
-
-const brokenOff = () => new TurnFailure('The answer broke off.', { status: null, code: BROKEN_OFF })
-
-/** A failure after the beginning, as the dialect of turns says it. */
-function toldFailure({ data }: SseFrame): TurnFailure {
-  const error = objectOf(objectIn(decoder.decode(data ?? new Uint8Array()))?.error)
-  return new TurnFailure(textOf(error.message) || 'The answer broke off.', {
-    status: null,
-    code: textOf(error.code) || BROKEN_OFF,
-  })
-}
-
-async function bytesOf(body: ModelAnswer['body']): Promise<Uint8Array> {
-  return body instanceof Uint8Array ? body : new Uint8Array(await new Response(body).arrayBuffer())
-}
 
 /** @param now milliseconds since the epoch. */
-function upstreamRefusal(status: number, headers: Headers, body: Uint8Array, now: number): TurnFailure {
+function upstreamRefusal({ status, headers }: Response, body: Uint8Array, now: number): TurnFailure {
   const error = upstreamError(body)
-  const told = textOf(error.message) || `The upstream answered with status ${status}.`
+  const message = textOf(error.message) || `The upstream answered with status ${status}.`
   const given = textOf(error.code)
-  const seconds = retryAfter(headers.get('retry-after'), now)
-  return new TurnFailure(told.slice(0, LONGEST_MESSAGE), {
+  const wait = askedWait(headers, now)
+  return new TurnFailure(message.slice(0, LONGEST_MESSAGE), {
     status,
     code: isContextOverflow(error) ? 'context_length_exceeded' : WORD.test(given) ? given : codeOf(status),
-    ...(seconds !== null && { retryAfterSeconds: seconds }),
+    ...(wait !== null && { retryAfterSeconds: Math.max(1, Math.ceil(wait / 1000)) }),
   })
 }
 
@@ -132,12 +123,4 @@ function upstreamRefusal(status: number, headers: Headers, body: Uint8Array, now
 function codeOf(status: number): string {
   if (status === 429) return 'rate_limit_exceeded'
   return status === 400 || status === 413 || status === 422 ? 'invalid_prompt' : 'server_error'
-}
-
-/** https://www.rfc-editor.org/rfc/rfc9110#field.retry-after @returns seconds, at least one; null when none are told. */
-function retryAfter(value: string | null, now: number): number | null {
-  if (value === null) return null
-  const seconds = value.trim() === '' ? Number.NaN : Number(value)
-  const wait = Number.isNaN(seconds) ? (Date.parse(value) - now) / 1000 : seconds
-  return Number.isFinite(wait) ? Math.max(1, Math.ceil(wait)) : null
 }

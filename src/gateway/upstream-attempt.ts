@@ -1,5 +1,5 @@
 import type { Attempt } from '../governance/audit-record.ts'
-import type { Principal } from '../governance/principal.ts'
+import type { Usage } from '../governance/credits.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { HeldBody } from '../lib/body-collector.ts'
 import type { EditedBytes } from '../lib/byte-edits.ts'
@@ -7,11 +7,9 @@ import type { Clock } from '../lib/clock.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { TooLongError } from '../lib/read-stream.ts'
 import type { Candidate } from './candidates.ts'
-import type { Metered } from './metering.ts'
-import type { RequestOutline } from './protocols/request-outline.ts'
-import { type Operation, ProviderUnreachable, sendToProvider } from './providers/provider.ts'
+import { answerCharge, type ChargeBasis, inputUsage } from './charges.ts'
+import { ProviderUnreachable, sendToProvider } from './providers/send-to-provider.ts'
 import { beginTrial, heardLately, noteAnswer, noteSilence, noteUnreachable } from './route-health.ts'
-import type { Settlement } from './settlement.ts'
 import { LONGEST_ANSWER_BYTES, LONGEST_TRANSLATED_BYTES, readWhole } from './whole-answers.ts'
 
 export interface AttemptDeps {
@@ -27,26 +25,24 @@ export interface AttemptDeps {
 
 /** What an attempt needs of the call it is made for. */
 export interface AttemptedCall {
-  operation: Operation
-  principal: Pick<Principal, 'organizationId'>
-  outline: Pick<RequestOutline, 'stream'>
+  organizationId: string
+  /** Whether a stream is asked for. */
+  stream: boolean
   /** The caller's headers. */
   headers: Headers
   /** Fires when the caller leaves. */
   signal: AbortSignal
-  settlement: Settlement
+  basis: ChargeBasis
 }
-
-const NO_HEADERS = new Headers()
 
 /** Interface, errors of chat completions: an upstream without a body is 502 `upstream_empty_body`. */
 export const noAnswer = (message: string) =>
   new ApiError('upstream', message, { code: 'upstream_empty_body' })
 
-/** How far a request has come: nobody knows whether it is connected, on its way, waits for an answer, or is over. */
+/** How far a request has come: whether it is connected is not known at first. */
 type Phase = 'unknown' | 'connecting' | 'waiting' | 'over'
 
-/** One request to one upstream, recorded whatever becomes of it. */
+/** One request to one upstream, with its time-outs, and what is known of it whatever becomes of it. */
 export class UpstreamAttempt {
   readonly abort = new AbortController()
   /** Until when the upstream asked to wait, in milliseconds since the epoch; null when it did not. */
@@ -58,7 +54,11 @@ export class UpstreamAttempt {
   #timer: ReturnType<typeof setTimeout> | undefined
   #timedOut = false
   #phase: Phase = 'unknown'
-  #entry: Attempt | null = null
+  #sent = false
+  #status: number | null = null
+  #failure: string | null = null
+  #endedAt: number | null = null
+  #lost: Usage | null = null
   readonly #leave = () => this.abort.abort()
 
   constructor(deps: AttemptDeps, call: AttemptedCall, candidate: Candidate) {
@@ -70,28 +70,55 @@ export class UpstreamAttempt {
     if (call.signal.aborted) this.abort.abort()
   }
 
+  /** For the audit record of the call. */
+  get record(): Attempt {
+    return {
+      provider: this.#candidate.provider.name,
+      upstreamModel: this.#candidate.upstreamModel,
+      status: this.#status,
+      failure: this.#failure,
+      durationMilliseconds: (this.#endedAt ?? this.#deps.clock()) - this.#startedAt,
+    }
+  }
+
+  /** What the upstream may charge for although it gave no usable answer; null for nothing. */
+  get lost(): Usage | null {
+    return this.#lost
+  }
+
+  /** The input alone, estimated; null where tokens are not charged. */
+  get inputUsage(): Usage | null {
+    return inputUsage(this.#call.basis)
+  }
+
+  /** Whether the upstream has the request, or may have it, and nothing else is known of what it charges. */
+  get mayBeCharged(): boolean {
+    const isOpen = this.#failure === null || this.#failure === 'aborted'
+    return this.#sent && isOpen && (this.#status ?? 0) < 400
+  }
+
   /** @throws ApiError upstream when the provider cannot be reached in time. */
   async send(body: Pick<EditedBytes, 'pieces' | 'length'>): Promise<Response> {
-    const { settlement, headers, outline } = this.#call
-    const { provider, operation, translation } = this.#candidate
-    settlement.provider = provider.name
+    const { headers, stream } = this.#call
+    const { provider, operation, upstreamModel, translation } = this.#candidate
     try {
       this.abort.signal.throwIfAborted()
       beginTrial(this.#candidate, this.#startedAt)
       const response = await sendToProvider(provider, {
         operation,
-        pieces: body.pieces,
-        length: body.length,
+        upstreamModel,
+        body,
         // Versions and betas of one protocol mean nothing to another; the transport's own are pinned.
-        callerHeaders: translation ? NO_HEADERS : headers,
-        stream: outline.stream,
+        callerHeaders: translation ? null : headers,
+        stream,
         signal: this.abort.signal,
         onConnected: this.#beginConnecting(),
         allow: this.#deps.configuration.EGRESS_ALLOW,
+        now: this.#startedAt,
       })
       this.#connected()
       this.askedUntil = noteAnswer(this.#candidate, response, this.#deps.clock())
-      this.#record(response.status, null)
+      this.#end(response.status, null)
       return response
     } catch (error) {
       throw this.#unanswered(error)
@@ -110,26 +137,24 @@ export class UpstreamAttempt {
   }
 
   readonly #connected = (): void => {
-    if (this.#phase === 'connecting' && !this.#timedOut) {
-      this.#phase = 'waiting'
-      this.#wait()
-    }
+    if (this.#phase === 'connecting' && !this.#timedOut) this.#wait()
   }
 
   /** From here on the upstream has the request, or may have it. */
   #wait(): void {
     const { configuration } = this.#deps
-    this.#call.settlement.sent = true
+    this.#phase = 'waiting'
+    this.#sent = true
     this.#limit(
-      this.#call.outline.stream
+      this.#call.stream
         ? configuration.UPSTREAM_HEADERS_TIMEOUT_MS
         : configuration.UPSTREAM_ANSWER_TIMEOUT_MS,
     )
   }
 
   #unanswered(error: unknown): ApiError {
-    const reason = this.#failure(error)
-    this.#record(null, reason)
+    const reason = this.#reasonOf(error)
+    this.#end(null, reason)
     this.#remember(reason)
     logEvent('warn', 'upstream_failed', {
       provider: this.#candidate.provider.name,
@@ -141,7 +166,7 @@ export class UpstreamAttempt {
     )
   }
 
-  #failure(error: unknown): string {
+  #reasonOf(error: unknown): string {
     if (this.#timedOut) return this.#phase === 'connecting' ? 'connect_timeout' : 'timeout'
     if (!(error instanceof ProviderUnreachable)) return 'aborted'
     return error.reason
@@ -152,15 +177,10 @@ export class UpstreamAttempt {
     const now = this.#deps.clock()
     if (reason === 'timeout') {
       noteSilence(this.#candidate, now)
-      this.#lose()
+      this.#lost = inputUsage(this.#call.basis)
     } else if (reason === 'connect_timeout' || (reason === 'unreachable' && this.#phase === 'connecting')) {
       noteUnreachable(this.#candidate, now)
     }
-  }
-
-  /** Counting tokens is free. @param use what is known of it, else the input alone. */
-  #lose(use?: Metered): void {
-    if (this.#call.operation !== 'count_tokens') this.#call.settlement.lose(use)
   }
 
   #limit(milliseconds: number): void {
@@ -171,27 +191,20 @@ export class UpstreamAttempt {
     }, milliseconds)
   }
 
-  #record(status: number | null, failure: string | null): void {
-    if (this.#entry) return
-    this.#entry = {
-      provider: this.#candidate.provider.name,
-      upstreamModel: this.#candidate.upstreamModel,
-      status,
-      failure,
-      durationMilliseconds: this.#deps.clock() - this.#startedAt,
-    }
-    this.#call.settlement.attempts.push(this.#entry)
+  #end(status: number | null, failure: string | null): void {
+    this.#status = status
+    this.#failure = failure
+    this.#endedAt = this.#deps.clock()
   }
 
   /**
-   * The answer that had begun is of no use.
-   * @param charged whether the upstream may charge for it.
+   * Notes that the answer which had begun is of no use. The first reason counts.
+   * @param lost what the upstream may charge for it all the same.
    */
-  gaveNothing(failure: string, charged = false): void {
-    if (charged) this.#lose()
-    if (!this.#entry || this.#entry.failure !== null) return
-    this.#entry.failure = failure
-    this.#entry.durationMilliseconds = this.#deps.clock() - this.#startedAt
+  discard(failure: string, lost: Usage | null = null): void {
+    this.#lost ??= lost
+    if (this.#failure !== null || this.#endedAt === null) return
+    this.#end(this.#status, failure)
   }
 
   /**
@@ -202,7 +215,7 @@ export class UpstreamAttempt {
   async read(response: Response): Promise<HeldBody> {
     const room = {
       limitBytes: this.#deps.configuration.BUFFER_LIMIT_BYTES,
-      holder: this.#call.principal.organizationId,
+      holder: this.#call.organizationId,
     }
     const longest = this.#candidate.translation ? LONGEST_TRANSLATED_BYTES : LONGEST_ANSWER_BYTES
     let received = 0
@@ -216,31 +229,25 @@ export class UpstreamAttempt {
     }
   }
 
-  /** No provider charges for an error; whatever else it sent, it has made all of it. */
+  /** No provider charges for an error; whatever else it sent, it has generated all of it. */
   #unread(error: unknown, status: number, received: number): ApiError {
     const charged = status < 400
     const hasNoRoom = error instanceof ApiError
     if (!hasNoRoom && !(error instanceof TooLongError)) {
-      this.gaveNothing(this.#timedOut ? 'timeout' : 'cut', charged)
+      this.discard(this.#timedOut ? 'timeout' : 'cut', charged ? inputUsage(this.#call.basis) : null)
       return noAnswer(
         this.#timedOut ? 'The upstream did not answer in time.' : 'The upstream broke off its answer.',
       )
     }
-    if (charged) this.#lose(this.#call.settlement.answerUse(null, received))
-    this.gaveNothing(hasNoRoom ? 'no_room' : 'too_long')
+    const lost = charged ? answerCharge(this.#call.basis, null, received).usage : null
+    this.discard(hasNoRoom ? 'no_room' : 'too_long', lost)
     if (!hasNoRoom) return noAnswer('The upstream sent an answer that is too long.')
     const message =
       'The answer does not fit beside the others that are in progress here. Try again in a moment.'
     return new ApiError('rate_limited', message, { retryAfterSeconds: 1 })
   }
 
-  /** The answer is a stream, which has times of its own. */
-  streams(): void {
-    this.#phase = 'over'
-    clearTimeout(this.#timer)
-  }
-
-  /** A stream goes on by itself; what watched its beginning ends here. */
+  /** Ends the time-outs of a request whose answer is read, or is a stream, which has times of its own. */
   dispose(): void {
     this.#phase = 'over'
     clearTimeout(this.#timer)

@@ -1,6 +1,7 @@
 import { answerHeaders } from './answer-headers.ts'
 import type { Candidate } from './candidates.ts'
-import type { ModelAnswer } from './invoke-model.ts'
+import type { ModelAnswer } from './model-call.ts'
+import { OPERATIONS } from './operations.ts'
 import { messagesErrorBody } from './translation/upstream-errors.ts'
 
 const DEFAULT_RETRY_SECONDS = '1'
@@ -22,7 +23,8 @@ export function upstreamErrorAnswer(
   if (status === 429 && !(Number(retryAfter) >= 1 || isDate(retryAfter))) {
     headers.set('retry-after', DEFAULT_RETRY_SECONDS)
   }
-  if (candidate.translation?.caller !== 'messages') return { status, headers, body }
+  if (!(candidate.translation && OPERATIONS[candidate.translation.caller].ownErrorEnvelope))
+    return { status, headers, body }
   headers.set('content-type', 'application/json')
   return { status, headers, body: messagesErrorBody(status, body) }
 }

@@ -7,15 +7,26 @@ export type Entitlement = 'personal_api_key_access'
 export const KEY_SCOPES = ['models', 'agents', 'mcp'] as const
 export type KeyScope = (typeof KEY_SCOPES)[number]
 
-/** The user behind an API key, with the rights as Postgres had them at `epoch`. */
+/** What speaks for the user: an API key, a session of the web terminal, or a run of an agent (a schedule has no key). */
+export type Credential =
+  | {
+      kind: 'key'
+      keyId: string
+      scopes: readonly KeyScope[]
+      /** Milliseconds since the epoch; null for a key without an end. */
+      expiresAt: number | null
+    }
+  | { kind: 'session'; sessionId: string }
+  | { kind: 'run'; runId: string }
+
+/** A user and its rights, as Postgres had them at `epoch`. Plain data: it can be stored and sent to an object. */
 export interface Principal {
   organizationId: string
   userId: string
-  keyId: string
+  credential: Credential
   role: Role
   groupIds: readonly string[]
   entitlements: readonly Entitlement[]
-  scopes: readonly KeyScope[]
   models: ModelGrants
   /** Calls a minute; the deployment's default is already applied. */
   organizationLimitPerMinute: number
@@ -29,6 +40,18 @@ export interface ModelGrants {
   all: boolean
   ids: ReadonlySet<string>
 }
+
+/** The key behind a principal; null for a session or a run. */
+export const keyIdOf = ({ credential }: Pick<Principal, 'credential'>): string | null =>
+  credential.kind === 'key' ? credential.keyId : null
+
+/** Whether the credential was made for a scope. Sessions and runs are bound by the rights of their user alone. */
+export const hasScope = ({ credential }: Pick<Principal, 'credential'>, scope: KeyScope): boolean =>
+  credential.kind !== 'key' || credential.scopes.includes(scope)
+
+/** Expiry changes no row, so no epoch tells of it: it is checked on every call. @param now milliseconds since the epoch. */
+export const isExpired = ({ credential }: Pick<Principal, 'credential'>, now: number): boolean =>
+  credential.kind === 'key' && credential.expiresAt !== null && now >= credential.expiresAt
 
 /** Who administers: the deployment's token now, people's sessions later. */
 export interface Administrator {

@@ -1,8 +1,8 @@
 import type { Context } from 'hono'
 import type { Deps } from '../deps.ts'
 import type { Bindings } from '../env.ts'
-import type { CallRecord } from '../gateway/call-record.ts'
-import type { Administrator, Principal } from '../governance/principal.ts'
+import type { CallerRights, CallIdentity } from '../governance/governed-call.ts'
+import type { Administrator } from '../governance/principal.ts'
 import type { HostKind, Surface } from './surfaces.ts'
 
 /** Each context value, who sets it, and who may read it. */
@@ -19,21 +19,23 @@ export interface AppEnv {
     surface: Surface
     /** middleware/request-context; authentication. */
     host: HostKind
-    /** middleware/audit begins it; the gateway and error rendering add to it. */
-    call: CallRecord
-    /** middleware/authenticate; middleware/rate-limit. Never logged, never stored. */
-    presentedKey: string
-    /** middleware/authenticate, confirmed by middleware/rate-limit; routes under /v1. */
-    principal: Principal
-    /** middleware/authenticate and rate-limit: whose key was refused, when its row exists; middleware/audit. */
-    refusedKeyOrganizationId: string | undefined
+    /** middleware/authenticate: what the call is, and whose; also of a refused key whose row exists. */
+    caller: KnownCaller
+    /** middleware/authenticate, renewed by admissions; routes under /v1. */
+    rights: CallerRights
+    /** middleware/admission and routes that admit a call: the ledger has its record, or will have; middleware/audit. */
+    isRecorded: boolean
     /** middleware/administer; routes under /api. */
     administrator: Administrator
-    /** middleware/rate-limit; routes that read the catalogue. */
-    catalogueEpoch: number
     /** middleware/audit and http/errors: how the call failed, for the audit record. */
     errorCode: string | null
   }
+}
+
+/** A call whose organization is known. */
+export interface KnownCaller {
+  organizationId: string
+  identity: CallIdentity
 }
 
 export type AppContext = Context<AppEnv>

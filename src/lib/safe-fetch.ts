@@ -1,4 +1,5 @@
 import ipaddr from 'ipaddr.js'
+import { BoundedMap } from './bounded-map.ts'
 
 /**
  * The only way out of the process. Addresses come from administrators' data, never from callers, and still every
@@ -49,6 +50,24 @@ function isPublicHost(host: string): boolean {
 }
 
 /**
+ * Addresses that may be fetched, as they are then written, by the exceptions that held. The rules read nothing but the
+ * text, so the same text has the same verdict, and providers are called at few addresses. Refusals are not kept.
+ */
+const allowed = new WeakMap<readonly string[], BoundedMap<string, string>>()
+const MOST_ADDRESSES = 1_000
+
+function checkedAddress(address: string, allow: readonly string[]): string {
+  const known = allowed.get(allow) ?? new BoundedMap<string, string>(MOST_ADDRESSES)
+  allowed.set(allow, known)
+  const checked = known.get(address)
+  if (checked !== undefined) return checked
+  const { href, search } = checkEgress(address, allow)
+  // A query may hold a secret, and there may be any number of them.
+  if (search === '') known.set(address, href)
+  return href
+}
+
+/**
  * Fetches after `checkEgress`. Redirects are returned, not followed: the next address was not checked and the
  * headers carry credentials.
  */
@@ -57,6 +76,5 @@ export async function safeFetch(
   options: RequestInit & { allow: readonly string[] },
 ): Promise<Response> {
   const { allow, ...init } = options
-  const url = checkEgress(address, allow)
-  return fetch(url, { ...init, redirect: 'manual' })
+  return fetch(checkedAddress(address, allow), { ...init, redirect: 'manual' })
 }

@@ -1,3 +1,5 @@
+import { GrowingBytes } from './growing-bytes.ts'
+
 /** Server-Sent Events as bytes (https://html.spec.whatwg.org/multipage/server-sent-events.html). */
 
 const LINE_FEED = 0x0a
@@ -28,6 +30,25 @@ export interface SseFrame {
   data: Uint8Array | null
 }
 
+/** Reads the frames of one stream, whatever its framing. */
+export interface FrameReader {
+  /**
+   * Takes a chunk.
+   * @returns the frames that it completes, each with its event as Server-Sent Events write it.
+   * @throws FrameTooLongError, or an error of the framing.
+   */
+  push(chunk: Uint8Array): SseFrame[]
+}
+
+/** Reads Server-Sent Events. */
+export class SseReader implements FrameReader {
+  readonly #splitter = new SseSplitter()
+
+  push(chunk: Uint8Array): SseFrame[] {
+    return this.#splitter.push(chunk).map(parseFrame)
+  }
+}
+
 /**
  * Cuts a byte stream into frames, whatever its chunks: LF, CRLF and CR line ends, split anywhere. A byte order mark
  * at the very beginning is cut off, as the standard says.
@@ -55,34 +76,6 @@ export class SseSplitter {
     if (start > 0 || this.#pending.length === 0) this.#pending.restart(bytes.subarray(start))
     if (this.#pending.length > MAXIMUM_FRAME_BYTES) throw new FrameTooLongError()
     return frames
-  }
-}
-
-/** Bytes that are appended to without copying all of them each time: a long frame in small chunks stays cheap. */
-class GrowingBytes {
-  #buffer = new Uint8Array(0)
-  length = 0
-
-  get bytes(): Uint8Array {
-    return this.#buffer.subarray(0, this.length)
-  }
-
-  append(chunk: Uint8Array): Uint8Array {
-    const length = this.length + chunk.length
-    if (length > this.#buffer.length) {
-      const grown = new Uint8Array(Math.max(length, 2 * this.#buffer.length))
-      grown.set(this.bytes)
-      this.#buffer = grown
-    }
-    this.#buffer.set(chunk, this.length)
-    this.length = length
-    return this.bytes
-  }
-
-  /** Begins anew with a copy of `rest`: frames that were handed out keep the old buffer, and only they do. */
-  restart(rest: Uint8Array): void {
-    this.#buffer = rest.slice()
-    this.length = rest.length
   }
 }
 

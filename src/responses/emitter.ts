@@ -62,8 +62,7 @@ export interface Settlement {
 const UNTOLD_ERROR = { code: 'stream_error', message: 'The response could not be completed.' }
 
 /** Whether a stop cuts off what the model was writing. */
-export const isCut = (stop: StopReason | null): boolean =>
-  stop === 'length' || stop === 'context_window' || stop === 'pause'
+export const isCut = (stop: StopReason | null): boolean => stop === 'length' || stop === 'context_window'
 
 /**
  * Chat completions tell a filter and messages a refusal by a stop alone. Where neither the model nor the upstream says

@@ -183,11 +183,34 @@ export const usageQuery = z.strictObject({
 
 export const usageEventQuery = z.strictObject({ ...pageParameters, ...period })
 
-const credential = z
+const credentialPart = z
   .string()
   .min(1, 'must not be empty')
   .max(20_000, 'must have at most 20000 characters')
   .refine(isPlainText, 'must be one line of text')
+
+const isPart = ([name, value]: [string, string]) =>
+  /^[a-z][a-z0-9_]{0,39}$/.test(name) && credentialPart.safeParse(value).success
+
+/**
+ * One secret, or named parts; which parts a kind of provider takes is its own matter. What does not fit is not quoted, the
+ * names neither: a secret may stand in the wrong place.
+ */
+const credential = z.union(
+  [
+    credentialPart,
+    z
+      .record(z.string(), z.string())
+      .refine(
+        (parts) => Object.entries(parts).every(isPart),
+        'must hold names of lowercase letters, digits and underscores, each with one line of text',
+      ),
+  ],
+  {
+    error: ({ input }) =>
+      input === undefined ? 'is required' : 'must be a text or an object of named texts',
+  },
+)
 
 const address = z
   .string()

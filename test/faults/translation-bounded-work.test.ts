@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import { AssistantContent } from '../../src/gateway/translation/events/assistant-content.ts'
 import { ChatDecoder } from '../../src/gateway/translation/events/chat-decoder.ts'
 import { ChatEncoder } from '../../src/gateway/translation/events/chat-encoder.ts'
 import { CompletionEncoder } from '../../src/gateway/translation/events/completion-encoder.ts'
@@ -146,7 +145,7 @@ const CITED: ModelEvent = { type: 'citation', choice: 0, citation: SOURCE, lengt
 const encoders: Array<[string, () => EventEncoder]> = [
   ['ChatEncoder', () => new ChatEncoder(OPTIONS)],
   ['MessagesEncoder', () => new MessagesEncoder('model-1')],
-  ['CompletionEncoder', () => new CompletionEncoder({ ...OPTIONS, echoed: null })],
+  ['CompletionEncoder', () => new CompletionEncoder(OPTIONS)],
 ]
 
 describe('the work grows as the stream does', () => {
@@ -161,17 +160,6 @@ describe('the work grows as the stream does', () => {
     expectLinear((count) => {
       const frames = stream(count)
       return () => decoded(new MessagesDecoder(), [...frames, { type: 'message_delta', delta: {} }]).length
-    })
-  })
-
-  it.each(messagesStreams)('AssistantContent: %s', (_name, stream) => {
-    expectLinear((count) => {
-      const frames = stream(count)
-      return () => {
-        const content = new AssistantContent()
-        for (const frame of frames) content.frame(null, frame)
-        return content.blocks().length
-      }
     })
   })
 
@@ -197,11 +185,13 @@ describe('the work grows as the stream does', () => {
 describe('absurd indexes', () => {
   const far = [4e9, 0, 1e300, 7]
 
-  it('of blocks are an order and nothing more', () => {
-    const content = new AssistantContent()
-    for (const index of far) content.frame(null, begun(index, { type: 'text', text: `${index}` }))
-    content.frame(null, delta(4e9, { type: 'text_delta', text: '!' }))
-    expect(content.blocks().map((block) => block.text)).toEqual(['0', '7', '4000000000!', '1e+300'])
+  it('of blocks are names and nothing more', () => {
+    const events = decoded(new MessagesDecoder(), [
+      ...far.map((index) => begun(index, { type: 'text', text: `${index}` })),
+      delta(4e9, { type: 'text_delta', text: '!' }),
+    ])
+    const said = events.flatMap((event) => (event.type === 'text' ? [event.text] : []))
+    expect(said).toEqual(['4000000000', '0', '1e+300', '7', '!'])
   })
 
   it.each(encoders)('of choices are an order and nothing more: %s', (name, make) => {
@@ -230,14 +220,14 @@ describe('whole answers of very many parts', () => {
     const block = { type: 'text', text: 'a', citations: each(WHOLE, () => SOURCE) }
     const events = new MessagesDecoder().answer({ content: [block] })
     expect(events.filter((event) => event.type === 'citation')).toHaveLength(WHOLE)
-    const answer = new ChatEncoder(OPTIONS).answer(events)
+    const answer = new ChatEncoder(OPTIONS).answer([...events, end])
     expect(JSON.stringify(answer).split('url_citation"').length).toBeGreaterThan(WHOLE)
   })
 
   it('are read: calls', () => {
     const calls = each(WHOLE, (index) => ({ id: `${index}`, function: { name: 'look', arguments: '{}' } }))
     const events = new ChatDecoder().answer({ choices: [{ index: 0, message: { tool_calls: calls } }] })
-    expect(new MessagesEncoder('model-1').answer(events).content).toHaveLength(WHOLE)
+    expect(new MessagesEncoder('model-1').answer([...events, end]).content).toHaveLength(WHOLE)
   })
 
   it('are read: parts within parts', () => {

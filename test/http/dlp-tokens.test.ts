@@ -27,7 +27,7 @@ import {
 } from './support/dlp-answers.ts'
 import { jsonOf } from './support/send.ts'
 import { addKey, addMember, type Tenant } from './support/tenant.ts'
-import { marker, registerAnswers, seenRequest, seenRequests } from './support/upstream.ts'
+import { marker, seenRequest } from './support/upstream.ts'
 
 let tenant: Tenant
 const TOKENS = /\[\[CODE_[0-9a-f]{12}\]\]/g
@@ -151,49 +151,4 @@ it('signed thinking keeps its tokens and its signature; reasoning without one te
   )
   expect(outcomes[0]).toMatchObject({ reasoning: `of ${token}`, signature: 'c2ln', text: code })
   for (const told of outcomes.slice(1)) expect(told).toMatchObject({ reasoning: `of ${code}`, text: code })
-})
-
-it('a turn that its provider paused goes on with the token, while the caller is told the value', async () => {
-  const code = someCode()
-  const [token = ''] = await tokensFor(CHAT_WAY, tenant, code)
-  const mark = marker()
-  const paused = framesOf('messages', [say(`I look up ${token}. `)], [6]).map((frame) =>
-    frame.replace('"end_turn"', '"pause_turn"'),
-  )
-  const content = [{ type: 'text', text: `I look up ${token}. ` }]
-  const pausedWhole = {
-    id: 'msg_1',
-    type: 'message',
-    role: 'assistant',
-    model: 'm',
-    content,
-    stop_reason: 'pause_turn',
-    stop_sequence: null,
-    usage: { input_tokens: 3, output_tokens: 5 },
-  }
-  const rest = [say(`Found ${token}.`)]
-  const end = framesOf('messages', rest, [4])
-  const wholeEnd = {
-    ...pausedWhole,
-    content: [{ type: 'text', text: `Found ${token}.` }],
-    stop_reason: 'end_turn',
-  }
-  for (const stream of [true, false]) {
-    const script = await registerAnswers(gateway(), [
-      { streamed: [{ sse: paused }], whole: [{ json: pausedWhole }] },
-      { streamed: [{ sse: end }], whole: [{ json: wholeEnd }] },
-    ])
-    const answer = await callWay(CHAT_TO_MESSAGES, tenant, `${script} ${mark} ${code}`, {
-      stream,
-      web_search_options: {},
-    })
-    expect(answer.status, answer.text).toBe(200)
-    const told = stream ? toldBy(answer.text) : toldIn(jsonOf(answer))
-    expect(told.text, answer.text).toBe(`I look up ${code}. Found ${code}.`)
-    const sent = (await seenRequests(gateway(), mark)).slice(-2).map(({ body }) => body)
-    expect(sent).toHaveLength(2)
-    for (const body of sent) expect(body).not.toContain(code)
-    expect(JSON.parse(sent[1] ?? '').messages.at(-1)).toEqual({ role: 'assistant', content })
-    expectBalance(await recordOf(tenant, answer))
-  }
 })

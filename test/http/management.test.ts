@@ -92,6 +92,7 @@ describe('the way of an administrator', () => {
     const replies = [
       created,
       await api().call('PUT', `/providers/${id}`, { credential: `${credential}-2` }),
+      await api().call('PUT', `/providers/${id}`, { credential: { secret: `${credential}-3` } }),
       await api().call('GET', `/providers/${id}`),
       await api().call('GET', '/providers'),
       await api().call('GET', '/audit'),
@@ -100,7 +101,11 @@ describe('the way of an administrator', () => {
       expect(status).toBeLessThan(300)
       expect(text).not.toContain(credential)
     }
-    expect(jsonOf(replies[2] as (typeof replies)[0])).toMatchObject({ credential_set: true, base_url })
+    expect(jsonOf(replies[3] as (typeof replies)[0])).toMatchObject({ credential_set: true, base_url })
+    const refused = await api().call('PUT', `/providers/${id}`, { credential: { key_id: credential } })
+    expect(refused.status).toBe(400)
+    expect(refused.text).toContain('takes `secret`')
+    expect(refused.text).not.toContain(credential)
   })
 
   it('stops at providers outside of what may be called', async () => {

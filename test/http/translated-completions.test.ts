@@ -2,12 +2,10 @@ import type OpenAI from 'openai'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
-import { auditEntryOf } from './support/records.ts'
 import { collect, failureOf, openAiClients } from './support/sdk-clients.ts'
 import { type Answer, jsonOf, send } from './support/send.ts'
 import { bearer, createTenant, type Tenant } from './support/tenant.ts'
-import { COMPLETION_PAIRS } from './support/translated-pairs.ts'
-import { marker, registerAnswers, seenRequests } from './support/upstream.ts'
+import { marker, seenRequests } from './support/upstream.ts'
 
 type Json = Record<string, unknown>
 type Completion = OpenAI.Completion
@@ -90,43 +88,19 @@ describe.each(THROUGH)('a completion through %s', (_, model) => {
     expect(completion.usage?.completion_tokens).toBe(16)
   })
 
-  it('answers each prompt of a list with a choice of its own', async () => {
-    const text = marker()
-    const prompts = ['one', 'two', 'three'].map((word) => `${word} ${text}`)
-    const answer = await complete(model, prompts, { max_tokens: 60 })
-    const completion = completionOf(answer)
-    expect(completion.choices.map(({ index }) => index)).toEqual([0, 1, 2])
-    completion.choices.forEach((choice, index) => {
-      expect(choice.text).toContain(prompts[index])
-    })
-    expect(await seenRequests(gateway(), text)).toHaveLength(3)
-    const { record } = await auditEntryOf(gateway(), tenant, answer.headers['x-request-id'])
-    expect(record.attempts).toHaveLength(3)
-    expect(record.usage).toMatchObject({
-      input: completion.usage?.prompt_tokens,
-      output: completion.usage?.completion_tokens,
-    })
-    const each = await Promise.all(
-      prompts.map(async (prompt) => completionOf(await complete(model, prompt, { max_tokens: 60 }))),
-    )
-    expect(textsOf(completion)).toEqual(each.flatMap(textsOf))
-    const sum = each.reduce((total, { usage }) => total + (usage?.total_tokens ?? 0), 0)
-    expect(completion.usage?.total_tokens).toBe(sum)
-  })
-
   it('begins with the prompt where it is to be echoed', async () => {
-    for (const prompt of ['once upon', ['once', 'upon']]) {
+    for (const prompt of ['once upon', ['once upon']]) {
       const plain = completionOf(await complete(model, prompt, { max_tokens: 20 }))
       const echoed = completionOf(await complete(model, prompt, { max_tokens: 20, echo: true }))
-      expect(textsOf(echoed)).toEqual(textsOf(plain).map((text, index) => [prompt].flat()[index] + text))
+      expect(textsOf(echoed)).toEqual(textsOf(plain).map((text) => `once upon${text}`))
     }
   })
 
   it('streams what it answers whole, to its end', async () => {
     for (const more of [{}, { echo: true }]) {
       const request = { max_tokens: 40, ...more }
-      const whole = completionOf(await complete(model, ['one', 'two'], request))
-      const streamed = await complete(model, ['one', 'two'], {
+      const whole = completionOf(await complete(model, 'one two', request))
+      const streamed = await complete(model, 'one two', {
         ...request,
         stream: true,
         stream_options: { include_usage: true },
@@ -153,6 +127,8 @@ describe.each(THROUGH)('a completion through %s', (_, model) => {
     ['prompts of tokens', { prompt: [1, 2, 3] }, /prompts of tokens/],
     ['lists of tokens', { prompt: [[1], [2]] }, /prompts of tokens/],
     ['a prompt that is no text', { prompt: 7 }, /prompt/],
+    ['several prompts', { prompt: ['a', 'b'] }, /only one prompt/],
+    ['several prompts to be streamed', { prompt: ['a', 'b'], stream: true }, /only one prompt/],
     ['no prompt', { prompt: undefined }, /prompt is required/],
     ['an empty list', { prompt: [] }, /prompt/],
     ['prompts with something else among them', { prompt: ['a', {}] }, /prompt/],
@@ -167,15 +143,15 @@ describe.each(THROUGH)('a completion through %s', (_, model) => {
     expect(await seenRequests(gateway(), text)).toEqual([])
   })
 
-  it('makes several choices of each prompt, or says that it cannot', async () => {
-    const answer = await complete(model, ['one', 'two'], { n: 2, max_tokens: 60, echo: true })
+  it('makes several choices, or says that it cannot', async () => {
+    const answer = await complete(model, 'one', { n: 2, max_tokens: 60, echo: true })
     if (isMessages) {
       expect(jsonOf(answer)).toEqual(refused(/only one choice/))
       return
     }
     const completion = completionOf(answer)
-    expect(completion.choices.map(({ index }) => index)).toEqual([0, 1, 2, 3])
-    expect(textsOf(completion).map((text) => text.slice(0, 3))).toEqual(['one', 'one', 'two', 'two'])
+    expect(completion.choices.map(({ index }) => index)).toEqual([0, 1])
+    expect(textsOf(completion).map((text) => text.slice(0, 3))).toEqual(['one', 'one'])
   })
 })
 
@@ -202,19 +178,20 @@ describe.each(openAiClients)('%s', (_, Client) => {
   const client = (): OpenAI =>
     new Client({ apiKey: tenant.key, baseURL: `${gateway().llmUrl}/v1`, maxRetries: 0 })
 
-  it.each([NATIVE, ...THROUGH.map(([, model]) => model)])(
-    'completes with %s, whole and streamed',
-    async (model) => {
-      const request = { model, prompt: ['once upon', 'a time'], max_tokens: 12, echo: true }
-      const whole = await client().completions.create(request)
-      expect(whole.choices.map(({ finish_reason }) => finish_reason)).toEqual(['length', 'length'])
-      expect(whole.choices[1]?.text).toMatch(/^a time/)
-      const chunks = await collect(await client().completions.create({ ...request, stream: true }))
-      const texts = ['', '']
-      for (const { text, index } of chunks.flatMap(({ choices }) => choices)) texts[index] += text
-      expect(texts).toEqual(whole.choices.map(({ text }) => text))
-    },
-  )
+  const prompts: Array<[model: string, prompt: string[]]> = [
+    [NATIVE, ['once upon', 'a time']],
+    ...THROUGH.map(([, model]): [string, string[]] => [model, ['a time']]),
+  ]
+  it.each(prompts)('completes with %s, whole and streamed', async (model, prompt) => {
+    const request = { model, prompt, max_tokens: 12, echo: true }
+    const whole = await client().completions.create(request)
+    expect(whole.choices.map(({ finish_reason }) => finish_reason)).toEqual(prompt.map(() => 'length'))
+    expect(whole.choices.at(-1)?.text).toMatch(/^a time/)
+    const chunks = await collect(await client().completions.create({ ...request, stream: true }))
+    const texts = prompt.map(() => '')
+    for (const { text, index } of chunks.flatMap(({ choices }) => choices)) texts[index] += text
+    expect(texts).toEqual(whole.choices.map(({ text }) => text))
+  })
 
   it.each(THROUGH)('tells an error of the upstream through %s', async (_how, model) => {
     const prompt = 'script:error-400'
@@ -229,76 +206,33 @@ describe.each(openAiClients)('%s', (_, Client) => {
   })
 })
 
-describe.each(COMPLETION_PAIRS.map((pair) => [pair.name, pair] as const))(
-  'a list of prompts, %s',
-  (_, pair) => {
-    const { upstream, model } = pair
-    const says = (text: string) => ({
-      streamed: [{ sse: [...upstream.opening, upstream.text(text), ...upstream.ending] }],
-      whole: [{ json: upstream.whole(text) }],
-    })
-    /** The prompts of one call all select the same script, whose answers are given in turn. */
-    const fails = { steps: [{ status: 503, headers: { 'content-type': 'text/plain' }, body: 'busy' }] }
+describe.each(THROUGH)('the answer of a completion through %s', (_, model) => {
+  it('finishes a choice as the model did', async () => {
+    for (const [script, reason] of [
+      ['max-tokens', 'length'],
+      ['stop-sequence', 'stop'],
+      ['content-filter', 'content_filter'],
+    ]) {
+      const completion = completionOf(await complete(model, `script:${script}`))
+      expect(completion.choices[0]?.finish_reason).toBe(reason)
+    }
+  })
 
-    it('of which one fails is an error, and what was used is paid for', async () => {
-      const script = await registerAnswers(gateway(), [says('one'), fails])
-      const answer = await complete(model, [script, script, script])
-      expect([answer.status, answer.text]).toEqual([503, 'busy'])
-      const { record } = await auditEntryOf(gateway(), tenant, answer.headers['x-request-id'])
-      expect(record.usage).toMatchObject({ input: 3, output: 5 })
-    })
-
-    it('of which one fails tells so in a stream that has begun', async () => {
-      const script = await registerAnswers(gateway(), [says('one'), fails])
-      const answer = await complete(model, [script, script, script], { stream: true })
-      expect(answer.status).toBe(200)
-      const texts = chunksOf(answer)
-        .flatMap(({ choices }) => choices ?? [])
-        .map(({ text }) => text)
-      expect(texts.join('')).toBe('one')
-      expect(answer.text).toMatch(/event: error\ndata: .*status 503.*\n\ndata: \[DONE\]\n\n$/)
-    })
-
-    it('does not go on with a turn that pauses for nothing', async () => {
-      if (upstream.protocol === 'chat') return
-      const paused = JSON.parse(
-        JSON.stringify(says('one')).replaceAll('end_turn', 'pause_turn'),
-      ) as ReturnType<typeof says>
-      const script = await registerAnswers(gateway(), [paused, says('two')])
-      const completion = completionOf(await complete(model, [script, script]))
-      expect(completion.choices).toMatchObject([
-        { index: 0, text: 'one', finish_reason: 'length' },
-        { index: 1, text: 'two', finish_reason: 'stop' },
-      ])
-    })
-
-    it('finishes a choice as the model did', async () => {
-      for (const [script, reason] of [
-        ['max-tokens', 'length'],
-        ['stop-sequence', 'stop'],
-        ['content-filter', 'content_filter'],
-      ]) {
-        const completion = completionOf(await complete(model, `script:${script}`))
-        expect(completion.choices[0]?.finish_reason).toBe(reason)
-      }
-    })
-
-    it('is not touched by what models say beside their text', async () => {
-      for (const script of ['thinking', 'redacted-thinking', 'citations', 'text-before-tools']) {
-        const whole = completionOf(await complete(model, `script:${script}`))
-        const streamed = chunksOf(await complete(model, `script:${script}`, { stream: true }))
-        expect(
-          streamed
-            .flatMap(({ choices }) => choices)
-            .map(({ text }) => text)
-            .join(''),
-        ).toBe(textsOf(whole).join(''))
-        expect(textsOf(whole)[0]).not.toBe('')
-        expect(textsOf(whole)[0]).not.toMatch(/The user asks|get_weather/)
-      }
-    })
-  },
-)
+  it('is not touched by what models say beside their text', async () => {
+    for (const script of ['thinking', 'redacted-thinking', 'citations', 'text-before-tools']) {
+      const whole = completionOf(await complete(model, `script:${script}`))
+      const streamed = chunksOf(await complete(model, `script:${script}`, { stream: true }))
+      expect(
+        streamed
+          .flatMap(({ choices }) => choices)
+          .map(({ text }) => text)
+          .join(''),
+      ).toBe(textsOf(whole).join(''))
+      expect(textsOf(whole)[0]).not.toBe('')
+      expect(textsOf(whole)[0]).not.toMatch(/The user asks|get_weather/)
+    }
+  })
+})
 
 describe('a completion without a maximum', () => {
   it('reserves what is asked for it in translation, not all that the model could generate', async () => {

@@ -4,16 +4,8 @@ import { gateway } from '../harness/gateway.ts'
 import { beginRequest, openStream } from './support/open-stream.ts'
 import { type AuditEntry, auditEntries, settledCredits } from './support/records.ts'
 import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { CHAT_ON_MESSAGES, named, PAIRS, type TranslatedPair } from './support/translated-pairs.ts'
-import {
-  marker,
-  registerAnswers,
-  type ScriptStep,
-  seenRequest,
-  seenRequests,
-  standsStill,
-  type UpstreamRequest,
-} from './support/upstream.ts'
+import { named, PAIRS, type TranslatedPair } from './support/translated-pairs.ts'
+import { marker, seenRequest, standsStill } from './support/upstream.ts'
 
 let edge: Edge
 
@@ -109,66 +101,5 @@ describe.each(named(PAIRS))('a caller of %s that leaves', (_, pair) => {
     stream.leave()
     expect((await brokenOff(text)).bytesWritten).toBeLessThan(FLOOD / 2)
     await settledCalls(owner, 1)
-  })
-})
-
-const { opening, text: textFrame, ending, whole } = CHAT_ON_MESSAGES.upstream
-const pausing = (text: string) => text.replaceAll('"end_turn"', '"pause_turn"')
-const pausedStream = [...opening, textFrame('one '), ...ending].map(pausing)
-const pausedAnswer: unknown = JSON.parse(pausing(JSON.stringify(whole('one '))))
-
-describe('a chat caller whose turn was paused and who leaves', () => {
-  const pair = CHAT_ON_MESSAGES
-
-  /** A call whose second exchange is `second`; resolves once the upstream has got it. */
-  async function untilSecond(owner: Tenant, second: ScriptStep[], stream: boolean) {
-    const text = marker()
-    const script = await registerAnswers(gateway(), [
-      { streamed: [{ sse: pausedStream }], whole: [{ json: pausedAnswer }] },
-      { steps: second },
-    ])
-    const body = bodyOf(pair, `${text} ${script}`, { stream, web_search_options: {} })
-    const { leave, answered } = beginRequest(urlOf(pair), bearer(owner.key), body)
-    // A stream that nobody reads would be a slow caller.
-    answered.then((incoming) => incoming.resume()).catch(() => {})
-    await bothSeen(text, () => true)
-    return { text, leave }
-  }
-
-  const bothSeen = (text: string, ready: (second: UpstreamRequest) => boolean) =>
-    vi.waitFor(
-      async () => {
-        const [first, second] = await seenRequests(gateway(), text)
-        if (!first || !second || !ready(second)) throw new Error('not yet')
-        return [first, second] as const
-      },
-      { timeout: 5_000, interval: 20 },
-    )
-
-  const waits: ScriptStep[] = [{ waitForSignal: uniqueName('never') }]
-  const stops: ScriptStep[] = [
-    { sse: [...opening, textFrame('two')] },
-    { waitForSignal: uniqueName('never') },
-  ]
-  it.each([
-    ['while the next exchange is waited for, streamed', waits, true],
-    ['within the next exchange, streamed', stops, true],
-    ['while the next exchange is waited for, whole', waits, false],
-  ] as const)('%s, pays for both', async (_when, second, stream) => {
-    const owner = await createTenant(gateway())
-    const { text, leave } = await untilSecond(owner, [...second], stream)
-    const leftAt = leave()
-    const [first, last] = await bothSeen(text, ({ clientClosedAt }) => clientClosedAt !== null)
-    expect(first.clientClosedAt).toBeNull()
-    expect(Number(last.clientClosedAt) - leftAt).toBeLessThan(1_000)
-    const [entry] = await settledCalls(owner, 1)
-    expect(entry).toMatchObject({ status: 499 })
-    const record = entry?.record ?? {}
-    expect(record).toMatchObject({ errorCode: 'client_left' })
-    expect(record.flags).toEqual(['client_left'])
-    expect(record.attempts).toHaveLength(2)
-    const usage = record.usage as { input: number; output: number }
-    expect(usage.input).toBeGreaterThanOrEqual(3)
-    expect(usage.output).toBeGreaterThanOrEqual(5)
   })
 })

@@ -7,7 +7,6 @@ import { auditEntryOf } from './support/records.ts'
 import { jsonOf, send } from './support/send.ts'
 import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
 import {
-  CHAT_ON_MESSAGES,
   endOf,
   failureFrames,
   heartbeatOf,
@@ -16,7 +15,7 @@ import {
   streamedText,
   type TranslatedPair,
 } from './support/translated-pairs.ts'
-import { marker, registerAnswers, registerScript, seenRequest, seenRequests } from './support/upstream.ts'
+import { marker, registerScript, seenRequest } from './support/upstream.ts'
 
 /** Milliseconds, short enough to wait for, far enough apart to be told from each other. */
 const TIMES = {
@@ -27,7 +26,7 @@ const TIMES = {
   UPSTREAM_FIRST_EVENT_TIMEOUT_MS: '1000',
   UPSTREAM_EVENT_TIMEOUT_MS: '700',
   UPSTREAM_ANSWER_TIMEOUT_MS: '900',
-  // Whole answers of several exchanges take longer than this and the time for one of them together.
+  // Shorter than most streams here, so that leases are renewed.
   LEDGER_LEASE_MS: '400',
 }
 
@@ -138,68 +137,5 @@ describe.concurrent.each(named(PAIRS))('%s', (_, pair) => {
       expect(record.attempts).toMatchObject([{ status: null, failure: 'timeout' }])
     })
     await Promise.all(times)
-  })
-})
-
-const { opening, text: textFrame, ending } = CHAT_ON_MESSAGES.upstream
-const endedStream = (text: string) => [...opening, textFrame(text), ...ending]
-const pausedStream = (text: string) =>
-  endedStream(text).map((frame) => frame.replace('"end_turn"', '"pause_turn"'))
-
-const search = { web_search_options: {} }
-
-describe.concurrent('a chat call whose turn was paused', () => {
-  it('keeps its connection open while the next exchange is waited for', async () => {
-    const signal = uniqueName('signal')
-    const script = await registerAnswers(address, [
-      { steps: [{ sse: pausedStream('one ') }] },
-      { steps: [{ waitForSignal: signal }, { sse: endedStream('two') }] },
-    ])
-    const stream = await open(CHAT_ON_MESSAGES, script, search)
-    await stream.until((text) => text.split(heartbeatOf(CHAT_ON_MESSAGES.route)).length > 3)
-    await upstreamControl(address).release(signal)
-    const all = await stream.end()
-    expect(streamedText(all)).toBe('one two')
-    expect(all.endsWith(endOf(CHAT_ON_MESSAGES.route))).toBe(true)
-  })
-
-  const never = { waitForSignal: uniqueName('never') }
-  it.each([
-    ['does not begin', [never]],
-    ['stops', [{ sse: endedStream('two').slice(0, 3) }, never]],
-  ])('gives up a next exchange that %s', async (_how, second) => {
-    const text = marker()
-    const script = await registerAnswers(address, [
-      { steps: [{ sse: pausedStream('one ') }] },
-      { steps: second },
-    ])
-    const stream = await open(CHAT_ON_MESSAGES, `${text} ${script}`, search)
-    const all = await stream.end()
-    expect(streamedText(all)).toMatch(/^one (two)?$/)
-    expect(all).toMatch(/event: error\ndata: .*The upstream (did not answer in time|stopped sending)/)
-    expect(all.endsWith('data: [DONE]\n\n')).toBe(true)
-    const seen = await seenRequests(address, text)
-    expect(seen.map(({ clientClosedAt }) => clientClosedAt !== null)).toEqual([false, true])
-    const { record } = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
-    expect(record).toMatchObject({ errorCode: 'stream_error' })
-    expect(record.attempts).toHaveLength(2)
-    expect(Number((record.usage as { input: number }).input)).toBeGreaterThanOrEqual(3)
-  })
-})
-
-describe.concurrent('a whole answer of several exchanges', () => {
-  const exchange = (turn: unknown) => ({ steps: [{ waitMilliseconds: 450 }, { json: turn }] })
-  const { whole } = CHAT_ON_MESSAGES.upstream
-  const paused = JSON.parse(JSON.stringify(whole('again ')).replace('end_turn', 'pause_turn')) as unknown
-
-  it('is accounted for however long all of them take', async () => {
-    const script = await registerAnswers(address, [
-      ...Array(5).fill(exchange(paused)),
-      exchange(whole('done')),
-    ])
-    const answer = await call(CHAT_ON_MESSAGES, script, search)
-    expect(answer.status).toBe(200)
-    const { record } = await auditEntryOf(address, tenant, answer.headers['x-request-id'])
-    expect(record).toMatchObject({ status: 200, provenance: 'reported', usage: { input: 18, output: 30 } })
   })
 })

@@ -2,23 +2,28 @@ import { type Administration, audited, conflict } from '../../governance/adminis
 import { publishCatalogue } from '../../governance/administration/propagation.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../../governance/principal.ts'
 import { invalidRequest, notFound } from '../../lib/api-error.ts'
-import { seal } from '../../lib/crypto.ts'
 import { checkEgress, EgressError } from '../../lib/safe-fetch.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
+import { type CredentialParts, credentialOf, sealCredential } from '../providers/credential.ts'
+import { PROVIDER_KINDS } from '../providers/provider.ts'
 import { insertProvider, type ProviderRow, selectProvider, selectProviders, updateProvider } from './store.ts'
 
 export type { ProviderRow } from './store.ts'
 
-/** What a sealed credential is bound to, so that it does not open in another provider's row. */
-const sealContext = (providerId: string) => `provider:${providerId}`
+/** One text, or named parts as the kind of provider needs them. */
+type GivenCredential = string | CredentialParts
 
-/** @throws ApiError `invalid_request` for an address that may not be called; `unprocessable` for a taken name. */
+/**
+ * @throws ApiError `invalid_request` for an address that may not be called and for a credential that is not of the kind;
+ * `unprocessable` for a taken name.
+ */
 export async function createProvider(
   administration: Administration,
-  values: { name: string; kind: ProviderRow['kind']; baseUrl: string; credential: string },
+  values: { name: string; kind: ProviderRow['kind']; baseUrl: string; credential: GivenCredential },
 ): Promise<ProviderRow> {
   const id = crypto.randomUUID()
-  const { name, kind, credential } = values
+  const { name, kind } = values
+  const credential = credentialOf(PROVIDER_KINDS[kind].credential, values.credential)
   const baseUrl = checkBaseUrl(values.baseUrl, administration.egressAllow)
   const { row, epoch } = await audited(
     administration,
@@ -29,7 +34,7 @@ export async function createProvider(
       detail: { name, kind, base_url: baseUrl },
     },
     () => {
-      const sealedCredential = seal(administration.vaultRing, credential, sealContext(id))
+      const sealedCredential = sealCredential(administration.vaultRing, id, credential)
       return insertProvider(administration.database, { id, name, kind, baseUrl, sealedCredential })
     },
   )
@@ -50,8 +55,8 @@ export async function readProvider(administration: Administration, providerId: s
 
 /**
  * Changes name, address, credential or whether a provider is disabled.
- * @throws ApiError `not_found`; `invalid_request` for an address that may not be called; `unprocessable` for another
- * host without the credential: whoever may change addresses could otherwise have the stored one sent to their own.
+ * @throws ApiError `not_found`; `invalid_request` for an address that may not be called and for a credential that is not
+ * of the kind, which replaces all parts; `unprocessable` for another host without the credential: whoever may change addresses could otherwise have the stored one sent to their own.
  */
 export async function changeProvider(
   administration: Administration,
@@ -59,12 +64,16 @@ export async function changeProvider(
   values: {
     name?: string | undefined
     baseUrl?: string | undefined
-    credential?: string | undefined
+    credential?: GivenCredential | undefined
     disabled?: boolean | undefined
   },
 ): Promise<ProviderRow> {
   const before = await readProvider(administration, providerId)
-  const { name, credential, disabled } = values
+  const { name, disabled } = values
+  const credential =
+    values.credential === undefined
+      ? undefined
+      : credentialOf(PROVIDER_KINDS[before.kind].credential, values.credential)
   const baseUrl =
     values.baseUrl === undefined ? undefined : checkBaseUrl(values.baseUrl, administration.egressAllow)
   if (baseUrl !== undefined && credential === undefined && !sameOrigin(baseUrl, before.baseUrl)) {
@@ -84,7 +93,7 @@ export async function changeProvider(
         disabled,
         ...(baseUrl !== undefined && { baseUrl }),
         ...(credential !== undefined && {
-          sealedCredential: seal(administration.vaultRing, credential, sealContext(providerId)),
+          sealedCredential: sealCredential(administration.vaultRing, providerId, credential),
         }),
       })
       if (raised === null) throw conflict('Somebody changed the provider at the same time; look at it again.')

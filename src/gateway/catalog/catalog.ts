@@ -1,8 +1,9 @@
 import type { Prices } from '../../governance/credits.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { type KeyRing, unseal } from '../../lib/crypto.ts'
+import type { KeyRing } from '../../lib/crypto.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import type { Provider, ProviderKind } from '../providers/provider.ts'
+import { openCredential } from '../providers/credential.ts'
+import { PROVIDER_KINDS, type Provider, type ProviderKind } from '../providers/provider.ts'
 import { type CatalogDatabase, readCatalogue } from './store.ts'
 
 /** A model as callers name it, with the places that serve it, best first. */
@@ -33,31 +34,41 @@ export interface CatalogDeps {
 /** A catalogue is read again after this time, should a change have left no trace in its epoch. */
 const LONGEST_USE_MILLISECONDS = 60_000
 
-let cached: { epoch: number; at: number; models: ReadonlyMap<string, CatalogModel> } | undefined
-
-/**
- * The models of the deployment, cached for each isolate under the catalogue's epoch.
- * @param epoch of the catalogue now.
- * @throws what the database throws when there is nothing cached to use.
- */
-export async function loadCatalog(
-  deps: CatalogDeps,
-  epoch: number,
-): Promise<ReadonlyMap<string, CatalogModel>> {
-  const now = deps.clock()
-  if (cached?.epoch === epoch && now - cached.at < LONGEST_USE_MILLISECONDS) return cached.models
-  const rows = await readCatalogue(deps.database)
-  const models = new Map<string, CatalogModel>()
-  for (const row of rows) addRow(models, row, deps.configuration.VAULT_KEYS)
-  cached = { epoch, at: now, models }
-  return models
+/** The models of the deployment as they were at an epoch of the catalogue. */
+export interface Catalog {
+  epoch: number
+  models: ReadonlyMap<string, CatalogModel>
 }
 
-type Row = Awaited<ReturnType<typeof readCatalogue>>[number]
+let cached: (Catalog & { at: number }) | undefined
 
-function addRow(models: Map<string, CatalogModel>, row: Row, ring: KeyRing): void {
-  const provider = row.providerDisabledAt ? null : providerOf(row, ring)
-  if (!provider) return
+/**
+ * The models of the deployment, cached by each isolate. Whether they are current is told by the ledger at each admission.
+ * @param epoch of the catalogue now, where it is known: what was read at another one is read again.
+ * @throws whatever the database throws when it has to be asked and cannot be.
+ */
+export async function loadCatalog(deps: CatalogDeps, epoch?: number): Promise<Catalog> {
+  const now = deps.clock()
+  const isCurrent = cached && (epoch === undefined || cached.epoch === epoch)
+  if (cached && isCurrent && now - cached.at < LONGEST_USE_MILLISECONDS) return cached
+  const read = await readCatalogue(deps.database)
+  const models = new Map<string, CatalogModel>()
+  const providers = new Map<string, Provider | null>()
+  for (const row of read.rows) {
+    // One object for each provider, which then is prepared for calls once.
+    if (!providers.has(row.providerId)) {
+      providers.set(row.providerId, providerOf(row, deps.configuration.VAULT_KEYS))
+    }
+    const provider = providers.get(row.providerId)
+    if (provider) addRow(models, row, provider)
+  }
+  cached = { epoch: read.epoch, at: now, models }
+  return cached
+}
+
+type Row = Awaited<ReturnType<typeof readCatalogue>>['rows'][number]
+
+function addRow(models: Map<string, CatalogModel>, row: Row, provider: Provider): void {
   const model = models.get(row.id) ?? {
     id: row.id,
     ownedBy: row.ownedBy,
@@ -72,12 +83,17 @@ function addRow(models: Map<string, CatalogModel>, row: Row, ring: KeyRing): voi
   models.set(row.id, model)
 }
 
-/** @returns null when the credential does not open: one provider's lost key must not take all models away. */
+/**
+ * @returns null for one that is disabled, and when the credential does not open: one provider's lost key must not take all
+ * models away.
+ */
 function providerOf(row: Row, ring: KeyRing): Provider | null {
-  const { providerId: id, providerName: name, providerKind, baseUrl } = row
+  const { providerId: id, providerName: name, baseUrl } = row
+  const kind: ProviderKind = row.providerKind
+  if (row.providerDisabledAt) return null
   try {
-    const credential = unseal(ring, row.sealedCredential, `provider:${id}`)
-    return { id, name, kind: providerKind satisfies ProviderKind, baseUrl, credential }
+    const credential = openCredential(ring, id, PROVIDER_KINDS[kind].credential, row.sealedCredential)
+    return { id, name, kind, baseUrl, credential }
   } catch (error) {
     logEvent('error', 'provider_credential_unreadable', { provider: name, error: errorText(error) })
     return null

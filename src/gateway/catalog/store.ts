@@ -1,15 +1,25 @@
 import { asc, eq, isNull } from 'drizzle-orm'
 import type { NeonHttpDatabase } from 'drizzle-orm/neon-http'
-import { modelRoutes, models, providers } from '../../../schema/models.ts'
+import { deploymentEpochs, modelRoutes, models, providers } from '../../../schema/models.ts'
 
 export type CatalogDatabase = NeonHttpDatabase
 
 /**
- * Every usable route of every enabled model, models in order of id, routes best first. The catalogue belongs to the
- * deployment; which of its models an organization may use is decided by its grants.
+ * Every usable route of every enabled model, models in order of id, routes best first, with the epoch of the catalogue. The
+ * epoch is read first: rows may be newer than it, never older. The catalogue belongs to the deployment; which of its
+ * models an organization may use is decided by its grants.
  */
 export async function readCatalogue(database: CatalogDatabase) {
-  return database
+  const epoch = database
+    .select({ epoch: deploymentEpochs.epoch })
+    .from(deploymentEpochs)
+    .where(eq(deploymentEpochs.name, 'catalogue'))
+  const [epochs, rows] = await database.batch([epoch, selectRoutes(database)])
+  return { epoch: epochs[0]?.epoch ?? 1, rows }
+}
+
+const selectRoutes = (database: CatalogDatabase) =>
+  database
     .select({
       id: models.id,
       ownedBy: models.ownedBy,
@@ -31,4 +41,3 @@ export async function readCatalogue(database: CatalogDatabase) {
     .innerJoin(providers, eq(providers.id, modelRoutes.providerId))
     .where(isNull(models.disabledAt))
     .orderBy(asc(models.id), asc(modelRoutes.position))
-}

@@ -5,7 +5,7 @@ import type { JsonPath } from '../../lib/json-scan.ts'
 import type { SseFrame } from '../../lib/sse.ts'
 import type { RequestOutline } from './request-outline.ts'
 import type { HeldFrame, TextKind } from './streamed-texts.ts'
-import type { KnownObject } from './technical-members.ts'
+import type { RequestMembers } from './text-fields.ts'
 
 /** A wire format. Pure: it reads and edits bytes, it reaches nothing. */
 export interface Protocol {
@@ -28,11 +28,7 @@ export interface Protocol {
 }
 
 /** What the texts of a request are, by their place in it. */
-export interface RequestTexts {
-  /** Members that hold the caller's own data, whatever is named within them. */
-  ownData: ReadonlySet<string>
-  /** Where strings stand that are no text. */
-  members: KnownObject
+export interface RequestTexts extends RequestMembers {
   kindOf(path: JsonPath, outline: RequestOutline): TextKind
   /** Names the block of thinking that a text belongs to; null for other texts. */
   thinkingOf(path: JsonPath): string | null
@@ -57,13 +53,24 @@ export interface AnswerContext {
   translatedTo?: 'chat_completions' | 'completions' | 'messages' | 'responses' | null
 }
 
+/** How the protocols of callers give a translated answer. */
+const TRANSLATED_ANSWERS: Record<
+  NonNullable<AnswerContext['translatedTo']>,
+  { keepsSignatures: boolean; tellsInParts: boolean }
+> = {
+  chat_completions: { keepsSignatures: false, tellsInParts: false },
+  completions: { keepsSignatures: false, tellsInParts: false },
+  messages: { keepsSignatures: false, tellsInParts: true },
+  responses: { keepsSignatures: true, tellsInParts: true },
+}
+
 /** Whether the caller gets the signatures of thinking, and sends them back with it. */
 export const keepsSignatures = ({ translatedTo }: AnswerContext): boolean =>
-  !translatedTo || translatedTo === 'responses'
+  !translatedTo || TRANSLATED_ANSWERS[translatedTo].keepsSignatures
 
 /** Whether the caller gets the parts of an answer one after the other, so that none goes on after another has begun. */
 export const tellsInParts = ({ translatedTo }: AnswerContext): boolean =>
-  translatedTo === 'messages' || translatedTo === 'responses'
+  !!translatedTo && TRANSLATED_ANSWERS[translatedTo].tellsInParts
 
 export interface AnswerReading {
   edits: ByteEdit[]

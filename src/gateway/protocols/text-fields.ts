@@ -1,7 +1,6 @@
 import { dataUrlHead } from '../../governance/dlp/encoded-text.ts'
 import { decodeString, type JsonPath } from '../../lib/json-scan.ts'
-import type { RequestTexts } from './protocol.ts'
-import { isWord, technicalKind } from './technical-members.ts'
+import { isWord, type KnownObject, technicalKind } from './technical-members.ts'
 
 /**
  * Which strings of an answer or item are text. Everything is, unless it is listed: a member that a vendor adds tomorrow
@@ -81,6 +80,14 @@ export function isText(
   return !isBinary(path, bytes, start, end, name)
 }
 
+/** Where a request holds strings that are no text of the caller. */
+export interface RequestMembers {
+  /** Members that hold the caller's own data, whatever is named within them. */
+  ownData: ReadonlySet<string>
+  /** Where strings stand that are no text. */
+  members: KnownObject
+}
+
 /**
  * What is to be done with a string of a request: `text` is inspected; `fixed` too, but not changed; `encoded` is content
  * that may be a text in base64; a `word` of the protocol says nothing.
@@ -89,7 +96,7 @@ export type RequestString = 'text' | 'fixed' | 'encoded' | 'word'
 
 /** @returns what a string of a request is, by its place and its form. @param texts of its protocol. */
 export function requestString(
-  texts: RequestTexts,
+  texts: RequestMembers,
   path: JsonPath,
   bytes: Uint8Array,
   start: number,

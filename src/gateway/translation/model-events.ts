@@ -2,7 +2,7 @@ import type { Usage } from '../../governance/credits.ts'
 
 /**
  * One generation as it happens, whatever protocol it came in. Decoders make these from an upstream's stream or whole
- * answer, encoders tell them in the caller's protocol. What a protocol cannot say is dropped there, never faked.
+ * answer, encoders render them in the caller's protocol. What a protocol cannot express is dropped there, never faked.
  */
 export type ModelEvent =
   | { type: 'start'; id: string; model: string; createdSeconds: number | null; usage: Usage | null }
@@ -31,17 +31,10 @@ export type ModelEvent =
   | { type: 'usage'; usage: Usage }
   | { type: 'end' }
 
-/** Why a generation ended. `pause` is no end: the turn goes on when its content is sent back. */
-export type StopReason =
-  | 'end'
-  | 'stop_sequence'
-  | 'length'
-  | 'context_window'
-  | 'tool_calls'
-  | 'refusal'
-  | 'pause'
+/** Why a generation ended. */
+export type StopReason = 'end' | 'stop_sequence' | 'length' | 'context_window' | 'tool_calls' | 'refusal'
 
-/** Reads an upstream's answer as events. */
+/** Reads an upstream's answer as events, but for `end`: several upstreams close their stream without one. */
 export interface EventDecoder {
   /** @param event the frame's event name, null in chat completions. @param data its parsed payload. */
   frame(event: string | null, data: Record<string, unknown>): ModelEvent[]
@@ -49,7 +42,13 @@ export interface EventDecoder {
   answer(body: Record<string, unknown>): ModelEvent[]
 }
 
-/** Tells events in a caller's protocol. */
+/** Changes the events of one answer on their way to the caller. */
+export interface EventFilter {
+  /** @returns what takes the place of the event. */
+  events(event: ModelEvent): ModelEvent[]
+}
+
+/** Renders events in a caller's protocol. */
 export interface EventEncoder {
   frames(event: ModelEvent): Uint8Array[]
   /** All events of a call as one answer. */

@@ -1,9 +1,15 @@
 import type { Deps } from '../../deps.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
-import { type Entitlement, KEY_SCOPES, type Principal } from '../principal.ts'
+import { type Entitlement, isExpired, KEY_SCOPES, type Principal } from '../principal.ts'
 import { digestApiKey, digestsFor, parseApiKey } from './api-key.ts'
 import { mayLookUp, noteRefusal } from './look-up-guard.ts'
-import { findKeyRights, findKeyRightsById, type KeyRights } from './store.ts'
+import {
+  findKeyRights,
+  findKeyRightsById,
+  findMemberRights,
+  type KeyRights,
+  type UserRights,
+} from './store.ts'
 
 /** Whose key was refused, for the audit record. */
 export interface KeyOwner {
@@ -22,7 +28,7 @@ export type Identification =
 
 type IdentifyDeps = Pick<Deps, 'configuration' | 'clock' | 'database'>
 
-interface OwnerDeps extends Pick<Deps, 'clock' | 'database'> {
+interface RenewDeps extends Pick<Deps, 'clock' | 'database'> {
   configuration: DefaultLimits
 }
 
@@ -30,105 +36,122 @@ type DefaultLimits = Pick<Deps['configuration'], 'ORGANIZATION_RATE_LIMIT' | 'US
 
 interface CachedIdentity {
   principal: Principal
-  /** Milliseconds since the epoch; null for a key without an end. */
-  keyExpiresAt: number | null
+  /** Milliseconds since the epoch. */
   readAt: number
 }
 
-/** Results, never promises: pending I/O that requests share dies with the request that started it. */
-const cache = new BoundedMap<string, CachedIdentity>(5_000)
+// Results, never promises: pending I/O that requests share dies with the request that started it.
+
+/** Which key a digest is of. */
+const keyIds = new BoundedMap<string, string>(5_000)
+/** By the id of the key, so that rights which were renewed by it count for the digest too. */
+const identities = new BoundedMap<string, CachedIdentity>(5_000)
 
 /**
- * Who presents this key, and what may they do?
+ * Finds the principal behind a presented key.
  *
- * A known key is remembered by this isolate for IDENTITY_CACHE_MS at most; the caller still has to compare its epoch
- * (`confirmRights`), which is what makes a change count on the next call. Refusals are never remembered: a new key,
- * or a user let in again, must work at once.
+ * A known key is cached by this isolate for IDENTITY_CACHE_MS at most; the ledger still compares its epoch at every
+ * admission, which makes a change count on the next call (`renewPrincipal`). Refusals are never cached: a new key, or a
+ * user let in again, must work at once.
  * @param presentedKey the credential as it came, without `Bearer`.
- * @param options `fresh` skips what the isolate remembers. `address` is where the key comes from, null when unknown:
- * an address whose keys keep being refused gets few look-ups, save for keys that were good when last seen here.
- * @throws whatever the database throws when it cannot be asked. Nobody is let in then.
+ * @param address where the key comes from, null when unknown: an address whose keys keep being refused gets few
+ * look-ups, save for keys that were good when last seen here.
+ * @throws whatever the database throws when it cannot be asked. The caller is refused then.
  */
 export async function identify(
   deps: IdentifyDeps,
   presentedKey: string,
-  options: { fresh?: boolean; address?: string | null } = {},
+  address: string | null,
 ): Promise<Identification> {
   if (parseApiKey(presentedKey) === null) return { kind: 'refused', reason: 'malformed', owner: null }
   const peppers = deps.configuration.KEY_PEPPERS
-  const cacheKey = digestApiKey(peppers, presentedKey).digest
-  const remembered = options.fresh ? undefined : recall(deps, cacheKey)
-  if (remembered) return judgeExpiry(remembered, deps.clock())
-
-  const readAt = deps.clock()
-  const { address } = options
-  const wasGood = cache.get(cacheKey) !== undefined
-  if (address !== undefined && !wasGood && !mayLookUp(address, readAt)) {
-    return { kind: 'refused', reason: 'unchecked', owner: null }
+  const { digest } = digestApiKey(peppers, presentedKey)
+  const cached = identities.get(keyIds.get(digest) ?? '')
+  const now = deps.clock()
+  if (cached && now - cached.readAt < deps.configuration.IDENTITY_CACHE_MS) {
+    return judgeExpiry(cached.principal, now)
   }
-  const digests = digestsFor(peppers, presentedKey).map(({ digest }) => digest)
+  // What is too old stays: it tells that the key was good.
+  if (!cached && !mayLookUp(address, now)) return { kind: 'refused', reason: 'unchecked', owner: null }
+  const digests = digestsFor(peppers, presentedKey).map((each) => each.digest)
   const rights = await findKeyRights(deps.database, digests)
-  const identity = rights && admit(deps, rights, readAt)
-  if (!identity) {
-    cache.delete(cacheKey)
-    if (address !== undefined) noteRefusal(address, deps.clock())
-    return refusal(rights)
+  const identification = identificationOf(deps, rights, now)
+  if (identification.kind === 'known' && rights) keyIds.set(digest, rights.keyId)
+  else if (identification.kind === 'refused' && identification.reason !== 'expired') {
+    keyIds.delete(digest)
+    noteRefusal(address, deps.clock())
   }
-  cache.set(cacheKey, identity)
-  return judgeExpiry(identity, deps.clock())
+  return identification
 }
 
 /**
- * The same for a caller that was identified before, by the id of its key: what it may do now, nothing remembered.
- * @throws whatever the database throws when it cannot be asked. Nobody is let in then.
+ * Reads the rights of a principal again, by what it came with and without the credential itself.
+ * @throws whatever the database throws when it cannot be asked. The caller is refused then.
  */
-export async function identifyOwner(
-  deps: OwnerDeps,
-  organizationId: string,
-  keyId: string,
-): Promise<Identification> {
-  const rights = await findKeyRightsById(deps.database, organizationId, keyId)
-  const identity = rights && admit(deps, rights, deps.clock())
-  return identity ? judgeExpiry(identity, deps.clock()) : refusal(rights)
+export async function renewPrincipal(deps: RenewDeps, principal: Principal): Promise<Identification> {
+  const { organizationId, userId, credential } = principal
+  const readAt = deps.clock()
+  if (credential.kind === 'key') {
+    const rights = await findKeyRightsById(deps.database, organizationId, credential.keyId)
+    return identificationOf(deps, rights, readAt)
+  }
+  const rights = await findMemberRights(deps.database, organizationId, userId)
+  if (!rights || !mayCall(rights)) return { kind: 'refused', reason: 'disabled', owner: null }
+  return { kind: 'known', principal: { ...rightsOf(deps, rights), credential } }
 }
 
-function recall(deps: IdentifyDeps, cacheKey: string): CachedIdentity | undefined {
-  const entry = cache.get(cacheKey)
-  // What is too old stays: it tells that the key was good.
-  return entry && deps.clock() - entry.readAt < deps.configuration.IDENTITY_CACHE_MS ? entry : undefined
+/** Judges a key by its rights as they were read, and caches those of a good one. */
+function identificationOf(
+  deps: { configuration: DefaultLimits; clock: Deps['clock'] },
+  rights: KeyRights | null,
+  readAt: number,
+): Identification {
+  if (!rights) return { kind: 'refused', reason: 'unknown', owner: null }
+  if (rights.revokedAt || !mayCall(rights)) {
+    identities.delete(rights.keyId)
+    const reason = rights.revokedAt ? 'revoked' : 'disabled'
+    return { kind: 'refused', reason, owner: ownerOf(rights) }
+  }
+  const principal = principalOf(deps, rights)
+  identities.set(rights.keyId, { principal, readAt })
+  return judgeExpiry(principal, deps.clock())
 }
 
-/** Expiry needs nobody to change anything, so no epoch tells of it: it is looked at on every call. */
-function judgeExpiry({ principal, keyExpiresAt }: CachedIdentity, now: number): Identification {
-  if (keyExpiresAt === null || now < keyExpiresAt) return { kind: 'known', principal }
-  const { organizationId, userId, keyId } = principal
+const ownerOf = ({ organizationId, userId, keyId }: KeyRights): KeyOwner => ({
+  organizationId,
+  userId,
+  keyId,
+})
+
+function judgeExpiry(principal: Principal, now: number): Identification {
+  const { organizationId, userId, credential } = principal
+  if (credential.kind !== 'key' || !isExpired(principal, now)) return { kind: 'known', principal }
+  const { keyId } = credential
   return { kind: 'refused', reason: 'expired', owner: { organizationId, userId, keyId } }
 }
 
-function refusal(rights: KeyRights | null): Identification {
-  if (!rights) return { kind: 'refused', reason: 'unknown', owner: null }
-  const { organizationId, userId, keyId } = rights
-  const reason = rights.revokedAt ? 'revoked' : 'disabled'
-  return { kind: 'refused', reason, owner: { organizationId, userId, keyId } }
+/** Whether organization and membership are in force. */
+const mayCall = ({ organizationDisabledAt, role, membershipDisabledAt }: UserRights): boolean =>
+  !organizationDisabledAt && role !== null && !membershipDisabledAt
+
+function principalOf(deps: { configuration: DefaultLimits }, rights: KeyRights): Principal {
+  const { keyId, expiresAt } = rights
+  const scopes = KEY_SCOPES.filter((scope) => rights.scopes.includes(scope))
+  const credential = { kind: 'key' as const, keyId, scopes, expiresAt: expiresAt?.getTime() ?? null }
+  return { ...rightsOf(deps, rights), credential }
 }
 
-/** @returns null when the key is revoked, or its user or organization may not call at all. */
-function admit(
-  deps: { configuration: DefaultLimits },
-  rights: KeyRights,
-  readAt: number,
-): CachedIdentity | null {
-  if (rights.revokedAt || rights.organizationDisabledAt) return null
-  if (!rights.role || rights.membershipDisabledAt) return null
-  const { ORGANIZATION_RATE_LIMIT, USER_RATE_LIMIT } = deps.configuration
-  const principal: Principal = {
+function rightsOf(
+  { configuration }: { configuration: DefaultLimits },
+  rights: UserRights,
+): Omit<Principal, 'credential'> {
+  const { ORGANIZATION_RATE_LIMIT, USER_RATE_LIMIT } = configuration
+  return {
     organizationId: rights.organizationId,
     userId: rights.userId,
-    keyId: rights.keyId,
-    role: rights.role,
+    role: rights.role ?? 'member',
     groupIds: rights.groupIds,
     entitlements: rights.entitlements as Entitlement[],
-    scopes: KEY_SCOPES.filter((scope) => rights.scopes.includes(scope)),
     models: {
       all: rights.grantedModels.includes('*'),
       ids: new Set(rights.grantedModels.filter((id) => id !== '*')),
@@ -137,5 +160,4 @@ function admit(
     userLimitPerMinute: rights.membershipLimit ?? rights.organizationUserLimit ?? USER_RATE_LIMIT,
     epoch: rights.epoch,
   }
-  return { principal, keyExpiresAt: rights.expiresAt?.getTime() ?? null, readAt }
 }

@@ -11,14 +11,10 @@ import { deploymentEpochs, grants } from '../../../schema/models.ts'
 import type { Database } from '../../deps.ts'
 import type { Role } from '../principal.ts'
 
-/** A key and what its user may do, all from one snapshot of the database. */
-export interface KeyRights {
-  keyId: string
+/** What a user may do in an organization, all from one snapshot of the database. */
+export interface UserRights {
   organizationId: string
   userId: string
-  scopes: string[]
-  expiresAt: Date | null
-  revokedAt: Date | null
   organizationDisabledAt: Date | null
   /** Null when the user is no longer a member of the organization. */
   role: Role | null
@@ -32,6 +28,14 @@ export interface KeyRights {
   organizationUserLimit: number | null
   membershipLimit: number | null
   epoch: number
+}
+
+/** A key, with the rights of its user. */
+export interface KeyRights extends UserRights {
+  keyId: string
+  scopes: string[]
+  expiresAt: Date | null
+  revokedAt: Date | null
 }
 
 /**
@@ -58,21 +62,10 @@ async function keyRights(database: Database, condition: SQL | undefined): Promis
   const [row] = await database
     .select({
       keyId: apiKeys.id,
-      organizationId: apiKeys.organizationId,
-      userId: apiKeys.userId,
       scopes: apiKeys.scopes,
       expiresAt: apiKeys.expiresAt,
       revokedAt: apiKeys.revokedAt,
-      organizationDisabledAt: organizations.disabledAt,
-      role: memberships.role,
-      membershipDisabledAt: memberships.disabledAt,
-      groupIds: groupIdsOfKeyOwner(database),
-      entitlements: entitlementsOfKeyOwner(database),
-      grantedModels: modelsGrantedToKeyOwner(database),
-      organizationLimit: organizations.rateLimitPerMinute,
-      organizationUserLimit: organizations.userRateLimitPerMinute,
-      membershipLimit: memberships.rateLimitPerMinute,
-      epoch: organizations.epoch,
+      ...userRights(database, apiKeys),
     })
     .from(apiKeys)
     .innerJoin(organizations, eq(organizations.id, apiKeys.organizationId))
@@ -82,8 +75,43 @@ async function keyRights(database: Database, condition: SQL | undefined): Promis
     )
     .where(condition)
     .limit(1)
+  // The columns of the key's own row are there; drizzle tells only those of joined tables apart.
+  return (row as KeyRights | undefined) ?? null
+}
+
+/** The rights of a member, for a caller without a key. @returns null when the user is no member of the organization. */
+export async function findMemberRights(
+  database: Database,
+  organizationId: string,
+  userId: string,
+): Promise<UserRights | null> {
+  const [row] = await database
+    .select(userRights(database, memberships))
+    .from(memberships)
+    .innerJoin(organizations, eq(organizations.id, memberships.organizationId))
+    .where(and(eq(memberships.organizationId, organizationId), eq(memberships.userId, userId)))
+    .limit(1)
   return row ?? null
 }
+
+/** A table whose rows belong to a user of an organization. */
+type OwnedByUser = typeof apiKeys | typeof memberships
+
+/** The columns of `UserRights`, for the user that a row of `owner` names. */
+const userRights = (database: Database, owner: OwnedByUser) => ({
+  organizationId: owner.organizationId,
+  userId: owner.userId,
+  organizationDisabledAt: organizations.disabledAt,
+  role: memberships.role,
+  membershipDisabledAt: memberships.disabledAt,
+  groupIds: groupIdsOf(database, owner),
+  entitlements: entitlementsOf(database, owner),
+  grantedModels: modelsGrantedTo(database, owner),
+  organizationLimit: organizations.rateLimitPerMinute,
+  organizationUserLimit: organizations.userRateLimitPerMinute,
+  membershipLimit: memberships.rateLimitPerMinute,
+  epoch: organizations.epoch,
+})
 
 /**
  * The epochs as Postgres has them now.
@@ -111,36 +139,34 @@ export async function readEpochs(
   }
 }
 
-/** Groups count only where group and membership row name the key's organization: no foreign key ties the two. */
-function groupsOfKeyOwner(database: Database) {
+/** Groups count only where group and membership row name the owner's organization: no foreign key ties the two. */
+function groupsOf(database: Database, owner: OwnedByUser) {
   return database
     .select({ id: sql<string>`${groups.id}::text` })
     .from(groupMemberships)
     .innerJoin(groups, eq(groups.id, groupMemberships.groupId))
     .where(
       and(
-        eq(groupMemberships.organizationId, apiKeys.organizationId),
-        eq(groupMemberships.userId, apiKeys.userId),
-        eq(groups.organizationId, apiKeys.organizationId),
+        eq(groupMemberships.organizationId, owner.organizationId),
+        eq(groupMemberships.userId, owner.userId),
+        eq(groups.organizationId, owner.organizationId),
       ),
     )
 }
 
-function groupIdsOfKeyOwner(database: Database): SQL<string[]> {
-  return sql<string[]>`array${groupsOfKeyOwner(database)}`
+function groupIdsOf(database: Database, owner: OwnedByUser): SQL<string[]> {
+  return sql<string[]>`array${groupsOf(database, owner)}`
 }
 
-function entitlementsOfKeyOwner(database: Database): SQL<string[]> {
+function entitlementsOf(database: Database, owner: OwnedByUser): SQL<string[]> {
   const names = database
     .select({ name: entitlements.name })
     .from(entitlements)
-    .where(
-      and(eq(entitlements.organizationId, apiKeys.organizationId), eq(entitlements.userId, apiKeys.userId)),
-    )
+    .where(and(eq(entitlements.organizationId, owner.organizationId), eq(entitlements.userId, owner.userId)))
   return sql<string[]>`array${names}`
 }
 
-function modelsGrantedToKeyOwner(database: Database): SQL<string[]> {
+function modelsGrantedTo(database: Database, owner: OwnedByUser): SQL<string[]> {
   const grantedTo = (type: 'organization' | 'group' | 'role' | 'user', subject: SQL) =>
     and(eq(grants.subjectType, type), sql`${grants.subjectId} in (${subject})`)
   const ids = database
@@ -148,12 +174,12 @@ function modelsGrantedToKeyOwner(database: Database): SQL<string[]> {
     .from(grants)
     .where(
       and(
-        eq(grants.organizationId, apiKeys.organizationId),
+        eq(grants.organizationId, owner.organizationId),
         or(
-          grantedTo('organization', sql`${apiKeys.organizationId}::text`),
-          grantedTo('user', sql`${apiKeys.userId}::text`),
+          grantedTo('organization', sql`${owner.organizationId}::text`),
+          grantedTo('user', sql`${owner.userId}::text`),
           grantedTo('role', sql`${memberships.role}`),
-          grantedTo('group', sql`${groupsOfKeyOwner(database)}`),
+          grantedTo('group', sql`${groupsOf(database, owner)}`),
         ),
       ),
     )

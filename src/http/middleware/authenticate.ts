@@ -1,24 +1,26 @@
 import type { MiddlewareHandler } from 'hono'
-import { identify } from '../../governance/identity/identify.ts'
+import type { CallIdentity } from '../../governance/governed-call.ts'
+import { identify, type KeyOwner } from '../../governance/identity/identify.ts'
+import { keyIdOf } from '../../governance/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
+import { newId } from '../../lib/ids.ts'
+import { redactEncoded } from '../../lib/log.ts'
+import { callerAddress } from '../caller-address.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { KEY_HEADERS, type KeyHeader } from '../surfaces.ts'
 
 /** Finds the principal behind the key of a request (interface: Authentication). No fallback after a failed check. */
 export function authenticate(): MiddlewareHandler<AppEnv> {
   return async function authenticateMiddleware(context, next) {
-    const { actor } = context.get('call')
+    const address = callerAddress(context)
     const key = presentedKey(context, KEY_HEADERS[context.get('host')][context.get('surface')] ?? [])
-    if (key === null) throw refuse(context)
-    const identification = await identify(context.get('deps'), key, { address: actor.ip })
-    if (identification.kind === 'refused') {
-      refusedBy(context, identification.owner)
-      throw refuse(context)
-    }
-    context.set('presentedKey', key)
-    context.set('principal', identification.principal)
-    actor.userId = identification.principal.userId
-    actor.keyId = identification.principal.keyId
+    const identification = key === null ? null : await identify(context.get('deps'), key, address)
+    if (identification?.kind !== 'known') throw refused(context, identification?.owner ?? null, address)
+    const { principal } = identification
+    const { organizationId, userId } = principal
+    const identity = identityOf(context, { userId, keyId: keyIdOf(principal) }, address)
+    context.set('caller', { organizationId, identity })
+    context.set('rights', { principal, catalogueEpoch: null, learned: null })
     await next()
   }
 }
@@ -34,23 +36,32 @@ function presentedKey(context: AppContext, accepted: readonly KeyHeader[]): stri
   return (other && context.req.header(other)?.trim()) || null
 }
 
-/** Notes whose key was refused, so that the refusal stands in that organization's audit. */
-export function refusedBy(
-  context: AppContext,
-  owner: { organizationId: string; userId: string; keyId: string } | null,
-): void {
-  if (!owner) return
-  context.set('refusedKeyOrganizationId', owner.organizationId)
-  const { actor } = context.get('call')
-  actor.userId = owner.userId
-  actor.keyId = owner.keyId
-}
-
-/** The refusal, counted by address and minute when no organization can be told. */
-export function refuse(context: AppContext): ApiError {
-  if (context.var.refusedKeyOrganizationId === undefined) {
-    const { deps, call, surface } = context.var
-    deps.waitUntil(deps.countRejectedCall({ ip: call.actor.ip ?? 'unknown', at: call.startedAt, surface }))
+/** The refusal, recorded in the organization of the key, or counted by address and minute when none can be told. */
+function refused(context: AppContext, owner: KeyOwner | null, address: string | null): ApiError {
+  const { deps, startedAt, surface } = context.var
+  if (owner) {
+    const { organizationId, userId, keyId } = owner
+    const identity = identityOf(context, { userId, keyId }, address)
+    context.set('caller', { organizationId, identity })
+  } else {
+    deps.waitUntil(deps.countRejectedCall({ ip: address ?? 'unknown', at: startedAt, surface }))
   }
   return new ApiError('unauthorized', 'A valid API key is required.')
+}
+
+function identityOf(
+  context: AppContext,
+  { userId, keyId }: { userId: string; keyId: string | null },
+  ip: string | null,
+): CallIdentity {
+  const { requestId, startedAt, surface } = context.var
+  return {
+    callId: newId('call'),
+    requestId,
+    at: startedAt,
+    actor: { userId, keyId, administrator: null, ip },
+    surface,
+    // Ids in a path come from callers, and may be a key that was pasted into the wrong place.
+    action: redactEncoded(`${context.req.method} ${context.req.path}`.slice(0, 300)),
+  }
 }

@@ -1,4 +1,5 @@
 import type { MiddlewareHandler } from 'hono'
+import { callerAddress } from '../caller-address.ts'
 import type { AppEnv } from '../context.ts'
 import { declaredLength, MAXIMUM_BODY_BYTES, tooLarge } from '../request-body.ts'
 
@@ -6,8 +7,9 @@ import { declaredLength, MAXIMUM_BODY_BYTES, tooLarge } from '../request-body.ts
 export function limitDeclaredLength(): MiddlewareHandler<AppEnv> {
   return async function limitDeclaredLengthMiddleware(context, next) {
     if ((declaredLength(context) ?? 0) > MAXIMUM_BODY_BYTES) {
-      const { deps, call, surface } = context.var
-      deps.waitUntil(deps.countRejectedCall({ ip: call?.actor.ip ?? 'unknown', at: deps.clock(), surface }))
+      const { deps, surface } = context.var
+      const ip = callerAddress(context) ?? 'unknown'
+      deps.waitUntil(deps.countRejectedCall({ ip, at: deps.clock(), surface }))
       throw tooLarge()
     }
     await next()

@@ -1,12 +1,12 @@
 import type { MiddlewareHandler } from 'hono'
-import type { KeyScope } from '../../governance/principal.ts'
+import { hasScope, type KeyScope } from '../../governance/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { AppEnv } from '../context.ts'
 
 /** Keeps a key to what it was made for: without the scope of a surface it is refused there, whatever its user may do. */
 export function requireScope(scope: KeyScope): MiddlewareHandler<AppEnv> {
   return async function requireScopeMiddleware(context, next) {
-    if (!context.get('principal').scopes.includes(scope)) {
+    if (!hasScope(context.get('rights').principal, scope)) {
       throw new ApiError('forbidden', `This API key does not have the scope ${scope}.`, {
         code: 'model_access_denied',
       })

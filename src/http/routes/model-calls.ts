@@ -1,29 +1,44 @@
 import { type Handler, Hono } from 'hono'
-import { invokeModel } from '../../gateway/invoke-model.ts'
-import type { Operation } from '../../gateway/providers/provider.ts'
-import type { AppEnv } from '../context.ts'
-import { readBody } from '../request-body.ts'
+import { admitModelCall, sendModelCall } from '../../gateway/invoke-model.ts'
+import type { ModelAnswer } from '../../gateway/model-call.ts'
+import type { Operation } from '../../gateway/operations.ts'
+import { settle } from '../../governance/governed-call.ts'
+import type { AppContext, AppEnv } from '../context.ts'
+import { readGovernedBody } from '../governed-body.ts'
+import { requestIdHeaders } from '../surfaces.ts'
 
-/** A route that reads a body, makes one model call and sends its answer on. */
+/** A route that reads a body, makes one governed model call and sends its answer on. */
 function modelCall(operation: Operation): Handler<AppEnv> {
   return async function modelCallHandler(context) {
-    const held = await readBody(context)
+    const held = await readGovernedBody(context)
     try {
-      const answer = await invokeModel(context.get('deps'), {
-        operation,
-        body: held.bytes,
-        headers: context.req.raw.headers,
-        signal: context.req.raw.signal,
-        principal: context.get('principal'),
-        catalogueEpoch: context.get('catalogueEpoch'),
-        record: context.get('call'),
-      })
-      const body = answer.body as BodyInit
-      return context.newResponse(body as never, answer.status as 200, Object.fromEntries(answer.headers))
+      return await answerOf(context, operation, held.bytes)
     } finally {
       held.release()
     }
   }
+}
+
+async function answerOf(context: AppContext, operation: Operation, body: Uint8Array): Promise<Response> {
+  const { deps, caller, rights } = context.var
+  const { headers, signal } = context.req.raw
+  const { identity } = caller
+  const request = { operation, body, headers, identity, principal: rights.principal, counted: true }
+  const admitted = await admitModelCall(deps, request)
+  context.set('isRecorded', true)
+  if (admitted.kind === 'refused') throw admitted.error
+  const sent = await sendModelCall(deps, admitted.planned, admitted.call, signal)
+  const { call } = admitted
+  deps.waitUntil(sent.outcome.then((outcome) => settle(deps, call, outcome)))
+  if (sent.kind === 'failed') throw sent.error
+  return modelResponse(context, sent.answer)
+}
+
+/** The answer as it is sent. Not through the context: that would copy the headers twice. */
+function modelResponse({ var: { requestId, surface } }: AppContext, answer: ModelAnswer): Response {
+  const { status, headers, body } = answer
+  for (const name of requestIdHeaders(surface)) headers.set(name, requestId)
+  return new Response(body as BodyInit, { status, headers })
 }
 
 /** Chat completions (interface: Chat completions). Also on the LLM host, with legacy completions. */

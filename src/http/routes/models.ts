@@ -1,6 +1,7 @@
 import { Hono } from 'hono'
 import { type CatalogModel, loadCatalog } from '../../gateway/catalog/catalog.ts'
-import { grantSetId, mayUse } from '../../governance/model-access.ts'
+import { grantSetId, mayUse } from '../../governance/access.ts'
+import { modelTarget } from '../../governance/target.ts'
 import { sha256Hex } from '../../lib/crypto.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { unknownId } from '../validated-request.ts'
@@ -23,10 +24,10 @@ export const modelRoutes = new Hono<AppEnv>()
   })
   // An id may have slashes, sent as they are or encoded.
   .get('/v1/models/:modelId{.+}', async (context) => {
-    const { principal, catalogueEpoch, deps } = context.var
+    const { rights, deps } = context.var
     const id = context.req.param('modelId')
-    const model = (await loadCatalog(deps, catalogueEpoch)).get(id)
-    if (!model || !mayUse(principal, model.id)) throw unknownId('Model', id)
+    const model = (await loadCatalog(deps)).models.get(id)
+    if (!model || !mayUse(rights.principal, modelTarget(id))) throw unknownId('Model', id)
     return context.json(listed(model))
   })
 
@@ -34,7 +35,8 @@ const matches = (header: string | undefined, etag: string) =>
   header?.split(',').some((part) => part.trim().replace(/^W\//, '') === etag || part.trim() === '*') ?? false
 
 async function modelList(context: AppContext): Promise<string> {
-  const { principal, catalogueEpoch, deps } = context.var
+  const { rights, deps } = context.var
+  const { principal, catalogueEpoch } = rights
   const { origin } = new URL(context.req.url)
   const key = `${origin}/.headgate/models/${principal.organizationId}/${grantSetId(principal)}/${catalogueEpoch}`
   const cached = await readEdge(key)
@@ -45,9 +47,9 @@ async function modelList(context: AppContext): Promise<string> {
 }
 
 async function buildList(context: AppContext): Promise<string> {
-  const { principal, catalogueEpoch, deps } = context.var
-  const catalog = await loadCatalog(deps, catalogueEpoch)
-  const data = [...catalog.values()].filter((model) => mayUse(principal, model.id)).map(listed)
+  const { rights, deps } = context.var
+  const { models } = await loadCatalog(deps)
+  const data = [...models.values()].filter(({ id }) => mayUse(rights.principal, modelTarget(id))).map(listed)
   return JSON.stringify({ object: 'list', data })
 }
 

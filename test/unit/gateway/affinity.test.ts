@@ -6,7 +6,13 @@ import { chatCompletions } from '../../../src/gateway/protocols/chat-completions
 import { chat, outline } from './outlining.ts'
 
 const route = (id: string): Route => ({
-  provider: { id, name: id, kind: 'openai-compatible', baseUrl: 'https://x', credential: 'c' },
+  provider: {
+    id,
+    name: id,
+    kind: 'openai-compatible',
+    baseUrl: 'https://x',
+    credential: { parts: {}, secrets: [] },
+  },
   upstreamModel: 'm',
 })
 const [FIRST, SECOND] = [route('first'), route('second')]

@@ -5,7 +5,8 @@ const KEY = 'sk-our-provider-key+/=$&'
 const encoder = new TextEncoder()
 
 describe('redactCredential', () => {
-  const redacted = (body: Uint8Array, credential = KEY) => Buffer.from(redactCredential(body, credential))
+  const redacted = (body: Uint8Array, credential = KEY) =>
+    Buffer.from(redactCredential(body, { secrets: [credential] }))
 
   it('cuts every occurrence, and leaves all other bytes as they are', () => {
     const noise = Uint8Array.from({ length: 256 }, (_, byte) => byte)
@@ -16,9 +17,9 @@ describe('redactCredential', () => {
 
   it('returns the very same bytes when there is nothing to cut', () => {
     const body = encoder.encode('{"error":"Incorrect API key provided: sk-***"}')
-    expect(redactCredential(body, KEY)).toBe(body)
-    expect(redactCredential(body, '')).toBe(body)
-    expect(redactCredential(new Uint8Array(), KEY)).toHaveLength(0)
+    expect(redactCredential(body, { secrets: [KEY] })).toBe(body)
+    expect(redactCredential(body, { secrets: [''] })).toBe(body)
+    expect(redactCredential(new Uint8Array(), { secrets: [KEY] })).toHaveLength(0)
   })
 
   it('reads only the bytes it was given of a larger buffer', () => {
@@ -55,7 +56,7 @@ describe('redactCredential', () => {
     for (const key of awkward) {
       const body = encoder.encode(`{"error":"no key ${write(key)}!"}`)
       expect(redacted(body, key).toString()).toMatch(/^\{"error":"no key (key=)?\[redacted\]!"\}$/)
-      expect(withoutCredential(write(key), key)).toMatch(/^(key=)?\[redacted\]$/)
+      expect(withoutCredential(write(key), { secrets: [key] })).toMatch(/^(key=)?\[redacted\]$/)
     }
   })
 
@@ -71,8 +72,15 @@ describe('redactCredential', () => {
     }
   })
 
+  it('cuts every secret of a credential with several, the longer of two that begin alike as a whole', () => {
+    const credential = { secrets: ['sk-part', 'sk-part-and-more', 'session/token+'] }
+    const body = encoder.encode('sk-part-and-more, sk-part, session%2Ftoken%2B, us-east-1')
+    const rest = Buffer.from(redactCredential(body, credential)).toString()
+    expect(rest).toBe('[redacted], [redacted], [redacted], us-east-1')
+  })
+
   it('does not take for one what a short credential is encoded to', () => {
     const body = encoder.encode('YWJj')
-    expect(redactCredential(body, 'abc')).toBe(body)
+    expect(redactCredential(body, { secrets: ['abc'] })).toBe(body)
   })
 })

@@ -4,6 +4,7 @@ import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
 import type { RelayEnd, RelayStart, RelayTimes } from '../../../src/gateway/relay-options.ts'
 import { relayStream } from '../../../src/gateway/stream-relay.ts'
 import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
+import { SseReader } from '../../../src/lib/sse.ts'
 import { provideIdentityStream } from './identity-stream.ts'
 import { chunks, events } from './stream-reading.ts'
 
@@ -177,6 +178,7 @@ export async function run(options: RunOptions = {}): Promise<RelayRun> {
   const relay: RelayRun = { upstream, inspection, leave, onTick, start: null, end: null, failed: null }
   relayStream({
     upstream: upstream.stream,
+    frames: new SseReader(),
     reader,
     dialect: protocol.dialect,
     translator: null,

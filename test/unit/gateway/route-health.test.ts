@@ -22,7 +22,7 @@ function someRoute(provider = `provider-${made++}`, upstreamModel = 'm'): Candid
     name: provider,
     kind: 'openai-compatible',
     baseUrl: 'https://x',
-    credential: 'c',
+    credential: { parts: {}, secrets: [] },
   }
   return { provider: connection as Candidate['provider'], upstreamModel, operation, translation: null }
 }

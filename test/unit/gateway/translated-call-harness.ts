@@ -1,11 +1,12 @@
 import type { ScriptRequest } from '../../../scripts/local/model-upstream/script-request.ts'
-import { ExchangeMeter } from '../../../src/gateway/exchange-meter.ts'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
-import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
+import type { Meter, Protocol } from '../../../src/gateway/protocols/protocol.ts'
 import { responses } from '../../../src/gateway/protocols/responses.ts'
-import type { Exchange, RelayEnd } from '../../../src/gateway/relay-options.ts'
+import type { RelayEnd, StreamTranslator } from '../../../src/gateway/relay-options.ts'
 import { relayStream } from '../../../src/gateway/stream-relay.ts'
+import { callerEncoder } from '../../../src/gateway/translation/caller-encoder.ts'
+import type { EventEncoder, ModelEvent } from '../../../src/gateway/translation/model-events.ts'
 import {
   type CallerProtocol,
   TranslatedCall,
@@ -14,7 +15,7 @@ import {
 } from '../../../src/gateway/translation/translated-call.ts'
 import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
 import { joinBytes } from '../../../src/lib/byte-edits.ts'
-import { parseFrame } from '../../../src/lib/sse.ts'
+import { encodeFrame, parseFrame } from '../../../src/lib/sse.ts'
 
 export type Json = Record<string, unknown>
 
@@ -69,7 +70,7 @@ export interface CallOptions extends Partial<TranslationOptions> {
   request?: Json
 }
 
-/** A call of a caller who asked for usage, on a model that can do everything. */
+/** A call on a model that can do everything. */
 export function translatedCall({ request, ...options }: CallOptions): TranslatedCall {
   const body = { model: 'asked-model', stream: true, ...REQUESTS[options.caller], ...request }
   return new TranslatedCall(encoder.encode(JSON.stringify(body)), {
@@ -78,66 +79,60 @@ export function translatedCall({ request, ...options }: CallOptions): Translated
       maxOutputTokens: 1_000,
       capabilities: ['json_object', 'json_schema', 'vision'],
     },
-    modelId: 'asked-model',
-    usageAsked: true,
-    nowSeconds: 1_700_000_000,
     ...options,
   })
 }
 
-export const nextRequest = (call: TranslatedCall): Json =>
-  JSON.parse(decoder.decode(joinBytes(call.nextBody().pieces))) as Json
+/** The encoder of a caller who asked for usage. Responses get the events themselves, here a frame each. */
+export function encoderOf(caller: CallerProtocol): EventEncoder {
+  if (caller !== 'responses') {
+    return callerEncoder({ caller, modelId: 'asked-model', usageAsked: true, nowSeconds: 1_700_000_000 })
+  }
+  return { frames: (event) => [encodeFrame(null, event)], answer: (events) => ({ events }) }
+}
+
+export const requestOf = (call: TranslatedCall): Json =>
+  JSON.parse(decoder.decode(joinBytes(call.takeRequest().pieces))) as Json
 
 export const textOf = (frames: Uint8Array[]) => decoder.decode(joinBytes(frames))
 
-/** Gives a call one event of its upstream. @returns the caller's frames. */
-export const tell = (call: TranslatedCall, data: Json | string): string => {
+/** The events of one payload of the upstream's stream. */
+export const eventsOf = (call: TranslatedCall, data: Json | string): ModelEvent[] => {
   const payload = typeof data === 'string' ? data : JSON.stringify(data)
   const event = typeof data === 'object' && typeof data.type === 'string' ? `event: ${data.type}\n` : ''
-  return textOf(call.frame(parseFrame(encoder.encode(`${event}data: ${payload}\n\n`))))
+  return call.events(parseFrame(encoder.encode(`${event}data: ${payload}\n\n`)))
 }
 
-export const whole = (call: TranslatedCall, answer: Json) =>
-  call.answer(encoder.encode(JSON.stringify(answer)))
-export const resultOf = (call: TranslatedCall) => JSON.parse(decoder.decode(call.result())) as Json
+/** All events of a whole answer. */
+export function wholeEvents(call: TranslatedCall, answer: Json): ModelEvent[] {
+  const events = call.answer(encoder.encode(JSON.stringify(answer)))
+  if ('error' in events) throw new Error(events.error)
+  return [...events, ...call.ending()]
+}
+
+/** What the caller gets of a whole answer. */
+export const resultOf = (options: CallOptions, answer: Json): Json =>
+  JSON.parse(
+    JSON.stringify(encoderOf(options.caller).answer(wholeEvents(translatedCall(options), answer))),
+  ) as Json
 
 export interface Relayed {
   text: string
   end: RelayEnd
   inspection: Inspection
-  meter: ExchangeMeter
-  /** Bodies of the exchanges after the first. */
-  further: Json[]
+  meter: Meter
 }
 
-/** What a caller gets of an upstream that sends these chunks, and in further exchanges those. */
-export async function relayed(
-  options: CallOptions,
-  first: readonly Uint8Array[],
-  ...then: Array<readonly Uint8Array[]>
-): Promise<Relayed> {
+/** What a caller gets of an upstream that sends these chunks. */
+export async function relayed(options: CallOptions, chunks: readonly Uint8Array[]): Promise<Relayed> {
   const call = translatedCall(options)
-  const { length } = call.nextBody()
   const inspection = new Inspection(passAllEngine)
-  const meter = new ExchangeMeter()
-  const further: Json[] = []
-  const exchange = (chunks: readonly Uint8Array[]): Exchange => {
-    const reader = PROTOCOLS[options.upstream].streamReader({ inspection, modelId: null, usageAsked: true })
-    meter.follow(reader, length)
-    return { upstream: streamOf(chunks), reader }
-  }
+  const meter = PROTOCOLS[options.upstream].streamReader({ inspection, modelId: null, usageAsked: true })
   const start = await relayStream({
-    ...exchange(first),
+    upstream: streamOf(chunks),
+    reader: meter,
     dialect: PROTOCOLS[options.caller].dialect,
-    translator: {
-      frame: (frame) => call.frame(frame),
-      goesOn: () => call.goesOn(true),
-      finish: () => call.finish(),
-      next: async () => {
-        further.push(nextRequest(call))
-        return exchange(then.shift() ?? [])
-      },
-    },
+    translator: translatorOf(call, options.caller),
     inspection,
     times: { commit: 15_000, heartbeat: 15_000, firstEvent: 15_000, betweenEvents: 15_000 },
     clock: () => Date.now(),
@@ -146,9 +141,17 @@ export async function relayed(
     redact: (bytes) => bytes,
     onTick: () => null,
   })
-  if (!start.started) return { text: '', end: start.end, inspection, meter, further }
+  if (!start.started) return { text: '', end: start.end, inspection, meter }
   const text = await new Response(start.body).text()
-  return { text, end: await start.ended, inspection, meter, further }
+  return { text, end: await start.ended, inspection, meter }
+}
+
+export function translatorOf(call: TranslatedCall, caller: CallerProtocol): StreamTranslator {
+  const encoding = encoderOf(caller)
+  return {
+    frame: (frame) => call.events(frame).flatMap((event) => encoding.frames(event)),
+    finish: () => call.ending().flatMap((event) => encoding.frames(event)),
+  }
 }
 
 function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {

@@ -10,9 +10,6 @@ import {
   relayed,
   resultOf,
   TRANSLATIONS,
-  textOf,
-  translatedCall,
-  whole,
 } from './translated-call-harness.ts'
 import { CHAT_CLIENTS, MESSAGES_CLIENTS } from './translation/events/sdk-accumulators.ts'
 import { SeededRandom } from './translation/events/seeded-random.ts'
@@ -92,12 +89,9 @@ describe.each(TRANSLATIONS)('%s on %s', (caller, upstream) => {
     if (end.kind !== 'completed') return expect(name).toMatch(/error|cut|end|no-done/)
     // Turns of responses are always streams.
     const asked = caller === 'responses' ? {} : { request: { stream: false } }
-    const call = translatedCall({ ...options, ...asked })
-    call.nextBody()
-    expect(whole(call, fixture.whole ?? {})).toBeNull()
-    call.goesOn(true)
+    const result = resultOf({ ...options, ...asked }, fixture.whole ?? {})
     const expected =
-      caller === 'responses' ? saidEvents(textOf(call.resultAsFrames())) : saidWhole(caller, resultOf(call))
+      caller === 'responses' ? saidEvents(result.events as ModelEvent[]) : saidWhole(caller, result)
     const uncounted = COUNTED_APART.test(name) ? { usage: 'apart' } : {}
     for (const streamed of await reassembled(caller, text, fixture)) {
       expect(settled(JSON.stringify({ ...streamed, ...uncounted }))).toBe(
@@ -110,7 +104,7 @@ describe.each(TRANSLATIONS)('%s on %s', (caller, upstream) => {
 /** What the official clients make of a caller's stream. */
 async function reassembled(caller: string, text: string, fixture: UpstreamFixture): Promise<Json[]> {
   if (caller === 'completions') return [completionOf(text)]
-  if (caller === 'responses') return [saidEvents(text)]
+  if (caller === 'responses') return [saidEvents(eventsIn(text))]
   const clients = caller === 'messages' ? MESSAGES_CLIENTS : CHAT_CLIENTS
   const random = new SeededRandom(fixture.bytes.length)
   const answers = clients.map(async ([, accumulate]) => {
@@ -120,13 +114,15 @@ async function reassembled(caller: string, text: string, fixture: UpstreamFixtur
   return Promise.all(answers)
 }
 
-/** What events tell together, however it is cut. */
-function saidEvents(text: string): Json {
-  const spoken: Record<string, string> = {}
-  const told = text
+const eventsIn = (text: string): ModelEvent[] =>
+  text
     .split('\n\n')
     .filter((frame) => frame.startsWith('data: '))
     .map((frame) => JSON.parse(frame.slice('data: '.length)) as ModelEvent)
+
+/** What events tell together, however it is cut. */
+function saidEvents(told: readonly ModelEvent[]): Json {
+  const spoken: Record<string, string> = {}
   for (const event of told) {
     const key = 'call' in event ? `${event.choice} call ${event.call}` : event.type
     const pieces = [

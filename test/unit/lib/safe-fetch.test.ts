@@ -182,6 +182,21 @@ describe('safeFetch', () => {
     ])
   })
 
+  it('keeps a verdict for its own exceptions alone, and sends the address as it was checked', async () => {
+    const spy = vi.spyOn(globalThis, 'fetch').mockImplementation(async () => new Response())
+    const [allowing, refusing] = [['127.0.0.1:9'], []]
+    for (let call = 0; call < 3; call++) {
+      await safeFetch('http://127.0.0.1:9/a', { allow: allowing })
+      await safeFetch('http://2130706433:9/a', { allow: allowing })
+      await expect(safeFetch('http://127.0.0.1:9/a', { allow: refusing })).rejects.toThrow(EgressError)
+      await expect(safeFetch('http://127.0.0.1:9@10.0.0.1/', { allow: allowing })).rejects.toThrow(
+        EgressError,
+      )
+    }
+    expect(new Set(spy.mock.calls.map(([address]) => address))).toEqual(new Set(['http://127.0.0.1:9/a']))
+    expect(spy).toHaveBeenCalledTimes(6)
+  })
+
   it('opens no connection to a refused address', async () => {
     const spy = vi.spyOn(globalThis, 'fetch')
     const { host, paths } = await listen(() => [200, {}, ''])

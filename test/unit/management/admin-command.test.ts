@@ -9,8 +9,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { auditRecords } from '../../../schema/governance.ts'
 import { providers } from '../../../schema/models.ts'
 import { runAdmin } from '../../../scripts/admin/run.ts'
+import { openCredential, SECRET_ONLY } from '../../../src/gateway/providers/credential.ts'
 import { parseApiKey } from '../../../src/governance/identity/api-key.ts'
-import { unseal } from '../../../src/lib/crypto.ts'
 import { configuration } from '../governance/fixtures.ts'
 import { unusedUrl } from '../governance/stand-ins.ts'
 import { ADMIN_TOKEN, type Harness, startManagement, uniqueName } from './harness.ts'
@@ -119,10 +119,37 @@ describe('a whole set-up by names', () => {
     expect(made.code).toBe(0)
     expect(made.output + made.errors).not.toContain('sk-from')
     const [row] = await harness.database.select().from(providers).where(eq(providers.name, name))
-    const opened = unseal(configuration().VAULT_KEYS, row?.sealedCredential ?? '', `provider:${row?.id}`)
-    expect(opened).toBe('sk-from-environment')
+    const sealed = row?.sealedCredential ?? ''
+    const opened = openCredential(configuration().VAULT_KEYS, row?.id ?? '', SECRET_ONLY, sealed)
+    expect(opened.parts).toEqual({ secret: 'sk-from-environment' })
     const shown = await admin(['providers', 'show', name])
     expect(shown.output).toMatch(/credential_set\s+true/)
+  })
+
+  it('takes a credential of named parts as JSON, and repeats none of it when it is none', async () => {
+    const name = uniqueName('provider')
+    const words = ['providers', 'create', name, '--kind', 'anthropic', '--base-url', 'https://a.example.com']
+    const parts = [...words, '--credential-stdin', '--credential-parts']
+    for (const input of [
+      'sk-not-json',
+      '["sk-x"]',
+      '"sk-x"',
+      '{"secret":',
+      '{"secret":1}',
+      '{"sk-x":"sk-y"}',
+    ]) {
+      const refused = await admin(parts, { input })
+      expect(refused.code, input).not.toBe(0)
+      expect(refused.output + refused.errors).not.toMatch(/sk-/)
+    }
+    await adminJson(parts, { input: '{"secret":"sk-part"}\n' })
+    const update = ['providers', 'update', name, '--credential-parts']
+    await adminJson(update, { environment: { PROVIDER_CREDENTIAL: '{"secret":"sk-next"}' } })
+    expect(await admin(update)).toMatchObject({ code: 2 })
+    const [row] = await harness.database.select().from(providers).where(eq(providers.name, name))
+    const sealed = row?.sealedCredential ?? ''
+    const opened = openCredential(configuration().VAULT_KEYS, row?.id ?? '', SECRET_ONLY, sealed)
+    expect(opened.parts).toEqual({ secret: 'sk-next' })
   })
 
   it('reads more than one page', async () => {

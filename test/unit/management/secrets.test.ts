@@ -2,8 +2,8 @@ import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { apiKeys } from '../../../schema/identity.ts'
 import { providers } from '../../../schema/models.ts'
+import { openCredential, SECRET_ONLY } from '../../../src/gateway/providers/credential.ts'
 import { digestApiKey, parseApiKey } from '../../../src/governance/identity/api-key.ts'
-import { unseal } from '../../../src/lib/crypto.ts'
 import { configuration } from '../governance/fixtures.ts'
 import {
   ADMIN_TOKEN,
@@ -103,8 +103,9 @@ it('the stored digest and seal are the ones the gateway will look for', async ()
   const [key] = await harness.database.select().from(apiKeys).where(eq(apiKeys.id, tenant.key.id))
   expect(key).toMatchObject(digestApiKey(KEY_PEPPERS, tenant.key.key))
   const [row] = await harness.database.select().from(providers).where(eq(providers.id, provider.id))
-  expect(unseal(VAULT_KEYS, row?.sealedCredential ?? '', `provider:${provider.id}`)).toBe(credential)
-  expect(() => unseal(VAULT_KEYS, row?.sealedCredential ?? '', 'provider:another')).toThrow()
+  const open = (id: string) => openCredential(VAULT_KEYS, id, SECRET_ONLY, row?.sealedCredential ?? '')
+  expect(open(provider.id)).toEqual({ parts: { secret: credential }, secrets: [credential] })
+  expect(() => open('another')).toThrow()
 })
 
 it('answers with a key are not for caches', async () => {
@@ -120,6 +121,33 @@ it('a key pasted where an id belongs is not quoted back', async () => {
     expect(answer.status).toBe(404)
     expect(answer.text).not.toContain(tenant.key.key.slice(16))
   }
+})
+
+describe('a credential of named parts', () => {
+  it('is the same as the text, where the kind takes one secret', async () => {
+    const provider = await create(harness, '/providers', someProvider({ credential: { secret: 'sk-one' } }))
+    const path = `/providers/${provider.id}`
+    const partsOf = async () => {
+      const [row] = await harness.database.select().from(providers).where(eq(providers.id, provider.id))
+      const ring = configuration().VAULT_KEYS
+      return openCredential(ring, provider.id, SECRET_ONLY, row?.sealedCredential ?? '').parts
+    }
+    expect(await partsOf()).toEqual({ secret: 'sk-one' })
+    expect(await harness.request('PUT', path, { credential: { secret: 'sk-two' } })).toMatchObject({
+      status: 200,
+    })
+    expect(await partsOf()).toEqual({ secret: 'sk-two' })
+    for (const credential of [{}, { key_id: 'AKIA1' }, { secret: 'sk-three', region: 'eu-north-1' }]) {
+      const answer = await harness.request('PUT', path, { credential })
+      expect(answer).toMatchObject({
+        status: 400,
+        json: { message: expect.stringContaining('takes `secret`') },
+      })
+      expect(answer.text).not.toMatch(/AKIA1|key_id|region|sk-/)
+      expect((await harness.request('POST', '/providers', someProvider({ credential }))).status).toBe(400)
+    }
+    expect(await partsOf()).toEqual({ secret: 'sk-two' })
+  })
 })
 
 describe('a stored credential', () => {
@@ -155,6 +183,7 @@ describe('a stored credential', () => {
     expect(answer.json).toMatchObject({ name, disabled_at: expect.any(String), credential_set: true })
     const [row] = await harness.database.select().from(providers).where(eq(providers.id, provider.id))
     const ring = configuration().VAULT_KEYS
-    expect(unseal(ring, row?.sealedCredential ?? '', `provider:${provider.id}`)).toBe('sk-staying')
+    const opened = openCredential(ring, provider.id, SECRET_ONLY, row?.sealedCredential ?? '')
+    expect(opened.parts).toEqual({ secret: 'sk-staying' })
   })
 })

@@ -85,6 +85,28 @@ const refusals: Array<[method: string, path: string, body: unknown, message: str
     someProvider({ credential: 'a\r\nx-evil: 1' }),
     'credential: must be one line of text',
   ],
+  [
+    'POST',
+    '/providers',
+    someProvider({ credential: 5 }),
+    'credential: must be a text or an object of named texts',
+  ],
+  ['POST', '/providers', someProvider({ credential: undefined }), 'credential: is required'],
+  ['POST', '/providers', someProvider({ credential: ['a'] }), /^credential: /],
+  ['POST', '/providers', someProvider({ credential: { secret: 1 } }), /^credential(\.secret)?: /],
+  ['POST', '/providers', someProvider({ credential: { secret: '' } }), /^credential: must hold names of/],
+  [
+    'POST',
+    '/providers',
+    someProvider({ credential: { secret: 'a\r\nb: c' } }),
+    /^credential: must hold names of/,
+  ],
+  [
+    'POST',
+    '/providers',
+    someProvider({ credential: { key: 'x' } }),
+    'credential: this kind of provider takes `secret`; missing: `secret`; not known: 1 other part.',
+  ],
   ['POST', '/providers', someProvider({ credential_set: true }), 'body: Unrecognized key: "credential_set"'],
   ['PUT', '/models/new', model({ prices: { input: 1 } }), 'prices.output: is required'],
   ['PUT', '/models/new', model({ prices: { input: -1, output: 1 } }), 'prices.input: must be at least 0'],
@@ -151,6 +173,11 @@ describe('bodies', () => {
     })
     expect(answer.status).toBe(400)
     expect(answer.text).not.toMatch(/sk-/)
+    for (const credential of [{ 'sk-name': 'sk-x' }, { sk_name: 'x' }, { secret: { 'sk-name': 1 } }]) {
+      const refused = await harness.request('POST', '/providers', someProvider({ credential }))
+      expect(refused.status).toBe(400)
+      expect(refused.text).not.toMatch(/sk[-_]/)
+    }
   })
 })
 

@@ -11,13 +11,13 @@ export class ChatDecoder implements EventDecoder {
   #started = false
   readonly #calls = new Map<number, ChatToolCalls>()
 
-  /** @param data a chunk. `[DONE]` is no chunk, and so the end of a stream is not told here. */
+  /** @param data a chunk. */
   frame(_event: string | null, data: Json): ModelEvent[] {
     return this.#events(data, 'delta')
   }
 
   answer(body: Json): ModelEvent[] {
-    return [...this.#events(body, 'message'), { type: 'end' }]
+    return this.#events(body, 'message')
   }
 
   #events(data: Json, part: Part): ModelEvent[] {

@@ -40,7 +40,7 @@ type Handlers = {
   [Type in ModelEvent['type']]: (state: EncoderState, event: Extract<ModelEvent, { type: Type }>) => Json[]
 }
 
-/** Tells events as chat completion chunks, or as one chat completion. For one call. */
+/** Renders events as chat completion chunks, or as one chat completion. For one call. */
 export class ChatEncoder implements EventEncoder {
   readonly #state: EncoderState
 

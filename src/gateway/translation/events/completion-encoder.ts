@@ -7,15 +7,8 @@ import type { ChatEncoderOptions } from './chat-encoder.ts'
 import { completionFinishReason } from './stop-reasons.ts'
 import { chatUsage } from './usage-encoding.ts'
 
-export interface CompletionEncoderOptions extends ChatEncoderOptions {
-  /** The prompts, when the caller wants each choice to begin with its own; else null. */
-  echoed: readonly string[] | null
-  /** Choices of each prompt, one unless told otherwise. */
-  choicesPerPrompt?: number
-}
-
 interface EncoderState {
-  options: CompletionEncoderOptions
+  options: ChatEncoderOptions
   /** Members that every chunk repeats. */
   head: Json
   begun: Set<number>
@@ -27,11 +20,11 @@ type Handlers = {
   [Type in ModelEvent['type']]: (state: EncoderState, event: Extract<ModelEvent, { type: Type }>) => Json[]
 }
 
-/** Tells events in the shape of legacy completions (https://platform.openai.com/docs/api-reference/completions). */
+/** Renders events in the shape of legacy completions (https://platform.openai.com/docs/api-reference/completions). */
 export class CompletionEncoder implements EventEncoder {
   readonly #state: EncoderState
 
-  constructor(options: CompletionEncoderOptions) {
+  constructor(options: ChatEncoderOptions) {
     this.#state = { options, head: {}, begun: new Set(), finished: new Set(), usage: null }
   }
 
@@ -80,9 +73,9 @@ const HANDLERS: Handlers = {
     state.usage = event.usage
     return []
   },
-  text: (state, { choice, text }) => [...begun(state, choice), part(choice, text, null)],
+  text: (state, { choice, text }) => said(state, choice, text),
   // The shape has no place for refusals but the text; the finish reason tells them apart.
-  refusal: (state, { choice, text }) => [...begun(state, choice), part(choice, text, null)],
+  refusal: (state, { choice, text }) => said(state, choice, text),
   // It has none for reasoning, sources and tools either, and these requests cannot ask for them.
   reasoning: () => [],
   reasoning_signature: () => [],
@@ -98,20 +91,16 @@ const HANDLERS: Handlers = {
   end: (state) => [...new Set([0, ...state.begun])].flatMap((choice) => finish(state, choice, 'end')),
 }
 
-/** The prompt of a choice, before its first text. */
-function begun(state: EncoderState, choice: number): Json[] {
-  if (state.begun.has(choice)) return []
+function said(state: EncoderState, choice: number, text: string): Json[] {
   state.begun.add(choice)
-  const { echoed, choicesPerPrompt = 1 } = state.options
-  const prompt = echoed?.[Math.floor(choice / choicesPerPrompt)] ?? ''
-  return prompt === '' ? [] : [part(choice, prompt, null)]
+  return [part(choice, text, null)]
 }
 
 /** The end of a choice, once, whatever the upstream repeats. */
 function finish(state: EncoderState, choice: number, reason: StopReason): Json[] {
   if (state.finished.has(choice)) return []
   state.finished.add(choice)
-  return [...begun(state, choice), part(choice, '', completionFinishReason(reason))]
+  return [part(choice, '', completionFinishReason(reason))]
 }
 
 const part = (index: number, text: string, finishReason: string | null): Json => ({

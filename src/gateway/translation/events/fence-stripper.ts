@@ -1,4 +1,4 @@
-import type { ModelEvent } from '../model-events.ts'
+import type { EventFilter, ModelEvent } from '../model-events.ts'
 import { ClosingFence } from './closing-fence.ts'
 import { JsonBeginning } from './json-beginning.ts'
 import { JsonExtent } from './json-extent.ts'
@@ -19,7 +19,7 @@ const LONGEST_PARSED = 256 * 1024
  *
  * The work is linear in the text, however it is cut into pieces.
  */
-export class FenceStripper {
+export class FenceStripper implements EventFilter {
   #state: 'beginning' | 'fenced' | 'bare' | 'over' | 'plain' = 'beginning'
   #beginning = new JsonBeginning()
   readonly #extent = new JsonExtent()

@@ -44,7 +44,6 @@ export class MessagesDecoder implements EventDecoder {
         ...this.frame('content_block_stop', { index }),
       ]),
       ...this.frame('message_delta', { delta: body, usage: body.usage }),
-      ...this.frame('message_stop', {}),
     ]
   }
 }
@@ -56,7 +55,6 @@ const EVENTS = new Map<string, Handler>([
   ['content_block_delta', blockDelta],
   ['content_block_stop', (state, data) => blockStop(state, Number(data.index))],
   ['message_delta', messageDelta],
-  ['message_stop', () => [{ type: 'end' }]],
 ])
 
 function messageStart(state: DecoderState, data: Json): ModelEvent[] {

@@ -48,7 +48,7 @@ type Handlers = {
   [Type in ModelEvent['type']]: (state: EncoderState, event: Extract<ModelEvent, { type: Type }>) => Json[]
 }
 
-/** Tells events in the messages protocol. Only the first choice can be told there. For one call. */
+/** Renders events in the messages protocol, which has one choice: the first. For one call. */
 export class MessagesEncoder implements EventEncoder {
   readonly #state: EncoderState
 

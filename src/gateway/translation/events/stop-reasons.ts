@@ -16,8 +16,6 @@ const TO_CHAT: Record<StopReason, string> = {
   context_window: 'length',
   tool_calls: 'tool_calls',
   refusal: 'content_filter',
-  // Never told: a paused turn is continued, and one that is continued no more is told as cut off.
-  pause: 'length',
 }
 
 /** https://docs.anthropic.com/en/api/handling-stop-reasons */
@@ -28,7 +26,8 @@ const FROM_MESSAGES = new Map<string, StopReason>([
   ['model_context_window_exceeded', 'context_window'],
   ['tool_use', 'tool_calls'],
   ['refusal', 'refusal'],
-  ['pause_turn', 'pause'],
+  // The provider stopped its own tool loop; no other protocol can name that, and the caller may ask it to continue.
+  ['pause_turn', 'length'],
 ])
 
 const TO_MESSAGES: Record<StopReason, string> = {
@@ -38,7 +37,6 @@ const TO_MESSAGES: Record<StopReason, string> = {
   context_window: 'model_context_window_exceeded',
   tool_calls: 'tool_use',
   refusal: 'refusal',
-  pause: 'pause_turn',
 }
 
 /** Legacy completions know three reasons, and no tools. */

@@ -19,54 +19,56 @@ const DEFAULT_REASONING_TOKENS = 4_096
 export const defaultCompletionTokens = (capabilities: readonly string[]): number =>
   capabilities.includes('reasoning') ? DEFAULT_REASONING_TOKENS : DEFAULT_MAX_TOKENS
 
-/** Each prompt is a call upstream: as many as a request may ask choices for. */
-const MOST_PROMPTS = 128
-
 /**
- * The prompts of a legacy completion request, each of which is a chat of its own.
- * @throws ApiError invalid_request for prompts of tokens, which mean nothing to another model's tokenizer.
+ * The prompt of a legacy completion request. Lists of one are common: several clients always send a list.
+ * @throws ApiError invalid_request for several prompts, each of which would be a call of its own; and for prompts of
+ * tokens, which mean nothing to another model's tokenizer.
  */
-export function completionPrompts(request: Json): string[] {
-  const { prompt } = request
+function promptOf({ prompt }: Json): string {
   const prompts = Array.isArray(prompt) ? prompt : [prompt]
-  if (prompts.length === 0 || !isPresent(prompt))
-    throw invalidRequest('prompt: at least one prompt is required.')
-  if (prompts.length > MOST_PROMPTS) {
-    throw invalidRequest(`prompt: at most ${MOST_PROMPTS} prompts are supported by this model.`)
+  if (prompts.length === 0 || !isPresent(prompt)) throw invalidRequest('prompt: a prompt is required.')
+  if (prompts.some((each) => numberOf(each) !== undefined || Array.isArray(each))) {
+    throw invalidRequest(
+      'prompt: prompts of tokens are not supported by this model: send the prompt as text.',
+    )
   }
-  if (prompts.every((text) => typeof text === 'string')) return prompts.map(textOf)
-  const tokens = prompts.some((text) => numberOf(text) !== undefined || Array.isArray(text))
-  throw invalidRequest(
-    tokens
-      ? 'prompt: prompts of tokens are not supported by this model: send them as text.'
-      : 'prompt: Input should be a string or an array of strings.',
-  )
+  if (!prompts.every((each) => typeof each === 'string')) {
+    throw invalidRequest('prompt: Input should be a string or an array of strings.')
+  }
+  if (prompts.length > 1) {
+    throw invalidRequest(
+      'prompt: only one prompt is supported by this model: send one request for each prompt, or use a model that ' +
+        'serves completions natively.',
+    )
+  }
+  return textOf(prompts[0])
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
-/** Bytes. Prompts that are echoed stand in the answer as texts, which take up to twice the memory. */
+/** Bytes. An echoed prompt stands in the answer as text, which takes up to twice the memory. */
 const MOST_ECHOED = 8 * 1024 * 1024
 
 /**
- * @param prompts as they are translated. @param cut what was cut out of them.
- * @returns prompts as the caller wrote them, to be told before the answers.
+ * @param request without its long texts. @param cut those, as `cutLargeStrings` gave them.
+ * @returns the prompt as the caller wrote it, to be put before the answers.
  * @throws ApiError invalid_request for more than an answer can hold.
  */
-export function echoedPrompts(prompts: readonly string[], cut: readonly Uint8Array[]): string[] {
+export function echoedPrompt(request: Json, cut: readonly Uint8Array[]): string {
   const bytes = cut.reduce((sum, { length }) => sum + length, 0)
   if (bytes > MOST_ECHOED) {
-    throw invalidRequest(`echo: prompts of more than ${MOST_ECHOED} bytes are not told back by this model.`)
+    throw invalidRequest(`echo: a prompt of more than ${MOST_ECHOED} bytes is not echoed by this model.`)
   }
-  const pieces = restoreLargeStrings(JSON.stringify(prompts), cut)
-  return JSON.parse(decoder.decode(joinBytes(pieces))) as string[]
+  const pieces = restoreLargeStrings(JSON.stringify(promptOf(request)), cut)
+  return JSON.parse(decoder.decode(joinBytes(pieces))) as string
 }
 
 /**
- * One prompt of a legacy completion request as a chat completion request.
+ * A legacy completion request as a chat completion request.
  * @param chatModel the model, when the request goes to a chat upstream as it is; none when it is translated further.
  * @throws ApiError invalid_request naming the member that chat completions do not have.
  */
-export function completionToChat(request: Json, prompt: string, chatModel?: TargetModel): Json {
+export function completionToChat(request: Json, chatModel?: TargetModel): Json {
+  const content = promptOf(request)
   refuseMembers(request, COMPLETION_MEMBERS)
   const names = Object.keys(COMPLETION_MEMBERS).filter(
     (name) => COMPLETION_MEMBERS[name]?.treatment === 'kept',
@@ -74,7 +76,7 @@ export function completionToChat(request: Json, prompt: string, chatModel?: Targ
   const members = Object.fromEntries(names.map((name) => [name, request[name]]))
   return present({
     model: request.model,
-    messages: [{ role: 'user', content: prompt }],
+    messages: [{ role: 'user', content }],
     ...(chatModel && can(chatModel, 'reasoning')
       ? reasoningMembers(members, chatModel)
       : { ...members, max_tokens: members.max_tokens ?? DEFAULT_MAX_TOKENS }),

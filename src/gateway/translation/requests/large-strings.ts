@@ -83,7 +83,7 @@ function cutFrom(path: JsonPath, body: Uint8Array, start: number, end: number): 
 }
 
 /**
- * The bytes of a translated body: placeholders give way to what was cut, wherever they ended up. May be called again.
+ * The bytes of a translated body: placeholders give way to what was cut, wherever they ended up.
  * @param json as `JSON.stringify` wrote it. @param cut as `cutLargeStrings` gave it.
  * @returns pieces of the body, in order.
  */

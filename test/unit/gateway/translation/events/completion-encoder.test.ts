@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import {
-  CompletionEncoder,
-  type CompletionEncoderOptions,
-} from '../../../../../src/gateway/translation/events/completion-encoder.ts'
+import type { ChatEncoderOptions } from '../../../../../src/gateway/translation/events/chat-encoder.ts'
+import { CompletionEncoder } from '../../../../../src/gateway/translation/events/completion-encoder.ts'
+import { PromptEcho } from '../../../../../src/gateway/translation/events/prompt-echo.ts'
 import type { ModelEvent } from '../../../../../src/gateway/translation/model-events.ts'
 import {
   args,
@@ -19,12 +18,11 @@ import {
 
 type Json = Record<string, unknown>
 
-const encoder = (more: Partial<CompletionEncoderOptions> = {}) =>
+const encoder = (more: Partial<ChatEncoderOptions> = {}) =>
   new CompletionEncoder({
     modelId: 'model-1',
     usageAsked: false,
     nowSeconds: 1_800_000_000,
-    echoed: null,
     ...more,
   })
 const HEAD = { id: 'cmpl-x-1', object: 'text_completion', created: 1_700_000_000, model: 'model-1' }
@@ -73,21 +71,6 @@ describe('a stream to a caller of completions', () => {
     expect(payloads(encoder(), [start(), ...events, end])).toEqual([...chunks, '[DONE]'])
   })
 
-  it('echoes the prompt of each choice before its text', () => {
-    const events = [start(), text('a'), stop('end'), text('b', 1), stop('end', { choice: 1 }), end]
-    const choices = (payloads(encoder({ echoed: ['P', 'Q'] }), events).slice(0, -1) as Json[]).map(
-      (chunk) => (chunk.choices as Json[])[0],
-    )
-    expect(choices).toEqual([
-      part('P'),
-      part('a'),
-      part('', 'stop'),
-      part('Q', null, 1),
-      part('b', null, 1),
-      part('', 'stop', 1),
-    ])
-  })
-
   it('tells usage to callers who asked', () => {
     const events = [start(), text('a'), stop('end'), usage, end]
     const told = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
@@ -102,17 +85,11 @@ describe('a stream to a caller of completions', () => {
 describe('a whole completion', () => {
   it('is what the stream would have been', () => {
     const events = [start(), text('a'), text('b', 1), text('c'), stop('end'), usage, end]
-    expect(encoder({ echoed: ['P', 'Q'] }).answer(events)).toMatchObject({
+    expect(encoder().answer(events)).toMatchObject({
       ...HEAD,
-      choices: [part('Pac', 'stop'), part('Qb', 'stop', 1)],
+      choices: [part('ac', 'stop'), part('b', 'stop', 1)],
       usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 },
     })
-  })
-
-  it('echoes one prompt for all of its choices', () => {
-    const events = [start(), text('a'), text('b', 1), text('c', 2), end]
-    const { choices } = encoder({ echoed: ['P', 'Q'], choicesPerPrompt: 2 }).answer(events)
-    expect((choices as Json[]).map((choice) => choice.text)).toEqual(['Pa', 'Pb', 'Qc'])
   })
 
   it.each([
@@ -121,5 +98,41 @@ describe('a whole completion', () => {
     ['', /^cmpl-[0-9A-Za-z]{22}$/],
   ])('has an id of its own form for "%s"', (id, expected) => {
     expect(encoder().answer([start(id), end]).id).toMatch(expected)
+  })
+})
+
+describe('an echoed prompt', () => {
+  const echoed = (prompt: string, ...events: ModelEvent[]) => {
+    const echo = new PromptEcho(prompt)
+    return events.flatMap((event) => echo.events(event))
+  }
+
+  it('stands before the text of each choice, once', () => {
+    const events = [start(), text('a'), text('b'), text('c', 1), stop('end'), stop('end', { choice: 1 }), end]
+    expect(echoed('P', ...events)).toEqual([
+      start(),
+      text('P'),
+      text('a'),
+      text('b'),
+      text('P', 1),
+      text('c', 1),
+      stop('end'),
+      stop('end', { choice: 1 }),
+      end,
+    ])
+  })
+
+  it.each<[string, ModelEvent[], ModelEvent[]]>([
+    ['a choice that says nothing', [stop('length'), end], [text('P'), stop('length'), end]],
+    ['an answer without choices', [start(), end], [start(), text('P'), end]],
+    ['a refusal', [refusal('No.'), end], [text('P'), refusal('No.'), end]],
+    ['what is told to nobody', [reasoning('Hm.'), text('a')], [reasoning('Hm.'), text('P'), text('a')]],
+  ])('stands before %s', (_what, events, told) => {
+    expect(echoed('P', ...events)).toEqual(told)
+  })
+
+  it('that is empty adds nothing', () => {
+    const events = [start(), text('a'), stop('end'), end]
+    expect(echoed('', ...events)).toEqual(events)
   })
 })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { MessagesDecoder } from '../../../../../src/gateway/translation/events/messages-decoder.ts'
 import type { ModelEvent } from '../../../../../src/gateway/translation/model-events.ts'
 import { DOCUMENT_CITATION, MESSAGES_STREAMS as streams, WEB_CITATION } from '../fixtures/messages-streams.ts'
-import { args, call, decoded, end, reasoning, signature, stop, text } from './events-support.ts'
+import { args, call, decoded, reasoning, signature, stop, text } from './events-support.ts'
 
 const startUsage = {
   input: 12,
@@ -30,8 +30,8 @@ const redacted: ModelEvent = { type: 'redacted_reasoning', choice: 0, data: 'c2V
 const thought = [reasoning('Let me '), reasoning('see.'), signature('c2ln'), redacted, text('4')]
 
 const rows: Array<[name: keyof typeof streams, events: ModelEvent[]]> = [
-  ['text', [text('Hel'), text('lo'), stop('end'), usage(), end]],
-  ['empty', [stop('end'), usage(), end]],
+  ['text', [text('Hel'), text('lo'), stop('end'), usage()]],
+  ['empty', [stop('end'), usage()]],
   ['cutOff', [text('Hal')]],
   [
     'tool',
@@ -42,7 +42,6 @@ const rows: Array<[name: keyof typeof streams, events: ModelEvent[]]> = [
       args(0, ':1}'),
       stop('tool_calls'),
       usage(),
-      end,
     ],
   ],
   [
@@ -54,13 +53,12 @@ const rows: Array<[name: keyof typeof streams, events: ModelEvent[]]> = [
       args(1, '{}'),
       stop('tool_calls'),
       usage(),
-      end,
     ],
   ],
-  ['wholeInput', [call(0, 'look', 'toolu_a'), args(0, '{"q":1}'), stop('tool_calls'), usage(), end]],
-  ['wholeInputTwice', [call(0, 'look', 'toolu_a'), args(0, '{"q":1}'), stop('tool_calls'), usage(), end]],
-  ['thinking', [...thought, stop('end'), usage({ reasoning: 6 }), end]],
-  ['thinkingOmitted', [signature('c2ln'), text('4'), stop('end'), usage(), end]],
+  ['wholeInput', [call(0, 'look', 'toolu_a'), args(0, '{"q":1}'), stop('tool_calls'), usage()]],
+  ['wholeInputTwice', [call(0, 'look', 'toolu_a'), args(0, '{"q":1}'), stop('tool_calls'), usage()]],
+  ['thinking', [...thought, stop('end'), usage({ reasoning: 6 })]],
+  ['thinkingOmitted', [signature('c2ln'), text('4'), stop('end'), usage()]],
   [
     'webSearch',
     [
@@ -73,33 +71,21 @@ const rows: Array<[name: keyof typeof streams, events: ModelEvent[]]> = [
       text('.'),
       stop('end'),
       usage(),
-      end,
     ],
   ],
-  ['paused', [text('One moment.'), stop('pause'), usage(), end]],
-  ['refused', [text('Well'), stop('refusal', { explanation: 'Not that.' }), usage(), end]],
-  ['stopSequence', [text('a'), stop('stop_sequence', { stopSequence: '###' }), usage(), end]],
-  ['maxTokens', [text('a'), stop('length'), usage(), end]],
-  ['contextWindow', [text('a'), stop('context_window'), usage(), end]],
-  ['unknownReason', [text('a'), stop('end'), usage(), end]],
-  ['noBlockStops', [...thought, call(0, 'now', 'toolu_a'), args(0, '{}'), stop('tool_calls'), usage(), end]],
+  ['paused', [text('One moment.'), stop('length'), usage()]],
+  ['refused', [text('Well'), stop('refusal', { explanation: 'Not that.' }), usage()]],
+  ['stopSequence', [text('a'), stop('stop_sequence', { stopSequence: '###' }), usage()]],
+  ['maxTokens', [text('a'), stop('length'), usage()]],
+  ['contextWindow', [text('a'), stop('context_window'), usage()]],
+  ['unknownReason', [text('a'), stop('end'), usage()]],
+  ['noBlockStops', [...thought, call(0, 'now', 'toolu_a'), args(0, '{}'), stop('tool_calls'), usage()]],
   [
     'outOfOrder',
-    [
-      text('He'),
-      call(0, 'look', 'toolu_a'),
-      text('llo'),
-      args(0, '{"q":1}'),
-      stop('tool_calls'),
-      usage(),
-      end,
-    ],
+    [text('He'), call(0, 'look', 'toolu_a'), text('llo'), args(0, '{"q":1}'), stop('tool_calls'), usage()],
   ],
-  ['unknownThings', [text('of no block'), text('a'), stop('end'), usage(), end]],
-  [
-    'usageCumulative',
-    [text('a'), usage({ output: 4 }), stop('end'), usage({ input: 40, cacheRead: 6 }), end],
-  ],
+  ['unknownThings', [text('of no block'), text('a'), stop('end'), usage()]],
+  ['usageCumulative', [text('a'), usage({ output: 4 }), stop('end'), usage({ input: 40, cacheRead: 6 })]],
 ]
 
 describe('a stream whose blocks all have the same index', () => {
@@ -181,7 +167,6 @@ describe('a whole message', () => {
       args(1, '{}'),
       stop('stop_sequence', { stopSequence: '###' }),
       { type: 'usage', usage: counted },
-      end,
     ])
   })
 
@@ -191,6 +176,6 @@ describe('a whole message', () => {
     ['blocks of other types', { content: [null, 7, {}, { type: 'constructor' }] }],
   ])('may hold %s', (_name, body) => {
     const types = new MessagesDecoder().answer(body).map(({ type }) => type)
-    expect(types).toEqual(['start', 'end'])
+    expect(types).toEqual(['start'])
   })
 })

@@ -240,7 +240,6 @@ const reasons: Array<[events: ModelEvent[], reason: string, details: unknown]> =
   [[text('a'), stop('length')], 'max_tokens', null],
   [[text('a'), stop('context_window')], 'model_context_window_exceeded', null],
   [[call(0, 'a'), stop('tool_calls')], 'tool_use', null],
-  [[text('a'), stop('pause')], 'pause_turn', null],
   [[text('a')], 'end_turn', null],
   [[call(0, 'a')], 'tool_use', null],
   [[call(0, 'a'), stop('length')], 'max_tokens', null],

@@ -27,7 +27,7 @@ const messages: Dialect = {
   encoder: () => new MessagesEncoder('model-1'),
   decoder: () => new MessagesDecoder(),
 }
-const completions = () => new CompletionEncoder({ ...options, echoed: null })
+const completions = () => new CompletionEncoder(options)
 
 const SEEDS = Array.from({ length: 400 }, (_, seed) => seed)
 const CLIENT_SEEDS = SEEDS.slice(0, 150)
@@ -101,9 +101,9 @@ describe('a stream and a whole answer say the same', () => {
     forEachSeed(SEEDS, (random) => {
       const events = randomEvents(random, family)
       const stream = payloads(upstream.encoder(), events).filter((data) => data !== '[DONE]') as Json[]
-      const ended = decoded(upstream.decoder(), stream).filter(({ type }) => type !== 'end')
-      const streamed = payloads(caller.encoder(), [...ended, { type: 'end' }])
-      const whole = caller.encoder().answer(upstream.decoder().answer(upstream.encoder().answer(events)))
+      const streamed = payloads(caller.encoder(), [...decoded(upstream.decoder(), stream), end])
+      const answered = upstream.decoder().answer(upstream.encoder().answer(events))
+      const whole = caller.encoder().answer([...answered, end])
       const chunks = streamed.filter((data) => data !== '[DONE]') as Json[]
       expect(saidBy(decoded(caller.decoder(), chunks))).toEqual(saidBy(caller.decoder().answer(whole)))
     }),
@@ -116,12 +116,15 @@ describe('a stream and a whole answer say the same', () => {
     forEachSeed(SEEDS, (random) => {
       const events = randomEvents(random, family)
       const stream = payloads(upstream.encoder(), events).filter((data) => data !== '[DONE]') as Json[]
-      const ended = decoded(upstream.decoder(), stream).filter(({ type }) => type !== 'end')
-      const parts = payloads(completions(), [...ended, { type: 'end' }]).slice(0, -1) as Array<{
+      const parts = payloads(completions(), [...decoded(upstream.decoder(), stream), end]).slice(
+        0,
+        -1,
+      ) as Array<{
         choices: Array<{ text: string; finish_reason: string | null }>
         usage?: unknown
       }>
-      const whole = completions().answer(upstream.decoder().answer(upstream.encoder().answer(events)))
+      const answered = upstream.decoder().answer(upstream.encoder().answer(events))
+      const whole = completions().answer([...answered, end])
       const choices = parts.flatMap((part) => part.choices)
       expect([
         {

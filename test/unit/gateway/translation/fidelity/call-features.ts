@@ -160,7 +160,7 @@ export const calls: Group<AnswerFeature> = {
         'chat:messages': becomes({ 'choices.0.finish_reason': 'length' }),
         'completions:messages': becomes({ 'choices.0.finish_reason': 'length' }),
       },
-      note: 'goes on by itself; `length` where credits do not cover it or it never ends',
+      note: '`length`: the answer so far, which the caller may send back to have it continued',
     },
   ],
 }

@@ -1,13 +1,16 @@
 import type { Candidate } from '../../../../../src/gateway/candidates.ts'
 import type { AnswerContext } from '../../../../../src/gateway/protocols/protocol.ts'
 import { relayStream } from '../../../../../src/gateway/stream-relay.ts'
+import { callerEncoder } from '../../../../../src/gateway/translation/caller-encoder.ts'
 import type { Json } from '../../../../../src/gateway/translation/json.ts'
+import type { EventEncoder } from '../../../../../src/gateway/translation/model-events.ts'
 import type { TranslatedCall } from '../../../../../src/gateway/translation/translated-call.ts'
 import { upstreamErrorAnswer } from '../../../../../src/gateway/upstream-error-answer.ts'
 import { Inspection, passAllEngine } from '../../../../../src/governance/dlp/inspection.ts'
 import { applyEdits, joinBytes } from '../../../../../src/lib/byte-edits.ts'
+import { SseReader } from '../../../../../src/lib/sse.ts'
 import type { Pair } from './features.ts'
-import { CAPABILITIES, MODEL, PLAIN_REQUESTS, PROTOCOLS, translated } from './run-request.ts'
+import { CALLERS, CAPABILITIES, MODEL, PLAIN_REQUESTS, PROTOCOLS, translated } from './run-request.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -23,10 +26,9 @@ export function answerWhole(pair: Pair, answer: Json, asked: Json = {}): Json {
   const read = joinBytes(applyEdits(bytes, reading.edits).pieces)
   const call = begun(pair, asked)
   if (!call) return parsed(read)
-  const refused = call.answer(read)
-  if (refused !== null) throw new Error(refused)
-  call.goesOn(false)
-  return parsed(call.result())
+  const events = call.answer(read)
+  if ('error' in events) throw new Error(events.error)
+  return parsed(encoder.encode(JSON.stringify(encoderOf(pair).answer([...events, ...call.ending()]))))
 }
 
 /** What the caller gets of a stream that arrives in these chunks, as text. */
@@ -36,16 +38,16 @@ export async function answerStreamed(
   asked: Json = {},
 ): Promise<string> {
   const call = begun(pair, { stream: true, ...asked })
+  const encoding = encoderOf(pair)
   const inspection = new Inspection(passAllEngine)
   const relay = await relayStream({
     upstream: streamOf(chunks),
+    frames: new SseReader(),
     reader: PROTOCOLS[pair.upstream].streamReader(contextOf(pair, inspection)),
     dialect: PROTOCOLS[pair.caller].dialect,
     translator: call && {
-      frame: (frame) => call.frame(frame),
-      goesOn: () => call.goesOn(false),
-      finish: () => call.finish(),
-      next: () => Promise.reject(new Error('no further exchange')),
+      frame: (frame) => call.events(frame).flatMap((event) => encoding.frames(event)),
+      finish: () => call.ending().flatMap((event) => encoding.frames(event)),
     },
     inspection,
     times: { commit: NEVER_MS, heartbeat: NEVER_MS, firstEvent: NEVER_MS, betweenEvents: NEVER_MS },
@@ -71,10 +73,11 @@ export function answerError(pair: Pair, status: number, body: Json): Json {
 function begun(pair: Pair, asked: Json): TranslatedCall | null {
   if (pair.caller === pair.upstream) return null
   const request = encoder.encode(JSON.stringify({ ...PLAIN_REQUESTS[pair.caller], ...asked }))
-  const call = translated(pair, request, CAPABILITIES)
-  call.nextBody()
-  return call
+  return translated(pair, request, CAPABILITIES)
 }
+
+const encoderOf = ({ caller }: Pair): EventEncoder =>
+  callerEncoder({ caller: CALLERS[caller], modelId: MODEL, usageAsked: true, nowSeconds: 1_700_000_000 })
 
 const contextOf = (pair: Pair, inspection = new Inspection(passAllEngine)): AnswerContext => ({
   inspection,
@@ -101,7 +104,13 @@ function candidateOf({ caller, upstream }: Pair): Candidate {
   const kind = upstream === 'messages' ? 'anthropic' : 'openai-compatible'
   const translation = { caller: OPERATIONS[caller], upstream: OPERATIONS[upstream] }
   return {
-    provider: { id: 'p', name: 'p', kind, baseUrl: 'https://provider.example', credential: 'none-at-all' },
+    provider: {
+      id: 'p',
+      name: 'p',
+      kind,
+      baseUrl: 'https://provider.example',
+      credential: { parts: {}, secrets: [] },
+    },
     upstreamModel: UPSTREAM_MODEL,
     operation: translation.upstream,
     translation: caller === upstream ? null : (translation as Candidate['translation']),

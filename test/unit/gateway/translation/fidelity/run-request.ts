@@ -17,7 +17,7 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder()
 
 export const PROTOCOLS: Record<Wire, Protocol> = { chat: chatCompletions, messages, completions }
-const CALLERS: Record<Wire, CallerProtocol> = {
+export const CALLERS: Record<Wire, Exclude<CallerProtocol, 'responses'>> = {
   chat: 'chat_completions',
   messages: 'messages',
   completions: 'completions',
@@ -42,7 +42,7 @@ export function runRequest(pair: Pair, request: Json, capabilities = CAPABILITIE
   const body = encoder.encode(JSON.stringify(request))
   try {
     const outline = PROTOCOLS[pair.caller].outline(body)
-    if (pair.caller !== pair.upstream) return sent(translated(pair, body, capabilities).nextBody().pieces)
+    if (pair.caller !== pair.upstream) return sent(translated(pair, body, capabilities).takeRequest().pieces)
     const edits = requestEdits(outline, PROTOCOLS[pair.caller], { upstreamModel: MODEL, capabilities })
     return sent(applyEdits(body, edits).pieces)
   } catch (error) {
@@ -61,9 +61,6 @@ export function translated(
     caller: CALLERS[pair.caller],
     upstream: CALLERS[pair.upstream] as UpstreamProtocol,
     target: { upstreamModel: MODEL, maxOutputTokens: 8_000, capabilities },
-    modelId: MODEL,
-    usageAsked: true,
-    nowSeconds: 1_700_000_000,
     ...more,
   })
 }

@@ -175,10 +175,10 @@ export const completionFeatures: Group = {
       said: { completions: { prompt: ['One', 'Two'] } },
       places: PROMPT,
       expected: {
-        'completions:chat': becomes(conversation(user('One'))),
-        'completions:messages': becomes(conversation(user([text('One')]))),
+        'completions:chat': refused('only one prompt'),
+        'completions:messages': refused('only one prompt'),
       },
-      note: 'one call after the other, and one answer of all their choices',
+      note: 'a request for each prompt, or a model that serves completions natively',
     },
     {
       name: 'Prompt of tokens',

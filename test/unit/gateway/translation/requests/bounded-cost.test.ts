@@ -1,9 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type Json, objectOf } from '../../../../../src/gateway/translation/json.ts'
-import {
-  completionPrompts,
-  completionToChat,
-} from '../../../../../src/gateway/translation/requests/completions-to-chat.ts'
+import { completionToChat } from '../../../../../src/gateway/translation/requests/completions-to-chat.ts'
 import {
   cutLargeStrings,
   restoreLargeStrings,
@@ -57,8 +54,7 @@ const format = (schema: Json): Json => ({ response_format: { type: 'json_schema'
 const chainOfAll = (count: number, depth: number): Json =>
   depth === 0 ? strictObject(count) : { allOf: [chainOfAll(count, depth - 1)] }
 
-const fromCompletion = (request: Json): unknown =>
-  completionPrompts(request).map((prompt) => completionToChat(request, prompt, target('reasoning')))
+const fromCompletion = (request: Json): unknown => completionToChat(request, target('reasoning'))
 
 type Case = [
   name: string,
@@ -205,10 +201,10 @@ const CASES: Case[] = [
     }),
   ],
   [
-    'prompts that repeat the other members',
+    'prompts, and stops, of a legacy completion',
     2_000,
     fromCompletion,
-    (size) => ({ prompt: Array(128).fill('a'), stop: list(size, () => 'stop') }),
+    (size) => ({ prompt: ['a'], stop: list(size, () => 'stop') }),
   ],
   [
     'items of the assistant, for chat',

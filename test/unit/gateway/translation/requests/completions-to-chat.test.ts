@@ -2,42 +2,44 @@ import { describe, expect, it } from 'vitest'
 import type { Json } from '../../../../../src/gateway/translation/json.ts'
 import { chatToMessages } from '../../../../../src/gateway/translation/requests/chat-to-messages.ts'
 import {
-  completionPrompts,
   completionToChat,
+  echoedPrompt,
 } from '../../../../../src/gateway/translation/requests/completions-to-chat.ts'
 import { refusal, target, text } from './requests.ts'
 
-describe('prompts of a legacy completion', () => {
-  it.each<[unknown, string[]]>([
-    ['a', ['a']],
-    ['', ['']],
-    [
-      ['a', 'b'],
-      ['a', 'b'],
-    ],
-  ])('%j', (prompt, prompts) => {
-    expect(completionPrompts({ prompt })).toEqual(prompts)
+describe('the prompt of a legacy completion', () => {
+  it.each<[unknown, string]>([
+    ['a', 'a'],
+    ['', ''],
+    [['a'], 'a'],
+  ])('%j', (prompt, content) => {
+    expect(completionToChat({ prompt }).messages).toEqual([{ role: 'user', content }])
+    expect(echoedPrompt({ prompt }, [])).toBe(content)
   })
 
-  const TOKENS = 'prompt: prompts of tokens are not supported by this model: send them as text.'
+  const TOKENS = 'prompt: prompts of tokens are not supported by this model: send the prompt as text.'
   it.each<[unknown, string]>([
-    [undefined, 'prompt: at least one prompt is required.'],
-    [null, 'prompt: at least one prompt is required.'],
-    [[], 'prompt: at least one prompt is required.'],
-    [Array(129).fill('a'), 'prompt: at most 128 prompts are supported by this model.'],
+    [undefined, 'prompt: a prompt is required.'],
+    [null, 'prompt: a prompt is required.'],
+    [[], 'prompt: a prompt is required.'],
+    [
+      ['a', 'b'],
+      'prompt: only one prompt is supported by this model: send one request for each prompt, or use a model that ' +
+        'serves completions natively.',
+    ],
     [[1, 2], TOKENS],
     [[[1], [2]], TOKENS],
     [['a', 1], TOKENS],
     [{}, 'prompt: Input should be a string or an array of strings.'],
     [[null], 'prompt: Input should be a string or an array of strings.'],
   ])('refuses %j', (prompt, told) => {
-    expect(refusal(() => completionPrompts({ prompt }))).toBe(told)
+    expect(refusal(() => completionToChat({ prompt }))).toBe(told)
   })
 })
 
 describe('a legacy completion as a chat', () => {
   const asChat = (members: Json, model?: ReturnType<typeof target>) =>
-    completionToChat({ model: 'm', prompt: ['x', 'y'], ...members }, 'x', model)
+    completionToChat({ model: 'm', prompt: 'x', ...members }, model)
 
   it('says the prompt as the user’s, with the vendor’s default maximum', () => {
     expect(asChat({})).toEqual({ model: 'm', messages: [{ role: 'user', content: 'x' }], max_tokens: 16 })

@@ -1,14 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { parseFrame } from '../../../../../src/lib/sse.ts'
 import {
+  type CallOptions,
   encoder,
+  encoderOf,
+  eventsOf,
   type Json,
-  nextRequest,
+  requestOf,
   resultOf,
-  tell,
   textOf,
   translatedCall,
-  whole,
 } from '../../translated-call-harness.ts'
 import { refusal, target } from './requests.ts'
 
@@ -25,13 +26,12 @@ const chunkOf = (delta: Json, finish: string | null = null): Json => ({
 })
 
 describe('a schema that a chat model cannot be held to', () => {
-  const asked = (capabilities: Parameters<typeof target>, stream = false) =>
-    translatedCall({
-      caller: 'messages',
-      upstream: 'chat_completions',
-      target: target(...capabilities),
-      request: { stream, tools: [], output_config: { format: { type: 'json_schema', schema: SCHEMA } } },
-    })
+  const asked = (capabilities: Parameters<typeof target>, stream = false): CallOptions => ({
+    caller: 'messages',
+    upstream: 'chat_completions',
+    target: target(...capabilities),
+    request: { stream, tools: [], output_config: { format: { type: 'json_schema', schema: SCHEMA } } },
+  })
   const textIn = (answer: Json) => (answer.content as Json[]).map((block) => block.text).join('')
 
   it.each<[Parameters<typeof target>, string]>([
@@ -39,17 +39,15 @@ describe('a schema that a chat model cannot be held to', () => {
     [['json_object'], '{"a":1}'],
     [['json_schema'], FENCED],
   ])('has its answer rid of a code fence: %j', (capabilities, told) => {
-    const call = asked(capabilities)
-    nextRequest(call)
-    whole(call, completionOf(FENCED))
-    expect(textIn(resultOf(call))).toBe(told)
+    expect(textIn(resultOf(asked(capabilities), completionOf(FENCED)))).toBe(told)
   })
 
   it('has its stream rid of one too', () => {
-    const call = asked([], true)
-    nextRequest(call)
-    const pieces = ['``', '`json\n{"a"', ':1}\n`', '``'].map((content) => tell(call, chunkOf({ content })))
-    const told = [...pieces, tell(call, chunkOf({}, 'stop')), textOf(call.finish())].join('')
+    const call = translatedCall(asked([], true))
+    const pieces = ['``', '`json\n{"a"', ':1}\n`', '``'].map((content) => chunkOf({ content }))
+    const events = [...pieces, chunkOf({}, 'stop')].flatMap((chunk) => eventsOf(call, chunk))
+    const encoding = encoderOf('messages')
+    const told = textOf([...events, ...call.ending()].flatMap((event) => encoding.frames(event)))
     const texts = told
       .split('\n\n')
       .filter((frame) => frame.includes('text_delta'))
@@ -59,26 +57,26 @@ describe('a schema that a chat model cannot be held to', () => {
   })
 
   it('leaves answers alone that nobody asked to be JSON', () => {
-    const call = translatedCall({ caller: 'messages', upstream: 'chat_completions', target: target() })
-    nextRequest(call)
-    whole(call, completionOf(FENCED))
-    expect(textIn(resultOf(call))).toBe(FENCED)
+    const options: CallOptions = { caller: 'messages', upstream: 'chat_completions', target: target() }
+    expect(textIn(resultOf(options, completionOf(FENCED)))).toBe(FENCED)
   })
 })
 
 describe('long prompts of legacy completions', () => {
   const MEGABYTE = 1024 * 1024
   const long = `"é"\n${'a'.repeat(9 * MEGABYTE)}`
-  const asked = (request: Json, upstream: 'messages' | 'chat_completions') =>
-    translatedCall({ caller: 'completions', upstream, request: { stream: false, ...request } })
+  const asked = (request: Json, upstream: 'messages' | 'chat_completions'): CallOptions => ({
+    caller: 'completions',
+    upstream,
+    request: { stream: false, ...request },
+  })
 
   it.each(['messages', 'chat_completions'] as const)(
     'do not count as a tree on the way to %s',
     (upstream) => {
-      const call = asked({ prompt: [long, 'b'] }, upstream)
-      for (const prompt of [long, 'b']) {
-        const [message] = nextRequest(call).messages as Json[]
-        const content = upstream === 'messages' ? [{ type: 'text', text: prompt }] : prompt
+      for (const prompt of [long, [long]]) {
+        const [message] = requestOf(translatedCall(asked({ prompt }, upstream))).messages as Json[]
+        const content = upstream === 'messages' ? [{ type: 'text', text: long }] : long
         expect(message?.content).toEqual(content)
       }
     },
@@ -86,17 +84,15 @@ describe('long prompts of legacy completions', () => {
 
   it('are told back as they were written, and refused where they are longer than an answer can be', () => {
     const prompt = `"é"\n${'a'.repeat(20_000)}`
-    const call = asked({ prompt, echo: true }, 'chat_completions')
-    nextRequest(call)
-    whole(call, completionOf('!'))
-    expect((resultOf(call).choices as Json[])[0]?.text).toBe(`${prompt}!`)
-    expect(refusal(() => asked({ prompt: long, echo: true }, 'messages'))).toBe(
-      'echo: prompts of more than 8388608 bytes are not told back by this model.',
+    const { choices } = resultOf(asked({ prompt, echo: true }, 'chat_completions'), completionOf('!'))
+    expect((choices as Json[])[0]?.text).toBe(`${prompt}!`)
+    expect(refusal(() => translatedCall(asked({ prompt: long, echo: true }, 'messages')))).toBe(
+      'echo: a prompt of more than 8388608 bytes is not echoed by this model.',
     )
   })
 
   it('leave no room for anything else that is as large', () => {
-    expect(refusal(() => asked({ prompt: 'a', stop: [long] }, 'messages'))).toMatch(
+    expect(refusal(() => translatedCall(asked({ prompt: 'a', stop: [long] }, 'messages')))).toMatch(
       /^The body is too large for a model of another protocol/,
     )
   })

@@ -1,9 +1,14 @@
 import { sha256Hex } from '../lib/crypto.ts'
 import type { Principal } from './principal.ts'
+import type { Target } from './target.ts'
 
-/** Whether the user behind the call was granted this model, by its exact id or by a grant on every model. */
-export function mayUse(principal: Pick<Principal, 'models'>, modelId: string): boolean {
-  return principal.models.all || principal.models.ids.has(modelId)
+/**
+ * Whether the user behind the call was granted a target: a model by its exact id, or by a grant on every model. A grant
+ * on models gives no integration.
+ */
+export function mayUse(principal: Pick<Principal, 'models'>, target: Target): boolean {
+  if (target.kind !== 'model') return false
+  return principal.models.all || principal.models.ids.has(target.id)
 }
 
 /**

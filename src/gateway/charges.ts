@@ -1,6 +1,15 @@
 import type { CallOutcome } from '../governance/audit-record.ts'
-import { costOf, NO_USAGE, reservationFor, type Usage, type UsageProvenance } from '../governance/credits.ts'
+import {
+  addUsage,
+  costOf,
+  NO_USAGE,
+  type Prices,
+  reservationFor,
+  type Usage,
+  type UsageProvenance,
+} from '../governance/credits.ts'
 import type { CatalogModel } from './catalog/catalog.ts'
+import type { Meter } from './protocols/protocol.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
 
 /** Bytes of text for one token in an estimate: low, because an estimate must not fall below what was used. */
@@ -29,6 +38,20 @@ export interface CallBounds {
   linkedTokens?: number
 }
 
+/** What the charge of a call is computed from. Plain data: it can be stored with an open call. */
+export interface ChargeBasis {
+  prices: Prices
+  bounds: CallBounds
+  requestBytes: number
+  /** Whether tokens are charged at all: counting them is free. */
+  charged: boolean
+}
+
+/** What a call is charged for. */
+export type Charge = Pick<CallOutcome, 'usage' | 'provenance' | 'cost'>
+
+export const NO_CHARGE: Charge = { usage: null, provenance: null, cost: 0 }
+
 /**
  * Bounds of a call. A token is at least one byte, so the body's length bounds its text; a document, or a tool that runs
  * at the provider, may fill the context window.
@@ -53,10 +76,9 @@ export function boundsOf(outline: RequestOutline, model: CatalogModel): CallBoun
  * than the call was bound to.
  */
 export function estimateUsage(
-  requestBytes: number,
+  { requestBytes, bounds }: Pick<ChargeBasis, 'requestBytes' | 'bounds'>,
   textBytes: number,
   reported: Usage | null,
-  bounds: CallBounds,
 ): Usage {
   const text = Math.ceil(requestBytes / BYTES_PER_TOKEN)
   const input = Math.min(text + (bounds.linkedTokens ?? 0), bounds.inputTokens)
@@ -65,16 +87,41 @@ export function estimateUsage(
   return { ...known, output: Math.max(known.output, output) }
 }
 
-/** Usage of an exchange that ended before its upstream told any, from what passed. */
-export function unreportedUsage(requestBytes: number, textBytes: number): Usage {
-  const tokens = (bytes: number) => Math.ceil(bytes / BYTES_PER_TOKEN)
-  return { ...NO_USAGE, input: tokens(requestBytes), output: tokens(textBytes) }
+/** The input alone, estimated: of a request that an upstream read, and perhaps did nothing with. */
+export const inputUsage = (basis: ChargeBasis): Usage | null =>
+  basis.charged ? estimateUsage(basis, 0, null) : null
+
+/** The charge for a whole answer. @param reported null when the upstream reported nothing. */
+export function answerCharge(basis: ChargeBasis, reported: Usage | null, textBytes: number): Charge {
+  if (!basis.charged) return NO_CHARGE
+  if (reported) return charge(basis, reported, 'reported')
+  return charge(basis, estimateUsage(basis, textBytes, null), 'estimated')
 }
 
-export type Metered = Pick<CallOutcome, 'usage' | 'provenance' | 'cost'>
+/** The charge for what a stream has used so far: as reported, or estimated where the upstream has not reported it all. */
+export function streamCharge(basis: ChargeBasis, meter: Meter): Charge {
+  const reported = meter.usage()
+  if (reported?.final) return charge(basis, reported.usage, 'reported')
+  return charge(basis, estimateUsage(basis, meter.textBytes, reported?.usage ?? null), 'estimated')
+}
 
-export const NOTHING_METERED: Metered = { usage: null, provenance: null, cost: 0 }
+/** The charge for a usage that is only estimated; nothing for none. */
+export const estimatedCharge = (basis: ChargeBasis, usage: Usage | null): Charge =>
+  usage ? charge(basis, usage, 'estimated') : NO_CHARGE
 
-export function metered(usage: Usage, provenance: UsageProvenance, model: CatalogModel): Metered {
-  return { usage, provenance, cost: costOf(usage, model.prices) }
+/**
+ * A charge together with what attempts without a usable answer may be charged for. Nothing is taken that was not
+ * reserved: beyond it the dearer of the two is what the call pays.
+ * @param lost null for nothing.
+ */
+export function withLost(basis: ChargeBasis, known: Charge, lost: Usage | null): Charge {
+  if (!lost) return known
+  const both = charge(basis, addUsage(known.usage, lost), 'estimated')
+  if (both.cost <= basis.bounds.reserve) return both
+  const lostAlone = charge(basis, lost, 'estimated')
+  return known.cost >= lostAlone.cost ? known : lostAlone
+}
+
+function charge({ prices }: ChargeBasis, usage: Usage, provenance: UsageProvenance): Charge {
+  return { usage, provenance, cost: costOf(usage, prices) }
 }

@@ -1,0 +1,21 @@
+import { SECRET_ONLY } from './credential.ts'
+import { fixedHeaderTransport } from './fixed-header-transport.ts'
+import type { ProviderKindDefinition } from './transport.ts'
+
+/** The messages protocol at its own host. */
+export const anthropic: ProviderKindDefinition = {
+  credential: SECRET_ONLY,
+  connect: (baseUrl, { secret = '' }) =>
+    fixedHeaderTransport({
+      baseUrl,
+      paths: { messages: '/v1/messages', count_tokens: '/v1/messages/count_tokens' },
+      // https://docs.anthropic.com/en/api/versioning: the version is required.
+      headers: { 'x-api-key': secret, 'anthropic-version': '2023-06-01' },
+      // The interface names brand headers neutrally; clients send the brand's own. Both are taken.
+      forwarded: {
+        'anthropic-version': ['anthropic-version', 'provider-version'],
+        'anthropic-beta': ['anthropic-beta', 'provider-beta'],
+        'x-claude-code-session-id': ['x-claude-code-session-id', 'x-codeclient-session-id'],
+      },
+    }),
+}

@@ -1,0 +1,52 @@
+import { SseReader } from '../../lib/sse.ts'
+import type { HeaderRecord, Target, Transport, UpstreamOperation } from './transport.ts'
+
+export interface FixedHeaderOptions {
+  baseUrl: string
+  /** Paths under the base URL; an operation that is absent is not spoken. */
+  paths: Readonly<Partial<Record<UpstreamOperation, string>>>
+  /** Headers of every request, the one that authorizes it included. */
+  headers: HeaderRecord
+  /** Headers of the caller to send on, under the name the upstream knows, by every name they may come with. */
+  forwarded: Readonly<Record<string, readonly string[]>>
+}
+
+/** The transport of providers that take JSON, answer JSON or Server-Sent Events, and are shown a fixed credential. */
+export function fixedHeaderTransport(options: FixedHeaderOptions): Transport {
+  const forwarded = Object.entries(options.forwarded)
+  const urls: Partial<Record<UpstreamOperation, string>> = Object.fromEntries(
+    Object.entries(options.paths).map(([operation, path]) => [operation, options.baseUrl + path]),
+  )
+  const whole = { 'content-type': 'application/json', 'user-agent': 'headgate', ...options.headers }
+  const headers = {
+    whole: { ...whole, accept: 'application/json' },
+    stream: { ...whole, accept: 'text/event-stream' },
+  }
+  return {
+    speaks: (operation) => urls[operation] !== undefined,
+    prepare(target, body) {
+      const url = urls[target.operation]
+      if (url === undefined) throw new Error(`the provider does not speak ${target.operation}`)
+      const fixed = target.stream ? headers.stream : headers.whole
+      return { url, headers: withForwarded(fixed, forwarded, target), body }
+    },
+    authorize: null,
+    streamType: 'text/event-stream',
+    frames: () => new SseReader(),
+  }
+}
+
+/** The same record where the caller sent none of the headers. */
+function withForwarded(
+  fixed: HeaderRecord,
+  forwarded: ReadonlyArray<[name: string, sources: readonly string[]]>,
+  { callerHeaders }: Target,
+): HeaderRecord {
+  if (!callerHeaders) return fixed
+  let headers = fixed
+  for (const [name, sources] of forwarded) {
+    const value = sources.map((source) => callerHeaders.get(source)).find((found) => found)
+    if (value) headers = { ...headers, [name]: value }
+  }
+  return headers
+}

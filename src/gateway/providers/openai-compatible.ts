@@ -1,0 +1,19 @@
+import { SECRET_ONLY } from './credential.ts'
+import { fixedHeaderTransport } from './fixed-header-transport.ts'
+import type { ProviderKindDefinition } from './transport.ts'
+
+/** Chat completions as OpenAI defined them, which most providers speak. The base URL ends before `/chat/completions`. */
+export const openaiCompatible: ProviderKindDefinition = {
+  credential: SECRET_ONLY,
+  connect: (baseUrl, { secret = '' }) =>
+    fixedHeaderTransport({
+      baseUrl,
+      paths: {
+        chat_completions: '/chat/completions',
+        completions: '/completions',
+        input_tokens: '/responses/input_tokens',
+      },
+      headers: { authorization: `Bearer ${secret}` },
+      forwarded: { 'openai-beta': ['openai-beta'] },
+    }),
+}

@@ -1,0 +1,95 @@
+import { EgressError, safeFetch } from '../../lib/safe-fetch.ts'
+import { type Provider, transportOf } from './provider.ts'
+import { bodyHash, bodyInit, type RequestBody } from './request-body.ts'
+import type { HeaderRecord, PreparedRequest, Target, Transport } from './transport.ts'
+
+export interface UpstreamRequest extends Target {
+  body: RequestBody
+  signal: AbortSignal
+  /**
+   * Called once a connection stands; null where that is not asked for, because it costs something. Where the platform
+   * makes the connections (on Cloudflare) this says nothing of the host: one that cannot be reached is an answer there,
+   * 520 to 530.
+   */
+  onConnected: (() => void) | null
+  /** Loopback and private addresses that are allowed (configuration EGRESS_ALLOW). */
+  allow: readonly string[]
+  /** Milliseconds since the epoch, for signatures. */
+  now: number
+}
+
+/** Why there is no answer: the address is not allowed, nobody answered, or our own credential did not authorize it. */
+export type UnreachableReason = 'egress_denied' | 'unreachable' | 'redirected' | 'authorization_failed'
+
+export class ProviderUnreachable extends Error {
+  readonly reason: UnreachableReason
+  constructor(reason: UnreachableReason, cause?: unknown) {
+    super(reason, { cause })
+    this.name = 'ProviderUnreachable'
+    this.reason = reason
+  }
+}
+
+/**
+ * Sends one call.
+ * @returns the upstream's answer, whatever its status; only redirects are refused.
+ * @throws ProviderUnreachable, or the abort reason of `signal`.
+ */
+export function sendToProvider(provider: Provider, request: UpstreamRequest): Promise<Response> {
+  return sendThrough(transportOf(provider), request)
+}
+
+/** The same through any transport. */
+export async function sendThrough(transport: Transport, request: UpstreamRequest): Promise<Response> {
+  const prepared = transport.prepare(request, request.body)
+  const headers = transport.authorize
+    ? await authorizedHeaders(transport.authorize, prepared, request)
+    : prepared.headers
+  const response = await guarded(request, 'unreachable', () =>
+    safeFetch(prepared.url, {
+      method: 'POST',
+      headers,
+      body: bodyInit(prepared.body, request.onConnected),
+      signal: request.signal,
+      allow: request.allow,
+    }),
+  )
+  if (response.status >= 300 && response.status < 400) {
+    await response.body?.cancel()
+    throw new ProviderUnreachable('redirected')
+  }
+  return response
+}
+
+async function authorizedHeaders(
+  authorize: NonNullable<Transport['authorize']>,
+  { url, headers, body }: PreparedRequest,
+  request: UpstreamRequest,
+): Promise<HeaderRecord> {
+  let hash: Promise<string> | null = null
+  const added = await guarded(request, 'authorization_failed', () =>
+    authorize({
+      method: 'POST',
+      url,
+      headers,
+      bodyHash: () => (hash ??= bodyHash(body)),
+      now: request.now,
+      send: (address, init) => safeFetch(address, { ...init, signal: request.signal, allow: request.allow }),
+    }),
+  )
+  return { ...headers, ...added }
+}
+
+/** What fails inside is told as a provider that is not there; a call that was aborted, as its reason. */
+async function guarded<Result>(
+  { signal }: UpstreamRequest,
+  reason: UnreachableReason,
+  act: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await act()
+  } catch (error) {
+    signal.throwIfAborted()
+    throw new ProviderUnreachable(error instanceof EgressError ? 'egress_denied' : reason, error)
+  }
+}

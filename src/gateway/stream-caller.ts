@@ -1,0 +1,126 @@
+import type { Clock } from '../lib/clock.ts'
+import type { Dialect } from './protocols/protocol.ts'
+
+/** The end of a stream that a caller reads: takes units, and knows how far the caller is behind, and since when. */
+export interface StreamCaller<Unit> {
+  /** How much was sent that the caller has not taken, in the measure of `mostUnread`. */
+  readonly unread: number
+  /** Beyond this the upstream is no longer read. */
+  readonly mostUnread: number
+  /** When something was sent last, in milliseconds since the epoch; at first when the caller began to wait. */
+  readonly lastSent: number
+  /** When the caller last took something, or could have begun to. */
+  readonly lastTaken: number
+  /** Resolves when the caller has gone. */
+  readonly gone: Promise<void>
+  send(units: readonly Unit[]): void
+  /** Waits until the caller has taken something, or is gone. */
+  someTaken(): Promise<void>
+  /** Shows a caller that waits that its stream lives. */
+  heartbeat(): void
+  /** Tells a failure. @param farewell the upstream's own words for it; null for ours. */
+  fail(message: string, farewell: readonly Unit[] | null): void
+  close(): void
+  /** Ends waits for a caller that is gone. */
+  abort(): void
+}
+
+/** Bytes that may wait for a slow caller. */
+const CALLER_BUFFER_BYTES = 64 * 1024
+
+/** A caller that reads bytes over HTTP. */
+export class HttpStreamCaller implements StreamCaller<Uint8Array> {
+  readonly body: ReadableStream<Uint8Array>
+  readonly mostUnread = CALLER_BUFFER_BYTES
+  readonly gone: Promise<void>
+  unread = 0
+  lastSent: number
+  lastTaken = 0
+  readonly #writer: WritableStreamDefaultWriter<Uint8Array>
+  readonly #clock: Clock
+  readonly #dialect: Dialect
+  readonly #left = Promise.withResolvers<void>()
+  /** Ends the wait for the caller to read. */
+  #goOn: () => void = () => {}
+
+  /** @param dialect what the gateway itself says to this caller. */
+  constructor(clock: Clock, dialect: Dialect) {
+    const { readable, writable } = new IdentityTransformStream()
+    this.body = readable
+    this.#clock = clock
+    this.#dialect = dialect
+    this.lastSent = clock()
+    this.#writer = writable.getWriter()
+    this.gone = this.#left.promise
+    this.#writer.closed.catch(this.#left.resolve)
+  }
+
+  /** All that came together leaves in one write. */
+  send(units: readonly Uint8Array[]): void {
+    for (const bytes of joinedPieces(units)) this.#write(bytes)
+  }
+
+  #write(bytes: Uint8Array): void {
+    this.lastSent = this.#clock()
+    if (this.unread === 0) this.lastTaken = this.lastSent
+    this.unread += bytes.length
+    this.#writer.write(bytes).then(() => {
+      this.unread -= bytes.length
+      this.lastTaken = this.#clock()
+      this.#goOn()
+    }, this.#left.resolve)
+  }
+
+  /**
+   * The writer's `ready` would tell the same, but workerd replaces that promise whenever a write completes and room is
+   * still short, and the one that is awaited is then never resolved.
+   */
+  someTaken(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#goOn = resolve
+    })
+  }
+
+  heartbeat(): void {
+    this.#write(this.#dialect.heartbeat)
+  }
+
+  fail(message: string, farewell: readonly Uint8Array[] | null): void {
+    this.send(farewell ?? this.#dialect.failure(message))
+    this.close()
+  }
+
+  close(): void {
+    this.#writer.close().catch(() => {})
+  }
+
+  /** A write that waits for a caller that is gone would wait forever. */
+  abort(): void {
+    this.#writer.abort().catch(() => {})
+    this.#goOn()
+  }
+}
+
+/** Pieces of one chunk that lie next to each other are one piece again, without a copy; small ones are copied together. */
+function joinedPieces(pieces: readonly Uint8Array[]): Uint8Array[] {
+  if (pieces.length <= 1) return [...pieces]
+  const joined: Uint8Array[] = []
+  for (const piece of pieces) {
+    const last = joined.at(-1)
+    const isNext = last?.buffer === piece.buffer && last.byteOffset + last.byteLength === piece.byteOffset
+    if (last && isNext) {
+      joined[joined.length - 1] = new Uint8Array(last.buffer, last.byteOffset, last.length + piece.length)
+    } else joined.push(piece)
+  }
+  return joined.length > 1 ? [copied(joined)] : joined
+}
+
+function copied(pieces: readonly Uint8Array[]): Uint8Array {
+  const whole = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0))
+  let at = 0
+  for (const piece of pieces) {
+    whole.set(piece, at)
+    at += piece.length
+  }
+  return whole
+}

@@ -1,0 +1,16 @@
+import { ChatEncoder, type ChatEncoderOptions } from './events/chat-encoder.ts'
+import { CompletionEncoder } from './events/completion-encoder.ts'
+import { MessagesEncoder } from './events/messages-encoder.ts'
+import type { EventEncoder } from './model-events.ts'
+import type { CallerProtocol } from './translated-call.ts'
+
+export interface CallerEncoderOptions extends ChatEncoderOptions {
+  /** Responses take the events themselves. */
+  caller: Exclude<CallerProtocol, 'responses'>
+}
+
+/** @returns what encodes the events of one call, streamed or whole, in its caller's protocol. */
+export function callerEncoder({ caller, ...options }: CallerEncoderOptions): EventEncoder {
+  if (caller === 'messages') return new MessagesEncoder(options.modelId)
+  return caller === 'completions' ? new CompletionEncoder(options) : new ChatEncoder(options)
+}

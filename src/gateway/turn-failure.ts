@@ -1,0 +1,15 @@
+/** An upstream refused a turn, or broke off. `message` may be sent to callers: it is without our credential. */
+export class TurnFailure extends Error {
+  /** Of the upstream's answer; null when it broke off after its beginning. */
+  readonly status: number | null
+  readonly code: string
+  readonly retryAfterSeconds?: number
+
+  constructor(message: string, known: { status: number | null; code: string; retryAfterSeconds?: number }) {
+    super(message)
+    this.name = 'TurnFailure'
+    this.status = known.status
+    this.code = known.code
+    if (known.retryAfterSeconds !== undefined) this.retryAfterSeconds = known.retryAfterSeconds
+  }
+}

@@ -1,0 +1,53 @@
+import type { Database } from '../deps.ts'
+import { ApiError } from '../lib/api-error.ts'
+import type { CallerRights, ReadEpochs, Stale } from './governed-call.ts'
+import { type RefusalReason, renewPrincipal } from './identity/identify.ts'
+import { readEpochs } from './identity/store.ts'
+
+export type RenewDeps = Parameters<typeof renewPrincipal>[0] & { database: Database }
+
+/** A call whose rights keep changing while it asks is refused after so many attempts. */
+export const MOST_ADMISSIONS = 4
+
+/**
+ * Brings the rights of a caller up to date after the ledger called them stale. What the ledger does not know is read
+ * from Postgres, and told to it with the next admission.
+ * @returns the rights as they are now; the catalogue's epoch is the current one.
+ * @throws ApiError unauthorized for a caller that may not call any more, and whatever the database throws: the call is
+ * refused then.
+ */
+export async function renewRights(
+  deps: RenewDeps,
+  { principal, catalogueEpoch }: CallerRights,
+  stale: Stale,
+): Promise<CallerRights> {
+  const usesCatalogue = catalogueEpoch !== null
+  const isKnown = stale.organization !== null && (stale.catalogue !== null || !usesCatalogue)
+  const read = isKnown ? null : await readEpochs(deps.database, principal.organizationId)
+  const epochs: ReadEpochs = {
+    organization: stale.organization ?? read?.organization ?? principal.epoch,
+    catalogue: usesCatalogue ? (stale.catalogue ?? read?.catalogue ?? null) : null,
+  }
+  if (epochs.organization === principal.epoch) {
+    return { principal, catalogueEpoch: epochs.catalogue, learned: read && epochs }
+  }
+  const identification = await renewPrincipal(deps, principal)
+  if (identification.kind === 'refused') throw noLongerAllowed(identification.reason)
+  const current = identification.principal
+  const learned = { organization: current.epoch, catalogue: epochs.catalogue }
+  return { principal: current, catalogueEpoch: epochs.catalogue, learned }
+}
+
+const NO_LONGER: Partial<Record<RefusalReason, { code: string; message: string }>> = {
+  expired: { code: 'key_expired', message: 'The API key has expired.' },
+  disabled: { code: 'access_disabled', message: 'The user of the API key is disabled.' },
+}
+
+/** The error for a caller whose credential no longer counts. */
+export function noLongerAllowed(reason: RefusalReason): ApiError {
+  const { code, message } = NO_LONGER[reason] ?? {
+    code: 'key_revoked',
+    message: 'The API key was revoked.',
+  }
+  return new ApiError('unauthorized', message, { code })
+}

@@ -1,0 +1,41 @@
+import { checkLimits } from '../governance/governed-call.ts'
+import { MOST_ADMISSIONS, renewRights } from '../governance/renew-rights.ts'
+import { ApiError } from '../lib/api-error.ts'
+import type { HeldBody } from '../lib/body-collector.ts'
+import type { AppContext } from './context.ts'
+import { bodySource, declaredLength, readBody, readSmallBody } from './request-body.ts'
+
+/** Up to this a body is read before its call is admitted: reading it costs less than asking. */
+const UNCHECKED_BYTES = 1024 * 1024
+
+/**
+ * Reads the body of a call. A large one is read only when its caller has room in its limits, so that a limited caller
+ * cannot make the gateway read for nothing (design: Governance, 3a).
+ * @throws ApiError as `readBody` does, and rate_limited.
+ */
+export async function readGovernedBody(context: AppContext): Promise<HeldBody> {
+  const length = declaredLength(context)
+  const small = length !== null && length <= UNCHECKED_BYTES ? await readSmallBody(context, length) : null
+  if (small) return small
+  await requireRoom(context)
+  return readBody(context)
+}
+
+/** @throws ApiError rate_limited, or unauthorized for a key that no longer counts. */
+export async function requireRoom(context: AppContext): Promise<void> {
+  const { deps } = context.var
+  let { rights } = context.var
+  for (let checks = 0; checks < MOST_ADMISSIONS; checks++) {
+    const verdict = await checkLimits(deps, rights)
+    if (verdict instanceof ApiError) throw verdict
+    if (verdict === null) return
+    rights = await renewRights(deps, rights, verdict)
+    context.set('rights', rights)
+  }
+}
+
+/** Whether the length of a body allows it to be read without a check: it is told, and small. */
+export function isSmallBody(context: AppContext): boolean {
+  const length = declaredLength(context)
+  return bodySource(context) === null || (length !== null && length <= UNCHECKED_BYTES)
+}

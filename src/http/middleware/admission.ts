@@ -1,0 +1,69 @@
+import type { MiddlewareHandler } from 'hono'
+import { type CatalogDeps, loadCatalog } from '../../gateway/catalog/catalog.ts'
+import {
+  admit,
+  type CallRequest,
+  type GovernanceDeps,
+  type GovernedCall,
+  outcomeOf,
+  type Refused,
+  settle,
+} from '../../governance/governed-call.ts'
+import { MOST_ADMISSIONS, renewRights } from '../../governance/renew-rights.ts'
+import { ApiError } from '../../lib/api-error.ts'
+import type { AppContext, AppEnv } from '../context.ts'
+
+/** A call that only reads holds nothing; this is how long its answer may take. */
+const READ_LEASE_MS = 120_000
+
+/**
+ * Admits a call that costs nothing, such as a list, before its route runs, and settles it with its answer: the same limits,
+ * epochs and record as for any other.
+ * @param options `usesCatalogue`: the route reads the models of the deployment.
+ * @throws ApiError rate_limited, or unauthorized for a key that no longer counts.
+ */
+export function admission({ usesCatalogue = false } = {}): MiddlewareHandler<AppEnv> {
+  return async function admissionMiddleware(context, next) {
+    const admitted = await admitRead(context, usesCatalogue)
+    context.set('isRecorded', true)
+    if (admitted.kind === 'refused') throw admitted.error
+    await next()
+    const { deps, errorCode } = context.var
+    const { call } = admitted
+    const outcome = outcomeOf(call.opening, deps.clock(), { status: context.res.status, errorCode })
+    deps.waitUntil(settle(deps, call, outcome))
+  }
+}
+
+async function admitRead(
+  context: AppContext,
+  usesCatalogue: boolean,
+): Promise<{ kind: 'admitted'; call: GovernedCall } | Refused> {
+  const { deps, caller, rights: known } = context.var
+  const catalogueEpoch = usesCatalogue ? (await loadCatalog(deps)).epoch : null
+  let rights = { ...known, catalogueEpoch }
+  for (let admissions = 0; admissions < MOST_ADMISSIONS; admissions++) {
+    const request = { identity: caller.identity, rights, ...FREE } satisfies CallRequest
+    const admitted = await admit(deps as GovernanceDeps, request)
+    context.set('rights', rights)
+    if (admitted.kind !== 'stale') return admitted
+    rights = await renewRights(deps, rights, admitted)
+    if (!usesCatalogue) continue
+    const { epoch } = await loadCatalog(deps as CatalogDeps, rights.catalogueEpoch ?? undefined)
+    rights = {
+      ...rights,
+      catalogueEpoch: epoch,
+      learned: { organization: rights.principal.epoch, catalogue: epoch },
+    }
+  }
+  throw new ApiError('internal', 'The rights of the caller keep changing.')
+}
+
+const FREE = {
+  target: null,
+  reserve: 0,
+  leaseMilliseconds: READ_LEASE_MS,
+  estimate: null,
+  counted: true,
+  advice: '',
+} as const
