@@ -110,7 +110,9 @@ async function start(
   const ports = { postgres, redis, qstash, modelUpstream, contentStore }
   const urls = stackUrls(plan, ports)
   const services = { baseUrl: `http://127.0.0.1:${worker}`, ...urls }
-  const variables = workerVariables(options.variables ?? {}, secrets, services)
+  // Tests administer far more than people do, and most outages of Redis are not about that.
+  const unlimited = { MANAGEMENT_RATE_LIMIT: '1000000', DEGRADED_RATE_LIMIT: '1000000' }
+  const variables = workerVariables({ ...unlimited, ...options.variables }, secrets, services)
   const commands = stackCommands(plan, ports)
   const startOne = async (name: StandInName): Promise<Child> => {
     const command = commands[name]

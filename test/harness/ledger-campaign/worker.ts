@@ -10,9 +10,6 @@ import type {
 } from '../../../src/governance/ledger/ledger.ts'
 import { Ledger as SoundLedger } from '../../../workers/ledger.ts'
 
-// Named in wrangler.toml, and not used here.
-export { ResponseStream } from '../../../workers/response-stream.ts'
-
 // A Worker that calls ledgers as the gateway does, from requests and from objects, while commits fail. It runs in the
 // runtime itself: the one that vitest brings does not let one request resolve what another waits for.
 
@@ -43,6 +40,9 @@ export class Ledger extends SoundLedger {
     return answer
   }
 }
+
+/** Named in wrangler.toml, and not used here. */
+export class ResponseStream extends DurableObject {}
 
 /** One call as the gateway makes it. */
 export interface ScriptedCall {
