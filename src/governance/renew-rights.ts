@@ -1,11 +1,10 @@
-import { ApiError } from '../lib/api-error.ts'
 import type { Database } from '../deps.ts'
-import type { CallerRights, Stale } from './governed-call.ts'
+import { ApiError } from '../lib/api-error.ts'
+import type { CallerRights, ReadEpochs, Stale } from './governed-call.ts'
 import { type RefusalReason, renewPrincipal } from './identity/identify.ts'
 import { readEpochs } from './identity/store.ts'
-import type { ReadEpochs } from './ledger/ledger.ts'
 
-type RenewDeps = Parameters<typeof renewPrincipal>[0] & { database: Database }
+export type RenewDeps = Parameters<typeof renewPrincipal>[0] & { database: Database }
 
 /** A call whose rights keep changing while it asks is refused after so many attempts. */
 export const MOST_ADMISSIONS = 4

@@ -35,7 +35,6 @@ function someSettlement(reserve: number) {
   const ledger = {
     close: async (_callId: string, outcome: CallOutcome) => {
       outcomes.push(outcome)
-      return { closed: true }
     },
   } as Partial<Ledger> as Ledger
   const record = { callId: 'c', requestId: 'r', startedAt: 0, flags: [] as string[] }
