@@ -92,8 +92,8 @@ export class StreamCopy {
   }
 
   #next(): Promise<Read> {
-    this.#reader ??= this.#stream.getReader()
     if (this.#pending) return this.#pending
+    this.#reader ??= this.#stream.getReader()
     this.#isPending = true
     this.#pending = this.#reader.read()
     this.#pending.then(
