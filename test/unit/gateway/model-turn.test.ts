@@ -3,7 +3,6 @@ import { interruptedOutcome } from '../../../src/gateway/call-outcome.ts'
 import { TurnFailure } from '../../../src/gateway/turn-failure.ts'
 import { outcomeOf, refusalOutcome, settle } from '../../../src/governance/governed-call.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
-import { somePrincipal } from '../governance/fixtures.ts'
 import { chunks, events } from './stream-reading.ts'
 import {
   batchesOf,
@@ -333,13 +332,6 @@ describe('the admission of a turn', () => {
     const outcome = await world.outcome()
     expect(outcome).toMatchObject({ status: 400, errorCode: 'invalid_body', cost: 0, request: null })
     expect(outcome?.attempts).toEqual([])
-  })
-
-  it('is made anew with the rights and the catalogue that the ledger knows to be current', async () => {
-    const world = new TurnWorld([streamed(...CHAT_ANSWER)])
-    const principal = somePrincipal({ models: { all: true, ids: new Set() } })
-    await world.begin(HI, { principal })
-    expect(world.ledger.opened[0]?.epochs).toEqual({ organization: 1, catalogue: 4_711 })
   })
 
   it('reserves what the turn can cost', async () => {
