@@ -1,7 +1,7 @@
 // npm run build: bundles the Worker as a deployment would, without deploying, and says how large it is.
 import { spawn } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { inheritedEnvironment, StartError } from './local/children.ts'
 import { wranglerArguments, wranglerEnvironment } from './local/wrangler-command.ts'
@@ -20,15 +20,21 @@ export interface Bundle {
  * Builds the Worker into a folder with `wrangler deploy --dry-run`, so that what is tested is what would be deployed.
  *
  * @param directory emptied first
- * @param options `minify: false` keeps names and lines, for a profile that people can read
+ * @param options `minify: false` keeps names and lines, for a profile that people can read; `entry`: another Worker's
+ * file, which the one in the folder is named after
  * @throws StartError with wrangler's first error line
  */
-export async function buildWorker(directory: string, options: { minify?: boolean } = {}): Promise<Bundle> {
+export async function buildWorker(
+  directory: string,
+  options: { minify?: boolean; entry?: string } = {},
+): Promise<Bundle> {
   rmSync(directory, { recursive: true, force: true })
+  const entry = options.entry === undefined ? [] : [options.entry]
   const minify = options.minify === undefined ? [] : [`--minify=${options.minify}`]
-  const output = await run(['deploy', '--dry-run', '--outdir', directory, ...minify])
+  const output = await run(['deploy', ...entry, '--dry-run', '--outdir', directory, ...minify])
   if (output.code !== 0) throw new StartError(`the Worker does not build: ${firstError(output.text)}`)
-  const code = readFileSync(join(directory, 'gateway.js'))
+  const name = basename(options.entry ?? 'gateway.ts', '.ts')
+  const code = readFileSync(join(directory, `${name}.js`))
   return { directory, size: code.length, compressedSize: gzipSync(code, { level: 9 }).length }
 }
 

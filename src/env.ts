@@ -57,6 +57,7 @@ export const configurationSchema = z.object({
   EGRESS_ALLOW: hostList,
   ORGANIZATION_RATE_LIMIT: wholeNumber(6000),
   USER_RATE_LIMIT: wholeNumber(600),
+  MANAGEMENT_RATE_LIMIT: wholeNumber(600),
   DEGRADED_RATE_LIMIT: wholeNumber(60),
   LIMITS_TIMEOUT_MS: wholeNumber(300),
   BUFFER_LIMIT_BYTES: wholeNumber(64 * 1024 * 1024),

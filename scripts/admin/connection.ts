@@ -134,7 +134,7 @@ async function send(gateway: Gateway, method: string, path: string, body: unknow
   }
   if (answer === null) throw new AdminError(`${baseUrl} did not answer with JSON: is it a Headgate?`)
   if (response.headers.get('x-headgate-propagation') === 'delayed') {
-    note('Redis could not be told: the change counts everywhere within 30 seconds.')
+    note('Not every ledger could be told: the change counts everywhere within a minute.')
   }
   return answer
 }

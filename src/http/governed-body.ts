@@ -3,7 +3,7 @@ import { MOST_ADMISSIONS, renewRights } from '../governance/renew-rights.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { HeldBody } from '../lib/body-collector.ts'
 import type { AppContext } from './context.ts'
-import { bodySource, declaredLength, readBody, readSmallBody } from './request-body.ts'
+import { declaredLength, readBody, readSmallBody } from './request-body.ts'
 
 /** Up to this a body is read before its call is admitted: reading it costs less than asking. */
 const UNCHECKED_BYTES = 1024 * 1024
@@ -34,8 +34,8 @@ export async function requireRoom(context: AppContext): Promise<void> {
   }
 }
 
-/** Whether the length of a body allows it to be read without a check: it is told, and small. */
+/** Whether a body may be read without a check: there is none, or its length is told and small. */
 export function isSmallBody(context: AppContext): boolean {
   const length = declaredLength(context)
-  return bodySource(context) === null || (length !== null && length <= UNCHECKED_BYTES)
+  return !context.req.raw.body || (length !== null && length <= UNCHECKED_BYTES)
 }

@@ -2,7 +2,6 @@ import { SESSION_HEADERS } from '../gateway/conversation-key.ts'
 import { type AdmittedTurn, admitTurn } from '../gateway/model-turn.ts'
 import type { CallOutcome } from '../governance/audit-record.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
-import { policyFor } from '../governance/dlp/policy-for-call.ts'
 import {
   type GovernedCall,
   outcomeOf,
@@ -10,7 +9,6 @@ import {
   refusalOutcome,
   settle,
 } from '../governance/governed-call.ts'
-import { modelTarget } from '../governance/target.ts'
 import { ApiError, notFound } from '../lib/api-error.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import type { ResponseContext } from './context.ts'
@@ -89,8 +87,6 @@ interface ReadyRequest extends TurnBasis {
   settings: ResponseSettings
   request: StoredRequest
   tools: ToolRules
-  /** What of the request is stored or repeated is redacted under it. */
-  policy: CallPolicy
   context: ResponseContext
   /** What the first turn is told: the context as far as it fits. */
   items: ContextItem[]
@@ -106,7 +102,6 @@ async function readyRequest(
   const { settings } = loaded
   const owner = ownerOf(start)
   const tools = toolRules(settings, deps.hostedTools?.(settings) ?? [])
-  const policy = await policyFor(deps, start.principal, modelTarget(settings.model))
   const context = await loadUnlockedContext(deps, owner, loaded)
   const items = await fittingItems(deps, settings, context)
   const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
@@ -119,7 +114,7 @@ async function readyRequest(
     functionCallsComplete: start.functionCallsComplete,
     historyIds: context.history.map(({ id }) => id),
   }
-  return { settings, owner, request, tools, policy, context, items, moves: bytes > MOST_HELD_BYTES }
+  return { settings, owner, request, tools, context, items, moves: bytes > MOST_HELD_BYTES }
 }
 
 async function admitFirstTurn(
@@ -136,9 +131,11 @@ async function admitFirstTurn(
 async function recordBeginning(
   deps: ResponseDeps,
   state: ResponseState,
-  { owner, settings, context, policy }: ReadyRequest,
-  { open }: AdmittedTurn,
+  { owner, settings, context }: ReadyRequest,
+  { open, planned }: AdmittedTurn,
 ): Promise<void> {
+  // The policies that the ledger knows to be current: what of the request is stored or repeated is redacted under them.
+  const { policy } = planned
   await state.storeInput(owner, context, policy)
   const begun = begunMembers(settings, context, policy)
   state.change(begun)

@@ -20,10 +20,9 @@ describe('admission', () => {
 
     const results = await Promise.all(Array.from({ length: 200 }, () => organization.open(7)))
 
-    expect(results.filter((result) => result.admitted)).toHaveLength(50)
-    expect(results.find((result) => !result.admitted)).toEqual({
-      admitted: false,
-      reason: 'no_credits',
+    expect(results.filter(({ kind }) => kind === 'admitted')).toHaveLength(50)
+    expect(results.find(({ kind }) => kind !== 'admitted')).toEqual({
+      kind: 'no_credits',
       available: 6,
       required: 7,
     })
@@ -39,10 +38,10 @@ describe('admission', () => {
 
   it('admits a call that costs nothing on an empty or negative balance', async () => {
     const organization = newOrganization()
-    expect(await organization.open(0)).toEqual({ admitted: true })
+    expect(await organization.open(0)).toEqual({ kind: 'admitted' })
     await organization.ledger.grantCredits(organization.grant(-5))
-    expect(await organization.open(0)).toEqual({ admitted: true })
-    expect(await organization.open(1)).toMatchObject({ admitted: false, available: -5 })
+    expect(await organization.open(0)).toEqual({ kind: 'admitted' })
+    expect(await organization.open(1)).toMatchObject({ kind: 'no_credits', available: -5 })
   })
 
   it('reserves once however often the same call is opened', async () => {
@@ -50,10 +49,10 @@ describe('admission', () => {
     await organization.ledger.grantCredits(organization.grant(10))
     const call = organization.opening()
     await organization.open(6, call)
-    expect(await organization.open(6, call)).toEqual({ admitted: true })
+    expect(await organization.open(6, call)).toEqual({ kind: 'admitted' })
     expect((await organization.ledger.balance()).reserved).toBe(6)
     await organization.ledger.close(call.callId, outcome({ cost: 2 }))
-    expect(await organization.open(6, call)).toEqual({ admitted: true })
+    expect(await organization.open(6, call)).toEqual({ kind: 'admitted' })
     expect(await organization.ledger.balance()).toEqual({ balance: 8, reserved: 0, available: 8 })
   })
 
@@ -63,9 +62,9 @@ describe('admission', () => {
     await expect(organization.open(0)).rejects.toThrow()
     await expect(organization.ledger.balance()).rejects.toThrow()
     gate.mode = 'open'
-    expect(await organization.open(0)).toEqual({ admitted: true })
+    expect(await organization.open(0)).toEqual({ kind: 'admitted' })
     gate.mode = 'away'
-    expect(await organization.open(0)).toEqual({ admitted: true })
+    expect(await organization.open(0)).toEqual({ kind: 'admitted' })
   })
 
   it.each([-1, 0.5, Number.NaN, Number.POSITIVE_INFINITY])('refuses to reserve %s', async (reserve) => {
@@ -242,7 +241,7 @@ describe('leases', () => {
     await organization.ledger.grantCredits(organization.grant(100))
     const call = organization.opening()
     const estimate = { provider: 'p', usage: { ...NO_USAGE, input: 21 }, cost: 7 }
-    await organization.ledger.open({ opening: call, reserve: 40, leaseMilliseconds: LEASE_MS, estimate })
+    await organization.open(40, call, { estimate })
     const progress = reported && { ...estimate, ...reported }
     await organization.ledger.extend(call.callId, LEASE_MS, progress)
     await organization.evict()
@@ -267,8 +266,7 @@ describe('leases', () => {
       const organization = newOrganization()
       const estimate = { provider: 'p', usage: NO_USAGE, cost: 0, ...wrong }
       const opening = organization.opening()
-      const call = { opening, reserve: 0, leaseMilliseconds: LEASE_MS, estimate }
-      await expect(organization.ledger.open(call)).rejects.toThrow('whole number')
+      await expect(organization.open(0, opening, { estimate })).rejects.toThrow('whole number')
     },
   )
 
@@ -294,11 +292,7 @@ describe('leases', () => {
     vi.useRealTimers()
     const organization = newOrganization()
     await organization.ledger.grantCredits(organization.grant(100))
-    await organization.ledger.open({
-      opening: organization.opening(),
-      reserve: 40,
-      leaseMilliseconds: 30,
-    })
+    await organization.open(40, organization.opening(), { leaseMilliseconds: 30 })
     await expect
       .poll(() => organization.ledger.balance(), { timeout: 5_000 })
       .toEqual({ balance: 60, reserved: 0, available: 60 })

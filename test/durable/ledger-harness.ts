@@ -7,7 +7,7 @@ import type { CallOpening, CallOutcome } from '../../src/governance/audit-record
 import { NO_USAGE } from '../../src/governance/credits.ts'
 import { GENESIS } from '../../src/governance/ledger/chain.ts'
 import { ledgerClient, ledgerName } from '../../src/governance/ledger/client.ts'
-import type { CreditGrant } from '../../src/governance/ledger/ledger.ts'
+import type { CallToAdmit, CreditGrant } from '../../src/governance/ledger/ledger.ts'
 import { type LedgerDatabase, readChain } from '../../src/governance/ledger/store.ts'
 import { verifyLinks } from '../../src/governance/ledger/verify.ts'
 import { newId } from '../../src/lib/ids.ts'
@@ -17,10 +17,10 @@ export const LEASE_MS = 120_000
 export const database: LedgerDatabase = createDatabase(configurationOf(env))
 
 /** One organization of its own for a test, with what a test does to its ledger and reads of it. */
-export function newOrganization() {
+export function newOrganization(namespace = env.LEDGER) {
   const organizationId = crypto.randomUUID()
-  const ledger = ledgerClient(env.LEDGER, organizationId)
-  const stub = () => env.LEDGER.getByName(ledgerName(organizationId))
+  const ledger = ledgerClient(namespace, organizationId)
+  const stub = () => namespace.getByName(ledgerName(organizationId))
   const opening = (overrides: Partial<CallOpening> = {}): CallOpening => ({
     callId: newId('call'),
     requestId: newId('req'),
@@ -48,8 +48,18 @@ export function newOrganization() {
     reason: 'test',
     change: change('credits.granted'),
   })
-  const open = (reserve: number, call = opening()) =>
-    ledger.open({ opening: call, reserve, leaseMilliseconds: LEASE_MS })
+  /** Opens a call that nothing but credits is asked for. */
+  const open = (reserve: number, call = opening(), more: Partial<CallToAdmit> = {}) =>
+    ledger.admit({
+      opening: call,
+      reserve,
+      leaseMilliseconds: LEASE_MS,
+      estimate: null,
+      epochs: { organization: 0, catalogue: null },
+      learned: null,
+      limits: null,
+      ...more,
+    })
   return {
     organizationId,
     ledger,

@@ -66,7 +66,7 @@ const open: Act = async (organization, random, expected) => {
   const reserve = random(4) === 0 ? 0 : 1 + random(60)
   const result = await repeatedly(random, () => organization.open(reserve, call))
   if (result === undefined) expected.unknown.add(call.callId)
-  else if (!result.admitted) expected.refused.add(call.callId)
+  else if (result.kind !== 'admitted') expected.refused.add(call.callId)
   else {
     expected.held.set(call.callId, reserve)
     expected.recorded.set(call.callId, null)

@@ -41,7 +41,7 @@ describe('loss of the object', () => {
     await organization.ledger.close(call.callId, outcome({ cost: 13 }))
     await lose(organization)
     expect(await organization.ledger.balance()).toEqual({ balance: 87, reserved: 0, available: 87 })
-    expect(await organization.open(40, call)).toEqual({ admitted: true })
+    expect(await organization.open(40, call)).toEqual({ kind: 'admitted' })
     expect((await organization.ledger.balance()).reserved).toBe(0)
     await organization.ledger.flush()
     await lose(organization)
@@ -73,7 +73,7 @@ describe('loss of the object', () => {
     const organization = newOrganization()
     await organization.open(0)
     await abortAllDurableObjects()
-    expect(await organization.open(0)).toEqual({ admitted: true })
+    expect(await organization.open(0)).toEqual({ kind: 'admitted' })
   })
 })
 

@@ -94,7 +94,7 @@ async function expectCreditsAddUp(
   )
 }
 
-async function auditRows(address: Address, organizationId: string): Promise<AuditRow[]> {
+export async function auditRows(address: Address, organizationId: string): Promise<AuditRow[]> {
   const rows = await query(
     address,
     'select * from audit_records where organization_id = $1 and shard = 0 order by sequence',

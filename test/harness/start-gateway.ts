@@ -7,7 +7,7 @@ import { startHostForwarder } from '../../scripts/local/host-forwarder.ts'
 import { freePorts } from '../../scripts/local/ports.ts'
 import { type StackPlan, type StandInName, stackCommands, stackUrls } from '../../scripts/local/stack.ts'
 import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
-import { type RunningWorkerd, startWorkerd } from '../../scripts/local/workerd.ts'
+import { type RunningWorkerd, startWorkerd, type WorkerdOptions } from '../../scripts/local/workerd.ts'
 import { readRuntimeSettings } from '../../scripts/local/wrangler-settings.ts'
 import { createLocalSecrets, type DemoKeys } from '../../scripts/local-secrets.ts'
 import { migrateDatabase } from '../../scripts/migrate.ts'
@@ -24,6 +24,8 @@ export interface GatewayOptions {
   variables?: Record<string, string>
   /** A real PostgreSQL in place of the embedded one. */
   postgresUrl?: string
+  /** Another Worker than the gateway in the same system. */
+  worker?: Pick<WorkerdOptions, 'entry' | 'durableObjects'>
 }
 
 /** What a test needs to know of a gateway; plain data, so that it can be handed to test processes. */
@@ -108,7 +110,9 @@ async function start(
   const ports = { postgres, redis, qstash, modelUpstream, contentStore }
   const urls = stackUrls(plan, ports)
   const services = { baseUrl: `http://127.0.0.1:${worker}`, ...urls }
-  const variables = workerVariables(options.variables ?? {}, secrets, services)
+  // Tests administer far more than people do, and most outages of Redis are not about that.
+  const unlimited = { MANAGEMENT_RATE_LIMIT: '1000000', DEGRADED_RATE_LIMIT: '1000000' }
+  const variables = workerVariables({ ...unlimited, ...options.variables }, secrets, services)
   const commands = stackCommands(plan, ports)
   const startOne = async (name: StandInName): Promise<Child> => {
     const command = commands[name]
@@ -130,6 +134,7 @@ async function start(
     buckets: { CONTENT: urls.contentStore },
     logFile: join(folder, 'logs/workerd.log'),
     ...readRuntimeSettings(WRANGLER_FILE),
+    ...options.worker,
   })
   const forwarder = startHostForwarder({ port: 0, targetPort: worker, host: DEFAULT_LLM_HOST })
   // Everything is waited for, also after a failure, so that nothing starts behind the clean-up's back.

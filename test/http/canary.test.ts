@@ -206,7 +206,7 @@ describe('the canaries', () => {
       note(await manage('PUT', `/providers/${tenant.userId}`, { credential: CREDENTIAL }))
     }
     const log = files(address).get('logs: workerd.log')
-    expect(log?.includes('limits_degraded')).toBe(true)
+    expect(log?.includes('request_failed')).toBe(true)
     expectNowhere(files(address))
     expectNowhere(new Map([['answers', Buffer.from(answered.join('\n'))]]))
   })

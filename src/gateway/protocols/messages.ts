@@ -16,6 +16,7 @@ import {
   type AnswerReading,
   type FrameVerdict,
   keepsSignatures,
+  leavesTexts,
   type Protocol,
   type StreamReader,
 } from './protocol.ts'
@@ -232,6 +233,10 @@ class MessagesStreamReader implements StreamReader {
     if (this.ended) return []
     if (!this.stopped) return null
     return [...this.texts.end(null), { bytes: MESSAGE_STOP, released: 0, withheld: 0 }]
+  }
+
+  get passesUnread(): boolean {
+    return leavesTexts(this.#context)
   }
 
   /** Figures that came while the model went on talking are not all of it. */

@@ -1,4 +1,3 @@
-import type { Redis } from '@upstash/redis'
 import type { Database } from '../../deps.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -20,7 +19,6 @@ import type { LedgerOf } from '../ledger/ledger.ts'
 /** The slice of a request that administration works with. */
 export interface Administration {
   database: Database
-  redis: Redis
   ledgerOf: LedgerOf
   clock: Clock
   pepperRing: KeyRing

@@ -26,7 +26,7 @@ export type Identification =
   /** `owner` is set whenever the key was found. */
   | { kind: 'refused'; reason: RefusalReason; owner: KeyOwner | null }
 
-type IdentifyDeps = Pick<Deps, 'configuration' | 'clock' | 'database'>
+type IdentifyDeps = Pick<Deps, 'configuration' | 'clock' | 'database' | 'redis'>
 
 interface RenewDeps extends Pick<Deps, 'clock' | 'database'> {
   configuration: DefaultLimits
@@ -55,7 +55,7 @@ const identities = new BoundedMap<string, CachedIdentity>(5_000)
  * user let in again, must work at once.
  * @param presentedKey the credential as it came, without `Bearer`.
  * @param address where the key comes from, null when unknown: an address whose keys keep being refused gets few
- * look-ups, save for keys that were good when last seen here.
+ * look-ups, here and in all isolates together, save for keys that were good when last seen here.
  * @throws whatever the database throws when it cannot be asked. The caller is refused then.
  */
 export async function identify(
@@ -72,14 +72,16 @@ export async function identify(
     return judgeExpiry(cached.principal, now)
   }
   // What is too old stays: it tells that the key was good.
-  if (!cached && !mayLookUp(address, now)) return { kind: 'refused', reason: 'unchecked', owner: null }
+  if (!cached && !(await mayLookUp(deps, address))) {
+    return { kind: 'refused', reason: 'unchecked', owner: null }
+  }
   const digests = digestsFor(peppers, presentedKey).map((each) => each.digest)
   const rights = await findKeyRights(deps.database, digests)
   const identification = identificationOf(deps, rights, now)
   if (identification.kind === 'known' && rights) keyIds.set(digest, rights.keyId)
   else if (identification.kind === 'refused' && identification.reason !== 'expired') {
     keyIds.delete(digest)
-    noteRefusal(address, deps.clock())
+    await noteRefusal(deps, address)
   }
   return identification
 }

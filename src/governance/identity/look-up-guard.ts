@@ -1,5 +1,6 @@
 import ipaddr from 'ipaddr.js'
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import { countShared, hasSharedRoom, type SharedLimit, type SharedLimitDeps } from '../shared-limits.ts'
 
 // A made-up key of the right shape costs a query each time, because refusals are never remembered. So an address whose
 // keys keep being refused gets only a trickle of look-ups for a while. Keys that this isolate has known lately are
@@ -28,12 +29,26 @@ interface Conduct {
 /** Of this isolate alone, and plain data: nothing in it belongs to a request. */
 const conducts = new BoundedMap<string, Conduct>(10_000)
 
+/** Refused look-ups a minute of one address over all isolates, from which on its keys are not looked up. */
+const REFUSED_KEYS: SharedLimit = { name: 'refused-keys', perMinute: 300 }
+
 /**
- * Whether a key from this address may be looked up in Postgres. A look-up that is allowed to an address under suspicion
- * is counted.
- * @param address null when it is unknown. @param now milliseconds since the epoch.
+ * Whether a key from this address, which this isolate does not know, may be looked up in Postgres. A look-up that is
+ * allowed to an address under suspicion is counted. While Redis is away the isolate's own bounds hold alone.
+ * @param address null when it is unknown.
  */
-export function mayLookUp(address: string | null, now: number): boolean {
+export async function mayLookUp(deps: SharedLimitDeps, address: string | null): Promise<boolean> {
+  if (!mayLookUpHere(address, deps.clock())) return false
+  return address === null || hasSharedRoom(deps, REFUSED_KEYS, networkOf(address))
+}
+
+/** Notes that a look-up for this address ended in a refusal. */
+export async function noteRefusal(deps: SharedLimitDeps, address: string | null): Promise<void> {
+  noteRefusalHere(address, deps.clock())
+  if (address !== null) await countShared(deps, REFUSED_KEYS, networkOf(address))
+}
+
+function mayLookUpHere(address: string | null, now: number): boolean {
   const bounds = boundsOf(address)
   const conduct = conducts.get(networkOf(address))
   if (!conduct || now - conduct.minuteBegan >= 60_000 || conduct.refusals < bounds.refusals) return true
@@ -43,8 +58,7 @@ export function mayLookUp(address: string | null, now: number): boolean {
   return true
 }
 
-/** Notes that a look-up for this address ended in a refusal. */
-export function noteRefusal(address: string | null, now: number): void {
+function noteRefusalHere(address: string | null, now: number): void {
   const network = networkOf(address)
   const conduct = conducts.get(network)
   if (conduct && now - conduct.minuteBegan < 60_000) {

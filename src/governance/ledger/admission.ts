@@ -24,8 +24,9 @@ export function findStale(
   const rights = calls.organizationEpochs[index] as number
   const used = calls.catalogueEpochs[index] as number
   if (rights === 0 && used === 0) return null
-  const organization = epochs.organization(now)
-  const catalogue = epochs.catalogue(now)
+  // Whoever read a newer epoch knows more than this ledger, which then has to be told by Postgres.
+  const organization = atLeast(rights, epochs.organization(now))
+  const catalogue = atLeast(used, epochs.catalogue(now))
   // What was read for this very call is newer than the call, also while this ledger is not told of changes.
   const isFresh = catalogue === null && calls.catalogueIsFresh[index] === true
   const catalogueFits = used === 0 || catalogue === used || isFresh
@@ -33,6 +34,9 @@ export function findStale(
     ? null
     : { kind: 'stale', organization, catalogue }
 }
+
+const atLeast = (read: number, known: number | null): number | null =>
+  known !== null && known >= read ? known : null
 
 /** Whose window has no room for a call; null when it is not counted, or there is room. */
 export function findLimited(

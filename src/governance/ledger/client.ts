@@ -10,7 +10,7 @@ import type { CommitAnswer, CommitBatch, LearnedEpochs } from './commit.ts'
 import { type CommitEntry, callEntry, checkColumns, closingEntry, recordEntry } from './commit-entries.ts'
 import { ANSWER_LIMIT_MS, CommitQueue, type CommitSender } from './commit-queue.ts'
 import { sendGathered } from './gathered-counts.ts'
-import type { Admission, CallLimits, Ledger, OpenCall, OpenResult, Refusal } from './ledger.ts'
+import type { Admission, CallLimits, Ledger } from './ledger.ts'
 import { RecentRefusals } from './recent-refusals.ts'
 
 /** What the Durable Object class answers to. */
@@ -120,7 +120,6 @@ export function ledgerClient(
     flush: () => ask((ledger) => ledger.flush()),
     learnEpoch: (organization) => ask((ledger) => ledger.learnEpochs({ organization, catalogue: null })),
     announceCatalogue: (epoch) => ask((ledger) => ledger.announceCatalogue(epoch)),
-    open: async (call) => openResultOf(await submit(uncheckedEntry(organizationId, call))),
   }
 }
 
@@ -150,17 +149,6 @@ async function remembering(
   const admission = await ask()
   if (admission.kind === 'limited') refusals.note(limits, admission, systemClock())
   return admission
-}
-
-const uncheckedEntry = (organizationId: string, { estimate = null, ...call }: OpenCall): CommitEntry => {
-  const unchecked = { epochs: { organization: 0, catalogue: null }, learned: null, limits: null }
-  return callEntry(organizationId, { ...call, estimate, ...unchecked })
-}
-
-function openResultOf(admission: Admission): OpenResult {
-  if (admission.kind === 'admitted') return { admitted: true }
-  const { kind: reason, ...figures } = admission as Extract<Refusal, { kind: 'no_credits' }>
-  return { admitted: false, reason, ...figures }
 }
 
 /**

@@ -37,8 +37,6 @@ export interface Ledger {
   learnEpoch(organizationEpoch: number): Promise<void>
   /** The same for the catalogue, of the deployment's ledger: it passes the epoch on to every ledger that relies on it. */
   announceCatalogue(catalogueEpoch: number): Promise<void>
-  /** @deprecated Admits without epochs and limits; goes when its callers have `admit`. */
-  open(call: OpenCall): Promise<OpenResult>
 }
 
 /** One call that asks to be admitted. */
@@ -72,17 +70,6 @@ export type Refusal =
   | { kind: 'limited'; scope: 'organization' | 'user'; retryAfterSeconds: number }
   /** Rights or catalogue were read at another epoch, or the ledger does not know it (null). */
   | { kind: 'stale'; organization: number | null; catalogue: number | null }
-
-export interface OpenCall {
-  opening: CallOpening
-  reserve: number
-  leaseMilliseconds: number
-  estimate?: CallProgress | null
-}
-
-export type OpenResult =
-  | { admitted: true }
-  | { admitted: false; reason: 'no_credits'; available: number; required: number }
 
 export interface CallProgress {
   provider: string

@@ -1,15 +1,21 @@
 import type { MiddlewareHandler } from 'hono'
+import { countShared, type SharedLimit } from '../../governance/shared-limits.ts'
 import { ApiError } from '../../lib/api-error.ts'
+import { counted } from '../../lib/counted.ts'
 import { secretsEqual } from '../../lib/crypto.ts'
 import { callerAddress } from '../caller-address.ts'
-import type { AppEnv } from '../context.ts'
+import type { AppContext, AppEnv } from '../context.ts'
+
+/** Wrong tokens a minute of one address. */
+const WRONG_TOKENS: SharedLimit = { name: 'wrong-tokens', perMinute: 30 }
 
 const BEARER = /^Bearer +(\S+) *$/i
 
 /**
  * Lets the deployment's administrator in: `Authorization: Bearer <ADMIN_TOKEN>`, compared in constant time. A
  * deployment without an ADMIN_TOKEN has no management API: everything under it is 404, whatever is presented.
- * @throws ApiError `not_found`, or `unauthorized` for a token that is missing, malformed or wrong.
+ * @throws ApiError `not_found`, or `unauthorized` for a token that is missing, malformed or wrong; `rate_limited` for too
+ * many of these from one address, and for too many requests of an administrator from there.
  */
 export function administer(): MiddlewareHandler<AppEnv> {
   return async function administer(context, next) {
@@ -21,10 +27,23 @@ export function administer(): MiddlewareHandler<AppEnv> {
       // Nobody is known, so it is counted as every other call without a key: guessing shows.
       const ip = callerAddress(context) ?? 'unknown'
       deps.waitUntil(deps.countRejectedCall({ ip, at: startedAt, surface }))
+      await countOrRefuse(context, WRONG_TOKENS, ip)
       context.header('www-authenticate', 'Bearer')
       throw new ApiError('unauthorized', 'The administration token is missing, malformed or wrong.')
     }
-    context.set('administrator', { kind: 'admin_token', organizationId: null, actor: 'admin_token' })
+    const actor = 'admin_token'
+    const perMinute = context.get('deps').configuration.MANAGEMENT_RATE_LIMIT
+    const address = callerAddress(context) ?? 'unknown'
+    await countOrRefuse(context, { name: 'management', perMinute }, `${actor}:${address}`)
+    context.set('administrator', { kind: 'admin_token', organizationId: null, actor })
     await next()
   }
+}
+
+/** @throws ApiError `rate_limited` where the limit leaves no room. */
+async function countOrRefuse(context: AppContext, limit: SharedLimit, identifier: string): Promise<void> {
+  const { allowed, retryAfterSeconds } = await countShared(context.get('deps'), limit, identifier)
+  if (allowed) return
+  const message = `Too many requests from here. Try again in ${counted(retryAfterSeconds, 'second')}.`
+  throw new ApiError('rate_limited', message, { retryAfterSeconds })
 }

@@ -2,7 +2,6 @@ import { eq } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { organizations } from '../../../schema/identity.ts'
 import { deploymentEpochs } from '../../../schema/models.ts'
-import { catalogueEpochKey, organizationEpochKey } from '../../../src/governance/epochs.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../../../src/governance/principal.ts'
 import {
   create,
@@ -25,6 +24,7 @@ beforeAll(async () => {
 afterEach(() => {
   harness.redisForwarder.behaviour = 'forward'
   harness.redisForwarder.cutStalled()
+  harness.ledgers.deaf = false
   harness.postgresForwarder.behaviour = 'forward'
   harness.ledgers.away = false
   harness.ledgers.onChange = () => {}
@@ -153,44 +153,56 @@ async function epochOf(tenant: Tenant): Promise<number> {
   return row?.epoch ?? 0
 }
 
-const published = (tenant: Tenant) => harness.redis.get<number>(organizationEpochKey(tenant.organization.id))
+const published = (tenant: Tenant) => harness.ledgers.epochs.get(tenant.organization.id)
 const recorded = (tenant: Tenant) =>
   harness.ledgers.changes.filter(({ organizationId }) => organizationId === tenant.organization.id)
 
 describe('a change of rights', () => {
-  it.each(changes.filter(({ rights }) => rights))('$name raises the epoch and tells Redis', async (one) => {
-    const tenant = await seedTenant(harness)
-    const before = await epochOf(tenant)
-    const answer = await make(one, tenant)
-    expect(answer.status).toBeLessThan(300)
-    expect(answer.headers.get('x-headgate-propagation')).toBeNull()
-    expect(await epochOf(tenant)).toBe(before + 1)
-    expect(await published(tenant)).toBe(before + 1)
-  })
-
-  it('stands when Redis is away, and says that it will be late', async () => {
-    for (const behaviour of [{ status: 500, body: 'down' }, 'stall'] as const) {
+  it.each(changes.filter(({ rights }) => rights))(
+    '$name raises the epoch and tells the ledger',
+    async (one) => {
       const tenant = await seedTenant(harness)
       const before = await epochOf(tenant)
+      const answer = await make(one, tenant)
+      expect(answer.status).toBeLessThan(300)
+      expect(answer.headers.get('x-headgate-propagation')).toBeNull()
+      expect(await epochOf(tenant)).toBe(before + 1)
+      expect(published(tenant)).toBe(before + 1)
+    },
+  )
+
+  it('stands when the ledger cannot be told, and says that it will be late', async () => {
+    const tenant = await seedTenant(harness)
+    const before = await epochOf(tenant)
+    harness.ledgers.deaf = true
+    const answer = await harness.request('DELETE', `${tenant.base}/keys/${tenant.key.id}`)
+    expect(answer).toMatchObject({ status: 200, json: { revoked_at: expect.any(String) } })
+    expect(answer.headers.get('x-headgate-propagation')).toBe('delayed')
+    expect(await epochOf(tenant)).toBe(before + 1)
+  })
+
+  it('is made all the same while Redis is away', async () => {
+    for (const behaviour of [{ status: 500, body: 'down' }, 'stall'] as const) {
+      const tenant = await seedTenant(harness)
       harness.redisForwarder.behaviour = behaviour
       const answer = await harness.request('DELETE', `${tenant.base}/keys/${tenant.key.id}`)
       expect(answer).toMatchObject({ status: 200, json: { revoked_at: expect.any(String) } })
-      expect(answer.headers.get('x-headgate-propagation')).toBe('delayed')
-      expect(await epochOf(tenant)).toBe(before + 1)
+      expect(answer.headers.get('x-headgate-propagation')).toBeNull()
       harness.redisForwarder.behaviour = 'forward'
       harness.redisForwarder.cutStalled()
+      harness.ledgers.deaf = false
     }
   })
 
-  it('can be repeated to tell Redis after all', async () => {
+  it('can be repeated to tell the ledger after all', async () => {
     const tenant = await seedTenant(harness)
-    harness.redisForwarder.behaviour = { status: 500, body: 'down' }
+    harness.ledgers.deaf = true
     const first = await harness.request('DELETE', `${tenant.base}/keys/${tenant.key.id}`)
-    harness.redisForwarder.behaviour = 'forward'
+    harness.ledgers.deaf = false
     const second = await harness.request('DELETE', `${tenant.base}/keys/${tenant.key.id}`)
     expect(second.json.revoked_at).toBe(first.json.revoked_at)
     expect(second.headers.get('x-headgate-propagation')).toBeNull()
-    expect(await published(tenant)).toBe(await epochOf(tenant))
+    expect(published(tenant)).toBe(await epochOf(tenant))
   })
 
   it('raises the epoch once for each of many at the same time', async () => {
@@ -199,7 +211,7 @@ describe('a change of rights', () => {
     const limits = Array.from({ length: 8 }, (_, index) => ({ rate_limit_per_minute: index + 1 }))
     await Promise.all(limits.map((body) => harness.request('PUT', member(tenant), body)))
     expect(await epochOf(tenant)).toBe(before + 8)
-    expect(await published(tenant)).toBe(before + 8)
+    expect(published(tenant)).toBe(before + 8)
   })
 })
 
@@ -210,7 +222,7 @@ describe('a change of the catalogue', () => {
     return row?.epoch ?? 0
   }
 
-  it('raises its epoch, tells Redis and is audited under the deployment', async () => {
+  it('raises its epoch, tells the ledgers and is audited under the deployment', async () => {
     const steps: Array<[method: string, path: () => string, body: () => unknown, action: string]> = [
       ['POST', () => '/providers', () => someProvider(), 'provider.created'],
       ['PUT', () => `/providers/${id}`, () => ({ credential: 'another' }), 'provider.updated'],
@@ -225,7 +237,7 @@ describe('a change of the catalogue', () => {
       const answer = await harness.request(method, path(), body())
       expect(answer.status, action).toBeLessThan(300)
       expect(await epochs(), action).toBeGreaterThan(before)
-      expect(await harness.redis.get(catalogueEpochKey)).toBe(await epochs())
+      expect(harness.ledgers.epochs.get(DEPLOYMENT_ORGANIZATION_ID)).toBe(await epochs())
       expect(harness.ledgers.changes.at(-1)).toMatchObject({
         action,
         organizationId: DEPLOYMENT_ORGANIZATION_ID,
@@ -234,8 +246,8 @@ describe('a change of the catalogue', () => {
     }
   })
 
-  it('stands when Redis is away', async () => {
-    harness.redisForwarder.behaviour = { status: 500, body: 'down' }
+  it('stands when not every ledger can be told', async () => {
+    harness.ledgers.deaf = true
     const answer = await harness.request('POST', '/providers', someProvider())
     expect(answer.status).toBe(201)
     expect(answer.headers.get('x-headgate-propagation')).toBe('delayed')

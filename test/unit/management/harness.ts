@@ -59,6 +59,8 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
   const deps: Deps = {
     configuration: configuration({
       ADMIN_TOKEN,
+      MANAGEMENT_RATE_LIMIT: 1_000_000,
+      DEGRADED_RATE_LIMIT: 1_000_000,
       EGRESS_ALLOW: '127.0.0.1:9999,models.internal:8443',
       ...values,
     }),

@@ -18,6 +18,10 @@ export interface MemoryLedgers {
   changes: AuditedChange[]
   /** Makes every call fail, as an object that cannot be reached does. */
   away: boolean
+  /** Makes it fail to tell them an epoch. */
+  deaf: boolean
+  /** The last epoch that each was told; the catalogue's under the deployment's id. */
+  epochs: Map<string, number>
   /** Called as each change is recorded. */
   onChange: (change: AuditedChange) => void | Promise<void>
 }
@@ -27,6 +31,8 @@ export function createMemoryLedgers(database: Database): MemoryLedgers {
   const ledgers: MemoryLedgers = {
     changes: [],
     away: false,
+    deaf: false,
+    epochs: new Map(),
     onChange: () => {},
     of: (organizationId) => {
       const ledger = held.get(organizationId) ?? new MemoryLedger(database, organizationId, ledgers)
@@ -92,12 +98,14 @@ class MemoryLedger implements Ledger {
     return { pending: this.#pending.length }
   }
 
-  async learnEpoch(): Promise<void> {
+  async learnEpoch(epoch: number): Promise<void> {
     this.#reach()
+    if (this.#ledgers.deaf) throw new Error('the ledger does not listen')
+    this.#ledgers.epochs.set(this.#organizationId, epoch)
   }
 
-  async announceCatalogue(): Promise<void> {
-    this.#reach()
+  announceCatalogue(epoch: number): Promise<void> {
+    return this.learnEpoch(epoch)
   }
 
   admit(): Promise<never> {
@@ -105,10 +113,6 @@ class MemoryLedger implements Ledger {
   }
 
   check(): Promise<never> {
-    throw new Error('no model call is made here')
-  }
-
-  open(): Promise<never> {
     throw new Error('no model call is made here')
   }
 

@@ -10,16 +10,15 @@ import { unknownId } from '../../validated-request.ts'
 
 // What every route of the management API does with a request before its own work begins.
 
-/** Told when a change stands but Redis could not be told: rights caches learn of it within 30 s. */
+/** Told when a change stands but a ledger could not be told: it learns of it within a minute. */
 const PROPAGATION_HEADER = 'x-headgate-propagation'
 
 /** The slice of a request that administration works with. */
 export function administrationOf(context: AppContext): Administration {
-  const { configuration, clock, database, redis, ledgerOf } = context.get('deps')
+  const { configuration, clock, database, ledgerOf } = context.get('deps')
   return {
     clock,
     database,
-    redis,
     ledgerOf,
     pepperRing: configuration.KEY_PEPPERS,
     vaultRing: configuration.VAULT_KEYS,

@@ -1,11 +1,29 @@
 import { describe, expect, it } from 'vitest'
 import type { CatalogModel } from '../../../src/gateway/catalog/catalog.ts'
-import { boundsOf, estimateUsage, metered, NOTHING_METERED } from '../../../src/gateway/metering.ts'
+import {
+  answerCharge,
+  boundsOf,
+  type CallBounds,
+  type Charge,
+  type ChargeBasis,
+  estimatedCharge,
+  estimateUsage,
+  inputUsage,
+  NO_CHARGE,
+  streamCharge,
+  withLost,
+} from '../../../src/gateway/charges.ts'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
-import { usageOfChat, usageOfMessages } from '../../../src/gateway/protocols/usage.ts'
-import { costOf, NO_USAGE, type Prices, reservationFor, type Usage } from '../../../src/governance/credits.ts'
+import {
+  addUsage,
+  costOf,
+  NO_USAGE,
+  type Prices,
+  reservationFor,
+  type Usage,
+} from '../../../src/governance/credits.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 
 const PRICES: Prices = {
@@ -26,94 +44,8 @@ const MODEL: CatalogModel = {
   routes: [],
 }
 
-describe('usageOfChat', () => {
-  it('takes cached and written tokens out of the prompt, which includes them there', () => {
-    expect(
-      usageOfChat({
-        prompt_tokens: 100,
-        completion_tokens: 20,
-        total_tokens: 120,
-        prompt_tokens_details: { cached_tokens: 60, cache_write_tokens: 15 },
-        completion_tokens_details: { reasoning_tokens: 12 },
-      }),
-    ).toEqual({
-      input: 25,
-      cacheRead: 60,
-      cacheWrite5Minutes: 15,
-      cacheWrite1Hour: 0,
-      output: 20,
-      reasoning: 12,
-    })
-  })
-
-  it.each<[string, unknown, Partial<Usage> | null]>([
-    ['null', null, null],
-    ['text', 'x', null],
-    ['a list', [1], null],
-    ['an empty object', {}, null],
-    ['figures that are texts', { prompt_tokens: '5' }, null],
-    ['only a prompt', { prompt_tokens: 5 }, { input: 5, output: 0 }],
-    ['only a completion', { completion_tokens: 5 }, { input: 0, output: 5 }],
-    ['null details', { prompt_tokens: 5, prompt_tokens_details: null }, { input: 5, cacheRead: 0 }],
-    [
-      'more cached than prompt',
-      { prompt_tokens: 5, prompt_tokens_details: { cached_tokens: 9 } },
-      { input: 0, cacheRead: 9 },
-    ],
-    ['negative figures', { prompt_tokens: -5, completion_tokens: -1 }, null],
-    ['fractions', { prompt_tokens: 5.9, completion_tokens: 1.5 }, { input: 5, output: 1 }],
-    ['infinity', JSON.parse('{"prompt_tokens":1e999,"completion_tokens":2}'), null],
-  ])('reads %s', (_name, value, expected) => {
-    const usage = usageOfChat(value)
-    if (expected === null) expect(usage).toBeNull()
-    else expect(usage).toMatchObject(expected)
-  })
-})
-
-describe('usageOfMessages', () => {
-  it('reads every class, and sums of cache writes without classes as the shorter one', () => {
-    expect(
-      usageOfMessages(
-        {
-          input_tokens: 5,
-          cache_read_input_tokens: 6,
-          cache_creation_input_tokens: 30,
-          cache_creation: { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 20 },
-          output_tokens: 7,
-          output_tokens_details: { thinking_tokens: 3 },
-        },
-        null,
-      ),
-    ).toEqual({
-      input: 5,
-      cacheRead: 6,
-      cacheWrite5Minutes: 10,
-      cacheWrite1Hour: 20,
-      output: 7,
-      reasoning: 3,
-    })
-    const written = { input_tokens: 5, cache_creation_input_tokens: 30, output_tokens: 7 }
-    expect(usageOfMessages(written, null)).toMatchObject({ cacheWrite5Minutes: 30, cacheWrite1Hour: 0 })
-    const hour = { ...written, cache_creation: { ephemeral_1h_input_tokens: 20 } }
-    expect(usageOfMessages(hour, null)).toMatchObject({ cacheWrite5Minutes: 10, cacheWrite1Hour: 20 })
-  })
-
-  it.each([null, undefined, 'x', 5, [], {}, { input_tokens: null }, { cache_read_input_tokens: 5 }])(
-    'reads nothing from %j',
-    (value) => {
-      expect(usageOfMessages(value, null)).toBeNull()
-      expect(usageOfMessages(value, { ...NO_USAGE, input: 4 })).toBeNull()
-    },
-  )
-
-  it('is never negative nor fractional', () => {
-    const usage = usageOfMessages(
-      { input_tokens: -3, output_tokens: 1.7, cache_creation_input_tokens: 5 },
-      { ...NO_USAGE, cacheWrite1Hour: 9 },
-    )
-    expect(usage).toEqual({ ...NO_USAGE, output: 1, cacheWrite1Hour: 9 })
-  })
-})
+const estimate = (requestBytes: number, textBytes: number, reported: Usage | null, bounds: CallBounds) =>
+  estimateUsage({ requestBytes, bounds }, textBytes, reported)
 
 describe('costOf', () => {
   it('charges each class at its price, output once with its reasoning', () => {
@@ -245,14 +177,14 @@ describe('the reservation', () => {
       { type: 'image_url', image_url: url },
     ]
     const bounds = boundsOf(chat({ messages: [{ role: 'user', content }] }), MODEL)
-    expect(estimateUsage(300, 0, null, bounds)).toEqual({ ...NO_USAGE, input: 2_100 })
+    expect(estimate(300, 0, null, bounds)).toEqual({ ...NO_USAGE, input: 2_100 })
     content.push({ type: 'file', file: { file_id: 'f' } } as never)
     const both = boundsOf(chat({ messages: [{ role: 'user', content }] }), MODEL)
-    expect(estimateUsage(300, 0, null, both)).toEqual({ ...NO_USAGE, input: 3_100 })
+    expect(estimate(300, 0, null, both)).toEqual({ ...NO_USAGE, input: 3_100 })
     expect(boundsOf(chat({}), MODEL)).not.toHaveProperty('linkedTokens')
     // Where the upstream has said it, that is what it was.
     const reported = { ...NO_USAGE, input: 7 }
-    expect(estimateUsage(300, 0, reported, bounds)).toEqual(reported)
+    expect(estimate(300, 0, reported, bounds)).toEqual(reported)
   })
 
   it('stays an integer that can be compared, whatever is asked for', () => {
@@ -270,25 +202,120 @@ describe('estimates', () => {
   const WIDE = { inputTokens: 1_000_000, outputTokens: 1_000_000, reserve: 0 }
 
   it('count a token for three bytes, rounded up, of what was sent and what came', () => {
-    expect(estimateUsage(300, 30, null, WIDE)).toEqual({ ...NO_USAGE, input: 100, output: 10 })
-    expect(estimateUsage(301, 31, null, WIDE)).toEqual({ ...NO_USAGE, input: 101, output: 11 })
-    expect(estimateUsage(0, 0, null, WIDE)).toEqual(NO_USAGE)
+    expect(estimate(300, 30, null, WIDE)).toEqual({ ...NO_USAGE, input: 100, output: 10 })
+    expect(estimate(301, 31, null, WIDE)).toEqual({ ...NO_USAGE, input: 101, output: 11 })
+    expect(estimate(0, 0, null, WIDE)).toEqual(NO_USAGE)
   })
 
   it('keep what was reported, and never fall below it', () => {
     const reported = { ...NO_USAGE, input: 7, cacheRead: 900, output: 50 }
-    expect(estimateUsage(3000, 30, reported, WIDE)).toEqual(reported)
-    expect(estimateUsage(3000, 600, reported, WIDE)).toEqual({ ...reported, output: 200 })
+    expect(estimate(3000, 30, reported, WIDE)).toEqual(reported)
+    expect(estimate(3000, 600, reported, WIDE)).toEqual({ ...reported, output: 200 })
   })
 
   it('never pass the bounds of the call', () => {
     const bounds = { inputTokens: 40, outputTokens: 5, reserve: 0 }
-    expect(estimateUsage(30_000, 30_000, null, bounds)).toEqual({ ...NO_USAGE, input: 40, output: 5 })
+    expect(estimate(30_000, 30_000, null, bounds)).toEqual({ ...NO_USAGE, input: 40, output: 5 })
   })
 
-  it('are metered at the model’s prices, with their provenance', () => {
+  it('are charged at the model’s prices, with their provenance', () => {
     const usage = { ...NO_USAGE, output: 1_000_000 }
-    expect(metered(usage, 'estimated', MODEL)).toEqual({ usage, provenance: 'estimated', cost: 15_000_000 })
-    expect(NOTHING_METERED).toEqual({ usage: null, provenance: null, cost: 0 })
+    const basis = { prices: PRICES, bounds: WIDE, requestBytes: 0, charged: true }
+    expect(estimatedCharge(basis, usage)).toEqual({ usage, provenance: 'estimated', cost: 15_000_000 })
+    expect(estimatedCharge(basis, null)).toEqual(NO_CHARGE)
+    expect(NO_CHARGE).toEqual({ usage: null, provenance: null, cost: 0 })
+  })
+})
+
+/** A micro-credit for each token. */
+const TOKEN = {
+  input: 1e6,
+  output: 1e6,
+  cacheRead: 1e6,
+  cacheWrite5Minutes: 1e6,
+  cacheWrite1Hour: 1e6,
+}
+const basisOf = (reserve: number, charged = true): ChargeBasis => ({
+  prices: TOKEN,
+  bounds: { inputTokens: 1_000, outputTokens: 1_000, reserve },
+  requestBytes: 300,
+  charged,
+})
+/** Of the request, by its length. */
+const INPUT = 100
+const inputOf = (input: number): Usage => ({ ...NO_USAGE, input })
+
+describe('the charge', () => {
+  it('of an answer is what was reported, else an estimate of it', () => {
+    const reported = inputOf(7)
+    expect(answerCharge(basisOf(0), reported, 9_000)).toEqual({
+      usage: reported,
+      provenance: 'reported',
+      cost: 7,
+    })
+    const estimated = { usage: { ...inputOf(INPUT), output: 10 }, provenance: 'estimated', cost: INPUT + 10 }
+    expect(answerCharge(basisOf(0), null, 30)).toEqual(estimated)
+  })
+
+  it('of a stream is an estimate until all is reported, over what was reported so far', () => {
+    const meter = (final: boolean) => ({ usage: () => ({ usage: inputOf(7), final }), textBytes: 30 })
+    expect(streamCharge(basisOf(0), meter(true))).toMatchObject({ provenance: 'reported', cost: 7 })
+    expect(streamCharge(basisOf(0), meter(false))).toMatchObject({ provenance: 'estimated', cost: 17 })
+    const silent = { usage: () => null, textBytes: 30 }
+    expect(streamCharge(basisOf(0), silent)).toMatchObject({ provenance: 'estimated', cost: INPUT + 10 })
+  })
+
+  it('of what is free is none', () => {
+    const free = basisOf(0, false)
+    expect(answerCharge(free, inputOf(7), 30)).toEqual(NO_CHARGE)
+    expect(inputUsage(free)).toBeNull()
+  })
+})
+
+describe('attempts that gave nothing', () => {
+  const known = (input: number): Charge => answerCharge(basisOf(0), inputOf(input), 0)
+
+  it('are paid for with the answer, as an estimate', () => {
+    const lost = addUsage(inputUsage(basisOf(0)), inputOf(30))
+    expect(withLost(basisOf(1_000), known(7), lost)).toEqual({
+      usage: inputOf(137),
+      provenance: 'estimated',
+      cost: 137,
+    })
+    expect(withLost(basisOf(1_000), NO_CHARGE, lost)).toMatchObject({ provenance: 'estimated', cost: 130 })
+  })
+
+  it('change nothing where there were none', () => {
+    const charge = known(7)
+    expect(withLost(basisOf(1_000), charge, null)).toBe(charge)
+  })
+
+  it.each([
+    { used: 90, reserve: 190, cost: 190, provenance: 'estimated' },
+    { used: 90, reserve: 189, cost: INPUT, provenance: 'estimated' },
+    { used: 110, reserve: 150, cost: 110, provenance: 'reported' },
+    // What an upstream reports is its word, also beyond what was put aside.
+    { used: 170, reserve: 150, cost: 170, provenance: 'reported' },
+    { used: 10, reserve: 70, cost: 70, provenance: 'estimated' },
+  ])('cost no more than what was put aside: %j', ({ used, reserve, cost, provenance }) => {
+    const charge = withLost(basisOf(reserve), known(used), inputOf(INPUT))
+    expect(charge).toMatchObject({ cost, provenance })
+  })
+
+  it('never lower a charge, and raise it to the reservation at most, whatever the figures', () => {
+    for (let seed = 1; seed <= 2_000; seed++) {
+      const random = new SeededRandom(seed)
+      const prices = randomPrices(random)
+      const reserve = random.below(20_000)
+      const basis = { ...basisOf(reserve), prices }
+      const usage = random.chance(0.1) ? null : randomUsage(random, 10_000)
+      const lost = randomUsage(random, 10_000)
+      const charge = usage ? answerCharge(basis, usage, 0) : NO_CHARGE
+      const both = withLost(basis, charge, lost)
+      expect(both.cost, `seed ${seed}`).toBeGreaterThanOrEqual(charge.cost)
+      expect(both.cost, `seed ${seed}`).toBeLessThanOrEqual(Math.max(reserve, charge.cost))
+      const whole = both.usage ? costOf(both.usage, prices) : 0
+      expect(both.cost, `seed ${seed}`).toBe(both === charge ? whole : Math.min(whole, reserve))
+    }
   })
 })

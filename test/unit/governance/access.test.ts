@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { grantSetId, mayUse } from '../../../src/governance/model-access.ts'
+import { grantSetId, mayUse } from '../../../src/governance/access.ts'
+import { modelTarget } from '../../../src/governance/target.ts'
 
 const granted = (...ids: string[]) => ({ models: { all: false, ids: new Set(ids) } })
 const everything = (...ids: string[]) => ({ models: { all: true, ids: new Set(ids) } })
@@ -7,15 +8,23 @@ const everything = (...ids: string[]) => ({ models: { all: true, ids: new Set(id
 describe('mayUse', () => {
   it('takes exact ids only', () => {
     const principal = granted('claude-sonnet', 'gpt-5')
-    expect(mayUse(principal, 'gpt-5')).toBe(true)
+    expect(mayUse(principal, modelTarget('gpt-5'))).toBe(true)
     for (const other of ['gpt-5-mini', 'gpt', 'GPT-5', 'gpt-5 ', '', '*']) {
-      expect(mayUse(principal, other)).toBe(false)
+      expect(mayUse(principal, modelTarget(other))).toBe(false)
     }
   })
 
   it('takes any id with a grant on every model, and none without grants', () => {
-    expect(mayUse(everything(), 'anything')).toBe(true)
-    expect(mayUse(granted(), 'anything')).toBe(false)
+    expect(mayUse(everything(), modelTarget('anything'))).toBe(true)
+    expect(mayUse(granted(), modelTarget('anything'))).toBe(false)
+  })
+})
+
+describe('grants on models', () => {
+  it('give no integration, not even one of the same name', () => {
+    const integration = { kind: 'integration', id: 'gpt-5', connectionId: null } as const
+    expect(mayUse(everything(), integration)).toBe(false)
+    expect(mayUse(granted('gpt-5'), integration)).toBe(false)
   })
 })
 

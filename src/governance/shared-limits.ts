@@ -1,0 +1,117 @@
+import { Ratelimit } from '@upstash/ratelimit'
+import type { Deps } from '../deps.ts'
+import { BoundedMap } from '../lib/bounded-map.ts'
+import { errorText, logEvent } from '../lib/log.ts'
+import { withinTime } from '../lib/time-limit.ts'
+
+// Limits that all isolates share through Redis. They guard what no ledger sees: failed authentication and the management
+// API. The limits of calls are the ledger's.
+
+/** A sliding window of a minute. */
+export interface SharedLimit {
+  /** Names the counters in Redis. */
+  name: string
+  perMinute: number
+}
+
+/** What became of one that was counted. */
+export interface SharedCount {
+  allowed: boolean
+  /** Whole seconds, at least 1 when refused; 0 when allowed. */
+  retryAfterSeconds: number
+  /** Redis could not be asked in time, so this isolate's own lower cap decided. */
+  degraded: boolean
+}
+
+export type SharedLimitDeps = Pick<Deps, 'configuration' | 'clock' | 'redis'>
+
+const WINDOW_MS = 60_000
+/** How long Redis is left alone after it failed, so that not every request waits for the time-out. */
+const REST_MS = 2_000
+
+// Plain data only: pending I/O that requests share dies with the request that started it.
+const degradedCounts = new BoundedMap<string, number>(10_000)
+let degradedWindow = 0
+/** When Redis may be asked again, in milliseconds since the epoch; 0 while it answers. */
+let restingUntil = 0
+
+/**
+ * Counts one against a limit. Redis away, slow (LIMITS_TIMEOUT_MS) or answering errors never means unlimited: this
+ * isolate then allows at most DEGRADED_RATE_LIMIT a minute for each identifier. It throws nothing.
+ */
+export async function countShared(
+  deps: SharedLimitDeps,
+  limit: SharedLimit,
+  identifier: string,
+): Promise<SharedCount> {
+  const outcome = await askRedis(deps, () => limiterOf(deps, limit).limit(identifier))
+  if (outcome === null) return countAlone(deps, limit, identifier)
+  // The library reads the system's clock, so its `reset` is measured by that one too.
+  const retryAfterSeconds = outcome.success ? 0 : secondsUntil(outcome.reset, Date.now())
+  return { allowed: outcome.success, retryAfterSeconds, degraded: false }
+}
+
+/** Whether a limit leaves room for another one. Counts nothing; true when Redis cannot be asked. It throws nothing. */
+export async function hasSharedRoom(
+  deps: SharedLimitDeps,
+  limit: SharedLimit,
+  identifier: string,
+): Promise<boolean> {
+  const outcome = await askRedis(deps, () => limiterOf(deps, limit).getRemaining(identifier))
+  return outcome === null || outcome.remaining > 0
+}
+
+/** @returns null when Redis did not answer in time, or is left alone because it did not. */
+async function askRedis<Answer>(
+  { clock, configuration }: SharedLimitDeps,
+  ask: () => Promise<Answer>,
+): Promise<Answer | null> {
+  const now = clock()
+  if (now < restingUntil) return null
+  // After a rest one request tries while the others go on without Redis.
+  if (restingUntil !== 0) restingUntil = now + REST_MS
+  try {
+    const answer = await withinTime(ask(), configuration.LIMITS_TIMEOUT_MS, 'Redis')
+    restingUntil = 0
+    return answer
+  } catch (error) {
+    restingUntil = clock() + REST_MS
+    logEvent('warn', 'limits_degraded', { reason: errorText(error) })
+    return null
+  }
+}
+
+function limiterOf({ redis }: SharedLimitDeps, { name, perMinute }: SharedLimit): Ratelimit {
+  return new Ratelimit({
+    redis,
+    limiter: Ratelimit.slidingWindow(perMinute, `${WINDOW_MS} ms`),
+    prefix: `limit:${name}`,
+    // It would repeat a refusal until the next window begins, which is longer than a sliding window refuses.
+    ephemeralCache: false,
+    // The library's own time-out lets the request pass; one deadline is set in askRedis.
+    timeout: 0,
+    enableTelemetry: false,
+  })
+}
+
+/** Decides without Redis. Synchronous, so that no number of concurrent requests gets past the cap. */
+function countAlone(
+  { clock, configuration }: SharedLimitDeps,
+  { name, perMinute }: SharedLimit,
+  identifier: string,
+): SharedCount {
+  const now = clock()
+  const window = Math.floor(now / WINDOW_MS)
+  if (window !== degradedWindow) degradedCounts.clear()
+  degradedWindow = window
+  const key = `${name}:${identifier}`
+  const count = degradedCounts.get(key) ?? 0
+  if (count >= Math.min(perMinute, configuration.DEGRADED_RATE_LIMIT)) {
+    return { allowed: false, retryAfterSeconds: secondsUntil((window + 1) * WINDOW_MS, now), degraded: true }
+  }
+  degradedCounts.set(key, count + 1)
+  return { allowed: true, retryAfterSeconds: 0, degraded: true }
+}
+
+/** @returns whole seconds, at least 1. */
+const secondsUntil = (instant: number, now: number) => Math.max(1, Math.ceil((instant - now) / 1_000))

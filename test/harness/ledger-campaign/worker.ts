@@ -1,0 +1,132 @@
+import { DurableObject } from 'cloudflare:workers'
+import type { Bindings } from '../../../src/env.ts'
+import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
+import { ledgerClient } from '../../../src/governance/ledger/client.ts'
+import type { CommitBatch } from '../../../src/governance/ledger/commit.ts'
+import type {
+  Admission,
+  CallToAdmit,
+  Ledger as LedgerInterface,
+} from '../../../src/governance/ledger/ledger.ts'
+import { Ledger as SoundLedger } from '../../../workers/ledger.ts'
+
+// A Worker that calls ledgers as the gateway does, from requests and from objects, while commits fail. It runs in the
+// runtime itself: the one that vitest brings does not let one request resolve what another waits for.
+
+/** What goes wrong with a commit. */
+export type CommitFault = 'killed before' | 'killed after' | 'answer lost' | 'slow before' | 'slow after'
+
+/** Of the next commits of an organization, one each. Plain data of the isolate. */
+const faults = new Map<string, CommitFault[]>()
+let happened = 0
+
+const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
+const SLOW_MS = 600
+
+/** A ledger that dies, or is slow, before or after it has stored a commit. */
+export class Ledger extends SoundLedger {
+  override async commit(batch: CommitBatch) {
+    const fault = faults.get(String(this.ctx.id.name))?.shift()
+    if (fault !== undefined) happened += 1
+    if (fault === 'killed before') this.ctx.abort('killed before a commit')
+    if (fault === 'slow before') await pause(SLOW_MS)
+    const answer = await super.commit(batch)
+    if (fault === undefined || fault === 'slow before') return answer
+    // What is stored stays, also without the answer.
+    await this.ctx.storage.sync()
+    if (fault === 'killed after') this.ctx.abort('killed after a commit')
+    if (fault === 'answer lost') throw new Error('the answer was lost')
+    await pause(SLOW_MS)
+    return answer
+  }
+}
+
+/** Named in wrangler.toml, and not used here. */
+export class ResponseStream extends DurableObject {}
+
+/** One call as the gateway makes it. */
+export interface ScriptedCall {
+  organizationId: string
+  opening: CallOpening
+  reserve: number
+  outcome: CallOutcome
+  refusal: CallOutcome
+  leaseMilliseconds: number
+  limits: CallToAdmit['limits']
+  /** Between admission and end. */
+  upstreamMilliseconds: number
+  /** The request is waited for also when its client has left, as the gateway does. */
+  isHeld: boolean
+  /** A Durable Object makes it. */
+  byObject: boolean
+  /** That object is reset this long after it began; null: never. */
+  resetAfter: number | null
+}
+
+export interface CallTold {
+  admission: Admission | { kind: 'failed'; error: string }
+  /** The ledger said that the outcome, or the refusal, is stored. */
+  isSettled: boolean
+}
+
+async function makeCall(ledger: LedgerInterface, call: ScriptedCall): Promise<CallTold> {
+  const { opening, reserve, leaseMilliseconds, limits } = call
+  const unchecked = { estimate: null, epochs: { organization: 0, catalogue: null }, learned: null }
+  const admission = await ledger
+    .admit({ opening, reserve, leaseMilliseconds, limits, ...unchecked })
+    .catch((error: unknown) => ({ kind: 'failed' as const, error: String(error) }))
+  const settled = () => ({ admission, isSettled: true })
+  const unsettled = () => ({ admission, isSettled: false })
+  if (admission.kind !== 'admitted') return ledger.record(opening, call.refusal).then(settled, unsettled)
+  await pause(call.upstreamMilliseconds)
+  return ledger.close(opening.callId, call.outcome).then(settled, unsettled)
+}
+
+/** A call made by a Durable Object of the same script. */
+export class LedgerCaller extends DurableObject<Bindings> {
+  async make(call: ScriptedCall): Promise<CallTold> {
+    const { resetAfter } = call
+    if (resetAfter !== null) void pause(resetAfter).then(() => this.ctx.abort('reset while it called'))
+    const waitUntil = (work: Promise<unknown>) => this.ctx.waitUntil(work)
+    return makeCall(ledgerClient(this.env.LEDGER, call.organizationId, waitUntil), call)
+  }
+}
+
+interface Environment extends Bindings {
+  LEDGER_CALLERS: DurableObjectNamespace<LedgerCaller>
+}
+
+async function answerCall(call: ScriptedCall, environment: Environment, context: ExecutionContext) {
+  if (call.byObject) return environment.LEDGER_CALLERS.getByName(call.opening.callId).make(call)
+  const waitUntil = call.isHeld ? (work: Promise<unknown>) => context.waitUntil(work) : () => {}
+  const made = makeCall(ledgerClient(environment.LEDGER, call.organizationId, waitUntil), call)
+  waitUntil(made)
+  return made
+}
+
+/** What a test asks of a ledger, by name. */
+interface Question {
+  organizationId: string
+  method: 'grantCredits' | 'balance' | 'flush'
+  parameters: unknown[]
+}
+
+async function answerQuestion({ organizationId, method, parameters }: Question, environment: Environment) {
+  const ledger = ledgerClient(environment.LEDGER, organizationId)
+  return (ledger[method] as (...given: unknown[]) => Promise<unknown>)(...parameters)
+}
+
+// biome-ignore lint/style/noDefaultExport: what the runtime calls for a request
+export default {
+  async fetch(request, environment, context) {
+    const { pathname } = new URL(request.url)
+    if (pathname === '/happened') return Response.json(happened)
+    const body: unknown = await request.json()
+    if (pathname === '/calls')
+      return Response.json(await answerCall(body as ScriptedCall, environment, context))
+    if (pathname === '/ledger') return Response.json(await answerQuestion(body as Question, environment))
+    const { name, next } = body as { name: string; next: CommitFault[] }
+    faults.set(name, next)
+    return Response.json(null)
+  },
+} satisfies ExportedHandler<Environment>
