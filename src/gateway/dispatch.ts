@@ -9,7 +9,14 @@ import type { Affinity } from './affinity.ts'
 import { type Candidate, inOrder } from './candidates.ts'
 import { HeldAnswer } from './held-answer.ts'
 import type { PlannedCall } from './model-call.ts'
-import { type ErrorStatus, type RouteAnswer, RouteAttempt, type WholeAnswer } from './route-attempt.ts'
+import type { PreparedRoute } from './prepared-route.ts'
+import {
+  type ErrorStatus,
+  type RouteAnswer,
+  RouteAttempt,
+  routeRequest,
+  type WholeAnswer,
+} from './route-attempt.ts'
 import { restOf } from './route-health.ts'
 import type { CallerForm, StartedStream, StreamDeps } from './stream-answer.ts'
 import { noAnswer } from './upstream-attempt.ts'
@@ -49,6 +56,8 @@ export interface DispatchOptions {
   affinity: Affinity | null
   /** Takes the bodies that are read. */
   answers: WholeAnswers
+  /** The request of one route, where it was made before. */
+  prepared?: PreparedRoute
 }
 
 /**
@@ -206,9 +215,10 @@ class Dispatch {
 
   /** @returns null for a candidate that cannot express the request. */
   #routeTo(candidate: Candidate): RouteAttempt | null {
-    const { signal, answers } = this.#options
+    const { signal, answers, prepared } = this.#options
     try {
-      return new RouteAttempt(this.#deps, this.#planned, candidate, signal, answers)
+      const request = prepared?.take(candidate) ?? routeRequest(this.#planned, candidate)
+      return new RouteAttempt(this.#deps, this.#planned, candidate, request, signal, answers)
     } catch (error) {
       if (!(error instanceof ApiError) || error.kind !== 'invalid_request') throw error
       this.#refusal ??= error

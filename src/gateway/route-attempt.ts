@@ -60,14 +60,12 @@ export class RouteAttempt {
   readonly #answers: WholeAnswers
   readonly #signal: AbortSignal
 
-  /**
-   * @param answers takes the bodies that are read.
-   * @throws ApiError invalid_request for a request that the candidate's protocol cannot express.
-   */
+  /** @param routed of this candidate. @param answers takes the bodies that are read. */
   constructor(
     deps: StreamDeps,
     planned: PlannedCall,
     candidate: Candidate,
+    routed: RouteRequest,
     signal: AbortSignal,
     answers: WholeAnswers,
   ) {
@@ -77,8 +75,8 @@ export class RouteAttempt {
     this.candidate = candidate
     this.#signal = signal
     this.#answers = answers
-    this.#body = editedRequest(planned, candidate)
-    this.#translated = translatedCall(planned, candidate, this.#body)
+    this.#body = routed.body
+    this.#translated = routed.translated
     const { organizationId } = request.principal
     const called = { organizationId, stream: outline.stream, headers: request.headers, signal, basis }
     this.attempt = new UpstreamAttempt(deps, called, candidate)
@@ -203,6 +201,18 @@ export class RouteAttempt {
       translatedTo: translation?.caller ?? null,
     }
   }
+}
+
+/** What a route is asked: the request with its edits, translated where the route speaks another protocol. */
+export interface RouteRequest {
+  body: EditedBytes
+  translated: TranslatedCall | null
+}
+
+/** @throws ApiError invalid_request for a request that the candidate's protocol cannot express. */
+export function routeRequest(planned: PlannedCall, candidate: Candidate): RouteRequest {
+  const body = editedRequest(planned, candidate)
+  return { body, translated: translatedCall(planned, candidate, body) }
 }
 
 /** The request with the edits that are permitted; for a translation only its texts are edited before. */

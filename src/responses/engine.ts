@@ -41,7 +41,7 @@ export interface EngineRun extends TurnBasis {
   turn: AdmittedTurn | null
   /** The context of every turn, unless it is too large to be held. */
   context: readonly ContextItem[] | null
-  loadContext: () => Promise<ContextItem[]>
+  loadContext: (principal: Principal) => Promise<ContextItem[]>
   /** Stores the events that are pending: the state never says more than they do. */
   flushEvents: () => void
   /** Called when the first turn is answered or has failed: its body is not needed any more. */
@@ -121,10 +121,11 @@ export class ResponseEngine {
     if (!turn) throw new Error('there is no turn to send')
     const { emitter } = this.#run
     const from = emitter.outputLength
-    const sent = await sendTurn(this.#deps, turn.planned, turn.call, this.#abort.signal)
-    freeIfLarge(turn.planned.request.body)
+    const { planned, call, prepared } = turn
+    const sent = await sendTurn(this.#deps, planned, call, this.#abort.signal, prepared)
+    freeIfLarge(planned.request.body)
     this.#run.sent()
-    await this.#tell(sent, turn.call)
+    await this.#tell(sent, call)
     const end = emitter.endTurn()
     return this.#interrupted() ?? this.#follow(end, from)
   }
@@ -256,7 +257,7 @@ export class ResponseEngine {
   async #admit(identity: CallIdentity): Promise<AdmittedTurn | Refused> {
     const { owner, request, loadContext } = this.#run
     const principal = await currentPrincipal(this.#deps, owner, request, this.#principal)
-    const context = this.#run.context ?? (await loadContext())
+    const context = this.#run.context ?? (await loadContext(principal))
     this.#abort.signal.throwIfAborted()
     const settings = nextTurnSettings(request.settings, this.#progress.usage)
     const items = [...context, ...this.#turns.flat()]
