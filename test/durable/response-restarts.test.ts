@@ -6,7 +6,7 @@ import { useDatabaseGate } from './database-gate.ts'
 import {
   type LiveTrial,
   lastOf,
-  newMember,
+  newCaller,
   newResponse,
   query,
   replayed,
@@ -72,7 +72,7 @@ const told = (request: ModelRequest | undefined) =>
 
 /** A response whose first turn has ended with a call that is refused; nothing of the second one was done. */
 async function betweenTurns() {
-  const caller = await newMember()
+  const caller = await newCaller()
   const response = newResponse(caller)
   await response.start()
   const reader = response.follow()
@@ -170,7 +170,7 @@ describe('an object that dies between two turns', () => {
 
 /** A response whose first turn called tools of this side, the first of which runs. */
 async function runningTool(...names: string[]) {
-  const caller = await newMember()
+  const caller = await newCaller()
   const response = newResponse(caller, env.TOOL_RESPONSES)
   await response.start({ tools: [{ type: 'function', name: 'look', parameters: { type: 'object' } }] })
   const reader = response.follow()
