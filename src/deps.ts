@@ -109,7 +109,8 @@ export function createDeps(environment: Bindings, context: ExecutionContext): De
     clock: systemClock,
     database,
     redis,
-    ledgerOf: (organizationId) => ledgerClient(environment.LEDGER, organizationId),
+    ledgerOf: (organizationId) =>
+      ledgerClient(environment.LEDGER, organizationId, (work) => context.waitUntil(work)),
     contentStore,
     responseStream: (responseId) => responseStreamClient(environment.RESPONSE_STREAMS, responseId),
     countRejectedCall: (call) =>

@@ -1,13 +1,26 @@
 import { DurableObject } from 'cloudflare:workers'
 import { configurationOf, createDatabase } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
-import type { AuditedChange, CallOpening, CallOutcome } from '../src/governance/audit-record.ts'
+import type { AuditedChange } from '../src/governance/audit-record.ts'
 import { LedgerAccount } from '../src/governance/ledger/account.ts'
 import { AccountTables } from '../src/governance/ledger/account-tables.ts'
+import type { CheckColumns } from '../src/governance/ledger/admission.ts'
+import {
+  CatalogueRegistration,
+  CatalogueSubscribers,
+} from '../src/governance/ledger/catalogue-announcements.ts'
 import type { ChainIdentity, ChainLink } from '../src/governance/ledger/chain.ts'
-import { type LedgerObject, parseLedgerName } from '../src/governance/ledger/client.ts'
+import {
+  askLedger,
+  DEPLOYMENT_LEDGER,
+  type LedgerObject,
+  ledgerName,
+  parseLedgerName,
+} from '../src/governance/ledger/client.ts'
+import type { CommitBatch, LearnedEpochs } from '../src/governance/ledger/commit.ts'
+import { epochsAt } from '../src/governance/ledger/epoch-knowledge.ts'
 import { Flusher } from '../src/governance/ledger/flusher.ts'
-import type { CallProgress, CreditGrant, OpenCall } from '../src/governance/ledger/ledger.ts'
+import type { CallProgress, CreditGrant } from '../src/governance/ledger/ledger.ts'
 import { RejectedCalls } from '../src/governance/ledger/rejected-calls.ts'
 import { loadAccount, writeLinks, writeRejectedCounts } from '../src/governance/ledger/store.ts'
 import { writeInOrder } from '../src/governance/ledger/write-in-order.ts'
@@ -20,6 +33,7 @@ const BEGIN_LIMIT_MS = 5_000
 interface Books {
   account: LedgerAccount
   flusher: Flusher<readonly ChainLink[]>
+  registration: CatalogueRegistration
 }
 
 /**
@@ -31,6 +45,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   readonly #database
   #books: Books | undefined
   #beginning: Promise<Books> | undefined
+  #subscribers: CatalogueSubscribers | undefined
   #rejected:
     | { counts: RejectedCalls; flusher: Flusher<ReturnType<RejectedCalls['take']> & object> }
     | undefined
@@ -49,20 +64,20 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     })
   }
 
-  async open(call: OpenCall) {
-    return this.#use(({ account }) => account.open(call))
+  async commit(batch: CommitBatch) {
+    return this.#use(({ account, registration }) => {
+      const usesCatalogue = batch.calls.catalogueEpochs.some((epoch) => epoch !== 0)
+      if (usesCatalogue) registration.renewIfDue(account.epochs)
+      return account.commit(batch)
+    })
   }
 
-  async close(callId: string, outcome: CallOutcome) {
-    return this.#use(({ account }) => account.close(callId, outcome))
+  async check(columns: CheckColumns, learned: LearnedEpochs | null) {
+    return this.#use(({ account }) => account.check(columns, learned))
   }
 
   async extend(callId: string, leaseMilliseconds: number, progress: CallProgress | null) {
     return this.#use(({ account }) => account.extend(callId, leaseMilliseconds, progress))
-  }
-
-  async record(opening: CallOpening, outcome: CallOutcome) {
-    return this.#use(({ account }) => account.record(opening, outcome))
   }
 
   async recordChange(change: AuditedChange) {
@@ -75,6 +90,24 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
 
   async balance() {
     return this.#use(({ account }) => account.balance())
+  }
+
+  async learnEpochs(learned: LearnedEpochs) {
+    return this.#use(({ account }) => account.confirmEpochs(learned, systemClock()))
+  }
+
+  async registerForCatalogue(name: string) {
+    return this.#announcements().register(name)
+  }
+
+  async announceCatalogue(epoch: number) {
+    const learned = { organization: null, catalogue: epoch }
+    const told = this.#announcements()
+      .announce(epoch)
+      .map((name) => askLedger(this.env.LEDGER, name, (ledger) => ledger.learnEpochs(learned)))
+    for (const outcome of await Promise.allSettled(told)) {
+      if (outcome.status === 'rejected') throw outcome.reason
+    }
   }
 
   async flush() {
@@ -94,6 +127,8 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     this.#alarmAt = null
     this.#books?.account.settleExpired()
     await Promise.all([this.#books?.flusher.run(), this.#rejected?.flusher.run()])
+    // While Postgres is away nothing is deleted, but a restart must not have to read everything since.
+    if (this.#books && this.#books.account.pending() > 0) this.#books.account.trim()
     this.#arrangeAlarm()
   }
 
@@ -114,12 +149,17 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
 
   async #readBeginning(): Promise<Books> {
     const identity = parseLedgerName(this.ctx.id.name)
+    const askedAt = systemClock()
     const loading = loadAccount(this.#database, identity)
-    const { state, grants } = await withinTime(loading, BEGIN_LIMIT_MS, 'reading the ledger from Postgres')
+    const { state, grants, epochs } = await withinTime(
+      loading,
+      BEGIN_LIMIT_MS,
+      'reading the ledger from Postgres',
+    )
     this.ctx.storage.transactionSync(() => {
       const tables = new AccountTables(this.ctx.storage)
       tables.create()
-      tables.begin(identity, state, grants)
+      tables.begin(identity, state, grants, epochsAt(epochs, askedAt))
     })
     this.#books = this.#openBooks(identity)
     return this.#books
@@ -127,7 +167,10 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
 
   #openBooks(identity: ChainIdentity): Books {
     const account = new LedgerAccount(this.ctx.storage, identity, systemClock)
-    const write = (links: readonly ChainLink[]) => writeLinks(this.#database, identity, links)
+    const write = async (links: readonly ChainLink[]) => {
+      const askedAt = systemClock()
+      account.confirmEpochs(await writeLinks(this.#database, identity, links), askedAt)
+    }
     const written = (links: readonly ChainLink[]) => account.markFlushed(links.at(-1)?.sequence ?? 0)
     const source = {
       pending: () => account.pending(),
@@ -136,7 +179,16 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
       write: (links: readonly ChainLink[]) => writeInOrder(links, write, written),
       written,
     }
-    return { account, flusher: this.#flusherOf(source) }
+    const name = ledgerName(identity.organizationId, identity.shard)
+    const register = () =>
+      askLedger(this.env.LEDGER, DEPLOYMENT_LEDGER, (ledger) => ledger.registerForCatalogue(name))
+    const registration = new CatalogueRegistration(register, systemClock)
+    return { account, flusher: this.#flusherOf(source), registration }
+  }
+
+  #announcements(): CatalogueSubscribers {
+    this.#subscribers ??= new CatalogueSubscribers(this.ctx.storage.sql, systemClock)
+    return this.#subscribers
   }
 
   #countRejected() {

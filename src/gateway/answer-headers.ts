@@ -26,20 +26,22 @@ const MOST_BYTES = 8 * 1024
  * @param credential cut out of every value, should an upstream repeat it.
  */
 export function answerHeaders(upstream: Headers, credential: Pick<Credential, 'secrets'>): Headers {
+  const ordered: Array<[string, string]> = []
+  const limits: Array<[string, string]> = []
+  for (const header of upstream) {
+    if (FORWARDED.has(header[0])) ordered.push(header)
+    else if (FORWARDED_PREFIXES.some((prefix) => header[0].startsWith(prefix))) limits.push(header)
+  }
   const id = REQUEST_ID_SOURCES.map((name) => upstream.get(name)).find((value) => value)
-  const all = [...upstream]
-  const limits = all.filter(([name]) => FORWARDED_PREFIXES.some((prefix) => name.startsWith(prefix)))
-  const ordered: Array<[string, string]> = [
-    ...all.filter(([name]) => FORWARDED.has(name)),
-    ...(id ? [['x-upstream-request-id', id] satisfies [string, string]] : []),
-    ...limits.sort((left, right) => lengthOf(left) - lengthOf(right)),
-  ]
+  if (id) ordered.push(['x-upstream-request-id', id])
+  ordered.push(...limits.sort((left, right) => lengthOf(left) - lengthOf(right)))
   const headers = new Headers()
   let room = MOST_BYTES
-  for (const [name, value] of ordered) {
-    if (lengthOf([name, value]) > room) continue
-    headers.set(name, withoutCredential(value, credential))
-    room -= lengthOf([name, value])
+  for (const header of ordered) {
+    const length = lengthOf(header)
+    if (length > room) continue
+    headers.set(header[0], withoutCredential(header[1], credential))
+    room -= length
   }
   return headers
 }

@@ -3,29 +3,80 @@
  * (over its routes, inspected and metered on the way back), and settled by whoever sent it. No other module reaches a
  * provider.
  */
-import type { CallOutcome } from '../governance/audit-record.ts'
-import { errorCodeOf, type GovernedCall, outcomeOf } from '../governance/governed-call.ts'
+import type { PolicyDeps } from '../governance/dlp/policy-for-call.ts'
+import {
+  admit,
+  type CallerRights,
+  type GovernedCall,
+  type Refused,
+  refuse,
+} from '../governance/governed-call.ts'
+import { MOST_ADMISSIONS, type RenewDeps, renewRights } from '../governance/renew-rights.ts'
+import { modelTarget } from '../governance/target.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { Affinity, type AffinityDeps } from './affinity.ts'
-import type { AdmitDeps } from './admit-call.ts'
-import { answerHeaders, streamHeaders } from './answer-headers.ts'
-import type { Candidate } from './candidates.ts'
-import { answerCharge, type Charge, NO_CHARGE, withLost } from './charges.ts'
+import { outcomeOfSent } from './call-outcome.ts'
+import { type CatalogDeps, loadCatalog } from './catalog/catalog.ts'
+import { estimatedCharge, inputUsage } from './charges.ts'
 import { answerTokenCount } from './count-tokens.ts'
-import { redactCredential } from './credential-spellings.ts'
-import { type Dispatched, type DispatchDeps, dispatch } from './dispatch.ts'
-import type { ModelAnswer, PlannedCall, SentCall } from './model-call.ts'
+import { type DispatchDeps, dispatch, longestDispatch } from './dispatch.ts'
+import { type HttpAnswerDeps, httpAnswer } from './http-answer.ts'
+import type { AdmittedCall, ModelRequest, PlannedCall, SentCall } from './model-call.ts'
 import { OPERATIONS } from './operations.ts'
-import type { WholeAnswer } from './route-attempt.ts'
-import { CLIENT_LEFT, encoderOf, type StartedStream } from './stream-answer.ts'
-import { upstreamErrorAnswer } from './upstream-error-answer.ts'
+import { planCall } from './plan-call.ts'
 import { WholeAnswers } from './whole-answers.ts'
 
-export { admitModelCall } from './admit-call.ts'
+export type ModelDeps = DispatchDeps & CatalogDeps & PolicyDeps & RenewDeps & AffinityDeps & HttpAnswerDeps
 
-export type ModelDeps = AdmitDeps &
-  DispatchDeps &
-  AffinityDeps & { waitUntil: (work: Promise<unknown>) => void }
+/**
+ * Plans a call and has it admitted. Plan and rights are those that the ledger knows to be current: where it calls them
+ * stale, both are made anew.
+ * @returns the open call, which its holder has to settle, or a refusal that is recorded.
+ * @throws whatever Postgres or the ledger throws when they cannot be asked: nothing may be sent then.
+ */
+export async function admitModelCall(
+  deps: ModelDeps,
+  request: ModelRequest,
+): Promise<AdmittedCall | Refused> {
+  let catalog = await loadCatalog(deps)
+  let rights: CallerRights = { principal: request.principal, catalogueEpoch: catalog.epoch, learned: null }
+  for (let admissions = 0; admissions < MOST_ADMISSIONS; admissions++) {
+    const plan = await planCall(deps, request, rights, catalog)
+    const admission =
+      plan.kind === 'refused'
+        ? await refuse(deps, { ...request, rights }, plan.error, plan)
+        : await admit(deps, { ...request, ...reservationOf(deps, plan), rights })
+    if (admission.kind === 'refused') return admission
+    if (admission.kind === 'admitted' && plan.kind === 'planned') {
+      return { kind: 'admitted', planned: plan, call: admission.call }
+    }
+    if (admission.kind === 'stale') {
+      const { principal, catalogueEpoch } = await renewRights(deps, rights, admission)
+      catalog = await loadCatalog(deps, catalogueEpoch ?? undefined)
+      const learned = { organization: principal.epoch, catalogue: catalog.epoch }
+      rights = { principal, catalogueEpoch: catalog.epoch, learned }
+    }
+  }
+  throw new ApiError('internal', 'The rights of the caller keep changing.')
+}
+
+/** What is reserved for a call, for how long, and what is settled for it when it is never closed: its input. */
+function reservationOf(
+  { configuration }: ModelDeps,
+  { request, model, outline, candidates, basis }: PlannedCall,
+) {
+  const { outputLimit, generates } = OPERATIONS[request.operation]
+  const { usage, cost } = estimatedCharge(basis, inputUsage(basis))
+  const longest = longestDispatch(configuration, outline.stream, candidates.length)
+  return {
+    target: modelTarget(model.id),
+    reserve: generates ? basis.bounds.reserve : 0,
+    // Every route may use its whole time before the first event.
+    leaseMilliseconds: longest + configuration.LEDGER_LEASE_MS,
+    estimate: usage && { provider: candidates[0]?.provider.name ?? '', usage, cost },
+    advice: `Lower ${outputLimit}`,
+  }
+}
 
 /**
  * Sends an admitted call over its routes and makes its caller's answer of what comes back.
@@ -43,7 +94,8 @@ export async function sendModelCall(
   try {
     const affinity = affinityOf(deps, planned)
     const sent = await dispatch(deps, planned, call, { signal, form: 'http', affinity, answers })
-    return answered(deps, planned, call, sent, { signal, answers })
+    const outcome = outcomeOfSent(deps, planned, call, sent)
+    return { ...httpAnswer(deps, planned, sent, { signal, answers }), outcome }
   } finally {
     answers.release()
   }
@@ -58,141 +110,4 @@ export function affinityOf(
   const { organizationId } = request.principal
   const { headers } = request
   return Affinity.begin(deps, candidates, { organizationId, modelId: model.id, headers, outline })
-}
-
-interface HttpCaller {
-  signal: AbortSignal
-  answers: WholeAnswers
-}
-
-function answered(
-  deps: ModelDeps,
-  planned: PlannedCall,
-  call: GovernedCall,
-  sent: Dispatched,
-  caller: HttpCaller,
-): SentCall {
-  const { answer, candidate } = sent
-  const outcome = outcomeOfSent(deps, planned, call, sent)
-  if (answer.kind === 'failed') return { kind: 'failed', error: errorOf(answer.error), outcome }
-  if (answer.kind === 'client_left' || !candidate) {
-    return { kind: 'answered', answer: NOBODY_WAITS, outcome }
-  }
-  const { credential } = candidate.provider
-  if (answer.kind === 'upstream_error') {
-    // Only our own credential is cut out of it (interface: Errors).
-    const error = upstreamErrorAnswer(answer.response, redactCredential(answer.body, credential), candidate)
-    return { kind: 'answered', answer: { ...error, body: handOver(deps, caller, [error.body]) }, outcome }
-  }
-  const made =
-    answer.kind === 'stream'
-      ? streamedAnswer(answer, candidate)
-      : wholeAnswer(deps, planned, answer, candidate, caller)
-  return { kind: 'answered', answer: made, outcome }
-}
-
-/** The caller left before there was an answer. */
-const NOBODY_WAITS: ModelAnswer = { status: CLIENT_LEFT, headers: new Headers(), body: new Uint8Array() }
-
-export const errorOf = (error: unknown): Error =>
-  error instanceof Error ? error : new Error('a call failed', { cause: error })
-
-function streamedAnswer(stream: StartedStream, { provider }: Candidate): ModelAnswer {
-  if (!('body' in stream.content)) throw new Error('a stream of events has no body')
-  const headers = streamHeaders(stream.upstreamHeaders, provider.credential)
-  return { status: stream.status, headers, body: stream.content.body }
-}
-
-function wholeAnswer(
-  deps: ModelDeps,
-  { request, model, outline }: PlannedCall,
-  { status, upstreamHeaders, content }: WholeAnswer,
-  candidate: Candidate,
-  caller: HttpCaller,
-): ModelAnswer {
-  const { credential } = candidate.provider
-  const headers = answerHeaders(upstreamHeaders, credential)
-  if ('pieces' in content) return { status, headers, body: handOver(deps, caller, content.pieces) }
-  const { operation } = request
-  const { usageAsked } = outline
-  const encoder = encoderOf(deps, { candidate, caller: { operation, modelId: model.id, usageAsked } })
-  if (outline.stream) {
-    // The upstream would not stream: its answer is the stream that was asked for.
-    const frames = content.events.flatMap((event) => encoder.frames(event))
-    return { status: 200, headers: streamHeaders(upstreamHeaders, credential), body: handOver(deps, caller, frames) }
-  }
-  headers.set('content-type', 'application/json')
-  const body = textEncoder.encode(JSON.stringify(encoder.answer(content.events)))
-  return { status: 200, headers, body: handOver(deps, caller, [body]) }
-}
-
-const textEncoder = new TextEncoder()
-
-const handOver = (deps: ModelDeps, { answers, signal }: HttpCaller, pieces: readonly Uint8Array[]) =>
-  answers.handOver(pieces, signal, (work) => deps.waitUntil(work))
-
-/** What a call that was sent came to. Of a stream it is known at its end; it never rejects. */
-export function outcomeOfSent(
-  deps: { clock: ModelDeps['clock'] },
-  { basis, policy }: PlannedCall,
-  { opening }: GovernedCall,
-  sent: Dispatched,
-): Promise<CallOutcome> {
-  // Named one by one: the plan holds the request's body, which must not live as long as a stream.
-  return settledOutcome(deps, { basis, policy, opening }, sent)
-}
-
-async function settledOutcome(
-  { clock }: { clock: ModelDeps['clock'] },
-  { basis, policy, opening }: Pick<PlannedCall, 'basis' | 'policy'> & Pick<GovernedCall, 'opening'>,
-  { answer, attempts, lost, candidate, requestCounts }: Dispatched,
-): Promise<CallOutcome> {
-  const end = answer.kind === 'stream' ? await answer.ended : endOf(answer)
-  return outcomeOf(opening, clock(), {
-    ...withLost(basis, end.charge, lost),
-    status: end.status,
-    errorCode: end.errorCode,
-    flags: end.flags,
-    provider: candidate?.provider.name ?? null,
-    attempts,
-    request: attempts.length > 0 ? requestCounts : null,
-    response: end.counts,
-    dlp: { policyVersion: policy.version, findings: policy.findings() },
-  })
-}
-
-type End = Pick<CallOutcome, 'status' | 'errorCode' | 'flags'> & {
-  charge: Charge
-  counts: CallOutcome['response']
-}
-
-const NOTHING: Pick<End, 'flags' | 'charge' | 'counts'> = { flags: [], charge: NO_CHARGE, counts: null }
-
-function endOf(answer: Exclude<Dispatched['answer'], StartedStream>): End {
-  if (answer.kind === 'whole') {
-    const { status, charge, counts } = answer
-    return { ...NOTHING, status, errorCode: null, charge, counts }
-  }
-  if (answer.kind === 'upstream_error') {
-    return { ...NOTHING, status: answer.response.status, errorCode: 'upstream_error' }
-  }
-  if (answer.kind === 'client_left') {
-    return { ...NOTHING, status: CLIENT_LEFT, errorCode: 'client_left', flags: ['client_left'] }
-  }
-  const known = answer.error instanceof ApiError ? answer.error : null
-  const errorCode = known ? errorCodeOf(known) : 'internal_error'
-  return { ...NOTHING, status: known?.status ?? 500, errorCode }
-}
-
-/** The outcome of a call whose caller died, estimated from what is known: a stream that broke off. */
-export function interruptedOutcome(
-  open: { call: GovernedCall; basis: PlannedCall['basis']; provider: string | null },
-  textBytes: number,
-  now: number,
-): CallOutcome {
-  const { call, basis, provider } = open
-  const charge = answerCharge(basis, null, textBytes)
-  // Its status is 0: what its caller got is not known.
-  const known = { ...charge, status: 0, errorCode: 'interrupted', provider, flags: ['interrupted'] }
-  return outcomeOf(call.opening, now, known)
 }

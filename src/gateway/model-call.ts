@@ -1,8 +1,7 @@
-import type { CallIdentity, CallerRights, GovernedCall } from '../governance/governed-call.ts'
 import type { CallOutcome, InspectionCounts } from '../governance/audit-record.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
+import type { CallerRights, CallIdentity, GovernedCall } from '../governance/governed-call.ts'
 import type { Principal } from '../governance/principal.ts'
-import type { ApiError } from '../lib/api-error.ts'
 import type { ByteEdit } from '../lib/byte-edits.ts'
 import type { Candidate } from './candidates.ts'
 import type { CatalogModel } from './catalog/catalog.ts'
@@ -62,4 +61,4 @@ export interface ModelAnswer {
 /** What became of a call that was sent. `outcome` settles it; of a stream it comes with the end, and never rejects. */
 export type SentCall =
   | { kind: 'answered'; answer: ModelAnswer; outcome: Promise<CallOutcome> }
-  | { kind: 'failed'; error: ApiError | Error; outcome: Promise<CallOutcome> }
+  | { kind: 'failed'; error: Error; outcome: Promise<CallOutcome> }

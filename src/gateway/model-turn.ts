@@ -1,14 +1,15 @@
 /** One turn of a response: a governed model call whose answer is taken as events. */
 import type { CallOutcome } from '../governance/audit-record.ts'
 import type { GovernedCall, Refused } from '../governance/governed-call.ts'
-import { type AdmitDeps, admitModelCall } from './admit-call.ts'
+import { outcomeOfSent } from './call-outcome.ts'
 import type { ChargeBasis } from './charges.ts'
 import { redactCredential } from './credential-spellings.ts'
 import { type Dispatched, dispatch } from './dispatch.ts'
-import { affinityOf, errorOf, type ModelDeps, outcomeOfSent } from './invoke-model.ts'
+import { errorOf } from './http-answer.ts'
+import { admitModelCall, affinityOf, type ModelDeps } from './invoke-model.ts'
 import type { AdmittedCall, ModelRequest, PlannedCall } from './model-call.ts'
-import { askedWait } from './route-health.ts'
 import { originOf } from './route-attempt.ts'
+import { askedWait } from './route-health.ts'
 import { textOf } from './translation/json.ts'
 import type { ModelEvent } from './translation/model-events.ts'
 import { isContextOverflow, upstreamError } from './translation/upstream-errors.ts'
@@ -41,7 +42,7 @@ export type SentTurn =
   | { kind: 'failed'; error: Error; outcome: Promise<CallOutcome> }
 
 /** As `admitModelCall`. */
-export async function admitTurn(deps: AdmitDeps, request: TurnRequest): Promise<AdmittedTurn | Refused> {
+export async function admitTurn(deps: ModelDeps, request: TurnRequest): Promise<AdmittedTurn | Refused> {
   const admitted = await admitModelCall(deps, { ...request, operation: 'responses' })
   if (admitted.kind === 'refused') return admitted
   const { planned, call } = admitted
@@ -123,4 +124,3 @@ function codeOf(status: number): string {
   if (status === 429) return 'rate_limit_exceeded'
   return status === 400 || status === 413 || status === 422 ? 'invalid_prompt' : 'server_error'
 }
-

@@ -1,7 +1,7 @@
 import { mayUse } from '../governance/access.ts'
+import type { CallOutcome } from '../governance/audit-record.ts'
 import { dlpBlocked } from '../governance/dlp/actions.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
-import type { CallOutcome } from '../governance/audit-record.ts'
 import { type PolicyDeps, policyFor } from '../governance/dlp/policy-for-call.ts'
 import type { CallerRights } from '../governance/governed-call.ts'
 import { hasScope, type Principal } from '../governance/principal.ts'
@@ -48,7 +48,10 @@ export async function planCall(
   const policy = await policyFor(deps, rights.principal, target)
   const inspected = read(() => inspect(outline, request.operation, policy))
   if (inspected instanceof ApiError) {
-    return { ...refusal(inspected, target), dlp: { policyVersion: policy.version, findings: policy.findings() } }
+    return {
+      ...refusal(inspected, target),
+      dlp: { policyVersion: policy.version, findings: policy.findings() },
+    }
   }
   const maximumOutput = maximumOutputOf(outline, request.operation, candidates, model)
   const basis = {

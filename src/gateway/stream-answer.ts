@@ -127,7 +127,14 @@ async function relayTo<Unit>(
     clock: deps.clock,
     callerSignal: signal,
     upstreamAbort: attempt.abort,
-    lease: new CallLease(deps, { call, basis, meter: reader, lost, provider: provider.name, leaseMilliseconds }),
+    lease: new CallLease(deps, {
+      call,
+      basis,
+      meter: reader,
+      lost,
+      provider: provider.name,
+      leaseMilliseconds,
+    }),
     awaitsUsage: () => reader.owesUsage,
   })
   if (relay.started) return { ended: relay.ended.then((end) => streamEnd(end, basis, reader, inspection)) }

@@ -107,8 +107,7 @@ function joinedPieces(pieces: readonly Uint8Array[]): Uint8Array[] {
   const joined: Uint8Array[] = []
   for (const piece of pieces) {
     const last = joined.at(-1)
-    const isNext =
-      last?.buffer === piece.buffer && last.byteOffset + last.byteLength === piece.byteOffset
+    const isNext = last?.buffer === piece.buffer && last.byteOffset + last.byteLength === piece.byteOffset
     if (last && isNext) {
       joined[joined.length - 1] = new Uint8Array(last.buffer, last.byteOffset, last.length + piece.length)
     } else joined.push(piece)

@@ -2,7 +2,7 @@ import type { Inspection } from '../governance/dlp/inspection.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { applyEdits, joinBytes } from '../lib/byte-edits.ts'
 import { errorText, logEvent } from '../lib/log.ts'
-import { FrameTooLongError, type FrameReader, parseFrame, type SseFrame } from '../lib/sse.ts'
+import { type FrameReader, FrameTooLongError, parseFrame, type SseFrame } from '../lib/sse.ts'
 import type { FrameVerdict, StreamReader } from './protocols/protocol.ts'
 import type { HeldFrame } from './protocols/streamed-texts.ts'
 

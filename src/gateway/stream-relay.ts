@@ -1,5 +1,5 @@
-import type { Clock } from '../lib/clock.ts'
 import type { ApiError } from '../lib/api-error.ts'
+import type { Clock } from '../lib/clock.ts'
 import type { CallLease } from './call-lease.ts'
 import type { StreamCaller } from './stream-caller.ts'
 import type { FailureReason, StreamPipeline } from './stream-pipeline.ts'

@@ -146,7 +146,9 @@ export class UpstreamAttempt {
     this.#phase = 'waiting'
     this.#sent = true
     this.#limit(
-      this.#call.stream ? configuration.UPSTREAM_HEADERS_TIMEOUT_MS : configuration.UPSTREAM_ANSWER_TIMEOUT_MS,
+      this.#call.stream
+        ? configuration.UPSTREAM_HEADERS_TIMEOUT_MS
+        : configuration.UPSTREAM_ANSWER_TIMEOUT_MS,
     )
   }
 

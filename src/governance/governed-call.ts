@@ -7,7 +7,7 @@ import type { Clock } from '../lib/clock.ts'
 import { counted } from '../lib/counted.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import type { CallOpening, CallOutcome } from './audit-record.ts'
-import type { Admission, CallProgress, CallToAdmit, LedgerOf, ReadEpochs } from './ledger/ledger.ts'
+import type { Admission, CallProgress, CallToAdmit, LedgerOf } from './ledger/ledger.ts'
 import type { Principal } from './principal.ts'
 import { modelIdOf, type Target } from './target.ts'
 
@@ -15,6 +15,9 @@ export interface GovernanceDeps {
   clock: Clock
   ledgerOf: LedgerOf
 }
+
+/** The epochs at which the rights of a caller and the catalogue were read; null: the call does not use the catalogue. */
+export type ReadEpochs = CallToAdmit['epochs']
 
 /** What one call of the API is, before anything is decided. Never changed. */
 export type CallIdentity = Omit<CallOpening, 'organizationId' | 'modelId'>
@@ -134,16 +137,19 @@ export async function checkLimits(
 /**
  * Closes a call with what it came to. Never rejects: a close that cannot be delivered is made up for by the ledger, when
  * the lease of the call runs out. A second close changes nothing.
+ * @returns whether the ledger has it; where not, it may be tried again.
  */
 export async function settle(
   deps: GovernanceDeps,
   { opening }: GovernedCall,
   outcome: CallOutcome,
-): Promise<void> {
+): Promise<boolean> {
   try {
     await deps.ledgerOf(opening.organizationId).close(opening.callId, outcome)
+    return true
   } catch (error) {
     logEvent('error', 'ledger_close_failed', { call_id: opening.callId, error: errorText(error) })
+    return false
   }
 }
 

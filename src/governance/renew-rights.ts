@@ -4,7 +4,7 @@ import type { CallerRights, Stale } from './governed-call.ts'
 import { type RefusalReason, renewPrincipal } from './identity/identify.ts'
 import { readEpochs } from './identity/store.ts'
 
-type RenewDeps = Parameters<typeof renewPrincipal>[0] & { database: Database }
+export type RenewDeps = Parameters<typeof renewPrincipal>[0] & { database: Database }
 
 /** A call whose rights keep changing while it asks is refused after so many attempts. */
 export const MOST_ADMISSIONS = 4

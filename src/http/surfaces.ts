@@ -47,3 +47,7 @@ const plainHost = (host: string) =>
     .toLowerCase()
     .replace(/:(80|443)$/, '')
     .replace(/\.(?=:|$)/, '')
+
+/** Headers that tell a caller the id of its request. Anthropic's SDKs read a name of their own. */
+export const requestIdHeaders = (surface: Surface): readonly string[] =>
+  surface === 'messages' ? ['x-request-id', 'request-id'] : ['x-request-id']

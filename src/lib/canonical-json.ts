@@ -20,7 +20,19 @@ export function canonicalJson(value: unknown): string {
   return objectText(value as Record<string, unknown>)
 }
 
-/** Runs for every record of the ledger: the text is built in one go, and the engine's own order of strings is by code unit. */
+/** What JSON.stringify writes for NUL and for unpaired surrogates, or for a backslash before such letters. */
+const UNSTORABLE = /\\u(?:0000|d[89a-f])/
+
+/**
+ * The members of an object as JSON, in the order that they have and without the braces, so that texts can be put
+ * together. Postgres takes it: what it refuses is replaced as `canonicalJson` does. Cheap, for what every call needs.
+ */
+export function membersText(value: object): string {
+  const text = JSON.stringify(value)
+  return (UNSTORABLE.test(text) ? canonicalJson(JSON.parse(text)) : text).slice(1, -1)
+}
+
+/** The engine's own order of strings is by code unit. */
 function objectText(value: Record<string, unknown>): string {
   let text = ''
   for (const [name, source] of sortedNames(value)) {

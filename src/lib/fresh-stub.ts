@@ -23,7 +23,7 @@ export async function withFreshStub<Target, Result>(
  * Whether repeating is of no use: the object is overloaded, which repeating makes worse, or its own code threw.
  * https://developers.cloudflare.com/durable-objects/best-practices/error-handling/
  */
-function isFinal(error: unknown): boolean {
+export function isFinal(error: unknown): boolean {
   const { overloaded, remote, retryable } = error as Record<string, boolean | undefined>
   return overloaded === true || (remote === true && retryable !== true)
 }

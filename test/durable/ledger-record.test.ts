@@ -1,6 +1,16 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { sql } from 'drizzle-orm'
 import { describe, expect, it } from 'vitest'
+import type { CallOpening } from '../../src/governance/audit-record.ts'
+import type { LedgerObject } from '../../src/governance/ledger/client.ts'
+import type { CommitBatch } from '../../src/governance/ledger/commit.ts'
+import {
+  batchOf,
+  type CommitEntry,
+  callEntry,
+  closingEntry,
+  recordEntry,
+} from '../../src/governance/ledger/commit-entries.ts'
 import { OTHER_GRANT } from '../../src/governance/ledger/ledger.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
@@ -142,7 +152,7 @@ describe('flush', () => {
     const organization = newOrganization()
     const stored = () =>
       runInDurableObject(organization.stub(), (_, state) =>
-        state.storage.sql.exec('SELECT sequence FROM outbox ORDER BY sequence').toArray(),
+        state.storage.sql.exec('SELECT sequence FROM commits ORDER BY number').toArray(),
       )
     await organization.ledger.record(organization.opening(), outcome())
     await organization.ledger.record(organization.opening(), outcome())
@@ -286,14 +296,15 @@ describe('grants', () => {
 })
 
 describe('what it costs', () => {
-  it('writes one row to open a call and two to close it', async () => {
+  it('writes one row for a commit, whatever it does', async () => {
     const organization = newOrganization()
+    const { organizationId } = organization
     await organization.ledger.grantCredits(organization.grant(100))
-    const written = (use: (instance: Organization['ledger']) => Promise<unknown>) =>
+    const written = (batch: CommitBatch) =>
       runInDurableObject(organization.stub(), async (instance, state) => {
-        let rows = 0
         const { sql } = state.storage
         const exec = sql.exec.bind(sql)
+        const cursors: Array<ReturnType<typeof exec>> = []
         Object.defineProperty(sql, 'exec', {
           configurable: true,
           value: (...parameters: Parameters<typeof exec>) => {
@@ -302,17 +313,26 @@ describe('what it costs', () => {
             return cursor
           },
         })
-        const cursors: Array<ReturnType<typeof exec>> = []
-        await use(instance as unknown as Organization['ledger'])
-        for (const cursor of cursors) rows += cursor.rowsWritten
+        const answer = await (instance as unknown as LedgerObject).commit(batch)
         Reflect.deleteProperty(sql, 'exec')
-        return rows
+        expect(answer).toEqual({ refused: [], unsettled: [] })
+        return cursors.reduce((rows, cursor) => rows + cursor.rowsWritten, 0)
       })
-    const call = organization.opening()
-    const opened = await written((ledger) =>
-      ledger.open({ opening: call, reserve: 10, leaseMilliseconds: LEASE_MS }),
-    )
-    expect(opened).toBe(1)
-    expect(await written((ledger) => ledger.close(call.callId, outcome({ cost: 3 })))).toBe(2)
+    const batch = (...entries: CommitEntry[]) => batchOf(entries, (entry) => entry).batch
+    const checks = { epochs: { organization: 0, catalogue: null }, learned: null, limits: null }
+    const call = (opening: CallOpening) =>
+      callEntry(organizationId, {
+        opening,
+        reserve: 10,
+        leaseMilliseconds: LEASE_MS,
+        estimate: null,
+        ...checks,
+      })
+    const openings = Array.from({ length: 5 }, () => organization.opening())
+    expect(await written(batch(...openings.map(call)))).toBe(1)
+    const closings = openings.map(({ callId }) => closingEntry(callId, outcome({ cost: 3 })))
+    const refused = recordEntry(organizationId, organization.opening(), outcome({ status: 403 }))
+    expect(await written(batch(...closings, refused, call(organization.opening())))).toBe(1)
+    expect(await organization.ledger.balance()).toEqual({ balance: 85, reserved: 10, available: 75 })
   })
 })

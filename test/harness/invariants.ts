@@ -33,8 +33,9 @@ export async function expectWholeLedger(
   const { ask } = administrator(address)
   const balance = await vi.waitFor(
     async () => {
-      const { pending } = await ask<{ pending: number }>('POST', `${tenant.base}/ledger/flush`)
       const credits = await ask<{ balance: number; reserved: number }>('GET', `${tenant.base}/credits`)
+      // Afterwards: a call that ends in between leaves a record that waits.
+      const { pending } = await ask<{ pending: number }>('POST', `${tenant.base}/ledger/flush`)
       if (pending > 0 || credits.reserved !== 0) {
         throw new Error(`not settled: ${credits.reserved} reserved, ${pending} records wait`)
       }

@@ -99,6 +99,8 @@ const SERVER_TOOL_MEMBERS = new Set(['web_search_options', 'mcp_servers'])
 /** The longest of these names, if every character of it is written as an escape. */
 const LONGEST_TYPE_BYTES = 6 * 16
 const decoder = new TextDecoder()
+/** A name that folding does not change. */
+const PLAIN_NAME = /^[a-z0-9_]*$/
 
 /**
  * Reads a request body in one pass.
@@ -139,9 +141,8 @@ export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOu
 }
 
 function checkFields(scan: OutlineScan, rules: OutlineRules): Record<string, unknown> {
-  const parsed = rules.schema.safeParse(scan.fields)
-  if (!parsed.success) {
-    const issue = parsed.error.issues[0]
+  if (!fits(rules.schema, scan.fields)) {
+    const issue = rules.schema.safeParse(scan.fields).error?.issues[0]
     const path = issue?.path.join('.') ?? ''
     const message = issue?.message ?? 'invalid body'
     const text = message.startsWith(path) ? `${message}.` : `${path}: ${message}.`
@@ -158,7 +159,24 @@ function checkFields(scan: OutlineScan, rules: OutlineRules): Record<string, unk
   const input = scan.members.find((member) => member.name === 'input')
   if (rules.hasItems && input?.kind !== 'array')
     throw invalidRequest('input is required and must be an array.')
-  return parsed.data
+  return scan.fields
+}
+
+/** Names of members that a schema does not allow to be absent. */
+const requiredNames = new WeakMap<z.ZodObject, readonly string[]>()
+
+/**
+ * Whether fields satisfy a schema without transforms. Only the members that are there are parsed: most requests have few
+ * of those that a schema knows, and a whole parse looks at all of them.
+ */
+function fits(schema: z.ZodObject, fields: Record<string, unknown>): boolean {
+  let required = requiredNames.get(schema)
+  if (!required) {
+    required = Object.keys(schema.shape).filter((name) => !schema.shape[name].safeParse(undefined).success)
+    requiredNames.set(schema, required)
+  }
+  if (required.some((name) => !Object.hasOwn(fields, name))) return false
+  return Object.keys(fields).every((name) => schema.shape[name].safeParse(fields[name]).success)
 }
 
 /** RFC 8259 section 8.1: JSON between systems is UTF-8. Broken sequences could read differently here and upstream. */
@@ -285,6 +303,7 @@ class OutlineScan {
 
   /** Some upstreams read names without regard to case: `Model` after `model` would name another model there. */
   #checkSpelling(name: string): void {
+    if (PLAIN_NAME.test(name)) return
     const folded = name.normalize('NFKC').toLowerCase()
     if (folded === name) return
     const { schema, removals } = this.#rules

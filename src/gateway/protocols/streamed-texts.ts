@@ -1,8 +1,8 @@
 import type { HeldText, Inspection } from '../../governance/dlp/inspection.ts'
+import { inspectNameAndNumber, type JsonValuePlace } from '../../governance/dlp/json-inspection.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
-import { type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
+import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { JsonKind, JsonPath } from '../../lib/json-scan.ts'
-import { lastName } from './text-fields.ts'
 
 /** A frame of our own that tells what was held back of a text. */
 export interface HeldFrame {
@@ -59,46 +59,23 @@ export function inspectPiece(
   }
 }
 
-/** A value by its place, with that of its name. */
-export interface OwnValue extends FrameString {
-  memberStart: number
-}
-
 /**
- * Shows what the strings of a tool's input do not: the name of a value, and a number, in whose place a string is put.
+ * Shows what the strings of a tool's input do not: names within it, and numbers.
  * @param place of a value at or within `input`.
  */
 export function inspectOwnValue(
   inspection: Inspection,
-  { path, start, end, memberStart }: OwnValue,
+  place: JsonValuePlace,
   kind: JsonKind,
   source: Uint8Array,
 ): ByteEdit[] {
-  const edits: ByteEdit[] = []
-  const field = { path, partial: false, kind: 'tool_arguments' } as const
-  const isMember = typeof path[path.length - 1] === 'string' && path.indexOf('input') < path.length - 1
-  if (isMember) {
-    const name = inspection.text(field, source, memberStart + 1, endOfString(source, memberStart + 1))
-    if (name) edits.push(name)
-  }
-  if (kind !== 'number') return edits
-  const edit = inspection.text({ ...field, name: lastName(path) }, source, start, end)
-  if (!edit) return edits
-  const { replacement } = edit
-  edits.push(replacement ? { ...edit, replacement: joinBytes([QUOTE, replacement, QUOTE]) } : edit)
-  return edits
+  const { path } = place
+  // The name of the input itself is the protocol's.
+  const isWithin = path.indexOf('input') < path.length - 1
+  const shown = isWithin ? place : { ...place, path: [] }
+  return inspectNameAndNumber(inspection, shown, kind, source, 'tool_arguments')
 }
 
-/** The closing quote of a string. */
-export function endOfString(source: Uint8Array, contents: number): number {
-  let at = contents
-  while (at < source.length && source[at] !== DOUBLE_QUOTE) at += source[at] === BACKSLASH ? 2 : 1
-  return at
-}
-
-const DOUBLE_QUOTE = 0x22
-const BACKSLASH = 0x5c
-const QUOTE = new TextEncoder().encode('"')
 const decoder = new TextDecoder()
 
 /** What was held back, as text. */

@@ -3,7 +3,13 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import { type Entitlement, isExpired, KEY_SCOPES, type Principal } from '../principal.ts'
 import { digestApiKey, digestsFor, parseApiKey } from './api-key.ts'
 import { mayLookUp, noteRefusal } from './look-up-guard.ts'
-import { findKeyRights, findKeyRightsById, findMemberRights, type KeyRights, type UserRights } from './store.ts'
+import {
+  findKeyRights,
+  findKeyRightsById,
+  findMemberRights,
+  type KeyRights,
+  type UserRights,
+} from './store.ts'
 
 /** Whose key was refused, for the audit record. */
 export interface KeyOwner {
@@ -111,7 +117,11 @@ function identificationOf(
   return judgeExpiry(principal, deps.clock())
 }
 
-const ownerOf = ({ organizationId, userId, keyId }: KeyRights): KeyOwner => ({ organizationId, userId, keyId })
+const ownerOf = ({ organizationId, userId, keyId }: KeyRights): KeyOwner => ({
+  organizationId,
+  userId,
+  keyId,
+})
 
 function judgeExpiry(principal: Principal, now: number): Identification {
   const { organizationId, userId, credential } = principal

@@ -75,7 +75,8 @@ async function keyRights(database: Database, condition: SQL | undefined): Promis
     )
     .where(condition)
     .limit(1)
-  return row ?? null
+  // The columns of the key's own row are there; drizzle tells only those of joined tables apart.
+  return (row as KeyRights | undefined) ?? null
 }
 
 /** The rights of a member, for a caller without a key. @returns null when the user is no member of the organization. */
@@ -161,9 +162,7 @@ function entitlementsOf(database: Database, owner: OwnedByUser): SQL<string[]> {
   const names = database
     .select({ name: entitlements.name })
     .from(entitlements)
-    .where(
-      and(eq(entitlements.organizationId, owner.organizationId), eq(entitlements.userId, owner.userId)),
-    )
+    .where(and(eq(entitlements.organizationId, owner.organizationId), eq(entitlements.userId, owner.userId)))
   return sql<string[]>`array${names}`
 }
 

@@ -1,4 +1,3 @@
-import { canonicalJson } from '../../lib/canonical-json.ts'
 import { sha256Hex } from '../../lib/crypto.ts'
 
 /** Which chain: every organization has one for each shard of its ledger. */
@@ -17,7 +16,7 @@ export interface ChainHead {
 export interface ChainLink extends ChainHead {
   /** Call id, or the id of an administrative change. */
   id: string
-  /** The canonical JSON that was hashed. */
+  /** The JSON text that was hashed. */
   body: string
   previousHash: string
 }
@@ -35,16 +34,18 @@ export function linkHash(previousHash: string, body: string): string {
 
 /**
  * Makes the record that follows `head`.
- * @throws RangeError if its body is longer than a million characters. @throws TypeError if it is not JSON.
+ * @param content members of a JSON object, without its braces.
+ * @throws RangeError if its body is longer than a million characters.
  */
 export function nextLink(
-  identity: ChainIdentity,
+  { organizationId, shard }: ChainIdentity,
   head: ChainHead,
   id: string,
-  content: Record<string, unknown>,
+  content: string,
 ): ChainLink {
   const sequence = head.sequence + 1
-  const body = canonicalJson({ ...content, id, sequence, ...identity })
+  const place = `"id":${JSON.stringify(id)},"organizationId":"${organizationId}","shard":${shard}`
+  const body = `{${place},"sequence":${sequence},${content}}`
   if (body.length > BODY_LIMIT) throw new RangeError(`audit record ${id} is too large to store`)
   return { sequence, id, body, previousHash: head.hash, hash: linkHash(head.hash, body) }
 }

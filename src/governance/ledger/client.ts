@@ -1,12 +1,29 @@
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import { systemClock } from '../../lib/clock.ts'
 import { sha256Hex } from '../../lib/crypto.ts'
 import { withFreshStub } from '../../lib/fresh-stub.ts'
 import { withinTime } from '../../lib/time-limit.ts'
+import { DEPLOYMENT_ORGANIZATION_ID } from '../principal.ts'
+import type { CheckColumns } from './admission.ts'
 import type { ChainIdentity } from './chain.ts'
+import type { CommitAnswer, CommitBatch, LearnedEpochs } from './commit.ts'
+import { type CommitEntry, callEntry, checkColumns, closingEntry, recordEntry } from './commit-entries.ts'
+import { ANSWER_LIMIT_MS, CommitQueue, type CommitSender } from './commit-queue.ts'
 import { sendGathered } from './gathered-counts.ts'
-import type { Ledger } from './ledger.ts'
+import type { Admission, CallLimits, Ledger, OpenCall, OpenResult, Refusal } from './ledger.ts'
+import { RecentRefusals } from './recent-refusals.ts'
 
 /** What the Durable Object class answers to. */
-export interface LedgerObject extends Ledger {
+export interface LedgerObject
+  extends Pick<
+    Ledger,
+    'extend' | 'recordChange' | 'grantCredits' | 'balance' | 'flush' | 'announceCatalogue'
+  > {
+  commit(batch: CommitBatch): Promise<CommitAnswer>
+  check(columns: CheckColumns, learned: LearnedEpochs | null): Promise<Admission>
+  learnEpochs(learned: LearnedEpochs): Promise<void>
+  /** Of the deployment's ledger. @returns the newest epoch of the catalogue that was announced; null when none was. */
+  registerForCatalogue(name: string): Promise<number | null>
   /** @param minute its first millisecond. @param count how many calls, at least 1. */
   countRejected(ip: string, minute: number, surface: string, count: number): Promise<void>
 }
@@ -14,11 +31,11 @@ export interface LedgerObject extends Ledger {
 /** Objects that keyless calls are counted in; which one is decided by the address. */
 const REJECTED_CALL_OBJECTS = 8
 
-/** Longest wait for an object, the repetition included. Its own waits for Postgres are shorter. */
-const ANSWER_LIMIT_MS = 10_000
-
 /** Name of the object that holds an organization's ledger. */
 export const ledgerName = (organizationId: string, shard = 0) => `${organizationId}:${shard}`
+
+/** The object that audits changes to the deployment itself, and announces changes of the catalogue. */
+export const DEPLOYMENT_LEDGER = ledgerName(DEPLOYMENT_ORGANIZATION_ID)
 
 /**
  * Reads the name of an object back.
@@ -35,26 +52,104 @@ export function rejectedCallsName(ip: string): string {
   return `unauthenticated:${Number.parseInt(sha256Hex(ip).slice(0, 8), 16) % REJECTED_CALL_OBJECTS}`
 }
 
+/** What the requests of an isolate share of one ledger: plain data and plain promises. */
+interface Shared {
+  queue: CommitQueue
+  refusals: RecentRefusals
+}
+
+const shared = new WeakMap<DurableObjectNamespace, BoundedMap<string, Shared>>()
+
+function sharedOf(namespace: DurableObjectNamespace, name: string): Shared {
+  const ledgers = shared.get(namespace) ?? new BoundedMap<string, Shared>(1_000)
+  shared.set(namespace, ledgers)
+  const known = ledgers.get(name) ?? { queue: new CommitQueue(), refusals: new RecentRefusals() }
+  ledgers.set(name, known)
+  return known
+}
+
 /**
- * The ledger of an organization. A call that fails on its way is made once more on a fresh stub, since a stub whose
- * object went away stays broken and every call is idempotent. An object that has not answered in ten seconds has
- * failed, and is not asked again: what it was told may still take effect, so a call that was refused for it can stay
- * open there until its lease runs out.
+ * The ledger of an organization, for one request or object. Calls and their ends travel with those of other requests
+ * (`CommitQueue`); all else is asked for alone. A question that fails on its way is put once more on a fresh stub, since
+ * a stub whose object went away stays broken and every question is idempotent. An object that has not answered in ten
+ * seconds has failed, and is not asked again: what it was told may still take effect, so a call that was refused for it
+ * can stay open there until its lease runs out.
+ * @param waitUntil of the request that uses it.
  */
-export function ledgerClient(namespace: DurableObjectNamespace, organizationId: string): Ledger {
-  const call = <Result>(use: (ledger: Ledger) => Promise<Result>) =>
-    askLedger(namespace, ledgerName(organizationId), use)
-  return {
-    open: (opening) => call((ledger) => ledger.open(opening)),
-    close: (callId, outcome) => call((ledger) => ledger.close(callId, outcome)),
-    extend: (callId, leaseMilliseconds, progress) =>
-      call((ledger) => ledger.extend(callId, leaseMilliseconds, progress)),
-    record: (opening, outcome) => call((ledger) => ledger.record(opening, outcome)),
-    recordChange: (change) => call((ledger) => ledger.recordChange(change)),
-    grantCredits: (grant) => call((ledger) => ledger.grantCredits(grant)),
-    balance: () => call((ledger) => ledger.balance()),
-    flush: () => call((ledger) => ledger.flush()),
+export function ledgerClient(
+  namespace: DurableObjectNamespace,
+  organizationId: string,
+  waitUntil: (work: Promise<unknown>) => void = () => {},
+): Ledger {
+  const name = ledgerName(organizationId)
+  const ask = <Result>(use: (ledger: LedgerObject) => Promise<Result>) => askLedger(namespace, name, use)
+  const sender: CommitSender = {
+    send: (batch, milliseconds) => {
+      const stub = namespace.getByName(name) as unknown as LedgerObject
+      return withinTime(stub.commit(batch), milliseconds, 'the ledger')
+    },
+    waitUntil,
   }
+  const isolate = sharedOf(namespace, name)
+  const submit = (entry: CommitEntry) => submitEntry(isolate, entry, sender)
+  return {
+    admit: async (call) => submit(callEntry(organizationId, call)),
+    check: ({ epochs, learned, limits }) =>
+      remembering(isolate, limits, () =>
+        ask((ledger) => ledger.check(checkColumns({ epochs, learned, limits }), learned)),
+      ),
+    close: async (callId, outcome) => void (await submit(closingEntry(callId, outcome))),
+    extend: (callId, leaseMilliseconds, progress) =>
+      ask((ledger) => ledger.extend(callId, leaseMilliseconds, progress)),
+    record: async (opening, outcome, counted) =>
+      submit(recordEntry(organizationId, opening, outcome, counted)),
+    recordChange: (change) => ask((ledger) => ledger.recordChange(change)),
+    grantCredits: (grant) => ask((ledger) => ledger.grantCredits(grant)),
+    balance: () => ask((ledger) => ledger.balance()),
+    flush: () => ask((ledger) => ledger.flush()),
+    learnEpoch: (organization) => ask((ledger) => ledger.learnEpochs({ organization, catalogue: null })),
+    announceCatalogue: (epoch) => ask((ledger) => ledger.announceCatalogue(epoch)),
+    open: async (call) => openResultOf(await submit(uncheckedEntry(organizationId, call))),
+  }
+}
+
+/** @throws RangeError for an entry that cannot be stored, and what the way to the ledger throws. */
+function submitEntry(
+  { queue, refusals }: Shared,
+  entry: CommitEntry,
+  sender: CommitSender,
+): Promise<Admission> {
+  const limits = entry.kind === 'closing' ? null : entry.checks.limits
+  return remembering({ refusals }, limits, async () => {
+    const verdict = await queue.submit(entry, sender)
+    if (verdict?.kind === 'invalid') throw new RangeError(verdict.message)
+    return verdict ?? { kind: 'admitted' }
+  })
+}
+
+/** Repeats what a limit refused a moment ago. */
+async function remembering(
+  { refusals }: Pick<Shared, 'refusals'>,
+  limits: CallLimits | null,
+  ask: () => Promise<Admission>,
+): Promise<Admission> {
+  if (limits === null) return ask()
+  const known = refusals.find(limits, systemClock())
+  if (known) return known
+  const admission = await ask()
+  if (admission.kind === 'limited') refusals.note(limits, admission, systemClock())
+  return admission
+}
+
+const uncheckedEntry = (organizationId: string, { estimate = null, ...call }: OpenCall): CommitEntry => {
+  const unchecked = { epochs: { organization: 0, catalogue: null }, learned: null, limits: null }
+  return callEntry(organizationId, { ...call, estimate, ...unchecked })
+}
+
+function openResultOf(admission: Admission): OpenResult {
+  if (admission.kind === 'admitted') return { admitted: true }
+  const { kind: reason, ...figures } = admission as Extract<Refusal, { kind: 'no_credits' }>
+  return { admitted: false, reason, ...figures }
 }
 
 /**
@@ -74,10 +169,11 @@ export async function countRejectedCall(
   })
 }
 
-async function askLedger<Result>(
+/** Asks a ledger's object; once more on a fresh stub when that fails on its way. @throws after ten seconds at the latest. */
+export async function askLedger<Result>(
   namespace: DurableObjectNamespace,
   name: string,
-  use: (ledger: Ledger) => Promise<Result>,
+  use: (ledger: LedgerObject) => Promise<Result>,
 ): Promise<Result> {
   let waiting = true
   try {

@@ -2,21 +2,24 @@ import type { AuditedChange, CallOpening, CallOutcome } from '../audit-record.ts
 import type { Usage } from '../credits.ts'
 
 /**
- * The ledger of one organization, as an isolate reaches it: the audit outbox, the live credit balance, the limits and the
- * revocation epoch (design: Governance, 3a). What a method resolved with is stored.
+ * The ledger of one organization, as an isolate reaches it: admission of calls (limits, epochs, credits), their
+ * settlement, and the audit outbox (design: Governance, 3a). What is answered is stored first.
  */
 export interface Ledger {
-  /** Admits a call and opens it, or says why not. @throws if it cannot be stored: the call is refused then. */
+  /** Opens the call, or refuses it. Travels with other calls of the isolate. @throws if it cannot be stored: refuse the call. */
   admit(call: CallToAdmit): Promise<Admission>
-  /** Whether a call would be admitted, as far as its epochs and limits tell. Opens and counts nothing. */
+  /** Whether a call would pass the epochs and the limits now. Counts nothing and opens nothing. */
   check(call: Pick<CallToAdmit, 'epochs' | 'learned' | 'limits'>): Promise<Admission>
-  /** Settles an open call and appends its audit record. A second close, or one after the lease ran out, changes nothing. */
+  /**
+   * Settles an open call and appends its audit record. A second close, or one after the lease ran out, changes nothing.
+   * Travels with the next commit of the isolate, or some milliseconds later by itself; resolves when it is stored.
+   */
   close(callId: string, outcome: CallOutcome): Promise<void>
   /** Renews the lease of a long stream; `progress` is settled if the close never comes. */
   extend(callId: string, leaseMilliseconds: number, progress: CallProgress | null): Promise<{ open: boolean }>
   /**
-   * Opens and closes in one: appends the record of a call that was refused before it was admitted. Idempotent by call id.
-   * @param counted counts it like any call; it may be `limited` or `stale` then, and nothing is recorded.
+   * Opens and closes in one step: a call that was refused or that costs nothing. Idempotent by call id.
+   * @param counted with it the call is checked and counted like any other; nothing is recorded unless it is admitted.
    */
   record(
     opening: CallOpening,
@@ -30,6 +33,12 @@ export interface Ledger {
   balance(): Promise<CreditBalance>
   /** Writes what is pending to Postgres now. */
   flush(): Promise<Flushed>
+  /** After a change of rights is stored in Postgres: no call admitted after this resolves runs under an older epoch. */
+  learnEpoch(organizationEpoch: number): Promise<void>
+  /** The same for the catalogue, of the deployment's ledger: it passes the epoch on to every ledger that relies on it. */
+  announceCatalogue(catalogueEpoch: number): Promise<void>
+  /** @deprecated Admits without epochs and limits; goes when its callers have `admit`. */
+  open(call: OpenCall): Promise<OpenResult>
 }
 
 /** One call that asks to be admitted. */
@@ -39,33 +48,41 @@ export interface CallToAdmit {
   reserve: number
   /** After this time without close or extend, the alarm settles the call. */
   leaseMilliseconds: number
-  /** What is settled, marked as estimated, when the lease runs out and no progress was reported; null: all of `reserve`. */
+  /** Settled, marked as estimated, when the lease runs out and no progress was reported; null: all of `reserve`. */
   estimate: CallProgress | null
-  epochs: ReadEpochs
-  /** Epochs that Postgres told after a `stale` answer; the ledger takes them over. */
-  learned: ReadEpochs | null
+  /** The epochs that the caller's rights and the catalogue were read at. catalogue null: the call does not use it. */
+  epochs: { organization: number; catalogue: number | null }
+  /** What Postgres said of the epochs after a `stale` answer, read for this call: the ledger takes it over. */
+  learned: { organization: number; catalogue: number | null } | null
+  /** Calls a minute; null: not counted (a further turn of a response). */
   limits: CallLimits | null
 }
 
-/** The epochs at which the rights of a caller and the catalogue were read; null: the call does not use the catalogue. */
-export interface ReadEpochs {
-  organization: number
-  catalogue: number | null
-}
-
-/** Calls a minute. */
 export interface CallLimits {
   userId: string
   organizationPerMinute: number
   userPerMinute: number
 }
 
-export type Admission =
-  | { kind: 'admitted' }
+export type Admission = { kind: 'admitted' } | Refusal
+
+export type Refusal =
   | { kind: 'no_credits'; available: number; required: number }
+  /** @see retryAfterSeconds: whole, at least 1. */
   | { kind: 'limited'; scope: 'organization' | 'user'; retryAfterSeconds: number }
-  /** Read at another epoch than the current one, or the ledger does not know that (null). Nothing was opened or counted. */
+  /** Rights or catalogue were read at another epoch, or the ledger does not know it (null). */
   | { kind: 'stale'; organization: number | null; catalogue: number | null }
+
+export interface OpenCall {
+  opening: CallOpening
+  reserve: number
+  leaseMilliseconds: number
+  estimate?: CallProgress | null
+}
+
+export type OpenResult =
+  | { admitted: true }
+  | { admitted: false; reason: 'no_credits'; available: number; required: number }
 
 export interface CallProgress {
   provider: string

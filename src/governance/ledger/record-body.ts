@@ -1,3 +1,4 @@
+import { membersText } from '../../lib/canonical-json.ts'
 import type { Actor, AuditedChange, CallOpening, CallOutcome } from '../audit-record.ts'
 import type { Usage, UsageProvenance } from '../credits.ts'
 
@@ -46,33 +47,49 @@ const TEXT_LIMIT = 500
 const cut = (text: string) => (text.length > TEXT_LIMIT ? `${text.slice(0, TEXT_LIMIT)}…` : text)
 const cutActor = (actor: Actor): Actor => ({ ...actor, ip: actor.ip === null ? null : cut(actor.ip) })
 
-/** What is kept of an opening: the texts in it that a caller chooses are cut to a length that every store takes. */
-export function trimmedOpening(opening: CallOpening): CallOpening {
-  return {
-    ...opening,
-    requestId: cut(opening.requestId),
-    action: cut(opening.action),
-    modelId: opening.modelId === null ? null : cut(opening.modelId),
-    actor: cutActor(opening.actor),
-  }
+/**
+ * The members of an opening as they stand in the record of its call, the call's id and organization apart. Texts that
+ * a caller chooses are cut to a length that every store takes.
+ */
+export function openingText({ requestId, at, actor, surface, action, modelId }: CallOpening): string {
+  return membersText({
+    requestId: cut(requestId),
+    at,
+    actor: cutActor(actor),
+    surface,
+    action: cut(action),
+    modelId: modelId === null ? null : cut(modelId),
+  })
+}
+
+/** The members of an outcome as they stand in the record of its call. */
+export function outcomeText(outcome: CallOutcome): string {
+  const { status, errorCode, provider, attempts, usage, provenance, cost, durationMilliseconds } = outcome
+  const { request, response, dlp, connectionId, flags } = outcome
+  const ended = { status, errorCode, provider, attempts, usage, provenance, cost, durationMilliseconds }
+  return membersText({ ...ended, request, response, dlp, connectionId, flags })
+}
+
+/** An outcome with one flag more. */
+export function withFlag(outcome: string, flag: string): string {
+  const { flags, ...rest } = JSON.parse(`{${outcome}}`) as CallOutcome
+  return membersText({ ...rest, flags: [...flags, flag] })
 }
 
 /** Content of a call's record. @param reserved micro-credits that were held for it. */
-export function callContent(opening: CallOpening, outcome: CallOutcome, reserved: number): CallContent {
-  const { callId: _, ...rest } = trimmedOpening(opening)
-  return { kind: 'call', ...rest, ...outcome, reserved }
-}
+export const callText = (opening: string, outcome: string, reserved: number) =>
+  `"kind":"call","reserved":${reserved},${opening},${outcome}`
 
 /** Content of the record of an administrative change. */
-export function changeContent(change: AuditedChange, credit: CreditMovement | null): ChangeContent {
-  const { id: _, ...rest } = change
-  return {
+export function changeText(change: AuditedChange, credit: CreditMovement | null): string {
+  const { id: _, organizationId: __, ...rest } = change
+  return membersText({
     kind: 'change',
     ...rest,
     credit,
     requestId: cut(change.requestId),
     actor: cutActor(change.actor),
-  }
+  })
 }
 
 /** The columns that have to stand beside a body: written with it, and compared with it by `verifyLinks`. */

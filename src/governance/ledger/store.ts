@@ -19,8 +19,11 @@ import {
   rejectedCalls,
   usageEvents,
 } from '../../../schema/governance.ts'
+import { organizations } from '../../../schema/identity.ts'
+import { deploymentEpochs } from '../../../schema/models.ts'
 import type { AccountState, MadeGrant } from './account-tables.ts'
 import { type ChainHead, type ChainIdentity, type ChainLink, GENESIS } from './chain.ts'
+import type { LearnedEpochs } from './commit.ts'
 import { type AuditRow, copiedColumns, creditOf, type RecordBody, usageOf } from './record-body.ts'
 import type { RejectedCount } from './rejected-calls.ts'
 
@@ -28,20 +31,17 @@ export type LedgerDatabase = NeonHttpDatabase
 
 /**
  * What an account begins with when its object's storage is empty, read in one statement so that the parts agree:
- * the balance (of shard 0; other shards own nothing until they are given some), the head of the chain, and the grants
- * already made.
+ * the balance (of shard 0; other shards own nothing until they are given some), the head of the chain, the grants
+ * already made, and the epochs.
  */
 export async function loadAccount(
   database: LedgerDatabase,
   { organizationId, shard }: ChainIdentity,
-): Promise<{ state: AccountState; grants: MadeGrant[] }> {
-  const result = await database.execute<{
-    balance: string
-    grants: MadeGrant[]
-    sequence: string | null
-    hash: string | null
-  }>(sql`
-    SELECT totals.balance, totals.grants, head.sequence, head.hash
+): Promise<{ state: AccountState; grants: MadeGrant[]; epochs: LearnedEpochs }> {
+  const result = await database.execute<
+    { balance: string; grants: MadeGrant[]; sequence: string | null; hash: string | null } & EpochColumns
+  >(sql`
+    SELECT totals.balance, totals.grants, head.sequence, head.hash, ${epochColumns(organizationId)}
     FROM (
       SELECT coalesce(sum(amount), 0)::text AS balance,
         coalesce(jsonb_agg(jsonb_build_object('id', id, 'amount', amount))
@@ -56,12 +56,32 @@ export async function loadAccount(
   const [row] = result.rows
   if (!row) throw new Error('Postgres answered without a row')
   const head = row.hash === null ? GENESIS : { sequence: Number(row.sequence), hash: row.hash }
-  return { state: { ...head, balance: shard === 0 ? Number(row.balance) : 0 }, grants: row.grants }
+  const state = { ...head, balance: shard === 0 ? Number(row.balance) : 0 }
+  return { state, grants: row.grants, epochs: epochsOf(row) }
 }
+
+type EpochColumns = {
+  organization_epoch: string | null
+  catalogue_epoch: string
+}
+
+/** As they are now; the organization's is null for the deployment's own ledger. A catalogue without a row is at 1. */
+const epochColumns = (organizationId: string) => sql`
+  (SELECT epoch FROM ${organizations} WHERE id = ${organizationId}::uuid)::text AS organization_epoch,
+  coalesce((SELECT epoch FROM ${deploymentEpochs} WHERE name = 'catalogue'), 1)::text AS catalogue_epoch`
+
+const epochsOf = ({
+  organization_epoch: organization,
+  catalogue_epoch: catalogue,
+}: EpochColumns): LearnedEpochs => ({
+  organization: organization === null ? null : Number(organization),
+  catalogue: Number(catalogue),
+})
 
 /**
  * Writes records, with the usage and the credit movements they tell of, in one transaction. Rows that are there
  * already are left as they are, so repeating it does no harm.
+ * @returns the epochs, read in the same round trip.
  * @throws if afterwards Postgres does not hold exactly these records, for instance because another chain has grown
  * under the same name; nothing may be deleted then.
  */
@@ -69,12 +89,12 @@ export async function writeLinks(
   database: LedgerDatabase,
   { organizationId, shard }: ChainIdentity,
   links: readonly ChainLink[],
-): Promise<void> {
+): Promise<LearnedEpochs> {
   const bodies = links.map((link): RecordBody => JSON.parse(link.body))
   const records = links.map((link, index) => ({ ...copiedColumns(bodies[index] as RecordBody), ...link }))
   const hashes = JSON.stringify(links.map(({ sequence, hash }) => ({ sequence, hash })))
-  const held = database.execute<{ held: number }>(sql`
-    SELECT count(*)::int AS held
+  const held = database.execute<{ held: number } & EpochColumns>(sql`
+    SELECT count(*)::int AS held, ${epochColumns(organizationId)}
     FROM jsonb_to_recordset(${hashes}::jsonb) AS link(sequence bigint, hash text)
     JOIN ${auditRecords} AS record ON record.organization_id = ${organizationId}::uuid
       AND record.shard = ${shard} AND record.sequence = link.sequence AND record.hash = link.hash`)
@@ -87,9 +107,11 @@ export async function writeLinks(
     held,
   ])
   const answer = results.at(-1) as Awaited<typeof held>
-  if (answer.rows[0]?.held !== links.length) {
+  const [row] = answer.rows
+  if (row?.held !== links.length) {
     throw new Error(`the chain of ${organizationId}:${shard} differs from what Postgres holds`)
   }
+  return epochsOf(row)
 }
 
 /** Sets the totals of addresses, minutes and surfaces. A total never shrinks, whatever arrives late. */

@@ -1,8 +1,8 @@
 import type { MiddlewareHandler } from 'hono'
 import { ApiError } from '../../lib/api-error.ts'
 import { secretsEqual } from '../../lib/crypto.ts'
-import type { AppEnv } from '../context.ts'
 import { callerAddress } from '../caller-address.ts'
+import type { AppEnv } from '../context.ts'
 
 const BEARER = /^Bearer +(\S+) *$/i
 

@@ -4,9 +4,9 @@ import {
   admit,
   type CallRequest,
   type GovernanceDeps,
+  type GovernedCall,
   outcomeOf,
   type Refused,
-  type GovernedCall,
   settle,
 } from '../../governance/governed-call.ts'
 import { MOST_ADMISSIONS, renewRights } from '../../governance/renew-rights.ts'
@@ -50,7 +50,11 @@ async function admitRead(
     rights = await renewRights(deps, rights, admitted)
     if (!usesCatalogue) continue
     const { epoch } = await loadCatalog(deps as CatalogDeps, rights.catalogueEpoch ?? undefined)
-    rights = { ...rights, catalogueEpoch: epoch, learned: { organization: rights.principal.epoch, catalogue: epoch } }
+    rights = {
+      ...rights,
+      catalogueEpoch: epoch,
+      learned: { organization: rights.principal.epoch, catalogue: epoch },
+    }
   }
   throw new ApiError('internal', 'The rights of the caller keep changing.')
 }

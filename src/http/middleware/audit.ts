@@ -13,7 +13,8 @@ export function audit(): MiddlewareHandler<AppEnv> {
   return async function auditMiddleware(context, next) {
     await next()
     const { caller, isRecorded } = context.var
-    if (caller && !isRecorded) await record(context, { ...caller.identity, organizationId: caller.organizationId, modelId: null })
+    if (caller && !isRecorded)
+      await record(context, { ...caller.identity, organizationId: caller.organizationId, modelId: null })
   }
 }
 

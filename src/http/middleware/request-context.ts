@@ -4,7 +4,7 @@ import type { Bindings } from '../../env.ts'
 import { newId } from '../../lib/ids.ts'
 import type { AppEnv } from '../context.ts'
 import { unknownRoute } from '../errors.ts'
-import { hostKind, KEY_HEADERS, surfaceOf } from '../surfaces.ts'
+import { hostKind, KEY_HEADERS, requestIdHeaders, surfaceOf } from '../surfaces.ts'
 
 /**
  * Gives a request its id, clock, clients and surface, and keeps each host to the surfaces it serves.
@@ -16,12 +16,10 @@ export function requestContext(
   return async function requestContextMiddleware(context, next) {
     const requestId = newId('req')
     context.set('requestId', requestId)
-    context.header('x-request-id', requestId)
     const surface = surfaceOf(context.req.path)
     context.set('surface', surface)
     context.set('errorCode', null)
-    // Anthropic's SDKs read their request id from this header.
-    if (surface === 'messages') context.header('request-id', requestId)
+    for (const name of requestIdHeaders(surface)) context.header(name, requestId)
     const deps = createDeps(context.env, context.executionCtx as ExecutionContext)
     context.set('deps', deps)
     context.set('startedAt', deps.clock())

@@ -1,9 +1,11 @@
 import { type Handler, Hono } from 'hono'
 import { admitModelCall, sendModelCall } from '../../gateway/invoke-model.ts'
+import type { ModelAnswer } from '../../gateway/model-call.ts'
 import type { Operation } from '../../gateway/operations.ts'
 import { settle } from '../../governance/governed-call.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { readGovernedBody } from '../governed-body.ts'
+import { requestIdHeaders } from '../surfaces.ts'
 
 /** A route that reads a body, makes one governed model call and sends its answer on. */
 function modelCall(operation: Operation): Handler<AppEnv> {
@@ -29,8 +31,14 @@ async function answerOf(context: AppContext, operation: Operation, body: Uint8Ar
   const { call } = admitted
   deps.waitUntil(sent.outcome.then((outcome) => settle(deps, call, outcome)))
   if (sent.kind === 'failed') throw sent.error
-  const { answer } = sent
-  return context.newResponse(answer.body as never, answer.status as 200, Object.fromEntries(answer.headers))
+  return modelResponse(context, sent.answer)
+}
+
+/** The answer as it is sent. Not through the context: that would copy the headers twice. */
+function modelResponse({ var: { requestId, surface } }: AppContext, answer: ModelAnswer): Response {
+  const { status, headers, body } = answer
+  for (const name of requestIdHeaders(surface)) headers.set(name, requestId)
+  return new Response(body as BodyInit, { status, headers })
 }
 
 /** Chat completions (interface: Chat completions). Also on the LLM host, with legacy completions. */

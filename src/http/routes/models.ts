@@ -49,9 +49,7 @@ async function modelList(context: AppContext): Promise<string> {
 async function buildList(context: AppContext): Promise<string> {
   const { rights, deps } = context.var
   const { models } = await loadCatalog(deps)
-  const data = [...models.values()]
-    .filter(({ id }) => mayUse(rights.principal, modelTarget(id)))
-    .map(listed)
+  const data = [...models.values()].filter(({ id }) => mayUse(rights.principal, modelTarget(id))).map(listed)
   return JSON.stringify({ object: 'list', data })
 }
 

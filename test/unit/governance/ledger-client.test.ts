@@ -1,14 +1,23 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { CallOutcome } from '../../../src/governance/audit-record.ts'
+import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
 import {
   countRejectedCall,
   ledgerClient,
   parseLedgerName,
   rejectedCallsName,
 } from '../../../src/governance/ledger/client.ts'
-import type { OpenCall } from '../../../src/governance/ledger/ledger.ts'
 
 const organizationId = '8f14e45f-ceea-4d7a-9b3c-0a1b2c3d4e5f'
+const opening = {
+  callId: 'call',
+  organizationId,
+  at: 0,
+  requestId: '',
+  actor: { ip: null },
+  action: '',
+  modelId: null,
+} as CallOpening
+const outcome = { cost: 0, status: 200, usage: null } as CallOutcome
 
 /** A namespace whose stubs fail with the given errors, one call each, and then answer. */
 function namespaceFailingWith(...errors: unknown[]) {
@@ -53,8 +62,7 @@ afterEach(() => void vi.useRealTimers())
 
 describe('an object that does not answer', () => {
   const calls: Array<[name: string, use: (namespace: DurableObjectNamespace) => Promise<unknown>]> = [
-    ['open', (namespace) => ledgerClient(namespace, organizationId).open({} as OpenCall)],
-    ['close', (namespace) => ledgerClient(namespace, organizationId).close('call', {} as CallOutcome)],
+    ['commit', (namespace) => ledgerClient(namespace, organizationId).record(opening, outcome)],
     ['extend', (namespace) => ledgerClient(namespace, organizationId).extend('call', 1, null)],
     ['balance', (namespace) => ledgerClient(namespace, organizationId).balance()],
     ['flush', (namespace) => ledgerClient(namespace, organizationId).flush()],

@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
 import { type ChainHead, GENESIS, linkHash, nextLink } from '../../../src/governance/ledger/chain.ts'
-import { type AuditRow, callContent, copiedColumns } from '../../../src/governance/ledger/record-body.ts'
+import {
+  type AuditRow,
+  callText,
+  copiedColumns,
+  openingText,
+  outcomeText,
+} from '../../../src/governance/ledger/record-body.ts'
 import { verifyLinks } from '../../../src/governance/ledger/verify.ts'
 
 const identity = { organizationId: '8f14e45f-ceea-4d7a-9b3c-0a1b2c3d4e5f', shard: 0 }
@@ -33,13 +39,14 @@ const outcome: CallOutcome = {
   flags: [],
 }
 
+const contentOf = (callId: string, reserved: number) =>
+  callText(openingText(opening(callId)), outcomeText(outcome), reserved)
+
 function chainOf(length: number): AuditRow[] {
   const rows: AuditRow[] = []
   let head: ChainHead = GENESIS
   for (let index = 1; index <= length; index += 1) {
-    const link = nextLink(identity, head, `call_${index}`, {
-      ...callContent(opening(`call_${index}`), outcome, 9),
-    })
+    const link = nextLink(identity, head, `call_${index}`, contentOf(`call_${index}`, 9))
     rows.push({ ...copiedColumns(JSON.parse(link.body)), ...link })
     head = link
   }
@@ -123,7 +130,7 @@ describe('verifyLinks', () => {
 
   it('finds a record that was put in', () => {
     const [first] = chain as [AuditRow, ...AuditRow[]]
-    const forged = nextLink(identity, first, 'call_x', { ...callContent(opening('call_x'), outcome, 0) })
+    const forged = nextLink(identity, first, 'call_x', contentOf('call_x', 0))
     const row = { ...copiedColumns(JSON.parse(forged.body)), ...forged }
     expect(verifyLinks([first, row, ...chain.slice(1)], GENESIS)).toMatchObject({ sequence: 3 })
   })

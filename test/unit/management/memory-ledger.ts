@@ -1,8 +1,14 @@
 import type { Database } from '../../../src/deps.ts'
 import type { AuditedChange, CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
 import { type ChainHead, type ChainLink, GENESIS, nextLink } from '../../../src/governance/ledger/chain.ts'
-import type { CreditBalance, CreditGrant, Ledger, LedgerOf } from '../../../src/governance/ledger/ledger.ts'
-import { callContent, changeContent } from '../../../src/governance/ledger/record-body.ts'
+import type {
+  Admission,
+  CreditBalance,
+  CreditGrant,
+  Ledger,
+  LedgerOf,
+} from '../../../src/governance/ledger/ledger.ts'
+import { callText, changeText, openingText, outcomeText } from '../../../src/governance/ledger/record-body.ts'
 import { writeLinks } from '../../../src/governance/ledger/store.ts'
 
 /** Ledgers without Durable Objects: the real chain and the real flush, held in memory in between. */
@@ -46,17 +52,18 @@ class MemoryLedger implements Ledger {
     this.#ledgers = ledgers
   }
 
-  async record(opening: CallOpening, outcome: CallOutcome): Promise<void> {
+  async record(opening: CallOpening, outcome: CallOutcome): Promise<Admission> {
     this.#reach()
-    this.#append(opening.callId, { ...callContent(opening, outcome, 0) })
+    this.#append(opening.callId, callText(openingText(opening), outcomeText(outcome), 0))
     this.#balance -= outcome.cost
+    return { kind: 'admitted' }
   }
 
   async recordChange(change: AuditedChange): Promise<void> {
     this.#reach()
     await this.#ledgers.onChange(change)
     this.#ledgers.changes.push(change)
-    this.#append(change.id, { ...changeContent(change, null) })
+    this.#append(change.id, changeText(change, null))
   }
 
   async grantCredits({ id, amount, reason, change }: CreditGrant): Promise<CreditBalance> {
@@ -65,7 +72,7 @@ class MemoryLedger implements Ledger {
       this.#grants.add(id)
       this.#balance += amount
       this.#ledgers.changes.push(change)
-      this.#append(change.id, { ...changeContent(change, { id, amount, reason }) })
+      this.#append(change.id, changeText(change, { id, amount, reason }))
     }
     return this.balance()
   }
@@ -85,6 +92,22 @@ class MemoryLedger implements Ledger {
     return { pending: this.#pending.length }
   }
 
+  async learnEpoch(): Promise<void> {
+    this.#reach()
+  }
+
+  async announceCatalogue(): Promise<void> {
+    this.#reach()
+  }
+
+  admit(): Promise<never> {
+    throw new Error('no model call is made here')
+  }
+
+  check(): Promise<never> {
+    throw new Error('no model call is made here')
+  }
+
   open(): Promise<never> {
     throw new Error('no model call is made here')
   }
@@ -101,7 +124,7 @@ class MemoryLedger implements Ledger {
     if (this.#ledgers.away) throw new Error('the ledger cannot be reached')
   }
 
-  #append(id: string, content: Record<string, unknown>): void {
+  #append(id: string, content: string): void {
     const link = nextLink({ organizationId: this.#organizationId, shard: 0 }, this.#head, id, content)
     this.#head = { sequence: link.sequence, hash: link.hash }
     this.#pending.push(link)

@@ -4,8 +4,8 @@ import { readOrganization } from '../../../governance/administration/organizatio
 import { ApiError, notFound } from '../../../lib/api-error.ts'
 import { isUuid } from '../../../wire/management.ts'
 import type { PagePosition, PageRequest } from '../../../wire/page-cursor.ts'
-import type { AppContext, AppEnv } from '../../context.ts'
 import { callerAddress } from '../../caller-address.ts'
+import type { AppContext, AppEnv } from '../../context.ts'
 import { unknownId } from '../../validated-request.ts'
 
 // What every route of the management API does with a request before its own work begins.

@@ -1,0 +1,79 @@
+import { applyEdits, type ByteEdit, type EditedBytes, joinBytes } from '../../lib/byte-edits.ts'
+import { type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJson } from '../../lib/json-scan.ts'
+import type { Inspection } from './inspection.ts'
+import type { Direction } from './types.ts'
+
+/**
+ * Shows any JSON to an inspection, in one direction: what a tool is called with, or what it returned. Every text counts,
+ * the names of members and numbers included, since a schema that would tell technical places apart is not known.
+ * @param source one JSON value.
+ * @returns the value with the edits that the policies ask for; a number that is replaced becomes a string.
+ * @throws ApiError `dlp_blocked` for what must not pass, JsonSyntaxError for text that is not JSON.
+ */
+export function inspectJson(inspection: Inspection, source: Uint8Array, direction: Direction): EditedBytes {
+  inspection.begin()
+  const edits: ByteEdit[] = []
+  scanJson(source, {
+    valueDepth: MAXIMUM_DEPTH,
+    string(path, start, end, name) {
+      const edit = inspection.text({ path, partial: false, kind: direction, name }, source, start, end)
+      if (edit) edits.push(edit)
+    },
+    value(path, kind, start, end, memberStart) {
+      edits.push(
+        ...inspectNameAndNumber(inspection, { path, start, end, memberStart }, kind, source, direction),
+      )
+    },
+  })
+  inspection.endUnit(source.length)
+  const edited = applyEdits(source, edits)
+  inspection.sink(edited.released, edited.withheld)
+  return edited
+}
+
+/** A value by its place, with that of its name. */
+export interface JsonValuePlace {
+  path: JsonPath
+  start: number
+  end: number
+  memberStart: number
+}
+
+/**
+ * Shows what the strings of a value do not: the name of a member, and a number, in whose place a string is put.
+ * @returns the edits that are asked for.
+ */
+export function inspectNameAndNumber(
+  inspection: Inspection,
+  { path, start, end, memberStart }: JsonValuePlace,
+  kind: JsonKind,
+  source: Uint8Array,
+  direction: Direction,
+): ByteEdit[] {
+  const edits: ByteEdit[] = []
+  const field = { path, partial: false, kind: direction }
+  const name = path[path.length - 1]
+  if (typeof name === 'string') {
+    const contents = memberStart + 1
+    const edit = inspection.text(field, source, contents, endOfString(source, contents))
+    if (edit) edits.push(edit)
+  }
+  if (kind !== 'number') return edits
+  const memberName = path.findLast((part) => typeof part === 'string') ?? ''
+  const edit = inspection.text({ ...field, name: memberName }, source, start, end)
+  if (!edit) return edits
+  const { replacement } = edit
+  edits.push(replacement ? { ...edit, replacement: joinBytes([QUOTE, replacement, QUOTE]) } : edit)
+  return edits
+}
+
+/** The closing quote of a string. @param contents where its contents begin. */
+export function endOfString(source: Uint8Array, contents: number): number {
+  let at = contents
+  while (at < source.length && source[at] !== DOUBLE_QUOTE) at += source[at] === BACKSLASH ? 2 : 1
+  return at
+}
+
+const DOUBLE_QUOTE = 0x22
+const BACKSLASH = 0x5c
+const QUOTE = new TextEncoder().encode('"')

@@ -1,0 +1,60 @@
+import type { AccountState, AccountTables } from './account-tables.ts'
+import { countedOf, linesOf, openedOf, renewedOf } from './commit-draft.ts'
+import { EpochKnowledge } from './epoch-knowledge.ts'
+import { OpenCalls } from './open-calls.ts'
+import { Outbox } from './outbox.ts'
+import { RecentIds } from './recent-ids.ts'
+import { SlidingWindows } from './sliding-windows.ts'
+
+/** What an account decides by. All of it can be made anew of the storage. */
+export interface AccountMemory {
+  /** After the newest record. */
+  state: AccountState
+  /** Number of the newest commit. */
+  commit: number
+  /** The first commit that `open_calls` does not take into account. */
+  replayFrom: number
+  readonly open: OpenCalls
+  readonly recent: RecentIds
+  readonly windows: SlidingWindows
+  readonly epochs: EpochKnowledge
+  readonly outbox: Outbox
+}
+
+/** Reads the account, the calls that have long been open, and what the newest commits did. */
+export function loadMemory(tables: AccountTables): AccountMemory {
+  const begun = tables.account()
+  const newest = tables.newest()
+  const { sequence, hash, balance } = newest ?? begun
+  const memory: AccountMemory = {
+    state: { sequence, hash, balance },
+    commit: newest?.number ?? 0,
+    replayFrom: begun.replayFrom,
+    open: new OpenCalls(),
+    recent: new RecentIds(),
+    windows: new SlidingWindows(),
+    epochs: new EpochKnowledge(begun.epochs),
+    outbox: new Outbox(tables, begun.flushed),
+  }
+  for (const call of tables.storedOpenCalls()) {
+    memory.open.add({ ...call, openedBy: 0, isStored: true, isChanged: false })
+  }
+  replay(tables, memory)
+  return memory
+}
+
+function replay(tables: AccountTables, { replayFrom, open, recent, windows }: AccountMemory): void {
+  for (const { number, at, counted, opened, renewed, ids } of tables.replay(replayFrom)) {
+    for (const [userId, calls] of countedOf(counted)) windows.count(userId, at, calls)
+    for (const call of openedOf(opened, number)) open.add(call)
+    for (const { id, deadline, progress } of renewedOf(renewed)) {
+      const call = open.find(id)
+      if (call) open.renew(call, deadline, progress)
+    }
+    for (const id of linesOf(ids)) {
+      const call = open.find(id)
+      if (call) open.remove(call)
+      recent.add(id)
+    }
+  }
+}

@@ -1,0 +1,49 @@
+import type { CallColumns } from './commit.ts'
+import type { EpochKnowledge } from './epoch-knowledge.ts'
+import type { Refusal } from './ledger.ts'
+import type { SlidingWindows } from './sliding-windows.ts'
+
+/** The columns of a call that decide, credits apart, whether it is admitted. */
+export type CheckColumns = Pick<
+  CallColumns,
+  | 'organizationEpochs'
+  | 'catalogueEpochs'
+  | 'catalogueIsFresh'
+  | 'userIds'
+  | 'organizationLimits'
+  | 'userLimits'
+>
+
+/** Whether rights or catalogue of a call were read at another epoch than the one that holds, or than is known to hold. */
+export function findStale(
+  calls: CheckColumns,
+  index: number,
+  epochs: EpochKnowledge,
+  now: number,
+): Extract<Refusal, { kind: 'stale' }> | null {
+  const rights = calls.organizationEpochs[index] as number
+  const used = calls.catalogueEpochs[index] as number
+  if (rights === 0 && used === 0) return null
+  const organization = epochs.organization(now)
+  const catalogue = epochs.catalogue(now)
+  // What was read for this very call is newer than the call, also while this ledger is not told of changes.
+  const isFresh = catalogue === null && calls.catalogueIsFresh[index] === true
+  const catalogueFits = used === 0 || catalogue === used || isFresh
+  return (rights === 0 || organization === rights) && catalogueFits
+    ? null
+    : { kind: 'stale', organization, catalogue }
+}
+
+/** Whose window has no room for a call; null when it is not counted, or there is room. */
+export function findLimited(
+  calls: CheckColumns,
+  index: number,
+  windows: SlidingWindows,
+  now: number,
+): Extract<Refusal, { kind: 'limited' }> | null {
+  const userId = calls.userIds[index] as string
+  if (userId === '') return null
+  const organizationPerMinute = calls.organizationLimits[index] as number
+  const userPerMinute = calls.userLimits[index] as number
+  return windows.findFull({ userId, organizationPerMinute, userPerMinute }, now)
+}
