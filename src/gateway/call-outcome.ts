@@ -21,7 +21,7 @@ export function outcomeOfSent(
 async function settledOutcome(
   { clock }: { clock: Clock },
   { basis, policy, opening }: Pick<PlannedCall, 'basis' | 'policy'> & Pick<GovernedCall, 'opening'>,
-  { answer, attempts, lost, candidate, requestCounts }: Dispatched,
+  { answer, attempts, lost, candidate, requestCounts, responseCounts }: Dispatched,
 ): Promise<CallOutcome> {
   const end = answer.kind === 'stream' ? await answer.ended : endOf(answer)
   return outcomeOf(opening, clock(), {
@@ -32,7 +32,7 @@ async function settledOutcome(
     provider: candidate?.provider.name ?? null,
     attempts,
     request: attempts.length > 0 ? requestCounts : null,
-    response: end.counts,
+    response: end.counts ?? responseCounts,
     dlp: { policyVersion: policy.version, findings: policy.findings() },
   })
 }

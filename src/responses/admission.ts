@@ -186,7 +186,7 @@ async function writeBeginning(
 function engineRun(
   deps: ResponseDeps,
   state: ResponseState,
-  { settings, owner, request, tools, policy, context, items, moves }: ReadyRequest,
+  { settings, owner, request, tools, context, items, moves }: ReadyRequest,
   turn: AdmittedTurn,
   log: () => EventLog,
   sent: () => void,
@@ -196,7 +196,7 @@ function engineRun(
     ...laterTurns(deps, state, request, log),
     owner,
     tools,
-    emitter: newEmitter(deps, state.known, emission, policy, context.conversationId),
+    emitter: newEmitter(deps, state.known, emission, turn.planned.policy, context.conversationId),
     turn,
     context: moves ? null : items,
     sent,

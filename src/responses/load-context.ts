@@ -1,4 +1,4 @@
-import { loadCatalog } from '../gateway/catalog/catalog.ts'
+import { findModel } from '../gateway/catalog/catalog.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import { loadContext, type ResponseContext } from './context.ts'
@@ -49,8 +49,9 @@ export async function fittingItems(
   context: Pick<ResponseContext, 'history' | 'input'>,
 ): Promise<ContextItem[]> {
   const items = [...context.history, ...context.input]
-  const model = (await loadCatalog(deps)).models.get(settings.model)
-  if (!model || settings.truncation !== 'auto') return items
+  if (settings.truncation !== 'auto') return items
+  const model = await findModel(deps, settings.model)
+  if (!model) return items
   const limits = { contextWindow: model.contextWindow, maxOutput: model.maxOutputTokens }
   return fitContext(items, settings, limits, tokenEstimate(model.routes[0]?.upstreamModel ?? model.id))
 }
