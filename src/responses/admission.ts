@@ -1,15 +1,9 @@
+import { unsentOutcome } from '../gateway/call-outcome.ts'
 import { SESSION_HEADERS } from '../gateway/conversation-key.ts'
 import { type AdmittedTurn, admitTurn } from '../gateway/model-turn.ts'
-import type { CallOutcome } from '../governance/audit-record.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
-import {
-  type GovernedCall,
-  outcomeOf,
-  type Refused,
-  refusalOutcome,
-  settle,
-} from '../governance/governed-call.ts'
-import { ApiError, notFound } from '../lib/api-error.ts'
+import { type Refused, settle } from '../governance/governed-call.ts'
+import { notFound } from '../lib/api-error.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import type { ResponseContext } from './context.ts'
 import { newEmitter } from './emission.ts'
@@ -69,7 +63,7 @@ export async function admitResponse(
       const engine = new ResponseEngine(deps, run)
       return { kind: 'admitted', settings: request.settings, engine, emitter: run.emitter }
     } catch (error) {
-      await settle(deps, turn.call, withdrawnOutcome(turn.call, deps.clock(), error))
+      await settle(deps, turn.call, unsentOutcome(turn.call, deps.clock(), error))
       return refused(release, error, true)
     }
   } catch (error) {
@@ -103,7 +97,7 @@ async function readyRequest(
   const owner = ownerOf(start)
   const tools = toolRules(settings, deps.hostedTools?.(settings) ?? [])
   const context = await loadUnlockedContext(deps, owner, loaded)
-  const items = await fittingItems(deps, settings, context)
+  const items = await fittingItems(deps, start.principal, settings, context)
   const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
   const request: StoredRequest = {
     settings,
@@ -216,12 +210,6 @@ export const laterTurns = (
 ): Pick<EngineRun, 'state' | 'request' | 'loadContext' | 'flushEvents'> => ({
   state,
   request,
-  loadContext: () => loadContextAgain(deps, state, request),
+  loadContext: (principal) => loadContextAgain(deps, state, request, principal),
   flushEvents: () => log().flush(),
 })
-
-/** Of a call that was admitted and is not sent after all. @param now milliseconds since the epoch. */
-const withdrawnOutcome = ({ opening }: GovernedCall, now: number, error: unknown): CallOutcome => {
-  if (error instanceof ApiError) return refusalOutcome(opening, now, error)
-  return outcomeOf(opening, now, { status: 500, errorCode: 'internal_error' })
-}

@@ -20,7 +20,7 @@ import type { ResponseEmitter, TurnEnd } from './emitter.ts'
 import { runToolCall } from './hosted-tool.ts'
 import { type OutputDeps, turnItems, withResults } from './output-items.ts'
 import { endOfFailure, incomplete, type ResponseEnd } from './response-end.ts'
-import type { Interruption, Progress, StoredRequest } from './response-head.ts'
+import type { Interruption, Progress, StoredRequest, UnsettledCall } from './response-head.ts'
 import type { ResponseState } from './response-state.ts'
 import { currentPrincipal } from './rights.ts'
 import { decideTurn, isRefused, nextTurnSettings } from './turn-decision.ts'
@@ -41,7 +41,7 @@ export interface EngineRun extends TurnBasis {
   turn: AdmittedTurn | null
   /** The context of every turn, unless it is too large to be held. */
   context: readonly ContextItem[] | null
-  loadContext: () => Promise<ContextItem[]>
+  loadContext: (principal: Principal) => Promise<ContextItem[]>
   /** Stores the events that are pending: the state never says more than they do. */
   flushEvents: () => void
   /** Called when the first turn is answered or has failed: its body is not needed any more. */
@@ -121,10 +121,11 @@ export class ResponseEngine {
     if (!turn) throw new Error('there is no turn to send')
     const { emitter } = this.#run
     const from = emitter.outputLength
-    const sent = await sendTurn(this.#deps, turn.planned, turn.call, this.#abort.signal)
-    freeIfLarge(turn.planned.request.body)
+    const { planned, call } = turn
+    const sent = await sendTurn(this.#deps, planned, call, this.#abort.signal)
+    freeIfLarge(planned.request.body)
     this.#run.sent()
-    await this.#tell(sent, turn.call)
+    await this.#tell(sent, call)
     const end = emitter.endTurn()
     return this.#interrupted() ?? this.#follow(end, from)
   }
@@ -151,21 +152,22 @@ export class ResponseEngine {
       this.#settle(call, await withinTime(outcome, SETTLING_LIMIT_MS, 'settling a call'))
     } catch {
       // What its upstream told so far, should the rest stay unknown.
-      this.#charge(this.#run.emitter.turnUsage)
+      this.#charge(this.#run.emitter.turnUsage, [])
       this.#deps.waitUntil(outcome.then((late) => settle(this.#deps, call, late)))
     }
   }
 
   /** What a call is charged for is stored before the ledger is told: both then say the same after a restart. */
   #settle(call: GovernedCall, outcome: CallOutcome): void {
-    this.#charge(outcome.usage)
-    this.#deps.waitUntil(settle(this.#deps, call, outcome))
+    this.#charge(outcome.usage, [{ call, outcome }])
+    this.#deps.waitUntil(this.#run.state.settleCalls())
   }
 
-  #charge(used: Usage | null): void {
+  #charge(used: Usage | null, calls: UnsettledCall[]): void {
+    const { state } = this.#run
     const { usage } = this.#progress
-    this.#advance({ openCall: null, usage: used ? addUsage(usage, used) : usage })
-    this.#run.state.change({ progress: this.#progress })
+    const progress = this.#advance({ openCall: null, usage: used ? addUsage(usage, used) : usage })
+    state.change({ progress, unsettled: [...(state.head?.unsettled ?? []), ...calls] })
   }
 
   #advance(progress: Partial<Progress>): Progress {
@@ -255,7 +257,7 @@ export class ResponseEngine {
   async #admit(identity: CallIdentity): Promise<AdmittedTurn | Refused> {
     const { owner, request, loadContext } = this.#run
     const principal = await currentPrincipal(this.#deps, owner, request, this.#principal)
-    const context = this.#run.context ?? (await loadContext())
+    const context = this.#run.context ?? (await loadContext(principal))
     this.#abort.signal.throwIfAborted()
     const settings = nextTurnSettings(request.settings, this.#progress.usage)
     const items = [...context, ...this.#turns.flat()]

@@ -66,17 +66,6 @@ export async function loadCatalog(deps: CatalogDeps, epoch?: number): Promise<Ca
   return cached
 }
 
-/**
- * A model by its id, before its call is admitted: one that the cached catalogue does not have is looked for in Postgres.
- * @throws as `loadCatalog`.
- */
-export async function findModel(deps: CatalogDeps, id: string): Promise<CatalogModel | null> {
-  const known = (await loadCatalog(deps)).models.get(id)
-  if (known) return known
-  cached = undefined
-  return (await loadCatalog(deps)).models.get(id) ?? null
-}
-
 type Row = Awaited<ReturnType<typeof readCatalogue>>['rows'][number]
 
 function addRow(models: Map<string, CatalogModel>, row: Row, provider: Provider): void {
