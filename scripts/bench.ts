@@ -212,6 +212,6 @@ async function main(): Promise<void> {
 
 main().catch((error: unknown) => {
   const expected = error instanceof StartError || error instanceof BenchFailure
-  console.error(`bench: ${expected ? error.message : error instanceof Error ? error.stack : String(error)}`)
+  console.error('bench:', expected ? error.message : error)
   process.exitCode = 1
 })

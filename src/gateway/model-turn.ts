@@ -1,13 +1,6 @@
 /** One turn of a response: a governed model call whose answer is taken as events. */
 import type { CallOutcome } from '../governance/audit-record.ts'
-import {
-  type GovernedCall,
-  outcomeOf,
-  type Refused,
-  refusalOutcome,
-  settle,
-} from '../governance/governed-call.ts'
-import { ApiError } from '../lib/api-error.ts'
+import type { GovernedCall, Refused } from '../governance/governed-call.ts'
 import { outcomeOfSent } from './call-outcome.ts'
 import type { ChargeBasis } from './charges.ts'
 import { redactCredential } from './credential-spellings.ts'
@@ -15,9 +8,8 @@ import { type Dispatched, dispatch } from './dispatch.ts'
 import { errorOf } from './http-answer.ts'
 import { admitModelCall, affinityOf, type ModelDeps } from './invoke-model.ts'
 import type { AdmittedCall, ModelRequest, PlannedCall } from './model-call.ts'
-import { type PreparedRoute, prepareRoute } from './prepared-route.ts'
-import { originOf } from './route-attempt.ts'
 import { askedWait } from './route-health.ts'
+import { originOf } from './route-request.ts'
 import { textOf } from './translation/json.ts'
 import type { ModelEvent } from './translation/model-events.ts'
 import { isContextOverflow, upstreamError } from './translation/upstream-errors.ts'
@@ -35,8 +27,7 @@ export interface OpenTurn {
   provider: string | null
 }
 
-/** `prepared`: some route can express the turn, so that a turn that none can is refused and not failed. */
-export type AdmittedTurn = AdmittedCall & { open: OpenTurn; prepared: PreparedRoute }
+export type AdmittedTurn = AdmittedCall & { open: OpenTurn }
 
 export type SentTurn =
   | {
@@ -56,20 +47,7 @@ export async function admitTurn(deps: ModelDeps, request: TurnRequest): Promise<
   if (admitted.kind === 'refused') return admitted
   const { planned, call } = admitted
   const provider = planned.candidates[0]?.provider.name ?? null
-  try {
-    const prepared = prepareRoute(planned)
-    return { ...admitted, prepared, open: { call, basis: planned.basis, provider } }
-  } catch (error) {
-    await settle(deps, call, unsentOutcome(call, deps.clock(), error))
-    if (error instanceof ApiError) return { kind: 'refused', error }
-    throw error
-  }
-}
-
-/** Of a call that was admitted and is not sent after all. @param now milliseconds since the epoch. */
-export function unsentOutcome({ opening }: GovernedCall, now: number, error: unknown): CallOutcome {
-  if (error instanceof ApiError) return refusalOutcome(opening, now, error)
-  return outcomeOf(opening, now, { status: 500, errorCode: 'internal_error' })
+  return { ...admitted, open: { call, basis: planned.basis, provider } }
 }
 
 /**
@@ -82,13 +60,11 @@ export async function sendTurn(
   planned: PlannedCall,
   call: GovernedCall,
   signal: AbortSignal,
-  prepared?: PreparedRoute,
 ): Promise<SentTurn> {
   const answers = new WholeAnswers()
   try {
     const affinity = affinityOf(deps, planned)
-    const options = { signal, form: 'events' as const, affinity, answers, ...(prepared && { prepared }) }
-    const sent = await dispatch(deps, planned, call, options)
+    const sent = await dispatch(deps, planned, call, { signal, form: 'events', affinity, answers })
     return turnOf(sent, outcomeOfSent(deps, planned, call, sent), signal, deps.clock())
   } finally {
     answers.release()

@@ -23,7 +23,7 @@ export interface PassageOptions {
 }
 
 /** The first look at the copy comes late: most streams are over by then, and cost none. */
-const FIRST_LOOK_MS = 250
+const FIRST_LOOK_MS = 500
 const BETWEEN_LOOKS_MS = 1_000
 /** After so many bytes in one look the next one comes at once: branches that are not read grow without limit. */
 const MANY_BYTES = 512 * 1024

@@ -37,6 +37,20 @@ export async function renewRights(
   return { principal: current, catalogueEpoch: catalogue, learned }
 }
 
+/**
+ * Renewed rights with the catalogue that was loaded for them.
+ * @param epoch of the catalogue; another one than the rights name was read from Postgres just now.
+ */
+export function withCatalogue(renewed: CallerRights, epoch: number): CallerRights {
+  const { principal, catalogueEpoch, learned } = renewed
+  const isRead = epoch !== catalogueEpoch
+  const told = {
+    organization: learned?.organization ?? null,
+    catalogue: isRead ? epoch : (learned?.catalogue ?? null),
+  }
+  return { principal, catalogueEpoch: epoch, learned: learned || isRead ? told : null }
+}
+
 const NO_LONGER: Partial<Record<RefusalReason, { code: string; message: string }>> = {
   expired: { code: 'key_expired', message: 'The API key has expired.' },
   disabled: { code: 'access_disabled', message: 'The user of the API key is disabled.' },

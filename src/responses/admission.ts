@@ -1,5 +1,6 @@
+import { unsentOutcome } from '../gateway/call-outcome.ts'
 import { SESSION_HEADERS } from '../gateway/conversation-key.ts'
-import { type AdmittedTurn, admitTurn, unsentOutcome } from '../gateway/model-turn.ts'
+import { type AdmittedTurn, admitTurn } from '../gateway/model-turn.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import { type Refused, settle } from '../governance/governed-call.ts'
 import { notFound } from '../lib/api-error.ts'

@@ -121,8 +121,8 @@ export class ResponseEngine {
     if (!turn) throw new Error('there is no turn to send')
     const { emitter } = this.#run
     const from = emitter.outputLength
-    const { planned, call, prepared } = turn
-    const sent = await sendTurn(this.#deps, planned, call, this.#abort.signal, prepared)
+    const { planned, call } = turn
+    const sent = await sendTurn(this.#deps, planned, call, this.#abort.signal)
     freeIfLarge(planned.request.body)
     this.#run.sent()
     await this.#tell(sent, call)

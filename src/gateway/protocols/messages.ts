@@ -171,8 +171,9 @@ class EventScan {
   }
 }
 
-/** Names may hold any character, and so no separator between them would be safe. */
-const placeOf = (path: JsonPath) => JSON.stringify(path)
+/** Names may hold any character: the length of the first tells where the second begins. */
+const placeOf = (path: JsonPath): string =>
+  path.length === 1 ? `=${path[0]}` : `${String(path[0]).length}=${path[0]}${path[1]}`
 const SIGNATURE = placeOf(['delta', 'signature'])
 const MODEL_PLACES = new Set([placeOf(['model']), placeOf(['message', 'model'])])
 

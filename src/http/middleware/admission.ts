@@ -1,15 +1,14 @@
 import type { MiddlewareHandler } from 'hono'
-import { type CatalogDeps, loadCatalog } from '../../gateway/catalog/catalog.ts'
+import { loadCatalog } from '../../gateway/catalog/catalog.ts'
 import {
   admit,
   type CallRequest,
-  type GovernanceDeps,
   type GovernedCall,
   outcomeOf,
   type Refused,
   settle,
 } from '../../governance/governed-call.ts'
-import { MOST_ADMISSIONS, renewRights } from '../../governance/renew-rights.ts'
+import { MOST_ADMISSIONS, renewRights, withCatalogue } from '../../governance/renew-rights.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 
@@ -44,17 +43,13 @@ async function admitRead(
   let rights = { ...known, catalogueEpoch }
   for (let admissions = 0; admissions < MOST_ADMISSIONS; admissions++) {
     const request = { identity: caller.identity, rights, ...FREE } satisfies CallRequest
-    const admitted = await admit(deps as GovernanceDeps, request)
+    const admitted = await admit(deps, request)
     context.set('rights', rights)
     if (admitted.kind !== 'stale') return admitted
     rights = await renewRights(deps, rights, admitted)
     if (!usesCatalogue) continue
-    const { epoch } = await loadCatalog(deps as CatalogDeps, rights.catalogueEpoch ?? undefined)
-    rights = {
-      ...rights,
-      catalogueEpoch: epoch,
-      learned: { organization: rights.principal.epoch, catalogue: epoch },
-    }
+    const { epoch } = await loadCatalog(deps, rights.catalogueEpoch ?? undefined)
+    rights = withCatalogue(rights, epoch)
   }
   throw new ApiError('internal', 'The rights of the caller keep changing.')
 }

@@ -238,23 +238,23 @@ describe('settle', () => {
     const call = await open()
     expect(ledger.available).toBe(900)
     const outcome = outcomeOf(call.opening, 9_000, { status: 200, cost: 30 })
-    await settle(deps, call, outcome)
+    expect(await settle(deps, call, outcome)).toBe(true)
     await settle(deps, call, outcomeOf(call.opening, 9_500, { status: 499 }))
     expect(ledger.closed).toEqual([{ callId: 'call', outcome }])
     expect(ledger.available).toBe(970)
   })
 
-  it('never rejects, and says in the log that it was not heard', async () => {
+  it('never rejects, and tells that the ledger does not have it', async () => {
     const call = await open()
     ledger.away = true
-    await expect(settle(deps, call, outcomeOf(call.opening, 1, { status: 200 }))).resolves.toBeUndefined()
+    await expect(settle(deps, call, outcomeOf(call.opening, 1, { status: 200 }))).resolves.toBe(false)
     const lost = {
       ...deps,
       ledgerOf: () => {
         throw new Error('no such object')
       },
     }
-    await expect(settle(lost, call, outcomeOf(call.opening, 1, { status: 200 }))).resolves.toBeUndefined()
+    await expect(settle(lost, call, outcomeOf(call.opening, 1, { status: 200 }))).resolves.toBe(false)
     expect(logged.filter((line) => line.includes('ledger_close_failed'))).toHaveLength(2)
   })
 })
