@@ -1,7 +1,7 @@
 import { checkLimits } from '../governance/governed-call.ts'
 import { MOST_ADMISSIONS, renewRights } from '../governance/renew-rights.ts'
 import { ApiError } from '../lib/api-error.ts'
-import type { HeldBody } from '../lib/body-collector.ts'
+import type { OwnedBytes } from '../lib/bytes/owned-bytes.ts'
 import type { AppContext } from './context.ts'
 import { declaredLength, readBody, readSmallBody } from './request-body.ts'
 
@@ -13,7 +13,7 @@ const UNCHECKED_BYTES = 1024 * 1024
  * cannot make the gateway read for nothing (design: Governance, 3a).
  * @throws ApiError as `readBody` does, and rate_limited.
  */
-export async function readGovernedBody(context: AppContext): Promise<HeldBody> {
+export async function readGovernedBody(context: AppContext): Promise<OwnedBytes> {
   const length = declaredLength(context)
   const small = length !== null && length <= UNCHECKED_BYTES ? await readSmallBody(context, length) : null
   if (small) return small

@@ -2,13 +2,14 @@ import { unsentOutcome } from '../gateway/call-outcome.ts'
 import { SESSION_HEADERS } from '../gateway/conversation-key.ts'
 import { type AdmittedTurn, admitTurn } from '../gateway/model-turn.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
-import { type Refused, settle } from '../governance/governed-call.ts'
+import { settle } from '../governance/governed-call.ts'
 import { notFound } from '../lib/api-error.ts'
+import type { OwnedBytes } from '../lib/bytes/owned-bytes.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import type { ResponseContext } from './context.ts'
 import { newEmitter } from './emission.ts'
 import type { ResponseEmitter } from './emitter.ts'
-import { type EngineRun, ResponseEngine } from './engine.ts'
+import { type EngineRun, type ReadyTurn, ResponseEngine } from './engine.ts'
 import type { EventLog } from './event-log.ts'
 import { conversationLocked, fittingItems, loadContextAgain, loadUnlockedContext } from './load-context.ts'
 import { loadRequest } from './load-request.ts'
@@ -18,7 +19,7 @@ import { ownerOf, type ResponseHead, type StoredRequest } from './response-head.
 import type { ResponseState } from './response-state.ts'
 import { beginResponse } from './store.ts'
 import { type ToolRules, toolRules } from './tool-rules.ts'
-import { type TurnBasis, turnRequest } from './turn-request.ts'
+import { type OwnedTurnRequest, type TurnBasis, turnRequest } from './turn-request.ts'
 import type { ContextItem, StartRequest } from './types.ts'
 
 /** A response of which the first two events are told. Its model is asked when the engine runs. */
@@ -49,30 +50,32 @@ export async function admitResponse(
   body: ReadableStream<Uint8Array>,
   log: () => EventLog,
 ): Promise<ResponseAdmission> {
-  let release = () => {}
+  const held: OwnedBytes[] = []
   try {
     const loaded = await loadRequest(deps, body, start.principal.organizationId)
-    release = loaded.release
+    held.push(loaded.place)
     const request = await readyRequest(deps, start, loaded.request)
-    const turn = await admitFirstTurn(deps, start, request)
-    if (turn.kind === 'refused') return refused(release, turn.error, true)
+    const first = firstTurnRequest(deps, start, request)
+    held.push(first.body)
+    const turn = await admitTurn(deps, first.request)
+    if (turn.kind === 'refused') return refused(held, turn.error, true)
     try {
       await recordBeginning(deps, state, request, turn)
-      const run = engineRun(deps, state, request, turn, log, release)
+      const run = engineRun(deps, state, request, { turn, held }, log)
       run.emitter.begin()
       const engine = new ResponseEngine(deps, run)
       return { kind: 'admitted', settings: request.settings, engine, emitter: run.emitter }
     } catch (error) {
       await settle(deps, turn.call, unsentOutcome(turn.call, deps.clock(), error))
-      return refused(release, error, true)
+      return refused(held, error, true)
     }
   } catch (error) {
-    return refused(release, error, false)
+    return refused(held, error, false)
   }
 }
 
-function refused(release: () => void, error: unknown, recorded: boolean): ResponseAdmission {
-  release()
+function refused(held: readonly OwnedBytes[], error: unknown, recorded: boolean): ResponseAdmission {
+  for (const bytes of held) bytes.release()
   return { kind: 'refused', error, recorded }
 }
 
@@ -111,14 +114,14 @@ async function readyRequest(
   return { settings, owner, request, tools, context, items, moves: bytes > MOST_HELD_BYTES }
 }
 
-async function admitFirstTurn(
+function firstTurnRequest(
   deps: ResponseDeps,
   { identity, principal, headers }: StartRequest,
   ready: ReadyRequest,
-): Promise<AdmittedTurn | Refused> {
+): OwnedTurnRequest {
   const call = { identity, principal, counted: true }
   const basis = { ...ready, request: { ...ready.request, headers } }
-  return admitTurn(deps, turnRequest(deps, basis, call, ready.settings, ready.items, ready.moves))
+  return turnRequest(deps, basis, call, ready.settings, ready.items, ready.moves)
 }
 
 /** The input is stored, the row is written, and the conversation is this response's alone. @throws ApiError otherwise */
@@ -181,19 +184,18 @@ function engineRun(
   deps: ResponseDeps,
   state: ResponseState,
   { settings, owner, request, tools, context, items, moves }: ReadyRequest,
-  turn: AdmittedTurn,
+  ready: ReadyTurn,
   log: () => EventLog,
-  sent: () => void,
 ): EngineRun {
   const emission = { settings, tools, emit: eventSink(log) }
+  const { policy } = ready.turn.planned
   return {
     ...laterTurns(deps, state, request, log),
     owner,
     tools,
-    emitter: newEmitter(deps, state.known, emission, turn.planned.policy, context.conversationId),
-    turn,
+    emitter: newEmitter(deps, state.known, emission, policy, context.conversationId),
+    ready,
     context: moves ? null : items,
-    sent,
   }
 }
 

@@ -35,9 +35,8 @@ export function resumeResponse(
     owner: head.owner,
     tools,
     emitter,
-    turn: null,
+    ready: null,
     context: null,
-    sent: () => {},
   })
   return { engine, emitter }
 }
