@@ -1,15 +1,14 @@
 // npm run bench: what the gateway costs over a bare proxy in the same runtime. Loopback only; stops by itself.
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { checkLedger } from './bench/ledger-check.ts'
-import { runLoad } from './bench/load.ts'
 import { BenchFailure, type MeasurePlan, measure } from './bench/measure.ts'
-import { residentBytes, untilIdle } from './bench/process-usage.ts'
-import { type CpuProfile, recordProfile, summarize } from './bench/profile.ts'
-import { type BenchReport, eventFigures, renderProfile, renderReport } from './bench/report.ts'
-import { responsesLoads } from './bench/responses/loads.ts'
+import { findPortkey } from './bench/portkey.ts'
+import { residentBytes } from './bench/process-usage.ts'
+import { profileResponses, profileScenario } from './bench/profile-run.ts'
+import { type BenchReport, eventFigures, renderReport } from './bench/report.ts'
 import {
   measureResponses,
   RESPONSES_SECTION,
@@ -17,21 +16,24 @@ import {
   type ResponsesFigures,
 } from './bench/responses/section.ts'
 import { countRoundTrips } from './bench/round-trip-count.ts'
-import { connectionsOf, isOrdinary, SCENARIO_NAMES, type Scenario } from './bench/scenarios.ts'
+import { AIMED_NAMES, SCENARIO_NAMES } from './bench/scenarios.ts'
 import { type BenchSystem, defaultStorage, startSystem } from './bench/system.ts'
 import { hasWrk } from './bench/wrk.ts'
 import { StartError } from './local/children.ts'
 import { freePorts } from './local/ports.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-/** Everything that `--only` takes. */
+/** Everything that is measured. */
 const NAMES = [...SCENARIO_NAMES, RESPONSES_SECTION]
+/** For `--only`, the scenarios that have aims. */
+const AIMED = 'aims'
 const USAGE = `npm run bench -- [options]
-  --seconds N       about how long to measure, default 400; each scenario takes 26 s at the least,
+  --seconds N       about how long to measure, default 600; each scenario takes 26 s at the least,
                     10 s with --own-generator and --rounds 1; responses take about a minute, 30 s with --rounds 1
-  --connections N   connections of the throughput rounds, default 16; large bodies have no more than 4
+  --connections N   connections of the throughput rounds, default 16; streams have twice as many, large bodies at most 4
   --rounds N        rounds of each scenario, default 3
-  --only NAMES      what to measure, separated by commas:${nameLines()}
+  --only NAMES      what to measure, separated by commas, ${AIMED} for all that has aims:${nameLines()}
+  --portkey FOLDER  an installed @portkey-ai/gateway, or where it is installed; measured beside Headgate
   --storage FOLDER  where Durable Objects keep their data, default /dev/shm if there is one
   --own-generator   do not use wrk, though it is installed
   --json FILE       write the figures as JSON as well
@@ -51,30 +53,35 @@ interface Options extends Omit<MeasurePlan, 'slot'> {
   only: string[]
   storage: string
   json: string | undefined
+  /** Path of its server; null when it is not installed. */
+  portkey: string | null
   profile: boolean
 }
 
 /** Time of a round that is no load: what the ledger puts off is waited for. */
-const PAUSE_PER_ROUND_MS = 1_700
-/** Loads of a round in lengths of a throughput round, and what the first round has besides. */
-const SLOTS_PER_ROUND = 4.5
-const SLOTS_OF_FIRST = 1.5
+const PAUSE_PER_ROUND_MS = 3_400
+/** Loads of a round in lengths of a throughput round, what the first round has besides, and what Portkey takes. */
+const SLOTS_PER_ROUND = 3.5
+const SLOTS_OF_FIRST = 1
+const SLOTS_OF_PORTKEY = 1.5
 const WARM_UP_MS = 5_000
 
 function readOptions(): Options {
   const { values } = parseArgs({
     options: {
-      seconds: { type: 'string', default: '400' },
+      seconds: { type: 'string', default: '600' },
       connections: { type: 'string', default: '16' },
       rounds: { type: 'string', default: '3' },
       only: { type: 'string', default: NAMES.join(',') },
       storage: { type: 'string', default: defaultStorage() },
       'own-generator': { type: 'boolean', default: false },
       json: { type: 'string' },
+      portkey: { type: 'string' },
       profile: { type: 'boolean', default: false },
     },
   })
-  const only = values.only.split(',').map((name) => name.trim())
+  const asked = values.only.split(',').map((name) => name.trim())
+  const only = asked.flatMap((name) => (name === AIMED ? AIMED_NAMES : name))
   const unknown = only.find((name) => !NAMES.includes(name))
   if (unknown !== undefined) throw new StartError(`there is nothing called ${unknown}\n${USAGE}`)
   return {
@@ -85,6 +92,7 @@ function readOptions(): Options {
     storage: values.storage,
     generator: !values['own-generator'] && hasWrk() ? 'wrk' : 'own',
     json: values.json,
+    portkey: values.profile ? null : findPortkey(values.portkey, ROOT),
     profile: values.profile,
   }
 }
@@ -101,14 +109,15 @@ const shareOf = ({ seconds, only }: Options): number =>
 
 /** How long each target has in each round. */
 function slotOf(options: Options): number {
-  const { rounds, generator } = options
+  const { rounds, generator, portkey } = options
+  const slots = SLOTS_PER_ROUND + (portkey === null ? 0 : SLOTS_OF_PORTKEY)
   const load = shareOf(options) - WARM_UP_MS - rounds * PAUSE_PER_ROUND_MS
-  const slot = Math.max(500, load / (rounds * SLOTS_PER_ROUND + SLOTS_OF_FIRST))
+  const slot = Math.max(500, load / (rounds * slots + SLOTS_OF_FIRST))
   return generator === 'wrk' ? Math.max(1_000, Math.floor(slot / 1_000) * 1_000) : slot
 }
 
 async function bench(options: Options): Promise<void> {
-  const system = await startSystem({ storage: options.storage })
+  const system = await startSystem(options)
   const end = endOnSignal(system)
   try {
     const scenarios = system.scenarios.filter(({ name }) => options.only.includes(name))
@@ -119,7 +128,7 @@ async function bench(options: Options): Promise<void> {
     const responses = await responsesOf(system, options)
     tell('checking the ledger')
     const ledger = await checkLedger(system, gatewayCalls)
-    const ordinary = scenarios.find(isOrdinary)
+    const ordinary = scenarios.find(({ aims }) => aims === 'whole')
     if (ordinary) tell('counting round trips')
     const report: BenchReport = {
       conditions: conditionsOf(options, plan),
@@ -160,65 +169,23 @@ function conditionsOf(options: Options, plan: MeasurePlan): Record<string, strin
 
 async function profile(options: Options): Promise<void> {
   const [inspectorPort = 0] = await freePorts(1)
-  const system = await startSystem({ storage: options.storage, inspectorPort })
+  const milliseconds = Math.min(15_000, (options.seconds * 1_000) / options.only.length)
+  const plan = {
+    inspectorPort,
+    milliseconds,
+    connections: options.connections,
+    folder: join(ROOT, '.headgate'),
+  }
+  const system = await startSystem({ ...options, inspectorPort })
   const end = endOnSignal(system)
   try {
     for (const scenario of system.scenarios.filter(({ name }) => options.only.includes(name))) {
-      await profileScenario(system, scenario, inspectorPort, options)
+      await profileScenario(system, scenario, plan, tell)
     }
-    if (options.only.includes(RESPONSES_SECTION)) await profileResponses(system, inspectorPort, options)
+    if (options.only.includes(RESPONSES_SECTION)) await profileResponses(system, plan, tell)
   } finally {
     await end()
   }
-}
-
-async function profileScenario(
-  { gateway, bundle }: BenchSystem,
-  scenario: Scenario,
-  inspectorPort: number,
-  options: Options,
-): Promise<void> {
-  tell(`profiling ${scenario.title}`)
-  const { port, pid } = gateway
-  const { call } = scenario
-  const connections = connectionsOf(scenario, options.connections)
-  await runLoad({ port, call, connections, milliseconds: 4_000, calls: 1_500 })
-  let calls = 0
-  const recorded = await recordProfile(inspectorPort, async () => {
-    const result = await runLoad({ port, call, connections, milliseconds: profileTime(options) })
-    if (result.failures > 0) throw new BenchFailure(`${scenario.title}: ${result.firstFailure}`)
-    calls = result.calls
-    await untilIdle(pid, 1_300, 10_000)
-  })
-  tellProfile(scenario, recorded, bundle, calls)
-}
-
-async function profileResponses(system: BenchSystem, inspectorPort: number, options: Options): Promise<void> {
-  for (const load of await responsesLoads(system)) {
-    tell(`profiling ${load.title}`)
-    await load.run(4_000)
-    let calls = 0
-    const recorded = await recordProfile(inspectorPort, async () => {
-      calls = await load.run(profileTime(options))
-      await untilIdle(system.gateway.pid, 1_300, 10_000)
-    })
-    tellProfile(load, recorded, system.bundle, calls)
-  }
-}
-
-const profileTime = ({ seconds, only }: Options): number => Math.min(15_000, (seconds * 1_000) / only.length)
-
-function tellProfile(
-  { name, title }: { name: string; title: string },
-  recorded: CpuProfile,
-  bundle: string,
-  calls: number,
-): void {
-  const file = join(ROOT, `.headgate/bench-${name}.cpuprofile`)
-  mkdirSync(join(ROOT, '.headgate'), { recursive: true })
-  writeFileSync(file, JSON.stringify(recorded))
-  console.log(`${renderProfile(title, summarize(recorded, join(bundle, 'gateway.js')), calls)}\n`)
-  tell(`wrote .headgate/bench-${name}.cpuprofile`)
 }
 
 /** Ends everything also when the bench is interrupted. @returns what to call when it is done */

@@ -20,7 +20,10 @@ const PROJECTS = [...DEFAULT_PROJECTS, 'dlp', 'faults', 'clients', 'browser']
 const DURABLE_CONFIG = 'test/durable/vitest.config.ts'
 
 /** Files of the durable project that are campaigns: a part of `faults` too, with trials of their own. */
-const DURABLE_CAMPAIGNS = ['test/durable/live-response-random.test.ts']
+const DURABLE_CAMPAIGNS = [
+  'test/durable/durable-response-random.test.ts',
+  'test/durable/response-restarts-random.test.ts',
+]
 const CAMPAIGN_ENVIRONMENT = { RESPONSE_FAULT_RUNS: '200' }
 
 const TEST_OPTION = /^--([a-z]+(?:-[a-z]+)*-(?:seeds|operations|runs|rounds|calls|seconds))(?:=(.*))?$/

@@ -1,22 +1,28 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
+import { DurableResponse } from '../src/responses/durable-response.ts'
 import type { ItemPageRequest } from '../src/responses/items/store.ts'
-import { LiveResponse } from '../src/responses/live-response.ts'
-import type { Admission, Owner, ResponseStreamObject } from '../src/responses/types.ts'
+import type { ResponseDeps } from '../src/responses/response-deps.ts'
+import type { Owner, ResponseStreamObject, StartRequest } from '../src/responses/types.ts'
 
 /** The Durable Object behind a response, named by its id. A shell: what is here is storage, alarm and name. */
 export class ResponseStream extends DurableObject<Bindings> implements ResponseStreamObject {
-  readonly #response: LiveResponse
+  readonly #response: DurableResponse
 
-  constructor(context: DurableObjectState, environment: Bindings) {
+  /** @param more of the deps: what the platform does not give. */
+  constructor(
+    context: DurableObjectState,
+    environment: Bindings,
+    more: Pick<ResponseDeps, 'hostedTools'> = {},
+  ) {
     super(context, environment)
     const deps = createDeps(environment, context as unknown as ExecutionContext)
-    this.#response = new LiveResponse(context.storage, deps)
+    this.#response = new DurableResponse(context.storage, { ...deps, ...more })
   }
 
-  async start(admission: Admission, body: ReadableStream<Uint8Array>) {
-    return this.#response.start(admission, body)
+  async start(request: StartRequest, body: ReadableStream<Uint8Array>) {
+    return this.#response.start(request, body)
   }
 
   async follow(owner: Owner, after: number) {

@@ -1,14 +1,21 @@
-import { isOrdinary, type Scenario } from './scenarios.ts'
+import type { AimKind, Scenario } from './scenarios.ts'
 import { median, quantile } from './statistics.ts'
 
-export type TargetName = 'direct' | 'bare' | 'roundTrips' | 'headgate'
+export type TargetName = 'direct' | 'bare' | 'portkey' | 'headgate'
 
 /** What one target did in one round; what a round leaves out is null. */
 export interface Sample {
   /** With many connections. */
-  busy: { callsPerSecond: number; cpuPerCall: number | null } | null
+  busy: BusySample | null
   /** Milliseconds of each call with one connection. */
   calm: { totals: number[]; firstBytes: number[] } | null
+}
+
+export interface BusySample {
+  callsPerSecond: number
+  cpuPerCall: number | null
+  /** Milliseconds to the first byte of a body at the median; null where the generator only counts. */
+  firstByteP50: number | null
 }
 
 /** What one target did in one scenario: medians over the rounds. */
@@ -22,16 +29,26 @@ export interface TargetFigures {
   p99: number | null
   p999: number | null
   firstByteP50: number
+  /** The same with many connections; null where the generator only counts. */
+  busyFirstByteP50: number | null
   /** Calls with one connection. */
   samples: number
 }
 
-/** Differences within a round, then the median over rounds: what the machine did meanwhile falls out. */
-export interface AddedFigures {
-  p50: number
+/**
+ * One target over another, in milliseconds where it is not a ratio: compared within a round, then the median over
+ * rounds, so that what the machine did meanwhile falls out.
+ */
+export interface Comparison {
+  cpuRatio: number
+  throughputRatio: number
+  /** With one connection. */
+  addedP50: number
   /** Null where either has none. */
-  p99: number | null
-  firstByteP50: number
+  addedP99: number | null
+  addedFirstByte: number
+  /** With many connections; null where the generator only counts. */
+  addedBusyFirstByte: number | null
 }
 
 export interface ScenarioFigures {
@@ -40,18 +57,15 @@ export interface ScenarioFigures {
   events: number
   bodyBytes: number
   translated: boolean
-  /** Whether the aims are about it. */
-  ordinary: boolean
+  aims: AimKind
   /** Connections of its throughput rounds. */
   connections: number
-  targets: Record<TargetName, TargetFigures>
+  targets: Partial<Record<TargetName, TargetFigures>>
   /** The gateway over the bare proxy. */
-  cpuRatio: number
-  throughputRatio: number
-  /** The proxy that makes the same round trips over the bare proxy: the part no code of ours can save. */
-  roundTripCpuRatio: number
-  addedOverBare: AddedFigures
-  addedOverDirect: AddedFigures
+  overBare: Comparison
+  addedOverDirect: Pick<Comparison, 'addedP50' | 'addedP99'>
+  /** Portkey over the bare proxy; null where it is not installed or does not take such calls. */
+  portkeyOverBare: Comparison | null
   /** The most resident bytes of each process in this scenario; null where the system does not tell. */
   peak: { headgate: number; bare: number } | null
 }
@@ -59,29 +73,21 @@ export interface ScenarioFigures {
 const LEAST_FOR_P99 = 100
 const LEAST_FOR_P999 = 1_000
 
-/** @param samples of each target, one for each round */
+/** @param samples of each target that took part, one for each round */
 export function figuresOf(
   scenario: Scenario,
-  samples: Record<TargetName, Sample[]>,
+  samples: ReadonlyMap<TargetName, Sample[]>,
   { connections, peak }: Pick<ScenarioFigures, 'connections' | 'peak'>,
 ): ScenarioFigures {
-  const { headgate, bare, direct, roundTrips } = samples
-  const { name, title, events, bodyBytes, translated } = scenario
-  const cpu = ({ busy }: Sample): number => busy?.cpuPerCall ?? Number.NaN
-  const throughput = ({ busy }: Sample): number => busy?.callsPerSecond ?? Number.NaN
+  const { name, title, events, bodyBytes, translated, aims } = scenario
+  const of = (target: TargetName): Sample[] => samples.get(target) ?? []
+  const { addedP50, addedP99 } = compare(of('headgate'), of('direct'))
   return {
-    ...{ scenario: name, title, events, bodyBytes, translated, ordinary: isOrdinary(scenario), connections },
-    targets: {
-      direct: medians(direct),
-      bare: medians(bare),
-      roundTrips: medians(roundTrips),
-      headgate: medians(headgate),
-    },
-    cpuRatio: overRounds(headgate, bare, (ours, theirs) => cpu(ours) / cpu(theirs)),
-    throughputRatio: overRounds(headgate, bare, (ours, theirs) => throughput(ours) / throughput(theirs)),
-    roundTripCpuRatio: overRounds(roundTrips, bare, (one, other) => cpu(one) / cpu(other)),
-    addedOverBare: added(headgate, bare),
-    addedOverDirect: added(headgate, direct),
+    ...{ scenario: name, title, events, bodyBytes, translated, aims, connections },
+    targets: Object.fromEntries([...samples].map(([target, rounds]) => [target, medians(rounds)])),
+    overBare: compare(of('headgate'), of('bare')),
+    addedOverDirect: { addedP50, addedP99 },
+    portkeyOverBare: samples.has('portkey') ? compare(of('portkey'), of('bare')) : null,
     peak,
   }
 }
@@ -98,32 +104,41 @@ function medians(samples: Sample[]): TargetFigures {
     p99: all.length < LEAST_FOR_P99 ? null : median(calm.map(({ totals }) => quantile(totals, 0.99))),
     p999: all.length < LEAST_FOR_P999 ? null : quantile(all, 0.999),
     firstByteP50: median(calm.map(({ firstBytes }) => median(firstBytes))),
+    busyFirstByteP50: medianOrNull(busy.map(({ firstByteP50 }) => firstByteP50)),
     samples: all.length,
   }
 }
 
-function added(ours: Sample[], theirs: Sample[]): AddedFigures {
-  const difference = (of: (calm: NonNullable<Sample['calm']>) => number): number => {
-    const time = ({ calm }: Sample): number => (calm === null ? Number.NaN : of(calm))
-    return overRounds(ours, theirs, (one, other) => time(one) - time(other))
-  }
+function compare(ours: Sample[], theirs: Sample[]): Comparison {
+  const busy = (of: (one: BusySample, other: BusySample) => number): number =>
+    overRounds(ours, theirs, (one, other) => (one.busy && other.busy ? [of(one.busy, other.busy)] : []))
+  const calm = (of: (calm: NonNullable<Sample['calm']>) => number): number =>
+    overRounds(ours, theirs, (one, other) => (one.calm && other.calm ? [of(one.calm) - of(other.calm)] : []))
   const enough = [ours, theirs].every((samples) => medians(samples).p99 !== null)
+  const cpu = ({ cpuPerCall }: BusySample): number => cpuPerCall ?? Number.NaN
+  const first = ({ firstByteP50 }: BusySample): number => firstByteP50 ?? Number.NaN
+  const timed = [ours, theirs].every((samples) => medians(samples).busyFirstByteP50 !== null)
   return {
-    p50: difference(({ totals }) => median(totals)),
-    p99: enough ? difference(({ totals }) => quantile(totals, 0.99)) : null,
-    firstByteP50: difference(({ firstBytes }) => median(firstBytes)),
+    cpuRatio: busy((one, other) => cpu(one) / cpu(other)),
+    throughputRatio: busy((one, other) => one.callsPerSecond / other.callsPerSecond),
+    addedP50: calm(({ totals }) => median(totals)),
+    addedP99: enough ? calm(({ totals }) => quantile(totals, 0.99)) : null,
+    addedFirstByte: calm(({ firstBytes }) => median(firstBytes)),
+    addedBusyFirstByte: timed ? busy((one, other) => first(one) - first(other)) : null,
   }
 }
 
-function overRounds(
-  ours: Sample[],
-  theirs: Sample[],
-  compare: (one: Sample, other: Sample) => number,
-): number {
+/** The median over the rounds in which both were measured. */
+function overRounds(ours: Sample[], theirs: Sample[], of: (one: Sample, other: Sample) => number[]): number {
   return median(
     ours.flatMap((sample, round) => {
       const other = theirs[round]
-      return other === undefined ? [] : [compare(sample, other)]
+      return other === undefined ? [] : of(sample, other)
     }),
   )
+}
+
+function medianOrNull(values: (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null)
+  return known.length === 0 || known.length < values.length ? null : median(known)
 }

@@ -8,11 +8,12 @@ export interface WireAnswer {
   /** Milliseconds from the request to the first byte of the body, and to its last. */
   firstByte: number
   total: number
-  /** The last characters of the body. */
+  /** The end of the body. */
   tail: string
 }
 
-const TAIL_BYTES = 64
+/** The last event of a response is the response, and its name is at its beginning. */
+const TAIL_BYTES = 8192
 
 /**
  * A kept-alive HTTP/1.1 connection that sends prepared bytes and reads answers, one at a time. It knows just as much
@@ -97,7 +98,9 @@ class AnswerReader {
   #bytes = 0
   #firstByte = 0
   #total = 0
-  #tail: Buffer = Buffer.alloc(0)
+  /** The last parts of the body, together at least as long as the tail if it is. */
+  #tail: Buffer[] = []
+  #tailBytes = 0
 
   /** Takes what the socket read. @returns whether the answer is complete */
   take(bytes: Buffer): boolean {
@@ -113,7 +116,7 @@ class AnswerReader {
   }
 
   answer(): WireAnswer {
-    const tail = this.#tail.toString('utf8')
+    const tail = Buffer.concat(this.#tail).subarray(-TAIL_BYTES).toString('utf8')
     return { status: this.#status, bytes: this.#bytes, firstByte: this.#firstByte, total: this.#total, tail }
   }
 
@@ -170,7 +173,12 @@ class AnswerReader {
     if (part.length === 0) return
     if (this.#bytes === 0) this.#firstByte = performance.now() - this.#sentAt
     this.#bytes += part.length
-    const joined = part.length >= TAIL_BYTES ? part : Buffer.concat([this.#tail, part])
-    this.#tail = joined.subarray(-TAIL_BYTES)
+    this.#tail.push(part)
+    this.#tailBytes += part.length
+    for (let first = this.#tail[0]; first !== undefined; first = this.#tail[0]) {
+      if (this.#tailBytes - first.length < TAIL_BYTES) return
+      this.#tailBytes -= first.length
+      this.#tail.shift()
+    }
   }
 }

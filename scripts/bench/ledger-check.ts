@@ -1,8 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
-import { count, eq, sum } from 'drizzle-orm'
+import { count, sum } from 'drizzle-orm'
 import { auditRecords } from '../../schema/governance.ts'
 import { openDatabase } from '../database.ts'
-import { organizationId } from '../demo-organizations.ts'
 import { BenchFailure } from './measure.ts'
 import type { BenchSystem } from './system.ts'
 
@@ -30,7 +29,6 @@ export async function checkLedger(system: BenchSystem, calls: number): Promise<L
       const [row] = await database
         .select({ records: count(), settled: sum(auditRecords.creditsSettled) })
         .from(auditRecords)
-        .where(eq(auditRecords.organizationId, organizationId('acme')))
       const figures = { records: Number(row?.records ?? 0), settled: Number(row?.settled ?? 0) }
       if (figures.records >= calls && figures.settled > 0) return figures
       if (performance.now() > end) {

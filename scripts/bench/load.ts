@@ -26,16 +26,21 @@ export interface LoadResult {
   firstBytes: number[]
 }
 
-/** The bytes of a request, the same for every call. */
-export function requestBytes({ path, headers, body }: Call, port: number): Buffer {
-  const lines = [
-    `POST ${path} HTTP/1.1`,
-    `host: 127.0.0.1:${port}`,
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
-    `content-length: ${Buffer.byteLength(body)}`,
-  ]
-  return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${body}`)
+/** The bytes of the requests that calls send in turn: one, or one for each key of the call. */
+export function requestsOf({ path, headers, body, keys }: Call, port: number): Buffer[] {
+  const variants = keys?.map((key) => ({ ...headers, authorization: `Bearer ${key}` })) ?? [headers]
+  return variants.map((variant) => {
+    const lines = [
+      `${methodOf(body)} ${path} HTTP/1.1`,
+      `host: 127.0.0.1:${port}`,
+      ...Object.entries(variant).map(([name, value]) => `${name}: ${value}`),
+      ...(body === undefined ? [] : [`content-length: ${Buffer.byteLength(body)}`]),
+    ]
+    return Buffer.from(`${lines.join('\r\n')}\r\n\r\n${body ?? ''}`)
+  })
 }
+
+export const methodOf = (body: string | undefined): string => (body === undefined ? 'GET' : 'POST')
 
 /** Runs a load in a thread of its own, so that nothing else of the bench delays what it measures. */
 export function runLoad(plan: LoadPlan): Promise<LoadResult> {

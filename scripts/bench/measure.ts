@@ -2,8 +2,10 @@ import { setTimeout } from 'node:timers/promises'
 import { figuresOf, type Sample, type ScenarioFigures, type TargetName } from './figures.ts'
 import type { LoadPlan, LoadResult } from './load.ts'
 import { runLoad } from './load.ts'
+import { portkeyCall } from './portkey.ts'
 import { cpuMicroseconds, forgetPeak, peakBytes, untilIdle } from './process-usage.ts'
-import { connectionsOf, isLarge, isLong, type Scenario } from './scenarios.ts'
+import { type Call, connectionsOf, isLarge, isLong, type Scenario } from './scenarios.ts'
+import { median } from './statistics.ts'
 import type { BenchSystem } from './system.ts'
 import { runWrk } from './wrk.ts'
 
@@ -15,6 +17,7 @@ export interface Target {
   pid: number | null
   /** Whether it puts work off that a round has to wait for. */
   defers: boolean
+  callOf(scenario: Scenario): Call
 }
 
 export interface MeasurePlan {
@@ -40,24 +43,29 @@ const DEFERRED_MS = 1_050
 /** Longer than the gateway is idle between two writes to Postgres. */
 const QUIET_MS = 400
 const DEFERRED_LIMIT_MS = 10_000
-/** As long as most of what is put off: LEDGER_FLUSH_MS. */
-const SHORTEST_COVER_MS = 1_000
 /** Enough for the runtime to have compiled what is hot. The proxies have little to compile. */
 const WARM_UP_CALLS = 1_500
 const WARM_UP_LIMIT_MS = 3_000
 const PROXY_WARM_UP_LIMIT_MS = 1_000
+const PROBE_LIMIT_MS = 5_000
 
-/**
- * The order of a round. What the ledger puts off after the gateway's last call falls into the load on the first
- * target, of which only the CPU of its own process is compared.
- */
+/** The order of a round. */
 export function targetsOf(system: BenchSystem): Target[] {
-  const { bare, roundTrips, gateway } = system
+  const { bare, portkey, gateway, upstream } = system
+  const callOf = ({ baseline }: Scenario): Call => baseline
+  const direct = { name: 'direct', port: Number(new URL(upstream).port), pid: null } as const
   return [
-    { name: 'roundTrips', port: roundTrips.port, pid: roundTrips.pid, defers: false },
-    { name: 'direct', port: Number(new URL(system.upstream).port), pid: null, defers: false },
-    { name: 'bare', port: bare.port, pid: bare.pid, defers: false },
-    { name: 'headgate', port: gateway.port, pid: gateway.pid, defers: true },
+    { ...direct, defers: false, callOf },
+    { name: 'bare', port: bare.port, pid: bare.pid, defers: false, callOf },
+    ...(portkey === null
+      ? []
+      : [
+          {
+            ...{ name: 'portkey' as const, port: portkey.port, pid: portkey.pid, defers: false },
+            callOf: (scenario: Scenario) => portkeyCall(scenario, upstream),
+          },
+        ]),
+    { name: 'headgate', port: gateway.port, pid: gateway.pid, defers: true, callOf: ({ call }) => call },
   ]
 }
 
@@ -73,18 +81,20 @@ export async function measure(
   plan: MeasurePlan,
   tell: (line: string) => void,
 ): Promise<Measurement> {
-  const targets = targetsOf(system)
+  const all = targetsOf(system)
   const meter = new Meter(plan)
   const measured: ScenarioFigures[] = []
   for (const scenario of scenarios) {
-    const samples: Record<TargetName, Sample[]> = { direct: [], bare: [], roundTrips: [], headgate: [] }
+    const targets: Target[] = []
+    for (const target of all) if (await takesPart(target, scenario)) targets.push(target)
+    const samples = new Map<TargetName, Sample[]>(targets.map(({ name }) => [name, []]))
     const pids = [system.gateway.pid, system.bare.pid]
     const peaks = pids.map(forgetPeak).every((forgotten) => forgotten)
     for (const target of targets) await meter.warmUp(target, scenario)
     for (let round = 1; round <= plan.rounds; round += 1) {
       tell(`${scenario.title}: round ${round} of ${plan.rounds}`)
       for (const target of targets) {
-        samples[target.name].push(await meter.round(target, scenario, round === 1))
+        samples.get(target.name)?.push(await meter.round(target, scenario, round === 1))
       }
     }
     const [headgate = 0, bare = 0] = pids.map(peakBytes)
@@ -92,6 +102,14 @@ export async function measure(
     measured.push(figuresOf(scenario, samples, { connections, peak: peaks ? { headgate, bare } : null }))
   }
   return { scenarios: measured, gatewayCalls: meter.gatewayCalls }
+}
+
+/** Portkey does not take every call, and its answer to one shows whether it does. Everything else has to. */
+async function takesPart({ name, port, callOf }: Target, scenario: Scenario): Promise<boolean> {
+  if (name !== 'portkey') return true
+  const plan = { port, call: callOf(scenario), connections: 1, milliseconds: PROBE_LIMIT_MS, calls: 1 }
+  const { calls, failures } = await runLoad(plan)
+  return calls === 1 && failures === 0
 }
 
 class Meter {
@@ -104,29 +122,32 @@ class Meter {
 
   async warmUp(target: Target, scenario: Scenario): Promise<void> {
     const connections = connectionsOf(scenario, this.#plan.connections)
-    const limit = target.defers ? WARM_UP_LIMIT_MS : PROXY_WARM_UP_LIMIT_MS
+    const proxy = target.name === 'direct' || target.name === 'bare'
+    const limit = proxy ? PROXY_WARM_UP_LIMIT_MS : WARM_UP_LIMIT_MS
     // A run that asks for little time gets a short warm-up too.
     const milliseconds = Math.min(limit, limit * (this.#plan.slot / 1_000))
     await this.#load(target, scenario, { connections, milliseconds, calls: WARM_UP_CALLS })
   }
 
-  /** @param first whether to measure also what no ratio needs: throughput of the upstream, latency of round trips */
+  /** @param first whether to measure also what no ratio needs: the throughput of the upstream */
   async round(target: Target, scenario: Scenario, first: boolean): Promise<Sample> {
     return {
       busy: first || target.name !== 'direct' ? await this.#busy(target, scenario) : null,
-      calm: first || target.name !== 'roundTrips' ? await this.#calm(target, scenario) : null,
+      calm: await this.#calm(target, scenario),
     }
   }
 
   async #busy(target: Target, scenario: Scenario): Promise<Sample['busy']> {
     const connections = connectionsOf(scenario, this.#plan.connections)
     const before = this.#cpu(target)
-    const result = await this.#load(target, scenario, { connections, milliseconds: this.#plan.slot })
+    const load = { connections, milliseconds: this.#plan.slot }
+    const result = await this.#load(target, scenario, load, scenario.stream)
     await this.#settle(target)
     const used = this.#cpu(target) - before
     return {
       callsPerSecond: (result.calls / result.milliseconds) * 1_000,
       cpuPerCall: target.pid === null ? null : used / result.calls,
+      firstByteP50: result.firstBytes.length === 0 ? null : median(result.firstBytes),
     }
   }
 
@@ -134,8 +155,7 @@ class Meter {
     const { slot } = this.#plan
     const milliseconds = isLarge(scenario) ? slot : slot / 2
     const { totals, firstBytes } = await this.#load(target, scenario, { connections: 1, milliseconds }, true)
-    // Otherwise the load that it may fall into is over before the ledger writes.
-    if (slot < SHORTEST_COVER_MS) await this.#settle(target)
+    await this.#settle(target)
     return { totals, firstBytes }
   }
 
@@ -145,7 +165,7 @@ class Meter {
     load: Omit<LoadPlan, 'port' | 'call'>,
     timed = false,
   ): Promise<LoadResult> {
-    const call = target.name === 'headgate' ? scenario.call : scenario.baseline
+    const call = target.callOf(scenario)
     const own = timed || load.calls !== undefined || isLong(scenario) || this.#plan.generator === 'own'
     const result = await (own ? runLoad : runWrk)({ ...load, port: target.port, call })
     if (result.failures > 0 || result.calls === 0) {

@@ -1,7 +1,9 @@
+import { renderAims } from './aims.ts'
 import type { ScenarioFigures, TargetName } from './figures.ts'
 import type { LedgerFigures } from './ledger-check.ts'
-import { mebibytes, ms, section, table, times, us, verdict } from './markdown.ts'
+import { mebibytes, ms, section, table, times, us } from './markdown.ts'
 import type { ProfileSummary } from './profile.ts'
+import { renderPortkey, renderRatios, titleOf } from './ratio-report.ts'
 import { renderResponses } from './responses/report.ts'
 import type { ResponsesFigures } from './responses/section.ts'
 import type { RoundTripFigures, RoundTrips } from './round-trip-count.ts'
@@ -29,16 +31,13 @@ export interface MemoryFigures {
   after: { headgate: number; bare: number }
 }
 
-const THROUGHPUT_AIM = 0.5
-const ADDED_AIM_MS = 1
-
 /** CPU per event from two streamed scenarios, or null when one of them was not measured. */
 export function eventFigures(scenarios: ScenarioFigures[]): EventFigures | null {
   const short = scenarios.find(({ scenario }) => scenario === 'chat-stream')
   const long = scenarios.find(({ scenario }) => scenario === 'chat-long-stream')
   if (short === undefined || long === undefined) return null
   const slope = (target: TargetName): number => {
-    const cpu = (figures: ScenarioFigures): number => figures.targets[target].cpuPerCall ?? Number.NaN
+    const cpu = (figures: ScenarioFigures): number => figures.targets[target]?.cpuPerCall ?? Number.NaN
     return (cpu(long) - cpu(short)) / (long.events - short.events)
   }
   return { bare: slope('bare'), headgate: slope('headgate') }
@@ -51,6 +50,7 @@ export function renderReport(report: BenchReport): string {
     renderConditions(report),
     report.scenarios.length > 0 ? renderRatios(report.scenarios) : '',
     renderAims(report.scenarios),
+    renderPortkey(report.scenarios),
     report.roundTrips ? renderRoundTrips(report.roundTrips) : '',
     report.events ? renderEvents(report.events) : '',
     report.responses ? renderResponses(report.responses) : '',
@@ -71,84 +71,6 @@ function renderConditions({ conditions, ledger }: BenchReport): string {
   ].join('\n')
 }
 
-function renderRatios(scenarios: ScenarioFigures[]): string {
-  const rows = scenarios.map((figures) => [
-    figures.title + marksOf(figures),
-    times(figures.cpuRatio),
-    times(figures.roundTripCpuRatio),
-    figures.throughputRatio.toFixed(2),
-    ms(figures.addedOverBare.p50),
-    ms(figures.addedOverBare.p99),
-    ms(figures.addedOverDirect.p50),
-    ms(figures.addedOverDirect.p99),
-    figures.events > 0 ? ms(figures.addedOverBare.firstByteP50) : '',
-  ])
-  return section(
-    'Headgate over a bare proxy in the same runtime',
-    table(
-      [
-        'scenario',
-        'CPU per call',
-        'of it round trips',
-        'calls per second',
-        'added p50',
-        'added p99',
-        'p50 over direct',
-        'p99 over direct',
-        'added time to first event',
-      ],
-      rows,
-    ),
-    'CPU: user and system time of the runtime, work put off included, over the bare proxy’s. "Of it round trips": the ' +
-      'same figure for a proxy that makes the same requests to Redis and the same calls of an object that writes to ' +
-      'its storage, and does nothing else. Added: milliseconds with one connection; no p99 of fewer than 100 calls.',
-    ...notesOf(scenarios),
-  )
-}
-
-const TRANSLATED_MARK = ' ¹'
-const LONG_BODY_MARK = ' ²'
-/** Bodies from here on say what a body costs rather than what a call does. */
-const LONG_BODY_BYTES = 10_000
-
-const isLongBody = ({ bodyBytes }: ScenarioFigures): boolean => bodyBytes >= LONG_BODY_BYTES
-
-function marksOf(figures: ScenarioFigures): string {
-  return (figures.translated ? TRANSLATED_MARK : '') + (isLongBody(figures) ? LONG_BODY_MARK : '')
-}
-
-function notesOf(scenarios: ScenarioFigures[]): string[] {
-  const fewer = new Set(
-    scenarios.filter(isLongBody).map(({ title, connections }) => `${title}: ${connections}`),
-  )
-  const translated =
-    `${TRANSLATED_MARK.trim()} Translated: the other servers are sent the same conversation in the upstream’s own ` +
-    'protocol and pass its answer on. The ratio is that of governance and translation together; it does not compare ' +
-    'with the rows of one protocol.'
-  const longBodies =
-    `${LONG_BODY_MARK.trim()} Large bodies: the bare proxy passes bytes on as they come, Headgate holds and reads the ` +
-    'whole body first. These rows do not compare with those of 1 KB, nor with each other where connections differ ' +
-    `(${[...fewer].join('; ')}).`
-  return [
-    ...(scenarios.some((figures) => figures.translated) ? [translated] : []),
-    ...(fewer.size > 0 ? [longBodies] : []),
-  ]
-}
-
-/** The aims are about calls of about 1 KB that are not translated. */
-function renderAims(scenarios: ScenarioFigures[]): string {
-  const ordinary = scenarios.filter((figures) => figures.ordinary)
-  if (ordinary.length === 0) return ''
-  const throughput = Math.min(...ordinary.map(({ throughputRatio }) => throughputRatio))
-  const added = Math.max(...ordinary.map((one) => one.addedOverBare.p50))
-  return [
-    'Aims, for bodies of 1 KB in the upstream’s own protocol:',
-    '',
-    `- at least ${THROUGHPUT_AIM} of the bare proxy's throughput: ${verdict(throughput >= THROUGHPUT_AIM)} (lowest ${throughput.toFixed(2)})`,
-    `- less than ${ADDED_AIM_MS} ms added at the median: ${verdict(added < ADDED_AIM_MS)} (highest ${ms(added)})`,
-  ].join('\n')
-}
-
 function renderRoundTrips({ first, steady, calls }: RoundTripFigures): string {
   const row = (name: string, trips: RoundTrips): string[] => [
     name,
@@ -160,7 +82,7 @@ function renderRoundTrips({ first, steady, calls }: RoundTripFigures): string {
       ['', 'Redis', 'Postgres', 'upstream'],
       [row('first call of a process', first), row(`among ${calls} calls`, steady)],
     ),
-    'On Cloudflare the ledger’s object is a round trip too: two for each call, one of them before dispatch.',
+    'On Cloudflare the ledger’s object is a round trip too, which calls of one isolate share.',
   )
 }
 
@@ -195,12 +117,12 @@ function renderAbsolute(scenarios: ScenarioFigures[]): string {
   const names: Record<TargetName, string> = {
     direct: 'direct',
     bare: 'bare proxy',
-    roundTrips: 'round trips only',
+    portkey: 'Portkey',
     headgate: 'Headgate',
   }
   const rows = scenarios.flatMap((scenario) =>
     Object.entries(scenario.targets).map(([name, figures]) => [
-      scenario.title + marksOf(scenario),
+      titleOf(scenario),
       names[name as TargetName],
       figures.callsPerSecond.toFixed(figures.callsPerSecond < 100 ? 1 : 0),
       figures.cpuPerCall === null ? '' : us(figures.cpuPerCall),
@@ -208,13 +130,16 @@ function renderAbsolute(scenarios: ScenarioFigures[]): string {
       ms(figures.p99),
       ms(figures.p999),
       String(figures.samples),
-      scenario.events > 0 ? ms(figures.firstByteP50) : '',
+      ...(scenario.events > 0 ? [ms(figures.firstByteP50), ms(figures.busyFirstByteP50)] : ['', '']),
     ]),
   )
   return section(
     'Absolute numbers, of this machine at this hour',
     table(
-      ['scenario', 'server', 'calls/s', 'CPU per call', 'p50', 'p99', 'p99.9', 'calls timed', 'first event'],
+      [
+        ...['scenario', 'server', 'calls/s', 'CPU per call', 'p50', 'p99', 'p99.9', 'calls timed'],
+        ...['first event', 'the same, busy'],
+      ],
       rows,
     ),
     'The p99.9 is of all rounds together, and only of 1,000 calls or more.',

@@ -5,67 +5,102 @@ import { conversation } from './conversations.ts'
 export interface Call {
   path: string
   headers: Record<string, string>
-  body: string
-  /** What a complete answer ends with, so that a stream which broke off does not count as one. */
+  /** JSON to POST; a GET without it. */
+  body?: string
+  /** API keys that calls use in turn instead of the one in the headers. */
+  keys?: readonly string[]
+  /** What the end of a complete answer has in it, so that a stream which broke off does not count as one. */
   ending: string
 }
+
+/** What the aims of a scenario are those of; null for one that has none. */
+export type AimKind = 'whole' | 'stream' | null
 
 /** One kind of call that is measured. */
 export interface Scenario {
   name: string
   title: string
   stream: boolean
+  /** Milliseconds between two events of the upstream; null where they come at once. */
+  pace: number | null
   /** Events of the upstream's answer; 0 where it is not streamed. */
   events: number
   /** Bytes of a request's body, about. */
   bodyBytes: number
   /** Whether the gateway is called in another protocol than the upstream speaks. */
   translated: boolean
+  aims: AimKind
+  /** Protocol of the upstream. */
+  upstream: UpstreamProtocol
   /** What the gateway is asked. */
   call: Call
-  /** What the other servers are asked: the same conversation, in the upstream's own protocol. */
+  /** What the upstream and the bare proxy are asked: the same conversation, in the upstream's own protocol. */
   baseline: Call
 }
 
-type Protocol = 'chat' | 'messages'
+type UpstreamProtocol = 'chat' | 'messages'
+type Protocol = UpstreamProtocol | 'responses'
 
 interface Plan {
   name: string
   title: string
   caller: Protocol
-  upstream: Protocol
+  upstream: UpstreamProtocol
+  /** A list of models instead of a generation. */
+  list?: boolean
   stream?: boolean
+  pace?: number
+  /** Whether a streamed chat asks for its usage. */
+  usage?: boolean
   /** Text deltas of a streamed answer. */
   deltas?: number
   bodyBytes?: number
+  /** Made by many users of an organization with so many ledger shards. */
+  shards?: number
 }
 
 /** With its opening and closing events a streamed answer comes to about fifty events. */
 const DELTAS = 46
 /** The cost of one event is the slope between two lengths, which leaves out what a stream costs in itself. */
 const LONG_DELTAS = 546
+/** As a quick model writes. */
+const PACE_MS = 2
 const SMALL_BYTES = 1024
 const MEDIUM_BYTES = 100 * 1024
 const LARGE_BYTES = 5 * 1024 * 1024
 /** Twenty megabytes at once are well within what an isolate holds of bodies; it answers 429 beyond that. */
 const LARGE_CONNECTIONS = 4
+/** Streams wait more than whole calls do, so that it takes more of them to keep a server busy. */
+const STREAM_FACTOR = 2
 
 const CHAT = { caller: 'chat', upstream: 'chat' } as const
 const MESSAGES = { caller: 'messages', upstream: 'messages' } as const
+const RESPONSES = { caller: 'responses', upstream: 'chat' } as const
 const TO_MESSAGES = { caller: 'chat', upstream: 'messages' } as const
 const TO_CHAT = { caller: 'messages', upstream: 'chat' } as const
+const PACED = { stream: true, pace: PACE_MS } as const
 
 /** The largest bodies come last: what memory they take stays with the process. */
 const PLANS: readonly Plan[] = [
   { name: 'chat', title: 'chat, whole', ...CHAT },
-  { name: 'chat-stream', title: 'chat, streamed', ...CHAT, stream: true },
   { name: 'messages', title: 'messages, whole', ...MESSAGES },
-  { name: 'messages-stream', title: 'messages, streamed', ...MESSAGES, stream: true },
-  { name: 'chat-long-stream', title: 'chat, long stream', ...CHAT, stream: true, deltas: LONG_DELTAS },
+  { name: 'responses-whole', title: 'responses, whole', ...RESPONSES },
+  { name: 'models', title: 'list of models', ...CHAT, list: true },
+  { name: 'chat-paced', title: 'chat, paced', ...CHAT, ...PACED },
+  { name: 'chat-paced-usage', title: 'chat, paced, usage asked', ...CHAT, ...PACED, usage: true },
+  { name: 'chat-stream', title: 'chat, burst', ...CHAT, stream: true },
+  { name: 'chat-stream-usage', title: 'chat, burst, usage asked', ...CHAT, stream: true, usage: true },
+  { name: 'messages-paced', title: 'messages, paced', ...MESSAGES, ...PACED },
+  { name: 'messages-stream', title: 'messages, burst', ...MESSAGES, stream: true },
+  { name: 'responses-paced', title: 'responses, paced', ...RESPONSES, ...PACED },
+  { name: 'responses-stream', title: 'responses, burst', ...RESPONSES, stream: true },
+  { name: 'chat-long-stream', title: 'chat, long burst', ...CHAT, stream: true, deltas: LONG_DELTAS },
+  { name: 'chat-one-shard', title: 'chat, 16 users, one ledger shard', ...CHAT, shards: 1 },
+  { name: 'chat-four-shards', title: 'chat, 16 users, four ledger shards', ...CHAT, shards: 4 },
   { name: 'chat-to-messages', title: 'chat to messages, whole', ...TO_MESSAGES },
-  { name: 'chat-to-messages-stream', title: 'chat to messages, streamed', ...TO_MESSAGES, stream: true },
+  { name: 'chat-to-messages-stream', title: 'chat to messages, burst', ...TO_MESSAGES, stream: true },
   { name: 'messages-to-chat', title: 'messages to chat, whole', ...TO_CHAT },
-  { name: 'messages-to-chat-stream', title: 'messages to chat, streamed', ...TO_CHAT, stream: true },
+  { name: 'messages-to-chat-stream', title: 'messages to chat, burst', ...TO_CHAT, stream: true },
   { name: 'chat-100kb', title: 'chat, 100 KB', ...CHAT, bodyBytes: MEDIUM_BYTES },
   { name: 'messages-to-chat-100kb', title: 'messages to chat, 100 KB', ...TO_CHAT, bodyBytes: MEDIUM_BYTES },
   { name: 'chat-5mb', title: 'chat, 5 MB', ...CHAT, bodyBytes: LARGE_BYTES },
@@ -74,16 +109,22 @@ const PLANS: readonly Plan[] = [
 
 export const SCENARIO_NAMES: readonly string[] = PLANS.map(({ name }) => name)
 
+/** Of 1 KB, as many events as a short answer has, and not between the two model protocols. */
+const hasAims = ({ caller, upstream, bodyBytes, deltas, shards }: Plan): boolean =>
+  (caller === upstream || caller === 'responses') &&
+  bodyBytes === undefined &&
+  deltas === undefined &&
+  shards === undefined
+
+/** The scenarios that the aims are about. */
+export const AIMED_NAMES: readonly string[] = PLANS.filter(hasAims).map(({ name }) => name)
+
 /** Name of the script at the model upstream that plays a scenario's answer. */
 export const scriptName = (scenario: Pick<Scenario, 'name'>) => `bench-${scenario.name}`
 
 /** How many text deltas the answer of a streamed scenario has. */
 export const deltasOf = (scenario: Pick<Scenario, 'name'>): number =>
   PLANS.find(({ name }) => name === scenario.name)?.deltas ?? DELTAS
-
-/** Whether a request is about 1 KB in the upstream's own protocol, with few events: what the aims are about. */
-export const isOrdinary = ({ bodyBytes, events, translated }: Scenario): boolean =>
-  bodyBytes === SMALL_BYTES && events < 100 && !translated
 
 /** Whether one call takes so long that those which a generator cuts off at the end of its time would count. */
 export const isLong = ({ bodyBytes, events }: Scenario): boolean => bodyBytes > SMALL_BYTES || events > 100
@@ -92,37 +133,63 @@ export const isLong = ({ bodyBytes, events }: Scenario): boolean => bodyBytes > 
 export const isLarge = ({ bodyBytes }: Pick<Scenario, 'bodyBytes'>): boolean => bodyBytes === LARGE_BYTES
 
 /** Connections of a scenario's throughput rounds. @param wanted what was asked for */
-export const connectionsOf = (scenario: Pick<Scenario, 'bodyBytes'>, wanted: number): number =>
-  isLarge(scenario) ? Math.min(wanted, LARGE_CONNECTIONS) : wanted
+export function connectionsOf(scenario: Pick<Scenario, 'bodyBytes' | 'stream'>, wanted: number): number {
+  if (isLarge(scenario)) return Math.min(wanted, LARGE_CONNECTIONS)
+  return scenario.stream ? wanted * STREAM_FACTOR : wanted
+}
 
-/** Every scenario, as calls of the demo organization's owner. `events` is filled in once the answer is known. */
-export function allScenarios(keys: DemoKeys): Scenario[] {
-  return PLANS.map((plan) => {
-    const { name, title, caller, upstream, stream = false, bodyBytes = SMALL_BYTES } = plan
-    const call = callOf(caller, plan, keys)
-    const baseline = caller === upstream ? call : callOf(upstream, plan, keys)
-    return { name, title, stream, events: 0, bodyBytes, translated: caller !== upstream, call, baseline }
+/**
+ * Every scenario, as calls of the demo organization's owner. `events` is filled in once the answer is known.
+ *
+ * @param shardKeys keys of many users by the ledger shards that their organization has; without them those are left out
+ */
+export function allScenarios(keys: DemoKeys, shardKeys: ReadonlyMap<number, string[]> | null): Scenario[] {
+  return PLANS.filter(({ shards }) => shards === undefined || shardKeys !== null).map((plan) => {
+    const { name, title, caller, upstream, stream = false, pace = null, shards } = plan
+    const { bodyBytes = plan.list ? 0 : SMALL_BYTES } = plan
+    const manyKeys = shards === undefined ? undefined : shardKeys?.get(shards)
+    const call = callOf(caller, plan, keys.owner)
+    return {
+      ...{ name, title, stream, pace, events: 0, bodyBytes, translated: caller !== upstream, upstream },
+      aims: hasAims(plan) ? (stream ? 'stream' : 'whole') : null,
+      call: manyKeys === undefined ? call : { ...call, keys: manyKeys },
+      baseline: caller === upstream ? call : callOf(upstream, plan, keys.owner),
+    }
   })
 }
 
-const MODELS: Record<Protocol, string> = { chat: 'scripted-chat', messages: 'scripted-messages' }
+const MODELS: Record<UpstreamProtocol, string> = { chat: 'scripted-chat', messages: 'scripted-messages' }
+const PATHS: Record<Protocol, string> = {
+  chat: '/v1/chat/completions',
+  messages: '/v1/messages',
+  responses: '/v1/responses',
+}
 const STREAM_ENDINGS: Record<Protocol, string> = {
   chat: 'data: [DONE]',
   messages: 'data: {"type":"message_stop"}',
+  responses: 'event: response.completed',
 }
 
-/** A conversation of texts alone reads the same in both protocols. */
-function callOf(protocol: Protocol, plan: Plan, keys: DemoKeys): Call {
-  const { upstream, stream = false, bodyBytes = SMALL_BYTES } = plan
-  const members = { model: MODELS[upstream], max_tokens: 1024, temperature: 1, ...(stream && { stream }) }
+/** A conversation of texts alone reads the same in all protocols. */
+function callOf(protocol: Protocol, plan: Plan, key: string): Call {
+  const authorization = `Bearer ${key}`
+  if (plan.list) return { path: '/v1/models', headers: { authorization }, ending: '}' }
+  const { upstream, stream = false, usage, bodyBytes = SMALL_BYTES } = plan
+  const limit = protocol === 'responses' ? { max_output_tokens: 1024, store: false } : { max_tokens: 1024 }
+  const members = {
+    ...{ model: MODELS[upstream], ...limit, temperature: 1 },
+    ...(stream && { stream }),
+    ...(usage && { stream_options: { include_usage: true } }),
+  }
+  const { messages, ...rest } = conversation(members, `script:${scriptName(plan)} `, bodyBytes)
   return {
-    path: protocol === 'chat' ? '/v1/chat/completions' : '/v1/messages',
+    path: PATHS[protocol],
     headers: {
-      authorization: `Bearer ${keys.owner}`,
+      authorization,
       'content-type': 'application/json',
       ...(protocol === 'messages' && { 'anthropic-version': '2023-06-01' }),
     },
-    body: JSON.stringify(conversation(members, `script:${scriptName(plan)} `, bodyBytes)),
+    body: JSON.stringify(protocol === 'responses' ? { ...rest, input: messages } : { ...rest, messages }),
     ending: stream ? STREAM_ENDINGS[protocol] : '}',
   }
 }

@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseConfiguration } from '../../src/env.ts'
 import { buildWorker } from '../build.ts'
+import { openDatabase } from '../database.ts'
 import { wantedProviders } from '../demo-catalogue.ts'
 import { organizationId } from '../demo-organizations.ts'
-import { Children, StartError } from '../local/children.ts'
+import { Children } from '../local/children.ts'
 import { freePorts } from '../local/ports.ts'
 import { type StackPlan, stackCommands, stackUrls } from '../local/stack.ts'
 import { type RunningWorkerd, startWorkerd } from '../local/workerd.ts'
@@ -14,7 +15,10 @@ import { createLocalSecrets, type LocalSecrets } from '../local-secrets.ts'
 import { migrateDatabase } from '../migrate.ts'
 import { seedDatabase } from '../seed.ts'
 import { workerVariables } from '../worker-variables.ts'
-import { allScenarios, deltasOf, type Scenario, scriptName } from './scenarios.ts'
+import { expectSuccess, prepareAnswers } from './answers.ts'
+import { type RunningPortkey, startPortkey } from './portkey.ts'
+import { allScenarios, type Scenario } from './scenarios.ts'
+import { prepareShards } from './shards.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
@@ -27,8 +31,8 @@ const LIMITS_TIMEOUT_MS = String(10_000)
 export interface BenchSystem {
   gateway: RunningWorkerd
   bare: RunningWorkerd
-  /** A proxy that makes the gateway's round trips and does nothing else. */
-  roundTrips: RunningWorkerd
+  /** Null where it is not installed. */
+  portkey: RunningPortkey | null
   /** Folder of the bundle that the gateway runs, source map included. */
   bundle: string
   /** URL of the model upstream, `http://127.0.0.1:<port>`. */
@@ -45,6 +49,8 @@ export interface BenchSystem {
 export interface SystemOptions {
   /** Port on 127.0.0.1 for the gateway's inspector; none without it, and the bundle is not minified with it. */
   inspectorPort?: number
+  /** The server of an installed Portkey; null measures without it. */
+  portkey: string | null
   /** Folder under which Durable Objects keep their data; see `defaultStorage`. */
   storage: string
 }
@@ -76,7 +82,7 @@ export async function startSystem(options: SystemOptions): Promise<BenchSystem> 
     for (const directory of [folder, storage]) rmSync(directory, { recursive: true, force: true })
   }
   try {
-    const started = await start(folder, storage, children, workers, options.inspectorPort)
+    const started = await start(folder, storage, children, workers, options)
     return { ...started, stop }
   } catch (error) {
     await stop()
@@ -89,7 +95,7 @@ async function start(
   storage: string,
   children: Children,
   workers: RunningWorkerd[],
-  inspectorPort: number | undefined,
+  { inspectorPort, portkey: server }: SystemOptions,
 ): Promise<Omit<BenchSystem, 'stop'>> {
   const secrets = createLocalSecrets()
   const standIns = await startStandIns(children, secrets, join(storage, 'content'))
@@ -100,7 +106,7 @@ async function start(
     secrets,
     { baseUrl: 'http://127.0.0.1', qstash: null, ...standIns },
   )
-  await fillDatabase(variables, secrets, standIns.modelUpstream)
+  const shardKeys = await fillDatabase(variables, secrets, standIns.modelUpstream)
   const settings = readRuntimeSettings(join(ROOT, 'wrangler.toml'))
   const run = async (options: Omit<Parameters<typeof startWorkerd>[0], 'compatibilityDate' | 'flags'>) => {
     const worker = await startWorkerd({ ...settings, ...options })
@@ -123,22 +129,11 @@ async function start(
     durableObjects: {},
     logFile: join(folder, 'logs/bare-proxy.log'),
   })
-  const roundTrips = await run({
-    ...proxies,
-    entry: 'round-trips.js',
-    bindings: {
-      UPSTREAM: standIns.modelUpstream,
-      REDIS: standIns.redis,
-      REDIS_TOKEN: secrets.redisToken,
-    },
-    durableObjects: { LEDGER: 'Ledger' },
-    storageDirectory: join(storage, 'round-trips'),
-    logFile: join(folder, 'logs/round-trips.log'),
-  })
-  await grantCredits(gateway.url, secrets.adminToken)
-  const scenarios = await prepareAnswers(standIns.modelUpstream, allScenarios(secrets.keys))
+  const portkey = server === null ? null : await startPortkey(children, server, await freePort())
+  for (const slug of ['acme', 'other'] as const) await grantCredits(gateway.url, secrets.adminToken, slug)
+  const scenarios = await prepareAnswers(standIns.modelUpstream, allScenarios(secrets.keys, shardKeys))
   const { modelUpstream: upstream, redis, postgres } = standIns
-  return { gateway, bare, roundTrips, bundle, upstream, redis, postgres, scenarios, variables }
+  return { gateway, bare, portkey, bundle, upstream, redis, postgres, scenarios, variables }
 }
 
 async function startStandIns(children: Children, secrets: LocalSecrets, content: string) {
@@ -162,11 +157,12 @@ async function startStandIns(children: Children, secrets: LocalSecrets, content:
   return stackUrls(plan, ports) as Record<'postgres' | 'redis' | 'modelUpstream' | 'contentStore', string>
 }
 
+/** @returns keys of many users by ledger shards; null while there is no such setting */
 async function fillDatabase(
   variables: Record<string, string>,
   secrets: LocalSecrets,
   upstream: string,
-): Promise<void> {
+): Promise<ReadonlyMap<number, string[]> | null> {
   const configuration = parseConfiguration(variables)
   const { DATABASE_URL, DATABASE_FETCH_ENDPOINT } = configuration
   await migrateDatabase({ DATABASE_URL, DATABASE_FETCH_ENDPOINT })
@@ -179,54 +175,20 @@ async function fillDatabase(
     providers: wantedProviders({}, upstream),
     disableOthers: true,
   })
+  const { database, close } = await openDatabase({ DATABASE_URL, DATABASE_FETCH_ENDPOINT })
+  return prepareShards(database, configuration.KEY_PEPPERS).finally(close)
 }
 
-async function grantCredits(gateway: string, adminToken: string): Promise<void> {
-  const response = await fetch(`${gateway}/api/organizations/${organizationId('acme')}/credits`, {
+async function freePort(): Promise<number> {
+  const [port = 0] = await freePorts(1)
+  return port
+}
+
+async function grantCredits(gateway: string, adminToken: string, slug: 'acme' | 'other'): Promise<void> {
+  const response = await fetch(`${gateway}/api/organizations/${organizationId(slug)}/credits`, {
     method: 'POST',
     headers: { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' },
     body: JSON.stringify({ amount: CREDITS, reason: 'bench' }),
   })
   await expectSuccess(response, 'granting credits')
-}
-
-/**
- * Registers the answer of each scenario at the upstream. A streamed one is cut into its frames, and each leaves as a
- * packet of its own, as from a model that writes token by token.
- */
-async function prepareAnswers(upstream: string, scenarios: Scenario[]): Promise<Scenario[]> {
-  const prepared: Scenario[] = []
-  for (const scenario of scenarios) {
-    const { steps, events } = await recordAnswer(upstream, scenario)
-    const response = await fetch(`${upstream}/control/scripts/${scriptName(scenario)}`, {
-      method: 'PUT',
-      body: JSON.stringify({ steps }),
-    })
-    await expectSuccess(response, 'registering an answer')
-    prepared.push({ ...scenario, events })
-  }
-  return prepared
-}
-
-/**
- * Takes the answer from the upstream's own scripts, once. A streamed chat is asked for its usage, as the gateway asks
- * for it whether the caller does or not.
- */
-async function recordAnswer(upstream: string, scenario: Scenario) {
-  const { stream, baseline } = scenario
-  const script = stream ? `long-stream tokens=${deltasOf(scenario)}` : 'canned'
-  const text = baseline.body.replace(`script:${scriptName(scenario)}`, `script:${script}`)
-  const withUsage = stream && baseline.path === '/v1/chat/completions'
-  const body = withUsage ? text.replace(/}$/, ',"stream_options":{"include_usage":true}}') : text
-  const response = await fetch(upstream + baseline.path, { method: 'POST', headers: baseline.headers, body })
-  await expectSuccess(response, 'recording an answer')
-  const answer = await response.text()
-  const headers = { 'content-type': response.headers.get('content-type') ?? '' }
-  if (!stream) return { steps: [{ status: 200, headers, body: answer }], events: 0 }
-  const frames = answer.split(/(?<=\n\n)/)
-  return { steps: [{ status: 200, headers }, { sse: frames }], events: frames.length }
-}
-
-async function expectSuccess(response: Response, what: string): Promise<void> {
-  if (!response.ok) throw new StartError(`${what}: status ${response.status}`)
 }

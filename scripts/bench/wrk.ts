@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inheritedEnvironment } from '../local/children.ts'
 import { writePrivateFile } from '../local/private-file.ts'
-import type { LoadPlan, LoadResult } from './load.ts'
+import { type LoadPlan, type LoadResult, methodOf } from './load.ts'
 
 /** Whether `wrk` is installed. It generates load at a fraction of what Node needs for it. */
 export function hasWrk(): boolean {
@@ -32,19 +32,37 @@ export async function runWrk(plan: LoadPlan): Promise<LoadResult> {
 }
 
 function luaOf({ call }: LoadPlan): string {
+  const { headers, body, keys } = call
   // A JSON string without control characters above escapes is a Lua string too.
-  const headers = Object.entries(call.headers).map(
+  const lines = Object.entries(headers).map(
     ([name, value]) => `wrk.headers[${JSON.stringify(name)}] = ${JSON.stringify(value)}`,
   )
-  return `wrk.method = "POST"
-${headers.join('\n')}
-wrk.body = ${JSON.stringify(call.body)}
+  return `wrk.method = "${methodOf(body)}"
+${lines.join('\n')}
+${body === undefined ? '' : `wrk.body = ${JSON.stringify(body)}`}
+${keys === undefined ? '' : luaTurns(keys)}
 function done(summary)
   local e = summary.errors
   io.write(string.format("\\nresult %d %d %d %d %d %d %d\\n", summary.requests, summary.duration,
     e.status, e.connect, e.read, e.write, e.timeout))
 end
 `
+}
+
+/** Requests with each of the keys in turn, all formatted before the first is sent. */
+function luaTurns(keys: readonly string[]): string {
+  return `local keys = { ${keys.map((key) => JSON.stringify(key)).join(', ')} }
+local requests, turn = {}, 0
+function init()
+  for i, key in ipairs(keys) do
+    wrk.headers["authorization"] = "Bearer " .. key
+    requests[i] = wrk.format()
+  end
+end
+function request()
+  turn = turn % #requests + 1
+  return requests[turn]
+end`
 }
 
 function run(parameters: string[]): Promise<string> {

@@ -110,8 +110,8 @@ export const estimatedCharge = (basis: ChargeBasis, usage: Usage | null): Charge
   usage ? charge(basis, usage, 'estimated') : NO_CHARGE
 
 /**
- * A charge together with what attempts without a usable answer may be charged for. Nothing is taken that was not
- * reserved: beyond it the dearer of the two is what the call pays.
+ * A charge together with what attempts without a usable answer may be charged for. Nothing is taken for those that was
+ * not reserved: beyond it the dearer of the two is what the call pays, and for lost attempts at most the reservation.
  * @param lost null for nothing.
  */
 export function withLost(basis: ChargeBasis, known: Charge, lost: Usage | null): Charge {
@@ -119,7 +119,8 @@ export function withLost(basis: ChargeBasis, known: Charge, lost: Usage | null):
   const both = charge(basis, addUsage(known.usage, lost), 'estimated')
   if (both.cost <= basis.bounds.reserve) return both
   const lostAlone = charge(basis, lost, 'estimated')
-  return known.cost >= lostAlone.cost ? known : lostAlone
+  const cost = Math.min(lostAlone.cost, basis.bounds.reserve)
+  return known.cost >= cost ? known : { ...lostAlone, cost }
 }
 
 function charge({ prices }: ChargeBasis, usage: Usage, provenance: UsageProvenance): Charge {

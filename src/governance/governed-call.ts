@@ -137,16 +137,19 @@ export async function checkLimits(
 /**
  * Closes a call with what it came to. Never rejects: a close that cannot be delivered is made up for by the ledger, when
  * the lease of the call runs out. A second close changes nothing.
+ * @returns whether the ledger has it; where not, it may be tried again.
  */
 export async function settle(
   deps: GovernanceDeps,
   { opening }: GovernedCall,
   outcome: CallOutcome,
-): Promise<void> {
+): Promise<boolean> {
   try {
     await deps.ledgerOf(opening.organizationId).close(opening.callId, outcome)
+    return true
   } catch (error) {
     logEvent('error', 'ledger_close_failed', { call_id: opening.callId, error: errorText(error) })
+    return false
   }
 }
 

@@ -1,149 +1,230 @@
-import { policyFor } from '../gateway/call-policies.ts'
-import { loadCatalog } from '../gateway/catalog/catalog.ts'
-import { upstreamTools } from '../gateway/translation/requests/responses-tools.ts'
+import { SESSION_HEADERS } from '../gateway/conversation-key.ts'
+import { type AdmittedTurn, admitTurn } from '../gateway/model-turn.ts'
+import type { CallOutcome } from '../governance/audit-record.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
-import { ApiError, invalidRequest } from '../lib/api-error.ts'
-import { BodyCollector } from '../lib/body-collector.ts'
+import { policyFor } from '../governance/dlp/policy-for-call.ts'
+import {
+  type GovernedCall,
+  outcomeOf,
+  type Refused,
+  refusalOutcome,
+  settle,
+} from '../governance/governed-call.ts'
+import { modelTarget } from '../governance/target.ts'
+import { ApiError, notFound } from '../lib/api-error.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
-import { loadContext, type ResponseContext } from './context.ts'
-import { fitContext } from './context-limit.ts'
-import { tokenEstimate } from './context-tokens.ts'
-import type { LiveDeps } from './live-deps.ts'
-import { openReasoning } from './reasoning-seal.ts'
-import { type ResponseRequest, readResponseRequest } from './request.ts'
-import { releaseConversation } from './store.ts'
+import type { ResponseContext } from './context.ts'
+import { newEmitter } from './emission.ts'
+import type { ResponseEmitter } from './emitter.ts'
+import { type EngineRun, ResponseEngine } from './engine.ts'
+import type { EventLog } from './event-log.ts'
+import { conversationLocked, fittingItems, loadContextAgain, loadUnlockedContext } from './load-context.ts'
+import { loadRequest } from './load-request.ts'
+import type { ResponseRequest } from './request.ts'
+import type { ResponseDeps } from './response-deps.ts'
+import { ownerOf, type ResponseHead, type StoredRequest } from './response-head.ts'
+import type { ResponseState } from './response-state.ts'
+import { beginResponse } from './store.ts'
 import { type ToolRules, toolRules } from './tool-rules.ts'
-import { turnBody } from './turn-body.ts'
-import type { Admission, ContextItem, Owner } from './types.ts'
+import { type TurnBasis, turnRequest } from './turn-request.ts'
+import type { ContextItem, StartRequest } from './types.ts'
 
-/** Interface, Limits. The Worker counts as well; this bounds what the object takes in. */
-const MAXIMUM_BODY_BYTES = 52_428_800
-const READ_BYTES = 64 * 1024
+/** A response of which the first two events are told. Its model is asked when the engine runs. */
+export interface AdmittedResponse {
+  settings: ResponseSettings
+  engine: ResponseEngine
+  emitter: ResponseEmitter
+}
+
+/** `recorded`: the ledger has the call of the request, or the record of its refusal. */
+export type ResponseAdmission =
+  | ({ kind: 'admitted' } & AdmittedResponse)
+  | { kind: 'refused'; error: unknown; recorded: boolean }
+
+/** Bytes of a context that is held for as long as the response generates; a larger one is loaded again if need be. */
+const MOST_HELD_BYTES = 1024 * 1024
+
+/**
+ * Admits a request and begins its response: reads it, loads what it continues, has its first turn admitted, stores its
+ * input, writes its row and locks its conversation, and tells that it has begun. Nobody pays for an answer that cannot be
+ * given: the model is asked after all of it.
+ * @param state of the object, which knows of the response from here on. What was begun is to be rolled back on a refusal.
+ */
+export async function admitResponse(
+  deps: ResponseDeps,
+  state: ResponseState,
+  start: StartRequest,
+  body: ReadableStream<Uint8Array>,
+  log: () => EventLog,
+): Promise<ResponseAdmission> {
+  let release = () => {}
+  try {
+    const loaded = await loadRequest(deps, body, start.principal.organizationId)
+    release = loaded.release
+    const request = await readyRequest(deps, start, loaded.request)
+    const turn = await admitFirstTurn(deps, start, request)
+    if (turn.kind === 'refused') return refused(release, turn.error, true)
+    try {
+      await recordBeginning(deps, state, request, turn)
+      const run = engineRun(deps, state, request, turn, log, release)
+      run.emitter.begin()
+      const engine = new ResponseEngine(deps, run)
+      return { kind: 'admitted', settings: request.settings, engine, emitter: run.emitter }
+    } catch (error) {
+      await settle(deps, turn.call, withdrawnOutcome(turn.call, deps.clock(), error))
+      return refused(release, error, true)
+    }
+  } catch (error) {
+    return refused(release, error, false)
+  }
+}
+
+function refused(release: () => void, error: unknown, recorded: boolean): ResponseAdmission {
+  release()
+  return { kind: 'refused', error, recorded }
+}
 
 /** A request with everything that it is answered from. */
-export interface AdmittedRequest extends ToolRules {
+interface ReadyRequest extends TurnBasis {
   settings: ResponseSettings
-  /** What of the request is kept or repeated is kept and repeated as it allows. */
+  request: StoredRequest
+  tools: ToolRules
+  /** What of the request is stored or repeated is redacted under it. */
   policy: CallPolicy
   context: ResponseContext
   /** What the first turn is told: the context as far as it fits. */
   items: ContextItem[]
-  turnBody: (settings: ResponseSettings, items: readonly ContextItem[], moves: boolean) => Uint8Array
+  /** Whether the items are too large to be held while the response generates: they are moved into the body of the turn. */
+  moves: boolean
 }
 
-/**
- * Loads what a request continues. A conversation in which a response has ended but is not written yet is
- * waited for, one in which a response still generates is not (design: Responses).
- * @throws ApiError for everything that is wrong with the request, and `conversation_locked`.
- */
-export async function readAdmission(
-  deps: LiveDeps,
-  admission: Admission,
-  owner: Owner,
-  request: ResponseRequest,
-): Promise<AdmittedRequest> {
-  const { settings } = request
-  const tools = upstreamTools(settings.tools)
-  const policy = await policyFor(deps, admission.principal, settings.model)
-  const context = await unlockedContext(deps, owner, request)
-  const items = await fittingItems(deps, admission, settings, context)
-  // Ids alone: what is loaded must not be held by what outlives it.
-  const stored = new Set(context.history.map(({ id }) => id))
-  const open = (text: string) => openReasoning(deps.configuration.VAULT_KEYS, owner, text)
-  return {
+async function readyRequest(
+  deps: ResponseDeps,
+  start: StartRequest,
+  loaded: ResponseRequest,
+): Promise<ReadyRequest> {
+  const { settings } = loaded
+  const owner = ownerOf(start)
+  const tools = toolRules(settings, deps.hostedTools?.(settings) ?? [])
+  const policy = await policyFor(deps, start.principal, modelTarget(settings.model))
+  const context = await loadUnlockedContext(deps, owner, loaded)
+  const items = await fittingItems(deps, settings, context)
+  const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
+  const request: StoredRequest = {
     settings,
-    policy,
-    context,
-    items,
-    turnBody: (turnSettings, turnItems, moves) =>
-      turnBody(turnSettings, turnItems, {
-        moves,
-        openReasoning: open,
-        stored: turnItems.filter(({ id }) => stored.has(id)).length,
-      }),
-    ...toolRules(settings, tools),
+    identity: start.identity,
+    credential: start.principal.credential,
+    // What routes a conversation; others may hold what is nobody's to store.
+    headers: start.headers.filter(([name]) => SESSION_HEADERS.includes(name)),
+    functionCallsComplete: start.functionCallsComplete,
+    historyIds: context.history.map(({ id }) => id),
   }
+  return { settings, owner, request, tools, policy, context, items, moves: bytes > MOST_HELD_BYTES }
 }
 
-/**
- * Reads the body of a request. What is made of it takes its place in the isolate's budget.
- * @returns `release` gives that place back.
- * @throws ApiError invalid_request, and rate_limited when this isolate holds too many bytes already.
- */
-export async function readRequest(
-  { configuration }: { configuration: { BUFFER_LIMIT_BYTES: number } },
-  body: ReadableStream<Uint8Array>,
-  organizationId: string,
-): Promise<{ request: ResponseRequest; release: () => void }> {
-  const collector = new BodyCollector(MAXIMUM_BODY_BYTES, configuration.BUFFER_LIMIT_BYTES, organizationId)
-  try {
-    await eachPart(body, (part) => collector.add(part))
-    const request = readResponseRequest(collector.finish().bytes)
-    collector.freeBytes()
-    return { request, release: () => collector.release() }
-  } catch (error) {
-    collector.release()
-    throw error
-  }
+async function admitFirstTurn(
+  deps: ResponseDeps,
+  { identity, principal, headers }: StartRequest,
+  ready: ReadyRequest,
+): Promise<AdmittedTurn | Refused> {
+  const call = { identity, principal, counted: true }
+  const basis = { ...ready, request: { ...ready.request, headers } }
+  return admitTurn(deps, turnRequest(deps, basis, call, ready.settings, ready.items, ready.moves))
 }
 
-/** All parts are read into one space: left to itself the runtime makes a new one for each, which lies about for long. */
-async function eachPart(body: ReadableStream<Uint8Array>, take: (part: Uint8Array) => void): Promise<void> {
-  const reader = body.getReader({ mode: 'byob' })
-  try {
-    for (let space = new Uint8Array(READ_BYTES); ; ) {
-      const { done, value } = await reader.read(space).catch(brokenOff)
-      if (done) return
-      take(value)
-      space = new Uint8Array(value.buffer)
-    }
-  } catch (error) {
-    reader.cancel(error).catch(() => {})
-    throw error
-  }
+/** The input is stored, the row is written, and the conversation is this response's alone. @throws ApiError otherwise */
+async function recordBeginning(
+  deps: ResponseDeps,
+  state: ResponseState,
+  { owner, settings, context, policy }: ReadyRequest,
+  { open }: AdmittedTurn,
+): Promise<void> {
+  await state.storeInput(owner, context, policy)
+  const begun = begunMembers(settings, context, policy)
+  state.change(begun)
+  if (begun.begun) await writeBeginning(deps, state.known, context)
+  state.enter('generating', { progress: { ...state.known.progress, openCall: { open, after: 0 } } })
 }
 
-/** Of a body that is too large or no gzip, or whose sender left: what it is, the Worker knows and tells. */
-function brokenOff(): never {
-  throw invalidRequest('The body broke off.')
-}
-
-async function unlockedContext(
-  deps: LiveDeps,
-  owner: Owner,
-  request: ResponseRequest,
-): Promise<ResponseContext> {
-  const context = await loadContext(deps, owner, request)
-  if (context.writer === null) return context
-  const state = await deps.responseStream(context.writer).settle(owner)
-  if (state === 'running') throw conversationLocked()
-  // A beginning that arrived after it was taken back locks for nobody.
-  if (state === 'absent') {
-    await releaseConversation(deps.database, owner, context.conversationId, context.writer)
-  }
-  const settled = await loadContext(deps, owner, request)
-  if (settled.writer !== null) throw conversationLocked()
-  return settled
-}
-
-/** A conversation has one writer at a time (design: Responses). */
-export const conversationLocked = () =>
-  new ApiError(
-    'invalid_request',
-    'Another response is being made in this conversation. Try again when it has ended.',
-    { code: 'conversation_locked' },
-  )
-
-/** A context as far as the model takes it. */
-export async function fittingItems(
-  deps: LiveDeps,
-  { catalogueEpoch }: Pick<Admission, 'catalogueEpoch'>,
+const begunMembers = (
   settings: ResponseSettings,
-  context: Pick<ResponseContext, 'history' | 'input'>,
-): Promise<ContextItem[]> {
-  const items = [...context.history, ...context.input]
-  const model = (await loadCatalog(deps, catalogueEpoch)).get(settings.model)
-  if (!model || settings.truncation !== 'auto') return items
-  const limits = { contextWindow: model.contextWindow, maxOutput: model.maxOutputTokens }
-  return fitContext(items, settings, limits, tokenEstimate(model.routes[0]?.upstreamModel ?? model.id))
+  { conversationId, previousResponseId }: ResponseContext,
+  policy: CallPolicy,
+) => ({
+  model: settings.model,
+  store: settings.store !== false,
+  conversationId,
+  previousResponseId,
+  policyVersion: policy.version,
+  begun: settings.store !== false,
+})
+
+/** A response that has ended but is not written yet is no writer: it is written first. */
+async function writeBeginning(
+  deps: ResponseDeps,
+  { responseId, owner, keyId, model, createdAt, policyVersion }: ResponseHead,
+  { conversationId, creates, position, forkOf, previousResponseId }: ResponseContext,
+): Promise<void> {
+  const conversation = conversationId === null ? null : { id: conversationId, creates, position }
+  const row = {
+    id: responseId,
+    keyId,
+    model,
+    createdAt,
+    policyVersion,
+    conversation,
+    forkOf,
+    previousResponseId,
+  }
+  let begun = await beginResponse(deps.database, owner, row)
+  if (typeof begun === 'object') {
+    const other = await deps.responseStream(begun.lockedBy).settle(owner)
+    if (other === 'settled') begun = await beginResponse(deps.database, owner, row)
+  }
+  if (begun === 'not_found') throw notFound('Conversation', conversationId ?? '')
+  if (begun !== 'begun') throw conversationLocked()
+}
+
+/** What outlives the admission is picked one by one: the context may be 50 MB, and nothing may hold it for long. */
+function engineRun(
+  deps: ResponseDeps,
+  state: ResponseState,
+  { settings, owner, request, tools, policy, context, items, moves }: ReadyRequest,
+  turn: AdmittedTurn,
+  log: () => EventLog,
+  sent: () => void,
+): EngineRun {
+  const emission = { settings, tools, emit: eventSink(log) }
+  return {
+    ...laterTurns(deps, state, request, log),
+    owner,
+    tools,
+    emitter: newEmitter(deps, state.known, emission, policy, context.conversationId),
+    turn,
+    context: moves ? null : items,
+    sent,
+  }
+}
+
+/** Events go to the log of the object as it is by then: one that failed is replaced. */
+export const eventSink = (log: () => EventLog) => (event: Parameters<EventLog['append']>[0]) =>
+  log().append(event)
+
+/** What the engine takes for turns after the first. */
+export const laterTurns = (
+  deps: ResponseDeps,
+  state: ResponseState,
+  request: StoredRequest,
+  log: () => EventLog,
+): Pick<EngineRun, 'state' | 'request' | 'loadContext' | 'flushEvents'> => ({
+  state,
+  request,
+  loadContext: () => loadContextAgain(deps, state, request),
+  flushEvents: () => log().flush(),
+})
+
+/** Of a call that was admitted and is not sent after all. @param now milliseconds since the epoch. */
+const withdrawnOutcome = ({ opening }: GovernedCall, now: number, error: unknown): CallOutcome => {
+  if (error instanceof ApiError) return refusalOutcome(opening, now, error)
+  return outcomeOf(opening, now, { status: 500, errorCode: 'internal_error' })
 }

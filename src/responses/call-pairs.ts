@@ -1,13 +1,12 @@
 import { invalidRequest } from '../lib/api-error.ts'
 import { decodeString, scanJson } from '../lib/json-scan.ts'
+import { answerOf, CALL_OF_OUTPUT } from './item-types/item-types.ts'
 import type { ContextItem } from './types.ts'
 
-/** Types of calls that the caller answers, with the type of their outputs. */
-export const CALL_OUTPUTS: ReadonlyMap<string, string> = new Map([
-  ['function_call', 'function_call_output'],
-  ['custom_tool_call', 'custom_tool_call_output'],
-])
-const OUTPUT_TYPES: ReadonlySet<string> = new Set(CALL_OUTPUTS.values())
+/** Whether the caller answers an item. */
+export const isCall = ({ type }: Pick<ContextItem, 'type'>): boolean => answerOf(type) !== null
+/** Whether an item answers a call. */
+export const isOutput = ({ type }: Pick<ContextItem, 'type'>): boolean => CALL_OF_OUTPUT.has(type)
 
 /**
  * Which output answers which call, by index. An output answers the last unanswered call before it that has its
@@ -17,13 +16,13 @@ export function callPairs(items: readonly ContextItem[]): Map<number, number> {
   const waiting = new Map<string, number[]>()
   const pairs = new Map<number, number>()
   for (const [index, { type, callId }] of items.entries()) {
-    const outputType = CALL_OUTPUTS.get(type)
+    const outputType = answerOf(type)?.type
     if (outputType !== undefined) {
       const key = `${outputType} ${callId}`
       const calls = waiting.get(key) ?? []
       calls.push(index)
       waiting.set(key, calls)
-    } else if (OUTPUT_TYPES.has(type)) {
+    } else if (isOutput({ type })) {
       const call = waiting.get(`${type} ${callId}`)?.pop()
       if (call === undefined) continue
       pairs.set(call, index)
@@ -44,18 +43,18 @@ export function pairedItems(items: readonly ContextItem[], stored: number): Cont
   const pairs = callPairs(items)
   const waitingFrom = Math.min(lastTurnStart(items, stored), items.length)
   return items.filter((item, index) => {
-    const isCall = CALL_OUTPUTS.has(item.type)
-    if ((!isCall && !OUTPUT_TYPES.has(item.type)) || pairs.has(index)) return true
-    if (index < (isCall ? waitingFrom : stored) || (index < stored && wasCutOff(item))) return false
-    throw invalidRequest(isCall ? missingOutput(item) : missingCall(item))
+    const calls = isCall(item)
+    if ((!calls && !isOutput(item)) || pairs.has(index)) return true
+    if (index < (calls ? waitingFrom : stored) || (index < stored && wasCutOff(item))) return false
+    throw invalidRequest(calls ? missingOutput(item) : missingCall(item))
   })
 }
 
 /** Where what the model said last begins: after the last stored item that it was told. */
 function lastTurnStart(items: readonly ContextItem[], stored: number): number {
   for (let index = stored - 1; index >= 0; index--) {
-    const { type, role } = items[index] as ContextItem
-    if (OUTPUT_TYPES.has(type) || (type === 'message' && role !== 'assistant')) return index + 1
+    const item = items[index] as ContextItem
+    if (isOutput(item) || (item.role !== null && item.role !== 'assistant')) return index + 1
   }
   return 0
 }
@@ -72,9 +71,9 @@ function wasCutOff({ bytes }: ContextItem): boolean {
 }
 
 const missingOutput = ({ type, callId }: ContextItem) =>
-  `No tool output found for ${type === 'function_call' ? 'function' : 'custom tool'} call ${shown(callId)}.`
+  `No tool output found for ${answerOf(type)?.callName} ${shown(callId)}.`
 
 const missingCall = ({ type, callId }: ContextItem) =>
-  `No tool call found for ${type === 'function_call_output' ? 'function' : 'custom tool'} call output with call_id ${shown(callId)}.`
+  `No tool call found for ${answerOf(CALL_OF_OUTPUT.get(type) ?? '')?.outputName} with call_id ${shown(callId)}.`
 
 const shown = (callId: string | null) => (callId ?? '').slice(0, 100)

@@ -1,6 +1,7 @@
 import type { ResponseSettings } from '../wire/responses.ts'
-import { CALL_OUTPUTS, callPairs } from './call-pairs.ts'
+import { callPairs, isOutput } from './call-pairs.ts'
 import type { TokenEstimate } from './context-tokens.ts'
+import { ITEM_TYPES } from './item-types/item-types.ts'
 import type { ContextItem } from './types.ts'
 
 /** Of a model, in tokens. */
@@ -61,22 +62,22 @@ function unitsOf(items: readonly ContextItem[]): Unit[] {
   const staying = stayingItems(items, pairs)
   const units: Unit[] = []
   const unitOf = new Map<number, Unit>()
-  let reasoning: number[] = []
+  let before: number[] = []
   for (const [index, item] of items.entries()) {
-    if (item.type === 'reasoning') {
-      reasoning.push(index)
+    if (ITEM_TYPES.get(item.type)?.precedes) {
+      before.push(index)
       continue
     }
     const partner = pairs.get(index)
     const known = partner === undefined ? undefined : unitOf.get(partner)
     const unit = known ?? { items: [], stays: false }
     if (!known) units.push(unit)
-    unit.items.push(...reasoning, index)
+    unit.items.push(...before, index)
     unit.stays ||= staying.has(index)
     unitOf.set(index, unit)
-    reasoning = []
+    before = []
   }
-  if (reasoning.length > 0) units.push({ items: reasoning, stays: false })
+  if (before.length > 0) units.push({ items: before, stays: false })
   return units
 }
 
@@ -90,18 +91,13 @@ function stayingItems(
   }
   const lastUser = items.findLastIndex(({ role }) => role === 'user')
   for (let index = lastUser; items[index]?.role === 'user'; index--) staying.add(index)
-  for (let index = items.length - 1; isCallOrOutput(items[index]); index--) {
-    // Outputs of one turn stand together at the end, after their calls.
-    if (CALL_OUTPUTS.has(items[index]?.type ?? '')) break
+  // Outputs of one turn stand together at the end, after their calls.
+  for (let index = items.length - 1; index >= 0 && isOutput(items[index] as ContextItem); index--) {
     staying.add(index)
     staying.add(pairs.get(index) ?? index)
   }
   return staying
 }
-
-const OUTPUTS: ReadonlySet<string> = new Set(CALL_OUTPUTS.values())
-const isCallOrOutput = (item: ContextItem | undefined) =>
-  item !== undefined && (CALL_OUTPUTS.has(item.type) || OUTPUTS.has(item.type))
 
 /** What a model said without what it was asked goes as well: not all providers let it begin a conversation. */
 function dropBeforeUser(units: readonly Unit[], kept: Set<Unit>, items: readonly ContextItem[]): void {

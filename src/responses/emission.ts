@@ -1,61 +1,88 @@
+import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import type { KeyRing } from '../lib/crypto.ts'
-import type { AdmittedRequest } from './admission.ts'
-import { ResponseEmitter, type TurnEnd } from './emitter.ts'
+import type { ResponseSettings } from '../wire/responses.ts'
+import { ResponseEmitter } from './emitter.ts'
 import type { EmittedEvent } from './event-writer.ts'
-import type { ResponseHead } from './object-state.ts'
-import { readableResponse } from './reading.ts'
-import { sealReasoning } from './reasoning-seal.ts'
-import type { ReasoningSecret } from './reasoning-secret.ts'
-import { initialResponse } from './response-object.ts'
-import { outputContextItem, refusedCalls, sealedOf } from './said-items.ts'
+import type { ReasoningSecret } from './item-types/reasoning-secret.ts'
+import { openReasoning, sealReasoning } from './reasoning-seal.ts'
+import { redactedResponse, sealedMemberOf } from './redaction.ts'
+import type { ResponseHead } from './response-head.ts'
+import { initialResponse } from './response-members.ts'
+import type { ToolRules } from './tool-rules.ts'
 import type { ContextItem, Owner } from './types.ts'
 
 export interface EmissionDeps {
   configuration: { VAULT_KEYS: KeyRing }
 }
 
-const sealFor = (deps: EmissionDeps, owner: Owner) => (secret: ReasoningSecret) =>
-  sealReasoning(deps.configuration.VAULT_KEYS, owner, secret)
+/** What every emitter of a response is made of. */
+export interface Emission {
+  settings: ResponseSettings
+  tools: ToolRules
+  emit: (event: EmittedEvent) => void
+}
 
-/** The emitter of a response that begins. Its caller sees sealed reasoning when `include` asks for it. */
-export function responseEmitter(
+/** The emitter of a response that begins. What it repeats of its request is redacted under the policy. */
+export function newEmitter(
   deps: EmissionDeps,
   { responseId, owner, createdAt }: ResponseHead,
-  { settings, policy, context, nameOf, shows }: AdmittedRequest,
-  emit: (event: EmittedEvent) => void,
+  emission: Emission,
+  policy: CallPolicy,
+  conversationId: string | null,
 ): ResponseEmitter {
-  const asked = settings.include?.includes('reasoning.encrypted_content') ?? false
+  const { settings } = emission
   const response = initialResponse(settings, {
     id: responseId,
     createdSeconds: Math.floor(createdAt / 1000),
-    conversationId: context.conversationId,
+    conversationId,
     store: settings.store !== false,
     tools: settings.tools ?? [],
   })
+  const options = optionsOf(deps, owner, emission)
+  return new ResponseEmitter({ ...options, response: redactedResponse(policy, response), lastSequence: 0 })
+}
+
+/**
+ * The emitter of a response that goes on after a restart.
+ * @param payloads of all its events. @param items of its turns, in which the reasoning of earlier ones is sealed.
+ */
+export function resumedEmitter(
+  deps: EmissionDeps,
+  { owner }: ResponseHead,
+  emission: Emission,
+  told: { payloads: Iterable<string>; lastSequence: number },
+  items: readonly ContextItem[],
+): ResponseEmitter {
   return new ResponseEmitter({
-    response: readableResponse(policy, response),
-    lastSequence: 0,
-    emit,
-    nameOf,
-    shows,
-    seal: asked ? sealFor(deps, owner) : () => null,
+    ...optionsOf(deps, owner, emission),
+    response: told.payloads,
+    lastSequence: told.lastSequence,
+    secrets: secretsOf(deps, owner, items),
   })
 }
 
-/** @returns a function that gives what each turn added, as items for the next one. */
-export function saidItemsOf(
-  deps: EmissionDeps,
-  owner: Owner,
-  emitter: ResponseEmitter,
-  { knows }: AdmittedRequest,
-): (end: TurnEnd) => ContextItem[] {
-  let told = 0
-  return (end) => {
-    const output = emitter.response.output.slice(told)
-    told += output.length
-    const said = output.map((item) =>
-      outputContextItem(item, sealedOf(item, emitter.reasoningSecrets, sealFor(deps, owner))),
-    )
-    return [...said, ...refusedCalls(end, knows)]
-  }
+/** The caller sees sealed reasoning when `include` asks for it. */
+function optionsOf({ configuration }: EmissionDeps, owner: Owner, { settings, tools, emit }: Emission) {
+  const asked = settings.include?.includes('reasoning.encrypted_content') ?? false
+  const seal = (secret: ReasoningSecret) => sealReasoning(configuration.VAULT_KEYS, owner, secret)
+  const { nameOf, purposeOf } = tools
+  return { emit, nameOf, purposeOf, seal: asked ? seal : () => null }
 }
+
+function secretsOf(
+  { configuration }: EmissionDeps,
+  owner: Owner,
+  items: readonly ContextItem[],
+): Map<string, ReasoningSecret> {
+  const secrets = new Map<string, ReasoningSecret>()
+  for (const { id, type, bytes } of items) {
+    const member = sealedMemberOf({ type })
+    if (member === undefined) continue
+    const sealed: unknown = JSON.parse(decoder.decode(bytes))[member]
+    const secret = typeof sealed === 'string' ? openReasoning(configuration.VAULT_KEYS, owner, sealed) : null
+    if (secret) secrets.set(id, secret)
+  }
+  return secrets
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })

@@ -1,26 +1,32 @@
 import type { ModelEvent, StopReason } from '../gateway/translation/model-events.ts'
 import type { Usage } from '../governance/credits.ts'
-import type { ResponseObject } from '../wire/responses.ts'
+import type { OutputItem, ResponseObject } from '../wire/responses.ts'
 import type { CalledTool } from './call-item.ts'
 import { type EmittedEvent, EventWriter, streamError } from './event-writer.ts'
-import type { ReasoningSecret } from './reasoning-secret.ts'
-import { outputTextOf, responseUsage } from './response-object.ts'
+import type { ToolResult } from './hosted-tool.ts'
+import type { ReasoningSecret } from './item-types/reasoning-secret.ts'
+import type { OpenItem } from './open-item.ts'
+import { replayResponse } from './replay.ts'
+import { outputTextOf, responseUsage } from './response-members.ts'
+import type { CallPurpose } from './tool-rules.ts'
 import { type ItemMaker, TurnItems } from './turn-items.ts'
 
 export type { EmittedEvent }
 
 export interface EmitterOptions {
-  /** Items that it has already stay where they are; the next ones follow them. */
-  response: ResponseObject
+  /** As it begins; of one that goes on after a restart, the payloads of all its events. */
+  response: ResponseObject | Iterable<string>
   /** The number of the last event that exists, 0 when there is none. */
   lastSequence: number
   emit: (event: EmittedEvent) => void
   /** Of tools, by the name that the model calls them. Unknown names are kept. */
   nameOf: (upstreamName: string) => CalledTool
-  /** Whether a call is shown as an item: false for one the engine answers itself. Asked when the call begins. */
-  shows?: (upstreamName: string) => boolean
+  /** What answers a call; asked when it begins. Without it the caller answers all. */
+  purposeOf?: (upstreamName: string) => CallPurpose
   /** What `encrypted_content` is, null when it was not asked for. */
   seal: (secret: ReasoningSecret) => string | null
+  /** Of reasoning items of earlier lives. */
+  secrets?: ReadonlyMap<string, ReasoningSecret>
 }
 
 /** A call that a turn made. */
@@ -28,7 +34,7 @@ export interface TurnCall {
   callId: string
   upstreamName: string
   arguments: string
-  shown: boolean
+  purpose: CallPurpose
   /** Whether the turn ended in the middle of its arguments. */
   cut: boolean
 }
@@ -94,18 +100,26 @@ export class ResponseEmitter {
   readonly #response: ResponseObject
   readonly #writer: EventWriter
   readonly #maker: ItemMaker
-  readonly #secrets = new Map<string, ReasoningSecret>()
+  readonly #secrets: Map<string, ReasoningSecret>
+  /** Items of calls that wait for their result, by the id of the call. */
+  readonly #awaiting: Map<string, OpenItem>
   #turn: Turn | null = null
   #error: { code: string; message: string } | null = null
   #settled = false
 
   constructor(options: EmitterOptions) {
-    const { response, lastSequence, emit, nameOf, seal, shows = () => true } = options
-    this.#response = { ...response, output: [...response.output] }
+    const { response, lastSequence, emit, nameOf, seal, secrets, purposeOf = () => 'client' } = options
     this.#writer = new EventWriter(lastSequence, emit)
-    const callIds = response.output.flatMap((item) => ('call_id' in item ? [item.call_id] : []))
-    const { output } = this.#response
-    this.#maker = { writer: this.#writer, nameOf, shows, seal, output, callIds: new Set(callIds) }
+    this.#secrets = new Map(secrets)
+    const { response: begun, items } = isIterable(response)
+      ? replayResponse(response, this.#writer)
+      : { response, items: [] }
+    const output = items.map(({ item }) => item)
+    this.#response = { ...begun, output }
+    const waiting = items.filter(({ closed }) => !closed)
+    this.#awaiting = new Map(waiting.flatMap((open) => callIdOf(open.item).map((id) => [id, open])))
+    const callIds = new Set(output.flatMap(callIdOf))
+    this.#maker = { writer: this.#writer, nameOf, purposeOf, seal, output, callIds }
   }
 
   /** `response.created` and `response.in_progress`. */
@@ -135,16 +149,22 @@ export class ResponseEmitter {
       stop: turn.stop,
       explanation: turn.explanation,
       filtered,
-      calls: turn.items.calls.map(({ callId, upstreamName, arguments: json, shown, cut }) => ({
+      calls: turn.items.calls.map(({ callId, upstreamName, arguments: json, purpose, cut }) => ({
         callId,
         upstreamName,
         arguments: json,
-        shown,
+        purpose,
         cut,
       })),
       reasoning: turn.items.thoughts.map(({ secret }) => secret),
       usage: turn.usage,
     }
+  }
+
+  /** Tells the result of a call whose tool runs on this side. The first time counts. */
+  answer(callId: string, { status, members }: ToolResult): void {
+    this.#awaiting.get(callId)?.close(status, members)
+    this.#awaiting.delete(callId)
   }
 
   /**
@@ -156,6 +176,7 @@ export class ResponseEmitter {
     if (this.#settled) return this.response
     if (this.#turn) this.#close(this.#turn.items, 'incomplete', 'incomplete', 'incomplete')
     this.#turn = null
+    for (const open of this.#awaiting.values()) open.close('incomplete')
     this.#settled = true
     const { status } = end
     if (status === 'failed') this.#error = end.error ?? UNTOLD_ERROR
@@ -187,6 +208,11 @@ export class ResponseEmitter {
     return { ...this.#response, output, output_text: outputTextOf(output) }
   }
 
+  /** How many items there are so far. */
+  get outputLength(): number {
+    return this.#maker.output.length
+  }
+
   /** The number of the last event that was told. */
   get lastSequence(): number {
     return this.#writer.lastSequence
@@ -216,8 +242,14 @@ export class ResponseEmitter {
   #close(items: TurnItems, ...statuses: Parameters<TurnItems['close']>): void {
     items.close(...statuses)
     for (const { item, secret } of items.thoughts) this.#secrets.set(item.id, secret)
+    for (const { callId, item } of items.calls) if (item && !item.closed) this.#awaiting.set(callId, item)
   }
 }
+
+const isIterable = (value: object): value is Iterable<string> => Symbol.iterator in value
+
+const callIdOf = (item: OutputItem): string[] =>
+  'call_id' in item && item.call_id !== undefined ? [item.call_id] : []
 
 const HANDLERS: Handlers = {
   start(turn, event) {

@@ -1,115 +1,85 @@
-import { type CallRecord, emptyOutcome, openingOf } from '../gateway/call-record.ts'
 import type { ModelDeps } from '../gateway/invoke-model.ts'
-import { type ModelTurn, modelTurn } from '../gateway/model-turn.ts'
-import type { OpenedCall } from '../gateway/opened-call.ts'
+import { type AdmittedTurn, admitTurn, type SentTurn, sendTurn } from '../gateway/model-turn.ts'
+import type { CallOutcome } from '../governance/audit-record.ts'
 import { addUsage, type Usage } from '../governance/credits.ts'
+import {
+  type CallIdentity,
+  type GovernedCall,
+  openingOf,
+  type Refused,
+  refusalOutcome,
+  settle,
+} from '../governance/governed-call.ts'
+import type { Principal } from '../governance/principal.ts'
 import { ApiError } from '../lib/api-error.ts'
-import { freeBuffer, holdBuffer } from '../lib/buffer-holds.ts'
+import { freeBuffer } from '../lib/buffer-holds.ts'
 import { newId } from '../lib/ids.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { withinTime } from '../lib/time-limit.ts'
-import type { ResponseSettings } from '../wire/responses.ts'
-import { isCut, type ResponseEmitter, type TurnEnd } from './emitter.ts'
-import { endOfFailure, endOfStop, incomplete, type ResponseEnd } from './response-end.ts'
-import type { CurrentRights } from './rights.ts'
-import type { Admission, ContextItem } from './types.ts'
+import type { ResponseEmitter, TurnEnd } from './emitter.ts'
+import { runToolCall } from './hosted-tool.ts'
+import { type OutputDeps, turnItems, withResults } from './output-items.ts'
+import { endOfFailure, incomplete, type ResponseEnd } from './response-end.ts'
+import type { Interruption, Progress, StoredRequest } from './response-head.ts'
+import type { ResponseState } from './response-state.ts'
+import { currentPrincipal } from './rights.ts'
+import { decideTurn, isRefused, nextTurnSettings } from './turn-decision.ts'
+import { type TurnBasis, turnRequest } from './turn-request.ts'
+import type { ContextItem } from './types.ts'
 
 export interface EngineDeps extends ModelDeps {
-  configuration: ModelDeps['configuration'] & { RESPONSE_MAX_TURNS: number; RESPONSE_TIME_LIMIT_MS: number }
+  configuration: ModelDeps['configuration'] &
+    OutputDeps['configuration'] & { RESPONSE_MAX_TURNS: number; RESPONSE_TIME_LIMIT_MS: number }
 }
 
-export interface EngineOptions {
-  admission: Admission
-  settings: ResponseSettings
-  /** The context of the first turn. A large one is gone when that was sent and `onAdmitted` is done with it. */
-  items: readonly ContextItem[]
-  /** The same once more, for a further turn. */
-  itemsAgain: () => Promise<ContextItem[]>
-  /** Makes the body of a turn, maybe of the items' own bytes (`TurnBodyOptions.moves`). @throws ApiError invalid_request */
-  turnBody: (settings: ResponseSettings, items: readonly ContextItem[], moves: boolean) => Uint8Array
-  /** What a turn said, as items for the next one. */
-  saidItems: (end: TurnEnd) => ContextItem[]
-  /** Called when the first turn is allowed and paid for, before it is sent. What it throws ends the admission. */
-  onAdmitted: () => Promise<void>
-  /** Keeps what would be unknown if this died: the call that is under way, and what calls were charged for. */
-  calls: CallKeeper
-  /** What the caller may do by now: asked before each further turn. @throws ApiError when that is nothing any more. */
-  currentRights: () => Promise<CurrentRights>
+/** What the engine works on. */
+export interface EngineRun extends TurnBasis {
+  state: ResponseState
+  request: StoredRequest
   emitter: ResponseEmitter
+  /** The first turn; null for a response that goes on after a restart. */
+  turn: AdmittedTurn | null
+  /** The context of every turn, unless it is too large to be held. */
+  context: readonly ContextItem[] | null
+  loadContext: () => Promise<ContextItem[]>
+  /** Stores the events that are pending: the state never says more than they do. */
+  flushEvents: () => void
+  /** Called when the first turn is answered or has failed: its body is not needed any more. */
+  sent: () => void
 }
 
-/** Neither of both may throw. */
-export interface CallKeeper {
-  /** The ledger holds a call; what is told from here on is its answer. */
-  opened(call: OpenedCall): void
-  /** It is settled. @param usage what it is charged for; null for nothing. */
-  settled(usage: Usage | null): void
-}
-
-/** A model that calls what it must not is told so; one that has been told so often goes on for nothing. */
-const MOST_REFUSED_TURNS = 3
-/** Bytes of a context that is held for as long as the response generates; a larger one is loaded again if need be. */
-const MOST_HELD_BYTES = 1024 * 1024
 /** A call that has ended is settled at once, as far as this object goes. */
 const SETTLING_LIMIT_MS = 1_000
 
-/** Why a response that is running ends before its model does. */
-export type Interruption = 'cancelled' | 'max_time'
-
 /**
- * Runs the turns of one response: calls the model, tells its events, answers the calls that are not the caller's to
- * answer, and goes on until the model is done or a limit is reached. Every turn is a governed call of its own: access,
- * policies, credits and audit hold for each, and each is settled when it ends.
+ * Runs the turns of one response in steps. Each step begins in a stored phase and ends with the next one stored
+ * (`phases.ts`), so that another life of the object can go on between two of them. Every turn is a governed call of its
+ * own: access, policies, credits and audit hold for each, and each is settled when it ends.
  */
 export class ResponseEngine {
   readonly #deps: EngineDeps
-  readonly #options: Omit<EngineOptions, 'items' | 'onAdmitted'>
+  readonly #run: EngineRun
   readonly #abort = new AbortController()
-  readonly #first: Promise<ModelTurn>
   #interruption: Interruption | null = null
-  /** Null while it is not held. */
-  #context: readonly ContextItem[] | null
-  /** What the turns have added to it. */
-  readonly #said: ContextItem[] = []
-  #usage: Usage | null = null
-  /** Turns that came to their end. */
-  #turns = 0
-  /** Those of them, one after the other, in which nothing was called but what may not be. */
-  #refusedTurns = 0
-  /** The call that was made last, until its usage is counted. */
-  #call: { record: CallRecord; charged: Promise<Usage | null> } | null = null
+  #progress: Progress
+  /** What each turn that ended added to the context. */
+  readonly #turns: ContextItem[][]
+  #admitted: AdmittedTurn | null
+  /** As the ledger knew it to be current at the last turn. */
+  #principal: Principal | null
 
-  /** Begins the first turn: `admitted` tells whether it may be made. */
-  constructor(deps: EngineDeps, { items, onAdmitted, ...options }: EngineOptions) {
+  constructor(deps: EngineDeps, run: EngineRun) {
     this.#deps = deps
-    this.#options = options
-    const admitted = Promise.withResolvers<void>()
-    this.admitted = admitted.promise
-    this.admitted.catch(() => {})
-    const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
-    this.#context = bytes > MOST_HELD_BYTES ? null : items
-    const { admission, settings } = options
-    this.#first = this.#begin(admission.record, settings, admission, items, async () => {
-      await onAdmitted()
-      admitted.resolve()
-    })
-    this.sent = this.#first.then(
-      () => {},
-      () => {},
-    )
-    // What comes after the admission is told by `run`.
-    this.#first.catch(admitted.reject)
+    this.#run = run
+    this.#admitted = run.turn
+    this.#principal = run.turn?.planned.rights.principal ?? null
+    this.#progress = run.state.known.progress
+    this.#turns = Array.from({ length: this.#progress.turns }, (_, index) => run.state.turn(index + 1))
   }
-
-  /** Resolves when the first turn is allowed and paid for. Rejects with the ApiError that says why not. */
-  readonly admitted: Promise<void>
-
-  /** Resolves when the first turn is answered or has failed, and a large context is held no longer. */
-  readonly sent: Promise<void>
 
   /** What the turns that have ended were charged for. */
   get usage(): Usage | null {
-    return this.#usage
+    return this.#progress.usage
   }
 
   /** Ends the response soon. The call in flight is settled for what it used. */
@@ -118,170 +88,203 @@ export class ResponseEngine {
     this.#abort.abort()
   }
 
-  /** Runs until the response has to end. To be called once, after `admitted`. Never throws. */
+  /** Runs until the response has to end. To be called once. Never throws. */
   async run(): Promise<ResponseEnd> {
-    const timer = setTimeout(
-      () => this.interrupt('max_time'),
-      this.#deps.configuration.RESPONSE_TIME_LIMIT_MS,
-    )
+    const { createdAt } = this.#run.state.known
+    const left = createdAt + this.#deps.configuration.RESPONSE_TIME_LIMIT_MS - this.#deps.clock()
+    const timer = setTimeout(() => this.interrupt('max_time'), Math.max(0, left))
     try {
-      let turn = await this.#first
       for (;;) {
-        const end = await this.#tell(turn)
-        this.#turns++
-        const ended = this.#endOf(end)
-        if (ended) return ended
-        this.#said.push(...this.#options.saidItems(end))
-        turn = await this.#beginNext()
+        const end = await this.#step()
+        if (end) return this.#interrupted() ?? end
       }
     } catch (error) {
-      await this.#count()
-      return this.#interrupted() ?? endOfFailure(error, this.#turns > 0)
+      return this.#interrupted() ?? endOfFailure(error, this.#progress.turns > 0)
     } finally {
       clearTimeout(timer)
     }
   }
 
-  /** What was allowed when the response began need not be allowed now. */
-  async #beginNext(): Promise<ModelTurn> {
-    const record = this.#nextRecord()
+  /** @returns how the response ends; null when another step follows, in the phase that is stored by then. */
+  #step(): Promise<ResponseEnd | null> {
+    const { phase } = this.#run.state.known
+    if (phase === 'generating') return this.#generate()
+    if (phase === 'running_tools') return this.#runTools()
+    if (phase === 'between_turns') return this.#beginTurn()
+    throw new Error(`there is no step for a response that is ${phase}`)
+  }
+
+  /** generating: sends the admitted turn, tells its answer, and stores what it came to. */
+  async #generate(): Promise<ResponseEnd | null> {
+    const turn = this.#admitted
+    this.#admitted = null
+    if (!turn) throw new Error('there is no turn to send')
+    const { emitter } = this.#run
+    const from = emitter.outputLength
+    const sent = await sendTurn(this.#deps, turn.planned, turn.call, this.#abort.signal)
+    freeIfLarge(turn.planned.request.body)
+    this.#run.sent()
+    await this.#tell(sent, turn.call)
+    const end = emitter.endTurn()
+    return this.#interrupted() ?? this.#follow(end, from)
+  }
+
+  /** Tells an answer as it comes. */
+  async #tell(sent: SentTurn, call: GovernedCall): Promise<void> {
+    const { emitter } = this.#run
+    if (sent.kind === 'failed') {
+      this.#settle(call, await sent.outcome)
+      throw sent.error
+    }
+    emitter.origin = sent.origin
     try {
-      const rights = await this.#options.currentRights()
-      const context = this.#context ?? (await this.#options.itemsAgain())
-      this.#abort.signal.throwIfAborted()
-      return await this.#begin(record, this.#nextSettings(), rights, [...context, ...this.#said])
-    } catch (error) {
-      await this.#recordRefusal(record, error)
-      throw error
+      for await (const batch of sent.batches) {
+        for (const event of batch) emitter.model(event)
+      }
+    } finally {
+      await this.#settleAnswer(call, sent.outcome)
     }
   }
 
-  /** What the ledger did not open is recorded here: the request of this response has its record already. */
-  async #recordRefusal(record: CallRecord, error: unknown): Promise<void> {
-    if (record.opened || !(error instanceof ApiError)) return
-    const { organizationId } = this.#options.admission.principal
-    const outcome = emptyOutcome(record, this.#deps.clock(), error.status, error.code ?? error.kind)
-    await this.#deps
-      .ledgerOf(organizationId)
-      .record(openingOf(record, organizationId), outcome)
-      .catch((failure) => logEvent('error', 'audit_failed', { error: errorText(failure) }))
+  async #settleAnswer(call: GovernedCall, outcome: Promise<CallOutcome>): Promise<void> {
+    try {
+      this.#settle(call, await withinTime(outcome, SETTLING_LIMIT_MS, 'settling a call'))
+    } catch {
+      // What its upstream told so far, should the rest stay unknown.
+      this.#charge(this.#run.emitter.turnUsage)
+      this.#deps.waitUntil(outcome.then((late) => settle(this.#deps, call, late)))
+    }
   }
 
-  async #begin(
-    record: CallRecord,
-    settings: ResponseSettings,
-    { principal, catalogueEpoch }: CurrentRights,
-    items: readonly ContextItem[],
-    onAdmitted?: () => Promise<void>,
-  ): Promise<ModelTurn> {
-    const { admission, turnBody, calls } = this.#options
-    const charged = Promise.withResolvers<Usage | null>()
-    this.#call = { record, charged: charged.promise }
-    const moves = onAdmitted !== undefined && this.#context === null
-    const body = turnBody(settings, items, moves)
-    // The input is kept of what was moved.
-    if (moves) this.admitted.finally(holdBuffer(body)).catch(() => {})
-    const turn = modelTurn(this.#deps, {
-      body,
-      headers: new Headers(admission.headers),
-      signal: this.#abort.signal,
-      principal,
-      catalogueEpoch,
-      record,
-      onOpened: (call) => calls.opened(call),
-      onSettled: (usage) => {
-        calls.settled(usage)
-        charged.resolve(usage)
-      },
-      ...(onAdmitted && { onAdmitted }),
+  /** What a call is charged for is stored before the ledger is told: both then say the same after a restart. */
+  #settle(call: GovernedCall, outcome: CallOutcome): void {
+    this.#charge(outcome.usage)
+    this.#deps.waitUntil(settle(this.#deps, call, outcome))
+  }
+
+  #charge(used: Usage | null): void {
+    const { usage } = this.#progress
+    this.#advance({ openCall: null, usage: used ? addUsage(usage, used) : usage })
+    this.#run.state.change({ progress: this.#progress })
+  }
+
+  #advance(progress: Partial<Progress>): Progress {
+    this.#progress = { ...this.#progress, ...progress }
+    return this.#progress
+  }
+
+  /** Stores a turn that ended together with what follows it. @param from place of its first item in the output. */
+  #follow(end: TurnEnd, from: number): ResponseEnd | null {
+    const { state, request, emitter, tools } = this.#run
+    const { turns, refusedTurns } = this.#progress
+    const counted = this.#advance({ turns: turns + 1, refusedTurns: isRefused(end) ? refusedTurns + 1 : 0 })
+    const decision = decideTurn(end, counted, {
+      mostTurns: this.#deps.configuration.RESPONSE_MAX_TURNS,
+      mostOutput: request.settings.max_output_tokens ?? null,
+      functionCallsComplete: request.functionCallsComplete,
     })
-    return turn.finally(() => freeIfLarge(body))
+    // The end of a response is stored with all that it became.
+    if (decision.kind === 'end') return decision.end
+    this.#run.flushEvents()
+    const items = turnItems(this.#deps, this.#run.owner, emitter, end, from, tools.knows)
+    this.#turns.push(items)
+    state.storeRequest(request)
+    state.storeTurn(counted.turns, items)
+    if (decision.kind === 'run_tools') {
+      const calls = decision.calls.map(({ callId, upstreamName, arguments: json }) => ({
+        callId,
+        upstreamName,
+        arguments: json,
+        state: 'intended' as const,
+        result: null,
+      }))
+      state.storeToolCalls(calls)
+      state.enter('running_tools', { progress: this.#advance({ endAfterTools: decision.end }) })
+    } else this.#enterBetweenTurns()
+    return null
   }
 
-  /** Adds what the call that was made last is charged for; what its upstream told of it, should that stay unknown. */
-  async #count(): Promise<void> {
-    const call = this.#call
-    this.#call = null
-    if (!call?.record.opened) return
-    const told = this.#options.emitter.turnUsage
-    const usage = await withinTime(call.charged, SETTLING_LIMIT_MS, 'settling a call').catch(() => told)
-    if (usage) this.#usage = addUsage(this.#usage, usage)
+  /** The id of the next call is stored before the ledger is asked for it: asked again, it opens the call once. */
+  #enterBetweenTurns(): void {
+    const progress = this.#advance({ nextCallId: newId('call'), endAfterTools: null })
+    this.#run.state.enter('between_turns', { progress })
   }
 
-  async #tell(turn: ModelTurn): Promise<TurnEnd> {
-    const { emitter } = this.#options
-    emitter.origin = turn.origin
-    for await (const batch of turn.batches) {
-      for (const event of batch) emitter.model(event)
+  /** running_tools: answers the calls one after the other. Each is stored before it is dispatched, and with its result. */
+  async #runTools(): Promise<ResponseEnd | null> {
+    const { state, emitter } = this.#run
+    const calls = state.toolCalls
+    for (const [index, call] of calls.entries()) {
+      if (call.result === null) {
+        const tool = this.#run.tools.hosted.get(call.upstreamName)
+        if (call.state === 'dispatched' && !tool?.repeatable) throw interruptedTool()
+        calls[index] = { ...call, state: 'dispatched' }
+        state.storeToolCalls(calls)
+        const result = await runToolCall(tool, { ...call, owner: this.#run.owner }, this.#abort.signal)
+        calls[index] = { ...call, state: 'done', result }
+        state.storeToolCalls(calls)
+      }
+      const { result } = calls[index] ?? call
+      if (result) emitter.answer(call.callId, result)
     }
-    await this.#count()
-    return emitter.endTurn()
+    this.#run.flushEvents()
+    const { endAfterTools, turns } = this.#progress
+    if (endAfterTools) return endAfterTools
+    const items = withResults(this.#turns.at(-1) ?? [], emitter.response.output)
+    this.#turns[turns - 1] = items
+    state.storeTurn(turns, items)
+    this.#enterBetweenTurns()
+    return null
   }
 
-  /** @returns null when another turn follows. */
-  #endOf(end: TurnEnd): ResponseEnd | null {
-    const interrupted = this.#interrupted()
-    if (interrupted) return interrupted
-    if (end.filtered) return incomplete('content_filter')
-    const shown = end.calls.filter((call) => call.shown)
-    // Nobody can answer a call without the rest of its arguments.
-    if (shown.some(({ cut }) => cut)) return endOfStop(end.stop)
-    if (shown.length > 0) return this.#afterFunctionCall()
-    if (end.calls.length === 0 || isCut(end.stop)) return endOfStop(end.stop)
-    this.#refusedTurns++
-    const most = this.#deps.configuration.RESPONSE_MAX_TURNS
-    if (this.#turns >= most || this.#refusedTurns >= MOST_REFUSED_TURNS) return incomplete('max_turns')
-    return this.#outputLeft() === 0 ? incomplete('max_output_tokens') : null
+  /** between_turns: admits the next turn, under the rights of now. */
+  async #beginTurn(): Promise<null> {
+    const { state, emitter, request } = this.#run
+    const callId = this.#progress.nextCallId ?? newId('call')
+    const identity = { ...request.identity, callId, at: this.#deps.clock() }
+    const admission = await this.#admit(identity).catch((error) => this.#recordRefusal(identity, error))
+    if (admission.kind === 'refused') throw admission.error
+    const { open, planned } = admission
+    this.#admitted = admission
+    this.#principal = planned.rights.principal
+    const openCall = { open, after: emitter.lastSequence }
+    state.enter('generating', { progress: this.#advance({ openCall, nextCallId: null }) })
+    return null
   }
 
-  /** The caller answers it, so the response ends (interface: Response status). */
-  #afterFunctionCall(): ResponseEnd {
-    return this.#options.admission.functionCallsComplete ? { status: 'completed' } : incomplete('tool_use')
+  async #admit(identity: CallIdentity): Promise<AdmittedTurn | Refused> {
+    const { owner, request, loadContext } = this.#run
+    const principal = await currentPrincipal(this.#deps, owner, request, this.#principal)
+    const context = this.#run.context ?? (await loadContext())
+    this.#abort.signal.throwIfAborted()
+    const settings = nextTurnSettings(request.settings, this.#progress.usage)
+    const items = [...context, ...this.#turns.flat()]
+    const turn = { identity, principal, counted: false }
+    return admitTurn(this.#deps, turnRequest(this.#deps, this.#run, turn, settings, items))
+  }
+
+  /** A turn that governance did not come to decide about is recorded here: the request has its record already. */
+  async #recordRefusal(identity: CallIdentity, error: unknown): Promise<never> {
+    if (error instanceof ApiError) {
+      const opening = openingOf(identity, this.#run.owner, null)
+      await this.#deps
+        .ledgerOf(opening.organizationId)
+        .record(opening, refusalOutcome(opening, this.#deps.clock(), error))
+        .catch((failure) => logEvent('error', 'audit_failed', { error: errorText(failure) }))
+    }
+    throw error
   }
 
   #interrupted(): ResponseEnd | null {
     return this.#interruption && incomplete(this.#interruption)
   }
-
-  /** Tokens that the response may still generate; null without a limit. */
-  #outputLeft(): number | null {
-    const limit = this.#options.settings.max_output_tokens
-    return limit ? Math.max(0, limit - (this.#usage?.output ?? 0)) : null
-  }
-
-  /** `max_output_tokens` bounds the response, whatever its turns. A forced call is made once. */
-  #nextSettings(): ResponseSettings {
-    const { settings } = this.#options
-    const left = this.#outputLeft()
-    return {
-      ...settings,
-      ...(left !== null && { max_output_tokens: left }),
-      tool_choice: unforced(settings.tool_choice),
-    }
-  }
-
-  /** Each turn is recorded and settled by itself, under the request that began the response. */
-  #nextRecord(): CallRecord {
-    const { record } = this.#options.admission
-    return {
-      ...record,
-      callId: newId('call'),
-      startedAt: this.#deps.clock(),
-      modelId: null,
-      flags: [],
-      opened: false,
-    }
-  }
 }
 
-/** Whoever still sends it holds it. */
+/** It is not known whether the call was made, and a second one could do harm. */
+const interruptedTool = () =>
+  new ApiError('internal', 'The response was interrupted while a tool ran.', { code: 'server_error' })
+
+/** A body that is still being sent is freed when that is over. */
 function freeIfLarge({ buffer }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.resizable) freeBuffer(buffer, () => {})
-}
-
-/** The same choice of tools, of which none need be called any more. */
-function unforced(choice: ResponseSettings['tool_choice']): ResponseSettings['tool_choice'] {
-  if (choice === 'required') return 'auto'
-  if (typeof choice === 'object' && choice?.type === 'allowed_tools') return { ...choice, mode: 'auto' }
-  return choice
 }

@@ -1,5 +1,6 @@
 import { ApiError, type ErrorKind } from '../lib/api-error.ts'
-import type { ErrorData } from './types.ts'
+import { errorText, logEvent } from '../lib/log.ts'
+import type { ErrorData, StartResult } from './types.ts'
 
 /** An error as it leaves an object. What is not an ApiError says nothing of itself. */
 export function errorData(error: unknown): ErrorData {
@@ -12,6 +13,12 @@ export function errorData(error: unknown): ErrorData {
     ...(known?.retryAfterSeconds !== undefined && { retryAfterSeconds: known.retryAfterSeconds }),
     ...(known?.shouldRetry !== undefined && { shouldRetry: known.shouldRetry }),
   }
+}
+
+/** Why a response could not be started, as it leaves the object. @param recorded see `StartResult`. */
+export function notStarted(error: unknown, recorded: boolean): StartResult {
+  if (!(error instanceof ApiError)) logEvent('error', 'response_not_started', { error: errorText(error) })
+  return { error: errorData(error), recorded }
 }
 
 /** The same error again, outside. */

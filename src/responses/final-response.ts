@@ -3,11 +3,11 @@ import type { ResponseObject } from '../wire/responses.ts'
 import { LARGE_ITEM_BYTES } from './content-store.ts'
 import type { ResponseEmitter } from './emitter.ts'
 import type { StoredItem } from './items/store.ts'
-import type { LiveDeps } from './live-deps.ts'
-import type { ResponseHead } from './object-state.ts'
+import { contextItemOf, sealedOf } from './output-items.ts'
 import { sealReasoning } from './reasoning-seal.ts'
+import type { ResponseDeps } from './response-deps.ts'
 import type { ResponseEnd } from './response-end.ts'
-import { outputContextItem, sealedOf } from './said-items.ts'
+import type { ResponseHead } from './response-head.ts'
 import { finishResponse } from './store.ts'
 import type { ContextItem, Owner } from './types.ts'
 
@@ -18,7 +18,7 @@ export interface FinalResponse {
 }
 
 /** The input of a response, as its object keeps it. */
-export interface KeptInputItems {
+export interface StoredInput {
   /** All of them, in the order of the request. */
   ids: string[]
   /** Those that were not stored before, one after the other. */
@@ -27,7 +27,7 @@ export interface KeptInputItems {
 
 /** Fixes what a response came to. Nothing is reached out for: a response ends also when everything else is away. */
 export function finalResponse(
-  deps: LiveDeps,
+  deps: ResponseDeps,
   owner: Owner,
   emitter: ResponseEmitter,
   end: ResponseEnd & { usage: Usage | null },
@@ -36,13 +36,13 @@ export function finalResponse(
   const seal = (secret: Parameters<typeof sealReasoning>[2]) =>
     sealReasoning(deps.configuration.VAULT_KEYS, owner, secret)
   const outputItems = response.output.map((item) =>
-    keptItem(outputContextItem(item, sealedOf(item, emitter.reasoningSecrets, seal))),
+    storableItem(contextItemOf(item, sealedOf(item, emitter.reasoningSecrets, seal))),
   )
   return { response, outputItems }
 }
 
-/** An item as the object keeps it, of whatever size. What a policy had to say about output was said while it was made. */
-export function keptItem({ bytes, ...item }: ContextItem): StoredItem {
+/** An item as the object stores it, of whatever size. Policies were applied to output while it was made. */
+export function storableItem({ bytes, ...item }: ContextItem): StoredItem {
   return { ...item, body: decoder.decode(bytes), contentKey: null }
 }
 
@@ -58,7 +58,7 @@ export const isLarge = ({ body }: StoredItem): boolean =>
  * @returns the same when there is none. @throws when the content store is away.
  */
 export async function withLargeElsewhere(
-  { contentStore }: LiveDeps,
+  { contentStore }: ResponseDeps,
   owner: Owner,
   final: FinalResponse,
 ): Promise<FinalResponse> {
@@ -73,9 +73,9 @@ export async function withLargeElsewhere(
 
 /** @throws when Postgres cannot be known to have it; doing it again does no harm. */
 export async function writeFinal(
-  deps: LiveDeps,
+  deps: ResponseDeps,
   head: ResponseHead,
-  input: KeptInputItems,
+  input: StoredInput,
   { response, outputItems }: FinalResponse,
   lastSequence: number,
 ): Promise<void> {

@@ -1,8 +1,8 @@
 import { errorText, logEvent } from '../lib/log.ts'
 import { withinTime } from '../lib/time-limit.ts'
 import type { EventLog } from './event-log.ts'
-import type { KeptResponse } from './kept-response.ts'
 import { terminalCount } from './recovery.ts'
+import type { ResponseState } from './response-state.ts'
 
 /** How long the last event waits for Postgres. */
 const FINISH_LIMIT_MS = 2_000
@@ -11,18 +11,18 @@ const LONGEST_RETRY_MS = 60_000
 
 /** Brings what a response became to Postgres: before its last event if that is possible, else again and again. */
 export class FinalWriter {
-  readonly #kept: KeptResponse
+  readonly #kept: ResponseState
   readonly #log: () => EventLog
   #failures = 0
 
-  constructor(kept: KeptResponse, log: () => EventLog) {
+  constructor(kept: ResponseState, log: () => EventLog) {
     this.#kept = kept
     this.#log = log
   }
 
-  /** Waits two seconds at most; what is not written by then stays owed. Never throws. */
+  /** Waits two seconds at most; what is not written by then stays pending. Never throws. */
   async write(): Promise<void> {
-    await withinTime(this.#write(), FINISH_LIMIT_MS, 'writing the response').catch(owed)
+    await withinTime(this.#write(), FINISH_LIMIT_MS, 'writing the response').catch(pending)
   }
 
   /** Waits to the end of one more try. Never throws. */
@@ -32,7 +32,7 @@ export class FinalWriter {
       this.#failures = 0
     } catch (error) {
       this.#failures++
-      owed(error)
+      pending(error)
     }
   }
 
@@ -50,4 +50,4 @@ export class FinalWriter {
   }
 }
 
-const owed = (error: unknown) => logEvent('warn', 'response_owed', { error: errorText(error) })
+const pending = (error: unknown) => logEvent('warn', 'response_write_pending', { error: errorText(error) })

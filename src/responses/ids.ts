@@ -7,16 +7,6 @@ const RANDOM_LENGTH = 22
 const MAC_LENGTH = 10
 const SHAPE = new RegExp(`^resp_([0-9A-Za-z]{${RANDOM_LENGTH}})([0-9A-Za-z]{${MAC_LENGTH}})$`)
 
-/** The prefixes of the official API, by type of item. */
-const ITEM_PREFIXES: Readonly<Record<string, string>> = {
-  message: 'msg',
-  function_call: 'fc',
-  function_call_output: 'fco',
-  custom_tool_call: 'ctc',
-  custom_tool_call_output: 'ctco',
-  reasoning: 'rs',
-}
-
 /**
  * Makes the id of a new response, `resp_<22 base62><10 base62>`. The last part is a MAC under the ring's current key:
  * an id names a Durable Object, and one that was guessed must not wake any.
@@ -34,11 +24,6 @@ export function isResponseId(ring: KeyRing, id: string): boolean {
   let made = false
   for (const key of ring.values()) made = secretsEqual(mac, macOf(key, random)) || made
   return made
-}
-
-/** Makes the id of an item, with the prefix that the official API gives its type; `item_` for types it does not have. */
-export function newItemId(type: string): string {
-  return newId(Object.hasOwn(ITEM_PREFIXES, type) ? (ITEM_PREFIXES[type] ?? 'item') : 'item')
 }
 
 /** Makes the id of a conversation, `conv_<22 base62>`. */

@@ -2,7 +2,7 @@ import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import { joinBytes } from '../lib/byte-edits.ts'
 import type { ContentStore } from './content-store.ts'
 import type { ItemPage, ItemPageRequest } from './items/store.ts'
-import { readableItem, withoutSealedReasoning } from './reading.ts'
+import { redactedItem, sealedMemberOf, withoutSealed } from './redaction.ts'
 import { itemBytes } from './stored-items.ts'
 
 /** An item of a list; its content is fetched when its turn comes. */
@@ -67,20 +67,20 @@ export function pageOfItems<Item extends { id: string; length: number | null }>(
 }
 
 /** One item as it is told. @throws when its content is away. */
-export async function toldItem(
+export async function renderItem(
   item: ListedItem,
   { policyOf, encryptedContent }: Telling,
 ): Promise<Uint8Array> {
-  const bytes = readableItem(await policyOf(item.id), await item.read())
-  if (item.type !== 'reasoning' || encryptedContent) return bytes
-  return encoder.encode(JSON.stringify(withoutSealedReasoning(JSON.parse(decoder.decode(bytes)))))
+  const bytes = redactedItem(await policyOf(item.id), await item.read())
+  if (encryptedContent || sealedMemberOf(item) === undefined) return bytes
+  return encoder.encode(JSON.stringify(withoutSealed(JSON.parse(decoder.decode(bytes)))))
 }
 
 /**
  * The list envelope as JSON; its last three members are always there (interface: Conversation and conversation items).
  * @returns a stream for a list that is too long to be held. @throws when content is away; a stream breaks off then.
  */
-export async function toldList(
+export async function renderList(
   { items, hasMore }: ListedItems,
   telling: Telling,
 ): Promise<Uint8Array | ReadableStream<Uint8Array>> {
@@ -89,7 +89,7 @@ export async function toldList(
     yield encoder.encode('{"object":"list","data":[')
     for (const [index, item] of items.entries()) {
       if (index > 0) yield encoder.encode(',')
-      yield await toldItem(item, telling)
+      yield await renderItem(item, telling)
     }
     yield encoder.encode(`],${JSON.stringify(end).slice(1)}`)
   }

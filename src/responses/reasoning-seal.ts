@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { type KeyRing, seal, unseal } from '../lib/crypto.ts'
-import type { ReasoningSecret } from './reasoning-secret.ts'
+import type { ReasoningSecret } from './item-types/reasoning-secret.ts'
 import type { Owner } from './types.ts'
 
 /** Tells what we sealed from what others did. */

@@ -5,7 +5,7 @@ import { type JsonKind, type JsonPath, JsonSyntaxError, MAXIMUM_DEPTH, scanJson 
 import { issueReason } from '../lib/schema-issues.ts'
 import { type ResponseSettings, responseSettings } from '../wire/responses.ts'
 import { type NewItem, readItem, userMessage } from './input-items.ts'
-import type { JsonPlace } from './item-scan.ts'
+import type { JsonPlace } from './item-types/item-scan.ts'
 
 /** The body of `POST /v1/responses`. */
 export interface ResponseRequest {

@@ -1,5 +1,5 @@
-import { TurnFailure } from '../gateway/model-turn.ts'
 import type { StopReason } from '../gateway/translation/model-events.ts'
+import { TurnFailure } from '../gateway/turn-failure.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { counted } from '../lib/counted.ts'
 import { errorText, logEvent } from '../lib/log.ts'

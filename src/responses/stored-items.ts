@@ -1,7 +1,7 @@
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
 import { type ContentStore, LARGE_ITEM_BYTES } from './content-store.ts'
 import type { StoredItem } from './items/store.ts'
-import { readableItem } from './reading.ts'
+import { redactedItem } from './redaction.ts'
 import type { ContextItem, Owner } from './types.ts'
 
 export interface ItemDeps {
@@ -21,7 +21,7 @@ export async function placedItem(
   { id, bytes: given }: ContextItem,
   policy: CallPolicy,
 ): Promise<{ bytes: Uint8Array; contentKey: null } | { bytes: null; contentKey: string }> {
-  const bytes = readableItem(policy, given)
+  const bytes = redactedItem(policy, given)
   if (bytes.length <= LARGE_ITEM_BYTES) return { bytes, contentKey: null }
   return { bytes: null, contentKey: await contentStore.put(owner, id, bytes) }
 }

@@ -2,7 +2,7 @@ import type { Database } from '../deps.ts'
 import type { OutputItem, ResponseObject } from '../wire/responses.ts'
 import type { ContentStore } from './content-store.ts'
 import { selectResponse } from './queries/store.ts'
-import { outputTextOf } from './response-object.ts'
+import { outputTextOf } from './response-members.ts'
 import { itemBytes } from './stored-items.ts'
 import type { Owner } from './types.ts'
 

@@ -1,5 +1,6 @@
-import type { OutputItem, OutputTextPart, RefusalPart, ResponseObject } from '../wire/responses.ts'
+import type { ResponseObject } from '../wire/responses.ts'
 import { type EmittedEvent, EventWriter, eventFrame } from './event-writer.ts'
+import { writeStoredItem } from './open-item.ts'
 import { terminalEvents } from './recovery.ts'
 
 /**
@@ -35,7 +36,7 @@ export function* storedEvents(response: ResponseObject, after: number): Generato
   let last = after + written.length
   yield* written.splice(0)
   for (const [index, item] of response.output.entries()) {
-    writeItem(writer, item, index)
+    writeStoredItem(writer, item, index)
     last += written.length
     yield* written.splice(0)
   }
@@ -53,42 +54,3 @@ const begunForm = (response: ResponseObject): ResponseObject => ({
   output_text: '',
   usage: null,
 })
-
-function writeItem(writer: EventWriter, item: OutputItem, index: number): void {
-  writer.write('response.output_item.added', { output_index: index, item: openedForm(item) })
-  if (item.type === 'message') {
-    for (const [part, content] of item.content.entries()) {
-      writePart(writer, content, { item_id: item.id, output_index: index, content_index: part })
-    }
-  }
-  writer.write('response.output_item.done', { output_index: index, item })
-}
-
-/** An item before its content came. */
-function openedForm(item: OutputItem): OutputItem {
-  const status = 'in_progress'
-  switch (item.type) {
-    case 'message':
-      return { ...item, status, content: [] }
-    case 'function_call':
-      return { ...item, status, arguments: '' }
-    case 'custom_tool_call':
-      return { ...item, status, input: '' }
-    case 'reasoning': {
-      const { encrypted_content: _, ...opened } = item
-      return { ...opened, status, summary: [] }
-    }
-  }
-}
-
-function writePart(writer: EventWriter, part: OutputTextPart | RefusalPart, place: object): void {
-  const text = part.type === 'output_text'
-  const empty = text ? { ...part, text: '', annotations: [], logprobs: [] } : { ...part, refusal: '' }
-  writer.write('response.content_part.added', { ...place, part: empty })
-  if (text) {
-    writer.write('response.output_text.done', { ...place, text: part.text, logprobs: part.logprobs })
-  } else {
-    writer.write('response.refusal.done', { ...place, refusal: part.refusal })
-  }
-  writer.write('response.content_part.done', { ...place, part })
-}

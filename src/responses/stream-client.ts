@@ -38,9 +38,9 @@ export function responseStreamClient(
     )
   }
   return {
-    start: (admission, body) => {
+    start: (request, body) => {
       const handed = handOver(body)
-      const started = ask((object) => object.start(admission, handed.stream()), handed.takeBack)
+      const started = ask((object) => object.start(request, handed.stream()), handed.takeBack)
       return orApiError(started.catch(handed.giveUp))
     },
     follow: (owner, after) => patiently((object) => object.follow(owner, after)),

@@ -2,12 +2,15 @@ import type { ModelEvent } from '../gateway/translation/model-events.ts'
 import { upstreamToolName } from '../gateway/translation/requests/responses-tools.ts'
 import { newId } from '../lib/ids.ts'
 import type { ItemStatus, OutputItem } from '../wire/responses.ts'
-import { type CalledTool, callItem, OpenCall } from './call-item.ts'
+import { type CalledTool, OpenCall } from './call-item.ts'
 import type { EventWriter } from './event-writer.ts'
 import { isIdText } from './ids.ts'
-import { OpenMessage } from './message-item.ts'
-import { OpenReasoning } from './reasoning-item.ts'
-import type { ReasoningSecret } from './reasoning-secret.ts'
+import type { Members } from './item-types/item-type.ts'
+import { OpenMessage } from './item-types/message.ts'
+import { OpenReasoning } from './item-types/reasoning.ts'
+import type { ReasoningSecret } from './item-types/reasoning-secret.ts'
+import { OpenItem } from './open-item.ts'
+import type { CallPurpose } from './tool-rules.ts'
 
 /** Callers send ids back, and more than this is not taken from them (`input-items.ts`). */
 const LONGEST_CALL_ID = 4_000
@@ -21,7 +24,8 @@ export interface ItemMaker {
   writer: EventWriter
   /** Of tools, by the name that the model calls them. */
   nameOf: (upstreamName: string) => CalledTool
-  shows: (upstreamName: string) => boolean
+  /** What answers a call. A refused one is no item. */
+  purposeOf: (upstreamName: string) => CallPurpose
   seal: (secret: ReasoningSecret) => string | null
   /** Items are appended as they begin: the place of an item is its index. */
   output: OutputItem[]
@@ -74,14 +78,15 @@ export class TurnItems {
   call({ call, id, name: given }: Extract<ModelEvent, { type: 'tool_call' }>): void {
     if (this.#calls.has(call)) return
     this.#closeBefore()
-    const { callIds, nameOf, shows, writer } = this.#maker
+    const { callIds, nameOf, purposeOf } = this.#maker
     const callId = isCallId(id) && !callIds.has(id) ? id : newId('call')
     // No tool is offered under a name that is none, so that nothing but what is told of it changes.
     const name = isIdText(given) && given.length <= LONGEST_NAME ? given : upstreamToolName(null, given)
     callIds.add(callId)
-    const item = shows(name) ? callItem(writer, this.#maker.output.length, callId, nameOf(name)) : null
-    if (item) this.#maker.output.push(item.item)
-    this.#calls.set(call, new OpenCall(callId, name, item))
+    const { itemType, members } = nameOf(name)
+    const purpose = purposeOf(name)
+    const item = purpose === 'refused' ? null : this.#begin(itemType, { call_id: callId, ...members })
+    this.#calls.set(call, new OpenCall(callId, name, purpose, item))
   }
 
   argue(call: number, json: string): void {
@@ -98,8 +103,7 @@ export class TurnItems {
   #message(): OpenMessage {
     if (this.#open instanceof OpenMessage) return this.#open
     this.#closeBefore()
-    const message = new OpenMessage(this.#maker.writer, this.#maker.output.length)
-    this.#maker.output.push(message.item)
+    const message = new OpenMessage(this.#begin('message', { role: 'assistant' }))
     this.#open = message
     return message
   }
@@ -107,12 +111,17 @@ export class TurnItems {
   #reasoning(): OpenReasoning {
     if (this.#open instanceof OpenReasoning) return this.#open
     this.#closeBefore()
-    const { writer, output, seal } = this.#maker
-    const reasoning = new OpenReasoning(writer, output.length, this.#origin, seal)
-    output.push(reasoning.item)
+    const reasoning = new OpenReasoning(this.#begin('reasoning', {}), this.#origin, this.#maker.seal)
     this.thoughts.push(reasoning)
     this.#open = reasoning
     return reasoning
+  }
+
+  #begin(type: string, members: Members): OpenItem {
+    const { writer, output } = this.#maker
+    const open = OpenItem.begin(writer, output.length, type, members)
+    output.push(open.item)
+    return open
   }
 
   /** Callers act on a call when it is told to be done, so that a complete one does not wait for the end of the turn. */

@@ -1,4 +1,4 @@
-import type { CallRecord } from '../gateway/call-record.ts'
+import type { CallIdentity } from '../governance/governed-call.ts'
 import type { Principal } from '../governance/principal.ts'
 import type { ResponseObject } from '../wire/responses.ts'
 import type { ItemPage, ItemPageRequest } from './items/store.ts'
@@ -21,13 +21,11 @@ export interface ContextItem {
 }
 
 /** What the Worker hands to the object of a new response, together with the body of the request. */
-export interface Admission {
+export interface StartRequest {
   responseId: string
   principal: Principal
-  /** As confirmed with the rate limits. */
-  catalogueEpoch: number
   /** Of the HTTP request: its first model call is recorded under it. */
-  record: CallRecord
+  identity: CallIdentity
   /** Of the caller, those that a provider may be sent. */
   headers: Array<[name: string, value: string]>
   /** A function call ends a response `completed`, as Open Responses has it, not `incomplete`. */
@@ -44,16 +42,16 @@ export interface ErrorData {
   shouldRetry?: boolean
 }
 
+/** `recorded`: the ledger has the call of the request, or the record of its refusal. */
 export type StartResult =
-  /** `opened`: the ledger holds the call of the request. */
-  | { error: ErrorData; record: CallRecord }
+  | { error: ErrorData; recorded: boolean }
   /** `events`: what `follow` gives from the first event on, where a stream was asked for. */
-  | { error: null; record: CallRecord; events: ReadableStream<Uint8Array> | null; background: boolean }
+  | { error: null; recorded: boolean; events: ReadableStream<Uint8Array> | null; background: boolean }
 
 /** What the Durable Object of a response answers to. Every method is refused, as if there were nothing, for others than its owner. */
 export interface ResponseStreamObject {
   /** Admits and begins a response; resolves before anything is generated. */
-  start(admission: Admission, body: ReadableStream<Uint8Array>): Promise<StartResult>
+  start(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<StartResult>
   /**
    * Events after a number as SSE frames, then live ones, until the response ends; null when there is no such response
    * here, `busy` when it has as many readers as it may have. Not `tail`, which is a handler of the platform
@@ -75,6 +73,6 @@ export interface ResponseStreamObject {
   inputItems(owner: Owner, page: ItemPageRequest): Promise<ItemPage | 'unknown_item' | null>
   /** Its model, and the version of the policies that its events are made under. */
   state(owner: Owner): Promise<{ model: string; policyVersion: string; running: boolean } | null>
-  /** Writes an ended response to Postgres now if that is still owed. */
-  settle(owner: Owner): Promise<'running' | 'settled' | 'owed' | 'absent'>
+  /** Writes an ended response to Postgres now if that is still pending. */
+  settle(owner: Owner): Promise<'running' | 'settled' | 'pending' | 'absent'>
 }

@@ -127,7 +127,22 @@ export interface ReasoningItem {
   encrypted_content?: string | null
 }
 
-export type OutputItem = MessageItem | FunctionCallItem | CustomToolCallItem | ReasoningItem
+/** A call of a tool that runs on this side. Its result comes with its end. */
+export interface HostedCallItem {
+  id: string
+  type: 'mcp_call' | 'service_call'
+  status: ItemStatus | 'failed'
+  call_id?: string
+  name: string
+  /** JSON. */
+  arguments: string
+  output?: string | null
+  error?: string | null
+  /** Of an `mcp_call`. */
+  server_label?: string
+}
+
+export type OutputItem = MessageItem | FunctionCallItem | CustomToolCallItem | ReasoningItem | HostedCallItem
 
 export interface ResponseUsage {
   input_tokens: number

@@ -5,6 +5,7 @@ declare namespace Cloudflare {
     LEDGER: DurableObjectNamespace
     EVENT_LOG: DurableObjectNamespace
     RESPONSE_STREAMS: DurableObjectNamespace
+    TOOL_RESPONSES: DurableObjectNamespace
     SCRIPTED_RESPONSES: DurableObjectNamespace<import('./scripted-response.ts').ScriptedResponse>
     CONTENT: R2Bucket
     LEDGER_SEEDS: string

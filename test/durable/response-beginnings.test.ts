@@ -2,8 +2,15 @@ import { abortAllDurableObjects } from 'cloudflare:test'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { readResponseStream } from '../harness/response-stream-text.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
+import {
+  lastOf,
+  newCaller,
+  newResponse,
+  seedModel,
+  settledCalls,
+  writerOf,
+} from './durable-response-harness.ts'
 import { LEASE_MS } from './ledger-harness.ts'
-import { lastOf, newCaller, newResponse, seedModel, settledCalls, writerOf } from './live-response-harness.ts'
 import { useScriptedModel } from './scripted-model.ts'
 
 // The row of a response is written before its model is asked: nobody pays for an answer that cannot be given.

@@ -3,7 +3,6 @@ import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import type { Usage } from '../../src/governance/credits.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
-import { LEASE_MS } from './ledger-harness.ts'
 import {
   type Caller,
   conversationOf,
@@ -15,7 +14,8 @@ import {
   speaking as speakingResponse,
   until,
   writerOf,
-} from './live-response-harness.ts'
+} from './durable-response-harness.ts'
+import { LEASE_MS } from './ledger-harness.ts'
 import { useScriptedModel } from './scripted-model.ts'
 
 const gate = useDatabaseGate()

@@ -5,7 +5,7 @@ import { configurationOf, createDatabase } from '../../src/deps.ts'
 import { eraseLeftContent, eraseResponse } from '../../src/responses/content-erasure.ts'
 import { createContentStore } from '../../src/responses/content-store.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
-import { type Caller, newCaller, query, seedModel, speaking, until } from './live-response-harness.ts'
+import { type Caller, newCaller, query, seedModel, speaking, until } from './durable-response-harness.ts'
 import { useScriptedModel } from './scripted-model.ts'
 
 // What a caller deletes is gone in the end, also from the content store, whatever was away or died meanwhile.

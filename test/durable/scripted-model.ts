@@ -18,14 +18,24 @@ export class ModelRequest {
     this.#push({ choices: [{ index: 0, delta: { content: text }, finish_reason: null }] })
   }
 
+  /** Calls a tool with arguments that come in two pieces. @param index counts the calls of the answer. */
+  call(name: string, json: string, index = 0): void {
+    const id = `call_${crypto.randomUUID()}`
+    const start = { index, id, type: 'function', function: { name, arguments: json.slice(0, 1) } }
+    const rest = { index, function: { arguments: json.slice(1) } }
+    for (const call of [start, rest]) {
+      this.#push({ choices: [{ index: 0, delta: { tool_calls: [call] }, finish_reason: null }] })
+    }
+  }
+
   /** Says nothing for so many milliseconds before it says what follows. */
   pause(milliseconds: number): void {
     this.#pieces.push(milliseconds)
   }
 
   /** Ends the answer as the model does. */
-  finish(): void {
-    this.#push({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
+  finish(reason: 'stop' | 'tool_calls' = 'stop'): void {
+    this.#push({ choices: [{ index: 0, delta: {}, finish_reason: reason }] })
     this.#push({ choices: [], usage: { prompt_tokens: 5, completion_tokens: 7, total_tokens: 12 } })
     this.#pieces.push('data: [DONE]\n\n')
     this.#state = 'ended'

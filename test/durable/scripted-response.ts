@@ -2,7 +2,7 @@ import { DurableObject } from 'cloudflare:workers'
 import { sha256Hex } from '../../src/lib/crypto.ts'
 import { readAll } from '../../src/lib/read-stream.ts'
 import type { ItemPage, ItemPageRequest } from '../../src/responses/items/store.ts'
-import type { Admission, Owner, StartResult } from '../../src/responses/types.ts'
+import type { Owner, StartRequest, StartResult } from '../../src/responses/types.ts'
 
 const BODY_LIMIT = 64 * 1024 * 1024
 
@@ -11,8 +11,8 @@ export class ScriptedResponse extends DurableObject {
   /** Digests of the bodies that were read whole. */
   readonly bodies: string[] = []
 
-  async start(admission: Admission, body: ReadableStream<Uint8Array>): Promise<StartResult> {
-    const { responseId, record } = admission
+  async start(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<StartResult> {
+    const { responseId } = request
     const failing = responseId.includes('reset') && (await this.#isFirst())
     if (failing && responseId.includes('unread')) this.ctx.abort('reset before the body was read')
     if (failing) {
@@ -20,7 +20,7 @@ export class ScriptedResponse extends DurableObject {
       this.ctx.abort('reset while the body was read')
     }
     this.bodies.push(sha256Hex(await readAll(body, BODY_LIMIT)))
-    return { error: null, record, events: null, background: false }
+    return { error: null, recorded: true, events: null, background: false }
   }
 
   async inputItems(owner: Owner, page: ItemPageRequest): Promise<ItemPage | null> {

@@ -3,14 +3,14 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
 import { sha256Hex } from '../../src/lib/crypto.ts'
 import { responseStreamClient } from '../../src/responses/stream-client.ts'
-import type { Admission } from '../../src/responses/types.ts'
+import type { StartRequest } from '../../src/responses/types.ts'
 
 const OWNER = { organizationId: 'organization', userId: 'user' }
 
 function newResponse(kind = '') {
   const responseId = `resp_${kind}_${crypto.randomUUID()}`
   const object = responseStreamClient(env.SCRIPTED_RESPONSES, responseId)
-  const admission = { responseId, record: {} } as Admission
+  const admission = { responseId } as StartRequest
   const bodies = () =>
     runInDurableObject(env.SCRIPTED_RESPONSES.getByName(responseId), (instance) => instance.bodies)
   return { object, start: (body: ReadableStream<Uint8Array>) => object.start(admission, body), bodies }

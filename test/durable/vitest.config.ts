@@ -15,6 +15,7 @@ export default defineConfig({
           LEDGER: { className: 'Ledger', useSQLite: true },
           EVENT_LOG: { className: 'EventLogObject', useSQLite: true },
           RESPONSE_STREAMS: { className: 'ResponseStream', useSQLite: true },
+          TOOL_RESPONSES: { className: 'ToolResponseStream', useSQLite: true },
           SCRIPTED_RESPONSES: { className: 'ScriptedResponse', useSQLite: true },
         },
         r2Buckets: ['CONTENT'],

@@ -41,7 +41,8 @@ describe('the test command', () => {
 describe('the runs of vitest', () => {
   const runs = (...parameters: string[]) => runsOf(readCommand(parameters))
   const DURABLE = ['--config', 'test/durable/vitest.config.ts']
-  const CAMPAIGN = 'test/durable/live-response-random.test.ts'
+  const CAMPAIGN = 'test/durable/durable-response-random.test.ts'
+  const CAMPAIGNS = [CAMPAIGN, 'test/durable/response-restarts-random.test.ts']
 
   it('are one for the projects of the root, and one in the Workers runtime', () => {
     expect(runs('ledger', '--ledger-seeds', '9', '-t', 'name')).toEqual([
@@ -57,7 +58,7 @@ describe('the runs of vitest', () => {
   it('of faults take in the campaigns in that runtime, with 200 trials unless told otherwise', () => {
     expect(runs('--project', 'faults', '--bail=1')).toEqual([
       { parameters: ['--project', 'faults', '--bail=1'], environment: {} },
-      { parameters: [...DURABLE, '--bail=1', CAMPAIGN], environment: { RESPONSE_FAULT_RUNS: '200' } },
+      { parameters: [...DURABLE, '--bail=1', ...CAMPAIGNS], environment: { RESPONSE_FAULT_RUNS: '200' } },
     ])
     const [, campaign] = runs('--project', 'faults', '--response-fault-runs', '1000')
     expect(campaign?.environment).toEqual({ RESPONSE_FAULT_RUNS: '1000' })
@@ -65,7 +66,7 @@ describe('the runs of vitest', () => {
 
   it('of faults leave them out when other files are asked for', () => {
     expect(runs('--project', 'faults', 'responses-memory')).toHaveLength(1)
-    expect(runs('--project', 'faults', 'responses-memory', 'live-response')[1]?.parameters).toEqual([
+    expect(runs('--project', 'faults', 'responses-memory', 'durable-response')[1]?.parameters).toEqual([
       ...DURABLE,
       CAMPAIGN,
     ])
@@ -73,7 +74,7 @@ describe('the runs of vitest', () => {
       ...DURABLE,
       '-t',
       'a name',
-      CAMPAIGN,
+      ...CAMPAIGNS,
     ])
   })
 })

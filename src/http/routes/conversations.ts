@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { listedItems, toldItem } from '../../responses/item-list.ts'
+import { listedItems, renderItem } from '../../responses/item-list.ts'
 import {
   listConversationItems,
   selectConversationItem,
@@ -30,7 +30,7 @@ export const conversationRoutes = new Hono<AppEnv>()
     if (item === undefined) throw unknownId('Item', itemId)
     const { encryptedContent } = includesOf(context.req.valid('query'))
     const policyOf = await policiesOfItems(context, [item])
-    return jsonBytes(context, await toldItem(item, { policyOf, encryptedContent }))
+    return jsonBytes(context, await renderItem(item, { policyOf, encryptedContent }))
   })
 
 /** A conversation holds what several models made, and policies may hold for some of them. */

@@ -1,11 +1,14 @@
-import { policyFor } from '../../gateway/call-policies.ts'
+import type { Deps } from '../../deps.ts'
 import type { CallPolicy } from '../../governance/dlp/call-policy.ts'
-import { confirmRights, type EpochEvidence, organizationEpochKey } from '../../governance/epochs.ts'
-import { invalidRequest } from '../../lib/api-error.ts'
+import { policyFor } from '../../governance/dlp/policy-for-call.ts'
+import { type CallerRights, checkLimits, type Stale } from '../../governance/governed-call.ts'
+import { renewRights } from '../../governance/renew-rights.ts'
+import { modelTarget } from '../../governance/target.ts'
+import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { type ListedItems, type Telling, toldList } from '../../responses/item-list.ts'
+import { type ListedItems, renderList, type Telling } from '../../responses/item-list.ts'
 import type { ItemPage } from '../../responses/items/store.ts'
-import { readableResponse, withoutSealedReasoning } from '../../responses/reading.ts'
+import { redactedResponse, withoutSealed } from '../../responses/redaction.ts'
 import type { Owner } from '../../responses/types.ts'
 import type { Includes } from '../../wire/response-queries.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
@@ -15,39 +18,39 @@ import type { AppContext } from '../context.ts'
 
 /** The caller, as the owner of what it made. */
 export function ownerOf(context: AppContext): Owner {
-  const { organizationId, userId } = context.var.principal
+  const { organizationId, userId } = context.var.rights.principal
   return { organizationId, userId }
 }
 
 /** The policies in force now for what a model made. @param modelId empty where it is not known. */
 export const currentPolicy = (context: AppContext, modelId: string) =>
-  policyFor(context.var.deps, context.var.principal, modelId)
+  policyFor(context.var.deps, context.var.rights.principal, modelTarget(modelId))
 
 /**
  * Brings the caller's rights up to date after a time in which they and the policies may have changed, for the answer to
- * a call that was admitted. Where nobody can be asked they stay what they were: what was made meanwhile was made under
+ * a call that was admitted. Where they cannot be read they stay what they were: what was made meanwhile was made under
  * them.
  */
-export async function renewRights(context: AppContext): Promise<void> {
-  const { deps, principal, presentedKey } = context.var
+export async function refreshRights(context: AppContext): Promise<void> {
+  const { deps, rights } = context.var
   try {
-    const evidence = await epochEvidence(context)
-    const identification = await confirmRights(deps, presentedKey, principal, evidence)
-    // Who may not call any more is told what became of its call, under the policies of now.
-    const epoch = evidence.epochs.organization ?? principal.epoch
-    const current = identification.kind === 'known' ? identification.principal : { ...principal, epoch }
-    context.set('principal', current)
+    const verdict = await checkLimits(deps, { ...rights, catalogueEpoch: null })
+    // An answer that was paid for is given, whatever the limits say by now.
+    if (verdict === null || verdict instanceof ApiError) return
+    context.set('rights', await renewedRights(deps, rights, verdict))
   } catch (error) {
     logEvent('warn', 'rights_not_renewed', { reason: errorText(error) })
   }
 }
 
-async function epochEvidence({ var: { deps, principal } }: AppContext): Promise<EpochEvidence> {
+/** Who may not call any more is told what became of its call, under the policies of now. */
+async function renewedRights(deps: Deps, rights: CallerRights, stale: Stale): Promise<CallerRights> {
   try {
-    const organization = await deps.redis.get<number>(organizationEpochKey(principal.organizationId))
-    return { epochs: { organization, catalogue: null }, degraded: false }
-  } catch {
-    return { epochs: { organization: null, catalogue: null }, degraded: true }
+    return await renewRights(deps, rights, stale)
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const epoch = stale.organization ?? rights.principal.epoch
+    return { ...rights, principal: { ...rights.principal, epoch } }
   }
 }
 
@@ -57,8 +60,8 @@ export async function readable(
   response: ResponseObject,
   { encryptedContent }: Includes,
 ): Promise<ResponseObject> {
-  const read = readableResponse(await currentPolicy(context, response.model), response)
-  return encryptedContent ? read : { ...read, output: read.output.map(withoutSealedReasoning) }
+  const read = redactedResponse(await currentPolicy(context, response.model), response)
+  return encryptedContent ? read : { ...read, output: read.output.map(withoutSealed) }
 }
 
 /**
@@ -88,7 +91,7 @@ export async function itemListAnswer(
   { encryptedContent }: Includes,
   policyOf: Telling['policyOf'],
 ): Promise<Response> {
-  return jsonBytes(context, await toldList(page, { policyOf, encryptedContent }))
+  return jsonBytes(context, await renderList(page, { policyOf, encryptedContent }))
 }
 
 /** Answers JSON that is text already. */

@@ -6,9 +6,10 @@ import { apiErrorOf } from '../../responses/error-data.ts'
 import { isResponseId, newResponseId } from '../../responses/ids.ts'
 import { listedItems } from '../../responses/item-list.ts'
 import { listInputItems } from '../../responses/queries/store.ts'
+import { sealedMemberOf } from '../../responses/redaction.ts'
 import { storedResponse } from '../../responses/stored-response.ts'
 import { storedStream } from '../../responses/stored-stream.ts'
-import type { Admission, Owner, ResponseStreamObject } from '../../responses/types.ts'
+import type { Owner, ResponseStreamObject, StartRequest } from '../../responses/types.ts'
 import {
   type Includes,
   type ItemListQuery,
@@ -20,6 +21,7 @@ import {
 import type { OutputItem, ResponseObject } from '../../wire/responses.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { awaitedFrames, tailFrames } from '../event-stream.ts'
+import { isSmallBody, requireRoom } from '../governed-body.ts'
 import { PassedBody } from '../passed-body.ts'
 import { bodySource } from '../request-body.ts'
 import { query, unknownId } from '../validated-request.ts'
@@ -29,7 +31,7 @@ import {
   itemListAnswer,
   ownerOf,
   readable,
-  renewRights,
+  refreshRights,
 } from './response-answers.ts'
 
 /** Responses (interface: Responses; Events, Resume). What is not the caller's does not exist for it, on every verb. */
@@ -90,7 +92,7 @@ async function known(context: AppContext, { id, owner, object }: AskedResponse):
 /** A response as it is retrieved: with reasoning sealed where that is asked for, though its request did not. */
 async function retrieved(context: AppContext, asked: AskedResponse, includes: Includes) {
   const response = await known(context, asked)
-  if (!includes.encryptedContent || !response.output.some(isUnsealedReasoning)) {
+  if (!includes.encryptedContent || !response.output.some(isUnsealed)) {
     return readable(context, response, includes)
   }
   // Its object tells what its readers were told; Postgres has all of it, once it has ended.
@@ -98,13 +100,15 @@ async function retrieved(context: AppContext, asked: AskedResponse, includes: In
   return readable(context, stored ?? response, includes)
 }
 
-const isUnsealedReasoning = (item: OutputItem): boolean =>
-  item.type === 'reasoning' && !('encrypted_content' in item)
+const isUnsealed = (item: OutputItem): boolean => {
+  const sealed = sealedMemberOf(item)
+  return sealed !== undefined && !(sealed in item)
+}
 
 /** What a response became, to be told under the policies that are in force by then. */
 async function ended(context: AppContext, { object, owner }: AskedResponse): Promise<ResponseObject | null> {
   const response = await object.ended(owner)
-  await renewRights(context)
+  await refreshRights(context)
   return response
 }
 
@@ -127,21 +131,22 @@ async function create(context: AppContext): Promise<Response> {
 
 /** @throws ApiError for everything that keeps a response from beginning. */
 async function begin(context: AppContext, { id, object }: AskedResponse) {
-  const { principal, catalogueEpoch, call } = context.var
-  const admission: Admission = {
+  // The object reads it all before it asks whether its caller may call.
+  if (!isSmallBody(context)) await requireRoom(context)
+  const { caller, rights } = context.var
+  const request: StartRequest = {
     responseId: id,
-    principal,
-    catalogueEpoch,
-    // Its own: should the answer of the object be lost, what it opened is closed by it and by nobody else.
-    record: { ...call, callId: newId('call') },
+    principal: rights.principal,
+    // An id of its own: should the answer of the object be lost, what it opened is closed by it alone.
+    identity: { ...caller.identity, callId: newId('call') },
     headers: [...context.req.raw.headers].filter(([name]) => !CREDENTIAL_HEADERS.has(name)),
     functionCallsComplete: context.req.header(COMPATIBILITY_HEADER)?.trim() === 'open-responses',
   }
   const body = new PassedBody(bodySource(context))
   try {
-    const result = await object.start(admission, body.stream)
-    // The object opened the call in the ledger, so it is not recorded once more here.
-    Object.assign(call, result.record)
+    const result = await object.start(request, body.stream)
+    // The ledger has it from the object, so it is not recorded once more here.
+    context.set('isRecorded', result.recorded)
     if (body.failure) throw body.failure
     if (result.error) throw apiErrorOf(result.error)
     return result

@@ -1,6 +1,9 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { TurnFailure } from '../../../src/gateway/model-turn.ts'
+import { interruptedOutcome } from '../../../src/gateway/call-outcome.ts'
+import { TurnFailure } from '../../../src/gateway/turn-failure.ts'
+import { outcomeOf, refusalOutcome, settle } from '../../../src/governance/governed-call.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
+import { somePrincipal } from '../governance/fixtures.ts'
 import { chunks, events } from './stream-reading.ts'
 import {
   batchesOf,
@@ -138,15 +141,18 @@ describe('a turn', () => {
   it('goes to another provider when the first does not answer, and tells whose it is', async () => {
     const overloaded = whole({ type: 'error', error: { type: 'overloaded_error', message: 'Busy' } }, 529)
     const world = new TurnWorld([overloaded, streamed(...CHAT_ANSWER)])
-    const onAdmitted = vi.fn()
-    const turn = await world.begin({ ...HI, model: 'both-model' }, { onAdmitted })
+    const turn = await world.begin({ ...HI, model: 'both-model' })
     expect(turn.origin).toMatch(/^chat_completions:plain@/)
     expect(said((await batchesOf(turn)).flat(), 'text')).toBe('Hello')
     expect(world.asked.map(({ url }) => new URL(url).hostname)).toEqual([
       'anthropic.example',
       'openai-compatible.example',
     ])
-    expect(onAdmitted).toHaveBeenCalledTimes(1)
+    expect(world.ledger.opened).toHaveLength(1)
+    expect((await world.outcome())?.attempts).toMatchObject([
+      { provider: 'anthropic', status: 529 },
+      { provider: 'openai-compatible', status: 200, failure: null },
+    ])
   })
 
   it('of an upstream that answers whole brings the same events', async () => {
@@ -258,27 +264,23 @@ describe('a turn', () => {
 })
 
 describe('the admission of a turn', () => {
-  it('is told when the call is paid for, before it is sent', async () => {
+  it('opens it before anything is sent, as plain data that another life can settle', async () => {
     const world = new TurnWorld([streamed(...CHAT_ANSWER)])
-    const seen: number[][] = []
-    const turn = await world.begin(HI, {
-      onAdmitted: async () => {
-        await Promise.resolve()
-        seen.push([world.opened.length, world.asked.length])
-      },
-    })
-    await batchesOf(turn)
-    expect(seen).toEqual([[1, 0]])
+    const admitted = await world.admit(HI)
+    expect([world.ledger.opened.length, world.asked.length]).toEqual([1, 0])
+    expect(JSON.parse(JSON.stringify(admitted.open))).toEqual(admitted.open)
+    expect(admitted.open.provider).toBe('openai-compatible')
+    await batchesOf(await world.send(admitted))
+    expect(world.asked).toHaveLength(1)
   })
 
-  it('ends the call when it fails, which costs nothing', async () => {
+  it('costs nothing when its holder gives it up', async () => {
     const world = new TurnWorld([])
+    const { call } = await world.admit(HI)
     const locked = new ApiError('invalid_request', 'locked', { code: 'conversation_locked' })
-    const onAdmitted = () => Promise.reject(locked)
-    expect(await thrownBy(() => world.begin(HI, { onAdmitted }))).toBe(locked)
-    expect(await world.outcome()).toMatchObject({
-      status: 400,
-      errorCode: 'conversation_locked',
+    await settle(world.deps, call, refusalOutcome(call.opening, 5, locked))
+    expect(await world.outcome()).toEqual({
+      ...outcomeOf(call.opening, 5, { status: 400, errorCode: 'conversation_locked' }),
       cost: 0,
       usage: null,
       request: null,
@@ -286,38 +288,65 @@ describe('the admission of a turn', () => {
     expect(world.asked).toEqual([])
   })
 
-  it.each(['upstream', 'internal'] as const)('is the end of the call when it fails as %s', async (kind) => {
-    const world = new TurnWorld([streamed(...CHAT_ANSWER)])
-    const failed = new ApiError(kind, 'away')
-    const onAdmitted = () => Promise.reject(failed)
-    expect(await thrownBy(() => world.begin({ ...HI, model: 'both-model' }, { onAdmitted }))).toBe(failed)
-    expect(world.asked).toEqual([])
-    expect(await world.outcome()).toMatchObject({ cost: 0, usage: null })
+  it('charges what is known of a turn whose holder died', async () => {
+    const world = new TurnWorld([])
+    const { open } = await world.admit(HI)
+    const input = Math.ceil(JSON.stringify({ stream: true, ...HI }).length / 3)
+    const outcome = interruptedOutcome(open, 30, 5)
+    expect(outcome).toMatchObject({
+      status: 0,
+      errorCode: 'interrupted',
+      provider: 'openai-compatible',
+      usage: { input, output: 10 },
+      provenance: 'estimated',
+      cost: input + 10,
+      flags: ['interrupted'],
+    })
+    // What is settled when nobody lives to close it: the input.
+    expect(world.ledger.opened[0]?.estimate).toMatchObject({ usage: { input, output: 0 }, cost: input })
   })
 
-  it('does not come for what is refused', async () => {
-    const onAdmitted = vi.fn()
+  it('is not given to what is refused, which is recorded and counted once', async () => {
     const refused = async (members: Json) => {
-      const error = await thrownBy(() => new TurnWorld([]).begin(members, { onAdmitted }))
-      return error instanceof ApiError ? [error.status, error.code] : error
+      const world = new TurnWorld([])
+      const error = await thrownBy(() => world.admit(members))
+      expect(world.ledger.opened).toEqual([])
+      expect(world.ledger.recorded).toHaveLength(1)
+      if (!(error instanceof ApiError)) return error
+      const { status, code } = error
+      expect(world.ledger.recorded[0]?.outcome).toMatchObject({ status, errorCode: code, cost: 0 })
+      return [status, code]
     }
     expect(await refused({ ...HI, model: 'unknown' })).toEqual([400, 'model_not_found'])
     expect(await refused({ model: 'chat-model' })).toEqual([400, 'invalid_body'])
     expect(await refused({ ...HI, input: 'Hi' })).toEqual([400, 'invalid_body'])
     expect(await refused({ ...HI, stream: false })).toEqual([400, 'invalid_body'])
     expect(await refused({ ...HI, max_output_tokens: 0 })).toEqual([400, 'invalid_body'])
-    // What only the translation knows.
-    expect(
-      await refused({ ...HI, input: [{ type: 'function_call_output', call_id: 'x', output: 'y' }] }),
-    ).toEqual([400, 'invalid_body'])
-    expect(onAdmitted).not.toHaveBeenCalled()
+  })
+
+  it('of what only the translation refuses ends without a charge, and nothing is sent', async () => {
+    const world = new TurnWorld([])
+    const orphan = { type: 'function_call_output', call_id: 'x', output: 'y' }
+    const error = await thrownBy(() => world.begin({ ...HI, input: [orphan] }))
+    expect(error).toMatchObject({ name: 'ApiError', status: 400, code: 'invalid_body' })
+    expect(world.asked).toEqual([])
+    const outcome = await world.outcome()
+    expect(outcome).toMatchObject({ status: 400, errorCode: 'invalid_body', cost: 0, request: null })
+    expect(outcome?.attempts).toEqual([])
+  })
+
+  it('is made anew with the rights and the catalogue that the ledger knows to be current', async () => {
+    const world = new TurnWorld([streamed(...CHAT_ANSWER)])
+    const principal = somePrincipal({ models: { all: true, ids: new Set() } })
+    await world.begin(HI, { principal })
+    expect(world.ledger.opened[0]?.epochs).toEqual({ organization: 1, catalogue: 4_711 })
   })
 
   it('reserves what the turn can cost', async () => {
     const reserve = async (members: Json) => {
       const world = new TurnWorld([streamed(...CHAT_ANSWER)])
       await world.events({ ...HI, ...members })
-      return world.opened[0]?.reserve ?? 0
+      return world.ledger.opened[0]?.reserve ?? 0
     }
     const plain = await reserve({})
     expect(plain).toBe(JSON.stringify({ stream: true, ...HI }).length + 4_000)

@@ -1,10 +1,11 @@
 import { afterEach, beforeEach, expect, vi } from 'vitest'
 import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
-import type { RelayEnd, RelayStart, RelayTimes } from '../../../src/gateway/relay-options.ts'
-import { relayStream } from '../../../src/gateway/stream-relay.ts'
+import type { FrameConverter } from '../../../src/gateway/stream-pipeline.ts'
+import type { RelayEnd, RelayStart, RelayTimes } from '../../../src/gateway/stream-relay.ts'
 import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
-import { SseReader } from '../../../src/lib/sse.ts'
+import { MemoryLedger } from '../governance/memory-ledger.ts'
+import { relayToHttp } from './http-relay.ts'
 import { provideIdentityStream } from './identity-stream.ts'
 import { chunks, events } from './stream-reading.ts'
 
@@ -60,12 +61,14 @@ export class Upstream {
   asked = 0
   cancelled = 0
   readonly aborted = vi.fn()
+  readonly abort = new AbortController()
   readonly stream: ReadableStream<Uint8Array>
   readonly #queue: Array<Uint8Array | string | Error> = []
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null
   #wake: (() => void) | null = null
 
   constructor() {
+    this.abort.signal.addEventListener('abort', this.aborted)
     this.stream = new ReadableStream<Uint8Array>(
       {
         start: (controller) => {
@@ -146,7 +149,8 @@ export interface RelayRun {
   upstream: Upstream
   inspection: Inspection
   leave: AbortController
-  onTick: ReturnType<typeof vi.fn>
+  ledger: MemoryLedger
+  body: ReadableStream<Uint8Array>
   /** As soon as it is known. */
   start: RelayStart | null
   end: RelayEnd | null
@@ -154,7 +158,11 @@ export interface RelayRun {
 }
 
 export interface RunOptions {
+  /** Of the upstream, and of the caller where no other is named. */
   protocol?: Protocol
+  caller?: Protocol
+  /** Makes the caller's frames; null between equal protocols. */
+  converter?: FrameConverter<Uint8Array> | null
   times?: Partial<RelayTimes>
   usageAsked?: boolean
   inspection?: Inspection
@@ -164,32 +172,25 @@ export interface RunOptions {
 
 /** Begins a relay; what becomes of it stands in the result. */
 export async function run(options: RunOptions = {}): Promise<RelayRun> {
+  const { protocol = chatCompletions, inspection = new Inspection(passAllEngine) } = options
   const upstream = new Upstream()
-  const inspection = options.inspection ?? new Inspection(passAllEngine)
   const leave = new AbortController()
   if (options.leftBefore) leave.abort()
-  const onTick = vi.fn()
-  const protocol = options.protocol ?? chatCompletions
-  const reader = protocol.streamReader({
-    inspection,
-    modelId: null,
-    usageAsked: options.usageAsked ?? true,
-  })
-  const relay: RelayRun = { upstream, inspection, leave, onTick, start: null, end: null, failed: null }
-  relayStream({
+  const ledger = new MemoryLedger()
+  const { usageAsked = true } = options
+  const { body, start } = relayToHttp({
     upstream: upstream.stream,
-    frames: new SseReader(),
-    reader,
-    dialect: protocol.dialect,
-    translator: null,
+    reader: protocol.streamReader({ inspection, modelId: null, usageAsked }),
     inspection,
+    dialect: (options.caller ?? protocol).dialect,
+    converter: options.converter ?? null,
     times: { ...TIMES, ...options.times },
-    clock: () => Date.now(),
     callerSignal: leave.signal,
-    abortUpstream: upstream.aborted,
-    redact: (bytes) => bytes,
-    onTick,
+    upstreamAbort: upstream.abort,
+    ledger,
   })
+  const relay: RelayRun = { upstream, inspection, leave, ledger, body, start: null, end: null, failed: null }
+  start
     .then(async (start) => {
       relay.start = start
       relay.end = start.started ? await start.ended : start.end
@@ -204,7 +205,7 @@ export async function run(options: RunOptions = {}): Promise<RelayRun> {
 /** The caller's side of a relay that has started. */
 export function callerOf(relay: RelayRun): Caller {
   if (!relay.start?.started) throw new Error(`not started: ${JSON.stringify(relay.start)}`)
-  return new Caller(relay.start.body)
+  return new Caller(relay.body)
 }
 
 /** A relay that has started with a first text, and a caller who has read it. */

@@ -1,6 +1,7 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
+import { LEASE_MS } from './http-relay.ts'
 import {
   advance,
   type Caller,
@@ -212,35 +213,55 @@ describe('a caller that takes nothing', () => {
   })
 })
 
-describe('ticks', () => {
-  it('end a stream that nobody accounts for any more, and say so', async () => {
+describe('the lease of a stream', () => {
+  it('that ran out ends it, and says so', async () => {
     const relay = await run()
     await relay.upstream.send(chunkOf('first'))
     const caller = callerOf(relay)
     caller.readAll()
-    relay.onTick.mockReturnValue('The call could no longer be accounted for.')
-    await advance(15_000)
+    relay.ledger.lapse('call')
+    await advance(LEASE_MS / 3)
+    await advance(3_750)
     await until(() => caller.finished)
     expect(caller.text).toContain('The call could no longer be accounted for.')
     expect(relay.end).toMatchObject({ kind: 'failed', reason: 'error' })
+    expect(relay.upstream.aborted).toHaveBeenCalled()
     checkEnded(relay)
   })
 
-  it('come while the stream lasts, also while the caller does not read, and not after it', async () => {
+  it('that a ledger out of reach does not renew is asked for again, and the stream goes on', async () => {
+    vi.spyOn(console, 'log').mockImplementation(() => {})
+    const relay = await started()
+    relay.ledger.away = true
+    await advance(LEASE_MS)
+    expect(relay.end).toBeNull()
+    relay.ledger.away = false
+    await advance(LEASE_MS / 3)
+    expect(relay.ledger.extended).toHaveLength(1)
+    expect(relay.end).toBeNull()
+    relay.leave.abort()
+    await settle()
+    checkEnded(relay)
+  })
+
+  it('is renewed with what was used, also while the caller does not read, and not after the end', async () => {
     const relay = await run()
     await relay.upstream.send(chunkOf('first'))
-    const before = relay.onTick.mock.calls.length
-    await advance(15_000)
-    expect(relay.onTick.mock.calls.length).toBe(before + 4)
+    await advance(LEASE_MS / 3)
+    const [renewal] = relay.ledger.extended
+    expect(relay.ledger.extended).toHaveLength(1)
+    expect(renewal).toMatchObject({ leaseMilliseconds: LEASE_MS, progress: { provider: 'p' } })
     const caller = callerOf(relay)
     await relay.upstream.send(chunkOf(LONG), chunkOf('x'))
-    await advance(15_000)
-    expect(relay.onTick.mock.calls.length).toBe(before + 8)
+    await advance(LEASE_MS / 3)
+    expect(relay.ledger.extended).toHaveLength(2)
+    const [before, after] = relay.ledger.extended.map(({ progress }) => progress?.usage.output ?? 0)
+    expect(after).toBeGreaterThan((before ?? 0) + LONG.length / 4)
     caller.readAll()
     await relay.upstream.send(STOP, DONE, 'close')
     await until(() => caller.finished)
     await advance(60_000)
-    expect(relay.onTick.mock.calls.length).toBe(before + 8)
+    expect(relay.ledger.extended).toHaveLength(2)
     checkEnded(relay)
   })
 })

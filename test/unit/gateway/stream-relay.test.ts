@@ -74,10 +74,20 @@ describe('the start', () => {
     const caller = callerOf(relay).readAll()
     await settle()
     expect(caller.text).toBe(stream)
-    // One frame for each write, so that no proxy sees half an event.
-    expect(caller.writes).toEqual([chunkOf('a'), chunkOf('b'), STOP, DONE])
+    // What came together leaves together, and never half an event.
+    expect(caller.writes).toEqual([stream])
     expect(relay.end).toEqual({ kind: 'completed' })
     expect(relay.upstream.aborted).not.toHaveBeenCalled()
+    checkEnded(relay)
+  })
+
+  it('writes the frames that a chunk completes, and no part of the next one', async () => {
+    const relay = await run()
+    await relay.upstream.send(chunkOf('a') + chunkOf('b').slice(0, 9))
+    const caller = callerOf(relay).readAll()
+    await relay.upstream.send(chunkOf('b').slice(9) + chunkOf('c') + STOP.slice(0, 9))
+    await relay.upstream.send(STOP.slice(9) + DONE, 'close')
+    expect(caller.writes).toEqual([chunkOf('a'), chunkOf('b') + chunkOf('c'), STOP + DONE])
     checkEnded(relay)
   })
 

@@ -3,8 +3,8 @@ import { chatCompletions, completions } from '../../../src/gateway/protocols/cha
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Meter, Protocol } from '../../../src/gateway/protocols/protocol.ts'
 import { responses } from '../../../src/gateway/protocols/responses.ts'
-import type { RelayEnd, StreamTranslator } from '../../../src/gateway/relay-options.ts'
-import { relayStream } from '../../../src/gateway/stream-relay.ts'
+import type { FrameConverter } from '../../../src/gateway/stream-pipeline.ts'
+import type { RelayEnd } from '../../../src/gateway/stream-relay.ts'
 import { callerEncoder } from '../../../src/gateway/translation/caller-encoder.ts'
 import type { EventEncoder, ModelEvent } from '../../../src/gateway/translation/model-events.ts'
 import {
@@ -16,6 +16,7 @@ import {
 import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
 import { joinBytes } from '../../../src/lib/byte-edits.ts'
 import { encodeFrame, parseFrame } from '../../../src/lib/sse.ts'
+import { relayToHttp, streamOf } from './http-relay.ts'
 
 export type Json = Record<string, unknown>
 
@@ -128,39 +129,24 @@ export async function relayed(options: CallOptions, chunks: readonly Uint8Array[
   const call = translatedCall(options)
   const inspection = new Inspection(passAllEngine)
   const meter = PROTOCOLS[options.upstream].streamReader({ inspection, modelId: null, usageAsked: true })
-  const start = await relayStream({
+  const { body, start } = relayToHttp({
     upstream: streamOf(chunks),
     reader: meter,
-    dialect: PROTOCOLS[options.caller].dialect,
-    translator: translatorOf(call, options.caller),
     inspection,
+    dialect: PROTOCOLS[options.caller].dialect,
+    converter: converterOf(call, options.caller),
     times: { commit: 15_000, heartbeat: 15_000, firstEvent: 15_000, betweenEvents: 15_000 },
-    clock: () => Date.now(),
-    callerSignal: new AbortController().signal,
-    abortUpstream: () => {},
-    redact: (bytes) => bytes,
-    onTick: () => null,
   })
-  if (!start.started) return { text: '', end: start.end, inspection, meter }
-  const text = await new Response(start.body).text()
-  return { text, end: await start.ended, inspection, meter }
+  const started = await start
+  if (!started.started) return { text: '', end: started.end, inspection, meter }
+  const text = await new Response(body).text()
+  return { text, end: await started.ended, inspection, meter }
 }
 
-export function translatorOf(call: TranslatedCall, caller: CallerProtocol): StreamTranslator {
+export function converterOf(call: TranslatedCall, caller: CallerProtocol): FrameConverter<Uint8Array> {
   const encoding = encoderOf(caller)
   return {
-    frame: (frame) => call.events(frame).flatMap((event) => encoding.frames(event)),
+    convert: (frame) => call.events(frame).flatMap((event) => encoding.frames(event)),
     finish: () => call.ending().flatMap((event) => encoding.frames(event)),
   }
-}
-
-function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
-  const left = [...chunks]
-  return new ReadableStream({
-    pull(controller) {
-      const chunk = left.shift()
-      if (chunk) controller.enqueue(chunk)
-      else controller.close()
-    },
-  })
 }

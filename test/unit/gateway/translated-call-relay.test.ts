@@ -1,12 +1,9 @@
 import { describe, expect, it, vi } from 'vitest'
 import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
-import type { RelayOptions } from '../../../src/gateway/relay-options.ts'
-import { relayStream } from '../../../src/gateway/stream-relay.ts'
-import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
-import { callerOf, moveTimersByHand, type RelayRun, settle, Upstream } from './relay-harness.ts'
+import { callerOf, checkEnded, moveTimersByHand, type RelayRun, run, settle } from './relay-harness.ts'
 import { events } from './stream-reading.ts'
-import { translatedCall, translatorOf } from './translated-call-harness.ts'
+import { converterOf, translatedCall } from './translated-call-harness.ts'
 
 moveTimersByHand()
 
@@ -24,45 +21,11 @@ const PAUSED = answerOf('one', 'pause_turn')
 const ENDED = answerOf('two', 'end_turn')
 
 /** A relay of a chat caller on a messages model, whose turns may pause. */
-async function run(more: Partial<RelayOptions> = {}): Promise<RelayRun> {
-  const upstream = new Upstream()
-  const inspection = new Inspection(passAllEngine)
-  const leave = new AbortController()
-  const onTick = vi.fn<() => string | null>(() => null)
+function translatedRun(): Promise<RelayRun> {
   const request = { web_search_options: {} }
   const call = translatedCall({ caller: 'chat_completions', upstream: 'messages', request })
-  const relay: RelayRun = {
-    upstream,
-    inspection,
-    leave,
-    onTick,
-    start: null,
-    end: null,
-    failed: null,
-  }
-  relayStream({
-    upstream: upstream.stream,
-    reader: messages.streamReader({ inspection, modelId: null, usageAsked: true }),
-    dialect: chatCompletions.dialect,
-    translator: translatorOf(call, 'chat_completions'),
-    inspection,
-    times: { commit: 15_000, heartbeat: 15_000, firstEvent: 300_000, betweenEvents: 120_000 },
-    clock: () => Date.now(),
-    callerSignal: leave.signal,
-    abortUpstream: upstream.aborted,
-    redact: (bytes) => bytes,
-    onTick,
-    ...more,
-  })
-    .then(async (start) => {
-      relay.start = start
-      relay.end = start.started ? await start.ended : start.end
-    })
-    .catch((error) => {
-      relay.failed = error
-    })
-  await settle()
-  return relay
+  const converter = converterOf(call, 'chat_completions')
+  return run({ protocol: messages, caller: chatCompletions, converter })
 }
 
 const saidBy = (stream: string) =>
@@ -70,17 +33,9 @@ const saidBy = (stream: string) =>
 const failure = (message: string) =>
   `event: error\ndata: {"error":{"message":"${message}","type":"server_error","code":"stream_error"}}\n\ndata: [DONE]\n\n`
 
-function checkEnded(relay: RelayRun): void {
-  expect(relay.failed).toBeNull()
-  expect(relay.end).not.toBeNull()
-  expect(vi.getTimerCount()).toBe(0)
-  const { inspected, uninspected, released, withheld } = relay.inspection.counts
-  expect(inspected + uninspected).toBe(released + withheld)
-}
-
 describe('a turn that was paused', () => {
   it('ends as cut off, and takes nothing of what the upstream sends after its end', async () => {
-    const relay = await run()
+    const relay = await translatedRun()
     await relay.upstream.send(`${PAUSED + ENDED}data: {"half`)
     const caller = callerOf(relay).readAll()
     await settle()
@@ -93,7 +48,7 @@ describe('a turn that was paused', () => {
   })
 
   it('that was cut off by the upstream has failed', async () => {
-    const relay = await run()
+    const relay = await translatedRun()
     await relay.upstream.send(PAUSED.slice(0, PAUSED.indexOf('event: message_delta')), 'close')
     const caller = callerOf(relay).readAll()
     await settle()
@@ -104,7 +59,7 @@ describe('a turn that was paused', () => {
 
 describe('a translated stream that a caller does not read', () => {
   it('makes the upstream wait', async () => {
-    const relay = await run()
+    const relay = await translatedRun()
     const long = events({
       type: 'content_block_delta',
       index: 0,

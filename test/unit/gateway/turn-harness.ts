@@ -1,27 +1,33 @@
 import type { Redis } from '@upstash/redis'
 import { vi } from 'vitest'
-import type { CallRecord } from '../../../src/gateway/call-record.ts'
 import type { CatalogDatabase } from '../../../src/gateway/catalog/store.ts'
-import type { ModelCall, ModelDeps } from '../../../src/gateway/invoke-model.ts'
-import { type ModelTurn, modelTurn } from '../../../src/gateway/model-turn.ts'
+import type { ModelDeps } from '../../../src/gateway/invoke-model.ts'
+import {
+  type AdmittedTurn,
+  admitTurn,
+  type SentTurn,
+  sendTurn,
+  type TurnRequest,
+} from '../../../src/gateway/model-turn.ts'
 import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
 import type { CallOutcome } from '../../../src/governance/audit-record.ts'
-import type { Ledger, OpenCall } from '../../../src/governance/ledger/ledger.ts'
-import type { Principal } from '../../../src/governance/principal.ts'
+import { type CallIdentity, settle } from '../../../src/governance/governed-call.ts'
 import { seal } from '../../../src/lib/crypto.ts'
+import { somePrincipal } from '../governance/fixtures.ts'
+import { MemoryLedger } from '../governance/memory-ledger.ts'
 import { provideIdentityStream } from './identity-stream.ts'
 
 /**
  * Turns through the one door to a model: the real gateway between a catalogue of models behind each protocol and both,
- * policies, a ledger that admits everything, and upstreams that answer as they are told.
+ * policies, a ledger in memory, and upstreams that answer as they are told.
  */
 
 export type Json = Record<string, unknown>
 
 const RING = new Map([['k', new Uint8Array(32).fill(3)]])
 export const CREDENTIAL = 'sk-upstream-secret'
-/** One catalogue for all tests of a file. */
-const EPOCH = 1
+/** Of the catalogue of these tests, which no other test of the same worker has. */
+const CATALOGUE_EPOCH = 4_711
 /** A micro-credit for each token. */
 const PRICE = 1_000_000
 const PRICES = {
@@ -87,8 +93,7 @@ export type Answer = (call: UpstreamCall) => Response | Promise<Response>
 export class TurnWorld {
   /** What upstreams were asked, in order. */
   readonly asked: UpstreamCall[] = []
-  readonly opened: OpenCall[] = []
-  readonly closed: CallOutcome[] = []
+  readonly ledger = new MemoryLedger()
   readonly #work: Array<Promise<unknown>> = []
   readonly #policies: Json[]
   readonly #organizationId = crypto.randomUUID()
@@ -96,6 +101,7 @@ export class TurnWorld {
   /** @param answers of the upstream, in order. @param policies bodies of policies that hold. */
   constructor(answers: Answer[], policies: Json[] = []) {
     provideIdentityStream()
+    this.ledger.epochs.catalogue = CATALOGUE_EPOCH
     const runtime = globalThis as Record<string, unknown>
     runtime.FixedLengthStream ??= FixedLengthStreamStandIn
     this.#policies = policies
@@ -117,29 +123,21 @@ export class TurnWorld {
   get deps(): ModelDeps {
     const rows = this.#policies.map((body, index) => ({ id: `p${index}`, version: 1, name: 'p', body }))
     const database = {
-      select: (fields: object) => answering('upstreamModel' in fields ? CATALOGUE : rows),
+      select: () => answering(rows),
+      batch: async () => [[{ epoch: CATALOGUE_EPOCH }], CATALOGUE],
     } as unknown as CatalogDatabase
-    const ledger = {
-      open: async (call: OpenCall) => {
-        this.opened.push(call)
-        return { admitted: true }
-      },
-      close: async (_id: string, outcome: CallOutcome) => {
-        this.closed.push(outcome)
-        return { closed: true }
-      },
-      extend: async () => ({ open: true }),
-    } as unknown as Ledger
     return {
       database,
       redis: { get: async () => null, set: async () => 'OK', del: async () => 0 } as unknown as Redis,
       clock: () => Date.now(),
       waitUntil: (work) => void this.#work.push(work),
-      ledgerOf: () => ledger,
+      ledgerOf: this.ledger.of,
       configuration: {
         VAULT_KEYS: RING,
         KEY_PEPPERS: RING,
         LIMITS_TIMEOUT_MS: 300,
+        ORGANIZATION_RATE_LIMIT: 1_000,
+        USER_RATE_LIMIT: 1_000,
         EGRESS_ALLOW: [],
         UPSTREAM_CONNECT_TIMEOUT_MS: 5_000,
         UPSTREAM_HEADERS_TIMEOUT_MS: 5_000,
@@ -155,37 +153,30 @@ export class TurnWorld {
     }
   }
 
-  /** Begins a turn. @param members of the turn body besides `stream`. */
-  begin(members: Json, more: Partial<ModelCall> = {}): Promise<ModelTurn> {
+  /** Has a turn admitted. @param members of the turn body besides `stream`. @throws the error of a refused turn. */
+  async admit(members: Json, more: Partial<TurnRequest> = {}): Promise<AdmittedTurn> {
     const body = new TextEncoder().encode(JSON.stringify({ stream: true, ...members }))
-    const principal = {
-      organizationId: this.#organizationId,
-      userId: 'u',
-      groupIds: [],
-      models: { all: true, ids: new Set() },
-      epoch: 1,
-    } as unknown as Principal
-    return modelTurn(this.deps, {
-      body,
-      headers: new Headers(),
-      signal: new AbortController().signal,
-      principal,
-      catalogueEpoch: EPOCH,
-      record: this.record,
-      ...more,
-    })
+    const models = { all: true, ids: new Set<string>() }
+    const principal = somePrincipal({ organizationId: this.#organizationId, models })
+    const headers = new Headers()
+    const request = { body, headers, principal, identity: IDENTITY, counted: true, ...more }
+    const admitted = await admitTurn(this.deps, request)
+    if (admitted.kind === 'refused') throw admitted.error
+    return admitted
   }
 
-  readonly record: CallRecord = {
-    callId: 'call',
-    requestId: 'request',
-    startedAt: 0,
-    actor: { userId: 'u', keyId: 'k', administrator: null, ip: null },
-    surface: 'responses',
-    action: 'POST /v1/responses',
-    modelId: null,
-    flags: [],
-    opened: false,
+  /** Sends an admitted turn, and settles it when it has ended. @throws the error of a turn without an answer. */
+  async send({ planned, call }: AdmittedTurn, signal = new AbortController().signal): Promise<Turn> {
+    const sent = await sendTurn(this.deps, planned, call, signal)
+    this.#work.push(sent.outcome.then((outcome) => settle(this.deps, call, outcome)))
+    if (sent.kind === 'failed') throw sent.error
+    return sent
+  }
+
+  /** Begins a turn as the engine of responses does. */
+  async begin(members: Json, more: Partial<TurnRequest> & { signal?: AbortSignal } = {}): Promise<Turn> {
+    const { signal, ...request } = more
+    return this.send(await this.admit(members, request), signal)
   }
 
   /** A turn to its end. */
@@ -196,11 +187,22 @@ export class TurnWorld {
   /** The outcome in the ledger, once all work is done. */
   async outcome(): Promise<CallOutcome | undefined> {
     await Promise.all(this.#work)
-    return this.closed[0]
+    return this.ledger.closed[0]?.outcome
   }
 }
 
-export async function batchesOf(turn: ModelTurn): Promise<ModelEvent[][]> {
+export type Turn = Extract<SentTurn, { kind: 'answered' }>
+
+const IDENTITY: CallIdentity = {
+  callId: 'call',
+  requestId: 'request',
+  at: 0,
+  actor: { userId: 'u', keyId: 'k', administrator: null, ip: null },
+  surface: 'responses',
+  action: 'POST /v1/responses',
+}
+
+export async function batchesOf(turn: Turn): Promise<ModelEvent[][]> {
   const batches: ModelEvent[][] = []
   for await (const batch of turn.batches) batches.push(batch)
   return batches

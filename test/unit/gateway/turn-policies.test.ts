@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { TurnFailure } from '../../../src/gateway/model-turn.ts'
+import { TurnFailure } from '../../../src/gateway/turn-failure.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import { chunks, events } from './stream-reading.ts'
 import { batchesOf, type Json, said, streamed, TurnWorld, thrownBy, user, whole } from './turn-harness.ts'
@@ -234,10 +234,11 @@ describe('a policy on a turn', () => {
   it('is told in the record of a turn that it stopped', async () => {
     const world = new TurnWorld([], [policy('block')])
     await thrownBy(() => world.begin({ model: 'chat-model', input: [user(CODE)] }))
-    expect(world.record.dlp?.findings).toEqual({
-      [Object.keys(world.record.dlp?.findings ?? {})[0] ?? '']: 1,
-    })
-    expect(world.opened).toEqual([])
+    const [record] = world.ledger.recorded
+    expect(record?.outcome).toMatchObject({ status: 400, errorCode: 'dlp_blocked', cost: 0 })
+    expect(Object.values(record?.outcome.dlp?.findings ?? {})).toEqual([1])
+    expect(record?.outcome.dlp?.policyVersion).not.toBe('none')
+    expect(world.ledger.opened).toEqual([])
   })
 })
 

@@ -116,11 +116,10 @@ export function somePrincipal(values: Partial<Principal> = {}): Principal {
   return {
     organizationId: randomUUID(),
     userId: randomUUID(),
-    keyId: 'aaaaaaaaaaaa',
+    credential: { kind: 'key', keyId: 'aaaaaaaaaaaa', scopes: ['models'], expiresAt: null },
     role: 'member',
     groupIds: [],
     entitlements: [],
-    scopes: ['models'],
     models: { all: false, ids: new Set() },
     organizationLimitPerMinute: 1_000,
     userLimitPerMinute: 100,

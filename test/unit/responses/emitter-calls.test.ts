@@ -87,14 +87,17 @@ describe('tool calls', () => {
   })
 
   it('have the name and the namespace that the caller gave', () => {
-    const nameOf = (name: string) => ({ name: name.slice(3), namespace: 'crm', kind: 'function' as const })
+    const nameOf = (name: string) => ({
+      itemType: 'function_call',
+      members: { name: name.slice(3), namespace: 'crm' },
+    })
     const emitting = emitOne([say.call(0, 'crmlook')], COMPLETED, { nameOf })
     expect(emitting.emitter.response.output).toMatchObject([{ name: 'look', namespace: 'crm' }])
     expect(emitting.violations).toEqual([])
   })
 
   it('that the engine answers are no items, but are told to it', () => {
-    const emitting = new Emitting({ shows: (name) => name !== 'shell' })
+    const emitting = new Emitting({ purposeOf: (name) => (name === 'shell' ? 'refused' : 'client') })
     emitting.emitter.begin()
     emitting.tell(
       say.text('a'),
@@ -104,8 +107,8 @@ describe('tool calls', () => {
       say.text('b'),
     )
     expect(emitting.emitter.endTurn().calls).toEqual([
-      { callId: 'call_0', upstreamName: 'shell', arguments: '{"c":1}', shown: false, cut: false },
-      { callId: 'call_1', upstreamName: 'look', arguments: '{}', shown: true, cut: false },
+      { callId: 'call_0', upstreamName: 'shell', arguments: '{"c":1}', purpose: 'refused', cut: false },
+      { callId: 'call_1', upstreamName: 'look', arguments: '{}', purpose: 'client', cut: false },
     ])
     emitting.emitter.settle(COMPLETED)
     emitting.emitter.terminate()

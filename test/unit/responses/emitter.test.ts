@@ -313,7 +313,7 @@ describe('the response', () => {
     const first = emitOne([say.text('a'), say.call(0)])
     const { response } = first.emitter
     const emitting = new Emitting({
-      response: { ...response, status: 'in_progress' },
+      response: first.emitted.map(({ payload }) => payload),
       lastSequence: first.emitted.length,
     })
     emitting.tell(say.text('b'), say.call(0))

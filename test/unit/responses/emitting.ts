@@ -1,11 +1,12 @@
 import type { ModelEvent, StopReason } from '../../../src/gateway/translation/model-events.ts'
+import type { CalledTool } from '../../../src/responses/call-item.ts'
 import {
   type EmittedEvent,
   type EmitterOptions,
   ResponseEmitter,
   type Settlement,
 } from '../../../src/responses/emitter.ts'
-import { initialResponse } from '../../../src/responses/response-object.ts'
+import { initialResponse } from '../../../src/responses/response-members.ts'
 import { responseSettings } from '../../../src/wire/responses.ts'
 import { checkResponseStream } from '../../harness/conformance.ts'
 import type { StreamEvent } from '../../harness/conformance-rules.ts'
@@ -43,6 +44,13 @@ export const say = {
   }),
 }
 
+/** A tool by its name: of the caller, or of ours where it begins so. */
+const toolNamed = (name: string): CalledTool => {
+  if (name.startsWith('mcp')) return { itemType: 'mcp_call', members: { name, server_label: 'wiki' } }
+  const itemType = name.startsWith('custom') ? 'custom_tool_call' : 'function_call'
+  return { itemType, members: { name } }
+}
+
 /** An emitter whose events are kept. */
 export class Emitting {
   readonly emitted: EmittedEvent[] = []
@@ -60,7 +68,7 @@ export class Emitting {
       }),
       lastSequence: 0,
       emit: (event) => this.emitted.push(event),
-      nameOf: (name) => ({ name, namespace: null, kind: name.startsWith('custom') ? 'custom' : 'function' }),
+      nameOf: toolNamed,
       seal: () => null,
       ...options,
     })

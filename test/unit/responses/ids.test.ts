@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { KeyRing } from '../../../src/lib/crypto.ts'
-import { isResponseId, newConversationId, newItemId, newResponseId } from '../../../src/responses/ids.ts'
+import { isResponseId, newConversationId, newResponseId } from '../../../src/responses/ids.ts'
+import { newItemId } from '../../../src/responses/item-types/item-types.ts'
 
 const ring = (...keys: number[]): KeyRing => new Map(keys.map((fill) => [`k${fill}`, Buffer.alloc(32, fill)]))
 

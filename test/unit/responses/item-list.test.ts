@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { noPolicy } from '../../../src/governance/dlp/call-policy.ts'
 import type { ContentStore } from '../../../src/responses/content-store.ts'
-import { type ListedItem, listedItems, pageOfItems, toldList } from '../../../src/responses/item-list.ts'
+import { type ListedItem, listedItems, pageOfItems, renderList } from '../../../src/responses/item-list.ts'
 import type { ItemPageRequest, StoredItem } from '../../../src/responses/items/store.ts'
 
 const TELLING = { policyOf: async () => noPolicy, encryptedContent: false }
@@ -35,7 +35,7 @@ async function told(...[list, request]: Parameters<typeof pageOf>) {
   const page = pageOf(list, request)
   if (page === 'unknown_item') return page
   const items = listedItems({ contentStore }, page)
-  return JSON.parse(await new Response((await toldList(items, TELLING)) as BodyInit).text())
+  return JSON.parse(await new Response((await renderList(items, TELLING)) as BodyInit).text())
 }
 
 const ids = (list: { data: Array<{ id: string }> }) => list.data.map(({ id }) => id).join('')
@@ -112,7 +112,7 @@ describe('sealed reasoning', () => {
 
   it('is told to whoever asks for it, and to nobody else', async () => {
     const text = async (encryptedContent: boolean) =>
-      new Response((await toldList(page(), { ...TELLING, encryptedContent })) as BodyInit).text()
+      new Response((await renderList(page(), { ...TELLING, encryptedContent })) as BodyInit).text()
     expect(await text(false)).not.toContain('encrypted_content')
     expect(JSON.parse(await text(true)).data).toEqual([reasoning])
   })
@@ -134,7 +134,7 @@ describe('lists of large items', () => {
   it('leave while they are read', async () => {
     held = 0
     const items = Array.from({ length: 30 }, (_, index) => large(index))
-    const body = await toldList({ items, hasMore: true }, TELLING)
+    const body = await renderList({ items, hasMore: true }, TELLING)
     expect(body).toBeInstanceOf(ReadableStream)
     expect(held).toBeLessThan(10)
     const list = JSON.parse(await new Response(body as BodyInit).text())
@@ -144,9 +144,9 @@ describe('lists of large items', () => {
 
   it('fail as a whole when the first cannot be read, and break off later', async () => {
     const first = [large(0, true), large(1)]
-    await expect(toldList({ items: first, hasMore: false }, TELLING)).rejects.toThrow(/gone/)
+    await expect(renderList({ items: first, hasMore: false }, TELLING)).rejects.toThrow(/gone/)
     const later = [...Array.from({ length: 10 }, (_, index) => large(index)), large(10, true)]
-    const body = await toldList({ items: later, hasMore: false }, TELLING)
+    const body = await renderList({ items: later, hasMore: false }, TELLING)
     await expect(new Response(body as BodyInit).text()).rejects.toThrow()
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { OpenedCall } from '../../../src/gateway/opened-call.ts'
+import type { OpenTurn } from '../../../src/gateway/model-turn.ts'
 import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
 import { NO_USAGE } from '../../../src/governance/credits.ts'
 import type { EmittedEvent } from '../../../src/responses/event-writer.ts'
@@ -17,6 +17,7 @@ const violationsOf = (events: readonly EmittedEvent[]) =>
   checkResponseStream(readResponseStream(textOf(events)))
 
 const NO_CALLS = { usage: null, openCall: null }
+const NOW = 1_800_000_000_000
 
 /** What the object holds after `count` events, and what it adds when it comes to life again. */
 function cutAfter(emitted: readonly EmittedEvent[], count: number, calls: KnownCalls = NO_CALLS) {
@@ -27,6 +28,7 @@ function cutAfter(emitted: readonly EmittedEvent[], count: number, calls: KnownC
       stored.map(({ payload }) => payload),
       count,
       calls,
+      NOW,
     ),
   }
 }
@@ -49,6 +51,10 @@ const TURNS: Array<[name: string, events: ModelEvent[]]> = [
       say.args(1, '{"input":"y"}'),
       say.stop('tool_calls'),
     ],
+  ],
+  [
+    'a call of a hosted tool',
+    [say.text('x'), say.call(0, 'mcp_look'), say.args(0, '{"a"'), say.args(0, ':1}'), say.stop('tool_calls')],
   ],
 ]
 
@@ -88,15 +94,21 @@ it('the end of a response that is known is told once more as it would have been'
 })
 
 it('a log without its first event is no response', () => {
-  expect(() => interruptedResponse([], 0, NO_CALLS)).toThrow()
+  expect(() => interruptedResponse([], 0, NO_CALLS, NOW)).toThrow()
 })
 
 describe('the usage of a response that was interrupted', () => {
   const usage = { ...NO_USAGE, input: 100, output: 10 }
-  const opened = {
-    requestBytes: 300,
-    bounds: { inputTokens: 1_000, outputTokens: 50, reserve: 1_000 },
-  } as OpenedCall
+  const open = {
+    call: { opening: { at: NOW } },
+    provider: null,
+    basis: {
+      prices: {},
+      bounds: { inputTokens: 1_000, outputTokens: 50, reserve: 1_000 },
+      requestBytes: 300,
+      charged: true,
+    },
+  } as unknown as OpenTurn
   const emitting = new Emitting()
   emitting.emitter.begin()
   emitting.tell(say.text('a first turn '.repeat(10)))
@@ -105,21 +117,21 @@ describe('the usage of a response that was interrupted', () => {
   const { emitted } = emitting
 
   it('is that of the turns that ended, and an estimate of the one that did not', () => {
-    const { response, call } = cutAfter(emitted, emitted.length, { usage, openCall: { opened, after } })
+    const { response, call } = cutAfter(emitted, emitted.length, { usage, openCall: { open, after } })
     // Seven bytes are three tokens, and the request was 300 bytes.
-    expect(call?.usage).toEqual({ ...NO_USAGE, input: 100, output: 3 })
+    expect(call?.outcome.usage).toEqual({ ...NO_USAGE, input: 100, output: 3 })
     expect(response.usage).toMatchObject({ input_tokens: 200, output_tokens: 13, total_tokens: 213 })
   })
 
   it('counts the input of a turn that said nothing', () => {
-    const { response, call } = cutAfter(emitted, after, { usage: null, openCall: { opened, after } })
-    expect(call?.usage).toEqual({ ...NO_USAGE, input: 100 })
+    const { response, call } = cutAfter(emitted, after, { usage: null, openCall: { open, after } })
+    expect(call?.outcome.usage).toEqual({ ...NO_USAGE, input: 100 })
     expect(response.usage).toMatchObject({ input_tokens: 100, output_tokens: 0 })
   })
 
   it('never passes what the call was bound to', () => {
     const bounds = { inputTokens: 7, outputTokens: 2, reserve: 1 }
-    const openCall = { opened: { ...opened, bounds }, after: 0 }
+    const openCall = { open: { ...open, basis: { ...open.basis, bounds } }, after: 0 }
     expect(cutAfter(emitted, emitted.length, { usage: null, openCall }).response.usage).toMatchObject({
       input_tokens: 7,
       output_tokens: 2,

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { apiKeys, memberships, organizations } from '../../../schema/identity.ts'
-import { deploymentEpochs } from '../../../schema/models.ts'
 import type { Database } from '../../../src/deps.ts'
-import { currentRights } from '../../../src/responses/rights.ts'
+import type { Principal } from '../../../src/governance/principal.ts'
+import { currentPrincipal } from '../../../src/responses/rights.ts'
 import { type Caller, configuration, databaseAt, grant, seedCaller } from '../governance/fixtures.ts'
 import { type Service, unusedUrl } from '../governance/stand-ins.ts'
 import { startStore } from './store-harness.ts'
@@ -19,32 +19,43 @@ beforeAll(async () => {
 })
 afterAll(() => service?.close())
 
-const rightsOf = (caller: Pick<Caller, 'organizationId' | 'keyId'>, from = database) =>
-  currentRights({ configuration: configuration(), clock: () => NOW, database: from }, caller)
+const rightsOf = (
+  { organizationId, userId, keyId }: Omit<Caller, 'key'>,
+  { from = database, known = null }: { from?: Database; known?: Principal | null } = {},
+) => {
+  const deps = { configuration: configuration(), clock: () => NOW, database: from }
+  const credential = { kind: 'key' as const, keyId, scopes: [], expiresAt: null }
+  return currentPrincipal(deps, { organizationId, userId }, { credential }, known)
+}
 
 const keyOf = ({ keyId }: Caller) => eq(apiKeys.id, keyId)
 const memberOf = ({ userId }: Caller) => eq(memberships.userId, userId)
 
 describe('the rights that a response goes on with', () => {
-  it('are those of the moment, and of the catalogue of the moment', async () => {
+  it('are those of the moment after a restart', async () => {
     const caller = await seedCaller(database)
-    const { key: _key, ...whose } = caller
+    const { organizationId, userId, keyId } = caller
     const before = await rightsOf(caller)
-    expect(before.principal).toMatchObject({ ...whose, role: 'member', epoch: 1 })
-    expect(before.principal.models).toEqual({ all: false, ids: new Set() })
-    await grant(database, caller.organizationId, 'user', caller.userId, 'some-model')
+    const credential = { kind: 'key', keyId, scopes: ['models'] }
+    expect(before).toMatchObject({ organizationId, userId, credential, role: 'member', epoch: 1 })
+    expect(before.models).toEqual({ all: false, ids: new Set() })
+    await grant(database, organizationId, 'user', userId, 'some-model')
     await database
       .update(organizations)
       .set({ epoch: sql`${organizations.epoch} + 1` })
-      .where(eq(organizations.id, caller.organizationId))
+      .where(eq(organizations.id, organizationId))
     await database.update(memberships).set({ role: 'admin' }).where(memberOf(caller))
-    await database
-      .insert(deploymentEpochs)
-      .values({ name: 'catalogue', epoch: 7 })
-      .onConflictDoUpdate({ target: deploymentEpochs.name, set: { epoch: 7 } })
-    const { principal, catalogueEpoch } = await rightsOf(caller)
+    const principal = await rightsOf(caller)
     expect(principal).toMatchObject({ role: 'admin', epoch: 2, models: { ids: new Set(['some-model']) } })
-    expect(catalogueEpoch).toBe(7)
+  })
+
+  it('are those that are known, unless the key has expired', async () => {
+    const caller = await seedCaller(database)
+    const known = await rightsOf(caller)
+    const from = databaseAt(await unusedUrl())
+    expect(await rightsOf(caller, { from, known })).toBe(known)
+    const expired = { ...known, credential: { ...known.credential, expiresAt: NOW } } as Principal
+    await expect(rightsOf(caller, { from, known: expired })).rejects.toMatchObject({ code: 'key_expired' })
   })
 
   const past = new Date(NOW - 1)
@@ -59,15 +70,6 @@ describe('the rights that a response goes on with', () => {
       'its key has expired',
       'key_expired',
       (caller) => database.update(apiKeys).set({ expiresAt: past }).where(keyOf(caller)),
-    ],
-    [
-      'its key is for something else',
-      'model_access_denied',
-      (caller) =>
-        database
-          .update(apiKeys)
-          .set({ scopes: ['mcp'] })
-          .where(keyOf(caller)),
     ],
     [
       'its user is disabled',
@@ -96,15 +98,17 @@ describe('the rights that a response goes on with', () => {
 
   it('are none by the key of another organization', async () => {
     const [caller, other] = await Promise.all([seedCaller(database), seedCaller(database)])
-    const mixed = { organizationId: other.organizationId, keyId: caller.keyId }
+    const mixed = { ...other, keyId: caller.keyId }
     await expect(rightsOf(mixed)).rejects.toMatchObject({ code: 'key_revoked' })
-    const unknown = { organizationId: caller.organizationId, keyId: randomUUID() }
+    const unknown = { ...caller, keyId: randomUUID() }
     await expect(rightsOf(unknown)).rejects.toMatchObject({ code: 'key_revoked' })
   })
 
   it('are none while Postgres is away', async () => {
     const caller = await seedCaller(database)
-    const error = await rightsOf(caller, databaseAt(await unusedUrl())).catch((thrown: unknown) => thrown)
+    const error = await rightsOf(caller, { from: databaseAt(await unusedUrl()) }).catch(
+      (thrown: unknown) => thrown,
+    )
     expect(error).toBeInstanceOf(Error)
     expect(error).not.toHaveProperty('code', 'key_revoked')
   })

@@ -19,6 +19,8 @@ function madeResponse(end: Parameters<Emitting['emitter']['settle']>[0] = COMPLE
     say.args(0, '"it"}'),
     say.call(1, 'custom_look'),
     say.args(1, 'a line'),
+    say.call(2, 'mcp_look'),
+    say.args(2, '{}'),
     say.stop('tool_calls'),
   )
   emitting.emitter.endTurn()
@@ -66,6 +68,7 @@ describe('the events of the items', () => {
       message: { content: [] },
       function_call: { arguments: '' },
       custom_tool_call: { input: '' },
+      mcp_call: { arguments: '' },
     }
     expect(added.map(({ data }) => data.item)).toEqual(
       response.output.map(({ type, id }) =>

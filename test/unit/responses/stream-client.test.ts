@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { readAll } from '../../../src/lib/read-stream.ts'
 import { responseStreamClient } from '../../../src/responses/stream-client.ts'
-import type { Admission, ResponseStreamObject } from '../../../src/responses/types.ts'
+import type { ResponseStreamObject, StartRequest } from '../../../src/responses/types.ts'
 
 const OWNER = { organizationId: 'organization', userId: 'user' }
 const PAGE = { limit: 20, order: 'desc' } as const
@@ -50,7 +50,7 @@ const PATIENT: Array<[Method, Use]> = [
   ['follow', (object) => object.follow(OWNER, 7)],
   ['ended', (object) => object.ended(OWNER)],
 ]
-const START: [Method, Use] = ['start', (object) => object.start({} as Admission, bodyOf('body'))]
+const START: [Method, Use] = ['start', (object) => object.start({} as StartRequest, bodyOf('body'))]
 
 afterEach(() => void vi.useRealTimers())
 
@@ -108,7 +108,7 @@ describe('responseStreamClient', () => {
 
 describe('start', () => {
   const start = (object: ResponseStreamObject, body = bodyOf('the body')) =>
-    object.start({ responseId: ID } as Admission, body)
+    object.start({ responseId: ID } as StartRequest, body)
   const reading = async (_method: string, [, body]: unknown[]) => textOf(body as ReadableStream<Uint8Array>)
 
   it('hands the body over', async () => {

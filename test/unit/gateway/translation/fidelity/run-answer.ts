@@ -1,6 +1,5 @@
 import type { Candidate } from '../../../../../src/gateway/candidates.ts'
 import type { AnswerContext } from '../../../../../src/gateway/protocols/protocol.ts'
-import { relayStream } from '../../../../../src/gateway/stream-relay.ts'
 import { callerEncoder } from '../../../../../src/gateway/translation/caller-encoder.ts'
 import type { Json } from '../../../../../src/gateway/translation/json.ts'
 import type { EventEncoder } from '../../../../../src/gateway/translation/model-events.ts'
@@ -8,7 +7,7 @@ import type { TranslatedCall } from '../../../../../src/gateway/translation/tran
 import { upstreamErrorAnswer } from '../../../../../src/gateway/upstream-error-answer.ts'
 import { Inspection, passAllEngine } from '../../../../../src/governance/dlp/inspection.ts'
 import { applyEdits, joinBytes } from '../../../../../src/lib/byte-edits.ts'
-import { SseReader } from '../../../../../src/lib/sse.ts'
+import { relayToHttp, streamOf } from '../../http-relay.ts'
 import type { Pair } from './features.ts'
 import { CALLERS, CAPABILITIES, MODEL, PLAIN_REQUESTS, PROTOCOLS, translated } from './run-request.ts'
 
@@ -40,25 +39,21 @@ export async function answerStreamed(
   const call = begun(pair, { stream: true, ...asked })
   const encoding = encoderOf(pair)
   const inspection = new Inspection(passAllEngine)
-  const relay = await relayStream({
+  const { body, start } = relayToHttp({
     upstream: streamOf(chunks),
-    frames: new SseReader(),
     reader: PROTOCOLS[pair.upstream].streamReader(contextOf(pair, inspection)),
+    inspection,
     dialect: PROTOCOLS[pair.caller].dialect,
-    translator: call && {
-      frame: (frame) => call.events(frame).flatMap((event) => encoding.frames(event)),
+    converter: call && {
+      convert: (frame) => call.events(frame).flatMap((event) => encoding.frames(event)),
       finish: () => call.ending().flatMap((event) => encoding.frames(event)),
     },
-    inspection,
     times: { commit: NEVER_MS, heartbeat: NEVER_MS, firstEvent: NEVER_MS, betweenEvents: NEVER_MS },
     clock: () => 0,
-    callerSignal: new AbortController().signal,
-    abortUpstream: () => {},
-    redact: (bytes) => bytes,
-    onTick: () => null,
   })
+  const relay = await start
   if (!relay.started) throw new Error(`the stream never began: ${JSON.stringify(relay.end)}`)
-  const text = await new Response(relay.body).text()
+  const text = await new Response(body).text()
   await relay.ended
   return text
 }
@@ -86,17 +81,6 @@ const contextOf = (pair: Pair, inspection = new Inspection(passAllEngine)): Answ
 })
 
 const parsed = (bytes: Uint8Array) => JSON.parse(decoder.decode(bytes)) as Json
-
-function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
-  const left = [...chunks]
-  return new ReadableStream({
-    pull(controller) {
-      const chunk = left.shift()
-      if (chunk) controller.enqueue(chunk)
-      else controller.close()
-    },
-  })
-}
 
 const OPERATIONS = { chat: 'chat_completions', messages: 'messages', completions: 'completions' } as const
 

@@ -1,0 +1,71 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { runLoad } from './load.ts'
+import { BenchFailure } from './measure.ts'
+import { untilIdle } from './process-usage.ts'
+import { type CpuProfile, recordProfile, summarize } from './profile.ts'
+import { renderProfile } from './report.ts'
+import { responsesLoads } from './responses/loads.ts'
+import { connectionsOf, type Scenario } from './scenarios.ts'
+import type { BenchSystem } from './system.ts'
+
+export interface ProfilePlan {
+  inspectorPort: number
+  milliseconds: number
+  connections: number
+  /** Where the profiles are written to. */
+  folder: string
+}
+
+type Tell = (line: string) => void
+
+/** Records and prints the profile of one scenario. @throws BenchFailure when a call fails */
+export async function profileScenario(
+  { gateway, bundle }: BenchSystem,
+  scenario: Scenario,
+  plan: ProfilePlan,
+  tell: Tell,
+): Promise<void> {
+  tell(`profiling ${scenario.title}`)
+  const { port, pid } = gateway
+  const { call } = scenario
+  const connections = connectionsOf(scenario, plan.connections)
+  await runLoad({ port, call, connections, milliseconds: 4_000, calls: 1_500 })
+  let calls = 0
+  const recorded = await recordProfile(plan.inspectorPort, async () => {
+    const result = await runLoad({ port, call, connections, milliseconds: plan.milliseconds })
+    if (result.failures > 0) throw new BenchFailure(`${scenario.title}: ${result.firstFailure}`)
+    calls = result.calls
+    await untilIdle(pid, 1_300, 10_000)
+  })
+  tellProfile(scenario, recorded, bundle, calls, plan, tell)
+}
+
+/** The same for what responses do. */
+export async function profileResponses(system: BenchSystem, plan: ProfilePlan, tell: Tell): Promise<void> {
+  for (const load of await responsesLoads(system)) {
+    tell(`profiling ${load.title}`)
+    await load.run(4_000)
+    let calls = 0
+    const recorded = await recordProfile(plan.inspectorPort, async () => {
+      calls = await load.run(plan.milliseconds)
+      await untilIdle(system.gateway.pid, 1_300, 10_000)
+    })
+    tellProfile(load, recorded, system.bundle, calls, plan, tell)
+  }
+}
+
+function tellProfile(
+  { name, title }: { name: string; title: string },
+  recorded: CpuProfile,
+  bundle: string,
+  calls: number,
+  { folder }: ProfilePlan,
+  tell: Tell,
+): void {
+  const file = join(folder, `bench-${name}.cpuprofile`)
+  mkdirSync(folder, { recursive: true })
+  writeFileSync(file, JSON.stringify(recorded))
+  console.log(`${renderProfile(title, summarize(recorded, join(bundle, 'gateway.js')), calls)}\n`)
+  tell(`wrote .headgate/bench-${name}.cpuprofile`)
+}

@@ -1,0 +1,77 @@
+import { inArray, sql } from 'drizzle-orm'
+import { apiKeys, memberships, organizations, users } from '../../schema/identity.ts'
+import { createApiKey, digestApiKey } from '../../src/governance/identity/api-key.ts'
+import { KEY_SCOPES } from '../../src/governance/principal.ts'
+import type { KeyRing } from '../../src/lib/crypto.ts'
+import type { ScriptDatabase } from '../database.ts'
+import { demoId, organizationId } from '../demo-organizations.ts'
+
+/** An organization's users are spread over its shards, so that it takes many of them. */
+const USERS = 16
+/** The organizations that are called by many, by the ledger shards that they get. */
+const ORGANIZATIONS = [
+  { shards: 1, slug: 'acme' },
+  { shards: 4, slug: 'other' },
+] as const
+
+/**
+ * Makes users of two organizations, one of them with several ledger shards.
+ *
+ * @returns their keys by the number of shards; null while organizations have no such setting
+ */
+export async function prepareShards(
+  database: ScriptDatabase,
+  peppers: KeyRing,
+): Promise<ReadonlyMap<number, string[]> | null> {
+  if (!(await hasShards(database))) return null
+  const keys = new Map<number, string[]>()
+  for (const { shards, slug } of ORGANIZATIONS) {
+    await database.execute(
+      sql`UPDATE organizations SET ledger_shards = ${shards} WHERE id = ${organizationId(slug)}`,
+    )
+    keys.set(shards, await insertOwners(database, peppers, slug))
+  }
+  const ids = ORGANIZATIONS.map(({ slug }) => organizationId(slug))
+  await database
+    .update(organizations)
+    .set({ epoch: sql`${organizations.epoch} + 1` })
+    .where(inArray(organizations.id, ids))
+  return keys
+}
+
+async function hasShards(database: ScriptDatabase): Promise<boolean> {
+  const table = sql`information_schema.columns`
+  const rows = await database
+    .select({ name: sql<string>`column_name` })
+    .from(table)
+    .where(sql`table_name = 'organizations' AND column_name = 'ledger_shards'`)
+  return rows.length > 0
+}
+
+/** Owners may use every model. @returns a key of each */
+async function insertOwners(database: ScriptDatabase, peppers: KeyRing, slug: 'acme' | 'other') {
+  const organization = organizationId(slug)
+  const people = Array.from({ length: USERS }, (_, index) => {
+    const name = `bench-${slug}-${index}`
+    return { user: demoId(`user ${name}`), name, ...createApiKey() }
+  })
+  await database
+    .insert(users)
+    .values(people.map(({ user, name }) => ({ id: user, email: `${name}@${slug}.example`, name })))
+  await database
+    .insert(memberships)
+    .values(
+      people.map(({ user }) => ({ organizationId: organization, userId: user, role: 'owner' as const })),
+    )
+  await database.insert(apiKeys).values(
+    people.map(({ user, name, id, key }) => ({
+      id,
+      organizationId: organization,
+      userId: user,
+      label: name,
+      ...digestApiKey(peppers, key),
+      scopes: [...KEY_SCOPES],
+    })),
+  )
+  return people.map(({ key }) => key)
+}

@@ -1,0 +1,25 @@
+import { customToolInput } from '../../gateway/translation/requests/responses-tools.ts'
+import { givenCall } from './given-item.ts'
+import type { ItemType } from './item-type.ts'
+
+/** A call of a tool of the caller that takes text; models reach it as a function with the single parameter `input`. */
+export const customToolCall: ItemType = {
+  prefix: 'ctc',
+  read: (item) => givenCall(item, 'input'),
+  direction: () => 'tool_arguments',
+  toModel: 'itself',
+  answer: {
+    type: 'custom_tool_call_output',
+    callName: 'custom tool call',
+    outputName: 'custom tool call output',
+  },
+  events: {
+    text: {
+      member: 'input',
+      delta: 'response.custom_tool_call_input.delta',
+      done: 'response.custom_tool_call_input.done',
+    },
+  },
+  // The input is told when it is whole: before that it is inside of a JSON text.
+  textOfCall: customToolInput,
+}

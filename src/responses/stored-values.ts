@@ -1,0 +1,62 @@
+/** A row may have 2 MB on the platform, and text takes up to three bytes for a character. */
+const PART_CHARACTERS = 500_000
+
+/**
+ * Named JSON values in the storage of a Durable Object, of any size. Synchronous: what one call writes is there for the
+ * next, and durable before anything that follows it leaves the object.
+ */
+export class StoredValues {
+  readonly #sql: SqlStorage
+  #tableExists: boolean
+
+  constructor(sql: SqlStorage) {
+    this.#sql = sql
+    this.#tableExists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'state'").toArray().length > 0
+  }
+
+  /** @returns null for a name that was never put. */
+  get<Value>(name: string): Value | null {
+    if (!this.#tableExists) return null
+    const parts = this.#sql.exec<{ value: string }>(
+      'SELECT value FROM state WHERE name = ? ORDER BY part',
+      name,
+    )
+    const text = parts
+      .toArray()
+      .map(({ value }) => value)
+      .join('')
+    return text === '' ? null : (JSON.parse(text) as Value)
+  }
+
+  put(name: string, value: unknown): void {
+    this.#createTable()
+    const text = JSON.stringify(value)
+    let part = 0
+    for (let from = 0, end = 0; from < text.length; from = end, part++) {
+      end = endOfPart(text, from)
+      this.#sql.exec('INSERT OR REPLACE INTO state VALUES (?, ?, ?)', name, part, text.slice(from, end))
+    }
+    this.#sql.exec('DELETE FROM state WHERE name = ? AND part >= ?', name, part)
+  }
+
+  /** All storage of the object was deleted. */
+  forget(): void {
+    this.#tableExists = false
+  }
+
+  /** With the first value: an object that is only asked leaves nothing behind. */
+  #createTable(): void {
+    if (this.#tableExists) return
+    this.#sql.exec(
+      'CREATE TABLE IF NOT EXISTS state (name TEXT, part INTEGER, value TEXT NOT NULL, PRIMARY KEY (name, part)) WITHOUT ROWID',
+    )
+    this.#tableExists = true
+  }
+}
+
+/** A pair of surrogates stays together: SQLite holds UTF-8, in which half of one is nothing. */
+function endOfPart(text: string, from: number): number {
+  const end = from + PART_CHARACTERS
+  const last = text.charCodeAt(end - 1)
+  return last >= 0xd800 && last <= 0xdbff ? end - 1 : end
+}

@@ -1,0 +1,254 @@
+import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { expect, vi } from 'vitest'
+import { apiKeys, memberships, organizations, users } from '../../schema/identity.ts'
+import { grants, modelRoutes, models, providers } from '../../schema/models.ts'
+import { configurationOf, createDatabase } from '../../src/deps.ts'
+import type { CallIdentity } from '../../src/governance/governed-call.ts'
+import { keyIdOf, type Principal } from '../../src/governance/principal.ts'
+import { seal } from '../../src/lib/crypto.ts'
+import { newId } from '../../src/lib/ids.ts'
+import { newResponseId } from '../../src/responses/ids.ts'
+import { StoredValues } from '../../src/responses/stored-values.ts'
+import { responseStreamClient } from '../../src/responses/stream-client.ts'
+import type { StartRequest } from '../../src/responses/types.ts'
+import type { ResponseStream } from '../../workers/response-stream.ts'
+import { checkResponseStream } from '../harness/conformance.ts'
+import { readResponseStream } from '../harness/response-stream-text.ts'
+import { creditSum, expectIntactChain, newOrganization, type Organization } from './ledger-harness.ts'
+import { MODEL_URL, type ModelRequest } from './scripted-model.ts'
+
+/** Before any test puts a gate in front of Postgres: what a test looks up is not held by it. */
+const realFetch = globalThis.fetch
+
+export async function query(text: string, ...parameters: unknown[]): Promise<Array<Record<string, unknown>>> {
+  const response = await realFetch(String(env.DATABASE_FETCH_ENDPOINT), {
+    method: 'POST',
+    headers: { 'neon-connection-string': String(env.DATABASE_URL) },
+    body: JSON.stringify({ query: text, params: parameters }),
+  })
+  const answer = (await response.json()) as { rows: Array<Record<string, unknown>> }
+  if (!response.ok) throw new Error(`${text}: ${JSON.stringify(answer)}`)
+  return answer.rows
+}
+
+const configuration = configurationOf(env)
+const database = createDatabase(configuration)
+export const MODEL = 'live-model'
+export const CREDITS = 1_000_000_000
+
+/** One model, which the scripted model serves. */
+export async function seedModel(): Promise<void> {
+  const id = crypto.randomUUID()
+  const prices = {
+    input: 1_000_000,
+    output: 1_000_000,
+    cacheRead: 0,
+    cacheWrite5Minutes: 0,
+    cacheWrite1Hour: 0,
+  }
+  await database.insert(providers).values({
+    id,
+    name: `live-${id}`,
+    kind: 'openai-compatible',
+    baseUrl: MODEL_URL,
+    sealedCredential: seal(configuration.VAULT_KEYS, 'sk-live', `provider:${id}`),
+  })
+  await database
+    .insert(models)
+    .values({ id: MODEL, ownedBy: 'test', contextWindow: 100_000, maxOutputTokens: 1_000, prices })
+    .onConflictDoNothing()
+  await database
+    .insert(modelRoutes)
+    .values({ modelId: MODEL, position: 0, providerId: id, upstreamModel: 'upstream' })
+    .onConflictDoNothing()
+}
+
+/** An organization with credits and one user of it. */
+export async function newCaller() {
+  const organization = newOrganization()
+  const { organizationId } = organization
+  await organization.ledger.grantCredits(organization.grant(CREDITS))
+  const userId = crypto.randomUUID()
+  const principal: Principal = {
+    organizationId,
+    userId,
+    credential: { kind: 'key', keyId: crypto.randomUUID(), scopes: ['models'], expiresAt: null },
+    role: 'member' as Principal['role'],
+    groupIds: [],
+    entitlements: [],
+    models: { all: true, ids: new Set() },
+    organizationLimitPerMinute: 1_000_000,
+    userLimitPerMinute: 1_000_000,
+    epoch: 1,
+  }
+  return { organization, principal, owner: { organizationId, userId } }
+}
+
+/** The same with a key in Postgres: its response can have several turns. */
+export async function newMember() {
+  const caller = await newCaller()
+  const { organizationId, userId } = caller.principal
+  const keyId = keyIdOf(caller.principal) ?? ''
+  const name = `member-${userId}`
+  await database.insert(organizations).values({ id: organizationId, name, slug: name })
+  await database.insert(users).values({ id: userId, email: `${name}@example.com`, name })
+  await database.insert(memberships).values({ organizationId, userId, role: 'member' })
+  await database.insert(apiKeys).values({
+    id: keyId,
+    organizationId,
+    userId,
+    label: 'test',
+    digest: keyId,
+    pepperId: 'test',
+    scopes: ['models'],
+  })
+  await database.insert(grants).values({
+    organizationId,
+    subjectType: 'organization',
+    subjectId: organizationId,
+    modelId: MODEL,
+  })
+  return caller
+}
+
+export type Caller = Awaited<ReturnType<typeof newCaller>>
+
+const identityOf = ({ principal }: Caller): CallIdentity => ({
+  callId: newId('call'),
+  requestId: newId('req'),
+  at: Date.now(),
+  actor: { userId: principal.userId, keyId: keyIdOf(principal), administrator: null, ip: '192.0.2.1' },
+  surface: 'responses',
+  action: 'POST /v1/responses',
+})
+
+/** A reader of a response, in the object itself: an abort ends it together with the object. */
+export interface Follower {
+  /** Everything that was read. */
+  text: string
+  /** Resolves when the stream has ended or broken, with whether it ended. */
+  done: Promise<boolean>
+}
+
+/** A response of its own, whether or not it is ever begun. Every call takes a fresh stub. */
+export function newResponse(caller: Caller, namespace = env.RESPONSE_STREAMS) {
+  const { principal, owner } = caller
+  const responseId = newResponseId(configuration.KEY_PEPPERS)
+  const client = responseStreamClient(namespace, responseId)
+  const stub = () => namespace.getByName(responseId) as unknown as DurableObjectStub<ResponseStream>
+  const identity = identityOf(caller)
+  const request: StartRequest = {
+    responseId,
+    principal,
+    identity,
+    headers: [],
+    functionCallsComplete: false,
+  }
+  const bodyOf = (members: object) =>
+    new Response(
+      JSON.stringify({ model: MODEL, input: 'hello', stream: true, max_output_tokens: 100, ...members }),
+    ).body as ReadableStream<Uint8Array>
+  const follow = (after = 0): Follower => {
+    const follower: Follower = { text: '', done: Promise.resolve(false) }
+    follower.done = runInDurableObject(stub(), async (instance) => {
+      const stream = await instance.follow(owner, after)
+      if (stream === null || stream === 'busy') throw new Error('there is nothing to follow')
+      const decoder = new TextDecoder()
+      for await (const bytes of stream) follower.text += decoder.decode(bytes, { stream: true })
+      return true
+    }).catch(() => false)
+    return follower
+  }
+  return {
+    responseId,
+    client,
+    stub,
+    follow,
+    start: (members: object = {}) => client.start(request, bodyOf(members)),
+    snapshot: () => client.snapshot(owner),
+    state: () => client.state(owner),
+    settle: () => client.settle(owner),
+    cancel: () => client.cancel(owner),
+    remove: () => client.remove(owner),
+    ended: () => client.ended(owner),
+    runAlarm: () => runDurableObjectAlarm(stub()),
+    /** What its object has stored under a name. */
+    stored: (name: string) =>
+      runInDurableObject(stub(), (_, { storage }) => new StoredValues(storage.sql).get(name)),
+    /** The whole stream of a response that has ended, or ends soon. */
+    replay: async (after = 0): Promise<string> => {
+      const follower = follow(after)
+      if (!(await follower.done)) throw new Error(`the stream broke off: ${follower.text}`)
+      return follower.text
+    },
+    row: async () => {
+      const [row] = await query(
+        'SELECT status, conversation_id, last_sequence FROM responses WHERE id = $1',
+        responseId,
+      )
+      return row as { status: string; conversation_id: string | null; last_sequence: number } | undefined
+    },
+  }
+}
+
+export type LiveTrial = ReturnType<typeof newResponse>
+
+/** Looks again and again until a check passes. */
+export const until = (check: () => unknown) => vi.waitFor(check, { timeout: 10_000, interval: 2 })
+
+/** A response that has said a word and is not done. @param model what `useScriptedModel` gave. */
+export async function speaking(model: { requests: ModelRequest[] }, caller: Caller, request: object = {}) {
+  const response = newResponse(caller)
+  const before = model.requests.length
+  expect(await response.start(request)).toMatchObject({ error: null })
+  const reader = response.follow()
+  await until(() => expect(model.requests.length).toBeGreaterThan(before))
+  const asked = model.requests.at(-1) as ModelRequest
+  asked.say('Hello')
+  await until(() => expect(reader.text).toContain('"delta":"Hello"'))
+  return { response, reader, asked }
+}
+
+/** A response as these tests look at it. */
+export interface ToldResponse extends Record<string, unknown> {
+  status: string
+  output_text: string
+}
+
+/** The response that a whole stream ends with. Fails for a stream that breaks a rule. */
+export function lastOf(text: string): ToldResponse {
+  const events = readResponseStream(text)
+  expect(checkResponseStream(events)).toEqual([])
+  return events.at(-1)?.data.response as ToldResponse
+}
+
+/** The whole stream of a response, and what it ends with. */
+export async function replayed(response: LiveTrial): Promise<{ text: string; last: ToldResponse }> {
+  const text = await response.replay()
+  return { text, last: lastOf(text) }
+}
+
+/** The conversation of a response that is stored. */
+export const conversationOf = async (response: LiveTrial) => (await response.row())?.conversation_id ?? ''
+
+/** The conversation that nobody may be writing in any more. */
+export async function writerOf(conversationId: string): Promise<string | null | undefined> {
+  const [row] = await query('SELECT writer FROM conversations WHERE id = $1', conversationId)
+  return (row as { writer: string | null } | undefined)?.writer
+}
+
+/** Ends what lapsed, then fails unless each call is recorded once and the credits add up. @returns records by status */
+export async function settledCalls(organization: Organization): Promise<number[]> {
+  await organization.runAlarm()
+  expect(await organization.ledger.flush()).toEqual({ pending: 0 })
+  const rows = await expectIntactChain(organization)
+  const calls = rows.filter(({ kind }) => kind === 'call')
+  expect(new Set(calls.map(({ id }) => id)).size).toBe(calls.length)
+  const { balance, reserved } = await organization.ledger.balance()
+  expect(reserved).toBe(0)
+  expect(await creditSum(organization.organizationId)).toBe(balance)
+  const spent = calls.reduce((sum, { creditsSettled }) => sum + creditsSettled, 0)
+  expect(balance).toBe(CREDITS - spent)
+  return calls.map(({ status }) => status)
+}

@@ -1,0 +1,59 @@
+import { env, runInDurableObject } from 'cloudflare:test'
+import { describe, expect, it } from 'vitest'
+import { StoredValues } from '../../src/responses/stored-values.ts'
+
+let names = 0
+
+/** Runs in an object that nobody used before. */
+const inObject = <Result>(use: (storage: DurableObjectStorage) => Result): Promise<Result> =>
+  runInDurableObject(
+    env.EVENT_LOG.get(env.EVENT_LOG.idFromName(`state-${names++}`)),
+    (_object, { storage }) => use(storage),
+  )
+
+describe('state of an object', () => {
+  it('is what was put last, whatever its size', async () => {
+    const values = [1, 'x', [], { a: [null] }, 'é🦉'.repeat(400_000), 'y']
+    const read = await inObject(({ sql }) => {
+      const state = new StoredValues(sql)
+      return values.map((value) => {
+        state.put('value', value)
+        return new StoredValues(sql).get('value')
+      })
+    })
+    expect(read).toEqual(values)
+  })
+
+  it('keeps pairs of surrogates together wherever a row ends', async () => {
+    const texts = Array.from({ length: 6 }, (_, shift) => 'a'.repeat(499_995 + shift) + '🦉'.repeat(10))
+    const read = await inObject(({ sql }) => {
+      const state = new StoredValues(sql)
+      return texts.map((text) => {
+        state.put('text', text)
+        return state.get('text')
+      })
+    })
+    expect(read.map((text, index) => text === texts[index])).toEqual(texts.map(() => true))
+  })
+
+  it('leaves nothing behind in an object that is only asked', async () => {
+    const tables = await inObject(({ sql }) => {
+      expect(new StoredValues(sql).get('head')).toBeNull()
+      return sql.exec("SELECT name FROM sqlite_master WHERE name = 'state'").toArray()
+    })
+    expect(tables).toEqual([])
+  })
+
+  it('begins anew after all storage was deleted', async () => {
+    const read = await inObject(async (storage) => {
+      const state = new StoredValues(storage.sql)
+      state.put('a', 1)
+      await storage.deleteAll()
+      state.forget()
+      const before = state.get('a')
+      state.put('a', 2)
+      return [before, state.get('a')]
+    })
+    expect(read).toEqual([null, 2])
+  })
+})

@@ -1,0 +1,43 @@
+import type { Bindings } from '../../src/env.ts'
+import type { HostedTool, ToolResult } from '../../src/responses/hosted-tool.ts'
+import { ResponseStream } from '../../workers/response-stream.ts'
+
+/** A run of a tool, which ends as the test says. */
+export interface ToolRun {
+  callId: string
+  arguments: string
+  aborted: boolean
+  result: ToolResult | Error | null
+}
+
+/** What tools were asked, in order; `answer` is called with each, for tools that need not be told what to say. */
+export const toolRuns: { all: ToolRun[]; answer: (run: ToolRun) => void } = { all: [], answer: () => {} }
+
+/** Tools of this side: `hosted_read` may be run again where it is not known whether it ran, `hosted_write` may not. */
+const tool = (name: string, repeatable: boolean): HostedTool => ({
+  purpose: repeatable ? 'hosted' : 'integration',
+  definition: { type: 'function', name, parameters: { type: 'object' } },
+  itemType: 'mcp_call',
+  members: { name, server_label: 'test' },
+  repeatable,
+  async run({ callId, arguments: json }, signal) {
+    const run: ToolRun = { callId, arguments: json, aborted: false, result: null }
+    signal.addEventListener('abort', () => {
+      run.aborted = true
+    })
+    toolRuns.all.push(run)
+    toolRuns.answer(run)
+    while (run.result === null && !run.aborted) await new Promise((resolve) => setTimeout(resolve, 1))
+    if (run.result === null || run.result instanceof Error) throw run.result ?? new Error('aborted')
+    return run.result
+  },
+})
+
+export const TOOLS = [tool('hosted_read', true), tool('hosted_write', false)]
+
+/** The object of a response with tools of this side. */
+export class ToolResponseStream extends ResponseStream {
+  constructor(context: DurableObjectState, environment: Bindings) {
+    super(context, environment, { hostedTools: () => TOOLS })
+  }
+}

@@ -1,0 +1,321 @@
+import { describe, expect, it } from 'vitest'
+import type { CatalogModel } from '../../../src/gateway/catalog/catalog.ts'
+import {
+  answerCharge,
+  boundsOf,
+  type CallBounds,
+  type Charge,
+  type ChargeBasis,
+  estimatedCharge,
+  estimateUsage,
+  inputUsage,
+  NO_CHARGE,
+  streamCharge,
+  withLost,
+} from '../../../src/gateway/charges.ts'
+import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
+import { messages } from '../../../src/gateway/protocols/messages.ts'
+import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
+import {
+  addUsage,
+  costOf,
+  NO_USAGE,
+  type Prices,
+  reservationFor,
+  type Usage,
+} from '../../../src/governance/credits.ts'
+import { SeededRandom } from '../lib/seeded-random.ts'
+
+const PRICES: Prices = {
+  input: 3_000_000,
+  output: 15_000_000,
+  cacheRead: 300_000,
+  cacheWrite5Minutes: 3_750_000,
+  cacheWrite1Hour: 6_000_000,
+}
+const MODEL: CatalogModel = {
+  id: 'm',
+  ownedBy: 'o',
+  created: 0,
+  contextWindow: 100_000,
+  maxOutputTokens: 8_000,
+  prices: PRICES,
+  capabilities: [],
+  routes: [],
+}
+
+const estimate = (requestBytes: number, textBytes: number, reported: Usage | null, bounds: CallBounds) =>
+  estimateUsage({ requestBytes, bounds }, textBytes, reported)
+
+describe('costOf', () => {
+  it('charges each class at its price, output once with its reasoning', () => {
+    const usage = {
+      input: 1e6,
+      cacheRead: 1e6,
+      cacheWrite5Minutes: 1e6,
+      cacheWrite1Hour: 1e6,
+      output: 1e6,
+      reasoning: 1e6,
+    }
+    expect(costOf(usage, PRICES)).toBe(3_000_000 + 300_000 + 3_750_000 + 6_000_000 + 15_000_000)
+    expect(costOf(NO_USAGE, PRICES)).toBe(0)
+  })
+
+  it('rounds up once, over all classes', () => {
+    const cheap: Prices = { input: 1, output: 1, cacheRead: 1, cacheWrite5Minutes: 1, cacheWrite1Hour: 1 }
+    expect(costOf({ ...NO_USAGE, input: 1 }, cheap)).toBe(1)
+    expect(costOf({ ...NO_USAGE, input: 400_000, output: 400_000 }, cheap)).toBe(1)
+    expect(costOf({ ...NO_USAGE, input: 500_000, output: 500_000 }, cheap)).toBe(1)
+    expect(costOf({ ...NO_USAGE, input: 500_000, output: 500_001 }, cheap)).toBe(2)
+  })
+
+  it('is a whole number, whatever the figures', () => {
+    for (let seed = 1; seed <= 500; seed++) {
+      const random = new SeededRandom(seed)
+      const usage = randomUsage(random, 2_000_000)
+      const cost = costOf(usage, randomPrices(random))
+      expect(Number.isSafeInteger(cost) && cost >= 0, `seed ${seed}`).toBe(true)
+    }
+  })
+})
+
+function randomUsage(random: SeededRandom, input: number): Usage {
+  const parts = [random.fraction(), random.fraction(), random.fraction(), random.fraction()]
+  const sum = parts.reduce((total, part) => total + part, 0)
+  const [plain = 0, cacheRead = 0, five = 0, hour = 0] = parts.map((part) => Math.floor((part / sum) * input))
+  return {
+    input: plain,
+    cacheRead,
+    cacheWrite5Minutes: five,
+    cacheWrite1Hour: hour,
+    output: random.below(8001),
+    reasoning: 0,
+  }
+}
+
+const randomPrices = (random: SeededRandom): Prices => ({
+  input: random.below(80_000_000),
+  output: random.below(80_000_000),
+  cacheRead: random.below(80_000_000),
+  cacheWrite5Minutes: random.below(80_000_000),
+  cacheWrite1Hour: random.below(80_000_000),
+})
+
+describe('the reservation', () => {
+  const outlineOf = (protocol: Protocol, body: object) =>
+    protocol.outline(new TextEncoder().encode(JSON.stringify(body)))
+  const USER = [{ role: 'user', content: 'hi' }]
+  const chat = (members: object) => outlineOf(chatCompletions, { model: 'm', messages: USER, ...members })
+  /** In tokens: at prices of one micro-credit for a token of input and a thousand for one of output. */
+  const COUNTING = { input: 1e6, output: 1e9, cacheRead: 1e6, cacheWrite5Minutes: 1e6, cacheWrite1Hour: 1e6 }
+  const counted = (outline: ReturnType<typeof chat>, model: Partial<CatalogModel> = {}) => {
+    const total = boundsOf(outline, { ...MODEL, prices: COUNTING, contextWindow: 900, ...model }).reserve
+    return { input: total % 1000, output: Math.floor(total / 1000) }
+  }
+
+  it('covers the cost of every usage within its bounds', () => {
+    for (let seed = 1; seed <= 2000; seed++) {
+      const random = new SeededRandom(seed)
+      const prices = randomPrices(random)
+      const input = random.below(200_000)
+      const usage = randomUsage(random, input)
+      expect(reservationFor(input, usage.output, prices), `seed ${seed}`).toBeGreaterThanOrEqual(
+        costOf(usage, prices),
+      )
+    }
+  })
+
+  it('is exact where all input is of the dearest class', () => {
+    expect(reservationFor(1_000_000, 1_000_000, PRICES)).toBe(6_000_000 + 15_000_000)
+    expect(reservationFor(0, 1, { ...PRICES, output: 1 })).toBe(1)
+    expect(reservationFor(0, 0, PRICES)).toBe(0)
+  })
+
+  it('takes a token for each byte of the body, at most the context window', () => {
+    const body = chat({ max_tokens: 5 })
+    expect(counted(body)).toEqual({ input: body.body.length, output: 5 })
+    expect(counted(chat({ max_tokens: 5, user: 'u'.repeat(5000) }))).toEqual({ input: 900, output: 5 })
+  })
+
+  it('takes the output that may be generated, as it was asked for or the model’s most, for each choice', () => {
+    expect(counted(chat({})).output).toBe(8000)
+    expect(counted(chat({ max_tokens: 9_000 })).output).toBe(9_000)
+    expect(counted(chat({ max_completion_tokens: 10, n: 3 })).output).toBe(30)
+    expect(counted(chat({ n: 2 })).output).toBe(16_000)
+    expect(counted(outlineOf(completions, { model: 'm', prompt: 'a' })).output).toBe(8000)
+    const listed = outlineOf(completions, { model: 'm', prompt: ['a', 'b', 'c'], best_of: 2, max_tokens: 4 })
+    expect(counted(listed).output).toBe(24)
+    expect(counted(outlineOf(messages, { model: 'm', messages: USER, max_tokens: 7 })).output).toBe(7)
+  })
+
+  it('adds tokens for an image, and the context window for a document', () => {
+    const part = (type: string) => chat({ max_tokens: 1, messages: [{ role: 'user', content: [{ type }] }] })
+    const image = part('image_url')
+    const window = { contextWindow: 80_000 }
+    const total = boundsOf(image, { ...MODEL, prices: COUNTING, ...window }).reserve
+    expect(total).toBe(image.body.length + 50_000 + 1000)
+    expect(boundsOf(part('file'), { ...MODEL, prices: COUNTING, ...window }).reserve).toBe(80_000 + 1000)
+  })
+
+  it('adds tokens for what providers say of tools, and the context window for a tool that they run', () => {
+    const window = { contextWindow: 50_000 }
+    const withTool = (type: string) => chat({ max_tokens: 1, tools: [{ type }] })
+    const own = withTool('function')
+    expect(boundsOf(own, { ...MODEL, prices: COUNTING, ...window }).inputTokens).toBe(own.body.length + 1000)
+    expect(boundsOf(withTool('web_search'), { ...MODEL, prices: COUNTING, ...window }).inputTokens).toBe(
+      50_000,
+    )
+    const options = chat({ max_tokens: 1, web_search_options: {} })
+    expect(boundsOf(options, { ...MODEL, prices: COUNTING, ...window }).inputTokens).toBe(50_000)
+  })
+
+  it('count, when estimated, a thousand tokens for each picture and document besides, however short its link is', () => {
+    const url = { url: 'https://example.com/a.png' }
+    const content = [
+      { type: 'text', text: 'What is this?' },
+      { type: 'image_url', image_url: url },
+      { type: 'image_url', image_url: url },
+    ]
+    const bounds = boundsOf(chat({ messages: [{ role: 'user', content }] }), MODEL)
+    expect(estimate(300, 0, null, bounds)).toEqual({ ...NO_USAGE, input: 2_100 })
+    content.push({ type: 'file', file: { file_id: 'f' } } as never)
+    const both = boundsOf(chat({ messages: [{ role: 'user', content }] }), MODEL)
+    expect(estimate(300, 0, null, both)).toEqual({ ...NO_USAGE, input: 3_100 })
+    expect(boundsOf(chat({}), MODEL)).not.toHaveProperty('linkedTokens')
+    // Where the upstream has said it, that is what it was.
+    const reported = { ...NO_USAGE, input: 7 }
+    expect(estimate(300, 0, reported, bounds)).toEqual(reported)
+  })
+
+  it('stays an integer that can be compared, whatever is asked for', () => {
+    const many = outlineOf(completions, {
+      model: 'm',
+      prompt: Array.from({ length: 5000 }, () => 'a'),
+      n: 128,
+    })
+    const prices = { ...COUNTING, output: Number.MAX_SAFE_INTEGER }
+    expect(boundsOf(many, { ...MODEL, prices }).reserve).toBe(Number.MAX_SAFE_INTEGER)
+  })
+})
+
+describe('estimates', () => {
+  const WIDE = { inputTokens: 1_000_000, outputTokens: 1_000_000, reserve: 0 }
+
+  it('count a token for three bytes, rounded up, of what was sent and what came', () => {
+    expect(estimate(300, 30, null, WIDE)).toEqual({ ...NO_USAGE, input: 100, output: 10 })
+    expect(estimate(301, 31, null, WIDE)).toEqual({ ...NO_USAGE, input: 101, output: 11 })
+    expect(estimate(0, 0, null, WIDE)).toEqual(NO_USAGE)
+  })
+
+  it('keep what was reported, and never fall below it', () => {
+    const reported = { ...NO_USAGE, input: 7, cacheRead: 900, output: 50 }
+    expect(estimate(3000, 30, reported, WIDE)).toEqual(reported)
+    expect(estimate(3000, 600, reported, WIDE)).toEqual({ ...reported, output: 200 })
+  })
+
+  it('never pass the bounds of the call', () => {
+    const bounds = { inputTokens: 40, outputTokens: 5, reserve: 0 }
+    expect(estimate(30_000, 30_000, null, bounds)).toEqual({ ...NO_USAGE, input: 40, output: 5 })
+  })
+
+  it('are charged at the model’s prices, with their provenance', () => {
+    const usage = { ...NO_USAGE, output: 1_000_000 }
+    const basis = { prices: PRICES, bounds: WIDE, requestBytes: 0, charged: true }
+    expect(estimatedCharge(basis, usage)).toEqual({ usage, provenance: 'estimated', cost: 15_000_000 })
+    expect(estimatedCharge(basis, null)).toEqual(NO_CHARGE)
+    expect(NO_CHARGE).toEqual({ usage: null, provenance: null, cost: 0 })
+  })
+})
+
+/** A micro-credit for each token. */
+const TOKEN = {
+  input: 1e6,
+  output: 1e6,
+  cacheRead: 1e6,
+  cacheWrite5Minutes: 1e6,
+  cacheWrite1Hour: 1e6,
+}
+const basisOf = (reserve: number, charged = true): ChargeBasis => ({
+  prices: TOKEN,
+  bounds: { inputTokens: 1_000, outputTokens: 1_000, reserve },
+  requestBytes: 300,
+  charged,
+})
+/** Of the request, by its length. */
+const INPUT = 100
+const inputOf = (input: number): Usage => ({ ...NO_USAGE, input })
+
+describe('the charge', () => {
+  it('of an answer is what was reported, else an estimate of it', () => {
+    const reported = inputOf(7)
+    expect(answerCharge(basisOf(0), reported, 9_000)).toEqual({
+      usage: reported,
+      provenance: 'reported',
+      cost: 7,
+    })
+    const estimated = { usage: { ...inputOf(INPUT), output: 10 }, provenance: 'estimated', cost: INPUT + 10 }
+    expect(answerCharge(basisOf(0), null, 30)).toEqual(estimated)
+  })
+
+  it('of a stream is an estimate until all is reported, over what was reported so far', () => {
+    const meter = (final: boolean) => ({ usage: () => ({ usage: inputOf(7), final }), textBytes: 30 })
+    expect(streamCharge(basisOf(0), meter(true))).toMatchObject({ provenance: 'reported', cost: 7 })
+    expect(streamCharge(basisOf(0), meter(false))).toMatchObject({ provenance: 'estimated', cost: 17 })
+    const silent = { usage: () => null, textBytes: 30 }
+    expect(streamCharge(basisOf(0), silent)).toMatchObject({ provenance: 'estimated', cost: INPUT + 10 })
+  })
+
+  it('of what is free is none', () => {
+    const free = basisOf(0, false)
+    expect(answerCharge(free, inputOf(7), 30)).toEqual(NO_CHARGE)
+    expect(inputUsage(free)).toBeNull()
+  })
+})
+
+describe('attempts that gave nothing', () => {
+  const known = (input: number): Charge => answerCharge(basisOf(0), inputOf(input), 0)
+
+  it('are paid for with the answer, as an estimate', () => {
+    const lost = addUsage(inputUsage(basisOf(0)), inputOf(30))
+    expect(withLost(basisOf(1_000), known(7), lost)).toEqual({
+      usage: inputOf(137),
+      provenance: 'estimated',
+      cost: 137,
+    })
+    expect(withLost(basisOf(1_000), NO_CHARGE, lost)).toMatchObject({ provenance: 'estimated', cost: 130 })
+  })
+
+  it('change nothing where there were none', () => {
+    const charge = known(7)
+    expect(withLost(basisOf(1_000), charge, null)).toBe(charge)
+  })
+
+  it.each([
+    { used: 90, reserve: 190, cost: 190, provenance: 'estimated' },
+    { used: 90, reserve: 189, cost: INPUT, provenance: 'estimated' },
+    { used: 110, reserve: 150, cost: 110, provenance: 'reported' },
+    // What an upstream reports is its word, also beyond what was put aside.
+    { used: 170, reserve: 150, cost: 170, provenance: 'reported' },
+    { used: 10, reserve: 70, cost: 70, provenance: 'estimated' },
+  ])('cost no more than what was put aside: %j', ({ used, reserve, cost, provenance }) => {
+    const charge = withLost(basisOf(reserve), known(used), inputOf(INPUT))
+    expect(charge).toMatchObject({ cost, provenance })
+  })
+
+  it('never lower a charge, and raise it to the reservation at most, whatever the figures', () => {
+    for (let seed = 1; seed <= 2_000; seed++) {
+      const random = new SeededRandom(seed)
+      const prices = randomPrices(random)
+      const reserve = random.below(20_000)
+      const basis = { ...basisOf(reserve), prices }
+      const usage = random.chance(0.1) ? null : randomUsage(random, 10_000)
+      const lost = randomUsage(random, 10_000)
+      const charge = usage ? answerCharge(basis, usage, 0) : NO_CHARGE
+      const both = withLost(basis, charge, lost)
+      expect(both.cost, `seed ${seed}`).toBeGreaterThanOrEqual(charge.cost)
+      expect(both.cost, `seed ${seed}`).toBeLessThanOrEqual(Math.max(reserve, charge.cost))
+      const whole = both.usage ? costOf(both.usage, prices) : 0
+      expect(both.cost, `seed ${seed}`).toBe(both === charge ? whole : Math.min(whole, reserve))
+    }
+  })
+})

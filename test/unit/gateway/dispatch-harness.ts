@@ -1,0 +1,119 @@
+import { randomUUID } from 'node:crypto'
+import type { Candidate } from '../../../src/gateway/candidates.ts'
+import type { CatalogModel, Route } from '../../../src/gateway/catalog/catalog.ts'
+import { type Dispatched, dispatch } from '../../../src/gateway/dispatch.ts'
+import { outcomeOfSent } from '../../../src/gateway/call-outcome.ts'
+import type { PlannedCall } from '../../../src/gateway/model-call.ts'
+import { planCall } from '../../../src/gateway/plan-call.ts'
+import type { CallerForm } from '../../../src/gateway/stream-answer.ts'
+import { WholeAnswers } from '../../../src/gateway/whole-answers.ts'
+import type { CallOutcome } from '../../../src/governance/audit-record.ts'
+import type { GovernedCall } from '../../../src/governance/governed-call.ts'
+import { somePrincipal } from '../governance/fixtures.ts'
+import { someOpening } from '../governance/memory-ledger.ts'
+import { BASIS } from './http-relay.ts'
+import { type Answer, type Json, TurnWorld } from './turn-harness.ts'
+
+/** Bytes of the request divided by those of a token. */
+export const INPUT = 100
+const MODEL_ID = 'some-model'
+
+export type RouteKind = 'chat' | 'messages'
+
+/** A route that this isolate knows nothing of. */
+function routeOf(kind: RouteKind, index: number): Route {
+  return {
+    provider: {
+      id: randomUUID(),
+      name: `${kind} ${index}`,
+      kind: kind === 'chat' ? 'openai-compatible' : 'anthropic',
+      baseUrl: `https://${kind}-${index}.example`,
+      credential: { parts: { secret: 'sk-secret' }, secrets: ['sk-secret'] },
+    },
+    upstreamModel: 'upstream-model',
+  }
+}
+
+export interface DispatchOptions {
+  routes: RouteKind[]
+  /** Of the upstreams, in the order in which they are asked. */
+  answers: Answer[]
+  request?: Json
+  policies?: Json[]
+  retryWait?: number
+  form?: CallerForm
+  /** The caller was gone before it began. */
+  leftBefore?: boolean
+}
+
+export interface DispatchRun {
+  world: TurnWorld
+  planned: PlannedCall
+  call: GovernedCall
+  leave: AbortController
+  sent: Promise<Dispatched>
+  outcome: Promise<CallOutcome>
+}
+
+/** Sends a chat completion over some routes. The charge of its input alone is `INPUT`. */
+export async function dispatched(options: DispatchOptions): Promise<DispatchRun> {
+  const world = new TurnWorld(options.answers, options.policies)
+  const { deps } = world
+  const configuration = { ...deps.configuration, UPSTREAM_RETRY_WAIT_MS: options.retryWait ?? 0 }
+  const planned = { ...(await plan(world, options)), basis: BASIS }
+  const call = { opening: someOpening(), reserve: BASIS.bounds.reserve }
+  const leave = new AbortController()
+  if (options.leftBefore) leave.abort()
+  const answers = new WholeAnswers()
+  const { form = 'http' } = options
+  const sent = dispatch({ ...deps, configuration }, planned, call, {
+    signal: leave.signal,
+    form,
+    affinity: null,
+    answers,
+  })
+  const outcome = sent.then((result) => outcomeOfSent(deps, planned, call, result))
+  return { world, planned, call, leave, sent, outcome }
+}
+
+async function plan(world: TurnWorld, { routes, request }: DispatchOptions): Promise<PlannedCall> {
+  const model: CatalogModel = {
+    id: MODEL_ID,
+    ownedBy: 'o',
+    created: 0,
+    contextWindow: 1_000,
+    maxOutputTokens: 1_000,
+    prices: BASIS.prices,
+    capabilities: [],
+    routes: routes.map(routeOf),
+  }
+  const members = { model: MODEL_ID, messages: [{ role: 'user', content: 'Hi' }], ...request }
+  const body = new TextEncoder().encode(JSON.stringify(members))
+  const principal = somePrincipal({ models: { all: true, ids: new Set() } })
+  const { organizationId: _organization, modelId: _model, ...identity } = someOpening()
+  const rights = { principal, catalogueEpoch: 1, learned: null }
+  const asked = { operation: 'chat_completions', body, headers: new Headers(), counted: true } as const
+  const catalog = { epoch: 1, models: new Map([[MODEL_ID, model]]) }
+  const planned = await planCall(world.deps, { ...asked, identity, principal }, rights, catalog)
+  if (planned.kind === 'refused') throw planned.error
+  return planned
+}
+
+/** Names of the providers that were asked, in order, with what came of it. */
+export const attemptsOf = ({ attempts }: Pick<CallOutcome, 'attempts'>) =>
+  attempts.map(({ provider, status, failure }) => [provider, status ?? failure])
+
+export const providerOf = (candidate: Candidate | null) => candidate?.provider.name ?? null
+
+/** Takes the request and says nothing. */
+export const silent: Answer = ({ signal }) =>
+  new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+
+export const unreachable: Answer = () => Promise.reject(new TypeError('fetch failed'))
+
+/** A whole answer of chat completions. */
+export const chatAnswer = (content: string, promptTokens = 7): Json => ({
+  id: 'c',
+  choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }],
+  usage: { prompt_tokens: promptTokens, completion_tokens: 0 },
+})

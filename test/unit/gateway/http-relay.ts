@@ -1,0 +1,88 @@
+import { CallLease } from '../../../src/gateway/call-lease.ts'
+import type { ChargeBasis } from '../../../src/gateway/charges.ts'
+import type { Dialect, StreamReader } from '../../../src/gateway/protocols/protocol.ts'
+import { HttpStreamCaller } from '../../../src/gateway/stream-caller.ts'
+import { type FrameConverter, PASSED_FRAMES, StreamPipeline } from '../../../src/gateway/stream-pipeline.ts'
+import { type RelayStart, type RelayTimes, relayStream } from '../../../src/gateway/stream-relay.ts'
+import type { Inspection } from '../../../src/governance/dlp/inspection.ts'
+import type { Clock } from '../../../src/lib/clock.ts'
+import { SseReader } from '../../../src/lib/sse.ts'
+import { MemoryLedger, someOpening } from '../governance/memory-ledger.ts'
+
+/** Milliseconds: the lease is renewed when a third of it has passed. */
+export const LEASE_MS = 45_000
+
+/** One micro-credit for each token, so that cost and tokens are the same number. */
+const PRICE = 1_000_000
+
+export const BASIS: ChargeBasis = {
+  prices: {
+    input: PRICE,
+    output: PRICE,
+    cacheRead: PRICE,
+    cacheWrite5Minutes: PRICE,
+    cacheWrite1Hour: PRICE,
+  },
+  bounds: { inputTokens: 1_000, outputTokens: 1_000_000, reserve: 1_001_000 },
+  requestBytes: 300,
+  charged: true,
+}
+
+export interface HttpRelay {
+  upstream: ReadableStream<Uint8Array>
+  reader: StreamReader
+  inspection: Inspection
+  dialect: Dialect
+  /** Null between equal protocols. */
+  converter?: FrameConverter<Uint8Array> | null
+  times: RelayTimes
+  clock?: Clock
+  callerSignal?: AbortSignal
+  upstreamAbort?: AbortController
+  ledger?: MemoryLedger
+}
+
+/** A stream from an upstream to a caller over HTTP, through the parts that `stream-answer` puts together. */
+export function relayToHttp(relay: HttpRelay): {
+  body: ReadableStream<Uint8Array>
+  start: Promise<RelayStart>
+} {
+  const { reader, inspection, converter = null, clock = () => Date.now() } = relay
+  const { ledger = new MemoryLedger() } = relay
+  const call = { opening: someOpening(), reserve: BASIS.bounds.reserve }
+  ledger.hold(call)
+  const caller = new HttpStreamCaller(clock, relay.dialect)
+  const deps = { clock, ledgerOf: ledger.of }
+  const lease = { call, basis: BASIS, meter: reader, lost: null, provider: 'p', leaseMilliseconds: LEASE_MS }
+  const start = relayStream({
+    upstream: relay.upstream,
+    pipeline: new StreamPipeline({
+      frames: new SseReader(),
+      reader,
+      inspection,
+      converter: converter ?? PASSED_FRAMES,
+      passes: converter === null,
+      redact: (bytes) => bytes,
+    }),
+    caller,
+    times: relay.times,
+    clock,
+    callerSignal: relay.callerSignal ?? new AbortController().signal,
+    upstreamAbort: relay.upstreamAbort ?? new AbortController(),
+    lease: new CallLease(deps, lease),
+    awaitsUsage: () => reader.owesUsage,
+  })
+  return { body: caller.body, start }
+}
+
+/** An upstream that sends these chunks, each as it is asked for. */
+export function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
+  const left = [...chunks]
+  return new ReadableStream({
+    pull(controller) {
+      const chunk = left.shift()
+      if (chunk) controller.enqueue(chunk)
+      else controller.close()
+    },
+  })
+}

@@ -1,0 +1,175 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { RESPONSES_ITEMS } from '../../../src/gateway/translation/requests/responses-members.ts'
+import type { EmittedEvent } from '../../../src/responses/event-writer.ts'
+import { keptItem } from '../../../src/responses/item-types/given-item.ts'
+import type { ItemType } from '../../../src/responses/item-types/item-type.ts'
+import { ITEM_TYPES } from '../../../src/responses/item-types/item-types.ts'
+import { modelRequest } from '../../../src/responses/model-request.ts'
+import { contextItemOf } from '../../../src/responses/output-items.ts'
+import { interruptedResponse } from '../../../src/responses/recovery.ts'
+import { redactedItems } from '../../../src/responses/redaction.ts'
+import { storedStream } from '../../../src/responses/stored-stream.ts'
+import type { OutputItem } from '../../../src/wire/responses.ts'
+import { readResponseStream } from '../../harness/response-stream-text.ts'
+import { CODE, DIRECTIONS, policyOf } from '../governance/dlp/relayed-stream.ts'
+import { COMPLETED, Emitting, say } from './emitting.ts'
+import { bytesOf, itemOf, message, parsed } from './items.ts'
+
+describe('the table of item types', () => {
+  it('has the types that the gateway translates or leaves out, and no others', () => {
+    const translated = Object.keys(RESPONSES_ITEMS).filter((type) => type !== 'item_reference')
+    expect([...ITEM_TYPES.keys()].sort()).toEqual(translated.sort())
+  })
+
+  it('gives models what the gateway translates', () => {
+    for (const [type, { toModel }] of ITEM_TYPES) {
+      const translates = RESPONSES_ITEMS[type]?.treatment === 'translated'
+      if (toModel === 'itself') expect(translates, type).toBe(true)
+      if (toModel === 'nothing') expect(translates, type).toBe(false)
+    }
+  })
+
+  it('has an entry for the answer of each call, and one call for each answer', () => {
+    const answers = [...ITEM_TYPES.values()].flatMap(({ answer }) => answer?.type ?? [])
+    expect(answers.filter((type) => !ITEM_TYPES.has(type))).toEqual([])
+    expect(new Set(answers).size).toBe(answers.length)
+  })
+})
+
+describe('a call that ran here', () => {
+  const item = {
+    type: 'mcp_call',
+    call_id: 'call_1',
+    server_label: 'wiki',
+    name: 'look',
+    arguments: '{"at":"it"}',
+  }
+  const given = (members: object) => {
+    const body = modelRequest({ model: 'm' }, [message('user', 'x'), itemOf({ ...item, ...members })], {
+      openReasoning: () => null,
+    })
+    return (parsed(body).input as Array<Record<string, unknown>>).slice(1)
+  }
+
+  it('is a call with its output to a model', () => {
+    const call = { type: 'function_call', call_id: 'call_1', name: 'look', namespace: 'wiki' }
+    expect(given({ output: 'found' })).toEqual([
+      { ...call, arguments: '{"at":"it"}' },
+      { type: 'function_call_output', call_id: 'call_1', output: 'found' },
+    ])
+    expect(given({ error: 'not found' })[1]).toMatchObject({ output: 'not found' })
+  })
+
+  it('stands together with those beside it, and before what they came to', () => {
+    const calls = ['a', 'b'].map((id) => itemOf({ ...item, call_id: id, output: `of ${id}` }))
+    const body = modelRequest({ model: 'm' }, [...calls, message('user', 'x')], { openReasoning: () => null })
+    const input = parsed(body).input as Array<Record<string, unknown>>
+    expect(input.map(({ type, call_id: id }) => [type, id])).toEqual([
+      ['function_call', 'a'],
+      ['function_call', 'b'],
+      ['function_call_output', 'a'],
+      ['function_call_output', 'b'],
+      ['message', undefined],
+    ])
+  })
+
+  it('is nothing without a result, or when another provider ran it', () => {
+    expect(given({})).toEqual([])
+    expect(given({ output: null, error: null })).toEqual([])
+    const { call_id: _, ...foreign } = item
+    const body = modelRequest({ model: 'm' }, [itemOf({ ...foreign, output: 'x' })], {
+      openReasoning: () => null,
+    })
+    expect(parsed(body).input).toEqual([])
+  })
+})
+
+/** A type that nothing else speaks of: parts that grow, a text, a result at the end. */
+const WEATHER: ItemType = {
+  prefix: 'wx',
+  read: keptItem,
+  direction: (member) => (member === 'forecast' ? 'tool_result' : 'tool_arguments'),
+  toModel: ({ callId }) => ({
+    items: [bytesOf({ type: 'message', role: 'user', content: `weather ${callId}` })],
+    results: [],
+  }),
+  events: {
+    late: ['forecast'],
+    text: { member: 'place', delta: 'response.weather.place.delta', done: 'response.weather.place.done' },
+  },
+}
+
+describe('a type that was added', () => {
+  const table = ITEM_TYPES as Map<string, ItemType>
+  beforeAll(() => {
+    table.set('weather_call', WEATHER)
+  })
+  afterAll(() => {
+    table.delete('weather_call')
+  })
+
+  const made = () => {
+    const emitting = new Emitting({
+      nameOf: () => ({ itemType: 'weather_call', members: { unit: 'C' } }),
+    })
+    emitting.emitter.begin()
+    emitting.tell(say.call(0), say.args(0, '"Zü'), say.args(0, 'rich"'), say.stop('tool_calls'))
+    emitting.emitter.endTurn()
+    return emitting
+  }
+  const typesOf = (events: readonly EmittedEvent[]) => events.map(({ type }) => type)
+
+  it('is told live as its entry says', () => {
+    const { types, emitter } = made()
+    expect(types.slice(2)).toEqual([
+      'output_item.added',
+      'weather.place.delta',
+      'weather.place.delta',
+      'weather.place.done',
+      'output_item.done',
+    ])
+    expect(emitter.response.output[0]).toMatchObject({ unit: 'C', place: '"Zürich"', status: 'completed' })
+    expect(emitter.response.output[0]?.id).toMatch(/^wx_/)
+  })
+
+  it.each([3, 4, 5, 6, 7])('is closed after an interruption behind event %d', (count) => {
+    const stored = made().emitted.slice(0, count)
+    const calls = { usage: null, openCall: null }
+    const payloads = stored.map(({ payload }) => payload)
+    const { events, response } = interruptedResponse(payloads, count, calls, 0)
+    const done = ['response.weather.place.done', 'response.output_item.done'].slice(Math.max(0, count - 5))
+    expect(typesOf(events)).toEqual([...done, 'error', 'response.failed'])
+    const texts = ['', '"Zü', '"Zürich"']
+    expect(response.output[0]).toMatchObject({ place: texts[Math.min(count - 3, 2)] })
+  })
+
+  it('is replayed from storage', async () => {
+    const response = made().emitter.settle(COMPLETED)
+    const [item] = response.output
+    const ended = { ...response, output: [{ ...item, forecast: 'rain' } as unknown as OutputItem] }
+    const events = readResponseStream(await new Response(storedStream(ended, 0)).text())
+    expect(events.slice(2, 4).map(({ data }) => data.item)).toEqual([
+      { ...item, status: 'in_progress', place: '' },
+      { ...item, forecast: 'rain' },
+    ])
+  })
+
+  it('is read under the policies of its texts', () => {
+    const item = { type: 'weather_call', place: CODE, forecast: CODE }
+    for (const direction of DIRECTIONS) {
+      const [read] = redactedItems(policyOf('redact', [direction]), [item])
+      expect([read?.place === CODE, read?.forecast === CODE], direction).toEqual([
+        direction !== 'tool_arguments',
+        direction !== 'tool_result',
+      ])
+    }
+  })
+
+  it('is taken from a request, and given to a model', () => {
+    const given = itemOf({ type: 'weather_call', call_id: 'c', place: 'x' })
+    expect(given.id).toMatch(/^wx_/)
+    const stored = contextItemOf(parsed(given.bytes) as unknown as OutputItem, null)
+    const body = modelRequest({ model: 'm' }, [stored], { openReasoning: () => null })
+    expect(parsed(body).input).toEqual([{ type: 'message', role: 'user', content: 'weather c' }])
+  })
+})
