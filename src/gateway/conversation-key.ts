@@ -13,7 +13,11 @@ export interface ConversationCall {
 }
 
 /** Names that clients give a session, the neutral one and those that they send themselves. */
-export const SESSION_HEADERS: readonly string[] = ['x-claude-code-session-id', 'x-codeclient-session-id', 'x-session-id']
+export const SESSION_HEADERS: readonly string[] = [
+  'x-claude-code-session-id',
+  'x-codeclient-session-id',
+  'x-session-id',
+]
 /** What conversations begin with, in the words of all protocols. */
 const BEGINNING = ['tools', 'system', 'instructions', 'messages', 'input', 'prompt']
 /** Lists that are read up to the first element of the user. */

@@ -1,12 +1,11 @@
 import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
-import type { GovernedCall } from '../../../src/governance/governed-call.ts'
+import type { GovernedCall, ReadEpochs } from '../../../src/governance/governed-call.ts'
 import type {
   Admission,
   CallProgress,
   CallToAdmit,
   Ledger,
   LedgerOf,
-  ReadEpochs,
 } from '../../../src/governance/ledger/ledger.ts'
 
 type Counted = Pick<CallToAdmit, 'epochs' | 'learned' | 'limits'>
