@@ -9,7 +9,8 @@ const world = RightsWorld.forFile()
 
 afterEach(() => void vi.useRealTimers())
 
-describe('an address whose keys keep being refused', () => {
+// Hundreds of look-ups in a test take their time on a busy machine.
+describe('an address whose keys keep being refused', { timeout: 120_000 }, () => {
   const unknownKeys = async (count: number, address: string | null) => {
     world.postgres.requests = 0
     const reasons: string[] = []
