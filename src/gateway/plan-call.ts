@@ -48,15 +48,10 @@ export async function planCall(
   if (candidates instanceof ApiError) return refusal(candidates, target)
   const policy = await policyFor(deps, rights.principal, target)
   const inspected = read(() => inspect(outline, request.operation, policy))
-  if (inspected instanceof ApiError) {
-    return {
-      ...refusal(inspected, target),
-      dlp: { policyVersion: policy.version, findings: policy.findings() },
-    }
-  }
+  if (inspected instanceof ApiError) return refusal(inspected, target, policy)
   const known = { request, outline, model, inspected }
   const firstRequest = read(() => firstExpressible(known, candidates))
-  if (firstRequest instanceof ApiError) return refusal(firstRequest, target)
+  if (firstRequest instanceof ApiError) return refusal(firstRequest, target, policy)
   const maximumOutput = maximumOutputOf(outline, request.operation, candidates, model)
   const basis = {
     prices: model.prices,
@@ -77,11 +72,12 @@ function read<Result>(decide: () => Result): Result | ApiError {
   }
 }
 
-const refusal = (error: ApiError, target: Target | null): RefusedPlan => ({
+/** @param policy under which the request was inspected; null when it was refused before. */
+const refusal = (error: ApiError, target: Target | null, policy: CallPolicy | null = null): RefusedPlan => ({
   kind: 'refused',
   error,
   target,
-  dlp: null,
+  dlp: policy && { policyVersion: policy.version, findings: policy.findings() },
 })
 
 function allowedModel(

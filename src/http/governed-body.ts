@@ -14,11 +14,11 @@ const UNCHECKED_BYTES = 1024 * 1024
  * @throws ApiError as `readBody` does, and rate_limited.
  */
 export async function readGovernedBody(context: AppContext): Promise<OwnedBytes> {
-  const length = declaredLength(context)
-  const small = length !== null && length <= UNCHECKED_BYTES ? await readSmallBody(context, length) : null
-  if (small) return small
-  await requireRoom(context)
-  return readBody(context)
+  if (!isSmallBody(context)) {
+    await requireRoom(context)
+    return readBody(context)
+  }
+  return (await readSmallBody(context, declaredLength(context) ?? 0)) ?? readBody(context)
 }
 
 /** @throws ApiError rate_limited, or unauthorized for a key that no longer counts. */
@@ -34,8 +34,10 @@ export async function requireRoom(context: AppContext): Promise<void> {
   }
 }
 
-/** Whether a body may be read without a check: there is none, or its length is told and small. */
+/** Whether a body may be read without a check: there is none, or its length is told and small, and it is not compressed. */
 export function isSmallBody(context: AppContext): boolean {
+  const { raw } = context.req
   const length = declaredLength(context)
-  return !context.req.raw.body || (length !== null && length <= UNCHECKED_BYTES)
+  const isTold = length !== null && length <= UNCHECKED_BYTES && !raw.headers.has('content-encoding')
+  return !raw.body || isTold
 }

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { createBusyTenant } from '../harness/contention.ts'
 import { query, upstreamControl } from '../harness/gateway.ts'
 import { expectWholeLedger } from '../harness/invariants.ts'
-import { CALL_KINDS, type CallResult, callModel, errorOf } from '../harness/model-calls.ts'
+import { CALL_KINDS, type CallResult, callKind, callModel, errorOf } from '../harness/model-calls.ts'
 import type { Tenant } from '../http/support/tenant.ts'
 import type { FaultMode } from './support/fault-proxy.ts'
 import { type FaultyGateway, startFaultyGateway } from './support/faulty-gateway.ts'
@@ -96,19 +96,39 @@ describe('while Postgres', () => {
       expect(calls).toHaveLength(4 * CALL_KINDS.length)
     },
   )
+})
 
-  it.each(MODES.slice(0, 3))('%s and so does Redis, nobody is let in on old rights', async (_, mode) => {
-    const tenant = await createBusyTenant(faulty.gateway, 1_000_000_000)
-    const before = await callAll(tenant.key, 'hello')
-    expectAllAnswered(before)
-    await Promise.all([faulty.postgres.become(mode), faulty.redis.become(mode)])
-    const control = upstreamControl(faulty.gateway)
+describe('while Postgres and Redis are away', () => {
+  let forgetful: FaultyGateway
+  beforeAll(async () => {
+    forgetful = await startFaultyGateway({ IDENTITY_CACHE_MS: 1_000 })
+  })
+  afterAll(() => forgetful?.stop())
+
+  it.each(MODES.slice(0, 3))('(%s), nobody is let in on old rights', async (_, mode) => {
+    const { gateway, postgres, redis } = forgetful
+    const tenant = await createBusyTenant(gateway, 1_000_000_000)
+    const callAllHere = (text: string) =>
+      Promise.all(CALL_KINDS.map((kind) => callModel(gateway, kind, { key: tenant.key, text })))
+    const results = await callAllHere('hello')
+    expectAllAnswered(results)
+    await Promise.all([postgres.become(mode), redis.become(mode)])
+    // Rights are believed for as long as they may be cached, and not longer.
+    await vi.waitFor(
+      async () => {
+        const result = await callModel(gateway, callKind('chat'), { key: tenant.key, text: 'still' })
+        results.push(result)
+        expect(result.status).toBe(500)
+      },
+      { timeout: 60_000, interval: 200 },
+    )
+    const control = upstreamControl(gateway)
     const last = await control.lastRequest()
-    const during = await callAll(tenant.key, 'on old rights')
+    const during = await callAllHere('on old rights')
     expectInternalErrors(during)
     expect(await control.requests(last)).toEqual([])
-    await Promise.all([faulty.postgres.become('pass'), faulty.redis.become('pass')])
-    const { calls } = await expectWholeLedger(faulty.gateway, tenant, [...before, ...during])
+    await Promise.all([postgres.become('pass'), redis.become('pass')])
+    const { calls } = await expectWholeLedger(gateway, tenant, [...results, ...during])
     expect(calls.every(({ status }) => status === 200)).toBe(true)
   })
 })

@@ -1,28 +1,40 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { CallLimits, Refusal } from './ledger.ts'
 
-/** How long a refusal is repeated without asking again. */
-const REPEATED_MS = 1_000
+const WINDOW_MS = 1_000
+/** Refusals of one limit that the ledger is asked for in a second; after that they are repeated without it. */
+const ASKED_FOR = 20
 
 type Limited = Extract<Refusal, { kind: 'limited' }>
 
+interface Recent {
+  refusal: Limited
+  /** Since when they are counted, in milliseconds since the epoch. */
+  since: number
+  count: number
+}
+
 /**
- * Limits that refused a call a moment ago, of one ledger and isolate: a caller above its limit does not load the ledger.
- * By the value of the limit too, since what another limit refused is no refusal by this one.
+ * Limits that refused calls a moment ago, of one ledger and isolate: a flood above a limit does not load the ledger. A
+ * caller that only comes again is asked for, so that a limit that was raised holds from its next call on. By the value
+ * of the limit too, since what another limit refused is no refusal by this one.
  */
 export class RecentRefusals {
-  readonly #refusals = new BoundedMap<string, { refusal: Limited; until: number }>(1_000)
+  readonly #recent = new BoundedMap<string, Recent>(1_000)
 
   find(limits: CallLimits, now: number): Limited | null {
     for (const name of [nameOf('organization', limits), nameOf('user', limits)]) {
-      const known = this.#refusals.get(name)
-      if (known && now < known.until) return known.refusal
+      const recent = this.#recent.get(name)
+      if (recent && recent.count >= ASKED_FOR && now < recent.since + WINDOW_MS) return recent.refusal
     }
     return null
   }
 
   note(limits: CallLimits, refusal: Limited, now: number): void {
-    this.#refusals.set(nameOf(refusal.scope, limits), { refusal, until: now + REPEATED_MS })
+    const name = nameOf(refusal.scope, limits)
+    const recent = this.#recent.get(name)
+    if (recent && now < recent.since + WINDOW_MS) Object.assign(recent, { refusal, count: recent.count + 1 })
+    else this.#recent.set(name, { refusal, since: now, count: 1 })
   }
 }
 

@@ -27,7 +27,7 @@ export function admission({ usesCatalogue = false } = {}): MiddlewareHandler<App
     context.set('isRecorded', true)
     if (admitted.kind === 'refused') throw admitted.error
     await next()
-    const { deps, errorCode } = context.var
+    const [deps, errorCode] = [context.get('deps'), context.get('errorCode')]
     const { call } = admitted
     const outcome = outcomeOf(call.opening, deps.clock(), { status: context.res.status, errorCode })
     deps.waitUntil(settle(deps, call, outcome))
@@ -38,7 +38,7 @@ async function admitRead(
   context: AppContext,
   usesCatalogue: boolean,
 ): Promise<{ kind: 'admitted'; call: GovernedCall } | Refused> {
-  const { deps, caller, rights: known } = context.var
+  const [deps, caller, known] = [context.get('deps'), context.get('caller'), context.get('rights')]
   const catalogueEpoch = usesCatalogue ? (await loadCatalog(deps)).epoch : null
   let rights = { ...known, catalogueEpoch }
   for (let admissions = 0; admissions < MOST_ADMISSIONS; admissions++) {

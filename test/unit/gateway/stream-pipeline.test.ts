@@ -131,6 +131,9 @@ describe('a failure in the middle of a chunk', () => {
   it('of the framing keeps what came before, and of the gateway tells nothing of its cause', () => {
     const sse = new SseReader()
     const throwing = (error: Error): FrameReader => ({
+      get unfinished() {
+        return sse.unfinished
+      },
       push: (chunk) => {
         if (decoder.decode(chunk) === 'broken') throw error
         return sse.push(chunk)

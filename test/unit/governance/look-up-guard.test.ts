@@ -1,12 +1,16 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createApiKey } from '../../../src/governance/identity/api-key.ts'
 import { identify } from '../../../src/governance/identity/identify.ts'
+import { countShared } from '../../../src/governance/shared-limits.ts'
 import { seedCaller } from './fixtures.ts'
 import { away, RightsWorld, refused } from './rights-harness.ts'
 
 const world = RightsWorld.forFile()
 
-describe('an address whose keys keep being refused', () => {
+afterEach(() => void vi.useRealTimers())
+
+// Hundreds of look-ups in a test take their time on a busy machine.
+describe('an address whose keys keep being refused', { timeout: 120_000 }, () => {
   const unknownKeys = async (count: number, address: string | null) => {
     world.postgres.requests = 0
     const reasons: string[] = []
@@ -57,6 +61,23 @@ describe('an address whose keys keep being refused', () => {
     await unknownKeys(70, address)
     expect(await identify(world.deps(), caller.key, address)).toEqual(refused(caller, 'revoked'))
     expect(await identify(world.deps(), caller.key, address)).toMatchObject({ reason: 'unchecked' })
+  })
+
+  it('is one whose keys other isolates refused: only keys that are known here get in, until a minute has passed', async () => {
+    // The limiter reads the system's clock.
+    vi.useFakeTimers({ toFake: ['Date'], now: world.now })
+    const address = '192.0.2.50'
+    const caller = await seedCaller(world.direct)
+    await identify(world.deps(), caller.key, address)
+    const refusedElsewhere = { name: 'refused-keys', perMinute: 300 }
+    const refusals = Array.from({ length: 300 }, () => countShared(world.deps(), refusedElsewhere, address))
+    await Promise.all(refusals)
+    expect(await unknownKeys(3, address)).toEqual({ reasons: Array(3).fill('unchecked'), queries: 0 })
+    world.now += 31_000
+    expect((await identify(world.deps(), caller.key, address)).kind).toBe('known')
+    world.now += 2 * 60_000
+    vi.setSystemTime(world.now)
+    expect((await unknownKeys(3, address)).queries).toBe(3)
   })
 
   it('is a whole /64 of IPv6, while unknown addresses have a wider bound of their own', async () => {

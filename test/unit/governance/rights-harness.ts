@@ -1,16 +1,17 @@
 import { randomUUID } from 'node:crypto'
+import type { Redis } from '@upstash/redis'
 import { and, eq, sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, beforeEach, vi } from 'vitest'
 import { apiKeys, groupMemberships, groups, memberships, organizations } from '../../../schema/identity.ts'
 import type { Database } from '../../../src/deps.ts'
 import { type Identification, identify } from '../../../src/governance/identity/identify.ts'
 import type { Principal } from '../../../src/governance/principal.ts'
-import { type Caller, configuration, databaseAt, migrateDatabase } from './fixtures.ts'
+import { type Caller, configuration, databaseAt, migrateDatabase, redisAt } from './fixtures.ts'
 import { type Forwarder, type Service, startForwarder, startStandIn } from './stand-ins.ts'
 
 export const away = { status: 503, body: '{"message":"away"}' } as const
 
-/** Callers in a real database, seen through a forwarder that can fail, and a clock that the test moves. */
+/** Callers in a real database, seen through a forwarder that can fail, a Redis, and a clock that the test moves. */
 export class RightsWorld {
   /** Milliseconds since the epoch. */
   now = Date.UTC(2026, 10, 21, 12, 0)
@@ -19,7 +20,8 @@ export class RightsWorld {
   /** What the code under test gets. */
   database!: Database
   postgres!: Forwarder
-  #service!: Service
+  redis!: Redis
+  #services: Service[] = []
 
   /** For all tests of a file. */
   static forFile(): RightsWorld {
@@ -37,20 +39,27 @@ export class RightsWorld {
   }
 
   async #start(): Promise<void> {
-    this.#service = await startStandIn('postgres')
-    this.postgres = await startForwarder(this.#service.url)
-    this.direct = databaseAt(this.#service.url)
+    const [postgres, redis] = await Promise.all([
+      startStandIn('postgres'),
+      startStandIn('redis', [], { LOCAL_REDIS_TOKEN: 'local-token' }),
+    ])
+    this.#services = [postgres, redis]
+    this.redis = redisAt(redis.url)
+    this.postgres = await startForwarder(postgres.url)
+    this.direct = databaseAt(postgres.url)
     this.database = databaseAt(this.postgres.url)
     await migrateDatabase(this.direct)
   }
 
   async #end(): Promise<void> {
     await this.postgres?.close()
-    await this.#service?.close()
+    await Promise.all(this.#services.map((service) => service.close()))
   }
 
   deps(values: Record<string, unknown> = {}) {
-    return { configuration: configuration(values), clock: () => this.now, database: this.database }
+    // Generous, so that a busy machine is not taken for a slow Redis.
+    const settings = configuration({ LIMITS_TIMEOUT_MS: 20_000, ...values })
+    return { configuration: settings, clock: () => this.now, database: this.database, redis: this.redis }
   }
 
   /** The rights of a key, for a test in which it has to be good. */

@@ -68,7 +68,12 @@ export function relayed(
 ): Relayed {
   const sse = new SseReader()
   const pipeline = new StreamPipeline({
-    frames: { push: (chunk) => sse.push(chunk).slice(0, upTo) },
+    frames: {
+      get unfinished() {
+        return sse.unfinished
+      },
+      push: (chunk) => sse.push(chunk).slice(0, upTo),
+    },
     reader: protocol.streamReader({ inspection, modelId: null, usageAsked: true }),
     inspection,
     converter: PASSED_FRAMES,
