@@ -27,6 +27,10 @@ export interface CommitSender {
   waitUntil(work: Promise<unknown>): void
 }
 
+/** How long a request stays after it led a commit: the runtime wakes others only while the one that woke them lives. */
+const LINGER_MS = 20
+const linger = () => new Promise((resolve) => setTimeout(resolve, LINGER_MS))
+
 type Send = (batch: CommitBatch) => Promise<CommitAnswer>
 
 /** What became of an entry; null: it was admitted, or is settled. */
@@ -60,11 +64,12 @@ class Waiting {
   /** Waits until it is woken. @returns false when that took longer. */
   async woken(milliseconds: number): Promise<boolean> {
     if (this.answer !== null) return true
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const woken = await new Promise<boolean>((resolve) => {
-      this.#wake = () => resolve(true)
-      timer = setTimeout(() => resolve(false), milliseconds)
-    })
+    const byOther = Promise.withResolvers<boolean>()
+    // A promise of its own: when the request that resolves the other one ends too soon, nobody hears of that.
+    const byTimer = Promise.withResolvers<boolean>()
+    this.#wake = () => byOther.resolve(true)
+    const timer = setTimeout(() => byTimer.resolve(this.answer !== null), milliseconds)
+    const woken = await Promise.race([byOther.promise, byTimer.promise])
     clearTimeout(timer)
     this.#wake = () => {}
     return woken
@@ -127,7 +132,7 @@ export class CommitQueue {
   async #lead(waiting: Waiting, sender: CommitSender, milliseconds: number): Promise<void> {
     if (!waiting.isQueued) this.#add(waiting)
     const commit = this.#commit(waiting, (batch) => sender.send(batch, milliseconds))
-    sender.waitUntil(commit)
+    sender.waitUntil(commit.then(linger))
     await commit
   }
 
