@@ -27,10 +27,6 @@ export interface CommitSender {
   waitUntil(work: Promise<unknown>): void
 }
 
-/** How long a request stays after it led a commit: the runtime wakes others only while the one that woke them lives. */
-const LINGER_MS = 20
-const linger = () => new Promise((resolve) => setTimeout(resolve, LINGER_MS))
-
 type Send = (batch: CommitBatch) => Promise<CommitAnswer>
 
 /** What became of an entry; null: it was admitted, or is settled. */
@@ -64,12 +60,10 @@ class Waiting {
   /** Waits until it is woken. @returns false when that took longer. */
   async woken(milliseconds: number): Promise<boolean> {
     if (this.answer !== null) return true
-    const byOther = Promise.withResolvers<boolean>()
-    // A promise of its own: when the request that resolves the other one ends too soon, nobody hears of that.
-    const byTimer = Promise.withResolvers<boolean>()
-    this.#wake = () => byOther.resolve(true)
-    const timer = setTimeout(() => byTimer.resolve(this.answer !== null), milliseconds)
-    const woken = await Promise.race([byOther.promise, byTimer.promise])
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    this.#wake = () => resolve(true)
+    const timer = setTimeout(() => resolve(this.answer !== null), milliseconds)
+    const woken = await promise
     clearTimeout(timer)
     this.#wake = () => {}
     return woken
@@ -77,6 +71,12 @@ class Waiting {
 }
 
 /**
+ * A promise that one request awaits and another resolves has to come from `Promise.withResolvers`. The runtime marks a
+ * promise with the request that made it and goes on in that one; code that V8 has optimized makes those of
+ * `new Promise`, of `then` and of async functions without the mark, and what awaits one goes on in the wrong request
+ * ("Cannot perform I/O on behalf of a different request"), while its own is ended as hung. `test/local/
+ * cross-request-promises` shows it. https://github.com/cloudflare/workerd/tree/main/patches/v8 (Promise Context Tagging)
+ *
  * The commits of one isolate to one ledger, one at a time. A call that finds none on its way leads one, with all that
  * waits; the others wait for its answer. Nobody leads longer than one commit, and only an entry that itself waits
  * leads. A leader that does not come back (its request was ended, its object was reset) is deposed by those that wait
@@ -132,7 +132,7 @@ export class CommitQueue {
   async #lead(waiting: Waiting, sender: CommitSender, milliseconds: number): Promise<void> {
     if (!waiting.isQueued) this.#add(waiting)
     const commit = this.#commit(waiting, (batch) => sender.send(batch, milliseconds))
-    sender.waitUntil(commit.then(linger))
+    sender.waitUntil(commit)
     await commit
   }
 
@@ -164,11 +164,10 @@ export class CommitQueue {
     }
     const wait = GATHER_MS - (now - this.#leftAt)
     if (this.#lastCalls <= 1 || wait <= 0 || this.#isThird()) return
-    let timer: ReturnType<typeof setTimeout> | undefined
-    await new Promise<void>((resolve) => {
-      this.#hurry = resolve
-      timer = setTimeout(resolve, wait)
-    })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#hurry = resolve
+    const timer = setTimeout(resolve, wait)
+    await promise
     clearTimeout(timer)
     this.#hurry = null
   }

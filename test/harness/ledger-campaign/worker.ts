@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { Bindings } from '../../../src/env.ts'
 import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
-import { ledgerClient } from '../../../src/governance/ledger/client.ts'
+import { ledgerClient, unsharedLedgers } from '../../../src/governance/ledger/client.ts'
 import type { CommitBatch } from '../../../src/governance/ledger/commit.ts'
 import type {
   Admission,
@@ -88,7 +88,8 @@ export class LedgerCaller extends DurableObject<Bindings> {
     const { resetAfter } = call
     if (resetAfter !== null) void pause(resetAfter).then(() => this.ctx.abort('reset while it called'))
     const waitUntil = (work: Promise<unknown>) => this.ctx.waitUntil(work)
-    return makeCall(ledgerClient(this.env.LEDGER, call.organizationId, waitUntil), call)
+    const ledger = ledgerClient(this.env.LEDGER, call.organizationId, waitUntil, unsharedLedgers())
+    return makeCall(ledger, call)
   }
 }
 
