@@ -1,6 +1,5 @@
 import { membersText } from '../../lib/canonical-json.ts'
 import type { Actor, AuditedChange, CallOpening, CallOutcome } from '../audit-record.ts'
-import type { Usage, UsageProvenance } from '../credits.ts'
 
 /** What the body of a record adds to the opening and outcome of a call. */
 type CallContent = Omit<CallOpening, 'callId'> & CallOutcome & { kind: 'call'; reserved: number }
@@ -110,76 +109,5 @@ export function copiedColumns(body: RecordBody): CopiedColumns {
     modelId: call ? body.modelId : null,
     status: call ? body.status : 200,
     creditsSettled: call ? body.cost : 0,
-  }
-}
-
-/** A row of `usage_events`. */
-export interface UsageRow {
-  callId: string
-  organizationId: string
-  userId: string | null
-  keyId: string | null
-  modelId: string
-  provider: string | null
-  surface: string
-  at: Date
-  inputTokens: number
-  cacheReadTokens: number
-  cacheWrite5MinuteTokens: number
-  cacheWrite1HourTokens: number
-  outputTokens: number
-  reasoningTokens: number
-  provenance: UsageProvenance
-  cost: number
-}
-
-/** The usage a record tells of; null when it is no model call, or one that used nothing. */
-export function usageOf(body: RecordBody): UsageRow | null {
-  if (body.kind !== 'call' || body.modelId === null) return null
-  if (body.usage === null && body.cost === 0) return null
-  const usage: Partial<Usage> = body.usage ?? {}
-  return {
-    callId: body.id,
-    organizationId: body.organizationId,
-    userId: body.actor.userId,
-    keyId: body.actor.keyId,
-    modelId: body.modelId,
-    provider: body.provider,
-    surface: body.surface,
-    at: new Date(body.at),
-    inputTokens: usage.input ?? 0,
-    cacheReadTokens: usage.cacheRead ?? 0,
-    cacheWrite5MinuteTokens: usage.cacheWrite5Minutes ?? 0,
-    cacheWrite1HourTokens: usage.cacheWrite1Hour ?? 0,
-    outputTokens: usage.output ?? 0,
-    reasoningTokens: usage.reasoning ?? 0,
-    provenance: body.provenance ?? 'unknown',
-    cost: body.cost,
-  }
-}
-
-/** A row of `credit_entries`. */
-export interface CreditRow {
-  id: string
-  organizationId: string
-  kind: 'grant' | 'settlement'
-  amount: number
-  reason: string
-  at: Date
-}
-
-/** The movement of the balance a record stands for; null when it cost nothing. */
-export function creditOf(body: RecordBody): CreditRow | null {
-  const { organizationId } = body
-  const at = new Date(body.at)
-  if (body.kind === 'change') return body.credit && { ...body.credit, organizationId, kind: 'grant', at }
-  if (body.cost === 0) return null
-  return {
-    id: body.id,
-    organizationId,
-    kind: 'settlement',
-    amount: -body.cost,
-    reason: body.modelId ?? body.action,
-    at,
   }
 }

@@ -12,19 +12,13 @@ import {
 } from 'drizzle-orm'
 import type { NeonHttpDatabase } from 'drizzle-orm/neon-http'
 import type { PgTable } from 'drizzle-orm/pg-core'
-import {
-  auditCheckpoints,
-  auditRecords,
-  creditEntries,
-  rejectedCalls,
-  usageEvents,
-} from '../../../schema/governance.ts'
+import { auditCheckpoints, auditRecords, creditEntries, rejectedCalls } from '../../../schema/governance.ts'
 import { organizations } from '../../../schema/identity.ts'
 import { deploymentEpochs } from '../../../schema/models.ts'
 import type { AccountState, MadeGrant } from './account-tables.ts'
-import { type ChainHead, type ChainIdentity, type ChainLink, GENESIS } from './chain.ts'
+import { type ChainHead, type ChainIdentity, GENESIS } from './chain.ts'
 import type { LearnedEpochs } from './commit.ts'
-import { type AuditRow, copiedColumns, creditOf, type RecordBody, usageOf } from './record-body.ts'
+import type { AuditRow } from './record-body.ts'
 import type { RejectedCount } from './rejected-calls.ts'
 
 export type LedgerDatabase = NeonHttpDatabase
@@ -60,59 +54,23 @@ export async function loadAccount(
   return { state, grants: row.grants, epochs: epochsOf(row) }
 }
 
-type EpochColumns = {
+export type EpochColumns = {
   organization_epoch: string | null
   catalogue_epoch: string
 }
 
 /** As they are now; the organization's is null for the deployment's own ledger. A catalogue without a row is at 1. */
-const epochColumns = (organizationId: string) => sql`
+export const epochColumns = (organizationId: string) => sql`
   (SELECT epoch FROM ${organizations} WHERE id = ${organizationId}::uuid)::text AS organization_epoch,
   coalesce((SELECT epoch FROM ${deploymentEpochs} WHERE name = 'catalogue'), 1)::text AS catalogue_epoch`
 
-const epochsOf = ({
+export const epochsOf = ({
   organization_epoch: organization,
   catalogue_epoch: catalogue,
 }: EpochColumns): LearnedEpochs => ({
   organization: organization === null ? null : Number(organization),
   catalogue: Number(catalogue),
 })
-
-/**
- * Writes records, with the usage and the credit movements they tell of, in one transaction. Rows that are there
- * already are left as they are, so repeating it does no harm.
- * @returns the epochs, read in the same round trip.
- * @throws if afterwards Postgres does not hold exactly these records, for instance because another chain has grown
- * under the same name; nothing may be deleted then.
- */
-export async function writeLinks(
-  database: LedgerDatabase,
-  { organizationId, shard }: ChainIdentity,
-  links: readonly ChainLink[],
-): Promise<LearnedEpochs> {
-  const bodies = links.map((link): RecordBody => JSON.parse(link.body))
-  const records = links.map((link, index) => ({ ...copiedColumns(bodies[index] as RecordBody), ...link }))
-  const hashes = JSON.stringify(links.map(({ sequence, hash }) => ({ sequence, hash })))
-  const held = database.execute<{ held: number } & EpochColumns>(sql`
-    SELECT count(*)::int AS held, ${epochColumns(organizationId)}
-    FROM jsonb_to_recordset(${hashes}::jsonb) AS link(sequence bigint, hash text)
-    JOIN ${auditRecords} AS record ON record.organization_id = ${organizationId}::uuid
-      AND record.shard = ${shard} AND record.sequence = link.sequence AND record.hash = link.hash`)
-  const usage = bodies.map(usageOf).filter((row) => row !== null)
-  const credits = bodies.map(creditOf).filter((row) => row !== null)
-  const results = await database.batch([
-    database.execute(insertRows(auditRecords, records)),
-    ...(usage.length > 0 ? [database.execute(insertRows(usageEvents, usage))] : []),
-    ...(credits.length > 0 ? [database.execute(insertRows(creditEntries, credits))] : []),
-    held,
-  ])
-  const answer = results.at(-1) as Awaited<typeof held>
-  const [row] = answer.rows
-  if (row?.held !== links.length) {
-    throw new Error(`the chain of ${organizationId}:${shard} differs from what Postgres holds`)
-  }
-  return epochsOf(row)
-}
 
 /** Sets the totals of addresses, minutes and surfaces. A total never shrinks, whatever arrives late. */
 export async function writeRejectedCounts(database: LedgerDatabase, counts: RejectedCount[]): Promise<void> {
@@ -205,10 +163,6 @@ export async function insertCheckpoint(
 /** Newest first. */
 export async function listCheckpoints(database: LedgerDatabase, most: number): Promise<Checkpoint[]> {
   return database.select().from(auditCheckpoints).orderBy(desc(auditCheckpoints.at)).limit(most)
-}
-
-function insertRows(table: PgTable, rows: readonly object[]): SQL {
-  return sql`${selectRows(table, rows)} ON CONFLICT DO NOTHING`
 }
 
 /** An insert whose rows travel as one JSON parameter: hundreds of rows cost as little as one to prepare. */

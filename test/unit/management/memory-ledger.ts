@@ -9,7 +9,7 @@ import type {
   LedgerOf,
 } from '../../../src/governance/ledger/ledger.ts'
 import { callText, changeText, openingText, outcomeText } from '../../../src/governance/ledger/record-body.ts'
-import { writeLinks } from '../../../src/governance/ledger/store.ts'
+import { writeLinks } from '../../../src/governance/ledger/records.store.ts'
 
 /** Ledgers without Durable Objects: the real chain and the real flush, held in memory in between. */
 export interface MemoryLedgers {
