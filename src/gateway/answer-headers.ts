@@ -24,23 +24,30 @@ const MOST_BYTES = 8 * 1024
 /**
  * What does not fit into `MOST_BYTES` is left out, limits before all others and of them the longest.
  * @param credential cut out of every value, should an upstream repeat it.
+ * @returns values by name in lower case: a record costs a fraction of what `Headers` do.
  */
-export function answerHeaders(upstream: Headers, credential: Pick<Credential, 'secrets'>): Headers {
+export function answerHeaders(
+  upstream: Headers,
+  credential: Pick<Credential, 'secrets'>,
+): Record<string, string> {
   const ordered: Array<[string, string]> = []
   const limits: Array<[string, string]> = []
+  const ids: Array<string | undefined> = []
   for (const header of upstream) {
-    if (FORWARDED.has(header[0])) ordered.push(header)
-    else if (FORWARDED_PREFIXES.some((prefix) => header[0].startsWith(prefix))) limits.push(header)
+    const [name, value] = header
+    if (FORWARDED.has(name)) ordered.push(header)
+    else if (FORWARDED_PREFIXES.some((prefix) => name.startsWith(prefix))) limits.push(header)
+    else if (REQUEST_ID_SOURCES.includes(name)) ids[REQUEST_ID_SOURCES.indexOf(name)] = value
   }
-  const id = REQUEST_ID_SOURCES.map((name) => upstream.get(name)).find((value) => value)
+  const id = ids.find((value) => value)
   if (id) ordered.push(['x-upstream-request-id', id])
-  ordered.push(...limits.sort((left, right) => lengthOf(left) - lengthOf(right)))
-  const headers = new Headers()
+  if (limits.length > 0) ordered.push(...limits.sort((left, right) => lengthOf(left) - lengthOf(right)))
+  const headers: Record<string, string> = {}
   let room = MOST_BYTES
   for (const header of ordered) {
     const length = lengthOf(header)
     if (length > room) continue
-    headers.set(header[0], withoutCredential(header[1], credential))
+    headers[header[0]] = withoutCredential(header[1], credential)
     room -= length
   }
   return headers
@@ -50,10 +57,12 @@ export function answerHeaders(upstream: Headers, credential: Pick<Credential, 's
 const lengthOf = ([name, value]: [string, string]) => name.length + Buffer.byteLength(value) + 4
 
 /** Headers of a stream. `no-transform` keeps compressors on the way from holding frames back. */
-export function streamHeaders(upstream: Headers, credential: Pick<Credential, 'secrets'>): Headers {
-  const headers = answerHeaders(upstream, credential)
-  headers.set('content-type', 'text/event-stream; charset=utf-8')
-  headers.set('cache-control', 'no-cache, no-transform')
-  headers.set('x-accel-buffering', 'no')
-  return headers
-}
+export const streamHeaders = (
+  upstream: Headers,
+  credential: Pick<Credential, 'secrets'>,
+): Record<string, string> => ({
+  ...answerHeaders(upstream, credential),
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-cache, no-transform',
+  'x-accel-buffering': 'no',
+})

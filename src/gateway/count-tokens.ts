@@ -60,7 +60,7 @@ export async function answerTokenCount(
   })
   const answer = {
     status: 200,
-    headers: new Headers({ 'content-type': 'application/json' }),
+    headers: { 'content-type': 'application/json' },
     body: new TextEncoder().encode(JSON.stringify({ input_tokens: inputTokens })),
   }
   return { kind: 'answered', answer, outcome: Promise.resolve(outcome) }

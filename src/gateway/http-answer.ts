@@ -44,7 +44,7 @@ export function httpAnswer(
 }
 
 /** The caller left before there was an answer. */
-const NOT_SENT: ModelAnswer = { status: CLIENT_LEFT, headers: new Headers(), body: new Uint8Array() }
+const NOT_SENT: ModelAnswer = { status: CLIENT_LEFT, headers: {}, body: new Uint8Array() }
 
 export const errorOf = (error: unknown): Error =>
   error instanceof Error ? error : new Error('a call failed', { cause: error })
@@ -77,7 +77,7 @@ function wholeAnswer(
       body: handOver(deps, caller, frames),
     }
   }
-  headers.set('content-type', 'application/json')
+  headers['content-type'] = 'application/json'
   const body = textEncoder.encode(JSON.stringify(encoder.answer(content.events)))
   return { status: 200, headers, body: handOver(deps, caller, [body]) }
 }

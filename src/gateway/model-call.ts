@@ -57,7 +57,8 @@ export interface AdmittedCall {
 /** An answer for the caller: the upstream's own, with the permitted edits, or a translation of it. */
 export interface ModelAnswer {
   status: number
-  headers: Headers
+  /** Values by name in lower case. */
+  headers: Record<string, string>
   body: Uint8Array | ReadableStream<Uint8Array>
 }
 

@@ -27,6 +27,13 @@ export interface StreamCaller<Unit> {
 
 /** Bytes that may wait for a slow caller. */
 const CALLER_BUFFER_BYTES = 64 * 1024
+/**
+ * What follows a write sooner than this waits so long for company, in milliseconds: a write costs more than what is done
+ * with an event before, and nobody sees a delay of so little.
+ */
+const QUICK_MS = 4
+/** So much is written at once. */
+const FULL_BYTES = 16 * 1024
 
 /** A caller that reads bytes over HTTP. */
 export class HttpStreamCaller implements StreamCaller<Uint8Array> {
@@ -37,9 +44,14 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
   readonly gone: Promise<void>
   /** Bytes sent so far, but for those that a pipe carried. */
   sent = 0
-  unread = 0
   lastSent: number
   lastTaken = 0
+  readonly #held: Uint8Array[] = []
+  #heldBytes = 0
+  #timer: ReturnType<typeof setTimeout> | undefined
+  #writtenAt = Number.NEGATIVE_INFINITY
+  /** Bytes written that the caller has not taken. */
+  #unwritten = 0
   readonly #writable: WritableStream<Uint8Array>
   #writer: WritableStreamDefaultWriter<Uint8Array>
   #isLent = false
@@ -67,6 +79,10 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
     this.#watch()
   }
 
+  get unread(): number {
+    return this.#unwritten + this.#heldBytes
+  }
+
   /** A writer that lets go of its stream says nothing of the caller. */
   #watch(): void {
     this.#writer.closed.catch(() => {
@@ -88,18 +104,29 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
     this.#watch()
   }
 
-  /** All that came together leaves in one write. */
+  /** All that comes together, or soon after the last write, leaves in one. */
   send(units: readonly Uint8Array[]): void {
-    for (const bytes of joinedPieces(units)) this.#write(bytes)
+    for (const { length } of units) this.#heldBytes += length
+    this.#held.push(...units)
+    const wait = QUICK_MS - (this.#clock() - this.#writtenAt)
+    if (wait <= 0 || this.#heldBytes >= FULL_BYTES) this.#writeHeld()
+    else this.#timer ??= setTimeout(() => this.#writeHeld(), wait)
+  }
+
+  #writeHeld(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#heldBytes = 0
+    for (const bytes of joinedPieces(this.#held.splice(0))) this.#write(bytes)
   }
 
   #write(bytes: Uint8Array): void {
-    this.lastSent = this.#clock()
-    if (this.unread === 0) this.lastTaken = this.lastSent
+    this.lastSent = this.#writtenAt = this.#clock()
+    if (this.#unwritten === 0) this.lastTaken = this.lastSent
     this.sent += bytes.length
-    this.unread += bytes.length
+    this.#unwritten += bytes.length
     this.#writer.write(bytes).then(() => {
-      this.unread -= bytes.length
+      this.#unwritten -= bytes.length
       this.lastTaken = this.#clock()
       this.#goOn()
     }, this.#left.resolve)
@@ -116,6 +143,7 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
   }
 
   heartbeat(): void {
+    this.#writeHeld()
     this.#write(this.#dialect.heartbeat)
   }
 
@@ -125,11 +153,13 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
   }
 
   close(): void {
+    this.#writeHeld()
     this.#writer.close().catch(() => {})
   }
 
   /** A write that waits for a caller that is gone would wait forever. */
   abort(): void {
+    clearTimeout(this.#timer)
     this.#writer.abort().catch(() => {})
     this.#goOn()
   }

@@ -19,13 +19,13 @@ export function upstreamErrorAnswer(
   const { status } = response
   const headers = answerHeaders(response.headers, candidate.provider.credential)
   // Interface, Limits: every 429 says when to come back, also when the upstream does not.
-  const retryAfter = headers.get('retry-after')
+  const retryAfter = headers['retry-after'] ?? null
   if (status === 429 && !(Number(retryAfter) >= 1 || isDate(retryAfter))) {
-    headers.set('retry-after', DEFAULT_RETRY_SECONDS)
+    headers['retry-after'] = DEFAULT_RETRY_SECONDS
   }
   if (!(candidate.translation && OPERATIONS[candidate.translation.caller].ownErrorEnvelope))
     return { status, headers, body }
-  headers.set('content-type', 'application/json')
+  headers['content-type'] = 'application/json'
   return { status, headers, body: messagesErrorBody(status, body) }
 }
 

@@ -114,9 +114,9 @@ describe('doors', () => {
   it.each([
     ['src/gateway/a.ts', "import { Hono } from 'hono'", 'hono is for src/http, src/app.ts and workers'],
     ['src/lib/a.ts', "import type { X } from '@hono/zod-validator'", 'hono is for'],
-    ['src/gateway/a.ts', "import { eq } from 'drizzle-orm'", 'drizzle is for store.ts files'],
-    ['src/gateway/a.ts', "import { x } from 'drizzle-orm/pg-core'", 'drizzle is for store.ts files'],
-    ['src/gateway/a.ts', "import { models } from '../../schema/models.ts'", 'schema is for store.ts files'],
+    ['src/gateway/a.ts', "import { eq } from 'drizzle-orm'", 'drizzle is for store.ts and'],
+    ['src/gateway/a.ts', "import { x } from 'drizzle-orm/pg-core'", 'drizzle is for store.ts and'],
+    ['src/gateway/a.ts', "import { models } from '../../schema/models.ts'", 'schema is for store.ts and'],
     [
       'src/http/a.ts',
       "import { send } from '../gateway/providers/provider.ts'",

@@ -3,7 +3,6 @@ import { answerHeaders, streamHeaders } from '../../../src/gateway/answer-header
 
 const KEY = 'sk-our-provider-key+/=$&'
 const CREDENTIAL = { secrets: [KEY] }
-const record = (headers: Headers) => Object.fromEntries(headers)
 
 describe('answerHeaders', () => {
   it('forwards what clients read, under any case', () => {
@@ -20,7 +19,7 @@ describe('answerHeaders', () => {
     const expected = Object.fromEntries(
       Object.entries(upstream).map(([name, value]) => [name.toLowerCase(), value]),
     )
-    expect(record(answerHeaders(new Headers(upstream), CREDENTIAL))).toEqual(expected)
+    expect(answerHeaders(new Headers(upstream), CREDENTIAL)).toEqual(expected)
   })
 
   it.each([
@@ -44,17 +43,17 @@ describe('answerHeaders', () => {
     'www-authenticate',
     'x-ratelimit',
   ])('keeps %s back', (name) => {
-    expect(record(answerHeaders(new Headers({ [name]: 'x' }), CREDENTIAL))).toEqual({})
+    expect(answerHeaders(new Headers({ [name]: 'x' }), CREDENTIAL)).toEqual({})
   })
 
   it('tells the upstream’s request id under a name of its own', () => {
-    expect(record(answerHeaders(new Headers({ 'x-request-id': 'req_1' }), CREDENTIAL))).toEqual({
+    expect(answerHeaders(new Headers({ 'x-request-id': 'req_1' }), CREDENTIAL)).toEqual({
       'x-upstream-request-id': 'req_1',
     })
     const both = new Headers({ 'x-request-id': 'proxy', 'request-id': 'req_2' })
-    expect(record(answerHeaders(both, CREDENTIAL))).toEqual({ 'x-upstream-request-id': 'req_2' })
+    expect(answerHeaders(both, CREDENTIAL)).toEqual({ 'x-upstream-request-id': 'req_2' })
     const empty = new Headers({ 'request-id': '', 'x-request-id': 'req_3' })
-    expect(answerHeaders(empty, CREDENTIAL).get('x-upstream-request-id')).toBe('req_3')
+    expect(answerHeaders(empty, CREDENTIAL)['x-upstream-request-id']).toBe('req_3')
   })
 
   it('leaves out what is too much, the longest limits first', () => {
@@ -64,7 +63,7 @@ describe('answerHeaders', () => {
       'request-id': 'r',
     })
     for (let index = 0; index < 200; index++) upstream.set(`x-ratelimit-${index}`, 'x'.repeat(index))
-    const told = record(answerHeaders(upstream, CREDENTIAL))
+    const told = answerHeaders(upstream, CREDENTIAL)
     expect(told).toMatchObject({
       'content-type': 'application/json',
       'retry-after': '7',
@@ -80,20 +79,20 @@ describe('answerHeaders', () => {
   it('leaves out one that is too long by itself, and tells the others', () => {
     const upstream = new Headers({ 'request-id': 'x'.repeat(9_000), 'x-ratelimit-limit': '9' })
     upstream.set('content-type', `text/${'x'.repeat(9_000)}`)
-    expect(record(answerHeaders(upstream, CREDENTIAL))).toEqual({ 'x-ratelimit-limit': '9' })
+    expect(answerHeaders(upstream, CREDENTIAL)).toEqual({ 'x-ratelimit-limit': '9' })
   })
 
   it('cuts our credential out of every value', () => {
     const upstream = new Headers({ 'x-ratelimit-key': `${KEY},${KEY}`, 'request-id': `id-${KEY}` })
-    expect(record(answerHeaders(upstream, CREDENTIAL))).toEqual({
+    expect(answerHeaders(upstream, CREDENTIAL)).toEqual({
       'x-ratelimit-key': '[redacted],[redacted]',
       'x-upstream-request-id': 'id-[redacted]',
     })
     const encoded = Buffer.from(`Bearer ${KEY}`).toString('base64')
-    expect(
-      answerHeaders(new Headers({ 'x-ratelimit-key': encoded }), CREDENTIAL).get('x-ratelimit-key'),
-    ).toMatch(/^.{10}\[redacted\].{0,3}$/)
-    expect(answerHeaders(new Headers({ 'retry-after': '7' }), { secrets: [''] }).get('retry-after')).toBe('7')
+    expect(answerHeaders(new Headers({ 'x-ratelimit-key': encoded }), CREDENTIAL)['x-ratelimit-key']).toMatch(
+      /^.{10}\[redacted\].{0,3}$/,
+    )
+    expect(answerHeaders(new Headers({ 'retry-after': '7' }), { secrets: [''] })['retry-after']).toBe('7')
   })
 })
 
@@ -105,7 +104,7 @@ describe('streamHeaders', () => {
       'x-ratelimit-limit': '9',
       'content-length': '5',
     })
-    expect(record(streamHeaders(upstream, CREDENTIAL))).toEqual({
+    expect(streamHeaders(upstream, CREDENTIAL)).toEqual({
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache, no-transform',
       'x-accel-buffering': 'no',

@@ -167,6 +167,7 @@ describe('a stream that nothing has to change', () => {
 
   it('begins in the middle of a frame, when that is how the first chunk ends', async () => {
     const run = await flowing(messages, START + TEXT.slice(0, 40))
+    await advance(4)
     expect(run.result.text).toBe(START + TEXT.slice(0, 40))
     await run.send(TEXT.slice(40) + STOP)
     run.upstream.close()
@@ -298,6 +299,7 @@ describe('a stream whose chunks have to be changed', () => {
     const without = chunks({ choices: [{ index: 0, delta: { content: 'a' } }] })
     const run = await flowing(chatCompletions, withUsage)
     await run.send(withUsage)
+    await advance(4)
     expect(run.result.text).toBe(without + without)
     const unasked = await flowing(chatCompletions, without, { usageAsked: false })
     await unasked.send(chunks({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } }))
