@@ -9,6 +9,8 @@ type CallContent = Omit<CallOpening, 'callId'> & CallOutcome & { kind: 'call'; r
 type ChangeContent = Omit<AuditedChange, 'id'> & { kind: 'change'; credit: CreditMovement | null }
 
 interface CreditMovement {
+  /** Left out for a grant. */
+  kind?: 'transfer'
   id: string
   amount: number
   reason: string
@@ -162,7 +164,8 @@ export function usageOf(body: RecordBody): UsageRow | null {
 export interface CreditRow {
   id: string
   organizationId: string
-  kind: 'grant' | 'settlement'
+  kind: 'grant' | 'settlement' | 'transfer'
+  shard: number
   amount: number
   reason: string
   at: Date
@@ -170,14 +173,16 @@ export interface CreditRow {
 
 /** The movement of the balance a record stands for; null when it cost nothing. */
 export function creditOf(body: RecordBody): CreditRow | null {
-  const { organizationId } = body
+  const { organizationId, shard } = body
   const at = new Date(body.at)
-  if (body.kind === 'change') return body.credit && { ...body.credit, organizationId, kind: 'grant', at }
+  if (body.kind === 'change')
+    return body.credit && { kind: 'grant', ...body.credit, organizationId, shard, at }
   if (body.cost === 0) return null
   return {
     id: body.id,
     organizationId,
     kind: 'settlement',
+    shard,
     amount: -body.cost,
     reason: body.modelId ?? body.action,
     at,
