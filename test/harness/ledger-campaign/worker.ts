@@ -47,6 +47,7 @@ export class ResponseStream extends DurableObject {}
 /** One call as the gateway makes it. */
 export interface ScriptedCall {
   organizationId: string
+  shard: number
   opening: CallOpening
   reserve: number
   outcome: CallOutcome
@@ -88,7 +89,7 @@ export class LedgerCaller extends DurableObject<Bindings> {
     const { resetAfter } = call
     if (resetAfter !== null) void pause(resetAfter).then(() => this.ctx.abort('reset while it called'))
     const waitUntil = (work: Promise<unknown>) => this.ctx.waitUntil(work)
-    return makeCall(ledgerClient(this.env.LEDGER, call.organizationId, waitUntil), call)
+    return makeCall(ledgerClient(this.env.LEDGER, call.organizationId, waitUntil, call.shard), call)
   }
 }
 
@@ -99,7 +100,7 @@ interface Environment extends Bindings {
 async function answerCall(call: ScriptedCall, environment: Environment, context: ExecutionContext) {
   if (call.byObject) return environment.LEDGER_CALLERS.getByName(call.opening.callId).make(call)
   const waitUntil = call.isHeld ? (work: Promise<unknown>) => context.waitUntil(work) : () => {}
-  const made = makeCall(ledgerClient(environment.LEDGER, call.organizationId, waitUntil), call)
+  const made = makeCall(ledgerClient(environment.LEDGER, call.organizationId, waitUntil, call.shard), call)
   waitUntil(made)
   return made
 }
