@@ -143,7 +143,7 @@ function fetchViolations({ path, text }: Source, masked: string): Violation[] {
 
 function exportViolations({ path, text }: Source, masked: string, imports: SourceImport[]): Violation[] {
   const violations: Violation[] = []
-  if (!/^workers\/|\.config\.ts$|^test\/.*\/worker\.ts$/.test(path)) {
+  if (!/^workers\/|^test\/.*\/worker\.ts$|\.config\.ts$/.test(path)) {
     for (const match of masked.matchAll(/\bexport\s+default\b|\bexport\s*\{[^}]*\bas\s+default\b/g)) {
       const rule = 'default exports are for workers and configuration files'
       violations.push({ path, line: lineAt(text, match.index), rule })

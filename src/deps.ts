@@ -2,7 +2,7 @@ import { neon, neonConfig } from '@neondatabase/serverless'
 import { Redis } from '@upstash/redis'
 import { drizzle, type NeonHttpDatabase } from 'drizzle-orm/neon-http'
 import { type Bindings, type Configuration, parseConfiguration } from './env.ts'
-import { countRejectedCall, ledgerClient } from './governance/ledger/client.ts'
+import { countRejectedCall, ledgerClient, type SharedLedgers } from './governance/ledger/client.ts'
 import type { LedgerOf } from './governance/ledger/ledger.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { errorText, logEvent } from './lib/log.ts'
@@ -104,7 +104,8 @@ function createRedis(configuration: Configuration): Redis {
   })
 }
 
-export function createDeps(environment: Bindings, context: ExecutionContext): Deps {
+/** @param ledgers whose calls to a ledger travel together; those of all requests of this isolate where it is left out. */
+export function createDeps(environment: Bindings, context: ExecutionContext, ledgers?: SharedLedgers): Deps {
   const { configuration, database, redis, contentStore } = sharedOf(environment)
   return {
     configuration,
@@ -112,7 +113,7 @@ export function createDeps(environment: Bindings, context: ExecutionContext): De
     database,
     redis,
     ledgerOf: (organizationId, shard) =>
-      ledgerClient(environment.LEDGER, organizationId, (work) => context.waitUntil(work), shard),
+      ledgerClient(environment.LEDGER, organizationId, (work) => context.waitUntil(work), ledgers, shard),
     contentStore,
     responseStream: (responseId) => responseStreamClient(environment.RESPONSE_STREAMS, responseId),
     countRejectedCall: (call) =>

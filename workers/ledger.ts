@@ -124,7 +124,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   async sendEscrow(shard: number, number: number, least: number, all: number) {
     const { others } = this.#books ?? (await this.#begin())
     if (!others) throw new Error('only the home shard sends credits')
-    await others.callIn(shard, least)
+    if (all > 0) await others.callIn(shard, least)
     return this.#use(() => others.escrow.send(shard, number, least, all))
   }
 

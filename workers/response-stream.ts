@@ -1,6 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
+import { unsharedLedgers } from '../src/governance/ledger/client.ts'
 import { DurableResponse } from '../src/responses/durable-response.ts'
 import type { ItemPageRequest } from '../src/responses/items/store.ts'
 import type { ResponseDeps } from '../src/responses/response-deps.ts'
@@ -17,7 +18,7 @@ export class ResponseStream extends DurableObject<Bindings> implements ResponseS
     more: Pick<ResponseDeps, 'hostedTools'> = {},
   ) {
     super(context, environment)
-    const deps = createDeps(environment, context as unknown as ExecutionContext)
+    const deps = createDeps(environment, context as unknown as ExecutionContext, unsharedLedgers())
     this.#response = new DurableResponse(context.storage, { ...deps, ...more })
   }
 

@@ -78,11 +78,12 @@ export function aimsOf(figures: ScenarioFigures): string {
 export function renderAims(scenarios: ScenarioFigures[]): string {
   const lines = (['whole', 'stream'] as const).flatMap((kind) => {
     const concerned = scenarios.filter(({ aims }) => aims === kind)
+    if (concerned.length === 0) return []
     const name = kind === 'whole' ? 'whole answers' : 'streams'
     return AIMS[kind].map(({ what, limit, figure, holds }) => {
       const met = concerned.filter(({ overBare }) => holds(figure(overBare))).length
       return `- ${name}, ${what}: ${limit}; met by ${met} of ${concerned.length}`
     })
   })
-  return scenarios.some(({ aims }) => aims !== null) ? section('Aims', lines.join('\n')) : ''
+  return lines.length === 0 ? '' : section('Aims', lines.join('\n'))
 }

@@ -40,6 +40,8 @@ export interface BenchSystem {
   redis: string
   postgres: string
   scenarios: Scenario[]
+  /** Whether organizations can have several ledger shards, without which the scenarios about them are left out. */
+  sharded: boolean
   /** The gateway's variables, for a restart with some of them changed. */
   variables: Record<string, string>
   /** Ends every process that was started and removes the files. */
@@ -133,7 +135,8 @@ async function start(
   for (const slug of ['acme', 'other'] as const) await grantCredits(gateway.url, secrets.adminToken, slug)
   const scenarios = await prepareAnswers(standIns.modelUpstream, allScenarios(secrets.keys, shardKeys))
   const { modelUpstream: upstream, redis, postgres } = standIns
-  return { gateway, bare, portkey, bundle, upstream, redis, postgres, scenarios, variables }
+  const sharded = shardKeys !== null
+  return { gateway, bare, portkey, bundle, upstream, redis, postgres, scenarios, sharded, variables }
 }
 
 async function startStandIns(children: Children, secrets: LocalSecrets, content: string) {

@@ -1,5 +1,5 @@
 import type { CallOutcome } from '../governance/audit-record.ts'
-import { errorCodeOf, type GovernedCall, outcomeOf } from '../governance/governed-call.ts'
+import { errorCodeOf, type GovernedCall, outcomeOf, refusalOutcome } from '../governance/governed-call.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { Clock } from '../lib/clock.ts'
 import { answerCharge, type Charge, type ChargeBasis, NO_CHARGE, withLost } from './charges.ts'
@@ -21,7 +21,7 @@ export function outcomeOfSent(
 async function settledOutcome(
   { clock }: { clock: Clock },
   { basis, policy, opening }: Pick<PlannedCall, 'basis' | 'policy'> & Pick<GovernedCall, 'opening'>,
-  { answer, attempts, lost, candidate, requestCounts }: Dispatched,
+  { answer, attempts, lost, candidate, requestCounts, responseCounts }: Dispatched,
 ): Promise<CallOutcome> {
   const end = answer.kind === 'stream' ? await answer.ended : endOf(answer)
   return outcomeOf(opening, clock(), {
@@ -32,7 +32,7 @@ async function settledOutcome(
     provider: candidate?.provider.name ?? null,
     attempts,
     request: attempts.length > 0 ? requestCounts : null,
-    response: end.counts,
+    response: end.counts ?? responseCounts,
     dlp: { policyVersion: policy.version, findings: policy.findings() },
   })
 }
@@ -71,4 +71,10 @@ export function interruptedOutcome(
   // Its status is 0: what its caller got is not known.
   const known = { ...charge, status: 0, errorCode: 'interrupted', provider, flags: ['interrupted'] }
   return outcomeOf(call.opening, now, known)
+}
+
+/** The outcome of a call that was admitted and is not sent after all. @param now milliseconds since the epoch. */
+export function unsentOutcome({ opening }: GovernedCall, now: number, error: unknown): CallOutcome {
+  if (error instanceof ApiError) return refusalOutcome(opening, now, error)
+  return outcomeOf(opening, now, { status: 500, errorCode: 'internal_error' })
 }

@@ -95,3 +95,24 @@ export function redactCredential(body: Uint8Array, credential: Secrets): Uint8Ar
   }
   return rest === text ? body : Buffer.from(rest, 'latin1')
 }
+
+/** Looks for a credential in a stream that it cannot change, whatever its chunks. */
+export class CredentialWatch {
+  /** A chunk had it, in one of its spellings. */
+  found = false
+  readonly #spellings: readonly Spelling[]
+  /** Characters at the end of the last chunk that may be the beginning of it. */
+  #tail = ''
+
+  constructor(credential: Secrets) {
+    this.#spellings = spellingsOf(credential)
+  }
+
+  look(chunk: Uint8Array): void {
+    if (this.found) return
+    const text = this.#tail + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString('latin1')
+    this.found = this.#spellings.some(({ bytes }) => text.includes(bytes))
+    const longest = Math.max(0, ...this.#spellings.map(({ bytes }) => bytes.length))
+    this.#tail = longest > 1 ? text.slice(1 - longest) : ''
+  }
+}

@@ -11,6 +11,7 @@ import { HeldAnswer } from './held-answer.ts'
 import type { PlannedCall } from './model-call.ts'
 import { type ErrorStatus, type RouteAnswer, RouteAttempt, type WholeAnswer } from './route-attempt.ts'
 import { restOf } from './route-health.ts'
+import { type RouteRequest, routeRequest } from './route-request.ts'
 import type { CallerForm, StartedStream, StreamDeps } from './stream-answer.ts'
 import { noAnswer } from './upstream-attempt.ts'
 import type { WholeAnswers } from './whole-answers.ts'
@@ -29,6 +30,8 @@ export interface Dispatched {
   candidate: Candidate | null
   /** What left as the request; null when nothing did. */
   requestCounts: InspectionCounts | null
+  /** What came of an answer that must not pass; null when nothing came. */
+  responseCounts: InspectionCounts | null
 }
 
 export type DispatchedAnswer =
@@ -120,12 +123,15 @@ class Dispatch {
   #answering: RouteAttempt | null = null
   #failure: ApiError | null = null
   #refusal: ApiError | null = null
+  /** The request that was made with the plan, until it is sent. */
+  #firstRequest: RouteRequest | null
 
   constructor(deps: DispatchDeps, planned: PlannedCall, call: GovernedCall, options: DispatchOptions) {
     this.#deps = deps
     this.#planned = planned
     this.#call = call
     this.#options = options
+    this.#firstRequest = planned.firstRequest
   }
 
   async run(): Promise<Dispatched> {
@@ -207,8 +213,18 @@ class Dispatch {
   /** @returns null for a candidate that cannot express the request. */
   #routeTo(candidate: Candidate): RouteAttempt | null {
     const { signal, answers } = this.#options
+    const request = this.#requestFor(candidate)
+    return request && new RouteAttempt(this.#deps, this.#planned, request, signal, answers)
+  }
+
+  #requestFor(candidate: Candidate): RouteRequest | null {
+    const first = this.#firstRequest
+    if (first?.candidate === candidate) {
+      this.#firstRequest = null
+      return first
+    }
     try {
-      return new RouteAttempt(this.#deps, this.#planned, candidate, signal, answers)
+      return routeRequest(this.#planned, candidate)
     } catch (error) {
       if (!(error instanceof ApiError) || error.kind !== 'invalid_request') throw error
       this.#refusal ??= error
@@ -278,6 +294,7 @@ class Dispatch {
       lost: this.#withPending(answer),
       candidate: last?.candidate ?? null,
       requestCounts: last?.requestCounts ?? null,
+      responseCounts: last?.responseCounts ?? null,
     }
   }
 

@@ -1,4 +1,4 @@
-import { readAll } from '../lib/read-stream.ts'
+import { readAll } from '../lib/bytes/read-bytes.ts'
 
 /** More of an error is not kept: it is told only if no other candidate answers. */
 const LONGEST_BYTES = 1024 * 1024

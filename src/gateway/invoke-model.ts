@@ -11,7 +11,7 @@ import {
   type Refused,
   refuse,
 } from '../governance/governed-call.ts'
-import { MOST_ADMISSIONS, type RenewDeps, renewRights } from '../governance/renew-rights.ts'
+import { MOST_ADMISSIONS, type RenewDeps, renewRights, withCatalogue } from '../governance/renew-rights.ts'
 import { modelTarget } from '../governance/target.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { Affinity, type AffinityDeps } from './affinity.ts'
@@ -51,10 +51,9 @@ export async function admitModelCall(
       return { kind: 'admitted', planned: plan, call: admission.call }
     }
     if (admission.kind === 'stale') {
-      const { principal, catalogueEpoch } = await renewRights(deps, rights, admission)
-      catalog = await loadCatalog(deps, catalogueEpoch ?? undefined)
-      const learned = { organization: principal.epoch, catalogue: catalog.epoch }
-      rights = { principal, catalogueEpoch: catalog.epoch, learned }
+      const renewed = await renewRights(deps, rights, admission)
+      catalog = await loadCatalog(deps, renewed.catalogueEpoch ?? undefined)
+      rights = withCatalogue(renewed, catalog.epoch)
     }
   }
   throw new ApiError('internal', 'The rights of the caller keep changing.')

@@ -8,6 +8,7 @@ import type { CatalogModel } from './catalog/catalog.ts'
 import type { ChargeBasis } from './charges.ts'
 import type { Operation } from './operations.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
+import type { RouteRequest } from './route-request.ts'
 
 // The values that a model call passes through: asked, planned, admitted, sent.
 
@@ -33,6 +34,8 @@ export interface PlannedCall {
   candidates: readonly Candidate[]
   policy: CallPolicy
   inspected: InspectedRequest
+  /** The request of the first route that can express it; null where there is no route. */
+  firstRequest: RouteRequest | null
   basis: ChargeBasis
 }
 

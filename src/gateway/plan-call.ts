@@ -15,6 +15,7 @@ import type { InspectedRequest, ModelRequest, PlannedCall } from './model-call.t
 import { OPERATIONS, type Operation } from './operations.ts'
 import { inspectRequest } from './protocols/request-inspection.ts'
 import type { RequestOutline } from './protocols/request-outline.ts'
+import { type RouteRequest, routeRequest } from './route-request.ts'
 import { defaultCompletionTokens } from './translation/requests/completions-to-chat.ts'
 
 /** A request that may not be made, with what its audit record says of it. */
@@ -47,12 +48,10 @@ export async function planCall(
   if (candidates instanceof ApiError) return refusal(candidates, target)
   const policy = await policyFor(deps, rights.principal, target)
   const inspected = read(() => inspect(outline, request.operation, policy))
-  if (inspected instanceof ApiError) {
-    return {
-      ...refusal(inspected, target),
-      dlp: { policyVersion: policy.version, findings: policy.findings() },
-    }
-  }
+  if (inspected instanceof ApiError) return refusal(inspected, target, policy)
+  const known = { request, outline, model, inspected }
+  const firstRequest = read(() => firstExpressible(known, candidates))
+  if (firstRequest instanceof ApiError) return refusal(firstRequest, target, policy)
   const maximumOutput = maximumOutputOf(outline, request.operation, candidates, model)
   const basis = {
     prices: model.prices,
@@ -60,7 +59,7 @@ export async function planCall(
     requestBytes: outline.body.length,
     charged: OPERATIONS[request.operation].generates,
   }
-  return { kind: 'planned', request, rights, outline, model, candidates, policy, inspected, basis }
+  return { kind: 'planned', ...known, rights, candidates, policy, firstRequest, basis }
 }
 
 /** An ApiError is a decision here, which the caller records; all else is a fault. */
@@ -73,11 +72,12 @@ function read<Result>(decide: () => Result): Result | ApiError {
   }
 }
 
-const refusal = (error: ApiError, target: Target | null): RefusedPlan => ({
+/** @param policy under which the request was inspected; null when it was refused before. */
+const refusal = (error: ApiError, target: Target | null, policy: CallPolicy | null = null): RefusedPlan => ({
   kind: 'refused',
   error,
   target,
-  dlp: null,
+  dlp: policy && { policyVersion: policy.version, findings: policy.findings() },
 })
 
 function allowedModel(
@@ -111,6 +111,26 @@ function inspect(outline: RequestOutline, operation: Operation, policy: CallPoli
     if (policy.blocksUninspectable(direction)) throw dlpBlocked('content that cannot be inspected')
   }
   return { edits: found.edits, changedThinking: found.changedThinking, counts: inspection.counts }
+}
+
+/**
+ * The request of the first route whose protocol can express it. Made before the call is admitted: what no route can be
+ * sent costs nothing.
+ * @throws ApiError invalid_request of the first route when none can.
+ */
+function firstExpressible(
+  planned: Parameters<typeof routeRequest>[0],
+  candidates: readonly Candidate[],
+): RouteRequest | null {
+  let refused: ApiError | null = null
+  for (const candidate of candidates) {
+    const request = read(() => routeRequest(planned, candidate))
+    if (!(request instanceof ApiError)) return request
+    if (request.kind !== 'invalid_request') throw request
+    refused ??= request
+  }
+  if (refused) throw refused
+  return null
 }
 
 /** A legacy completion in translation asks for a maximum of its own; elsewhere an upstream may generate all it can. */

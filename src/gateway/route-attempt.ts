@@ -12,12 +12,11 @@ import { withoutCredential } from './credential-spellings.ts'
 import type { PlannedCall } from './model-call.ts'
 import { OPERATIONS } from './operations.ts'
 import type { AnswerContext, AnswerReading, Protocol } from './protocols/protocol.ts'
-import { outsideOf, requestEdits } from './protocols/request-edits.ts'
 import { isStream } from './providers/provider.ts'
+import type { RouteRequest } from './route-request.ts'
 import { type CallerForm, type StartedStream, type StreamDeps, startStream } from './stream-answer.ts'
 import type { ModelEvent } from './translation/model-events.ts'
-import { signatureOrigin } from './translation/signature-origin.ts'
-import { TranslatedCall } from './translation/translated-call.ts'
+import type { TranslatedCall } from './translation/translated-call.ts'
 import { noAnswer, UpstreamAttempt } from './upstream-attempt.ts'
 import type { WholeAnswers } from './whole-answers.ts'
 
@@ -53,6 +52,8 @@ export class RouteAttempt {
   readonly attempt: UpstreamAttempt
   /** What left as the request; null while nothing has left. */
   requestCounts: InspectionCounts | null = null
+  /** What came of the answer, also of one that must not pass; null while nothing has come. */
+  responseCounts: InspectionCounts | null = null
   readonly #deps: StreamDeps
   readonly #planned: PlannedCall
   readonly #translated: TranslatedCall | null
@@ -60,14 +61,11 @@ export class RouteAttempt {
   readonly #answers: WholeAnswers
   readonly #signal: AbortSignal
 
-  /**
-   * @param answers takes the bodies that are read.
-   * @throws ApiError invalid_request for a request that the candidate's protocol cannot express.
-   */
+  /** @param answers takes the bodies that are read. */
   constructor(
     deps: StreamDeps,
     planned: PlannedCall,
-    candidate: Candidate,
+    { candidate, body, translated }: RouteRequest,
     signal: AbortSignal,
     answers: WholeAnswers,
   ) {
@@ -77,8 +75,8 @@ export class RouteAttempt {
     this.candidate = candidate
     this.#signal = signal
     this.#answers = answers
-    this.#body = editedRequest(planned, candidate)
-    this.#translated = translatedCall(planned, candidate, this.#body)
+    this.#body = body
+    this.#translated = translated
     const { organizationId } = request.principal
     const called = { organizationId, stream: outline.stream, headers: request.headers, signal, basis }
     this.attempt = new UpstreamAttempt(deps, called, candidate)
@@ -117,7 +115,7 @@ export class RouteAttempt {
       throw noAnswer('The upstream streamed an answer that was asked for whole.')
     }
     this.attempt.dispose()
-    const inspection = this.#planned.policy.responseInspection()
+    const inspection = this.#inspection()
     return startStream(this.#deps, {
       response,
       candidate: this.candidate,
@@ -140,9 +138,9 @@ export class RouteAttempt {
   }
 
   async #whole(response: Response): Promise<WholeAnswer> {
-    const inspection = this.#planned.policy.responseInspection()
     const body = this.#answers.take(await this.attempt.read(response))
     if (body.length === 0) throw noAnswer('The upstream sent an empty answer.')
+    const inspection = this.#inspection()
     inspection.begin()
     const reading = jsonOr(() => this.#reading(body, inspection))
     const edited = applyEdits(body, reading.edits)
@@ -188,6 +186,12 @@ export class RouteAttempt {
     throw noAnswer(withoutCredential(answer.error, this.candidate.provider.credential))
   }
 
+  #inspection(): Inspection {
+    const inspection = this.#planned.policy.responseInspection()
+    this.responseCounts = inspection.counts
+    return inspection
+  }
+
   /** The wire format of the upstream. */
   get #protocol(): Protocol {
     return OPERATIONS[this.candidate.operation].protocol
@@ -204,40 +208,6 @@ export class RouteAttempt {
     }
   }
 }
-
-/** The request with the edits that are permitted; for a translation only its texts are edited before. */
-function editedRequest(planned: PlannedCall, { upstreamModel, translation }: Candidate): EditedBytes {
-  const { request, outline, model, inspected } = planned
-  const { protocol } = OPERATIONS[request.operation]
-  const target = {
-    upstreamModel,
-    capabilities: model.capabilities,
-    changedThinking: inspected.changedThinking,
-  }
-  const edits = translation ? [] : requestEdits(outline, protocol, target)
-  return applyEdits(outline.body, [...edits, ...outsideOf(edits, inspected.edits)])
-}
-
-function translatedCall(
-  { model }: PlannedCall,
-  candidate: Candidate,
-  body: EditedBytes,
-): TranslatedCall | null {
-  if (!candidate.translation) return null
-  return new TranslatedCall(joinBytes(body.pieces), {
-    ...candidate.translation,
-    target: {
-      upstreamModel: candidate.upstreamModel,
-      maxOutputTokens: model.maxOutputTokens,
-      capabilities: model.capabilities,
-      origin: originOf(candidate),
-    },
-  })
-}
-
-/** Who gives the signatures of thinking on a route. A translated call goes out in one of the two protocols. */
-export const originOf = ({ provider, upstreamModel, operation }: Candidate): string =>
-  signatureOrigin(operation, upstreamModel, provider.id)
 
 function jsonOr<Result>(read: () => Result): Result {
   try {

@@ -13,10 +13,12 @@ import type { StreamReader } from './protocols/protocol.ts'
 import { framesOf } from './providers/provider.ts'
 import { HttpStreamCaller, type StreamCaller } from './stream-caller.ts'
 import { type FrameConverter, PASSED_FRAMES, StreamPipeline } from './stream-pipeline.ts'
-import { type RelayEnd, relayStream, relayTimesOf } from './stream-relay.ts'
+import { type RelayEnd, relayStream } from './stream-relay.ts'
+import { relayTimesOf } from './stream-times.ts'
 import { callerEncoder } from './translation/caller-encoder.ts'
 import type { EventEncoder, ModelEvent } from './translation/model-events.ts'
 import type { TranslatedCall } from './translation/translated-call.ts'
+import { mayLeaveUnread, UnreadStream } from './unread-streams.ts'
 import { type AttemptDeps, noAnswer, type UpstreamAttempt } from './upstream-attempt.ts'
 
 export interface StreamDeps extends AttemptDeps, GovernanceDeps {
@@ -89,13 +91,54 @@ export async function startStream(deps: StreamDeps, stream: StreamToStart): Prom
   if (form === 'events') {
     if (!translated) throw new Error('events are only made by translation')
     const events = new EventStreamCaller(deps.clock)
-    const { ended } = await relayTo(deps, stream, response.body, events, eventsOf(translated))
+    const { ended } = await relayTo(deps, stream, response.body, {
+      caller: events,
+      pipeline: pipelineOf(stream, eventsOf(translated)),
+      unread: null,
+    })
     return { kind: 'stream', status, upstreamHeaders, content: { batches: events }, ended }
   }
-  const http = new HttpStreamCaller(deps.clock, OPERATIONS[caller.operation].protocol.dialect)
-  const converter = translated ? framesOfEvents(translated, encoderOf(deps, stream)) : PASSED_FRAMES
-  const { ended } = await relayTo(deps, stream, response.body, http, converter)
+  const { dialect } = OPERATIONS[caller.operation].protocol
+  const mayPass = stream.reader.passesUnread && mayLeaveUnread(stream.candidate.provider, response)
+  const http = new HttpStreamCaller(deps.clock, dialect, mayPass)
+  const pipeline = pipelineOf(
+    stream,
+    translated ? framesOfEvents(translated, encoderOf(deps, stream)) : PASSED_FRAMES,
+  )
+  const unread = http.taken && unreadStream(deps, stream, pipeline, http, http.taken)
+  const { ended } = await relayTo(deps, stream, response.body, { caller: http, pipeline, unread })
   return { kind: 'stream', status, upstreamHeaders, content: { body: http.body }, ended }
+}
+
+function pipelineOf<Unit>(
+  { response, candidate: { provider }, reader, inspection, translated }: StreamToStart,
+  converter: FrameConverter<Unit>,
+): StreamPipeline<Unit> {
+  return new StreamPipeline({
+    frames: framesOf(provider, response),
+    reader,
+    inspection,
+    converter,
+    passes: translated === null,
+    redact: (bytes) => redactCredential(bytes, provider.credential),
+  })
+}
+
+function unreadStream(
+  deps: StreamDeps,
+  { candidate, attempt }: StreamToStart,
+  pipeline: StreamPipeline<Uint8Array>,
+  caller: HttpStreamCaller,
+  taken: ReadableStream<Uint8Array>,
+): UnreadStream {
+  return new UnreadStream(candidate.provider, {
+    pipeline,
+    caller,
+    taken,
+    times: relayTimesOf(deps.configuration),
+    clock: deps.clock,
+    upstreamAbort: attempt.abort,
+  })
 }
 
 /** Resolves when the stream has started. @throws when it ended before. */
@@ -103,22 +146,12 @@ async function relayTo<Unit>(
   deps: StreamDeps,
   stream: StreamToStart,
   upstream: ReadableStream<Uint8Array>,
-  caller: StreamCaller<Unit>,
-  converter: FrameConverter<Unit>,
+  way: { caller: StreamCaller<Unit>; pipeline: StreamPipeline<Unit>; unread: UnreadStream | null },
 ): Promise<{ ended: Promise<StreamEnd> }> {
-  const { response, candidate, reader, inspection, translated, attempt, signal, basis } = stream
+  const { candidate, reader, inspection, attempt, signal, basis, call, lost } = stream
   const { provider } = candidate
-  const { credential } = provider
-  const pipeline = new StreamPipeline({
-    frames: framesOf(provider, response),
-    reader,
-    inspection,
-    converter,
-    passes: translated === null,
-    redact: (bytes) => redactCredential(bytes, credential),
-  })
   const leaseMilliseconds = deps.configuration.LEDGER_LEASE_MS
-  const { call, lost } = stream
+  const { caller, pipeline, unread } = way
   const relay = await relayStream({
     upstream,
     pipeline,
@@ -136,8 +169,11 @@ async function relayTo<Unit>(
       leaseMilliseconds,
     }),
     awaitsUsage: () => reader.owesUsage,
+    passage: unread?.passage ?? null,
   })
-  if (relay.started) return { ended: relay.ended.then((end) => streamEnd(end, basis, reader, inspection)) }
+  if (relay.started) {
+    return { ended: relay.ended.then((end) => streamEnd(end, basis, reader, inspection, unread)) }
+  }
   const { end } = relay
   if (end.kind === 'client_left') throw new Error('the caller left')
   // A beginning that must not pass was generated all the same, and a silent upstream may have read the input.
@@ -151,14 +187,16 @@ function streamEnd(
   basis: ChargeBasis,
   reader: StreamReader,
   inspection: Inspection,
+  unread: UnreadStream | null,
 ): StreamEnd {
   const known = { charge: streamCharge(basis, reader), counts: inspection.counts }
-  if (end.kind === 'completed') return { ...known, status: 200, errorCode: null, flags: [] }
+  const flags = unread?.flags() ?? []
+  if (end.kind === 'completed') return { ...known, status: 200, errorCode: null, flags }
   if (end.kind === 'client_left') {
-    return { ...known, status: CLIENT_LEFT, errorCode: 'client_left', flags: ['client_left'] }
+    return { ...known, status: CLIENT_LEFT, errorCode: 'client_left', flags: ['client_left', ...flags] }
   }
   const errorCode = end.error?.code ?? 'stream_error'
-  return { ...known, status: 200, errorCode, flags: [`stream_${end.reason}`] }
+  return { ...known, status: 200, errorCode, flags: [`stream_${end.reason}`, ...flags] }
 }
 
 /** The encoder of a translated answer for a caller over HTTP. */

@@ -31,28 +31,61 @@ const CALLER_BUFFER_BYTES = 64 * 1024
 /** A caller that reads bytes over HTTP. */
 export class HttpStreamCaller implements StreamCaller<Uint8Array> {
   readonly body: ReadableStream<Uint8Array>
+  /** What the caller takes, a second time, for who lends the stream to a pipe; null where that is not intended. */
+  readonly taken: ReadableStream<Uint8Array> | null
   readonly mostUnread = CALLER_BUFFER_BYTES
   readonly gone: Promise<void>
+  /** Bytes sent so far, but for those that a pipe carried. */
+  sent = 0
   unread = 0
   lastSent: number
   lastTaken = 0
-  readonly #writer: WritableStreamDefaultWriter<Uint8Array>
+  readonly #writable: WritableStream<Uint8Array>
+  #writer: WritableStreamDefaultWriter<Uint8Array>
+  #isLent = false
   readonly #clock: Clock
   readonly #dialect: Dialect
   readonly #left = Promise.withResolvers<void>()
   /** Ends the wait for the caller to read. */
   #goOn: () => void = () => {}
 
-  /** @param dialect what the gateway itself says to this caller. */
-  constructor(clock: Clock, dialect: Dialect) {
+  /**
+   * @param dialect what the gateway itself says to this caller.
+   * @param isLent whether the stream may be lent to a pipe.
+   */
+  constructor(clock: Clock, dialect: Dialect, isLent = false) {
     const { readable, writable } = new IdentityTransformStream()
-    this.body = readable
+    const [body, taken] = isLent ? readable.tee() : [readable, null]
+    this.body = body
+    this.taken = taken
     this.#clock = clock
     this.#dialect = dialect
     this.lastSent = clock()
+    this.#writable = writable
     this.#writer = writable.getWriter()
     this.gone = this.#left.promise
-    this.#writer.closed.catch(this.#left.resolve)
+    this.#watch()
+  }
+
+  /** A writer that lets go of its stream says nothing of the caller. */
+  #watch(): void {
+    this.#writer.closed.catch(() => {
+      if (!this.#isLent) this.#left.resolve()
+    })
+  }
+
+  /** Lends the stream to a pipe, when all that was sent has been taken. Nothing can be sent until it is taken back. */
+  lend(): WritableStream<Uint8Array> {
+    this.#isLent = true
+    this.#writer.releaseLock()
+    return this.#writable
+  }
+
+  takeBack(): void {
+    this.lastSent = this.#clock()
+    this.#writer = this.#writable.getWriter()
+    this.#isLent = false
+    this.#watch()
   }
 
   /** All that came together leaves in one write. */
@@ -63,6 +96,7 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
   #write(bytes: Uint8Array): void {
     this.lastSent = this.#clock()
     if (this.unread === 0) this.lastTaken = this.lastSent
+    this.sent += bytes.length
     this.unread += bytes.length
     this.#writer.write(bytes).then(() => {
       this.unread -= bytes.length

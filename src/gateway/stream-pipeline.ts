@@ -55,6 +55,8 @@ export class StreamPipeline<Unit> {
   /** The caller's stream has begun, with or without an event: an end without one is an end now. */
   committed = false
   end: PipelineEnd<Unit> | null = null
+  /** A frame that left unread should have been changed. */
+  missedEdit = false
   readonly #options: PipelineOptions<Unit>
 
   constructor(options: PipelineOptions<Unit>) {
@@ -74,6 +76,34 @@ export class StreamPipeline<Unit> {
       this.#failBy(error)
     }
     return units
+  }
+
+  /** Takes a chunk that has left as it came: it is read, metered and counted, and nothing is made of it. */
+  observe(chunk: Uint8Array): void {
+    try {
+      for (const frame of this.#options.frames.push(chunk)) this.#observeFrame(frame)
+    } catch (error) {
+      this.#failBy(error)
+    }
+  }
+
+  /** The beginning of a frame has left, and nothing follows it. @returns whether there was one. */
+  observeTornFrame(): boolean {
+    const { frames, inspection } = this.#options
+    const { length } = frames.unfinished
+    inspection.endUnit(length)
+    inspection.sink(length, 0)
+    return length > 0
+  }
+
+  /** What has come of a frame that is not complete yet. */
+  get unfinished(): Uint8Array {
+    return this.#options.frames.unfinished
+  }
+
+  /** Whether what follows may leave without being read before. */
+  get passesUnread(): boolean {
+    return this.started && this.end === null && this.#options.passes && this.#options.reader.passesUnread
   }
 
   /** The upstream closed its stream: an end, or less than one. @returns the last units for the caller. */
@@ -122,6 +152,20 @@ export class StreamPipeline<Unit> {
     }
   }
 
+  #observeFrame(frame: SseFrame): void {
+    const { inspection, reader } = this.#options
+    inspection.begin()
+    if (this.end) inspection.endUnit(frame.bytes.length)
+    else {
+      const verdict = this.#verdictOn(frame)
+      if (verdict.kind === 'failure')
+        this.fail('error', this.#ownWords(verdict.message), verdict.forward && [])
+      else if (frame.data !== null) this.missedEdit ||= verdict.kind === 'drop' || verdict.edits.length > 0
+      if (reader.ended) this.end ??= { kind: 'completed' }
+    }
+    inspection.sink(frame.bytes.length, 0)
+  }
+
   /** @throws ApiError for a frame that must not pass. */
   #verdictOn(frame: SseFrame): FrameVerdict {
     try {
@@ -147,7 +191,7 @@ export class StreamPipeline<Unit> {
   /** Only where the upstream's own frame is sent does anything of it leave, as it was inspected. */
   #upstreamError(frame: SseFrame, verdict: Extract<FrameVerdict, { kind: 'failure' }>): void {
     const { inspection, redact, passes, converter } = this.#options
-    const message = decoder.decode(redact(encoder.encode(verdict.message))).slice(0, LONGEST_MESSAGE)
+    const message = this.#ownWords(verdict.message)
     if (verdict.forward === null || !passes) {
       inspection.refuse(frame.bytes.length)
       this.fail('error', message)
@@ -157,6 +201,11 @@ export class StreamPipeline<Unit> {
     inspection.sink(edited.released, edited.withheld)
     const told = converter.convert(parseFrame(redact(joinBytes(edited.pieces))))
     this.fail('error', message, told)
+  }
+
+  /** The upstream's message as it may be told. */
+  #ownWords(message: string): string {
+    return decoder.decode(this.#options.redact(encoder.encode(message))).slice(0, LONGEST_MESSAGE)
   }
 
   #failBy(error: unknown): void {

@@ -1,37 +1,17 @@
 import type { ApiError } from '../lib/api-error.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { CallLease } from './call-lease.ts'
+import type { NativePassage } from './native-passage.ts'
 import type { StreamCaller } from './stream-caller.ts'
 import type { FailureReason, StreamPipeline } from './stream-pipeline.ts'
+import { LONGEST_UNTAKEN_MS, type RelayTimes } from './stream-times.ts'
 
 /**
  * Carries one upstream stream to one caller, chunk by chunk. It starts with the upstream's first valid event (or after
  * `commit`), keeps a silent connection open with heartbeats, ends a failed stream in the caller's dialect, and stops the
  * upstream when the caller leaves (design: Models). A slow caller slows the upstream: nothing is read while too much
- * waits for it.
+ * waits for it. Where nothing has to be changed, the runtime carries the stream from its first event on (native-passage).
  */
-
-export interface RelayTimes {
-  /** Milliseconds after the upstream's headers when the answer starts without an event. */
-  commit: number
-  heartbeat: number
-  firstEvent: number
-  betweenEvents: number
-}
-
-export function relayTimesOf(configuration: {
-  STREAM_COMMIT_MS: number
-  STREAM_HEARTBEAT_MS: number
-  UPSTREAM_FIRST_EVENT_TIMEOUT_MS: number
-  UPSTREAM_EVENT_TIMEOUT_MS: number
-}): RelayTimes {
-  return {
-    commit: configuration.STREAM_COMMIT_MS,
-    heartbeat: configuration.STREAM_HEARTBEAT_MS,
-    firstEvent: configuration.UPSTREAM_FIRST_EVENT_TIMEOUT_MS,
-    betweenEvents: configuration.UPSTREAM_EVENT_TIMEOUT_MS,
-  }
-}
 
 export interface RelayOptions<Unit> {
   upstream: ReadableStream<Uint8Array>
@@ -47,7 +27,11 @@ export interface RelayOptions<Unit> {
   lease: CallLease
   /** Whether all of the answer has come, and only its usage is missing. */
   awaitsUsage: () => boolean
+  /** Carries the stream where nothing of it has to be changed; null where each chunk is looked at. */
+  passage: NativePassage | null
 }
+
+type StreamSource = Pick<ReadableStreamDefaultReader<Uint8Array>, 'read' | 'cancel'>
 
 export type RelayEnd =
   | { kind: 'completed' }
@@ -60,8 +44,6 @@ export type RelayStart =
   | { started: true; ended: Promise<RelayEnd> }
   | { started: false; end: Exclude<RelayEnd, { kind: 'completed' }> }
 
-/** A caller that takes nothing for so long holds credits and an upstream for nothing. */
-const LONGEST_UNTAKEN_MS = 5 * 60_000
 /** How long the rest of an upstream's answer is read after its end. */
 const REST_MS = 1_000
 /** What an upstream may still send after its end before its connection is given up. */
@@ -73,7 +55,12 @@ export function relayStream<Unit>(options: RelayOptions<Unit>): Promise<RelaySta
 
 class StreamRelay<Unit> {
   readonly #options: RelayOptions<Unit>
-  readonly #source: ReadableStreamDefaultReader<Uint8Array>
+  readonly #upstream: ReadableStreamDefaultReader<Uint8Array>
+  /** What is read: the upstream, or after a passage the copy of its rest. */
+  #source: StreamSource
+  /** The passage that carries the stream now, or may do so yet. */
+  #passage: NativePassage | null
+  #passing = false
   readonly #watch: ReturnType<typeof setInterval>
   /** Units that came before the answer started. */
   #waiting: Unit[] = []
@@ -86,7 +73,8 @@ class StreamRelay<Unit> {
 
   constructor(options: RelayOptions<Unit>) {
     this.#options = options
-    this.#source = options.upstream.getReader()
+    this.#source = this.#upstream = options.upstream.getReader()
+    this.#passage = options.passage
     this.#lastRead = options.clock()
     const { heartbeat, firstEvent, betweenEvents } = options.times
     this.#watch = setInterval(
@@ -125,7 +113,8 @@ class StreamRelay<Unit> {
     const { caller, pipeline } = this.#options
     if (pending) this.#take(await pending)
     while (!this.#isOver) {
-      if (!this.#leaving && caller.unread >= caller.mostUnread) await caller.someTaken()
+      if (this.#passage) await this.#passOn(this.#passage)
+      else if (!this.#leaving && caller.unread >= caller.mostUnread) await caller.someTaken()
       else this.#take(await this.#read())
     }
     this.#release()
@@ -136,6 +125,22 @@ class StreamRelay<Unit> {
       caller.fail(end.message, pipeline.end.farewell)
     } else caller.abort()
     return end
+  }
+
+  /** Lets the runtime carry the stream as long as it can. */
+  async #passOn(passage: NativePassage): Promise<void> {
+    const { pipeline, upstream, clock } = this.#options
+    if (!pipeline.started) return this.#take(await this.#read())
+    if (pipeline.passesUnread && !this.#leaving) {
+      this.#upstream.releaseLock()
+      this.#passing = true
+      this.#source = await passage.carry(upstream)
+      this.#passing = false
+      this.#lastRead = Math.min(passage.lastArrival, clock())
+    } else passage.release()
+    this.#passage = null
+    if (passage.callerLeft) this.#leave()
+    else if (pipeline.end?.kind === 'completed') this.#readRest().catch(() => {})
   }
 
   get #isOver(): boolean {
@@ -198,6 +203,10 @@ class StreamRelay<Unit> {
 
   readonly #leave = (): void => {
     const { caller, pipeline, awaitsUsage } = this.#options
+    if (this.#passing) {
+      this.#passage?.leave()
+      return
+    }
     if (this.#committed) caller.abort()
     if (this.#isOver || this.#leaving) return
     // Client left after the content: wait for usage, so that billing is exact.
@@ -224,7 +233,8 @@ class StreamRelay<Unit> {
     lease.renew(now)
     if (lease.isLost) {
       pipeline.fail('error', 'The call could no longer be accounted for.')
-      this.#stopUpstream()
+      if (this.#passing) this.#passage?.cutOff()
+      else this.#stopUpstream()
       return
     }
     if (this.#committed && caller.unread > 0 && now - caller.lastTaken >= LONGEST_UNTAKEN_MS) this.#leave()
@@ -241,6 +251,7 @@ class StreamRelay<Unit> {
     clearInterval(this.#watch)
     clearTimeout(this.#leaving)
     const { callerSignal, pipeline } = this.#options
+    this.#passage?.release()
     callerSignal.removeEventListener('abort', this.#leave)
     if (this.#end?.kind === 'completed') return
     pipeline.abandon()

@@ -1,11 +1,11 @@
 import type { Attempt } from '../governance/audit-record.ts'
 import type { Usage } from '../governance/credits.ts'
 import { ApiError } from '../lib/api-error.ts'
-import type { HeldBody } from '../lib/body-collector.ts'
 import type { EditedBytes } from '../lib/byte-edits.ts'
+import type { OwnedBytes } from '../lib/bytes/owned-bytes.ts'
+import { TooLongError } from '../lib/bytes/read-bytes.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorText, logEvent } from '../lib/log.ts'
-import { TooLongError } from '../lib/read-stream.ts'
 import type { Candidate } from './candidates.ts'
 import { answerCharge, type ChargeBasis, inputUsage } from './charges.ts'
 import { ProviderUnreachable, sendToProvider } from './providers/send-to-provider.ts'
@@ -212,7 +212,7 @@ export class UpstreamAttempt {
    * @throws ApiError upstream when it breaks off, is too long or takes too long; rate_limited when there is no room for
    * it, which its caller can wait for.
    */
-  async read(response: Response): Promise<HeldBody> {
+  async read(response: Response): Promise<OwnedBytes> {
     const room = {
       limitBytes: this.#deps.configuration.BUFFER_LIMIT_BYTES,
       holder: this.#call.organizationId,

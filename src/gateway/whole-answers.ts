@@ -1,7 +1,7 @@
-import { BodyCollector, type HeldBody } from '../lib/body-collector.ts'
 import { joinBytes } from '../lib/byte-edits.ts'
-import { TooLongError } from '../lib/read-stream.ts'
-import { withinTime } from '../lib/time-limit.ts'
+import { OwnedBytes, type Room } from '../lib/bytes/owned-bytes.ts'
+import { PartReader } from '../lib/bytes/read-bytes.ts'
+import { writeBytes } from '../lib/bytes/write-bytes.ts'
 
 // Whole answers of upstreams are in the isolate's budget from when they are read until their callers have them.
 
@@ -13,7 +13,6 @@ export const LONGEST_ANSWER_BYTES = 50 * 1024 * 1024
 export const LONGEST_TRANSLATED_BYTES = 16 * 1024 * 1024
 /** A caller that takes nothing for so long is gone, or as good as gone. */
 const LONGEST_UNREAD_MS = 5 * 60_000
-const SLICE_BYTES = 256 * 1024
 
 /** In bytes; infinite where it is not told, and where what comes is not what was sent. HTTP holds a sender to it. */
 const toldLength = ({ headers }: Response): number =>
@@ -21,58 +20,57 @@ const toldLength = ({ headers }: Response): number =>
     ? Number.POSITIVE_INFINITY
     : Number(headers.get('content-length') ?? Number.POSITIVE_INFINITY)
 
-const unheld = (bytes: Uint8Array): HeldBody => ({ bytes, release: () => {} })
-
 /**
  * Reads an answer whole.
- * @param room `limitBytes` of all bodies of this isolate together, `holder` whose answer it is.
- * @param longest bytes that it may have. @param arrived told what has come, in bytes.
- * @throws TooLongError, ApiError rate_limited when it does not fit beside what this isolate holds already, and whatever
- * the stream throws.
+ * @param room whose answer it is, in the budget of this isolate. @param longest bytes that it may have.
+ * @param arrived told what has come, in bytes.
+ * @throws TooLongError, ApiError rate_limited when it does not fit beside what this isolate holds already, and
+ * BrokenStreamError.
  */
 export async function readWhole(
   response: Response,
-  room: { limitBytes: number; holder: string },
+  room: Room,
   longest: number,
   arrived: (bytes: number) => void,
-): Promise<HeldBody> {
+): Promise<OwnedBytes> {
   const told = toldLength(response)
   // Gathered by the runtime, which takes less than to read it in parts.
   if (told <= SMALL_ANSWER_BYTES || !response.body)
-    return unheld(new Uint8Array(await response.arrayBuffer()))
-  const reader = response.body.getReader()
-  const beginning: Uint8Array[] = []
-  let collector: BodyCollector | null = null
+    return OwnedBytes.of(new Uint8Array(await response.arrayBuffer()))
+  const reader = new PartReader(response.body)
+  const small = new OwnedBytes(SMALL_ANSWER_BYTES)
+  let large: OwnedBytes | null = null
   let length = 0
   try {
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) return collector ? collector.finish() : unheld(joinBytes(beginning))
-      length += value.length
-      arrived(value.length)
-      if (length > longest) throw new TooLongError(longest)
-      if (!collector && length > SMALL_ANSWER_BYTES) {
-        collector = new BodyCollector(Math.min(told, longest), room.limitBytes, room.holder)
-        for (const piece of beginning.splice(0)) collector.add(piece)
-      }
-      if (collector) collector.add(value)
-      else beginning.push(value)
-    }
+    await reader.each(
+      (part) => {
+        length += part.length
+        arrived(part.length)
+        if (length <= SMALL_ANSWER_BYTES) return small.append(part)
+        if (!large) {
+          large = new OwnedBytes(Math.min(told, longest), room)
+          large.append(small.bytes)
+        }
+        large.append(part)
+      },
+      { longest },
+    )
+    return large ?? small
   } catch (error) {
-    collector?.release()
-    reader.cancel().catch(() => {})
+    ;(large as OwnedBytes | null)?.release()
+    reader.cancel()
     throw error
   }
 }
 
 /** The whole answers of one call, and the room they take. */
 export class WholeAnswers {
-  #rooms: Array<() => void> = []
+  #owned: OwnedBytes[] = []
 
   /** @returns its bytes, which are gone after `release` when they are many. */
-  take({ bytes, release }: HeldBody): Uint8Array {
-    this.#rooms.push(release)
-    return bytes
+  take(answer: OwnedBytes): Uint8Array {
+    this.#owned.push(answer)
+    return answer.bytes
   }
 
   /**
@@ -87,44 +85,24 @@ export class WholeAnswers {
   ): Uint8Array | ReadableStream<Uint8Array> {
     const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
     if (length <= SMALL_ANSWER_BYTES) return joinBytes(pieces.map(kept))
-    const taken = new WholeAnswers()
-    taken.#rooms = this.#rooms.splice(0)
+    const sent = this.#owned.splice(0)
     const { readable, writable } = new FixedLengthStream(length)
-    waitUntil(writeAll(writable.getWriter(), pieces, signal).finally(() => taken.release()))
+    const written = writeBytes(writable, pieces, { longestWait: LONGEST_UNREAD_MS, signal })
+    // A caller that left, or takes nothing, is not waited for.
+    waitUntil(written.catch(() => {}).finally(() => releaseAll(sent)))
     return readable
   }
 
   /** Gives back what was not handed over. */
   release(): void {
-    for (const release of this.#rooms.splice(0)) release()
+    releaseAll(this.#owned.splice(0))
   }
+}
+
+function releaseAll(owned: readonly OwnedBytes[]): void {
+  for (const bytes of owned) bytes.release()
 }
 
 /** The same bytes, in memory that stays when large buffers are freed. */
 const kept = (bytes: Uint8Array): Uint8Array =>
   bytes.buffer instanceof ArrayBuffer && bytes.buffer.resizable ? bytes.slice() : bytes
-
-async function writeAll(
-  writer: WritableStreamDefaultWriter<Uint8Array>,
-  pieces: readonly Uint8Array[],
-  signal: AbortSignal,
-): Promise<void> {
-  // A write that waits for a caller that is gone would wait forever.
-  const leave = () => void writer.abort().catch(() => {})
-  writer.closed.catch(() => {})
-  signal.addEventListener('abort', leave)
-  try {
-    signal.throwIfAborted()
-    for (const piece of pieces) {
-      for (let at = 0; at < piece.length; at += SLICE_BYTES) {
-        const slice = piece.subarray(at, at + SLICE_BYTES)
-        await withinTime(writer.write(slice), LONGEST_UNREAD_MS, 'reading an answer')
-      }
-    }
-    await writer.close()
-  } catch {
-    leave()
-  } finally {
-    signal.removeEventListener('abort', leave)
-  }
-}

@@ -28,8 +28,8 @@ export interface CallerRights {
   principal: Principal
   /** Null: the call does not use the catalogue. */
   catalogueEpoch: number | null
-  /** Epochs that Postgres told after the ledger did not know them. */
-  learned: ReadEpochs | null
+  /** Epochs that Postgres told after the ledger did not know them; null for those that it was not asked for. */
+  learned: CallToAdmit['learned']
 }
 
 export interface CallRequest {

@@ -1,6 +1,6 @@
 import type { Database } from '../deps.ts'
 import { ApiError } from '../lib/api-error.ts'
-import type { CallerRights, ReadEpochs, Stale } from './governed-call.ts'
+import type { CallerRights, Stale } from './governed-call.ts'
 import { type RefusalReason, renewPrincipal } from './identity/identify.ts'
 import { readEpochs } from './identity/store.ts'
 
@@ -24,18 +24,31 @@ export async function renewRights(
   const usesCatalogue = catalogueEpoch !== null
   const isKnown = stale.organization !== null && (stale.catalogue !== null || !usesCatalogue)
   const read = isKnown ? null : await readEpochs(deps.database, principal.organizationId)
-  const epochs: ReadEpochs = {
-    organization: stale.organization ?? read?.organization ?? principal.epoch,
-    catalogue: usesCatalogue ? (stale.catalogue ?? read?.catalogue ?? null) : null,
-  }
-  if (epochs.organization === principal.epoch) {
-    return { principal, catalogueEpoch: epochs.catalogue, learned: read && epochs }
+  const catalogue = usesCatalogue ? (stale.catalogue ?? read?.catalogue ?? null) : null
+  // Null for an organization that is gone: its callers are looked up, and refused.
+  const organization = stale.organization ?? read?.organization ?? null
+  if (organization === principal.epoch) {
+    return { principal, catalogueEpoch: catalogue, learned: read && { organization, catalogue } }
   }
   const identification = await renewPrincipal(deps, principal)
   if (identification.kind === 'refused') throw noLongerAllowed(identification.reason)
   const current = identification.principal
-  const learned = { organization: current.epoch, catalogue: epochs.catalogue }
-  return { principal: current, catalogueEpoch: epochs.catalogue, learned }
+  const learned = { organization: current.epoch, catalogue }
+  return { principal: current, catalogueEpoch: catalogue, learned }
+}
+
+/**
+ * Renewed rights with the catalogue that was loaded for them.
+ * @param epoch of the catalogue; another one than the rights name was read from Postgres just now.
+ */
+export function withCatalogue(renewed: CallerRights, epoch: number): CallerRights {
+  const { principal, catalogueEpoch, learned } = renewed
+  const isRead = epoch !== catalogueEpoch
+  const told = {
+    organization: learned?.organization ?? null,
+    catalogue: isRead ? epoch : (learned?.catalogue ?? null),
+  }
+  return { principal, catalogueEpoch: epoch, learned: learned || isRead ? told : null }
 }
 
 const NO_LONGER: Partial<Record<RefusalReason, { code: string; message: string }>> = {

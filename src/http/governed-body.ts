@@ -1,9 +1,9 @@
 import { checkLimits } from '../governance/governed-call.ts'
 import { MOST_ADMISSIONS, renewRights } from '../governance/renew-rights.ts'
 import { ApiError } from '../lib/api-error.ts'
-import type { HeldBody } from '../lib/body-collector.ts'
+import type { OwnedBytes } from '../lib/bytes/owned-bytes.ts'
 import type { AppContext } from './context.ts'
-import { bodySource, declaredLength, readBody, readSmallBody } from './request-body.ts'
+import { declaredLength, readBody, readSmallBody } from './request-body.ts'
 
 /** Up to this a body is read before its call is admitted: reading it costs less than asking. */
 const UNCHECKED_BYTES = 1024 * 1024
@@ -13,12 +13,12 @@ const UNCHECKED_BYTES = 1024 * 1024
  * cannot make the gateway read for nothing (design: Governance, 3a).
  * @throws ApiError as `readBody` does, and rate_limited.
  */
-export async function readGovernedBody(context: AppContext): Promise<HeldBody> {
-  const length = declaredLength(context)
-  const small = length !== null && length <= UNCHECKED_BYTES ? await readSmallBody(context, length) : null
-  if (small) return small
-  await requireRoom(context)
-  return readBody(context)
+export async function readGovernedBody(context: AppContext): Promise<OwnedBytes> {
+  if (!isSmallBody(context)) {
+    await requireRoom(context)
+    return readBody(context)
+  }
+  return (await readSmallBody(context, declaredLength(context) ?? 0)) ?? readBody(context)
 }
 
 /** @throws ApiError rate_limited, or unauthorized for a key that no longer counts. */
@@ -34,8 +34,10 @@ export async function requireRoom(context: AppContext): Promise<void> {
   }
 }
 
-/** Whether the length of a body allows it to be read without a check: it is told, and small. */
+/** Whether a body may be read without a check: there is none, or its length is told and small, and it is not compressed. */
 export function isSmallBody(context: AppContext): boolean {
+  const { raw } = context.req
   const length = declaredLength(context)
-  return bodySource(context) === null || (length !== null && length <= UNCHECKED_BYTES)
+  const isTold = length !== null && length <= UNCHECKED_BYTES && !raw.headers.has('content-encoding')
+  return !raw.body || isTold
 }

@@ -1,4 +1,5 @@
 import { ApiError } from '../lib/api-error.ts'
+import { PartReader } from '../lib/bytes/read-bytes.ts'
 import { type BodySource, drain, eachPart } from './request-body.ts'
 
 /**
@@ -32,7 +33,7 @@ export class PassedBody {
   }
 
   async #pass(source: BodySource): Promise<void> {
-    const reader = source.stream.getReader({ mode: 'byob' })
+    const reader = new PartReader(source.stream, source.declared)
     try {
       await eachPart(reader, source, (part) => this.#writer.write(part))
       await this.#writer.close()

@@ -1,7 +1,8 @@
 import { ApiError, invalidRequest } from '../lib/api-error.ts'
-import { BodyCollector, type HeldBody } from '../lib/body-collector.ts'
+import { OwnedBytes } from '../lib/bytes/owned-bytes.ts'
+import { BrokenStreamError, PartReader, TooLongError } from '../lib/bytes/read-bytes.ts'
 import { errorText } from '../lib/log.ts'
-import { withinTime } from '../lib/time-limit.ts'
+import { TimeLimitError } from '../lib/time-limit.ts'
 import type { AppContext } from './context.ts'
 
 /** Interface, Limits: 50 MB on every endpoint that reads JSON. */
@@ -18,12 +19,6 @@ const LONGEST_PAUSE_MS = 30_000
 /** So does one that sends no faster than this, once it had a minute; 50 MB may take under a quarter of an hour. */
 const LEAST_BYTES_PER_SECOND = 64 * 1024
 const GRACE_MS = 60_000
-/**
- * Chunks are read into one space, over and over: left to itself the runtime makes a new one for every 4 KB, 12,800 for
- * a large body, faster than the collector takes them away.
- */
-const READ_BYTES = 64 * 1024
-
 export const tooLarge = () =>
   new ApiError('too_large', `The request body is larger than ${MAXIMUM_BODY_BYTES} bytes.`)
 
@@ -66,9 +61,9 @@ export function bodySource(context: AppContext): BodySource | null {
  * @throws ApiError too_large over the limit, invalid_request for an encoding other than gzip, rate_limited when this
  * isolate holds too many bytes already.
  */
-export async function readBody(context: AppContext): Promise<HeldBody> {
+export async function readBody(context: AppContext): Promise<OwnedBytes> {
   const source = bodySource(context)
-  if (!source) return { bytes: new Uint8Array(), release: () => {} }
+  if (!source) return new OwnedBytes(0)
   const limit = context.get('deps').configuration.BUFFER_LIMIT_BYTES
   return collect(source, limit, context.get('rights').principal.organizationId)
 }
@@ -81,13 +76,13 @@ const GATHERED_BYTES = 64 * 1024
  * @param length as it is declared; HTTP holds the sender to it. @returns null for a body that has to be read in parts.
  * @throws ApiError invalid_request for one that breaks off.
  */
-export async function readSmallBody(context: AppContext, length: number): Promise<HeldBody | null> {
+export async function readSmallBody(context: AppContext, length: number): Promise<OwnedBytes | null> {
   const { raw } = context.req
   if (length > GATHERED_BYTES || !raw.body || context.req.header('content-encoding') !== undefined)
     return null
   try {
     // Without a time limit: a sender that stops holds little more than its own connection.
-    return { bytes: new Uint8Array(await raw.arrayBuffer()), release: () => {} }
+    return OwnedBytes.of(new Uint8Array(await raw.arrayBuffer()))
   } catch (error) {
     throw invalidRequest(`The body did not arrive: ${errorText(error)}.`)
   }
@@ -99,41 +94,43 @@ export function declaredLength(context: AppContext): number | null {
   return header === undefined || !/^\d+$/.test(header) ? null : Number(header)
 }
 
-async function collect(source: BodySource, limit: number, organizationId: string): Promise<HeldBody> {
+async function collect(source: BodySource, limitBytes: number, holder: string): Promise<OwnedBytes> {
   const longest = Math.min(source.declared ?? MAXIMUM_BODY_BYTES, MAXIMUM_BODY_BYTES)
-  const collector = new BodyCollector(longest, limit, organizationId)
-  const reader = source.stream.getReader({ mode: 'byob' })
+  const body = new OwnedBytes(longest, { limitBytes, holder })
+  const reader = new PartReader(source.stream, source.declared)
   try {
-    await eachPart(reader, source, (part) => collector.add(part))
-    return collector.finish()
+    await eachPart(reader, source, (part) => body.append(part))
+    return body
   } catch (error) {
-    collector.release()
+    body.release()
     if (error instanceof ApiError && error.code === undefined) await drain(reader)
     throw error
   }
 }
 
 /**
- * Reads a body to its end, counted. All parts are read into one space: whoever takes one is done with it when `take` is.
+ * Reads a body to its end, counted.
  * @throws ApiError too_large (the rest is there to be drained), invalid_request for a body that breaks off or stands
  * still; and what `take` throws.
  */
 export async function eachPart(
-  reader: ReadableStreamBYOBReader,
-  { declared, compressed, unreadable }: BodySource,
+  reader: PartReader,
+  { compressed, unreadable }: BodySource,
   take: (part: Uint8Array) => void | Promise<void>,
 ): Promise<void> {
-  let space = new Uint8Array(Math.min(READ_BYTES, declared || READ_BYTES))
   const begunAt = Date.now()
-  for (let length = 0; ; ) {
+  const patience = (length: number): number => {
     const left = begunAt + timeFor(length, compressed) - Date.now()
-    const longest = Math.max(0, Math.min(LONGEST_PAUSE_MS, left))
-    const { done, value } = await nextPart(reader, space, unreadable, longest)
-    if (done) return
-    length += value.length
-    if (length > MAXIMUM_BODY_BYTES) throw tooLarge()
-    await take(value)
-    space = new Uint8Array(value.buffer)
+    return Math.max(0, Math.min(LONGEST_PAUSE_MS, left))
+  }
+  try {
+    await reader.each(take, { longest: MAXIMUM_BODY_BYTES, patience })
+  } catch (error) {
+    if (error instanceof TooLongError) throw tooLarge()
+    if (error instanceof BrokenStreamError) throw invalidRequest(unreadable)
+    if (!(error instanceof TimeLimitError)) throw error
+    reader.cancel()
+    throw invalidRequest(`The body did not arrive: ${error.message}.`)
   }
 }
 
@@ -142,40 +139,5 @@ function timeFor(length: number, compressed: boolean): number {
   return GRACE_MS + (compressed ? 0 : Math.floor((length / LEAST_BYTES_PER_SECOND) * 1000))
 }
 
-async function nextPart(
-  reader: ReadableStreamBYOBReader,
-  space: Uint8Array<ArrayBuffer>,
-  unreadable: string,
-  longest: number,
-) {
-  const reading = reader.read(space).catch(() => {
-    throw invalidRequest(unreadable)
-  })
-  try {
-    return await withinTime(reading, longest, 'the next part of the body')
-  } catch (error) {
-    if (error instanceof ApiError) throw error
-    reader.cancel().catch(() => {})
-    throw invalidRequest(`The body did not arrive: ${errorText(error)}.`)
-  }
-}
-
 /** Reads on for a while without keeping anything. */
-export async function drain(reader: ReadableStreamBYOBReader): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const timeUp = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, DRAIN_MILLISECONDS)
-  })
-  const readOn = async () => {
-    let space = new Uint8Array(READ_BYTES)
-    for (let read = 0; read < DRAINED_BYTES; ) {
-      const { done, value } = await reader.read(space)
-      if (done) return
-      read += value.length
-      space = new Uint8Array(value.buffer)
-    }
-  }
-  await Promise.race([readOn().catch(() => {}), timeUp])
-  clearTimeout(timer)
-  reader.cancel().catch(() => {})
-}
+export const drain = (reader: PartReader): Promise<void> => reader.drain(DRAINED_BYTES, DRAIN_MILLISECONDS)

@@ -32,6 +32,8 @@ export interface SseFrame {
 
 /** Reads the frames of one stream, whatever its framing. */
 export interface FrameReader {
+  /** The beginning of a frame that is not complete yet. */
+  readonly unfinished: Uint8Array
   /**
    * Takes a chunk.
    * @returns the frames that it completes, each with its event as Server-Sent Events write it.
@@ -43,6 +45,10 @@ export interface FrameReader {
 /** Reads Server-Sent Events. */
 export class SseReader implements FrameReader {
   readonly #splitter = new SseSplitter()
+
+  get unfinished(): Uint8Array {
+    return this.#splitter.unfinished
+  }
 
   push(chunk: Uint8Array): SseFrame[] {
     return this.#splitter.push(chunk).map(parseFrame)
@@ -56,6 +62,11 @@ export class SseReader implements FrameReader {
 export class SseSplitter {
   readonly #pending = new GrowingBytes()
   #begun = false
+
+  /** The beginning of a frame that is not complete yet. */
+  get unfinished(): Uint8Array {
+    return this.#pending.bytes
+  }
 
   /**
    * Takes a chunk.

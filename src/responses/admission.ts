@@ -1,22 +1,15 @@
+import { unsentOutcome } from '../gateway/call-outcome.ts'
 import { SESSION_HEADERS } from '../gateway/conversation-key.ts'
 import { type AdmittedTurn, admitTurn } from '../gateway/model-turn.ts'
-import type { CallOutcome } from '../governance/audit-record.ts'
 import type { CallPolicy } from '../governance/dlp/call-policy.ts'
-import { policyFor } from '../governance/dlp/policy-for-call.ts'
-import {
-  type GovernedCall,
-  outcomeOf,
-  type Refused,
-  refusalOutcome,
-  settle,
-} from '../governance/governed-call.ts'
-import { modelTarget } from '../governance/target.ts'
-import { ApiError, notFound } from '../lib/api-error.ts'
+import { settle } from '../governance/governed-call.ts'
+import { notFound } from '../lib/api-error.ts'
+import type { OwnedBytes } from '../lib/bytes/owned-bytes.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import type { ResponseContext } from './context.ts'
 import { newEmitter } from './emission.ts'
 import type { ResponseEmitter } from './emitter.ts'
-import { type EngineRun, ResponseEngine } from './engine.ts'
+import { type EngineRun, type ReadyTurn, ResponseEngine } from './engine.ts'
 import type { EventLog } from './event-log.ts'
 import { conversationLocked, fittingItems, loadContextAgain, loadUnlockedContext } from './load-context.ts'
 import { loadRequest } from './load-request.ts'
@@ -26,7 +19,7 @@ import { ownerOf, type ResponseHead, type StoredRequest } from './response-head.
 import type { ResponseState } from './response-state.ts'
 import { beginResponse } from './store.ts'
 import { type ToolRules, toolRules } from './tool-rules.ts'
-import { type TurnBasis, turnRequest } from './turn-request.ts'
+import { type OwnedTurnRequest, type TurnBasis, turnRequest } from './turn-request.ts'
 import type { ContextItem, StartRequest } from './types.ts'
 
 /** A response of which the first two events are told. Its model is asked when the engine runs. */
@@ -57,30 +50,32 @@ export async function admitResponse(
   body: ReadableStream<Uint8Array>,
   log: () => EventLog,
 ): Promise<ResponseAdmission> {
-  let release = () => {}
+  const held: OwnedBytes[] = []
   try {
     const loaded = await loadRequest(deps, body, start.principal.organizationId)
-    release = loaded.release
+    held.push(loaded.place)
     const request = await readyRequest(deps, start, loaded.request)
-    const turn = await admitFirstTurn(deps, start, request)
-    if (turn.kind === 'refused') return refused(release, turn.error, true)
+    const first = firstTurnRequest(deps, start, request)
+    held.push(first.body)
+    const turn = await admitTurn(deps, first.request)
+    if (turn.kind === 'refused') return refused(held, turn.error, true)
     try {
       await recordBeginning(deps, state, request, turn)
-      const run = engineRun(deps, state, request, turn, log, release)
+      const run = engineRun(deps, state, request, { turn, held }, log)
       run.emitter.begin()
       const engine = new ResponseEngine(deps, run)
       return { kind: 'admitted', settings: request.settings, engine, emitter: run.emitter }
     } catch (error) {
-      await settle(deps, turn.call, withdrawnOutcome(turn.call, deps.clock(), error))
-      return refused(release, error, true)
+      await settle(deps, turn.call, unsentOutcome(turn.call, deps.clock(), error))
+      return refused(held, error, true)
     }
   } catch (error) {
-    return refused(release, error, false)
+    return refused(held, error, false)
   }
 }
 
-function refused(release: () => void, error: unknown, recorded: boolean): ResponseAdmission {
-  release()
+function refused(held: readonly OwnedBytes[], error: unknown, recorded: boolean): ResponseAdmission {
+  for (const bytes of held) bytes.release()
   return { kind: 'refused', error, recorded }
 }
 
@@ -89,8 +84,6 @@ interface ReadyRequest extends TurnBasis {
   settings: ResponseSettings
   request: StoredRequest
   tools: ToolRules
-  /** What of the request is stored or repeated is redacted under it. */
-  policy: CallPolicy
   context: ResponseContext
   /** What the first turn is told: the context as far as it fits. */
   items: ContextItem[]
@@ -106,9 +99,8 @@ async function readyRequest(
   const { settings } = loaded
   const owner = ownerOf(start)
   const tools = toolRules(settings, deps.hostedTools?.(settings) ?? [])
-  const policy = await policyFor(deps, start.principal, modelTarget(settings.model))
   const context = await loadUnlockedContext(deps, owner, loaded)
-  const items = await fittingItems(deps, settings, context)
+  const items = await fittingItems(deps, start.principal, settings, context)
   const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
   const request: StoredRequest = {
     settings,
@@ -119,26 +111,28 @@ async function readyRequest(
     functionCallsComplete: start.functionCallsComplete,
     historyIds: context.history.map(({ id }) => id),
   }
-  return { settings, owner, request, tools, policy, context, items, moves: bytes > MOST_HELD_BYTES }
+  return { settings, owner, request, tools, context, items, moves: bytes > MOST_HELD_BYTES }
 }
 
-async function admitFirstTurn(
+function firstTurnRequest(
   deps: ResponseDeps,
   { identity, principal, headers }: StartRequest,
   ready: ReadyRequest,
-): Promise<AdmittedTurn | Refused> {
+): OwnedTurnRequest {
   const call = { identity, principal, counted: true }
   const basis = { ...ready, request: { ...ready.request, headers } }
-  return admitTurn(deps, turnRequest(deps, basis, call, ready.settings, ready.items, ready.moves))
+  return turnRequest(deps, basis, call, ready.settings, ready.items, ready.moves)
 }
 
 /** The input is stored, the row is written, and the conversation is this response's alone. @throws ApiError otherwise */
 async function recordBeginning(
   deps: ResponseDeps,
   state: ResponseState,
-  { owner, settings, context, policy }: ReadyRequest,
-  { open }: AdmittedTurn,
+  { owner, settings, context }: ReadyRequest,
+  { open, planned }: AdmittedTurn,
 ): Promise<void> {
+  // The policies that the ledger knows to be current: what of the request is stored or repeated is redacted under them.
+  const { policy } = planned
   await state.storeInput(owner, context, policy)
   const begun = begunMembers(settings, context, policy)
   state.change(begun)
@@ -189,20 +183,19 @@ async function writeBeginning(
 function engineRun(
   deps: ResponseDeps,
   state: ResponseState,
-  { settings, owner, request, tools, policy, context, items, moves }: ReadyRequest,
-  turn: AdmittedTurn,
+  { settings, owner, request, tools, context, items, moves }: ReadyRequest,
+  ready: ReadyTurn,
   log: () => EventLog,
-  sent: () => void,
 ): EngineRun {
   const emission = { settings, tools, emit: eventSink(log) }
+  const { policy } = ready.turn.planned
   return {
     ...laterTurns(deps, state, request, log),
     owner,
     tools,
     emitter: newEmitter(deps, state.known, emission, policy, context.conversationId),
-    turn,
+    ready,
     context: moves ? null : items,
-    sent,
   }
 }
 
@@ -219,12 +212,6 @@ export const laterTurns = (
 ): Pick<EngineRun, 'state' | 'request' | 'loadContext' | 'flushEvents'> => ({
   state,
   request,
-  loadContext: () => loadContextAgain(deps, state, request),
+  loadContext: (principal) => loadContextAgain(deps, state, request, principal),
   flushEvents: () => log().flush(),
 })
-
-/** Of a call that was admitted and is not sent after all. @param now milliseconds since the epoch. */
-const withdrawnOutcome = ({ opening }: GovernedCall, now: number, error: unknown): CallOutcome => {
-  if (error instanceof ApiError) return refusalOutcome(opening, now, error)
-  return outcomeOf(opening, now, { status: 500, errorCode: 'internal_error' })
-}

@@ -1,3 +1,4 @@
+import { writeBytes } from '../lib/bytes/write-bytes.ts'
 import { counted } from '../lib/counted.ts'
 import { withinTime } from '../lib/time-limit.ts'
 import type { Owner } from './types.ts'
@@ -7,8 +8,6 @@ export const LARGE_ITEM_BYTES = 1024 * 1024
 
 /** What R2 deletes in one call. */
 const REMOVE_BATCH = 1_000
-
-const SLICE_BYTES = 256 * 1024
 
 /** Longest wait for the whole of a call, its repetition included; enough for the largest body. */
 const ANSWER_LIMIT_MS = 60_000
@@ -83,18 +82,10 @@ async function repeatOnce<Result>(work: () => Promise<Result>, what: string): Pr
   }
 }
 
-/** The runtime copies what it is given: slices one after the other, not all at once. */
 async function putSliced(bucket: R2Bucket, key: string, bytes: Uint8Array): Promise<void> {
   const { readable, writable } = new FixedLengthStream(bytes.length)
   const put = bucket.put(key, readable)
-  const writer = writable.getWriter()
-  const write = async () => {
-    for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
-      await writer.write(bytes.subarray(at, at + SLICE_BYTES))
-    }
-    await writer.close()
-  }
   // A bucket that fails takes no more of it, and that is told by the put.
-  write().catch(() => {})
+  writeBytes(writable, [bytes]).catch(() => {})
   await put
 }

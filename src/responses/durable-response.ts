@@ -129,7 +129,7 @@ export class DurableResponse implements ResponseStreamObject {
     this.#running = null
     this.#state.enter('ended', { endedAt: this.#deps.clock() })
     this.#ended.resolve()
-    this.#deps.waitUntil(this.#arrangeAlarm())
+    this.#deps.waitUntil(this.#state.settleCalls().then(() => this.#arrangeAlarm()))
   }
 
   /** What the next life of an object does with what it finds (`phases.ts`). */
@@ -164,7 +164,6 @@ export class DurableResponse implements ResponseStreamObject {
       const events = endingEvents(this.#state, this.#log, this.#deps.clock())
       // The last event and the end of the log are stored together: if the log has ended, both were.
       if (!this.#log.closed) for (const event of events) this.#log.append(event)
-      this.#deps.waitUntil(this.#state.settleInterrupted())
       this.#end()
     } catch (error) {
       logEvent('error', 'response_not_recovered', { error: errorText(error) })
@@ -240,7 +239,7 @@ export class DurableResponse implements ResponseStreamObject {
     if (isUnderWay(head.phase) && !this.#running)
       return this.#breakOff(new Error('nobody generates any more'), true)
     if (head.phase !== 'ended') return
-    await this.#state.settleInterrupted()
+    await this.#state.settleCalls()
     if (head.pendingWrite) await this.#final.writeAgain()
     const closes = (head.endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS
     if (!this.#state.head || this.#state.head.pendingWrite || this.#deps.clock() < closes)
@@ -252,7 +251,8 @@ export class DurableResponse implements ResponseStreamObject {
     const { head } = this.#state
     if (!head) return
     const closes = (head.endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS - this.#deps.clock()
-    await this.#wakeIn(head.pendingWrite ? this.#final.retryMilliseconds : Math.max(0, closes))
+    const repeats = head.pendingWrite || head.unsettled.length > 0
+    await this.#wakeIn(repeats ? this.#final.retryMilliseconds : Math.max(0, closes))
   }
 
   /** Whether a request is not being admitted any more, or is to be rolled back. */

@@ -12,7 +12,7 @@ import {
 } from '../governance/governed-call.ts'
 import type { Principal } from '../governance/principal.ts'
 import { ApiError } from '../lib/api-error.ts'
-import { freeBuffer } from '../lib/buffer-holds.ts'
+import type { OwnedBytes } from '../lib/bytes/owned-bytes.ts'
 import { newId } from '../lib/ids.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { withinTime } from '../lib/time-limit.ts'
@@ -20,7 +20,7 @@ import type { ResponseEmitter, TurnEnd } from './emitter.ts'
 import { runToolCall } from './hosted-tool.ts'
 import { type OutputDeps, turnItems, withResults } from './output-items.ts'
 import { endOfFailure, incomplete, type ResponseEnd } from './response-end.ts'
-import type { Interruption, Progress, StoredRequest } from './response-head.ts'
+import type { Interruption, Progress, StoredRequest, UnsettledCall } from './response-head.ts'
 import type { ResponseState } from './response-state.ts'
 import { currentPrincipal } from './rights.ts'
 import { decideTurn, isRefused, nextTurnSettings } from './turn-decision.ts'
@@ -32,20 +32,24 @@ export interface EngineDeps extends ModelDeps {
     OutputDeps['configuration'] & { RESPONSE_MAX_TURNS: number; RESPONSE_TIME_LIMIT_MS: number }
 }
 
+/** A turn that is admitted and not sent yet, and the bytes that it is made of: they are released when it was sent. */
+export interface ReadyTurn {
+  turn: AdmittedTurn
+  held: readonly OwnedBytes[]
+}
+
 /** What the engine works on. */
 export interface EngineRun extends TurnBasis {
   state: ResponseState
   request: StoredRequest
   emitter: ResponseEmitter
   /** The first turn; null for a response that goes on after a restart. */
-  turn: AdmittedTurn | null
+  ready: ReadyTurn | null
   /** The context of every turn, unless it is too large to be held. */
   context: readonly ContextItem[] | null
-  loadContext: () => Promise<ContextItem[]>
+  loadContext: (principal: Principal) => Promise<ContextItem[]>
   /** Stores the events that are pending: the state never says more than they do. */
   flushEvents: () => void
-  /** Called when the first turn is answered or has failed: its body is not needed any more. */
-  sent: () => void
 }
 
 /** A call that has ended is settled at once, as far as this object goes. */
@@ -64,15 +68,15 @@ export class ResponseEngine {
   #progress: Progress
   /** What each turn that ended added to the context. */
   readonly #turns: ContextItem[][]
-  #admitted: AdmittedTurn | null
+  #ready: ReadyTurn | null
   /** As the ledger knew it to be current at the last turn. */
   #principal: Principal | null
 
   constructor(deps: EngineDeps, run: EngineRun) {
     this.#deps = deps
     this.#run = run
-    this.#admitted = run.turn
-    this.#principal = run.turn?.planned.rights.principal ?? null
+    this.#ready = run.ready
+    this.#principal = run.ready?.turn.planned.rights.principal ?? null
     this.#progress = run.state.known.progress
     this.#turns = Array.from({ length: this.#progress.turns }, (_, index) => run.state.turn(index + 1))
   }
@@ -116,17 +120,26 @@ export class ResponseEngine {
 
   /** generating: sends the admitted turn, tells its answer, and stores what it came to. */
   async #generate(): Promise<ResponseEnd | null> {
-    const turn = this.#admitted
-    this.#admitted = null
-    if (!turn) throw new Error('there is no turn to send')
     const { emitter } = this.#run
     const from = emitter.outputLength
-    const sent = await sendTurn(this.#deps, turn.planned, turn.call, this.#abort.signal)
-    freeIfLarge(turn.planned.request.body)
-    this.#run.sent()
-    await this.#tell(sent, turn.call)
+    const { sent, call } = await this.#send()
+    await this.#tell(sent, call)
     const end = emitter.endTurn()
     return this.#interrupted() ?? this.#follow(end, from)
+  }
+
+  /** Apart from what follows: a body of 50 MB must not live as long as its answer. */
+  async #send(): Promise<{ sent: SentTurn; call: GovernedCall }> {
+    const ready = this.#ready
+    this.#ready = null
+    if (!ready) throw new Error('there is no turn to send')
+    const { planned, call } = ready.turn
+    try {
+      return { sent: await sendTurn(this.#deps, planned, call, this.#abort.signal), call }
+    } finally {
+      // What the upstream still reads is borrowed, and freed when it has it.
+      for (const bytes of ready.held) bytes.release()
+    }
   }
 
   /** Tells an answer as it comes. */
@@ -151,21 +164,22 @@ export class ResponseEngine {
       this.#settle(call, await withinTime(outcome, SETTLING_LIMIT_MS, 'settling a call'))
     } catch {
       // What its upstream told so far, should the rest stay unknown.
-      this.#charge(this.#run.emitter.turnUsage)
+      this.#charge(this.#run.emitter.turnUsage, [])
       this.#deps.waitUntil(outcome.then((late) => settle(this.#deps, call, late)))
     }
   }
 
   /** What a call is charged for is stored before the ledger is told: both then say the same after a restart. */
   #settle(call: GovernedCall, outcome: CallOutcome): void {
-    this.#charge(outcome.usage)
-    this.#deps.waitUntil(settle(this.#deps, call, outcome))
+    this.#charge(outcome.usage, [{ call, outcome }])
+    this.#deps.waitUntil(this.#run.state.settleCalls())
   }
 
-  #charge(used: Usage | null): void {
+  #charge(used: Usage | null, calls: UnsettledCall[]): void {
+    const { state } = this.#run
     const { usage } = this.#progress
-    this.#advance({ openCall: null, usage: used ? addUsage(usage, used) : usage })
-    this.#run.state.change({ progress: this.#progress })
+    const progress = this.#advance({ openCall: null, usage: used ? addUsage(usage, used) : usage })
+    state.change({ progress, unsettled: [...(state.head?.unsettled ?? []), ...calls] })
   }
 
   #advance(progress: Partial<Progress>): Progress {
@@ -243,24 +257,28 @@ export class ResponseEngine {
     const callId = this.#progress.nextCallId ?? newId('call')
     const identity = { ...request.identity, callId, at: this.#deps.clock() }
     const admission = await this.#admit(identity).catch((error) => this.#recordRefusal(identity, error))
-    if (admission.kind === 'refused') throw admission.error
-    const { open, planned } = admission
-    this.#admitted = admission
+    if ('error' in admission) throw admission.error
+    const { open, planned } = admission.turn
+    this.#ready = admission
     this.#principal = planned.rights.principal
     const openCall = { open, after: emitter.lastSequence }
     state.enter('generating', { progress: this.#advance({ openCall, nextCallId: null }) })
     return null
   }
 
-  async #admit(identity: CallIdentity): Promise<AdmittedTurn | Refused> {
+  async #admit(identity: CallIdentity): Promise<ReadyTurn | Refused> {
     const { owner, request, loadContext } = this.#run
     const principal = await currentPrincipal(this.#deps, owner, request, this.#principal)
-    const context = this.#run.context ?? (await loadContext())
+    const context = this.#run.context ?? (await loadContext(principal))
     this.#abort.signal.throwIfAborted()
     const settings = nextTurnSettings(request.settings, this.#progress.usage)
     const items = [...context, ...this.#turns.flat()]
-    const turn = { identity, principal, counted: false }
-    return admitTurn(this.#deps, turnRequest(this.#deps, this.#run, turn, settings, items))
+    const asked = { identity, principal, counted: false }
+    const { request: turnOf, body } = turnRequest(this.#deps, this.#run, asked, settings, items)
+    const turn = await admitTurn(this.#deps, turnOf)
+    if (turn.kind === 'admitted') return { turn, held: [body] }
+    body.release()
+    return turn
   }
 
   /** A turn that governance did not come to decide about is recorded here: the request has its record already. */
@@ -283,8 +301,3 @@ export class ResponseEngine {
 /** It is not known whether the call was made, and a second one could do harm. */
 const interruptedTool = () =>
   new ApiError('internal', 'The response was interrupted while a tool ran.', { code: 'server_error' })
-
-/** A body that is still being sent is freed when that is over. */
-function freeIfLarge({ buffer }: Uint8Array): void {
-  if (buffer instanceof ArrayBuffer && buffer.resizable) freeBuffer(buffer, () => {})
-}

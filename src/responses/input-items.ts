@@ -1,5 +1,5 @@
 import { applyEdits } from '../lib/byte-edits.ts'
-import { GrowingBuffer } from '../lib/growing-buffer.ts'
+import { ownedCopy } from '../lib/bytes/owned-bytes.ts'
 import { type GivenForm, idOf } from './item-types/given-item.ts'
 import { ItemScan } from './item-types/item-scan.ts'
 import { ITEM_TYPES, newItemId } from './item-types/item-types.ts'
@@ -36,7 +36,7 @@ export function userMessage(contents: Uint8Array): ContextItem {
   const id = newItemId('message')
   const start = `{"id":"${id}","type":"message","role":"user","content":[{"type":"input_text","text":"`
   const pieces = [encoder.encode(start), contents, encoder.encode('"}],"status":"completed"}')]
-  return { id, type: 'message', role: 'user', callId: null, bytes: freeableBytes(pieces) }
+  return { id, type: 'message', role: 'user', callId: null, bytes: ownedCopy(pieces).bytes }
 }
 
 function typeOf(item: ItemScan): string {
@@ -62,15 +62,8 @@ function composed(
     pieces.push(...applyEdits(item.source.subarray(start, end), shifted).pieces)
   }
   pieces.push(encoder.encode(`${added.map((member) => `,${member}`).join('')}}`))
-  const given = { id, type, role: role ?? null, callId: callId ?? null, bytes: freeableBytes(pieces) }
+  const given = { id, type, role: role ?? null, callId: callId ?? null, bytes: ownedCopy(pieces).bytes }
   return repeats === undefined ? given : { ...given, repeats }
-}
-
-/** One array, of which a large one can be freed when it is moved. */
-function freeableBytes(pieces: readonly Uint8Array[]): Uint8Array {
-  const bytes = new GrowingBuffer(pieces.reduce((length, piece) => length + piece.length, 0))
-  for (const piece of pieces) bytes.append(piece)
-  return bytes.bytes()
 }
 
 const encoder = new TextEncoder()

@@ -1,4 +1,4 @@
-import { freeBuffer } from '../lib/buffer-holds.ts'
+import { freeBytes } from '../lib/bytes/free-bytes.ts'
 import { pageOfItems } from './item-list.ts'
 import type { ItemPage, ItemPageRequest, StoredItem } from './items/store.ts'
 import type { ContextItem } from './types.ts'
@@ -53,7 +53,7 @@ export class InputStore {
     }
     const heads = JSON.stringify(this.#heads)
     this.#sql.exec('INSERT INTO input_parts VALUES (?, ?, ?)', this.#parts++, heads, bodies.buffer)
-    freeBuffer(bodies.buffer, () => {})
+    freeBytes(bodies)
     this.#heads = []
     this.#bodies = []
     this.#bytes = 0
@@ -73,7 +73,7 @@ export class InputStore {
   *items(): Generator<StoredItem> {
     for (const { heads, bodies } of this.#stored()) {
       for (const [head, body] of withBodies(heads, bodies)) yield storedItem(head, body)
-      freeBuffer(bodies, () => {})
+      freeBytes(new Uint8Array(bodies))
     }
   }
 

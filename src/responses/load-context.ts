@@ -1,4 +1,7 @@
-import { loadCatalog } from '../gateway/catalog/catalog.ts'
+import { type CatalogModel, loadCatalog } from '../gateway/catalog/catalog.ts'
+import { checkLimits } from '../governance/governed-call.ts'
+import type { Principal } from '../governance/principal.ts'
+import { renewRights } from '../governance/renew-rights.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import { loadContext, type ResponseContext } from './context.ts'
@@ -45,14 +48,31 @@ export const conversationLocked = () =>
 /** A context as far as the model takes it. */
 export async function fittingItems(
   deps: ResponseDeps,
+  principal: Principal,
   settings: ResponseSettings,
   context: Pick<ResponseContext, 'history' | 'input'>,
 ): Promise<ContextItem[]> {
   const items = [...context.history, ...context.input]
-  const model = (await loadCatalog(deps)).models.get(settings.model)
-  if (!model || settings.truncation !== 'auto') return items
+  const model = settings.truncation === 'auto' ? await modelNamed(deps, principal, settings.model) : null
+  if (!model) return items
   const limits = { contextWindow: model.contextWindow, maxOutput: model.maxOutputTokens }
   return fitContext(items, settings, limits, tokenEstimate(model.routes[0]?.upstreamModel ?? model.id))
+}
+
+/** A model may be newer than what this isolate has read of the catalogue: the ledger knows the epoch of now. */
+async function modelNamed(
+  deps: ResponseDeps,
+  principal: Principal,
+  id: string,
+): Promise<CatalogModel | null> {
+  const { models, epoch } = await loadCatalog(deps)
+  const known = models.get(id)
+  if (known) return known
+  const rights = { principal, catalogueEpoch: epoch, learned: null }
+  const verdict = await checkLimits(deps, rights)
+  if (verdict === null || verdict instanceof ApiError) return null
+  const { catalogueEpoch } = await renewRights(deps, rights, verdict)
+  return (await loadCatalog(deps, catalogueEpoch ?? undefined)).models.get(id) ?? null
 }
 
 /**
@@ -64,11 +84,12 @@ export async function loadContextAgain(
   deps: ResponseDeps,
   state: ResponseState,
   { settings, historyIds }: StoredRequest,
+  principal: Principal,
 ): Promise<ContextItem[]> {
   const context = await loadContext(deps, state.known.owner, { settings, items: [] })
   const known = new Set(historyIds)
   const history = context.history.filter(({ id }) => known.has(id))
   const input: ContextItem[] = []
   for await (const item of state.inputItems()) input.push(item)
-  return fittingItems(deps, settings, { history, input })
+  return fittingItems(deps, principal, settings, { history, input })
 }

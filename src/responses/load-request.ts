@@ -1,50 +1,38 @@
 import { invalidRequest } from '../lib/api-error.ts'
-import { BodyCollector } from '../lib/body-collector.ts'
+import { OwnedBytes } from '../lib/bytes/owned-bytes.ts'
+import { BrokenStreamError, PartReader } from '../lib/bytes/read-bytes.ts'
 import { type ResponseRequest, readResponseRequest } from './request.ts'
 
 /** Interface, Limits. The Worker counts as well; this bounds what the object takes in. */
 const MAXIMUM_BODY_BYTES = 52_428_800
-const READ_BYTES = 64 * 1024
+
+/** A request without its body, and the place that its body had: what was made of it takes that until it is released. */
+export interface LoadedRequest {
+  request: ResponseRequest
+  place: OwnedBytes
+}
 
 /**
- * Reads the body of a request. What is made of it takes its place in the isolate's budget.
- * @returns `release` gives that place back.
+ * Reads the body of a request.
  * @throws ApiError invalid_request, and rate_limited when this isolate holds too many bytes already.
  */
 export async function loadRequest(
   { configuration }: { configuration: { BUFFER_LIMIT_BYTES: number } },
-  body: ReadableStream<Uint8Array>,
+  stream: ReadableStream<Uint8Array>,
   organizationId: string,
-): Promise<{ request: ResponseRequest; release: () => void }> {
-  const collector = new BodyCollector(MAXIMUM_BODY_BYTES, configuration.BUFFER_LIMIT_BYTES, organizationId)
+): Promise<LoadedRequest> {
+  const room = { limitBytes: configuration.BUFFER_LIMIT_BYTES, holder: organizationId }
+  const body = new OwnedBytes(MAXIMUM_BODY_BYTES, room)
+  const reader = new PartReader(stream)
   try {
-    await eachPart(body, (part) => collector.add(part))
-    const request = readResponseRequest(collector.finish().bytes)
-    collector.freeBytes()
-    return { request, release: () => collector.release() }
+    await reader.each((part) => body.append(part))
+    const request = readResponseRequest(body.bytes)
+    body.free()
+    return { request, place: body }
   } catch (error) {
-    collector.release()
-    throw error
+    body.release()
+    reader.cancel(error)
+    // Of a body that is too large or no gzip, or whose sender left: the Worker knows which, and tells it.
+    throw error instanceof BrokenStreamError ? invalidRequest('The body broke off.') : error
   }
-}
-
-/** All parts are read into one space: left to itself the runtime makes a new one for each, which lies about for long. */
-async function eachPart(body: ReadableStream<Uint8Array>, take: (part: Uint8Array) => void): Promise<void> {
-  const reader = body.getReader({ mode: 'byob' })
-  try {
-    for (let space = new Uint8Array(READ_BYTES); ; ) {
-      const { done, value } = await reader.read(space).catch(brokenOff)
-      if (done) return
-      take(value)
-      space = new Uint8Array(value.buffer)
-    }
-  } catch (error) {
-    reader.cancel(error).catch(() => {})
-    throw error
-  }
-}
-
-/** Of a body that is too large or no gzip, or whose sender left: the Worker knows which, and tells it. */
-function brokenOff(): never {
-  throw invalidRequest('The body broke off.')
 }

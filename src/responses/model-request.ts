@@ -1,5 +1,5 @@
-import { freeBuffer } from '../lib/buffer-holds.ts'
-import { GrowingBuffer } from '../lib/growing-buffer.ts'
+import { freeBytes } from '../lib/bytes/free-bytes.ts'
+import { type OwnedBytes, ownedCopy } from '../lib/bytes/owned-bytes.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import { pairedItems } from './call-pairs.ts'
 import { ITEM_TYPES } from './item-types/item-types.ts'
@@ -45,14 +45,14 @@ const TOLD_SETTINGS = [
  * The body of one turn of a response, as the gateway's operation `responses` takes it: the settings that a model is told
  * of, and all items of the context, each as its type says. Most are taken over as the bytes that they are.
  *
- * @returns one array, the only copy that is made. A large one can be freed (`lib/buffer-holds.ts`).
+ * @returns the only copy that is made, for its owner to release.
  * @throws ApiError invalid_request for a call without an output, or an output without a call.
  */
 export function modelRequest(
   settings: ResponseSettings,
   items: readonly ContextItem[],
   { openReasoning, stored = 0, moves = false }: ModelRequestOptions,
-): Uint8Array {
+): OwnedBytes {
   const pieces: Piece[] = [{ bytes: encoder.encode(headOf(settings)) }]
   const push = (piece: Piece) => {
     if (pieces.length > 1) pieces.push({ bytes: COMMA })
@@ -83,18 +83,16 @@ interface Piece {
 }
 
 /** One after the other, so that what was moved is gone before the next is copied. */
-function joined(pieces: readonly Piece[], moves: boolean): Uint8Array {
-  const body = new GrowingBuffer(pieces.reduce((length, { bytes }) => length + bytes.length, 0))
-  let end = 0
-  for (const piece of pieces) {
-    const { bytes } = piece
-    body.append(bytes)
-    end += bytes.length
-    if (!moves || bytes.length < LARGE_ITEM) continue
-    piece.bytes = body.bytes().subarray(end - bytes.length, end)
-    if (bytes.buffer.byteLength === bytes.length) freeBuffer(bytes.buffer, () => {})
-  }
-  return body.bytes()
+function joined(pieces: readonly Piece[], moves: boolean): OwnedBytes {
+  return ownedCopy(
+    pieces.map(({ bytes }) => bytes),
+    (bytes, copy, index) => {
+      const piece = pieces[index]
+      if (!piece || !moves || bytes.length < LARGE_ITEM) return
+      piece.bytes = copy
+      if (bytes.buffer.byteLength === bytes.length) freeBytes(bytes)
+    },
+  )
 }
 
 /** The beginning of the body, up to its first item. */

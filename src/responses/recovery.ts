@@ -6,7 +6,7 @@ import { type EmittedEvent, EventWriter, streamError } from './event-writer.ts'
 import { storableItem } from './final-response.ts'
 import { contextItemOf } from './output-items.ts'
 import { replayResponse } from './replay.ts'
-import type { Progress, ResponseHead } from './response-head.ts'
+import type { Progress, UnsettledCall } from './response-head.ts'
 import { outputTextOf, responseUsage } from './response-members.ts'
 import type { ResponseState } from './response-state.ts'
 
@@ -16,7 +16,7 @@ export interface Recovered {
   /** Closes what was open, then ends the response. */
   events: EmittedEvent[]
   /** The call that was under way, and what it comes to; null when there was none. */
-  call: ResponseHead['interruptedCall']
+  call: UnsettledCall | null
 }
 
 /** What is known of the calls of a response. */
@@ -45,7 +45,7 @@ export function interruptedResponse(
   const writer = new EventWriter(lastSequence, (event) => events.push(event))
   const told = replayResponse(payloads, writer, openCall?.after)
   const call = openCall && {
-    open: openCall.open,
+    call: openCall.open.call,
     outcome: interruptedOutcome(openCall.open, told.callBytes, now),
   }
   if (!told.inProgress) writer.write('response.in_progress', { response: told.response })
@@ -71,12 +71,13 @@ export function interruptedResponse(
 export function endingEvents(state: ResponseState, log: EventLog, now: number): EmittedEvent[] {
   const { final } = state
   if (final) return terminalEvents(final.response, log.lastSequence)
-  const { progress, store } = state.known
+  const { progress, store, unsettled } = state.known
   const { response, events, call } = interruptedResponse(log.payloads(), log.lastSequence, progress, now)
   const outputItems = response.output.map((item) => storableItem(contextItemOf(item, null)))
   state.storeFinal({ response, outputItems })
   const ended = { ...progress, openCall: null }
-  state.enter('ending', { pendingWrite: store, progress: ended, interruptedCall: call })
+  const calls = call ? [...unsettled, call] : unsettled
+  state.enter('ending', { pendingWrite: store, progress: ended, unsettled: calls })
   return events
 }
 

@@ -1,7 +1,7 @@
 import type { OpenTurn } from '../gateway/model-turn.ts'
 import type { CallOutcome } from '../governance/audit-record.ts'
 import type { Usage } from '../governance/credits.ts'
-import type { CallIdentity } from '../governance/governed-call.ts'
+import type { CallIdentity, GovernedCall } from '../governance/governed-call.ts'
 import { type Credential, keyIdOf } from '../governance/principal.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import type { Phase } from './phases.ts'
@@ -35,8 +35,14 @@ export interface ResponseHead {
   progress: Progress
   /** How often it went on after a restart. */
   restarts: number
-  /** A call whose maker died, with what it comes to; null once the ledger knows. */
-  interruptedCall: { open: OpenTurn; outcome: CallOutcome } | null
+  /** Calls that have ended, until the ledger has their outcome. */
+  unsettled: UnsettledCall[]
+}
+
+/** What a call came to that the ledger may still hold open. */
+export interface UnsettledCall {
+  call: GovernedCall
+  outcome: CallOutcome
 }
 
 /** How far the engine has come. */
@@ -97,5 +103,5 @@ export const newHead = (request: StartRequest, now: number): ResponseHead => ({
     endAfterTools: null,
   },
   restarts: 0,
-  interruptedCall: null,
+  unsettled: [],
 })

@@ -235,12 +235,16 @@ export class ResponseState {
     }
   }
 
-  /** Settles the call that died with its object. Tried again by the alarm. */
-  async settleInterrupted(): Promise<void> {
-    const interrupted = this.#head?.interruptedCall
-    if (!interrupted) return
-    const { open, outcome } = interrupted
-    if (await settle(this.#deps, open.call, outcome)) this.change({ interruptedCall: null })
+  /**
+   * Tells the ledger what calls came to. They stay stored until it has that, so that the response and its audit record say
+   * the same whatever dies. Tried again by the next life of the object and by its alarm.
+   */
+  async settleCalls(): Promise<void> {
+    for (const { call, outcome } of this.#head?.unsettled ?? []) {
+      if (!(await settle(this.#deps, call, outcome))) continue
+      const left = this.#head?.unsettled.filter((each) => each.call.opening.callId !== call.opening.callId)
+      this.change({ unsettled: left ?? [] })
+    }
   }
 
   /** Whether no row names its content: the object erases it, when its window closes at the latest. */

@@ -23,6 +23,7 @@ export function resumeResponse(
   const { known: head, request } = state
   if (!request || head.restarts >= MOST_RESTARTS) return null
   state.change({ restarts: head.restarts + 1 })
+  deps.waitUntil(state.settleCalls())
   const { settings } = request
   const tools = toolRules(settings, deps.hostedTools?.(settings) ?? [])
   const turns = Array.from({ length: head.progress.turns }, (_, index) => state.turn(index + 1))
@@ -34,9 +35,8 @@ export function resumeResponse(
     owner: head.owner,
     tools,
     emitter,
-    turn: null,
+    ready: null,
     context: null,
-    sent: () => {},
   })
   return { engine, emitter }
 }

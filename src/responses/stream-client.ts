@@ -1,4 +1,5 @@
 import { ApiError } from '../lib/api-error.ts'
+import { PartReader } from '../lib/bytes/read-bytes.ts'
 import { withFreshStub } from '../lib/fresh-stub.ts'
 import { withinTime } from '../lib/time-limit.ts'
 import type { ResponseStreamObject } from './types.ts'
@@ -67,9 +68,7 @@ async function orApiError<Result>(work: Promise<Result>): Promise<Result> {
  * from then on: an attempt that still lives somewhere can never begin a response with it.
  */
 function handOver(body: ReadableStream<Uint8Array>) {
-  const reader = body.getReader({ mode: 'byob' })
-  // Read into one space: left to itself the runtime makes a new one for each part, faster than they are collected.
-  let space = new ArrayBuffer(READ_BYTES)
+  const reader = new PartReader(body)
   let holder = 0
   let read = false
   const stream = (): ReadableStream<Uint8Array> => {
@@ -79,18 +78,13 @@ function handOver(body: ReadableStream<Uint8Array>) {
       async pull(controller) {
         if (mine !== holder) throw new Error('this body was taken back')
         read = true
-        const room = Math.min(space.byteLength, controller.byobRequest?.view?.byteLength ?? space.byteLength)
-        const { done, value } = await reader.read(new Uint8Array(space, 0, room))
-        if (done) {
-          controller.close()
-          controller.byobRequest?.respond(0)
-          return
-        }
-        space = value.buffer
-        pass(value, controller)
+        const part = await reader.next(controller.byobRequest?.view?.byteLength)
+        if (part) return pass(part, controller)
+        controller.close()
+        controller.byobRequest?.respond(0)
       },
       async cancel(reason) {
-        if (mine === holder) await reader.cancel(reason)
+        if (mine === holder) reader.cancel(reason)
       },
     }
     // Nothing is read ahead: what is read cannot be handed over again.
@@ -105,14 +99,11 @@ function handOver(body: ReadableStream<Uint8Array>) {
   /** Whoever sends the body hears that nobody wants it. @throws the error it is given */
   const giveUp = async (error: unknown): Promise<never> => {
     holder++
-    // It may never settle, and has nothing to tell.
-    reader.cancel(error).catch(() => {})
+    reader.cancel(error)
     throw error
   }
   return { stream, takeBack, giveUp }
 }
-
-const READ_BYTES = 64 * 1024
 
 /** Hands on what was read. @param part is used again afterwards. */
 function pass(part: Uint8Array, controller: ReadableByteStreamController): void {

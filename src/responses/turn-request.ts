@@ -1,4 +1,5 @@
 import type { TurnRequest } from '../gateway/model-turn.ts'
+import type { OwnedBytes } from '../lib/bytes/owned-bytes.ts'
 import type { KeyRing } from '../lib/crypto.ts'
 import type { ResponseSettings } from '../wire/responses.ts'
 import { modelRequest } from './model-request.ts'
@@ -17,6 +18,12 @@ export interface TurnBasis {
 /** What the gateway is asked for with each turn, besides what is made of the basis. */
 export type TurnCall = Omit<TurnRequest, 'body' | 'headers'>
 
+/** The request for one turn, and its body for whoever sends it: to be released then. */
+export interface OwnedTurnRequest {
+  request: TurnRequest
+  body: OwnedBytes
+}
+
 /**
  * The request for one turn.
  * @param moves whether large items are moved into the body (`ModelRequestOptions.moves`).
@@ -29,14 +36,14 @@ export function turnRequest(
   settings: ResponseSettings,
   items: readonly ContextItem[],
   moves = false,
-): TurnRequest {
+): OwnedTurnRequest {
   const history = new Set(request.historyIds)
   const body = modelRequest(withHosted(settings, tools), items, {
     moves,
     openReasoning: (text) => openReasoning(configuration.VAULT_KEYS, owner, text),
     stored: items.filter(({ id }) => history.has(id)).length,
   })
-  return { ...call, body, headers: new Headers(request.headers) }
+  return { request: { ...call, body: body.bytes, headers: new Headers(request.headers) }, body }
 }
 
 /** Models are offered the tools of this side as functions. */

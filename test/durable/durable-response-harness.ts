@@ -64,16 +64,18 @@ export async function seedModel(): Promise<void> {
     .onConflictDoNothing()
 }
 
-/** An organization with credits and one user of it. */
+/** An organization with credits, one user of it, and its key. */
 export async function newCaller() {
   const organization = newOrganization()
   const { organizationId } = organization
   await organization.ledger.grantCredits(organization.grant(CREDITS))
   const userId = crypto.randomUUID()
+  const keyId = crypto.randomUUID()
+  await seedMember(organizationId, userId, keyId)
   const principal: Principal = {
     organizationId,
     userId,
-    credential: { kind: 'key', keyId: crypto.randomUUID(), scopes: ['models'], expiresAt: null },
+    credential: { kind: 'key', keyId, scopes: ['models'], expiresAt: null },
     role: 'member' as Principal['role'],
     groupIds: [],
     entitlements: [],
@@ -86,11 +88,7 @@ export async function newCaller() {
   return { organization, principal, owner: { organizationId, userId } }
 }
 
-/** The same with a key in Postgres: its response can have several turns. */
-export async function newMember() {
-  const caller = await newCaller()
-  const { organizationId, userId } = caller.principal
-  const keyId = keyIdOf(caller.principal) ?? ''
+async function seedMember(organizationId: string, userId: string, keyId: string): Promise<void> {
   const name = `member-${userId}`
   await database.insert(organizations).values({ id: organizationId, name, slug: name })
   await database.insert(users).values({ id: userId, email: `${name}@example.com`, name })
@@ -110,7 +108,6 @@ export async function newMember() {
     subjectId: organizationId,
     modelId: MODEL,
   })
-  return caller
 }
 
 export type Caller = Awaited<ReturnType<typeof newCaller>>

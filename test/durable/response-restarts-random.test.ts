@@ -8,7 +8,7 @@ import {
   type Follower,
   type LiveTrial,
   lastOf,
-  newMember,
+  newCaller,
   newResponse,
   seedModel,
   settledCalls,
@@ -113,7 +113,7 @@ it('objects that die anywhere between and in turns go on or end once, and every 
   const statuses = new Map<string, number>()
   let resumed = 0
   for (let done = 0; done < RUNS; done += TOGETHER) {
-    const caller = await newMember()
+    const caller = await newCaller()
     const trials = Array.from({ length: TOGETHER }, () => newTrial(caller, random))
     const wanted = model.requests.length + random.integer(TOGETHER / 2, TOGETHER * 2)
     const running = Promise.all(trials.map((trial) => run(trial, random.integer(0, 4))))

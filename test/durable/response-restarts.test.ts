@@ -1,12 +1,12 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { keyIdOf } from '../../src/governance/principal.ts'
 import { useDatabaseGate } from './database-gate.ts'
 import {
   type LiveTrial,
   lastOf,
-  newMember,
+  newCaller,
   newResponse,
   query,
   replayed,
@@ -29,6 +29,31 @@ beforeEach(() => {
 
 const RIGHTS = '\\"api_keys\\"'
 
+/** Keeps every commit from the ledger until it is released: an admission waits there. */
+function holdLedger(): { release: () => void } {
+  let held = true
+  const real = env.LEDGER.getByName.bind(env.LEDGER)
+  const spy = vi.spyOn(env.LEDGER, 'getByName').mockImplementation((name) => {
+    const stub = real(name)
+    return new Proxy(stub, {
+      get:
+        (_, method) =>
+        async (...parameters: unknown[]) => {
+          while (held) await new Promise((resolve) => setTimeout(resolve, 1))
+          return (stub as unknown as Record<PropertyKey, (...all: unknown[]) => unknown>)[method]?.(
+            ...parameters,
+          )
+        },
+    })
+  })
+  return {
+    release: () => {
+      held = false
+      spy.mockRestore()
+    },
+  }
+}
+
 const phaseOf = async (response: LiveTrial) =>
   ((await response.stored('head')) as { phase: string } | null)?.phase
 
@@ -47,17 +72,21 @@ const told = (request: ModelRequest | undefined) =>
 
 /** A response whose first turn has ended with a call that is refused; nothing of the second one was done. */
 async function betweenTurns() {
-  const caller = await newMember()
+  const caller = await newCaller()
   const response = newResponse(caller)
-  gate.heldText = RIGHTS
-  gate.held = true
   await response.start()
   const reader = response.follow()
   const first = await asked(1)
+  const ledger = holdLedger()
+  // Further lives ask Postgres what their caller may do.
+  gate.heldText = RIGHTS
+  gate.held = true
   first.say('One.')
   first.call('nothing_there', '{"a":1}')
   first.finish('tool_calls')
   await until(async () => expect(await phaseOf(response)).toBe('between_turns'))
+  await abortAllDurableObjects()
+  ledger.release()
   return { caller, response, reader }
 }
 
@@ -141,7 +170,7 @@ describe('an object that dies between two turns', () => {
 
 /** A response whose first turn called tools of this side, the first of which runs. */
 async function runningTool(...names: string[]) {
-  const caller = await newMember()
+  const caller = await newCaller()
   const response = newResponse(caller, env.TOOL_RESPONSES)
   await response.start({ tools: [{ type: 'function', name: 'look', parameters: { type: 'object' } }] })
   const reader = response.follow()
@@ -150,6 +179,12 @@ async function runningTool(...names: string[]) {
   for (const [index, name] of names.entries()) first.call(name, `{"n":${index}}`, index)
   first.finish('tool_calls')
   const run = await runs(1)
+  // What a tool does outside waits for what is stored; these tools do nothing there.
+  await until(async () =>
+    expect(await response.stored('tool_calls')).toContainEqual(
+      expect.objectContaining({ state: 'dispatched' }),
+    ),
+  )
   return { caller, response, reader, run }
 }
 
@@ -249,6 +284,8 @@ describe('an object that dies while a tool runs', () => {
     const { response, run } = await runningTool('hosted_write', 'hosted_read')
     run.result = found('written')
     await runs(2)
+    const states = [{ state: 'done' }, { state: 'dispatched' }]
+    await until(async () => expect(await response.stored('tool_calls')).toMatchObject(states))
     const again = await restart(response)
     const read = await runs(3)
     read.result = found('read')
@@ -262,11 +299,12 @@ describe('an object that dies while a tool runs', () => {
 
   it('does not run it again once its result is stored', async () => {
     const { caller, response, run } = await runningTool('hosted_write')
-    gate.heldText = RIGHTS
-    gate.held = true
+    const ledger = holdLedger()
     run.result = found('once')
     await until(async () => expect(await phaseOf(response)).toBe('between_turns'))
-    const again = await restart(response)
+    await abortAllDurableObjects()
+    ledger.release()
+    const again = response.follow()
     const second = await asked(2)
     expect(told(second).at(-1)).toMatchObject({ role: 'tool', content: 'once' })
     second.say('Done.')

@@ -1,6 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
+import { readAll } from '../../src/lib/bytes/read-bytes.ts'
 import { sha256Hex } from '../../src/lib/crypto.ts'
-import { readAll } from '../../src/lib/read-stream.ts'
 import type { ItemPage, ItemPageRequest } from '../../src/responses/items/store.ts'
 import type { Owner, StartRequest, StartResult } from '../../src/responses/types.ts'
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createApiKey } from '../../src/governance/identity/api-key.ts'
 import { gateway } from '../harness/gateway.ts'
-import { auditEntries } from './support/records.ts'
+import { auditEntries, auditEntryOf } from './support/records.ts'
 import { ask } from './support/response-calls.ts'
 import type { Answer } from './support/send.ts'
 import { administrator, createTenant, type Tenant } from './support/tenant.ts'
@@ -63,9 +63,9 @@ describe('the audit record of a path with a key in it', () => {
       const answer = await ask(own.key, 'GET', `/v1/responses/${PASTED.replaceAll('_', underscore)}`)
       expect(answer.status).toBe(404)
       expect(answer.text).not.toContain(SECRET)
-      const records = JSON.stringify(await auditEntries(gateway(), own))
-      expect(records).toContain('GET /v1/responses/hg_[redacted]')
-      expect(records).not.toContain(SECRET)
+      const { action } = await auditEntryOf(gateway(), own, answer.headers['x-request-id'])
+      expect(action).toBe('GET /v1/responses/hg_[redacted]')
+      expect(JSON.stringify(await auditEntries(gateway(), own))).not.toContain(SECRET)
     },
   )
 })

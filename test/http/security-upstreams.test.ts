@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { auditEntryOf } from './support/records.ts'
 import { createRoutedModel, type RoutedModel } from './support/routed-model.ts'
 import { send } from './support/send.ts'
 import { bearer, createTenant, type Tenant } from './support/tenant.ts'
@@ -56,6 +57,48 @@ describe.each(PATHS)('the credential of a provider on %s', (path) => {
       // Whatever stands around it, the middle of what is encoded tells it.
       expect(told).not.toContain(written.slice(8, -6))
     }
+  })
+})
+
+describe('the credential of a provider in an error late in a stream', () => {
+  const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`
+  const echoing = (secret: string): ScriptStep[] => [
+    { headers: { 'content-type': 'text/event-stream' } },
+    { sse: [event({ choices: [{ index: 0, delta: { content: 'first' } }] })] },
+    { waitMilliseconds: 300 },
+    { sse: [event({ error: { message: `The key is ${secret}.`, type: 'server_error' } })] },
+    { end: true },
+  ]
+  /** Three streams of a provider, one after the other. */
+  const streams = async (path: string, { id, providers }: RoutedModel) => {
+    const secret = `credential ${providers[0]}`
+    const asked = { model: id, stream: true, stream_options: { include_usage: true } }
+    const told: Array<{ isTold: boolean; isCutOut: boolean; isFlagged: boolean }> = []
+    for (let made = 0; made < 3; made++) {
+      const { text, headers } = await call(path, echoing(secret), asked)
+      const { record } = await auditEntryOf(gateway(), tenant, headers['x-request-id'])
+      told.push({
+        isTold: text.includes(secret),
+        isCutOut: text.includes('The key is [redacted].'),
+        isFlagged: (record.flags as string[]).includes('credential_echoed'),
+      })
+    }
+    return told
+  }
+
+  it('leaves at most once, when the runtime carries the stream, whose record is flagged', async () => {
+    const own = await createRoutedModel(gateway(), ['openai-compatible'])
+    const told = await streams('/v1/chat/completions', own)
+    for (const { isTold, isCutOut, isFlagged } of told) {
+      expect([isTold, isCutOut]).toEqual([isFlagged, !isFlagged])
+    }
+    expect(told.filter(({ isTold }) => isTold).length).toBeLessThanOrEqual(1)
+  })
+
+  it('is always cut out where the stream is translated', async () => {
+    const own = await createRoutedModel(gateway(), ['openai-compatible'])
+    const told = await streams('/v1/messages', own)
+    expect(told).toEqual(Array(3).fill({ isTold: false, isCutOut: true, isFlagged: false }))
   })
 })
 

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
-import { readChunks } from './support/raw-socket.ts'
+import { openStream } from './support/open-stream.ts'
 import { auditEntryOf } from './support/records.ts'
 import { type Answer, jsonOf, send } from './support/send.ts'
 import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
@@ -54,16 +54,24 @@ describe.each(named(ALL_PAIRS))('a stream of %s', (_, pair) => {
     },
   )
 
-  it('is written one event at a time', async () => {
-    const url = gateway().baseUrl + route.path
-    const body = JSON.stringify(pair.request('script:canned', { stream: true }))
-    const { head, chunks } = await readChunks(url, bearer(tenant.key), body)
-    expect(head).toMatch(/^HTTP\/1\.1 200 /)
-    expect(chunks.length).toBeGreaterThan(10)
-    for (const chunk of chunks) {
-      expect(chunk.endsWith('\n\n'), chunk).toBe(true)
-      expect(chunk.slice(0, -2), chunk).not.toContain('\n\n')
-    }
+  it('hands on each event when the upstream has sent it, and not later', async () => {
+    const signals = [uniqueName('second'), uniqueName('rest')] as const
+    const script = await registerScript(gateway(), [
+      { sse: [...upstream.opening, upstream.text('one ')] },
+      { waitForSignal: signals[0] },
+      { sse: [upstream.text('two ')] },
+      { waitForSignal: signals[1] },
+      { sse: [...upstream.ending] },
+    ])
+    const body = JSON.stringify(pair.request(script, { stream: true }))
+    const open = await openStream(gateway().baseUrl + route.path, bearer(tenant.key), body)
+    await open.until((text) => text.includes('one ') && text.endsWith('\n\n'))
+    expect(open.text()).not.toContain('two ')
+    await upstreamControl(gateway()).release(signals[0])
+    await open.until((text) => text.includes('two ') && text.endsWith('\n\n'))
+    expect(open.text().endsWith(endOf(route))).toBe(false)
+    await upstreamControl(gateway()).release(signals[1])
+    expect(streamedText(await open.end())).toBe('one two ')
   })
 
   it.each([

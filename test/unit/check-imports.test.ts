@@ -157,6 +157,7 @@ describe('exports', () => {
   it.each([
     ['src/gateway/a.ts', 'export default 1', '1: default exports'],
     ['test/unit/a.ts', 'export { a as default }', '1: default exports'],
+    ['src/gateway/worker.ts', 'export default 1', '1: default exports'],
     ['src/gateway/a.ts', "export * from './b.ts'", '1: export *'],
     [
       'src/gateway/a.ts',
@@ -171,6 +172,7 @@ describe('exports', () => {
   it.each([
     ['workers/gateway.ts', 'export default {}'],
     ['vitest.config.ts', 'export default {}'],
+    ['test/harness/campaign/worker.ts', 'export default {}'],
     ['test/durable/vitest.config.ts', 'export default {}'],
     ['src/gateway/a.ts', "export type { B } from './b.ts'\nexport const c = 1"],
     ['src/gateway/a.ts', "const text = 'export default'"],

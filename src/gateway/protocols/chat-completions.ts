@@ -9,6 +9,7 @@ import {
   type AnswerContext,
   type AnswerReading,
   type FrameVerdict,
+  leavesTexts,
   type Protocol,
   type StreamReader,
   tellsInParts,
@@ -206,6 +207,8 @@ class ChatStreamReader implements StreamReader {
   #usage: Usage | null = null
   /** It was told with or after the last finish reason. */
   #usageIsLast = false
+  /** A chunk had a member `usage`, with or without figures. */
+  #usageSeen = false
   readonly #context: AnswerContext
   readonly #texts: ChunkTexts
   /** The last chunk, for what is told in its name; kept only where texts are followed. */
@@ -280,6 +283,7 @@ class ChatStreamReader implements StreamReader {
   /** Interface, chat completion object: usage is omitted from intermediate chunks, and sent only where asked for. */
   #editUsage(scan: ChunkScan, frame: SseFrame, before: HeldFrame[]): FrameVerdict {
     if (scan.usage) {
+      this.#usageSeen = true
       const unasked = scan.usage.kind === 'object' && !this.#context.usageAsked
       if (unasked && scan.choices.length === 0) return { kind: 'drop' }
       const intermediate = scan.choices.length > 0 && scan.finished.size === 0
@@ -303,6 +307,11 @@ class ChatStreamReader implements StreamReader {
   /** Every choice that began gave its finish reason. */
   get #isComplete(): boolean {
     return this.#begun.size > 0 && this.#finished.size === this.#begun.size
+  }
+
+  /** Usage that was not asked for is cut out, as is the `usage: null` that some upstreams write into every chunk. */
+  get passesUnread(): boolean {
+    return leavesTexts(this.#context) && this.#context.usageAsked && !this.#usageSeen
   }
 
   get owesUsage(): boolean {

@@ -16,6 +16,7 @@ import {
   type AnswerReading,
   type FrameVerdict,
   keepsSignatures,
+  leavesTexts,
   type Protocol,
   type StreamReader,
 } from './protocol.ts'
@@ -170,8 +171,9 @@ class EventScan {
   }
 }
 
-/** Names may hold any character, and so no separator between them would be safe. */
-const placeOf = (path: JsonPath) => JSON.stringify(path)
+/** Names may hold any character: the length of the first tells where the second begins. */
+const placeOf = (path: JsonPath): string =>
+  path.length === 1 ? `=${path[0]}` : `${String(path[0]).length}=${path[0]}${path[1]}`
 const SIGNATURE = placeOf(['delta', 'signature'])
 const MODEL_PLACES = new Set([placeOf(['model']), placeOf(['message', 'model'])])
 
@@ -232,6 +234,10 @@ class MessagesStreamReader implements StreamReader {
     if (this.ended) return []
     if (!this.stopped) return null
     return [...this.texts.end(null), { bytes: MESSAGE_STOP, released: 0, withheld: 0 }]
+  }
+
+  get passesUnread(): boolean {
+    return leavesTexts(this.#context)
   }
 
   /** Figures that came while the model went on talking are not all of it. */

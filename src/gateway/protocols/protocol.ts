@@ -72,6 +72,10 @@ export const keepsSignatures = ({ translatedTo }: AnswerContext): boolean =>
 export const tellsInParts = ({ translatedTo }: AnswerContext): boolean =>
   !!translatedTo && TRANSLATED_ANSWERS[translatedTo].tellsInParts
 
+/** Whether a caller of the same protocol gets every text as the upstream writes it. */
+export const leavesTexts = ({ inspection, modelId, translatedTo }: AnswerContext): boolean =>
+  modelId === null && !translatedTo && inspection.engine.passive === true
+
 export interface AnswerReading {
   edits: ByteEdit[]
   usage: Usage | null
@@ -94,6 +98,8 @@ export interface StreamReader extends Meter {
   readonly ended: boolean
   /** All of the answer has come, and only its usage is yet to be told. */
   readonly owesUsage: boolean
+  /** Whether nothing of what follows has to be changed, as far as the request and the beginning show. */
+  readonly passesUnread: boolean
   /** What is still owed to a caller when the upstream closed the stream: frames of a tolerated early end, or null when it was cut off. */
   closing(): HeldFrame[] | null
 }

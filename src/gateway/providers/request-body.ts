@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { holdBuffer } from '../../lib/buffer-holds.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
+import { borrowBytes } from '../../lib/bytes/free-bytes.ts'
+import { writeBytes } from '../../lib/bytes/write-bytes.ts'
 
 /** The body of a request: text, bytes, or pieces in order. */
 export type RequestBody = string | Uint8Array | { pieces: readonly Uint8Array[]; length: number }
@@ -9,7 +10,6 @@ export type RequestBody = string | Uint8Array | { pieces: readonly Uint8Array[];
 const JOINED_BYTES = 1024 * 1024
 const BEGINNING_SLICES = 5
 const SLICE_BYTES = 8 * 1024
-const LARGE_SLICE_BYTES = 256 * 1024
 
 const encoder = new TextEncoder()
 
@@ -34,46 +34,22 @@ export async function bodyHash(body: RequestBody): Promise<string> {
   return hash.digest('hex')
 }
 
+/**
+ * `fetch` does not say when it is connected, but it reads of the body only a few writes ahead of what the connection
+ * takes (three, as measured). So the body's beginning is written in more slices than that.
+ */
 function streamed(pieces: readonly Uint8Array[], onConnected: (() => void) | null): ReadableStream {
   const { readable, writable } = new FixedLengthStream(
     pieces.reduce((length, piece) => length + piece.length, 0),
   )
   // An upstream may answer before it has read all of it, and the answer may be on its way to the caller by then.
-  const letGo = pieces.map(holdBuffer)
-  writeSlices(writable, pieces, onConnected ?? (() => {}))
+  const giveBack = pieces.map(borrowBytes)
+  const beginning = { slices: BEGINNING_SLICES, bytes: SLICE_BYTES, written: onConnected ?? (() => {}) }
+  writeBytes(writable, pieces, { beginning })
     // A failed write is the upstream hanging up: the fetch itself rejects and tells it.
     .catch(() => {})
     .finally(() => {
-      for (const end of letGo) end()
+      for (const end of giveBack) end()
     })
   return readable
-}
-
-/**
- * `fetch` does not say when it is connected, but it reads of the body only a few writes ahead of what the connection
- * takes (three, as measured). So the body's beginning is written in more slices than that.
- */
-async function writeSlices(
-  writable: WritableStream<Uint8Array>,
-  pieces: readonly Uint8Array[],
-  onConnected: () => void,
-): Promise<void> {
-  const writer = writable.getWriter()
-  let left = BEGINNING_SLICES
-  for (const piece of pieces) {
-    let at = 0
-    for (; left > 0 && at < piece.length; left--) {
-      // What is left to slice may lie in later pieces, but a short piece makes short slices.
-      const end = at + Math.max(1, Math.min(SLICE_BYTES, Math.floor((piece.length - at) / left)))
-      await writer.write(piece.subarray(at, end))
-      at = end
-      if (left === 1) onConnected()
-    }
-    // The runtime copies each slice that it is given.
-    for (; at < piece.length; at += LARGE_SLICE_BYTES) {
-      await writer.write(piece.subarray(at, at + LARGE_SLICE_BYTES))
-    }
-  }
-  onConnected()
-  await writer.close()
 }

@@ -63,14 +63,24 @@ export function rejectedCallsName(ip: string): string {
 }
 
 /** What the requests of an isolate share of one ledger: plain data and plain promises. */
-interface Shared {
+export interface Shared {
   queue: CommitQueue
   refusals: RecentRefusals
 }
 
-const shared = new WeakMap<DurableObjectNamespace, BoundedMap<string, Shared>>()
+/** What is shared, by ledger. */
+export type SharedLedgers = WeakMap<DurableObjectNamespace, BoundedMap<string, Shared>>
 
-function sharedOf(namespace: DurableObjectNamespace, name: string): Shared {
+/** Of all requests to the Worker in this isolate. */
+const sharedByRequests: SharedLedgers = new WeakMap()
+
+/**
+ * Of one Durable Object alone: a promise that one object awaits cannot be resolved by another, nor by a request
+ * ("Cannot perform I/O on behalf of a different Durable Object").
+ */
+export const unsharedLedgers = (): SharedLedgers => new WeakMap()
+
+function sharedOf(shared: SharedLedgers, namespace: DurableObjectNamespace, name: string): Shared {
   const ledgers = shared.get(namespace) ?? new BoundedMap<string, Shared>(1_000)
   shared.set(namespace, ledgers)
   const known = ledgers.get(name) ?? { queue: new CommitQueue(), refusals: new RecentRefusals() }
@@ -84,12 +94,14 @@ function sharedOf(namespace: DurableObjectNamespace, name: string): Shared {
  * a stub whose object went away stays broken and every question is idempotent. An object that has not answered in ten
  * seconds has failed, and is not asked again: what it was told may still take effect, so a call that was refused for it
  * can stay open there until its lease runs out.
- * @param waitUntil of the request that uses it. @param shard that has the calls it is used for.
+ * @param waitUntil of the request that uses it. @param shared whose calls travel together. @param shard that has the
+ * calls it is used for.
  */
 export function ledgerClient(
   namespace: DurableObjectNamespace,
   organizationId: string,
   waitUntil: (work: Promise<unknown>) => void = () => {},
+  shared: SharedLedgers = sharedByRequests,
   shard = HOME_SHARD,
 ): Ledger {
   const name = ledgerName(organizationId, shard)
@@ -103,7 +115,7 @@ export function ledgerClient(
     },
     waitUntil,
   }
-  const isolate = sharedOf(namespace, name)
+  const isolate = sharedOf(shared, namespace, name)
   const submit = (entry: CommitEntry) => submitEntry(isolate, entry, sender)
   return {
     admit: async (call) => submit(callEntry(organizationId, call)),

@@ -51,7 +51,7 @@ export interface CallToAdmit {
   /** The epochs that the caller's rights and the catalogue were read at. catalogue null: the call does not use it. */
   epochs: { organization: number; catalogue: number | null }
   /** What Postgres said of the epochs after a `stale` answer, read for this call: the ledger takes it over. */
-  learned: { organization: number; catalogue: number | null } | null
+  learned: { organization: number | null; catalogue: number | null } | null
   /** Calls a minute; null: not counted (a further turn of a response). */
   limits: CallLimits | null
 }

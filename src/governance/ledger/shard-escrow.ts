@@ -37,6 +37,8 @@ export class ShardEscrow {
   #drawing: Promise<boolean> | undefined
   #returning: Promise<void> | undefined
   #tendAt: number
+  /** A draw was not answered, perhaps before a restart: what was sent for it is asked for again. */
+  #isAnswerDue = true
   /** Settled in all when it was looked last, so that a busy shard keeps what it spends in a while. */
   #spentBefore = 0
 
@@ -53,7 +55,7 @@ export class ShardEscrow {
       returned: Number(row.returned),
       returning: Number(row.on_its_way),
     }
-    this.#tendAt = clock() + KEPT_MS
+    this.#tendAt = clock() + TRY_AGAIN_MS
   }
 
   /** Writes the state it begins with, if there is none. */
@@ -84,6 +86,7 @@ export class ShardEscrow {
     try {
       const next = this.#state.received + 1
       const { number, amount } = await this.#home.sendEscrow(this.#shard, next, least, all)
+      this.#isAnswerDue = false
       if (number < next) return false
       if (number > next || amount === 0) {
         // The home shard knows of transfers that went with a storage of this one.
@@ -93,6 +96,8 @@ export class ShardEscrow {
       this.#transfer(`${number}:received`, amount, { received: number })
       return true
     } catch (error) {
+      this.#isAnswerDue = true
+      this.#tendAt = Math.min(this.#tendAt, this.#clock() + TRY_AGAIN_MS)
       logEvent('warn', 'ledger.draw_failed', { shard: this.#shard, error: errorText(error) })
       return false
     }
@@ -125,13 +130,15 @@ export class ShardEscrow {
   /** When to look at it again, in milliseconds since the epoch; null when there is nothing to give back. */
   dueAt(): number | null {
     const hasSurplus = this.#account.balance().available > 0 || this.#state.returning > 0
-    return hasSurplus ? this.#tendAt : null
+    return hasSurplus || this.#isAnswerDue ? this.#tendAt : null
   }
 
   /** Gives back what the calls of the last while did not need. It never rejects. */
   async tend(): Promise<void> {
     const now = this.#clock()
     if (now < this.#tendAt) return
+    // Nothing new is asked for: the home shard only repeats what it sent under the next number.
+    if (this.#isAnswerDue) await this.draw(Number.MAX_SAFE_INTEGER, 0)
     const { spent } = this.#account
     const keep = 2 * (spent - this.#spentBefore)
     this.#spentBefore = spent

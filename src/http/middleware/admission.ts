@@ -1,15 +1,14 @@
 import type { MiddlewareHandler } from 'hono'
-import { type CatalogDeps, loadCatalog } from '../../gateway/catalog/catalog.ts'
+import { loadCatalog } from '../../gateway/catalog/catalog.ts'
 import {
   admit,
   type CallRequest,
-  type GovernanceDeps,
   type GovernedCall,
   outcomeOf,
   type Refused,
   settle,
 } from '../../governance/governed-call.ts'
-import { MOST_ADMISSIONS, renewRights } from '../../governance/renew-rights.ts'
+import { MOST_ADMISSIONS, renewRights, withCatalogue } from '../../governance/renew-rights.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 
@@ -28,7 +27,7 @@ export function admission({ usesCatalogue = false } = {}): MiddlewareHandler<App
     context.set('isRecorded', true)
     if (admitted.kind === 'refused') throw admitted.error
     await next()
-    const { deps, errorCode } = context.var
+    const [deps, errorCode] = [context.get('deps'), context.get('errorCode')]
     const { call } = admitted
     const outcome = outcomeOf(call.opening, deps.clock(), { status: context.res.status, errorCode })
     deps.waitUntil(settle(deps, call, outcome))
@@ -39,22 +38,18 @@ async function admitRead(
   context: AppContext,
   usesCatalogue: boolean,
 ): Promise<{ kind: 'admitted'; call: GovernedCall } | Refused> {
-  const { deps, caller, rights: known } = context.var
+  const [deps, caller, known] = [context.get('deps'), context.get('caller'), context.get('rights')]
   const catalogueEpoch = usesCatalogue ? (await loadCatalog(deps)).epoch : null
   let rights = { ...known, catalogueEpoch }
   for (let admissions = 0; admissions < MOST_ADMISSIONS; admissions++) {
     const request = { identity: caller.identity, rights, ...FREE } satisfies CallRequest
-    const admitted = await admit(deps as GovernanceDeps, request)
+    const admitted = await admit(deps, request)
     context.set('rights', rights)
     if (admitted.kind !== 'stale') return admitted
     rights = await renewRights(deps, rights, admitted)
     if (!usesCatalogue) continue
-    const { epoch } = await loadCatalog(deps as CatalogDeps, rights.catalogueEpoch ?? undefined)
-    rights = {
-      ...rights,
-      catalogueEpoch: epoch,
-      learned: { organization: rights.principal.epoch, catalogue: epoch },
-    }
+    const { epoch } = await loadCatalog(deps, rights.catalogueEpoch ?? undefined)
+    rights = withCatalogue(rights, epoch)
   }
   throw new ApiError('internal', 'The rights of the caller keep changing.')
 }

@@ -12,8 +12,9 @@ import { renderError } from '../errors.ts'
 export function audit(): MiddlewareHandler<AppEnv> {
   return async function auditMiddleware(context, next) {
     await next()
-    const { caller, isRecorded } = context.var
-    if (caller && !isRecorded)
+    if (context.get('isRecorded')) return
+    const caller = context.get('caller')
+    if (caller)
       await record(context, { ...caller.identity, organizationId: caller.organizationId, modelId: null })
   }
 }

@@ -3,7 +3,6 @@ import type { CallIdentity } from '../../governance/governed-call.ts'
 import { identify, type KeyOwner } from '../../governance/identity/identify.ts'
 import { keyIdOf } from '../../governance/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
-import { newId } from '../../lib/ids.ts'
 import { redactEncoded } from '../../lib/log.ts'
 import { callerAddress } from '../caller-address.ts'
 import type { AppContext, AppEnv } from '../context.ts'
@@ -54,13 +53,14 @@ function identityOf(
   { userId, keyId }: { userId: string; keyId: string | null },
   ip: string | null,
 ): CallIdentity {
-  const { requestId, startedAt, surface } = context.var
+  const requestId = context.get('requestId')
   return {
-    callId: newId('call'),
+    // The request's own random part: one call is made for it.
+    callId: requestId.replace('req_', 'call_'),
     requestId,
-    at: startedAt,
+    at: context.get('startedAt'),
     actor: { userId, keyId, administrator: null, ip },
-    surface,
+    surface: context.get('surface'),
     // Ids in a path come from callers, and may be a key that was pasted into the wrong place.
     action: redactEncoded(`${context.req.method} ${context.req.path}`.slice(0, 300)),
   }

@@ -1,4 +1,5 @@
 import type { MiddlewareHandler } from 'hono'
+import { PartReader } from '../../lib/bytes/read-bytes.ts'
 import type { AppEnv } from '../context.ts'
 import { drain } from '../request-body.ts'
 
@@ -10,6 +11,6 @@ export function drainBody(): MiddlewareHandler<AppEnv> {
   return async function drainBodyMiddleware(context, next) {
     await next()
     const { body } = context.req.raw
-    if (body && !body.locked && !context.req.raw.bodyUsed) await drain(body.getReader({ mode: 'byob' }))
+    if (body && !body.locked && !context.req.raw.bodyUsed) await drain(new PartReader(body))
   }
 }

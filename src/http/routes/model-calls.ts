@@ -20,7 +20,7 @@ function modelCall(operation: Operation): Handler<AppEnv> {
 }
 
 async function answerOf(context: AppContext, operation: Operation, body: Uint8Array): Promise<Response> {
-  const { deps, caller, rights } = context.var
+  const [deps, caller, rights] = [context.get('deps'), context.get('caller'), context.get('rights')]
   const { headers, signal } = context.req.raw
   const { identity } = caller
   const request = { operation, body, headers, identity, principal: rights.principal, counted: true }
@@ -35,9 +35,9 @@ async function answerOf(context: AppContext, operation: Operation, body: Uint8Ar
 }
 
 /** The answer as it is sent. Not through the context: that would copy the headers twice. */
-function modelResponse({ var: { requestId, surface } }: AppContext, answer: ModelAnswer): Response {
-  const { status, headers, body } = answer
-  for (const name of requestIdHeaders(surface)) headers.set(name, requestId)
+function modelResponse(context: AppContext, { status, headers, body }: ModelAnswer): Response {
+  const requestId = context.get('requestId')
+  for (const name of requestIdHeaders(context.get('surface'))) headers.set(name, requestId)
   return new Response(body as BodyInit, { status, headers })
 }
 

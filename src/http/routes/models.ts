@@ -35,7 +35,7 @@ const matches = (header: string | undefined, etag: string) =>
   header?.split(',').some((part) => part.trim().replace(/^W\//, '') === etag || part.trim() === '*') ?? false
 
 async function modelList(context: AppContext): Promise<string> {
-  const { rights, deps } = context.var
+  const [rights, deps] = [context.get('rights'), context.get('deps')]
   const { principal, catalogueEpoch } = rights
   const { origin } = new URL(context.req.url)
   const key = `${origin}/.headgate/models/${principal.organizationId}/${grantSetId(principal)}/${catalogueEpoch}`

@@ -1,7 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import type { Bindings } from '../../../src/env.ts'
 import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
-import { ledgerClient } from '../../../src/governance/ledger/client.ts'
+import { ledgerClient, unsharedLedgers } from '../../../src/governance/ledger/client.ts'
 import type { CommitBatch } from '../../../src/governance/ledger/commit.ts'
 import type {
   Admission,
@@ -85,11 +85,16 @@ async function makeCall(ledger: LedgerInterface, call: ScriptedCall): Promise<Ca
 
 /** A call made by a Durable Object of the same script. */
 export class LedgerCaller extends DurableObject<Bindings> {
+  readonly #ledgers = unsharedLedgers()
+
   async make(call: ScriptedCall): Promise<CallTold> {
     const { resetAfter } = call
     if (resetAfter !== null) void pause(resetAfter).then(() => this.ctx.abort('reset while it called'))
     const waitUntil = (work: Promise<unknown>) => this.ctx.waitUntil(work)
-    return makeCall(ledgerClient(this.env.LEDGER, call.organizationId, waitUntil, call.shard), call)
+    return makeCall(
+      ledgerClient(this.env.LEDGER, call.organizationId, waitUntil, this.#ledgers, call.shard),
+      call,
+    )
   }
 }
 
@@ -100,7 +105,10 @@ interface Environment extends Bindings {
 async function answerCall(call: ScriptedCall, environment: Environment, context: ExecutionContext) {
   if (call.byObject) return environment.LEDGER_CALLERS.getByName(call.opening.callId).make(call)
   const waitUntil = call.isHeld ? (work: Promise<unknown>) => context.waitUntil(work) : () => {}
-  const made = makeCall(ledgerClient(environment.LEDGER, call.organizationId, waitUntil, call.shard), call)
+  const made = makeCall(
+    ledgerClient(environment.LEDGER, call.organizationId, waitUntil, undefined, call.shard),
+    call,
+  )
   waitUntil(made)
   return made
 }

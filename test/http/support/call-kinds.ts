@@ -118,13 +118,13 @@ export function allKinds(keys: Record<'revoked' | 'limited' | 'scoped', string>)
       name: 'scope',
       route: messages,
       key: keys.scoped,
-      expected: { status: 403, errorCode: 'model_access_denied', modelId: null },
+      expected: { status: 403, errorCode: 'model_access_denied' },
     },
     {
       name: 'rate limit',
       route: chat,
       key: keys.limited,
-      expected: { status: 429, errorCode: 'rate_limited', modelId: null },
+      expected: { status: 429, errorCode: 'rate_limited' },
     },
   ]
 }

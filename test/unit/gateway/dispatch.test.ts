@@ -25,6 +25,8 @@ const TIMED_OUT_MS = 6_000
 const inputs = (count: number) => ({ ...NO_USAGE, input: count * INPUT })
 const failing = (status: number, message = `no ${status}`, headers: Record<string, string> = {}): Answer =>
   whole({ error: { message, code: null } }, status, headers)
+/** A tool's result without the call that it answers. */
+const UNTRANSLATABLE = { messages: [{ role: 'tool', tool_call_id: 'x', content: 'y' }] }
 const answering = (content = 'Hello') => whole(chatAnswer(content))
 
 const errorText = async ({ sent }: DispatchRun): Promise<string> => {
@@ -73,13 +75,26 @@ describe('routes', () => {
     expect(asked).toEqual(['chat 1', 'messages 0', 'messages 2'])
   })
 
-  it('that cannot express the request are passed over, and it is told when none can', async () => {
-    const request = { messages: [{ role: 'tool', tool_call_id: 'x', content: 'y' }] }
-    const other = await dispatched({ routes: ['messages'], answers: [], request })
-    const { answer, candidate, requestCounts } = await other.sent
-    expect(answer).toMatchObject({ kind: 'failed', error: { status: 400, code: 'invalid_body' } })
-    expect([candidate, requestCounts]).toEqual([null, null])
-    expect(await other.outcome).toMatchObject({ status: 400, errorCode: 'invalid_body', request: null })
+  it('that cannot express the request are passed over', async () => {
+    const answers = [unreachable, answering()]
+    const run = await dispatched({ routes: ['chat', 'messages', 'chat'], answers, request: UNTRANSLATABLE })
+    expect((await run.sent).answer.kind).toBe('whole')
+    expect(attemptsOf(await run.outcome)).toEqual([
+      ['chat 0', 'unreachable'],
+      ['chat 2', 200],
+    ])
+  })
+
+  it('that cannot express the request do not replace the error of one that can', async () => {
+    const answers = [failing(503)]
+    const run = await dispatched({ routes: ['messages', 'chat'], answers, request: UNTRANSLATABLE })
+    expect(await errorText(run)).toBe('no 503')
+    expect(attemptsOf(await run.outcome)).toEqual([['chat 1', 503]])
+  })
+
+  it('of which none can express the request make no call', async () => {
+    const run = dispatched({ routes: ['messages', 'messages'], answers: [], request: UNTRANSLATABLE })
+    await expect(run).rejects.toMatchObject({ status: 400, code: 'invalid_body' })
   })
 
   it('of which none says anything end the call with 502', async () => {

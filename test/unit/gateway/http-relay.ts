@@ -3,7 +3,8 @@ import type { ChargeBasis } from '../../../src/gateway/charges.ts'
 import type { Dialect, StreamReader } from '../../../src/gateway/protocols/protocol.ts'
 import { HttpStreamCaller } from '../../../src/gateway/stream-caller.ts'
 import { type FrameConverter, PASSED_FRAMES, StreamPipeline } from '../../../src/gateway/stream-pipeline.ts'
-import { type RelayStart, type RelayTimes, relayStream } from '../../../src/gateway/stream-relay.ts'
+import { type RelayStart, relayStream } from '../../../src/gateway/stream-relay.ts'
+import type { RelayTimes } from '../../../src/gateway/stream-times.ts'
 import type { Inspection } from '../../../src/governance/dlp/inspection.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
 import { SseReader } from '../../../src/lib/sse.ts'
@@ -42,7 +43,7 @@ export interface HttpRelay {
   ledger?: MemoryLedger
 }
 
-/** A stream from an upstream to a caller over HTTP, through the parts that `stream-answer` puts together. */
+/** A stream from an upstream to a caller over HTTP, read chunk by chunk, as `stream-answer` puts it together. */
 export function relayToHttp(relay: HttpRelay): {
   body: ReadableStream<Uint8Array>
   start: Promise<RelayStart>
@@ -71,6 +72,7 @@ export function relayToHttp(relay: HttpRelay): {
     upstreamAbort: relay.upstreamAbort ?? new AbortController(),
     lease: new CallLease(deps, lease),
     awaitsUsage: () => reader.owesUsage,
+    passage: null,
   })
   return { body: caller.body, start }
 }

@@ -3,7 +3,6 @@ import { interruptedOutcome } from '../../../src/gateway/call-outcome.ts'
 import { TurnFailure } from '../../../src/gateway/turn-failure.ts'
 import { outcomeOf, refusalOutcome, settle } from '../../../src/governance/governed-call.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
-import { somePrincipal } from '../governance/fixtures.ts'
 import { chunks, events } from './stream-reading.ts'
 import {
   batchesOf,
@@ -322,24 +321,9 @@ describe('the admission of a turn', () => {
     expect(await refused({ ...HI, input: 'Hi' })).toEqual([400, 'invalid_body'])
     expect(await refused({ ...HI, stream: false })).toEqual([400, 'invalid_body'])
     expect(await refused({ ...HI, max_output_tokens: 0 })).toEqual([400, 'invalid_body'])
-  })
-
-  it('of what only the translation refuses ends without a charge, and nothing is sent', async () => {
-    const world = new TurnWorld([])
+    // Refused by its translation alone.
     const orphan = { type: 'function_call_output', call_id: 'x', output: 'y' }
-    const error = await thrownBy(() => world.begin({ ...HI, input: [orphan] }))
-    expect(error).toMatchObject({ name: 'ApiError', status: 400, code: 'invalid_body' })
-    expect(world.asked).toEqual([])
-    const outcome = await world.outcome()
-    expect(outcome).toMatchObject({ status: 400, errorCode: 'invalid_body', cost: 0, request: null })
-    expect(outcome?.attempts).toEqual([])
-  })
-
-  it('is made anew with the rights and the catalogue that the ledger knows to be current', async () => {
-    const world = new TurnWorld([streamed(...CHAT_ANSWER)])
-    const principal = somePrincipal({ models: { all: true, ids: new Set() } })
-    await world.begin(HI, { principal })
-    expect(world.ledger.opened[0]?.epochs).toEqual({ organization: 1, catalogue: 4_711 })
+    expect(await refused({ ...HI, input: [orphan] })).toEqual([400, 'invalid_body'])
   })
 
   it('reserves what the turn can cost', async () => {
@@ -400,12 +384,12 @@ describe('an error of the upstream', () => {
   })
 
   it.each([
-    ['2', 2],
-    ['0.2', 1],
-    [new Date(Date.now() + 90_000).toUTCString(), 90],
-    ['soon', 1],
-  ])('says when to come back: %s', async (header, seconds) => {
-    const limit = whole({ error: { message: 'Slow.', code: null } }, 429, { 'retry-after': header })
+    ['in seconds', () => '2', 2],
+    ['in less than one', () => '0.2', 1],
+    ['as a date', () => new Date(Date.now() + 90_000).toUTCString(), 90],
+    ['in words', () => 'soon', 1],
+  ])('says when to come back: %s', async (_name, header, seconds) => {
+    const limit = whole({ error: { message: 'Slow.', code: null } }, 429, { 'retry-after': header() })
     const told = await failureOf([limit])
     expect(told).toMatchObject({ status: 429, code: 'rate_limit_exceeded' })
     expect(Math.abs((told.retryAfterSeconds ?? 0) - seconds)).toBeLessThanOrEqual(2)

@@ -12,6 +12,7 @@ import {
 import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
 import type { CallOutcome } from '../../../src/governance/audit-record.ts'
 import { type CallIdentity, settle } from '../../../src/governance/governed-call.ts'
+import type { KeyRights } from '../../../src/governance/identity/store.ts'
 import { seal } from '../../../src/lib/crypto.ts'
 import { somePrincipal } from '../governance/fixtures.ts'
 import { MemoryLedger } from '../governance/memory-ledger.ts'
@@ -27,7 +28,7 @@ export type Json = Record<string, unknown>
 const RING = new Map([['k', new Uint8Array(32).fill(3)]])
 export const CREDENTIAL = 'sk-upstream-secret'
 /** Of the catalogue of these tests, which no other test of the same worker has. */
-const CATALOGUE_EPOCH = 4_711
+export const CATALOGUE_EPOCH = 4_711
 /** A micro-credit for each token. */
 const PRICE = 1_000_000
 const PRICES = {
@@ -94,9 +95,15 @@ export class TurnWorld {
   /** What upstreams were asked, in order. */
   readonly asked: UpstreamCall[] = []
   readonly ledger = new MemoryLedger()
+  /** What Postgres has. */
+  readonly postgres = {
+    catalogueEpoch: CATALOGUE_EPOCH,
+    catalogue: CATALOGUE,
+    rights: null as KeyRights | null,
+  }
   readonly #work: Array<Promise<unknown>> = []
   readonly #policies: Json[]
-  readonly #organizationId = crypto.randomUUID()
+  readonly organizationId = crypto.randomUUID()
 
   /** @param answers of the upstream, in order. @param policies bodies of policies that hold. */
   constructor(answers: Answer[], policies: Json[] = []) {
@@ -122,9 +129,13 @@ export class TurnWorld {
 
   get deps(): ModelDeps {
     const rows = this.#policies.map((body, index) => ({ id: `p${index}`, version: 1, name: 'p', body }))
+    const { catalogueEpoch, catalogue, rights } = this.postgres
+    const keys = rights ? [rights] : []
     const database = {
-      select: () => answering(rows),
-      batch: async () => [[{ epoch: CATALOGUE_EPOCH }], CATALOGUE],
+      select: (fields: object) => answering('keyId' in fields ? keys : rows),
+      // Part of a query.
+      selectDistinct: () => answering([]),
+      batch: async () => [[{ epoch: catalogueEpoch }], catalogue],
     } as unknown as CatalogDatabase
     return {
       database,
@@ -157,7 +168,7 @@ export class TurnWorld {
   async admit(members: Json, more: Partial<TurnRequest> = {}): Promise<AdmittedTurn> {
     const body = new TextEncoder().encode(JSON.stringify({ stream: true, ...members }))
     const models = { all: true, ids: new Set<string>() }
-    const principal = somePrincipal({ organizationId: this.#organizationId, models })
+    const principal = somePrincipal({ organizationId: this.organizationId, models })
     const headers = new Headers()
     const request = { body, headers, principal, identity: IDENTITY, counted: true, ...more }
     const admitted = await admitTurn(this.deps, request)
@@ -193,7 +204,7 @@ export class TurnWorld {
 
 export type Turn = Extract<SentTurn, { kind: 'answered' }>
 
-const IDENTITY: CallIdentity = {
+export const IDENTITY: CallIdentity = {
   callId: 'call',
   requestId: 'request',
   at: 0,

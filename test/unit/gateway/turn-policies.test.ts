@@ -240,6 +240,15 @@ describe('a policy on a turn', () => {
     expect(record?.outcome.dlp?.policyVersion).not.toBe('none')
     expect(world.ledger.opened).toEqual([])
   })
+
+  it('is told in the record of a turn that its translation refuses', async () => {
+    const world = new TurnWorld([], [policy('redact')])
+    const input = [{ ...OUTPUT, output: CODE }]
+    const error = await thrownBy(() => world.begin({ model: 'chat-model', input }))
+    expect(error).toMatchObject({ status: 400, code: 'invalid_body' })
+    const [record] = world.ledger.recorded
+    expect(Object.values(record?.outcome.dlp?.findings ?? {})).toEqual([1])
+  })
 })
 
 const chatText = (content: string) => chunks({ id: 'c', choices: [{ index: 0, delta: { content } }] })

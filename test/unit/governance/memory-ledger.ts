@@ -115,9 +115,9 @@ export class MemoryLedger implements Pick<Ledger, 'admit' | 'check' | 'close' | 
   /** What it is told raises what it knows, and is never lower. */
   #staleOf({ epochs, learned }: Counted): Admission | null {
     if (learned) {
-      this.epochs.organization = Math.max(this.epochs.organization ?? 0, learned.organization)
-      if (learned.catalogue !== null) {
-        this.epochs.catalogue = Math.max(this.epochs.catalogue ?? 0, learned.catalogue)
+      for (const scope of ['organization', 'catalogue'] as const) {
+        const told = learned[scope]
+        if (told !== null) this.epochs[scope] = Math.max(this.epochs[scope] ?? 0, told)
       }
     }
     const { organization, catalogue } = this.epochs

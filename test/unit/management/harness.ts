@@ -56,21 +56,22 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
   const database = databaseAt(postgres.url)
   await migrateDatabase(database)
   const ledgers = createMemoryLedgers(database)
+  const settings = configuration({
+    ADMIN_TOKEN,
+    MANAGEMENT_RATE_LIMIT: 1_000_000,
+    DEGRADED_RATE_LIMIT: 1_000_000,
+    EGRESS_ALLOW: '127.0.0.1:9999,models.internal:8443',
+    ...values,
+  })
   const deps: Deps = {
-    configuration: configuration({
-      ADMIN_TOKEN,
-      MANAGEMENT_RATE_LIMIT: 1_000_000,
-      DEGRADED_RATE_LIMIT: 1_000_000,
-      EGRESS_ALLOW: '127.0.0.1:9999,models.internal:8443',
-      ...values,
-    }),
+    configuration: settings,
     clock: Date.now,
     database: databaseAt(postgresForwarder.url),
     redis: new Redis({
       url: redisForwarder.url,
       token: 'local-token',
       retry: { retries: 0 },
-      signal: () => AbortSignal.timeout(500),
+      signal: () => AbortSignal.timeout(Math.max(500, settings.LIMITS_TIMEOUT_MS)),
       enableTelemetry: false,
     }),
     ledgerOf: ledgers.of,

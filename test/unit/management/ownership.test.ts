@@ -164,8 +164,10 @@ describe('lists', () => {
 })
 
 describe('authentication', () => {
-  const filled = routes.map((route) => ({
+  const filled = routes.map((route, index) => ({
     ...route,
+    /** One for each route, because an address has few wrong tokens. */
+    address: `192.0.2.${index}`,
     filled: route.path
       .replace(/:modelId\{\.\+\}/, 'a/b')
       .replace(/:(\w+)/g, (_all, parameter: string) =>
@@ -173,7 +175,8 @@ describe('authentication', () => {
       ),
   }))
 
-  it.each(filled)('$method $path is 401 without the token', async ({ method, filled: path }) => {
+  it.each(filled)('$method $path is 401 without the token', async ({ method, filled: path, address }) => {
+    const from = { 'cf-connecting-ip': address }
     for (const authorization of [
       '',
       'Bearer',
@@ -181,11 +184,11 @@ describe('authentication', () => {
       `Basic ${ADMIN_TOKEN}`,
       ADMIN_TOKEN,
     ]) {
-      const answer = await harness.request(method, path, undefined, { authorization })
+      const answer = await harness.request(method, path, undefined, { ...from, authorization })
       expect(answer, authorization).toMatchObject({ status: 401, json: { error: 'Unauthorized' } })
       expect(answer.text).not.toContain('guessed')
     }
-    const keyHeader = { authorization: '', 'x-api-key': ADMIN_TOKEN }
+    const keyHeader = { ...from, authorization: '', 'x-api-key': ADMIN_TOKEN }
     expect((await harness.request(method, path, undefined, keyHeader)).status).toBe(401)
   })
 

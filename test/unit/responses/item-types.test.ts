@@ -48,7 +48,7 @@ describe('a call that ran here', () => {
     const body = modelRequest({ model: 'm' }, [message('user', 'x'), itemOf({ ...item, ...members })], {
       openReasoning: () => null,
     })
-    return (parsed(body).input as Array<Record<string, unknown>>).slice(1)
+    return (parsed(body.bytes).input as Array<Record<string, unknown>>).slice(1)
   }
 
   it('is a call with its output to a model', () => {
@@ -63,7 +63,7 @@ describe('a call that ran here', () => {
   it('stands together with those beside it, and before what they came to', () => {
     const calls = ['a', 'b'].map((id) => itemOf({ ...item, call_id: id, output: `of ${id}` }))
     const body = modelRequest({ model: 'm' }, [...calls, message('user', 'x')], { openReasoning: () => null })
-    const input = parsed(body).input as Array<Record<string, unknown>>
+    const input = parsed(body.bytes).input as Array<Record<string, unknown>>
     expect(input.map(({ type, call_id: id }) => [type, id])).toEqual([
       ['function_call', 'a'],
       ['function_call', 'b'],
@@ -80,7 +80,7 @@ describe('a call that ran here', () => {
     const body = modelRequest({ model: 'm' }, [itemOf({ ...foreign, output: 'x' })], {
       openReasoning: () => null,
     })
-    expect(parsed(body).input).toEqual([])
+    expect(parsed(body.bytes).input).toEqual([])
   })
 })
 
@@ -170,6 +170,6 @@ describe('a type that was added', () => {
     expect(given.id).toMatch(/^wx_/)
     const stored = contextItemOf(parsed(given.bytes) as unknown as OutputItem, null)
     const body = modelRequest({ model: 'm' }, [stored], { openReasoning: () => null })
-    expect(parsed(body).input).toEqual([{ type: 'message', role: 'user', content: 'weather c' }])
+    expect(parsed(body.bytes).input).toEqual([{ type: 'message', role: 'user', content: 'weather c' }])
   })
 })

@@ -10,16 +10,15 @@ import { call, itemOf, message, output, parsed, refusal } from './items.ts'
 const settings: ResponseSettings = { model: 'm' }
 const closed = { openReasoning: () => null }
 const ids = (items: readonly ContextItem[], stored = 0) =>
-  (parsed(modelRequest(settings, items, { ...closed, stored })).input as Array<{ id: string }>).map(
-    ({ id }) => id,
-  )
+  (parsed(bodyOf(settings, items, { ...closed, stored })).input as Array<{ id: string }>).map(({ id }) => id)
+const bodyOf = (...parameters: Parameters<typeof modelRequest>) => modelRequest(...parameters).bytes
 const idsOf = (...items: ContextItem[]) => items.map(({ id }) => id)
 
 describe('settings', () => {
   it('are those that a model is told, and none that are null', () => {
     const tool = { type: 'function', name: 'n', parameters: { type: 'object' } }
     const choice = { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'n' }] }
-    const body = modelRequest(
+    const body = bodyOf(
       {
         ...settings,
         stream: false,
@@ -64,7 +63,7 @@ describe('items', () => {
         if (random.chance(0.3)) items.push(call(`c${round}.${count}`), output(`c${round}.${count}`, text))
         else items.push(message(random.pick(['user', 'assistant', 'system', 'developer']), text))
       }
-      const body = modelRequest(settings, items, closed)
+      const body = bodyOf(settings, items, closed)
       expect(parsed(body).input).toEqual(items.map(({ bytes }) => parsed(bytes)))
       const text = new TextDecoder().decode(body)
       for (const { bytes } of items) expect(text.includes(new TextDecoder().decode(bytes))).toBe(true)
@@ -80,7 +79,7 @@ describe('items', () => {
   it('are copied once', () => {
     const large = message('user', 'x'.repeat(8_000_000))
     const before = process.memoryUsage().arrayBuffers
-    const body = modelRequest(settings, [large, large, large], closed)
+    const body = bodyOf(settings, [large, large, large], closed)
     expect(body.length).toBeGreaterThan(24_000_000)
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(body.length + 1_000_000)
   })
@@ -90,9 +89,9 @@ describe('items', () => {
       message('user', letter.repeat(letter === 'b' ? 10 : 900_000)),
     )
     const before = items.map(({ bytes }) => bytes)
-    const whole = modelRequest(settings, items, closed)
+    const whole = bodyOf(settings, items, closed)
     const texts = items.map(({ bytes }) => Buffer.from(bytes).toString())
-    const body = modelRequest(settings, items, { ...closed, moves: true })
+    const body = bodyOf(settings, items, { ...closed, moves: true })
     expect(Buffer.from(body).equals(whole)).toBe(true)
     expect(items.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(texts)
     expect(items.map(({ bytes }) => bytes.buffer === body.buffer)).toEqual([true, false, true])
@@ -155,8 +154,7 @@ describe('reasoning', () => {
   const reasoning = (text: string | null) =>
     itemOf({ type: 'reasoning', summary: [], encrypted_content: text })
   const inputOf = (items: ContextItem[], reader = owner) =>
-    parsed(modelRequest(settings, items, { openReasoning: (text) => openReasoning(ring, reader, text) }))
-      .input
+    parsed(bodyOf(settings, items, { openReasoning: (text) => openReasoning(ring, reader, text) })).input
 
   it('is opened for its owner, a block at a time', () => {
     const user = message('user', 'x')

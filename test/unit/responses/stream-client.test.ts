@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { readAll } from '../../../src/lib/read-stream.ts'
+import { readAll } from '../../../src/lib/bytes/read-bytes.ts'
 import { responseStreamClient } from '../../../src/responses/stream-client.ts'
 import type { ResponseStreamObject, StartRequest } from '../../../src/responses/types.ts'
 

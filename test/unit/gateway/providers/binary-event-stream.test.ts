@@ -10,6 +10,8 @@ import { encodeFrame, type FrameReader, parseFrame, type SseFrame } from '../../
  * event in base64 (https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ResponseStream.html).
  */
 class EnvelopedEvents implements FrameReader {
+  /** None: only Server-Sent Events leave before they are read. */
+  readonly unfinished = new Uint8Array(0)
   readonly #messages = new EventMessageSplitter()
 
   push(chunk: Uint8Array): SseFrame[] {

@@ -1,12 +1,13 @@
 import { chatCompletions } from '../../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../../src/gateway/protocols/protocol.ts'
+import { PASSED_FRAMES, StreamPipeline } from '../../../../src/gateway/stream-pipeline.ts'
 import { TokenVault } from '../../../../src/governance/dlp/actions.ts'
 import { callPolicy } from '../../../../src/governance/dlp/call-policy.ts'
 import type { Inspection } from '../../../../src/governance/dlp/inspection.ts'
 import type { Action, CustomDetector, Direction, Profile } from '../../../../src/governance/dlp/types.ts'
-import { applyEdits, type ByteEdit, joinBytes } from '../../../../src/lib/byte-edits.ts'
-import { parseFrame, SseSplitter } from '../../../../src/lib/sse.ts'
+import { joinBytes } from '../../../../src/lib/byte-edits.ts'
+import { SseReader } from '../../../../src/lib/sse.ts'
 
 /** A value that is found on its own. */
 export const CODE = 'KX-1234-567890'
@@ -56,7 +57,7 @@ export interface Relayed {
 }
 
 /**
- * Relays a stream frame by frame, as the gateway does.
+ * Passes a stream through the gateway's pipeline to a caller of the same protocol.
  * @param upTo frames after which it breaks off.
  */
 export function relayed(
@@ -65,50 +66,24 @@ export function relayed(
   stream: string,
   upTo = Infinity,
 ): Relayed {
-  const reader = protocol.streamReader({ inspection, modelId: null, usageAsked: true })
-  let told = ''
-  let count = 0
-  try {
-    for (const bytes of new SseSplitter().push(new TextEncoder().encode(stream))) {
-      if (count++ >= upTo) break
-      const frame = parseFrame(bytes)
-      inspection.begin()
-      const verdict = readOr(
-        () => reader.read(frame),
-        () => inspection.refuse(frame.bytes.length),
-      )
-      if (verdict.kind === 'drop') inspection.sink(0, frame.bytes.length)
-      if (verdict.kind === 'failure') {
-        if (verdict.forward === null) inspection.refuse(frame.bytes.length)
-        else sinkEdits(inspection, frame.bytes, verdict.forward)
-        break
-      }
-      if (verdict.kind !== 'forward') continue
-      for (const held of verdict.before ?? []) {
-        inspection.sink(held.released, held.withheld)
-        told += decoder.decode(held.bytes)
-      }
-      told += sinkEdits(inspection, frame.bytes, verdict.edits)
-    }
-  } catch (failure) {
-    inspection.abandon()
-    return { told, failure, inspection }
-  }
-  inspection.abandon()
-  return { told, failure: null, inspection }
-}
-
-function sinkEdits(inspection: Inspection, source: Uint8Array, edits: ByteEdit[]): string {
-  const edited = applyEdits(source, edits)
-  inspection.sink(edited.released, edited.withheld)
-  return decoder.decode(joinBytes(edited.pieces))
-}
-
-function readOr<Result>(read: () => Result, otherwise: () => void): Result {
-  try {
-    return read()
-  } catch (error) {
-    otherwise()
-    throw error
-  }
+  const sse = new SseReader()
+  const pipeline = new StreamPipeline({
+    frames: {
+      get unfinished() {
+        return sse.unfinished
+      },
+      push: (chunk) => sse.push(chunk).slice(0, upTo),
+    },
+    reader: protocol.streamReader({ inspection, modelId: null, usageAsked: true }),
+    inspection,
+    converter: PASSED_FRAMES,
+    passes: true,
+    redact: (bytes) => bytes,
+  })
+  const units = pipeline.push(new TextEncoder().encode(stream))
+  pipeline.abandon()
+  const { end } = pipeline
+  const farewell = end?.kind === 'failed' ? (end.farewell ?? []) : []
+  const told = decoder.decode(joinBytes([...units, ...farewell]))
+  return { told, failure: (end?.kind === 'failed' && end.error) || null, inspection }
 }

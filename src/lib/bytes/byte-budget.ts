@@ -10,7 +10,7 @@ interface Holder {
  * Bytes of bodies, of requests and of answers, that this isolate holds at once. An isolate has 128 MB for all its
  * requests, and passing it cancels them all, so what does not fit is refused before it is held.
  */
-export class BufferBudget {
+export class ByteBudget {
   #held = 0
   readonly #holders = new Map<string, Holder>()
   readonly #limit: () => number
@@ -21,7 +21,7 @@ export class BufferBudget {
   }
 
   /** Begins a body. @param name of who holds it. */
-  open(name: string): BufferShare {
+  open(name: string): BudgetShare {
     const holder = this.#holders.get(name) ?? { bytes: 0, bodies: 0 }
     this.#holders.set(name, holder)
     holder.bodies++
@@ -46,7 +46,7 @@ export class BufferBudget {
 }
 
 /** The bytes of one body. */
-export interface BufferShare {
+export interface BudgetShare {
   /** Takes `bytes` out of the budget. @returns false, and takes nothing, when they do not fit. */
   take: (bytes: number) => boolean
   /** Gives all of them back. To be called once. */

@@ -1,0 +1,121 @@
+import { joinBytes } from '../byte-edits.ts'
+import { withinTime } from '../time-limit.ts'
+
+/**
+ * Parts are read into one space, over and over: left to itself the runtime makes a new one for every 4 KB, 12,800 for a
+ * large body, faster than the collector takes them away.
+ */
+const SPACE_BYTES = 64 * 1024
+
+/** A stream that is longer than its reader allows. */
+export class TooLongError extends Error {
+  constructor(limit: number) {
+    super(`longer than ${limit} bytes`)
+    this.name = 'TooLongError'
+  }
+}
+
+/** A stream that broke off. `cause` is what it threw. */
+export class BrokenStreamError extends Error {
+  constructor(cause: unknown) {
+    super('the stream broke off', { cause })
+    this.name = 'BrokenStreamError'
+  }
+}
+
+export interface PartLimits {
+  /** Bytes of all parts together. */
+  longest?: number
+  /** Milliseconds that the next part may take, by the bytes that came before it. */
+  patience?: (length: number) => number
+}
+
+/** The one reader of byte streams, part by part. A part is gone when the next one is read. */
+export class PartReader {
+  readonly #reader: Reader
+  #space: Uint8Array<ArrayBuffer>
+
+  /** @param expected length of the stream in bytes, where it is known. */
+  constructor(stream: ReadableStream<Uint8Array>, expected: number | null = null) {
+    this.#reader = readerOf(stream)
+    this.#space = new Uint8Array(Math.min(SPACE_BYTES, expected || SPACE_BYTES))
+  }
+
+  /**
+   * The next part; null at the end.
+   * @param most bytes that it may have. @throws BrokenStreamError
+   */
+  async next(most = this.#space.byteLength): Promise<Uint8Array | null> {
+    const room = this.#space.subarray(0, Math.min(most, this.#space.byteLength))
+    const { byob, plain } = this.#reader
+    const { done, value } = await (byob ? byob.read(room) : plain.read()).catch((error: unknown) => {
+      throw new BrokenStreamError(error)
+    })
+    if (done || !value) return null
+    if (byob) this.#space = new Uint8Array(value.buffer as ArrayBuffer)
+    return value
+  }
+
+  /**
+   * Reads to the end. Whatever takes a part is done with it when `take` is.
+   * @throws TooLongError (the rest is there to be drained), BrokenStreamError, TimeLimitError; and what `take` throws.
+   */
+  async each(
+    take: (part: Uint8Array) => void | Promise<void>,
+    { longest = Number.POSITIVE_INFINITY, patience }: PartLimits = {},
+  ): Promise<void> {
+    for (let length = 0; ; ) {
+      const reading = this.next()
+      const part = await (patience
+        ? withinTime(reading, patience(length), 'the next part of the body')
+        : reading)
+      if (!part) return
+      length += part.length
+      if (length > longest) throw new TooLongError(longest)
+      await take(part)
+    }
+  }
+
+  /** Reads on without keeping anything, so many bytes or milliseconds at most, and lets the stream go. Never throws. */
+  async drain(bytes: number, milliseconds: number): Promise<void> {
+    const reading = this.each(() => {}, { longest: bytes })
+    await withinTime(reading, milliseconds, 'draining').catch(() => {})
+    this.cancel()
+  }
+
+  /** The sender hears that nothing more is read. */
+  cancel(reason?: unknown): void {
+    const { byob, plain } = this.#reader
+    ;(byob ?? plain).cancel(reason).catch(() => {})
+  }
+}
+
+/**
+ * Reads a stream whole.
+ * @param limit in bytes. @throws TooLongError at the first byte over it, and whatever the stream throws.
+ */
+export async function readAll(stream: ReadableStream<Uint8Array>, limit: number): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = []
+  const reader = new PartReader(stream)
+  try {
+    await reader.each((part) => void pieces.push(part.slice()), { longest: limit })
+    return joinBytes(pieces)
+  } catch (error) {
+    reader.cancel()
+    throw error instanceof BrokenStreamError ? error.cause : error
+  }
+}
+
+type Reader =
+  | { byob: ReadableStreamBYOBReader; plain: null }
+  | { byob: null; plain: ReadableStreamDefaultReader<Uint8Array> }
+
+/** Streams of the runtime are read into a space of ours; others give parts of their own. */
+function readerOf(stream: ReadableStream<Uint8Array>): Reader {
+  try {
+    return { byob: stream.getReader({ mode: 'byob' }), plain: null }
+  } catch (error) {
+    if (stream.locked) throw error
+    return { byob: null, plain: stream.getReader() }
+  }
+}
