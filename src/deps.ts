@@ -113,7 +113,7 @@ export function createDeps(environment: Bindings, context: ExecutionContext, led
     database,
     redis,
     ledgerOf: (organizationId, shard) =>
-      ledgerClient(environment.LEDGER, organizationId, (work) => context.waitUntil(work), ledgers, shard),
+      ledgerClient(environment.LEDGER, organizationId, (work) => context.waitUntil(work), { shard, ledgers }),
     contentStore,
     responseStream: (responseId) => responseStreamClient(environment.RESPONSE_STREAMS, responseId),
     countRejectedCall: (call) =>

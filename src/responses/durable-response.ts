@@ -49,8 +49,7 @@ export class DurableResponse implements ResponseStreamObject {
     this.#final = new FinalWriter(this.#state, () => this.#log)
     this.#log = this.#openLog()
     const { head } = this.#state
-    if (head?.phase === 'ended') this.#ended.resolve()
-    else if (head) this.#restart(head)
+    if (head) this.#restart(head)
   }
 
   async start(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<StartResult> {
@@ -129,11 +128,21 @@ export class DurableResponse implements ResponseStreamObject {
     this.#running = null
     this.#state.enter('ended', { endedAt: this.#deps.clock() })
     this.#ended.resolve()
+    this.#settleCalls()
+  }
+
+  #settleCalls(): void {
     this.#deps.waitUntil(this.#state.settleCalls().then(() => this.#arrangeAlarm()))
   }
 
   /** What the next life of an object does with what it finds (`phases.ts`). */
   #restart(head: ResponseHead): void {
+    if (head.phase === 'ended') {
+      this.#ended.resolve()
+      // It died before the ledger had them.
+      if (head.unsettled.length > 0) this.#settleCalls()
+      return
+    }
     const { restart } = PHASES[head.phase]
     const resumed = restart === 'resume' ? this.#resumed() : null
     // Nobody was told of it. Only Postgres may hold a row, and a conversation for it.

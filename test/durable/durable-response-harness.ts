@@ -239,12 +239,13 @@ export async function writerOf(conversationId: string): Promise<string | null | 
 /** Ends what lapsed, then fails unless each call is recorded once and the credits add up. @returns records by status */
 export async function settledCalls(organization: Organization): Promise<number[]> {
   await organization.runAlarm()
+  // Calls are closed after their answers.
+  await until(async () => expect((await organization.ledger.balance()).reserved).toBe(0))
   expect(await organization.ledger.flush()).toEqual({ pending: 0 })
   const rows = await expectIntactChain(organization)
   const calls = rows.filter(({ kind }) => kind === 'call')
   expect(new Set(calls.map(({ id }) => id)).size).toBe(calls.length)
-  const { balance, reserved } = await organization.ledger.balance()
-  expect(reserved).toBe(0)
+  const { balance } = await organization.ledger.balance()
   expect(await creditSum(organization.organizationId)).toBe(balance)
   const spent = calls.reduce((sum, { creditsSettled }) => sum + creditsSettled, 0)
   expect(balance).toBe(CREDITS - spent)

@@ -17,7 +17,7 @@ function shardedOrganization() {
   const organization = newOrganization()
   const { organizationId } = organization
   const ledgers = Array.from({ length: SHARDS }, (_, shard) =>
-    ledgerClient(env.LEDGER, organizationId, () => {}, undefined, shard),
+    ledgerClient(env.LEDGER, organizationId, () => {}, { shard }),
   )
   const stub = (shard: number) => env.LEDGER.getByName(ledgerName(organizationId, shard))
   const ledgerOf = (shard: number) => ledgers[shard] as (typeof ledgers)[number]

@@ -12,7 +12,7 @@ import {
   someCode,
   type Way,
 } from './support/dlp.ts'
-import { auditEntries, settledCredits } from './support/records.ts'
+import { callEntries, settledCredits } from './support/records.ts'
 import { addKey, addMember, administrator, createTenant } from './support/tenant.ts'
 import { marker, seenRequest, seenRequests } from './support/upstream.ts'
 
@@ -95,7 +95,7 @@ describe('a policy', () => {
     expect(await outcome()).toBe('edited')
     await ask('DELETE', path)
     expect(await outcome()).toBe('passed')
-    const calls = (await auditEntries(gateway(), tenant)).filter(({ kind }) => kind === 'call')
+    const calls = await callEntries(gateway(), tenant, 6)
     const versions = calls.map(({ record }) => (record.dlp as { policyVersion: string }).policyVersion)
     expect(versions.map((version) => version.replace(id, 'id')).reverse()).toEqual([
       'none',

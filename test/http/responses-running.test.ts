@@ -4,7 +4,7 @@ import { gateway, upstreamControl } from '../harness/gateway.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
 import { RESPONSES_ROUTE } from '../matrices/routes.ts'
 import { openStream } from './support/open-stream.ts'
-import { auditEntries, flush } from './support/records.ts'
+import { callEntries, flush } from './support/records.ts'
 import { ask, createResponse, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
 import { jsonOf } from './support/send.ts'
 import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
@@ -172,7 +172,7 @@ it('leaves one record of each call', async () => {
   await ask(owner.key, 'GET', `/v1/responses/${owner.key}/input_items`)
   await ask(owner.key, 'POST', '/v1/responses', { body: '{}' })
   await flush(gateway(), owner)
-  const entries = (await auditEntries(gateway(), owner)).filter(({ kind }) => kind === 'call')
+  const entries = await callEntries(gateway(), owner, 5)
   expect(entries.map(({ action, surface, status, model }) => ({ action, surface, status, model }))).toEqual(
     [
       { action: 'POST /v1/responses', status: 400, model: null },

@@ -3,7 +3,7 @@ import { gateway, upstreamControl } from '../harness/gateway.ts'
 import { addPolicy, codePolicy, someCode } from './support/dlp.ts'
 import { callTool, framesOf, say } from './support/dlp-answers.ts'
 import { openStream } from './support/open-stream.ts'
-import { auditEntries, settledCredits } from './support/records.ts'
+import { callEntries, settledCredits } from './support/records.ts'
 import { ask, expectJson, type Json, listItems } from './support/response-calls.ts'
 import {
   bodyOf,
@@ -39,8 +39,7 @@ describe.each(RESPONSE_WAYS)('turns (%s)', (_, { upstream, model, stream }) => {
       output_text: 'Hm. '.repeat(3),
     })
     expect(await seenRequests(gateway(), input)).toHaveLength(3)
-    const calls = (await auditEntries(gateway(), owner)).filter(({ kind }) => kind === 'call')
-    expect(calls).toHaveLength(3)
+    await callEntries(gateway(), owner, 3)
   })
 
   it('after the first one force no call of allowed tools', async () => {

@@ -3,7 +3,7 @@ import type OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Edge, startEdge } from '../../scripts/local/edge.ts'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
-import { auditEntries, auditEntryOf } from './support/records.ts'
+import { auditEntryOf, callEntries } from './support/records.ts'
 import {
   anthropicClients,
   CHAT_MODEL,
@@ -72,7 +72,7 @@ async function expectRetried(attempts: ReturnType<typeof watchedFetch>['attempts
   // Without Retry-After the first wait is at most half a second.
   expect((next?.sentAt ?? 0) - (first?.answeredAt ?? 0)).toBeGreaterThan(900)
   const ids = attempts.map(({ requestId }) => requestId)
-  const entries = (await auditEntries(gateway(), tenant)).filter((entry) => ids.includes(entry.request_id))
+  const entries = await callEntries(gateway(), tenant, 3, ({ request_id }) => ids.includes(request_id))
   expect(entries.map(({ status }) => status).sort()).toEqual([200, 429, second])
 }
 

@@ -2,7 +2,7 @@ import type OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Edge, startEdge } from '../../scripts/local/edge.ts'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
-import { auditEntries, auditEntryOf, credits } from './support/records.ts'
+import { auditEntryOf, callEntries, credits } from './support/records.ts'
 import {
   chatRequest,
   collect,
@@ -137,7 +137,7 @@ describe.each(openAiClients)('%s', (_, Client) => {
     // Without Retry-After the first wait is at most half a second.
     expect((second?.sentAt ?? 0) - (first?.answeredAt ?? 0)).toBeGreaterThan(900)
     const ids = watched.attempts.map(({ requestId }) => requestId)
-    const entries = (await auditEntries(gateway(), tenant)).filter((entry) => ids.includes(entry.request_id))
+    const entries = await callEntries(gateway(), tenant, 3, ({ request_id }) => ids.includes(request_id))
     expect(entries.map(({ status }) => status).sort()).toEqual([200, 429, 500])
   })
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { auditEntries } from './support/records.ts'
+import { callEntries } from './support/records.ts'
 import { ask, createResponse, listItems, type ToldResponse } from './support/response-calls.ts'
 import { jsonOf } from './support/send.ts'
 import { addKey, addMember, administrator, createTenant, type Tenant } from './support/tenant.ts'
@@ -108,8 +108,7 @@ describe('texts that Postgres cannot hold', () => {
       expect((await ask(mine.key, 'POST', '/v1/chat/completions', { body })).status).toBe(400)
       expect((await ask(mine.key, 'POST', '/v1/responses', { body })).status).toBe(400)
     }
-    const calls = (await auditEntries(gateway(), mine)).filter(({ kind }) => kind === 'call')
-    expect(calls).toHaveLength(9)
+    await callEntries(gateway(), mine, 9)
     const verified = await administrator(gateway()).ask('GET', `${mine.base}/audit/verify`)
     expect(verified.ok).toBe(true)
   })

@@ -207,8 +207,8 @@ class ChatStreamReader implements StreamReader {
   #usage: Usage | null = null
   /** It was told with or after the last finish reason. */
   #usageIsLast = false
-  /** A chunk had a member `usage`, with or without figures. */
-  #usageSeen = false
+  /** A chunk had a member `usage`, or no choices: it does not show that the next ones are without usage. */
+  #mayHaveUsage = false
   readonly #context: AnswerContext
   readonly #texts: ChunkTexts
   /** The last chunk, for what is told in its name; kept only where texts are followed. */
@@ -282,8 +282,8 @@ class ChatStreamReader implements StreamReader {
 
   /** Interface, chat completion object: usage is omitted from intermediate chunks, and sent only where asked for. */
   #editUsage(scan: ChunkScan, frame: SseFrame, before: HeldFrame[]): FrameVerdict {
+    this.#mayHaveUsage ||= scan.usage !== null || scan.choices.length === 0
     if (scan.usage) {
-      this.#usageSeen = true
       const unasked = scan.usage.kind === 'object' && !this.#context.usageAsked
       if (unasked && scan.choices.length === 0) return { kind: 'drop' }
       const intermediate = scan.choices.length > 0 && scan.finished.size === 0
@@ -311,7 +311,7 @@ class ChatStreamReader implements StreamReader {
 
   /** Usage that was not asked for is cut out, as is the `usage: null` that some upstreams write into every chunk. */
   get passesUnread(): boolean {
-    return leavesTexts(this.#context) && this.#context.usageAsked && !this.#usageSeen
+    return leavesTexts(this.#context) && this.#context.usageAsked && !this.#mayHaveUsage
   }
 
   get owesUsage(): boolean {

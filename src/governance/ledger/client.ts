@@ -80,6 +80,14 @@ const sharedByRequests: SharedLedgers = new WeakMap()
  */
 export const unsharedLedgers = (): SharedLedgers => new WeakMap()
 
+/** Which shard of a ledger is used, and with whom its commits are shared. */
+export interface LedgerUse {
+  /** Has the calls that are admitted, closed, extended and recorded. */
+  shard?: number | undefined
+  /** Whose calls travel together; those of all requests of this isolate when left out. */
+  ledgers?: SharedLedgers | undefined
+}
+
 function sharedOf(shared: SharedLedgers, namespace: DurableObjectNamespace, name: string): Shared {
   const ledgers = shared.get(namespace) ?? new BoundedMap<string, Shared>(1_000)
   shared.set(namespace, ledgers)
@@ -94,15 +102,13 @@ function sharedOf(shared: SharedLedgers, namespace: DurableObjectNamespace, name
  * a stub whose object went away stays broken and every question is idempotent. An object that has not answered in ten
  * seconds has failed, and is not asked again: what it was told may still take effect, so a call that was refused for it
  * can stay open there until its lease runs out.
- * @param waitUntil of the request that uses it. @param shared whose calls travel together. @param shard that has the
- * calls it is used for.
+ * @param waitUntil of the request that uses it.
  */
 export function ledgerClient(
   namespace: DurableObjectNamespace,
   organizationId: string,
   waitUntil: (work: Promise<unknown>) => void = () => {},
-  shared: SharedLedgers = sharedByRequests,
-  shard = HOME_SHARD,
+  { shard = HOME_SHARD, ledgers = sharedByRequests }: LedgerUse = {},
 ): Ledger {
   const name = ledgerName(organizationId, shard)
   const ask = <Result>(use: (ledger: LedgerObject) => Promise<Result>) => askLedger(namespace, name, use)
@@ -115,7 +121,7 @@ export function ledgerClient(
     },
     waitUntil,
   }
-  const isolate = sharedOf(shared, namespace, name)
+  const isolate = sharedOf(ledgers, namespace, name)
   const submit = (entry: CommitEntry) => submitEntry(isolate, entry, sender)
   return {
     admit: async (call) => submit(callEntry(organizationId, call)),

@@ -60,11 +60,10 @@ class Waiting {
   /** Waits until it is woken. @returns false when that took longer. */
   async woken(milliseconds: number): Promise<boolean> {
     if (this.answer !== null) return true
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const woken = await new Promise<boolean>((resolve) => {
-      this.#wake = () => resolve(true)
-      timer = setTimeout(() => resolve(false), milliseconds)
-    })
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    this.#wake = () => resolve(true)
+    const timer = setTimeout(() => resolve(this.answer !== null), milliseconds)
+    const woken = await promise
     clearTimeout(timer)
     this.#wake = () => {}
     return woken
@@ -72,6 +71,12 @@ class Waiting {
 }
 
 /**
+ * A promise that one request awaits and another resolves has to come from `Promise.withResolvers`. The runtime marks a
+ * promise with the request that made it and goes on in that one; code that V8 has optimized makes those of
+ * `new Promise`, of `then` and of async functions without the mark, and what awaits one goes on in the wrong request
+ * ("Cannot perform I/O on behalf of a different request"), while its own is ended as hung. `test/local/
+ * cross-request-promises` shows it. https://github.com/cloudflare/workerd/tree/main/patches/v8 (Promise Context Tagging)
+ *
  * The commits of one isolate to one ledger, one at a time. A call that finds none on its way leads one, with all that
  * waits; the others wait for its answer. Nobody leads longer than one commit, and only an entry that itself waits
  * leads. A leader that does not come back (its request was ended, its object was reset) is deposed by those that wait
@@ -159,11 +164,10 @@ export class CommitQueue {
     }
     const wait = GATHER_MS - (now - this.#leftAt)
     if (this.#lastCalls <= 1 || wait <= 0 || this.#isThird()) return
-    let timer: ReturnType<typeof setTimeout> | undefined
-    await new Promise<void>((resolve) => {
-      this.#hurry = resolve
-      timer = setTimeout(resolve, wait)
-    })
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#hurry = resolve
+    const timer = setTimeout(resolve, wait)
+    await promise
     clearTimeout(timer)
     this.#hurry = null
   }

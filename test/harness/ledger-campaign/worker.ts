@@ -85,16 +85,12 @@ async function makeCall(ledger: LedgerInterface, call: ScriptedCall): Promise<Ca
 
 /** A call made by a Durable Object of the same script. */
 export class LedgerCaller extends DurableObject<Bindings> {
-  readonly #ledgers = unsharedLedgers()
-
   async make(call: ScriptedCall): Promise<CallTold> {
     const { resetAfter } = call
     if (resetAfter !== null) void pause(resetAfter).then(() => this.ctx.abort('reset while it called'))
     const waitUntil = (work: Promise<unknown>) => this.ctx.waitUntil(work)
-    return makeCall(
-      ledgerClient(this.env.LEDGER, call.organizationId, waitUntil, this.#ledgers, call.shard),
-      call,
-    )
+    const use = { shard: call.shard, ledgers: unsharedLedgers() }
+    return makeCall(ledgerClient(this.env.LEDGER, call.organizationId, waitUntil, use), call)
   }
 }
 
@@ -105,10 +101,8 @@ interface Environment extends Bindings {
 async function answerCall(call: ScriptedCall, environment: Environment, context: ExecutionContext) {
   if (call.byObject) return environment.LEDGER_CALLERS.getByName(call.opening.callId).make(call)
   const waitUntil = call.isHeld ? (work: Promise<unknown>) => context.waitUntil(work) : () => {}
-  const made = makeCall(
-    ledgerClient(environment.LEDGER, call.organizationId, waitUntil, undefined, call.shard),
-    call,
-  )
+  const { organizationId, shard } = call
+  const made = makeCall(ledgerClient(environment.LEDGER, organizationId, waitUntil, { shard }), call)
   waitUntil(made)
   return made
 }

@@ -63,6 +63,21 @@ export async function auditEntries(
   return readList(address, `${tenant.base}/audit`, query)
 }
 
+/** The records of an organization's calls, newest first, as soon as there are so many. Calls are closed after their answers. */
+export function callEntries(
+  address: GatewayAddress,
+  tenant: Pick<Tenant, 'base'>,
+  count: number,
+  isMeant: (entry: AuditEntry) => boolean = () => true,
+): Promise<AuditEntry[]> {
+  return vi.waitFor(async () => {
+    const all = await auditEntries(address, tenant)
+    const entries = all.filter((entry) => entry.kind === 'call' && isMeant(entry))
+    if (entries.length !== count) throw new Error(`${entries.length} calls are recorded`)
+    return entries
+  }, BOUND)
+}
+
 /** The one record of the call with this request id, as soon as it is there. */
 export function auditEntryOf(
   address: GatewayAddress,
