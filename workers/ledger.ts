@@ -17,7 +17,7 @@ import {
   ledgerName,
   parseLedgerName,
 } from '../src/governance/ledger/client.ts'
-import type { CommitBatch, LearnedEpochs } from '../src/governance/ledger/commit.ts'
+import { type CommitBatch, emptyClosings, type LearnedEpochs } from '../src/governance/ledger/commit.ts'
 import { epochsAt } from '../src/governance/ledger/epoch-knowledge.ts'
 import { Flusher } from '../src/governance/ledger/flusher.ts'
 import type { CallProgress, CreditGrant, Flushed } from '../src/governance/ledger/ledger.ts'
@@ -25,7 +25,7 @@ import { OtherShards } from '../src/governance/ledger/other-shards.ts'
 import { RejectedCalls } from '../src/governance/ledger/rejected-calls.ts'
 import { type HomeShard, ShardEscrow } from '../src/governance/ledger/shard-escrow.ts'
 import { HOME_SHARD } from '../src/governance/ledger/shards.ts'
-import { coverShortage } from '../src/governance/ledger/shortage.ts'
+import { coverShortage, type Shortage } from '../src/governance/ledger/shortage.ts'
 import { loadAccount, writeLinks, writeRejectedCounts } from '../src/governance/ledger/store.ts'
 import { escrowState, knownShards } from '../src/governance/ledger/transfers.ts'
 import { WindowBalance } from '../src/governance/ledger/window-balance.ts'
@@ -82,9 +82,20 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     if (batch.calls.shards.some((shards) => shards > 1)) windowBalance.reportIfDue(account.windows)
     this.#arrangeAlarm()
     if (!answer.refused.some(([, { kind }]) => kind === 'no_credits')) return answer
-    const draw = (least: number, all: number) =>
-      escrow?.draw(least, all) ?? others?.callIn(null, least) ?? nothing()
-    return coverShortage(account, draw, batch, answer).finally(() => this.#arrangeAlarm())
+    return coverShortage(this.#shortageOf({ account, others, escrow }), batch, answer)
+  }
+
+  #shortageOf({ account, others, escrow }: Pick<Books, 'account' | 'others' | 'escrow'>): Shortage {
+    return {
+      available: () => account.balance().available,
+      draw: async (least, all) => (await (escrow?.draw(least, all) ?? others?.callIn(null, least))) ?? false,
+      decide: (calls) => {
+        const answer = account.commit({ calls, closings: emptyClosings(), learned: null })
+        this.#arrangeAlarm()
+        return answer
+      },
+      clock: systemClock,
+    }
   }
 
   async check(columns: CheckColumns, learned: LearnedEpochs | null) {
@@ -100,7 +111,12 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   }
 
   async grantCredits(grant: CreditGrant) {
-    return this.#use(({ account }) => account.grantCredits(grant))
+    const { others } = this.#books ?? (await this.#begin())
+    const granted = await this.#use(({ account }) => account.grantCredits(grant))
+    if (!others || others.escrow.shards().length === 0) return granted
+    // What was taken away must not be spent where it lies.
+    await others.cover()
+    return others.balance()
   }
 
   async balance() {
@@ -125,7 +141,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     const { others } = this.#books ?? (await this.#begin())
     if (!others) throw new Error('only the home shard sends credits')
     if (all > 0) await others.callIn(shard, least)
-    return this.#use(() => others.escrow.send(shard, number, least, all))
+    return this.#use(() => others.send(shard, number, least, all))
   }
 
   async takeEscrow(shard: number, number: number, amount: number) {
@@ -140,7 +156,10 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   }
 
   async giveBack() {
-    await this.#use(({ escrow }) => escrow?.giveBack()).finally(() => this.#arrangeAlarm())
+    const { escrow } = this.#books ?? (await this.#begin())
+    if (!escrow) throw new Error('the home shard gives nothing back')
+    await escrow.giveBack()
+    return escrow.balance().balance
   }
 
   async registerForCatalogue(name: string) {
@@ -174,8 +193,8 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   override async alarm() {
     this.#alarmAt = null
     this.#books?.account.settleExpired()
-    await this.#books?.escrow?.tend()
-    await Promise.all([this.#books?.flusher.run(), this.#rejected?.flusher.run()])
+    const { escrow, others, flusher } = this.#books ?? {}
+    await Promise.all([escrow?.tend(), others?.tend(), flusher?.run(), this.#rejected?.flusher.run()])
     // While Postgres is away nothing is deleted, but a restart must not have to read everything since.
     if (this.#books && this.#books.account.log.pending() > 0) this.#books.account.log.trim()
     this.#arrangeAlarm()
@@ -201,7 +220,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     const askedAt = systemClock()
     const loading = loadAccount(this.#database, identity)
     const beginning = await withinTime(loading, BEGIN_LIMIT_MS, 'reading the ledger from Postgres')
-    const { state, grants, epochs, transfers } = beginning
+    const { state, grants, epochs, transfers, lastShard } = beginning
     const isHome = identity.shard === HOME_SHARD
     // From here on the home shard tells this one of epochs; what was read before may be old already.
     const organization = isHome ? null : await this.#registerAtHome(identity)
@@ -214,7 +233,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     })
     const books = this.#openBooks(identity)
     books.account.log.confirmEpochs({ organization, catalogue: null }, askedAt)
-    for (const shard of knownShards(transfers)) books.others?.escrow.register(shard)
+    for (const shard of knownShards(transfers, lastShard)) books.others?.escrow.register(shard)
     this.#books = books
     return books
   }
@@ -252,7 +271,8 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   ): Pick<Books, 'others' | 'escrow'> {
     const { sql } = this.ctx.storage
     if (shard === HOME_SHARD) {
-      return { others: new OtherShards(sql, account, this.env.LEDGER, organizationId), escrow: null }
+      const objects = { namespace: this.env.LEDGER, organizationId }
+      return { others: new OtherShards(sql, account, objects, systemClock), escrow: null }
     }
     const ask = <Result>(use: (home: LedgerObject) => Promise<Result>) =>
       askLedger(this.env.LEDGER, ledgerName(organizationId), use)
@@ -260,7 +280,8 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
       sendEscrow: (...parameters) => ask((ledger) => ledger.sendEscrow(...parameters)),
       takeEscrow: (...parameters) => ask((ledger) => ledger.takeEscrow(...parameters)),
     }
-    return { others: null, escrow: new ShardEscrow(sql, account, shard, home, systemClock) }
+    const changed = () => this.#arrangeAlarm()
+    return { others: null, escrow: new ShardEscrow(sql, { account, shard, home }, systemClock, changed) }
   }
 
   #announcements(): CatalogueSubscribers {
@@ -287,6 +308,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
       this.#books?.account.nextDeadline,
       this.#books?.flusher.dueAt(),
       this.#books?.escrow?.dueAt(),
+      this.#books?.others?.dueAt(),
       this.#rejected?.flusher.dueAt(),
     ].filter((time) => typeof time === 'number')
     if (times.length === 0) return
@@ -302,5 +324,3 @@ function flushedTogether(left: Flushed, right: Flushed): Flushed {
   const since = [left.since ?? [], right.since ?? []].flat().sort()[0]
   return since === undefined ? { pending } : { pending, since }
 }
-
-const nothing = async () => false

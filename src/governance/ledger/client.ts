@@ -30,8 +30,8 @@ export interface LedgerObject
   registerShard(shard: number): Promise<number | null>
   /** Of every other shard. */
   shardBalance(): Promise<ShardBalance>
-  /** Of every other shard: all that it has not reserved goes back to the home shard. */
-  giveBack(): Promise<void>
+  /** Of every other shard: all that it has not reserved goes back to the home shard. @returns micro-credits that it still has. */
+  giveBack(): Promise<number>
   /** Of the deployment's ledger. @returns the newest epoch of the catalogue that was announced; null when none was. */
   registerForCatalogue(name: string): Promise<number | null>
   /** @param minute its first millisecond. @param count how many calls, at least 1. */

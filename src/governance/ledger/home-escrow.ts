@@ -4,7 +4,7 @@ import type { LedgerAccount } from './account.ts'
 export interface SentEscrow {
   /** Of the transfer, from 1 for each shard. */
   number: number
-  /** Micro-credits; 0 when nothing was moved. */
+  /** Micro-credits; 0 when nothing was moved under that number, nor ever will be. */
   amount: number
 }
 
@@ -19,9 +19,10 @@ export interface KnownShard {
 }
 
 /**
- * The home shard's side of transfers. Credits leave it with a numbered record, and a shard that asks again under the
- * same number is answered the same: whoever dies in between, they are counted once. While a transfer is on its way its
- * credits belong to nobody, so that the shards never hold more together than the balance.
+ * The home shard's side of transfers. A number is answered once and for all: credits leave with a numbered record, and a
+ * number that nothing was sent for is used up too. So a question that is repeated, or arrives after its asker has given
+ * up, moves nothing that nobody hears of. While a transfer is on its way its credits belong to no shard, so that the
+ * shards never hold more together than the balance.
  */
 export class HomeEscrow {
   readonly #sql: SqlStorage
@@ -53,31 +54,37 @@ export class HomeEscrow {
 
   /**
    * Moves credits to a shard: what it lacks, and more where there is plenty, so that it need not ask for every call.
-   * @param number of the transfer: the one after the last that the shard has. @param least below which they are of no
-   * use to it. @param all what it lacks in all.
+   * @param number of the transfer: the one after the last that the shard knows. @param least below which they are of no
+   * use to it. @param all what it lacks in all; 0 asks only what became of the number.
    */
   send(shard: number, number: number, least: number, all: number): SentEscrow {
-    this.register({ shard, sent: 0, amount: 0, taken: 0 })
-    const known = this.shards()
-    const { sent, amount: last } = known.find((each) => each.shard === shard) as KnownShard
+    const { sent, amount: last } = this.#known(shard)
     if (number <= sent) return { number: sent, amount: number === sent ? last : 0 }
-    const { available } = this.#account.balance()
-    if (available <= 0 || available < least) return { number: number - 1, amount: 0 }
-    const share = Math.floor(available / (2 * (known.length + 1)))
-    const amount = Math.min(available, Math.max(all, share))
-    this.#account.transfer(`${shard}:${number}:sent`, -amount, () =>
-      this.#sql.exec('UPDATE shards SET sent = ?, amount = ? WHERE shard = ?', number, amount, shard),
-    )
+    const amount = all === 0 ? 0 : this.#spare(least, all)
+    const note = () =>
+      this.#sql.exec('UPDATE shards SET sent = ?, amount = ? WHERE shard = ?', number, amount, shard)
+    if (amount === 0) note()
+    else this.#account.transfer(`${shard}:${number}:sent`, -amount, note)
     return { number, amount }
   }
 
   /** Takes credits back that a shard has given up. Once for each number, however often it is told. */
   take(shard: number, number: number, amount: number): void {
-    this.register({ shard, sent: 0, amount: 0, taken: 0 })
-    const known = this.shards().find((each) => each.shard === shard) as KnownShard
-    if (number <= known.taken) return
+    if (number <= this.#known(shard).taken) return
     this.#account.transfer(`${shard}:${number}:taken`, amount, () =>
       this.#sql.exec('UPDATE shards SET taken = ? WHERE shard = ?', number, shard),
     )
+  }
+
+  #known(shard: number): KnownShard {
+    this.register({ shard, sent: 0, amount: 0, taken: 0 })
+    return this.shards().find((each) => each.shard === shard) as KnownShard
+  }
+
+  #spare(least: number, all: number): number {
+    const { available } = this.#account.balance()
+    if (available <= 0 || available < least) return 0
+    const share = Math.floor(available / (2 * (this.shards().length + 1)))
+    return Math.min(available, Math.max(all, share))
   }
 }

@@ -4,4 +4,5 @@ import { crc32 } from 'node:zlib'
 export const HOME_SHARD = 0
 
 /** Which shard has the calls of a user. @param shards of the organization's ledger, at least 1. */
-export const shardOf = (userId: string, shards = 1): number => crc32(userId) % Math.max(1, shards)
+export const shardOf = (userId: string, shards = 1): number =>
+  shards <= 1 ? HOME_SHARD : crc32(userId) % shards

@@ -1,41 +1,64 @@
-import type { LedgerAccount } from './account.ts'
-import { type CallColumns, type CommitAnswer, type CommitBatch, emptyClosings } from './commit.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { withinTime } from '../../lib/time-limit.ts'
+import type { CallColumns, CommitAnswer, CommitBatch } from './commit.ts'
 
 /** How often a batch is decided again after credits came: others may have taken them meanwhile. */
 const MOST_DRAWS = 5
+/** How long the calls of a batch wait for credits together; well below what an isolate waits for a commit. */
+const LONGEST_WAIT_MS = 4_000
 
-/** Brings credits of other shards here. @returns whether some came; it never rejects. */
-export type Draw = (least: number, all: number) => Promise<boolean>
+/** What a ledger does about calls that it has too few credits for. */
+export interface Shortage {
+  /** Micro-credits that are not reserved. */
+  available(): number
+  /** Brings credits of other shards here. @returns whether some came; it never rejects. */
+  draw(least: number, all: number): Promise<boolean>
+  /** Decides calls, and stores what came of it. */
+  decide(calls: CallColumns): CommitAnswer
+  clock: Clock
+}
 
 /**
  * Decides the calls of a batch again that were refused for lack of credits, while credits can be had from other shards
  * of the organization. What else was refused stays refused.
  */
 export async function coverShortage(
-  account: LedgerAccount,
-  draw: Draw,
+  shortage: Shortage,
   { calls }: CommitBatch,
   answer: CommitAnswer,
 ): Promise<CommitAnswer> {
+  const until = shortage.clock() + LONGEST_WAIT_MS
   let { refused } = answer
   for (let round = 0; round < MOST_DRAWS; round += 1) {
     const short = refused.flatMap(([index, verdict]) =>
       verdict.kind === 'no_credits' ? [{ index, required: verdict.required }] : [],
     )
-    if (short.length === 0) break
-    const { available } = account.balance()
-    const least = Math.min(...short.map(({ required }) => required)) - available
-    const all = short.reduce((sum, { required }) => sum + required, 0) - available
-    if (least > 0 && !(await draw(least, all))) break
+    if (short.length === 0 || !(await hasDrawn(shortage, short, until))) break
     const indices = short.map(({ index }) => index)
-    const again = account.commit({ calls: pick(calls, indices), closings: emptyClosings(), learned: null })
-    const others = refused.filter(([index]) => !indices.includes(index))
+    const again = shortage.decide(pick(calls, indices))
     refused = [
-      ...others,
-      ...again.refused.map(([at, verdict]) => [indices[at] as number, verdict] as const),
-    ].map(([index, verdict]) => [index, verdict])
+      ...refused.filter(([index]) => !indices.includes(index)),
+      ...again.refused.map(([at, verdict]): CommitAnswer['refused'][number] => [
+        indices[at] as number,
+        verdict,
+      ]),
+    ]
   }
   return { ...answer, refused }
+}
+
+/** @returns whether deciding again can end otherwise. */
+async function hasDrawn(
+  { available, draw, clock }: Shortage,
+  short: ReadonlyArray<{ required: number }>,
+  until: number,
+): Promise<boolean> {
+  const least = Math.min(...short.map(({ required }) => required)) - available()
+  const all = short.reduce((sum, { required }) => sum + required, 0) - available()
+  if (least <= 0) return true
+  const left = until - clock()
+  if (left <= 0) return false
+  return withinTime(draw(least, all), left, 'drawing credits').catch(() => false)
 }
 
 /** Some of the calls, by their indices. */

@@ -37,11 +37,13 @@ export interface AccountBeginning {
   epochs: LearnedEpochs
   /** How far transfers between shards have come. */
   transfers: Transfer[]
+  /** The highest shard of the organization that has records; 0 when there is none but the home shard. */
+  lastShard: number
 }
 
 /**
  * Reads what an account begins with, in one statement so that the parts agree: the balance (what the entries of its
- * shard come to), the head of the chain, the grants already made, the epochs, and the transfers between shards.
+ * shard come to), the head of the chain, the grants already made, the epochs, the shards and the transfers between them.
  */
 export async function loadAccount(
   database: LedgerDatabase,
@@ -53,11 +55,13 @@ export async function loadAccount(
       balance: string
       grants: MadeGrant[]
       transfers: Transfer[]
+      last_shard: number
       sequence: string | null
       hash: string | null
     } & EpochColumns
   >(sql`
-    SELECT totals.balance, totals.grants, moved.transfers, head.sequence, head.hash, ${epochColumns(organizationId)}
+    SELECT totals.balance, totals.grants, moved.transfers, head.sequence, head.hash, ${epochColumns(organizationId)},
+      coalesce((SELECT max(shard) FROM ${auditRecords} WHERE ${owned}), 0) AS last_shard
     FROM (
       SELECT coalesce(sum(amount) FILTER (WHERE shard = ${shard}), 0)::text AS balance,
         coalesce(jsonb_agg(jsonb_build_object('id', id, 'amount', amount))
@@ -80,7 +84,8 @@ export async function loadAccount(
   if (!row) throw new Error('Postgres answered without a row')
   const head = row.hash === null ? GENESIS : { sequence: Number(row.sequence), hash: row.hash }
   const state = { ...head, balance: Number(row.balance) }
-  return { state, grants: row.grants, epochs: epochsOf(row), transfers: row.transfers }
+  const { grants, transfers } = row
+  return { state, grants, epochs: epochsOf(row), transfers, lastShard: Number(row.last_shard) }
 }
 
 type EpochColumns = {

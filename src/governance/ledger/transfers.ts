@@ -10,9 +10,13 @@ export interface Transfer {
   amount: number
 }
 
-/** What the home shard begins with. */
-export function knownShards(transfers: readonly Transfer[]): KnownShard[] {
-  const shards = new Set(transfers.map(({ shard }) => shard))
+/**
+ * What the home shard begins with. @param lastShard the highest that has written records: it and those before it have to
+ * be told of epochs, whether they ever had credits or not.
+ */
+export function knownShards(transfers: readonly Transfer[], lastShard: number): KnownShard[] {
+  const others = Array.from({ length: lastShard }, (_, index) => index + 1)
+  const shards = new Set([...others, ...transfers.map(({ shard }) => shard)])
   return [...shards].map((shard) => {
     const sent = lastOf(transfers, shard, 'sent')
     const taken = lastOf(transfers, shard, 'taken')
@@ -20,12 +24,15 @@ export function knownShards(transfers: readonly Transfer[]): KnownShard[] {
   })
 }
 
-/** What another shard begins with. What it gave up and is not known to be taken is told again, which does no harm. */
+/**
+ * What another shard begins with. What it gave up and is not known to be taken is told again, and what may be on its way
+ * here is asked for, which does no harm.
+ */
 export function escrowState(shard: number, transfers: readonly Transfer[]): EscrowState {
   const received = lastOf(transfers, shard, 'received')?.number ?? 0
   const last = lastOf(transfers, shard, 'returned') ?? { number: 0, amount: 0 }
   const taken = lastOf(transfers, shard, 'taken')?.number ?? 0
-  return { received, returned: last.number, returning: last.number <= taken ? 0 : last.amount }
+  return { received, asked: true, returned: last.number, returning: last.number <= taken ? 0 : last.amount }
 }
 
 const lastOf = (transfers: readonly Transfer[], shard: number, direction: Transfer['direction']) =>

@@ -60,7 +60,7 @@ describe('admit', () => {
         estimate: null,
         epochs: { organization: 1, catalogue: 1 },
         learned: null,
-        limits: { userId: principal.userId, organizationPerMinute: 3, userPerMinute: 2 },
+        limits: { userId: principal.userId, organizationPerMinute: 3, userPerMinute: 2, shards: 1 },
       },
     ])
   })
