@@ -1,73 +1,22 @@
-import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
-import { GENESIS } from '../../src/governance/ledger/chain.ts'
-import { ledgerClient, ledgerName } from '../../src/governance/ledger/client.ts'
-import type { Admission, CreditBalance } from '../../src/governance/ledger/ledger.ts'
+import type { CreditBalance } from '../../src/governance/ledger/ledger.ts'
 import { readChain } from '../../src/governance/ledger/store.ts'
-import { verifyLinks } from '../../src/governance/ledger/verify.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
-import { creditSum, database, LEASE_MS, newOrganization, outcome } from './ledger-harness.ts'
+import { database, LEASE_MS, outcome } from './ledger-harness.ts'
+import {
+  BEGINNING,
+  expectWhole,
+  kindsOf,
+  type Limits,
+  SHARDS,
+  type Sharded,
+  shardedOrganization,
+  sumOf,
+} from './ledger-shards-harness.ts'
 
-const SHARDS = 4
-const gate = useDatabaseGate(Date.UTC(2026, 10, 22, 12))
-
-/** An organization whose ledger has four shards. */
-function shardedOrganization() {
-  const organization = newOrganization()
-  const { organizationId } = organization
-  const ledgers = Array.from({ length: SHARDS }, (_, shard) =>
-    ledgerClient(env.LEDGER, organizationId, () => {}, { shard }),
-  )
-  const stub = (shard: number) => env.LEDGER.getByName(ledgerName(organizationId, shard))
-  const ledgerOf = (shard: number) => ledgers[shard] as (typeof ledgers)[number]
-  const open = (shard: number, reserve: number, opening = organization.opening(), limits = null as Limits) =>
-    ledgerOf(shard).admit({
-      opening,
-      reserve,
-      leaseMilliseconds: LEASE_MS,
-      estimate: null,
-      epochs: { organization: 0, catalogue: null },
-      learned: null,
-      limits,
-    })
-  const held = () => Promise.all(Array.from({ length: SHARDS }, (_, shard) => balanceAt(stub(shard))))
-  const runAlarms = async () => {
-    for (let shard = SHARDS - 1; shard >= 0; shard -= 1) await runDurableObjectAlarm(stub(shard))
-  }
-  return { ...organization, ledgerOf, stub, open, held, runAlarms }
-}
-
-type Limits = { userId: string; organizationPerMinute: number; userPerMinute: number; shards: number } | null
-type Sharded = ReturnType<typeof shardedOrganization>
-
-/** What one shard holds, as its own storage says. */
-const balanceAt = (stub: DurableObjectStub): Promise<number> =>
-  runInDurableObject(stub, (_, { storage }) => {
-    const tables = storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'commits'").toArray()
-    if (tables.length === 0) return 0
-    const [newest] = storage.sql.exec('SELECT balance FROM commits ORDER BY number DESC LIMIT 1').toArray()
-    return Number(newest?.balance ?? 0)
-  })
-
-const kindsOf = (admissions: readonly Admission[], kind: string) =>
-  admissions.filter((admission) => admission.kind === kind).length
-
-/** Each chain is whole, and all entries together come to the balance. */
-async function expectWhole(organization: Sharded, balance: number): Promise<Map<string, number>> {
-  const settled = new Map<string, number>()
-  for (let shard = 0; shard < SHARDS; shard += 1) {
-    const rows = await readChain(database, { organizationId: organization.organizationId, shard }, 0, 10_000)
-    expect(verifyLinks(rows, GENESIS)).toMatchObject({ intact: true })
-    for (const { id, kind, creditsSettled } of rows) {
-      if (kind !== 'call') continue
-      expect(settled.has(id)).toBe(false)
-      settled.set(id, creditsSettled)
-    }
-  }
-  expect(await creditSum(organization.organizationId)).toBe(balance)
-  return settled
-}
+const gate = useDatabaseGate(BEGINNING)
 
 describe('credits of several shards', () => {
   it('are drawn from the home shard when they are needed, and summed up', async () => {
@@ -83,7 +32,7 @@ describe('credits of several shards', () => {
       available: 600,
     })
     const held = await organization.held()
-    expect(held.reduce((sum, each) => sum + each)).toBe(1_000)
+    expect(sumOf(held)).toBe(1_000)
     expect(Math.min(...held)).toBeGreaterThanOrEqual(100)
   })
 
@@ -120,10 +69,7 @@ describe('credits of several shards', () => {
     const call = organization.opening()
     await organization.open(3, 100, call)
     await organization.ledgerOf(3).close(call.callId, outcome({ cost: 40 }))
-    for (let minute = 0; minute < 3; minute += 1) {
-      passTime(60_000)
-      await organization.runAlarms()
-    }
+    await organization.comeToRest()
     expect(await organization.held()).toEqual([960, 0, 0, 0])
     expect(await organization.ledger.flush()).toEqual({ pending: 0 })
     await expectWhole(organization, 960)
@@ -166,7 +112,7 @@ describe('a shard that loses its storage', () => {
     expect(await organization.ledger.balance()).toEqual({ balance: 950, reserved: 0, available: 950 })
     expect(await organization.open(1, 600)).toEqual({ kind: 'admitted' })
     const held = await organization.held()
-    expect(held.reduce((sum, each) => sum + each)).toBe(before.reduce((sum, each) => sum + each))
+    expect(sumOf(held)).toBe(sumOf(before))
     expect(await organization.ledger.flush()).toEqual({ pending: 0 })
     await expectWhole(organization, 950)
   })
@@ -249,11 +195,11 @@ describe('any interleaving of calls, transfers, deaths and time', () => {
       expect(balance.reserved).toBe(0)
       expect(balance.balance).toBeGreaterThanOrEqual(0)
       const held = await organization.held()
-      expect(held.reduce((sum, each) => sum + each)).toBe(balance.balance)
+      expect(sumOf(held)).toBe(balance.balance)
       expect(Math.min(...held)).toBeGreaterThanOrEqual(0)
       const settled = await expectWhole(organization, balance.balance)
       for (const [callId] of told) expect(settled.has(callId)).toBe(true)
-      const spent = [...settled.values()].reduce((sum, cost) => sum + cost, 0)
+      const spent = sumOf([...settled.values()])
       expect(balance.balance).toBe(500 - spent)
     },
   )

@@ -121,7 +121,9 @@ async function setFaults(
   faults: () => CommitFault[],
 ): Promise<void> {
   for (let shard = 0; shard < shards; shard += 1) {
-    await ask(system, '/faults', { name: ledgerName(organizationId, shard), next: faults() })
+    const name = ledgerName(organizationId, shard)
+    await ask(system, '/faults', { name, next: faults() })
+    if (shards > 1) await ask(system, '/faults', { name: `${name} transfers`, next: faults() })
   }
 }
 

@@ -16,21 +16,40 @@ import { Ledger as SoundLedger } from '../../../workers/ledger.ts'
 /** What goes wrong with a commit. */
 export type CommitFault = 'killed before' | 'killed after' | 'answer lost' | 'slow before' | 'slow after'
 
-/** Of the next commits of an organization, one each. Plain data of the isolate. */
+/** Added to the name of a ledger whose transfers between shards are to fail (campaign.ts). */
+const TRANSFERS = ' transfers'
+
+/** Of the next commits, or messages of transfers, of a ledger, one each. Plain data of the isolate. */
 const faults = new Map<string, CommitFault[]>()
 let happened = 0
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 const SLOW_MS = 600
 
-/** A ledger that dies, or is slow, before or after it has stored a commit. */
+/** A ledger that dies, or is slow, before or after it has stored a commit, or one side of a transfer between shards. */
 export class Ledger extends SoundLedger {
   override async commit(batch: CommitBatch) {
-    const fault = faults.get(String(this.ctx.id.name))?.shift()
+    return this.#failing('', () => super.commit(batch))
+  }
+
+  override async sendEscrow(shard: number, number: number, least: number, all: number) {
+    return this.#failing(TRANSFERS, () => super.sendEscrow(shard, number, least, all))
+  }
+
+  override async takeEscrow(shard: number, number: number, amount: number) {
+    return this.#failing(TRANSFERS, () => super.takeEscrow(shard, number, amount))
+  }
+
+  override async giveBack() {
+    return this.#failing(TRANSFERS, () => super.giveBack())
+  }
+
+  async #failing<Answer>(what: string, run: () => Promise<Answer>): Promise<Answer> {
+    const fault = faults.get(`${this.ctx.id.name}${what}`)?.shift()
     if (fault !== undefined) happened += 1
     if (fault === 'killed before') this.ctx.abort('killed before a commit')
     if (fault === 'slow before') await pause(SLOW_MS)
-    const answer = await super.commit(batch)
+    const answer = await run()
     if (fault === undefined || fault === 'slow before') return answer
     // What is stored stays, also without the answer.
     await this.ctx.storage.sync()
