@@ -17,15 +17,21 @@ import {
   ledgerName,
   parseLedgerName,
 } from '../src/governance/ledger/client.ts'
-import { type CommitBatch, emptyClosings, type LearnedEpochs } from '../src/governance/ledger/commit.ts'
+import {
+  type CallColumns,
+  type CommitAnswer,
+  type CommitBatch,
+  emptyClosings,
+  type LearnedEpochs,
+} from '../src/governance/ledger/commit.ts'
 import { epochsAt } from '../src/governance/ledger/epoch-knowledge.ts'
 import { Flusher } from '../src/governance/ledger/flusher.ts'
-import type { CallProgress, CreditGrant, Flushed } from '../src/governance/ledger/ledger.ts'
-import { OtherShards } from '../src/governance/ledger/other-shards.ts'
+import type { CallProgress, CreditGrant } from '../src/governance/ledger/ledger.ts'
+import { flushedTogether, OtherShards } from '../src/governance/ledger/other-shards.ts'
 import { RejectedCalls } from '../src/governance/ledger/rejected-calls.ts'
 import { type HomeShard, ShardEscrow } from '../src/governance/ledger/shard-escrow.ts'
 import { HOME_SHARD } from '../src/governance/ledger/shards.ts'
-import { coverShortage, type Shortage } from '../src/governance/ledger/shortage.ts'
+import { coverShortage, decideAgain, type Shortage } from '../src/governance/ledger/shortage.ts'
 import { loadAccount, writeLinks, writeRejectedCounts } from '../src/governance/ledger/store.ts'
 import { escrowState, knownShards } from '../src/governance/ledger/transfers.ts'
 import { WindowBalance } from '../src/governance/ledger/window-balance.ts'
@@ -76,26 +82,30 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   }
 
   async commit(batch: CommitBatch) {
-    const { account, registration, windowBalance, others, escrow } = this.#books ?? (await this.#begin())
+    const books = this.#books ?? (await this.#begin())
+    const { account, registration } = books
     if (batch.calls.catalogueEpochs.some((epoch) => epoch !== 0)) registration.renewIfDue(account.epochs)
     const answer = account.commit(batch)
-    if (batch.calls.shards.some((shards) => shards > 1)) windowBalance.reportIfDue(account.windows)
     this.#arrangeAlarm()
-    if (!answer.refused.some(([, { kind }]) => kind === 'no_credits')) return answer
-    return coverShortage(this.#shortageOf({ account, others, escrow }), batch, answer)
+    const report = batch.calls.shards.some((shards) => shards > 1) ? this.#balanceWindows(books) : null
+    if (answer.refused.length === 0) return answer
+    const decide = (calls: CallColumns) => {
+      const again = account.commit({ calls, closings: emptyClosings(), learned: null })
+      this.#arrangeAlarm()
+      return again
+    }
+    const { calls } = batch
+    const isWaiting = report !== null && answer.refused.some(([, verdict]) => isOrganizationLimit(verdict))
+    const fits = isWaiting ? await report.then(() => decideAgain(decide, calls, answer, 'limited')) : answer
+    if (!fits.refused.some(([, { kind }]) => kind === 'no_credits')) return fits
+    return coverShortage(shortageOf(books, decide), batch, fits)
   }
 
-  #shortageOf({ account, others, escrow }: Pick<Books, 'account' | 'others' | 'escrow'>): Shortage {
-    return {
-      available: () => account.balance().available,
-      draw: async (least, all) => (await (escrow?.draw(least, all) ?? others?.callIn(null, least))) ?? false,
-      decide: (calls) => {
-        const answer = account.commit({ calls, closings: emptyClosings(), learned: null })
-        this.#arrangeAlarm()
-        return answer
-      },
-      clock: systemClock,
-    }
+  /** @returns what a call waits for that would be refused because nothing is known of the other shards' windows. */
+  #balanceWindows({ account, windowBalance }: Books): Promise<void> | null {
+    const knows = account.windows.knowsOthers(systemClock())
+    const report = windowBalance.reportIfDue(account.windows)
+    return knows ? null : report
   }
 
   async check(columns: CheckColumns, learned: LearnedEpochs | null) {
@@ -181,7 +191,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     const { flusher, others } = this.#books ?? (await this.#begin())
     const [own, rest] = await Promise.all([flusher.run(), others?.flush()])
     this.#arrangeAlarm()
-    return rest ? flushedTogether(own, rest) : own
+    return flushedTogether([own, ...(rest ?? [])])
   }
 
   async countRejected(ip: string, minute: number, surface: string, count = 1) {
@@ -319,8 +329,13 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   }
 }
 
-function flushedTogether(left: Flushed, right: Flushed): Flushed {
-  const pending = left.pending + right.pending
-  const since = [left.since ?? [], right.since ?? []].flat().sort()[0]
-  return since === undefined ? { pending } : { pending, since }
-}
+const isOrganizationLimit = (verdict: CommitAnswer['refused'][number][1]) =>
+  verdict.kind === 'limited' && verdict.scope === 'organization'
+
+/** What is done about calls that a shard has too few credits for. */
+const shortageOf = ({ account, others, escrow }: Books, decide: Shortage['decide']): Shortage => ({
+  available: () => account.balance().available,
+  draw: async (least, all) => (await (escrow?.draw(least, all) ?? others?.callIn(null, least))) ?? false,
+  decide,
+  clock: systemClock,
+})

@@ -150,18 +150,21 @@ export class OtherShards {
     return { ...totals, available: totals.balance - totals.reserved }
   }
 
-  /** Writes what is pending at the others to Postgres. @returns what is left behind there. */
-  async flush(): Promise<Flushed> {
-    const parts = await Promise.all(
-      this.escrow.shards().map(({ shard }) => this.#ask(shard, (object) => object.flush())),
-    )
-    const since = parts.flatMap((part) => part.since ?? []).sort()[0]
-    const pending = parts.reduce((sum, part) => sum + part.pending, 0)
-    return since === undefined ? { pending } : { pending, since }
+  /** Writes what is pending at the others to Postgres. @returns what is left behind at each of them. */
+  flush(): Promise<Flushed[]> {
+    const shards = this.escrow.shards()
+    return Promise.all(shards.map(({ shard }) => this.#ask(shard, (object) => object.flush())))
   }
 
   #ask<Answer>(shard: number, use: (object: LedgerObject) => Promise<Answer>): Promise<Answer> {
     const { namespace, organizationId } = this.#objects
     return askLedger(namespace, ledgerName(organizationId, shard), use)
   }
+}
+
+/** What was left behind in all. */
+export function flushedTogether(parts: readonly Flushed[]): Flushed {
+  const pending = parts.reduce((sum, part) => sum + part.pending, 0)
+  const since = parts.flatMap((part) => part.since ?? []).sort()[0]
+  return since === undefined ? { pending } : { pending, since }
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { CallColumns, CommitAnswer, CommitBatch } from './commit.ts'
+import type { Refusal } from './ledger.ts'
 
 /** How often a batch is decided again after credits came: others may have taken them meanwhile. */
 const MOST_DRAWS = 5
@@ -30,21 +31,25 @@ export async function coverShortage(
   const until = shortage.clock() + LONGEST_WAIT_MS
   let { refused } = answer
   for (let round = 0; round < MOST_DRAWS; round += 1) {
-    const short = refused.flatMap(([index, verdict]) =>
-      verdict.kind === 'no_credits' ? [{ index, required: verdict.required }] : [],
-    )
+    const short = refused.flatMap(([, verdict]) => (verdict.kind === 'no_credits' ? [verdict] : []))
     if (short.length === 0 || !(await hasDrawn(shortage, short, until))) break
-    const indices = short.map(({ index }) => index)
-    const again = shortage.decide(pick(calls, indices))
-    refused = [
-      ...refused.filter(([index]) => !indices.includes(index)),
-      ...again.refused.map(([at, verdict]): CommitAnswer['refused'][number] => [
-        indices[at] as number,
-        verdict,
-      ]),
-    ]
+    refused = decideAgain(shortage.decide, calls, { ...answer, refused }, 'no_credits').refused
   }
   return { ...answer, refused }
+}
+
+/** Decides the calls of a batch again that were refused for one reason. What else was refused stays refused. */
+export function decideAgain(
+  decide: Shortage['decide'],
+  calls: CallColumns,
+  answer: CommitAnswer,
+  reason: Refusal['kind'],
+): CommitAnswer {
+  const indices = answer.refused.flatMap(([index, { kind }]) => (kind === reason ? [index] : []))
+  const again = decide(pick(calls, indices)).refused
+  const others = answer.refused.filter(([, { kind }]) => kind !== reason)
+  const refused = again.map(([at, verdict]): (typeof again)[number] => [indices[at] as number, verdict])
+  return { ...answer, refused: [...others, ...refused] }
 }
 
 /** @returns whether deciding again can end otherwise. */

@@ -55,11 +55,15 @@ export class SlidingWindows {
     this.#others = { calls: Math.max(0, calls), heardAt: at }
   }
 
+  /** Whether it was heard lately what the other shards admitted. */
+  knowsOthers(now: number): boolean {
+    return this.#others !== null && now - this.#others.heardAt < OTHERS_BELIEVED_MS
+  }
+
   #isOrganizationFull({ organizationPerMinute: limit, shards = 1 }: CallLimits, now: number): boolean {
     const used = this.#used(ORGANIZATION, now)
     if (shards <= 1) return used >= limit
-    const others = this.#others
-    if (others && now - others.heardAt < OTHERS_BELIEVED_MS) return used + others.calls >= limit
+    if (this.#others && this.knowsOthers(now)) return used + this.#others.calls >= limit
     return used >= Math.max(1, Math.floor(limit / shards))
   }
 

@@ -15,14 +15,18 @@ const UNBOUNDED = 1_000_000_000
 
 /**
  * Tells the shards of an organization, through Redis, how many calls they admit together, so that each can keep the
- * organization's limit. Runs beside the calls, never before them: between two reports a shard does not know what the
- * others admitted, so the limit can be passed by what they admit in a quarter of a second.
+ * organization's limit. Runs beside the calls; only what would be refused because nothing is known of the others waits
+ * for it. Between two reports a shard does not know what the others admit: the limit can be passed by what they admit
+ * in a quarter of a second, or in the seconds that a shard goes on relying on its last report when Redis goes away. Each
+ * shard keeps the limit by itself, so that they never admit more than the limit times the shards.
  */
 export class WindowBalance {
   readonly #limiter: Ratelimit
   readonly #organizationId: string
   readonly #clock: Clock
   #nextAt = 0
+  /** One report at a time: two would tell of the same calls. */
+  #reporting: Promise<void> | null = null
   #windows: SlidingWindows | null = null
   /** Calls that these had admitted when it was last told. */
   #reported = 0
@@ -40,12 +44,15 @@ export class WindowBalance {
     this.#clock = clock
   }
 
-  /** @returns the work that was begun, null when there is nothing to do yet. It never rejects. */
+  /** @returns the report that was begun or is on its way, null when none is due. It never rejects. */
   reportIfDue(windows: SlidingWindows): Promise<void> | null {
     const now = this.#clock()
-    if (now < this.#nextAt) return null
+    if (this.#reporting !== null || now < this.#nextAt) return this.#reporting
     this.#nextAt = now + INTERVAL_MS
-    return this.#report(windows, now)
+    this.#reporting = this.#report(windows, now).finally(() => {
+      this.#reporting = null
+    })
+    return this.#reporting
   }
 
   async #report(windows: SlidingWindows, now: number): Promise<void> {
