@@ -19,14 +19,14 @@ import {
 } from '../src/governance/ledger/client.ts'
 import {
   type CallColumns,
-  type CommitAnswer,
   type CommitBatch,
   emptyClosings,
+  type InvalidEntry,
   type LearnedEpochs,
 } from '../src/governance/ledger/commit.ts'
 import { epochsAt } from '../src/governance/ledger/epoch-knowledge.ts'
 import { Flusher } from '../src/governance/ledger/flusher.ts'
-import type { CallProgress, CreditGrant } from '../src/governance/ledger/ledger.ts'
+import type { Admission, CallProgress, CreditGrant } from '../src/governance/ledger/ledger.ts'
 import { flushedTogether, OtherShards } from '../src/governance/ledger/other-shards.ts'
 import { RejectedCalls } from '../src/governance/ledger/rejected-calls.ts'
 import { type HomeShard, ShardEscrow } from '../src/governance/ledger/shard-escrow.ts'
@@ -94,11 +94,12 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
       this.#arrangeAlarm()
       return again
     }
-    const { calls } = batch
-    const isWaiting = report !== null && answer.refused.some(([, verdict]) => isOrganizationLimit(verdict))
-    const fits = isWaiting ? await report.then(() => decideAgain(decide, calls, answer, 'limited')) : answer
-    if (!fits.refused.some(([, { kind }]) => kind === 'no_credits')) return fits
-    return coverShortage(shortageOf(books, decide), batch, fits)
+    const covered = await coverShortage(shortageOf(books, decide), batch, answer)
+    if (report === null || !covered.refused.some(([, verdict]) => isOrganizationLimit(verdict)))
+      return covered
+    await report
+    const known = decideAgain(decide, batch.calls, covered, 'limited')
+    return coverShortage(shortageOf(books, decide), batch, known)
   }
 
   /** @returns what a call waits for that would be refused because nothing is known of the other shards' windows. */
@@ -109,7 +110,11 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   }
 
   async check(columns: CheckColumns, learned: LearnedEpochs | null) {
-    return this.#use(({ account }) => account.check(columns, learned))
+    const books = this.#books ?? (await this.#begin())
+    const admission = await this.#use(({ account }) => account.check(columns, learned))
+    const report =
+      columns.shards[0] === 1 || !isOrganizationLimit(admission) ? null : this.#balanceWindows(books)
+    return report === null ? admission : report.then(() => books.account.check(columns, null))
   }
 
   async extend(callId: string, leaseMilliseconds: number, progress: CallProgress | null) {
@@ -329,7 +334,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   }
 }
 
-const isOrganizationLimit = (verdict: CommitAnswer['refused'][number][1]) =>
+const isOrganizationLimit = (verdict: Admission | InvalidEntry) =>
   verdict.kind === 'limited' && verdict.scope === 'organization'
 
 /** What is done about calls that a shard has too few credits for. */
