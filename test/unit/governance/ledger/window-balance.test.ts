@@ -97,4 +97,15 @@ describe('windows of several shards', () => {
     await tellEachOther(shards)
     expect(admit(second, 100, 80)).toBe(70)
   })
+
+  it('tell nothing twice while Redis is slow: one report at a time', async () => {
+    const [first, second] = shardsOf('slow') as [Shard, Shard]
+    admit(first, 10, 80)
+    const report = first.balance.reportIfDue(first.windows)
+    vi.setSystemTime(Date.now() + 250)
+    expect(first.balance.reportIfDue(first.windows)).toBe(report)
+    await report
+    await second.balance.reportIfDue(second.windows)
+    expect(admit(second, 100, 80)).toBe(70)
+  })
 })
