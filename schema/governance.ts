@@ -57,14 +57,19 @@ export const auditCheckpoints = pgTable('audit_checkpoints', {
   mac: text('mac').notNull(),
 })
 
-/** Append-only: the balance of an organization is the sum of its amounts. Corrections are new entries. */
+/**
+ * Append-only: the balance of an organization is the sum of its amounts, and what a shard of its ledger holds the sum of
+ * those of this shard. Corrections are new entries. A transfer between shards is two of them.
+ */
 export const creditEntries = pgTable(
   'credit_entries',
   {
-    /** The granting caller's id, or the call id of a settlement. */
+    /** The granting caller's id, the call id of a settlement, or the name of a transfer. */
     id: text('id').notNull(),
     organizationId: uuid('organization_id').notNull(),
-    kind: text('kind', { enum: ['grant', 'settlement'] }).notNull(),
+    kind: text('kind', { enum: ['grant', 'settlement', 'transfer'] }).notNull(),
+    /** Of the ledger, that the amount belongs to. */
+    shard: integer('shard').notNull().default(0),
     /** Micro-credits; negative for spending. */
     amount: microCredits('amount').notNull(),
     reason: text('reason').notNull(),

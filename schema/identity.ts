@@ -22,6 +22,8 @@ export const organizations = pgTable('organizations', {
   rateLimitPerMinute: integer('rate_limit_per_minute'),
   /** Calls a minute for each user that has no limit of its own; null takes the deployment's default. */
   userRateLimitPerMinute: integer('user_rate_limit_per_minute'),
+  /** Objects that share the organization's ledger, from 1 to 16: a user's calls go to one of them. */
+  ledgerShards: integer('ledger_shards').notNull().default(1),
   /** Revocation epoch: raised by every change of rights, compared by inequality with what an isolate cached. */
   epoch: bigint('epoch', { mode: 'number' }).notNull().default(1),
   disabledAt: instant('disabled_at'),

@@ -125,7 +125,8 @@ function packageRules(path: string, specifier: string): string[] {
 
 const isDeployed = (path: string): boolean => /^(src|workers|schema)\//.test(path)
 
-const mayUseDatabase = (path: string): boolean => /(^|\/)([a-z-]+\.)?store\.ts$/.test(path) || path === 'src/deps.ts'
+const mayUseDatabase = (path: string): boolean =>
+  /(^|\/)([a-z-]+\.)?store\.ts$/.test(path) || path === 'src/deps.ts'
 
 /** `fetch` itself, called or handed on; not a member or method of that name. */
 const GLOBAL_FETCH = /(?<![.\w$])fetch(?![\w$]|\s*[:?])|\b(?:globalThis|self)\.fetch\b/g

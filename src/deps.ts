@@ -58,6 +58,8 @@ function sharedOf(environment: Bindings): Shared {
   return made
 }
 
+export const redisOf = (environment: Bindings): Redis => sharedOf(environment).redis
+
 export const configurationOf = (environment: Bindings): Configuration => sharedOf(environment).configuration
 
 /** A query builder over Neon's HTTP driver: each query is its own fetch, so it may be shared by requests. */
@@ -110,8 +112,8 @@ export function createDeps(environment: Bindings, context: ExecutionContext, led
     clock: systemClock,
     database,
     redis,
-    ledgerOf: (organizationId) =>
-      ledgerClient(environment.LEDGER, organizationId, (work) => context.waitUntil(work), ledgers),
+    ledgerOf: (organizationId, shard) =>
+      ledgerClient(environment.LEDGER, organizationId, (work) => context.waitUntil(work), { shard, ledgers }),
     contentStore,
     responseStream: (responseId) => responseStreamClient(environment.RESPONSE_STREAMS, responseId),
     countRejectedCall: (call) =>

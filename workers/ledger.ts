@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
-import { configurationOf, createDatabase } from '../src/deps.ts'
+import { configurationOf, createDatabase, redisOf } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
 import type { AuditedChange } from '../src/governance/audit-record.ts'
 import { LedgerAccount } from '../src/governance/ledger/account.ts'
@@ -17,13 +17,25 @@ import {
   ledgerName,
   parseLedgerName,
 } from '../src/governance/ledger/client.ts'
-import type { CommitBatch, LearnedEpochs } from '../src/governance/ledger/commit.ts'
+import {
+  type CallColumns,
+  type CommitBatch,
+  emptyClosings,
+  type InvalidEntry,
+  type LearnedEpochs,
+} from '../src/governance/ledger/commit.ts'
 import { epochsAt } from '../src/governance/ledger/epoch-knowledge.ts'
 import { Flusher } from '../src/governance/ledger/flusher.ts'
-import type { CallProgress, CreditGrant } from '../src/governance/ledger/ledger.ts'
+import type { Admission, CallProgress, CreditGrant } from '../src/governance/ledger/ledger.ts'
+import { flushedTogether, OtherShards } from '../src/governance/ledger/other-shards.ts'
 import { writeLinks } from '../src/governance/ledger/records.store.ts'
 import { RejectedCalls } from '../src/governance/ledger/rejected-calls.ts'
+import { type HomeShard, ShardEscrow } from '../src/governance/ledger/shard-escrow.ts'
+import { HOME_SHARD } from '../src/governance/ledger/shards.ts'
+import { coverShortage, decideAgain, type Shortage } from '../src/governance/ledger/shortage.ts'
 import { loadAccount, writeRejectedCounts } from '../src/governance/ledger/store.ts'
+import { escrowState, knownShards } from '../src/governance/ledger/transfers.ts'
+import { WindowBalance } from '../src/governance/ledger/window-balance.ts'
 import { writeInOrder } from '../src/governance/ledger/write-in-order.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { withinTime } from '../src/lib/time-limit.ts'
@@ -35,6 +47,11 @@ interface Books {
   account: LedgerAccount
   flusher: Flusher<readonly ChainLink[]>
   registration: CatalogueRegistration
+  windowBalance: WindowBalance
+  /** Of the home shard: what it has to do with the others. */
+  others: OtherShards | null
+  /** Of every other shard: what it has from the home shard. */
+  escrow: ShardEscrow | null
 }
 
 /**
@@ -66,15 +83,39 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   }
 
   async commit(batch: CommitBatch) {
-    return this.#use(({ account, registration }) => {
-      const usesCatalogue = batch.calls.catalogueEpochs.some((epoch) => epoch !== 0)
-      if (usesCatalogue) registration.renewIfDue(account.epochs)
-      return account.commit(batch)
-    })
+    const books = this.#books ?? (await this.#begin())
+    const { account, registration } = books
+    if (batch.calls.catalogueEpochs.some((epoch) => epoch !== 0)) registration.renewIfDue(account.epochs)
+    const answer = account.commit(batch)
+    this.#arrangeAlarm()
+    const report = batch.calls.shards.some((shards) => shards > 1) ? this.#balanceWindows(books) : null
+    if (answer.refused.length === 0) return answer
+    const decide = (calls: CallColumns) => {
+      const again = account.commit({ calls, closings: emptyClosings(), learned: null })
+      this.#arrangeAlarm()
+      return again
+    }
+    const covered = await coverShortage(shortageOf(books, decide), batch, answer)
+    if (report === null || !covered.refused.some(([, verdict]) => isOrganizationLimit(verdict)))
+      return covered
+    await report
+    const known = decideAgain(decide, batch.calls, covered, 'limited')
+    return coverShortage(shortageOf(books, decide), batch, known)
+  }
+
+  /** @returns what a call waits for that would be refused because nothing is known of the other shards' windows. */
+  #balanceWindows({ account, windowBalance }: Books): Promise<void> | null {
+    const knows = account.windows.knowsOthers(systemClock())
+    const report = windowBalance.reportIfDue(account.windows)
+    return knows ? null : report
   }
 
   async check(columns: CheckColumns, learned: LearnedEpochs | null) {
-    return this.#use(({ account }) => account.check(columns, learned))
+    const books = this.#books ?? (await this.#begin())
+    const admission = await this.#use(({ account }) => account.check(columns, learned))
+    const report =
+      columns.shards[0] === 1 || !isOrganizationLimit(admission) ? null : this.#balanceWindows(books)
+    return report === null ? admission : report.then(() => books.account.check(columns, null))
   }
 
   async extend(callId: string, leaseMilliseconds: number, progress: CallProgress | null) {
@@ -86,15 +127,55 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   }
 
   async grantCredits(grant: CreditGrant) {
-    return this.#use(({ account }) => account.grantCredits(grant))
+    const { others } = this.#books ?? (await this.#begin())
+    const granted = await this.#use(({ account }) => account.grantCredits(grant))
+    if (!others || others.escrow.shards().length === 0) return granted
+    // What was taken away must not be spent where it lies.
+    await others.cover()
+    return others.balance()
   }
 
   async balance() {
-    return this.#use(({ account }) => account.balance())
+    return this.#use(({ account, others }) => others?.balance() ?? account.balance())
   }
 
   async learnEpochs(learned: LearnedEpochs) {
-    return this.#use(({ account }) => account.confirmEpochs(learned, systemClock()))
+    await this.#use(({ account, others }) => {
+      account.log.confirmEpochs(learned, systemClock())
+      return learned.organization === null ? null : others?.tell((shard) => shard.learnEpochs(learned))
+    })
+  }
+
+  async registerShard(shard: number) {
+    return this.#use(({ account, others }) => {
+      others?.register(shard)
+      return account.epochs.organization(systemClock())
+    })
+  }
+
+  async sendEscrow(shard: number, number: number, least: number, all: number) {
+    const { others } = this.#books ?? (await this.#begin())
+    if (!others) throw new Error('only the home shard sends credits')
+    if (all > 0) await others.callIn(shard, least)
+    return this.#use(() => others.send(shard, number, least, all))
+  }
+
+  async takeEscrow(shard: number, number: number, amount: number) {
+    return this.#use(({ others }) => others?.escrow.take(shard, number, amount))
+  }
+
+  async shardBalance() {
+    return this.#use(({ escrow }) => {
+      if (!escrow) throw new Error('the home shard has no balance of a shard')
+      return escrow.balance()
+    })
+  }
+
+  async giveBack() {
+    const { escrow } = this.#books ?? (await this.#begin())
+    if (!escrow) throw new Error('the home shard gives nothing back')
+    await escrow.giveBack()
+    return escrow.balance().balance
   }
 
   async registerForCatalogue(name: string) {
@@ -112,10 +193,11 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   }
 
   async flush() {
-    const flusher = this.#rejected?.flusher ?? (this.#books ?? (await this.#begin())).flusher
-    const result = await flusher.run()
+    if (this.#rejected) return this.#rejected.flusher.run().finally(() => this.#arrangeAlarm())
+    const { flusher, others } = this.#books ?? (await this.#begin())
+    const [own, rest] = await Promise.all([flusher.run(), others?.flush()])
     this.#arrangeAlarm()
-    return result
+    return flushedTogether([own, ...(rest ?? [])])
   }
 
   async countRejected(ip: string, minute: number, surface: string, count = 1) {
@@ -127,9 +209,10 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   override async alarm() {
     this.#alarmAt = null
     this.#books?.account.settleExpired()
-    await Promise.all([this.#books?.flusher.run(), this.#rejected?.flusher.run()])
+    const { escrow, others, flusher } = this.#books ?? {}
+    await Promise.all([escrow?.tend(), others?.tend(), flusher?.run(), this.#rejected?.flusher.run()])
     // While Postgres is away nothing is deleted, but a restart must not have to read everything since.
-    if (this.#books && this.#books.account.pending() > 0) this.#books.account.trim()
+    if (this.#books && this.#books.account.log.pending() > 0) this.#books.account.log.trim()
     this.#arrangeAlarm()
   }
 
@@ -152,31 +235,40 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     const identity = parseLedgerName(this.ctx.id.name)
     const askedAt = systemClock()
     const loading = loadAccount(this.#database, identity)
-    const { state, grants, epochs } = await withinTime(
-      loading,
-      BEGIN_LIMIT_MS,
-      'reading the ledger from Postgres',
-    )
-    this.ctx.storage.transactionSync(() => {
-      const tables = new AccountTables(this.ctx.storage)
+    const beginning = await withinTime(loading, BEGIN_LIMIT_MS, 'reading the ledger from Postgres')
+    const { state, grants, epochs, transfers, lastShard } = beginning
+    const isHome = identity.shard === HOME_SHARD
+    // From here on the home shard tells this one of epochs; what was read before may be old already.
+    const organization = isHome ? null : await this.#registerAtHome(identity)
+    const { storage } = this.ctx
+    storage.transactionSync(() => {
+      const tables = new AccountTables(storage)
       tables.create()
       tables.begin(identity, state, grants, epochsAt(epochs, askedAt))
+      if (!isHome) ShardEscrow.begin(storage.sql, escrowState(identity.shard, transfers))
     })
-    this.#books = this.#openBooks(identity)
-    return this.#books
+    const books = this.#openBooks(identity)
+    books.account.log.confirmEpochs({ organization, catalogue: null }, askedAt)
+    for (const shard of knownShards(transfers, lastShard)) books.others?.escrow.register(shard)
+    this.#books = books
+    return books
+  }
+
+  #registerAtHome({ organizationId, shard }: ChainIdentity): Promise<number | null> {
+    return askLedger(this.env.LEDGER, ledgerName(organizationId), (home) => home.registerShard(shard))
   }
 
   #openBooks(identity: ChainIdentity): Books {
     const account = new LedgerAccount(this.ctx.storage, identity, systemClock)
     const write = async (links: readonly ChainLink[]) => {
       const askedAt = systemClock()
-      account.confirmEpochs(await writeLinks(this.#database, identity, links), askedAt)
+      account.log.confirmEpochs(await writeLinks(this.#database, identity, links), askedAt)
     }
-    const written = (links: readonly ChainLink[]) => account.markFlushed(links.at(-1)?.sequence ?? 0)
+    const written = (links: readonly ChainLink[]) => account.log.markFlushed(links.at(-1)?.sequence ?? 0)
     const source = {
-      pending: () => account.pending(),
-      pendingSince: () => account.pendingSince(),
-      take: () => account.nextBatch(),
+      pending: () => account.log.pending(),
+      pendingSince: () => account.log.pendingSince(),
+      take: () => account.log.nextBatch(),
       write: (links: readonly ChainLink[]) => writeInOrder(links, write, written),
       written,
     }
@@ -184,7 +276,28 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     const register = () =>
       askLedger(this.env.LEDGER, DEPLOYMENT_LEDGER, (ledger) => ledger.registerForCatalogue(name))
     const registration = new CatalogueRegistration(register, systemClock)
-    return { account, flusher: this.#flusherOf(source), registration }
+    const windowBalance = new WindowBalance(redisOf(this.env), identity.organizationId, systemClock)
+    const flusher = this.#flusherOf(source)
+    return { account, flusher, registration, windowBalance, ...this.#shardsOf(identity, account) }
+  }
+
+  #shardsOf(
+    { organizationId, shard }: ChainIdentity,
+    account: LedgerAccount,
+  ): Pick<Books, 'others' | 'escrow'> {
+    const { sql } = this.ctx.storage
+    if (shard === HOME_SHARD) {
+      const objects = { namespace: this.env.LEDGER, organizationId }
+      return { others: new OtherShards(sql, account, objects, systemClock), escrow: null }
+    }
+    const ask = <Result>(use: (home: LedgerObject) => Promise<Result>) =>
+      askLedger(this.env.LEDGER, ledgerName(organizationId), use)
+    const home: HomeShard = {
+      sendEscrow: (...parameters) => ask((ledger) => ledger.sendEscrow(...parameters)),
+      takeEscrow: (...parameters) => ask((ledger) => ledger.takeEscrow(...parameters)),
+    }
+    const changed = () => this.#arrangeAlarm()
+    return { others: null, escrow: new ShardEscrow(sql, { account, shard, home }, systemClock, changed) }
   }
 
   #announcements(): CatalogueSubscribers {
@@ -210,6 +323,8 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     const times = [
       this.#books?.account.nextDeadline,
       this.#books?.flusher.dueAt(),
+      this.#books?.escrow?.dueAt(),
+      this.#books?.others?.dueAt(),
       this.#rejected?.flusher.dueAt(),
     ].filter((time) => typeof time === 'number')
     if (times.length === 0) return
@@ -219,3 +334,14 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     void this.ctx.storage.setAlarm(next)
   }
 }
+
+const isOrganizationLimit = (verdict: Admission | InvalidEntry) =>
+  verdict.kind === 'limited' && verdict.scope === 'organization'
+
+/** What is done about calls that a shard has too few credits for. */
+const shortageOf = ({ account, others, escrow }: Books, decide: Shortage['decide']): Shortage => ({
+  available: () => account.balance().available,
+  draw: async (least, all) => (await (escrow?.draw(least, all) ?? others?.callIn(null, least))) ?? false,
+  decide,
+  clock: systemClock,
+})

@@ -5,6 +5,8 @@ import { groupId, organizationId, organizationPath, userId } from './names.ts'
 
 const rate = (whose: string): Option => ({ value: 'number', describe: `calls a minute ${whose}, or none` })
 
+const shards: Option = { value: 'number', describe: 'objects that share its ledger, 1 to 16' }
+
 const organizationColumns = ['slug', 'name', 'id', 'rate_limit_per_minute', 'disabled_at']
 const userColumns = ['email', 'name', 'role', 'id', 'entitlements', 'disabled_at']
 
@@ -32,6 +34,7 @@ const organizationCommands: Command[] = [
       name: { value: 'text', describe: 'its name', required: true },
       'rate-limit': rate('for all of it'),
       'user-rate-limit': rate('for each user'),
+      'ledger-shards': shards,
     },
     run: ({ connection, options, positionals: [slug] }) =>
       one(
@@ -43,6 +46,7 @@ const organizationCommands: Command[] = [
             name: options.text('name'),
             rate_limit_per_minute: options.limit('rate-limit'),
             user_rate_limit_per_minute: options.limit('user-rate-limit'),
+            ledger_shards: options.number('ledger-shards'),
           }),
         ),
       ),
@@ -50,18 +54,20 @@ const organizationCommands: Command[] = [
   {
     group: 'organizations',
     verb: 'update',
-    summary: 'Change name or limits of an organization',
+    summary: 'Change name, limits or ledger shards of an organization',
     positionals: ['organization'],
     options: {
       name: { value: 'text', describe: 'its name' },
       'rate-limit': rate('for all of it'),
       'user-rate-limit': rate('for each user'),
+      'ledger-shards': shards,
     },
     run: async (call) => {
       const changes = given({
         name: call.options.text('name'),
         rate_limit_per_minute: call.options.limit('rate-limit'),
         user_rate_limit_per_minute: call.options.limit('user-rate-limit'),
+        ledger_shards: call.options.number('ledger-shards'),
       })
       return one(call.connection.request('PUT', await namedOrganization(call), changes))
     },

@@ -33,6 +33,8 @@ export interface CallOpening {
   callId: string
   requestId: string
   organizationId: string
+  /** Of the organization's ledger, that has the call; the home shard when left out. */
+  shard?: number
   /** Milliseconds since the epoch. */
   at: number
   actor: Actor

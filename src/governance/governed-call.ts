@@ -8,6 +8,7 @@ import { counted } from '../lib/counted.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import type { CallOpening, CallOutcome } from './audit-record.ts'
 import type { Admission, CallProgress, CallToAdmit, LedgerOf } from './ledger/ledger.ts'
+import { shardOf } from './ledger/shards.ts'
 import type { Principal } from './principal.ts'
 import { modelIdOf, type Target } from './target.ts'
 
@@ -69,7 +70,7 @@ export async function admit(
   const { rights, reserve, leaseMilliseconds, estimate } = request
   const opening = openingOf(request.identity, rights.principal, modelIdOf(request.target))
   const admission = await deps
-    .ledgerOf(opening.organizationId)
+    .ledgerOf(opening.organizationId, opening.shard)
     .admit({ opening, reserve, leaseMilliseconds, estimate, ...countedOf(rights, request.counted) })
   if (admission.kind === 'admitted') return { kind: 'admitted', call: { opening, reserve } }
   if (admission.kind === 'stale') return admission
@@ -113,7 +114,7 @@ async function recordRefusal(
   countedAs?: Pick<CallToAdmit, 'epochs' | 'learned' | 'limits'>,
 ): Promise<Admission | null> {
   try {
-    return await deps.ledgerOf(opening.organizationId).record(opening, outcome, countedAs)
+    return await deps.ledgerOf(opening.organizationId, opening.shard).record(opening, outcome, countedAs)
   } catch (error) {
     logEvent('error', 'audit_failed', { request_id: opening.requestId, error: errorText(error) })
     return null
@@ -128,7 +129,8 @@ export async function checkLimits(
   deps: GovernanceDeps,
   rights: CallerRights,
 ): Promise<ApiError | Stale | null> {
-  const ledger = deps.ledgerOf(rights.principal.organizationId)
+  const { organizationId, userId, ledgerShards } = rights.principal
+  const ledger = deps.ledgerOf(organizationId, shardOf(userId, ledgerShards))
   const admission = await ledger.check(countedOf(rights, true))
   if (admission.kind === 'limited') return limitReached(admission)
   return admission.kind === 'stale' ? admission : null
@@ -145,7 +147,7 @@ export async function settle(
   outcome: CallOutcome,
 ): Promise<boolean> {
   try {
-    await deps.ledgerOf(opening.organizationId).close(opening.callId, outcome)
+    await deps.ledgerOf(opening.organizationId, opening.shard).close(opening.callId, outcome)
     return true
   } catch (error) {
     logEvent('error', 'ledger_close_failed', { call_id: opening.callId, error: errorText(error) })
@@ -173,7 +175,7 @@ export async function extend(
   progress: CallProgress | null,
 ): Promise<boolean | null> {
   try {
-    const ledger = deps.ledgerOf(opening.organizationId)
+    const ledger = deps.ledgerOf(opening.organizationId, opening.shard)
     return (await ledger.extend(opening.callId, leaseMilliseconds, progress)).open
   } catch (error) {
     logEvent('warn', 'ledger_extend_failed', { error: errorText(error) })
@@ -217,22 +219,28 @@ export const errorCodeOf = ({ code, kind }: ApiError): string =>
 
 export function openingOf(
   identity: CallIdentity,
-  { organizationId }: Pick<Principal, 'organizationId'>,
+  owner: Pick<Principal, 'organizationId' | 'userId'> & { ledgerShards?: number },
   modelId: string | null,
 ): CallOpening {
-  return { ...identity, organizationId, modelId }
+  const { organizationId, userId, ledgerShards } = owner
+  return { ...identity, organizationId, shard: shardOf(userId, ledgerShards), modelId }
 }
 
 function countedOf(
   { principal, catalogueEpoch, learned }: CallerRights,
   isCounted: boolean,
 ): Pick<CallToAdmit, 'epochs' | 'learned' | 'limits'> {
-  const { userId, organizationLimitPerMinute, userLimitPerMinute } = principal
+  const { userId, organizationLimitPerMinute, userLimitPerMinute, ledgerShards: shards } = principal
   return {
     epochs: { organization: principal.epoch, catalogue: catalogueEpoch },
     learned,
     limits: isCounted
-      ? { userId, organizationPerMinute: organizationLimitPerMinute, userPerMinute: userLimitPerMinute }
+      ? {
+          userId,
+          organizationPerMinute: organizationLimitPerMinute,
+          userPerMinute: userLimitPerMinute,
+          shards,
+        }
       : null,
   }
 }

@@ -31,6 +31,8 @@ export interface Principal {
   /** Calls a minute; the deployment's default is already applied. */
   organizationLimitPerMinute: number
   userLimitPerMinute: number
+  /** Objects that share the organization's ledger; which of them has the user's calls follows from the user's id. */
+  ledgerShards: number
   /** Revocation epoch of the organization when this record was read. */
   epoch: number
 }

@@ -286,7 +286,7 @@ export class ResponseEngine {
     if (error instanceof ApiError) {
       const opening = openingOf(identity, this.#run.owner, null)
       await this.#deps
-        .ledgerOf(opening.organizationId)
+        .ledgerOf(opening.organizationId, opening.shard)
         .record(opening, refusalOutcome(opening, this.#deps.clock(), error))
         .catch((failure) => logEvent('error', 'audit_failed', { error: errorText(failure) }))
     }

@@ -48,6 +48,12 @@ const rateLimit = z
   .max(1_000_000, 'must be at most 1000000')
   .nullable()
 
+/** Objects that share the ledger of an organization. */
+const ledgerShards = z
+  .int('must be a whole number')
+  .min(1, 'must be at least 1')
+  .max(16, 'must be at most 16')
+
 const role = z.enum(['owner', 'admin', 'member'])
 const scope = z.enum(['models', 'agents', 'mcp'])
 
@@ -77,12 +83,14 @@ export const organizationCreation = z.strictObject({
   slug,
   rate_limit_per_minute: rateLimit.optional(),
   user_rate_limit_per_minute: rateLimit.optional(),
+  ledger_shards: ledgerShards.optional(),
 })
 
 export const organizationUpdate = z.strictObject({
   name: text(200).optional(),
   rate_limit_per_minute: rateLimit.optional(),
   user_rate_limit_per_minute: rateLimit.optional(),
+  ledger_shards: ledgerShards.optional(),
   disabled: z.boolean().optional(),
 })
 

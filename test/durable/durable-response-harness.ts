@@ -82,6 +82,7 @@ export async function newCaller() {
     models: { all: true, ids: new Set() },
     organizationLimitPerMinute: 1_000_000,
     userLimitPerMinute: 1_000_000,
+    ledgerShards: 1,
     epoch: 1,
   }
   return { organization, principal, owner: { organizationId, userId } }

@@ -94,11 +94,11 @@ async function expectCreditsAddUp(
   )
 }
 
-export async function auditRows(address: Address, organizationId: string): Promise<AuditRow[]> {
+export async function auditRows(address: Address, organizationId: string, shard = 0): Promise<AuditRow[]> {
   const rows = await query(
     address,
-    'select * from audit_records where organization_id = $1 and shard = 0 order by sequence',
-    [organizationId],
+    'select * from audit_records where organization_id = $1 and shard = $2 order by sequence',
+    [organizationId, shard],
   )
   return rows.map((row) => ({
     organizationId: String(row.organization_id),

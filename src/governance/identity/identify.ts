@@ -160,6 +160,7 @@ function rightsOf(
     },
     organizationLimitPerMinute: rights.organizationLimit ?? ORGANIZATION_RATE_LIMIT,
     userLimitPerMinute: rights.membershipLimit ?? rights.organizationUserLimit ?? USER_RATE_LIMIT,
+    ledgerShards: rights.ledgerShards,
     epoch: rights.epoch,
   }
 }

@@ -27,6 +27,7 @@ export interface UserRights {
   organizationLimit: number | null
   organizationUserLimit: number | null
   membershipLimit: number | null
+  ledgerShards: number
   epoch: number
 }
 
@@ -110,6 +111,7 @@ const userRights = (database: Database, owner: OwnedByUser) => ({
   organizationLimit: organizations.rateLimitPerMinute,
   organizationUserLimit: organizations.userRateLimitPerMinute,
   membershipLimit: memberships.rateLimitPerMinute,
+  ledgerShards: organizations.ledgerShards,
   epoch: organizations.epoch,
 })
 

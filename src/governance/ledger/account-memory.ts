@@ -40,6 +40,7 @@ export function loadMemory(tables: AccountTables): AccountMemory {
     memory.open.add({ ...call, openedBy: 0, isStored: true, isChanged: false })
   }
   replay(tables, memory)
+  memory.windows.loaded = memory.windows.admitted
   return memory
 }
 

@@ -11,6 +11,7 @@ export type CheckColumns = Pick<
   | 'catalogueIsFresh'
   | 'userIds'
   | 'organizationLimits'
+  | 'shards'
   | 'userLimits'
 >
 
@@ -49,5 +50,6 @@ export function findLimited(
   if (userId === '') return null
   const organizationPerMinute = calls.organizationLimits[index] as number
   const userPerMinute = calls.userLimits[index] as number
-  return windows.findFull({ userId, organizationPerMinute, userPerMinute }, now)
+  const shards = calls.shards[index] as number
+  return windows.findFull({ userId, organizationPerMinute, userPerMinute, shards }, now)
 }

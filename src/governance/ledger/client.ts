@@ -12,16 +12,26 @@ import { ANSWER_LIMIT_MS, CommitQueue, type CommitSender } from './commit-queue.
 import { sendGathered } from './gathered-counts.ts'
 import type { Admission, CallLimits, Ledger } from './ledger.ts'
 import { RecentRefusals } from './recent-refusals.ts'
+import type { HomeShard, ShardBalance } from './shard-escrow.ts'
+import { HOME_SHARD } from './shards.ts'
 
 /** What the Durable Object class answers to. */
 export interface LedgerObject
   extends Pick<
-    Ledger,
-    'extend' | 'recordChange' | 'grantCredits' | 'balance' | 'flush' | 'announceCatalogue'
-  > {
+      Ledger,
+      'extend' | 'recordChange' | 'grantCredits' | 'balance' | 'flush' | 'announceCatalogue'
+    >,
+    HomeShard {
   commit(batch: CommitBatch): Promise<CommitAnswer>
   check(columns: CheckColumns, learned: LearnedEpochs | null): Promise<Admission>
+  /** Of the home shard: all shards have learnt the organization's epoch when it is answered. */
   learnEpochs(learned: LearnedEpochs): Promise<void>
+  /** Of the home shard, before another one admits its first call. @returns the organization's epoch, as far as it is known. */
+  registerShard(shard: number): Promise<number | null>
+  /** Of every other shard. */
+  shardBalance(): Promise<ShardBalance>
+  /** Of every other shard: all that it has not reserved goes back to the home shard. @returns micro-credits that it still has. */
+  giveBack(): Promise<number>
   /** Of the deployment's ledger. @returns the newest epoch of the catalogue that was announced; null when none was. */
   registerForCatalogue(name: string): Promise<number | null>
   /** @param minute its first millisecond. @param count how many calls, at least 1. */
@@ -31,8 +41,8 @@ export interface LedgerObject
 /** Objects that keyless calls are counted in; which one is decided by the address. */
 const REJECTED_CALL_OBJECTS = 8
 
-/** Name of the object that holds an organization's ledger. */
-export const ledgerName = (organizationId: string, shard = 0) => `${organizationId}:${shard}`
+/** Name of the object that holds a shard of an organization's ledger. */
+export const ledgerName = (organizationId: string, shard = HOME_SHARD) => `${organizationId}:${shard}`
 
 /** The object that audits changes to the deployment itself, and announces changes of the catalogue. */
 export const DEPLOYMENT_LEDGER = ledgerName(DEPLOYMENT_ORGANIZATION_ID)
@@ -70,6 +80,14 @@ const sharedByRequests: SharedLedgers = new WeakMap()
  */
 export const unsharedLedgers = (): SharedLedgers => new WeakMap()
 
+/** Which shard of a ledger is used, and with whom its commits are shared. */
+export interface LedgerUse {
+  /** Has the calls that are admitted, closed, extended and recorded. */
+  shard?: number | undefined
+  /** Whose calls travel together; those of all requests of this isolate when left out. */
+  ledgers?: SharedLedgers | undefined
+}
+
 function sharedOf(shared: SharedLedgers, namespace: DurableObjectNamespace, name: string): Shared {
   const ledgers = shared.get(namespace) ?? new BoundedMap<string, Shared>(1_000)
   shared.set(namespace, ledgers)
@@ -84,16 +102,18 @@ function sharedOf(shared: SharedLedgers, namespace: DurableObjectNamespace, name
  * a stub whose object went away stays broken and every question is idempotent. An object that has not answered in ten
  * seconds has failed, and is not asked again: what it was told may still take effect, so a call that was refused for it
  * can stay open there until its lease runs out.
- * @param waitUntil of the request that uses it. @param shared whose calls travel together.
+ * @param waitUntil of the request that uses it.
  */
 export function ledgerClient(
   namespace: DurableObjectNamespace,
   organizationId: string,
   waitUntil: (work: Promise<unknown>) => void = () => {},
-  shared: SharedLedgers = sharedByRequests,
+  { shard = HOME_SHARD, ledgers = sharedByRequests }: LedgerUse = {},
 ): Ledger {
-  const name = ledgerName(organizationId)
+  const name = ledgerName(organizationId, shard)
   const ask = <Result>(use: (ledger: LedgerObject) => Promise<Result>) => askLedger(namespace, name, use)
+  const home = ledgerName(organizationId)
+  const askHome = <Result>(use: (ledger: LedgerObject) => Promise<Result>) => askLedger(namespace, home, use)
   const sender: CommitSender = {
     send: (batch, milliseconds) => {
       const stub = namespace.getByName(name) as unknown as LedgerObject
@@ -101,7 +121,7 @@ export function ledgerClient(
     },
     waitUntil,
   }
-  const isolate = sharedOf(shared, namespace, name)
+  const isolate = sharedOf(ledgers, namespace, name)
   const submit = (entry: CommitEntry) => submitEntry(isolate, entry, sender)
   return {
     admit: async (call) => submit(callEntry(organizationId, call)),
@@ -115,12 +135,12 @@ export function ledgerClient(
       ask((ledger) => ledger.extend(callId, leaseMilliseconds, progress)),
     record: async (opening, outcome, counted) =>
       submit(recordEntry(organizationId, opening, outcome, counted)),
-    recordChange: (change) => ask((ledger) => ledger.recordChange(change)),
-    grantCredits: (grant) => ask((ledger) => ledger.grantCredits(grant)),
-    balance: () => ask((ledger) => ledger.balance()),
-    flush: () => ask((ledger) => ledger.flush()),
-    learnEpoch: (organization) => ask((ledger) => ledger.learnEpochs({ organization, catalogue: null })),
-    announceCatalogue: (epoch) => ask((ledger) => ledger.announceCatalogue(epoch)),
+    recordChange: (change) => askHome((ledger) => ledger.recordChange(change)),
+    grantCredits: (grant) => askHome((ledger) => ledger.grantCredits(grant)),
+    balance: () => askHome((ledger) => ledger.balance()),
+    flush: () => askHome((ledger) => ledger.flush()),
+    learnEpoch: (organization) => askHome((ledger) => ledger.learnEpochs({ organization, catalogue: null })),
+    announceCatalogue: (epoch) => askHome((ledger) => ledger.announceCatalogue(epoch)),
   }
 }
 

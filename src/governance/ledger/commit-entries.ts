@@ -149,6 +149,7 @@ function pushChecks(columns: CheckColumns, { epochs, learned, limits }: Checks):
   )
   columns.userIds.push(limits?.userId ?? '')
   columns.organizationLimits.push(limits?.organizationPerMinute ?? 0)
+  columns.shards.push(limits?.shards ?? 1)
   columns.userLimits.push(limits?.userPerMinute ?? 0)
 }
 
@@ -160,6 +161,7 @@ export function checkColumns(checks: Checks): CheckColumns {
     catalogueIsFresh: [],
     userIds: [],
     organizationLimits: [],
+    shards: [],
     userLimits: [],
   }
   pushChecks(columns, checks)

@@ -13,11 +13,14 @@ const CLOSING_WAIT_MS = 20
 /** How long a request carries the closings of others at most; then another one takes over, when there are more. */
 const CARRY_MS = 1_000
 /** A request that carries closings and was not heard of for so long has died. */
-const CARRIER_LIFE_MS = 15_000
+const CARRIER_LIFE_MS = 2_000
 /** The first wait for a commit that another request leads, before its leader is taken for dead. Each further one is twice as long. */
 const PATIENCE_MS = 400
 /** Longest wait for an object, all repetitions included. Its own waits for Postgres are shorter. */
 export const ANSWER_LIMIT_MS = 10_000
+/** Commits that may fail with an entry: of one that somebody waits for, and of one that nobody does. */
+const MOST_FAILURES = 2
+const MOST_FAILURES_UNHEARD = 5
 /** Entries and characters of one commit; an RPC message ends at 32 MiB. */
 const MOST_ENTRIES = 500
 const MOST_CHARACTERS = 4_000_000
@@ -273,11 +276,12 @@ export class CommitQueue {
     }
   }
 
-  /** Each entry is sent once more, by whoever leads next: a stub whose object went away stays broken. */
+  /** An entry is sent again by whoever leads next: a stub whose object went away stays broken. */
   #fail(waiting: Waiting, error: unknown): void {
     if (waiting.answer !== null) return
     waiting.failures += 1
-    const isLast = waiting.failures > 1 || error instanceof TimeLimitError || isFinal(error)
+    const mostFailures = this.#left.has(waiting) ? MOST_FAILURES_UNHEARD : MOST_FAILURES
+    const isLast = waiting.failures >= mostFailures || error instanceof TimeLimitError || isFinal(error)
     if (isLast) waiting.resolve({ error })
     else if (!waiting.isQueued) this.#add(waiting)
   }

@@ -35,6 +35,7 @@ export interface CallColumns {
   /** Empty: the call is not counted. */
   userIds: string[]
   organizationLimits: number[]
+  shards: number[]
   userLimits: number[]
   /** Null: the call stays open. Else it is recorded as ended, which needs no credits. */
   outcomes: Array<string | null>
@@ -70,6 +71,7 @@ export const emptyCalls = (): CallColumns => ({
   catalogueIsFresh: [],
   userIds: [],
   organizationLimits: [],
+  shards: [],
   userLimits: [],
   outcomes: [],
   costs: [],

@@ -62,6 +62,8 @@ export interface CallLimits {
   userId: string
   organizationPerMinute: number
   userPerMinute: number
+  /** Of the organization's ledger; one when left out. */
+  shards?: number
 }
 
 export type Admission = { kind: 'admitted' } | Refusal
@@ -104,5 +106,8 @@ export interface Flushed {
   since?: string
 }
 
-/** Finds the ledger of an organization. */
-export type LedgerOf = (organizationId: string) => Ledger
+/**
+ * Finds the ledger of an organization. @param shard that has the call which is admitted, closed, extended or recorded
+ * (`shardOf`); all else is answered for all shards, whichever is asked.
+ */
+export type LedgerOf = (organizationId: string, shard?: number) => Ledger

@@ -8,6 +8,8 @@ type CallContent = Omit<CallOpening, 'callId'> & CallOutcome & { kind: 'call'; r
 type ChangeContent = Omit<AuditedChange, 'id'> & { kind: 'change'; credit: CreditMovement | null }
 
 interface CreditMovement {
+  /** Left out for a grant. */
+  kind?: 'transfer'
   id: string
   amount: number
   reason: string

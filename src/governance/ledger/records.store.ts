@@ -61,14 +61,15 @@ const SETTLEMENT: ColumnTexts<typeof creditEntries> = {
   id: `record->>'id'`,
   organizationId: `(record->>'organizationId')::uuid`,
   kind: `'settlement'`,
+  shard: `(record->>'shard')::integer`,
   amount: `-${COST}`,
   reason: `coalesce(record->>'modelId', record->>'action')`,
   at: AT,
 }
-const GRANT: ColumnTexts<typeof creditEntries> = {
+const GRANT_OR_TRANSFER: ColumnTexts<typeof creditEntries> = {
   ...SETTLEMENT,
   id: `record->'credit'->>'id'`,
-  kind: `'grant'`,
+  kind: `coalesce(record->'credit'->>'kind', 'grant')`,
   amount: `(record->'credit'->>'amount')::bigint`,
   reason: `record->'credit'->>'reason'`,
 }
@@ -86,7 +87,7 @@ const INSERTS: SQL = sql.raw(`
   stored AS (${insertText(auditRecords, RECORD, 'true')} RETURNING 1),
   used AS (${insertText(usageEvents, USAGE, HAS_USAGE)}),
   settled AS (${insertText(creditEntries, SETTLEMENT, `${IS_CALL} AND ${COST} <> 0`)}),
-  granted AS (${insertText(creditEntries, GRANT, `record->'credit'->>'id' IS NOT NULL`)})`)
+  moved AS (${insertText(creditEntries, GRANT_OR_TRANSFER, `record->'credit'->>'id' IS NOT NULL`)})`)
 
 /**
  * Writes records, with the usage and the credit movements they tell of, in one statement. Rows that are there already

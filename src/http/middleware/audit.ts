@@ -23,7 +23,7 @@ async function record(context: AppContext, opening: CallOpening): Promise<void> 
   const { deps, errorCode } = context.var
   const outcome = outcomeOf(opening, deps.clock(), { status: context.res.status, errorCode })
   try {
-    await deps.ledgerOf(opening.organizationId).record(opening, outcome)
+    await deps.ledgerOf(opening.organizationId, opening.shard).record(opening, outcome)
   } catch (error) {
     logEvent('error', 'audit_failed', { request_id: opening.requestId, error: errorText(error) })
     // An answer that gave something may not go unrecorded; a refusal stays the refusal it is.

@@ -16,21 +16,40 @@ import { Ledger as SoundLedger } from '../../../workers/ledger.ts'
 /** What goes wrong with a commit. */
 export type CommitFault = 'killed before' | 'killed after' | 'answer lost' | 'slow before' | 'slow after'
 
-/** Of the next commits of an organization, one each. Plain data of the isolate. */
+/** Added to the name of a ledger whose transfers between shards are to fail (campaign.ts). */
+const TRANSFERS = ' transfers'
+
+/** Of the next commits, or messages of transfers, of a ledger, one each. Plain data of the isolate. */
 const faults = new Map<string, CommitFault[]>()
 let happened = 0
 
 const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 const SLOW_MS = 600
 
-/** A ledger that dies, or is slow, before or after it has stored a commit. */
+/** A ledger that dies, or is slow, before or after it has stored a commit, or one side of a transfer between shards. */
 export class Ledger extends SoundLedger {
   override async commit(batch: CommitBatch) {
-    const fault = faults.get(String(this.ctx.id.name))?.shift()
+    return this.#failing('', () => super.commit(batch))
+  }
+
+  override async sendEscrow(shard: number, number: number, least: number, all: number) {
+    return this.#failing(TRANSFERS, () => super.sendEscrow(shard, number, least, all))
+  }
+
+  override async takeEscrow(shard: number, number: number, amount: number) {
+    return this.#failing(TRANSFERS, () => super.takeEscrow(shard, number, amount))
+  }
+
+  override async giveBack() {
+    return this.#failing(TRANSFERS, () => super.giveBack())
+  }
+
+  async #failing<Answer>(what: string, run: () => Promise<Answer>): Promise<Answer> {
+    const fault = faults.get(`${this.ctx.id.name}${what}`)?.shift()
     if (fault !== undefined) happened += 1
     if (fault === 'killed before') this.ctx.abort('killed before a commit')
     if (fault === 'slow before') await pause(SLOW_MS)
-    const answer = await super.commit(batch)
+    const answer = await run()
     if (fault === undefined || fault === 'slow before') return answer
     // What is stored stays, also without the answer.
     await this.ctx.storage.sync()
@@ -47,6 +66,7 @@ export class ResponseStream extends DurableObject {}
 /** One call as the gateway makes it. */
 export interface ScriptedCall {
   organizationId: string
+  shard: number
   opening: CallOpening
   reserve: number
   outcome: CallOutcome
@@ -57,6 +77,8 @@ export interface ScriptedCall {
   upstreamMilliseconds: number
   /** The request is waited for also when its client has left, as the gateway does. */
   isHeld: boolean
+  /** It does not wait until its end is stored, as most calls of the gateway. */
+  endsLater: boolean
   /** A Durable Object makes it. */
   byObject: boolean
   /** That object is reset this long after it began; null: never. */
@@ -79,6 +101,8 @@ async function makeCall(ledger: LedgerInterface, call: ScriptedCall): Promise<Ca
   const unsettled = () => ({ admission, isSettled: false })
   if (admission.kind !== 'admitted') return ledger.record(opening, call.refusal).then(settled, unsettled)
   await pause(call.upstreamMilliseconds)
+  if (call.endsLater) ledger.closeLater(opening.callId, call.outcome)
+  if (call.endsLater) return unsettled()
   return ledger.close(opening.callId, call.outcome).then(settled, unsettled)
 }
 
@@ -88,8 +112,8 @@ export class LedgerCaller extends DurableObject<Bindings> {
     const { resetAfter } = call
     if (resetAfter !== null) void pause(resetAfter).then(() => this.ctx.abort('reset while it called'))
     const waitUntil = (work: Promise<unknown>) => this.ctx.waitUntil(work)
-    const ledger = ledgerClient(this.env.LEDGER, call.organizationId, waitUntil, unsharedLedgers())
-    return makeCall(ledger, call)
+    const use = { shard: call.shard, ledgers: unsharedLedgers() }
+    return makeCall(ledgerClient(this.env.LEDGER, call.organizationId, waitUntil, use), call)
   }
 }
 
@@ -100,7 +124,8 @@ interface Environment extends Bindings {
 async function answerCall(call: ScriptedCall, environment: Environment, context: ExecutionContext) {
   if (call.byObject) return environment.LEDGER_CALLERS.getByName(call.opening.callId).make(call)
   const waitUntil = call.isHeld ? (work: Promise<unknown>) => context.waitUntil(work) : () => {}
-  const made = makeCall(ledgerClient(environment.LEDGER, call.organizationId, waitUntil), call)
+  const { organizationId, shard } = call
+  const made = makeCall(ledgerClient(environment.LEDGER, organizationId, waitUntil, { shard }), call)
   waitUntil(made)
   return made
 }

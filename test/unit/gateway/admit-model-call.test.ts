@@ -23,6 +23,7 @@ const rightsOf = (organizationId: string, values: Partial<KeyRights> = {}): KeyR
   organizationLimit: null,
   organizationUserLimit: null,
   membershipLimit: null,
+  ledgerShards: 1,
   epoch: 2,
   ...values,
 })

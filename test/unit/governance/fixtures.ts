@@ -123,6 +123,7 @@ export function somePrincipal(values: Partial<Principal> = {}): Principal {
     models: { all: false, ids: new Set() },
     organizationLimitPerMinute: 1_000,
     userLimitPerMinute: 100,
+    ledgerShards: 1,
     epoch: 1,
     ...values,
   }

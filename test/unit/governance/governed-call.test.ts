@@ -49,7 +49,7 @@ const someError = new ApiError('invalid_request', 'no', { code: 'model_not_found
 describe('admit', () => {
   it('gives an open call, as plain data', async () => {
     const admitted = await admit(deps, asking())
-    const opening = { ...identity, organizationId, modelId: 'some-model' }
+    const opening = { ...identity, organizationId, shard: 0, modelId: 'some-model' }
     expect(admitted).toEqual({ kind: 'admitted', call: { opening, reserve: 100 } })
     expect(JSON.parse(JSON.stringify(admitted))).toEqual(admitted)
     expect(ledger.opened).toEqual([
@@ -60,7 +60,7 @@ describe('admit', () => {
         estimate: null,
         epochs: { organization: 1, catalogue: 1 },
         learned: null,
-        limits: { userId: principal.userId, organizationPerMinute: 3, userPerMinute: 2 },
+        limits: { userId: principal.userId, organizationPerMinute: 3, userPerMinute: 2, shards: 1 },
       },
     ])
   })
@@ -173,7 +173,7 @@ describe('refuse', () => {
       expect(refused).toEqual({ kind: 'refused', error: someError })
     }
     expect(ledger.recorded[0]).toEqual({
-      opening: { ...identity, callId: 'a', organizationId, modelId: 'm' },
+      opening: { ...identity, callId: 'a', organizationId, shard: 0, modelId: 'm' },
       outcome: outcomeOf(identity, 5_000, { status: 400, errorCode: 'model_not_found', dlp }),
     })
     expect(await admit(deps, called('c'))).toMatchObject({ kind: 'refused', error: { status: 429 } })

@@ -23,7 +23,7 @@ export async function createOrganization(
   // Asked before the audit record: that one opens a ledger for the organization, which should come to exist.
   if (taken.rows.length > 0) throw conflict(`The slug ${values.slug} is taken.`)
   const organizationId = crypto.randomUUID()
-  const { slug, rateLimitPerMinute = null, userRateLimitPerMinute = null } = values
+  const { slug, rateLimitPerMinute = null, userRateLimitPerMinute = null, ledgerShards = 1 } = values
   return audited(
     administration,
     {
@@ -34,6 +34,7 @@ export async function createOrganization(
         slug,
         rate_limit_per_minute: rateLimitPerMinute,
         user_rate_limit_per_minute: userRateLimitPerMinute,
+        ledger_shards: ledgerShards,
       },
     },
     () => insertOrganization(administration.database, organizationId, values),
@@ -76,6 +77,7 @@ export async function changeOrganization(
         name_changed: values.name !== undefined,
         rate_limit_per_minute: values.rateLimitPerMinute,
         user_rate_limit_per_minute: values.userRateLimitPerMinute,
+        ledger_shards: values.ledgerShards,
         disabled: values.disabled,
       },
     },

@@ -10,6 +10,8 @@ export interface OrganizationValues {
   name?: string | undefined
   rateLimitPerMinute?: number | null | undefined
   userRateLimitPerMinute?: number | null | undefined
+  /** From 1 to 16. */
+  ledgerShards?: number | undefined
   /** True takes the present time unless it is disabled already; false enables. */
   disabled?: boolean | undefined
 }
@@ -19,10 +21,10 @@ export async function insertOrganization(
   organizationId: string,
   values: OrganizationValues & { name: string; slug: string },
 ): Promise<OrganizationRow> {
-  const { name, slug, rateLimitPerMinute = null, userRateLimitPerMinute = null } = values
+  const { name, slug, rateLimitPerMinute = null, userRateLimitPerMinute = null, ledgerShards = 1 } = values
   const [row] = await database
     .insert(organizations)
-    .values({ id: organizationId, name, slug, rateLimitPerMinute, userRateLimitPerMinute })
+    .values({ id: organizationId, name, slug, rateLimitPerMinute, userRateLimitPerMinute, ledgerShards })
     .returning()
   if (row === undefined) throw new Error('the organization was not inserted')
   return row

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, gt, ne, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 import { auditRecords, creditEntries, usageEvents } from '../../../../schema/governance.ts'
 import type { Database } from '../../../deps.ts'
@@ -56,7 +56,14 @@ export async function selectCreditEntries(
   const rows = await database
     .select({ row: creditEntries, position: microseconds(at) })
     .from(creditEntries)
-    .where(and(eq(creditEntries.organizationId, organizationId), beyond(at, name, page.after)))
+    .where(
+      and(
+        eq(creditEntries.organizationId, organizationId),
+        // Between shards of the ledger: they change nothing of what there is.
+        ne(creditEntries.kind, 'transfer'),
+        beyond(at, name, page.after),
+      ),
+    )
     .orderBy(...newestFirst(at, name))
     .limit(page.limit + 1)
   const cut = toPage(rows, page, ({ row, position }) => ({ at: position, id: `${row.kind}:${row.id}` }))

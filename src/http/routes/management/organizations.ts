@@ -23,6 +23,7 @@ const present = (row: OrganizationRow) => ({
   slug: row.slug,
   rate_limit_per_minute: row.rateLimitPerMinute,
   user_rate_limit_per_minute: row.userRateLimitPerMinute,
+  ledger_shards: row.ledgerShards,
   disabled_at: row.disabledAt,
   created_at: row.createdAt,
 })
@@ -51,6 +52,7 @@ export const organizationRoutes = new Hono<AppEnv>()
         slug: body.slug,
         rateLimitPerMinute: body.rate_limit_per_minute,
         userRateLimitPerMinute: body.user_rate_limit_per_minute,
+        ledgerShards: body.ledger_shards,
       })
       return context.json(present(row), 201)
     },
@@ -66,6 +68,7 @@ export const organizationRoutes = new Hono<AppEnv>()
       name: body.name,
       rateLimitPerMinute: body.rate_limit_per_minute,
       userRateLimitPerMinute: body.user_rate_limit_per_minute,
+      ledgerShards: body.ledger_shards,
       disabled: body.disabled,
     })
     return context.json(present(row))

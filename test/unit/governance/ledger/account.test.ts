@@ -98,9 +98,9 @@ class World {
 
   /** Everything that Postgres was given, flushed in parts. */
   flush(into: ChainLink[], part = Number.POSITIVE_INFINITY): void {
-    const batch = this.account.nextBatch()?.slice(0, part) ?? []
+    const batch = this.account.log.nextBatch()?.slice(0, part) ?? []
     into.push(...batch)
-    this.account.markFlushed(batch.at(-1)?.sequence ?? 0)
+    this.account.log.markFlushed(batch.at(-1)?.sequence ?? 0)
   }
 
   #load(): LedgerAccount {
@@ -205,14 +205,14 @@ describe('an account beside a model of it', () => {
       if (random(4) === 0) world.now += random(20_000)
       for (const id of model.open.keys()) if (random(4) === 0) world.account.extend(id, LEASE_MS, null)
       if (random(6) === 0) world.flush(flushed, 1 + random(10))
-      if (random(10) === 0) world.account.trim()
+      if (random(10) === 0) world.account.log.trim()
       if (random(6) === 0) world.restart()
     }
     for (const id of [...model.open.keys()]) {
       world.commit([closingEntry(id, outcomeOf(0))])
       model.settle(id, 0, world.now)
     }
-    while (world.account.pending() > 0) world.flush(flushed)
+    while (world.account.log.pending() > 0) world.flush(flushed)
     const rows = flushed.map((link) => ({ ...copiedColumns(JSON.parse(link.body)), ...link }))
     expect(verifyLinks(rows, GENESIS)).toMatchObject({ intact: true })
     expect(new Map(rows.map(({ id, creditsSettled }) => [id, creditsSettled]))).toEqual(model.settled)
@@ -252,12 +252,12 @@ describe('an account', () => {
     for (let call = 0; call < 100; call += 1) {
       world.now += 10_000
       world.commit([recordEntry(organizationId, openingOf(`call_${call}`, world.now), outcomeOf(0))])
-      world.account.trim()
+      world.account.log.trim()
     }
     expect(storedCommits(world)).toBe(100)
     const { replayFrom } = new AccountTables(world.storage).account()
     expect([...new AccountTables(world.storage).replay(replayFrom)]).toHaveLength(13)
-    expect(world.account.pending()).toBe(100)
+    expect(world.account.log.pending()).toBe(100)
   })
 
   it('is what is stored when a commit cannot be written', () => {

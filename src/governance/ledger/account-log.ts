@@ -1,0 +1,142 @@
+import type { Clock } from '../../lib/clock.ts'
+import { type AccountMemory, loadMemory } from './account-memory.ts'
+import { AccountTables, type LedgerStorage } from './account-tables.ts'
+import { type ChainIdentity, type ChainLink, nextLink } from './chain.ts'
+import type { LearnedEpochs } from './commit.ts'
+import { CommitDraft } from './commit-draft.ts'
+import { checkId } from './record-checks.ts'
+
+/**
+ * Commits stay this long: a repeated call is known for one, and the windows of the minute before reach back so far.
+ */
+const REMEMBERED_MS = 2 * 60_000
+
+/**
+ * The stored side of an account: what memory was changed by goes into one row for each commit, records go from there to
+ * Postgres, and memory can be made anew of what is stored. Knows nothing of what is decided.
+ */
+export class AccountLog {
+  readonly tables: AccountTables
+  readonly #storage: LedgerStorage
+  readonly #identity: ChainIdentity
+  readonly #clock: Clock
+  #memory: AccountMemory
+  #draft: CommitDraft
+
+  /** Loads an account that was begun in this storage. */
+  constructor(storage: LedgerStorage, identity: ChainIdentity, clock: Clock) {
+    this.tables = new AccountTables(storage)
+    this.#storage = storage
+    this.#identity = identity
+    this.#clock = clock
+    this.tables.upgrade()
+    this.#memory = loadMemory(this.tables)
+    this.#draft = new CommitDraft(this.#memory.state.hash)
+  }
+
+  /** Another one after a failed write. */
+  get memory(): AccountMemory {
+    return this.#memory
+  }
+
+  /** What the next row will say. */
+  get draft(): CommitDraft {
+    return this.#draft
+  }
+
+  /**
+   * Runs what changes memory, and writes the row that says so. When either fails, memory is made anew of what is stored.
+   * @param along what is written in one transaction with it.
+   */
+  writing<Result>(now: number, change: () => Result, along?: () => void): Result {
+    try {
+      const result = change()
+      this.#write(now, along)
+      return result
+    } catch (error) {
+      this.#memory = loadMemory(this.tables)
+      this.#draft = new CommitDraft(this.#memory.state.hash)
+      throw error
+    }
+  }
+
+  /** In the middle of a commit: its row is written when it is as long as a row may be, and the rest goes into another. */
+  writeIfFull(now: number): void {
+    if (this.#draft.isFull) this.#write(now)
+  }
+
+  #write(now: number, along?: () => void): void {
+    const draft = this.#draft
+    if (draft.isEmpty) return
+    const memory = this.#memory
+    const row = draft.row(memory.commit + 1, now, memory.state)
+    const write = () => {
+      this.tables.append(row)
+      for (const id of draft.endedRows) this.tables.deleteOpenCall(id)
+      along?.()
+    }
+    if (along || draft.endedRows.length > 0) this.#storage.transactionSync(write)
+    else write()
+    memory.commit += 1
+    this.#draft = new CommitDraft(memory.state.hash)
+  }
+
+  /** Appends to the chain and moves the balance. Changes nothing when it throws. @param content members of the body. */
+  append(id: string, content: string, amount: number): void {
+    checkId(id)
+    const { state, recent } = this.#memory
+    const balance = state.balance + amount
+    if (!Number.isSafeInteger(balance)) throw new RangeError('the balance would leave the range of integers')
+    const link = nextLink(this.#identity, state, id, content)
+    this.#draft.append(link)
+    this.#memory.state = { sequence: link.sequence, hash: link.hash, balance }
+    recent.add(id)
+  }
+
+  /** Takes over epochs that Postgres told. @param at when it was asked; milliseconds since the epoch. */
+  confirmEpochs(learned: LearnedEpochs, at: number): void {
+    const { epochs } = this.#memory
+    if (epochs.confirm(learned, at)) this.tables.saveEpochs(epochs.stored)
+  }
+
+  /** Records that Postgres does not have yet. */
+  pending(): number {
+    return this.#memory.state.sequence - this.#memory.outbox.flushed
+  }
+
+  /** When the oldest of them was appended, in milliseconds since the epoch; null when Postgres has all. */
+  pendingSince(): number | null {
+    return this.pending() === 0 ? null : this.#memory.outbox.oldestAt()
+  }
+
+  /** The oldest records that Postgres does not have yet, in order; null when it has all. */
+  nextBatch(): ChainLink[] | null {
+    return this.pending() === 0 ? null : this.#memory.outbox.nextBatch()
+  }
+
+  /** Notes that Postgres has everything up to and including `sequence`, and deletes what is old, but never the newest. */
+  markFlushed(sequence: number): void {
+    const { outbox } = this.#memory
+    if (sequence <= outbox.flushed) return
+    outbox.markFlushed(sequence)
+    this.trim()
+  }
+
+  /**
+   * Moves calls that have long been open from the log to rows of their own, so that a restart reads no more than two
+   * minutes of the log, and deletes the commits that nothing needs any more.
+   */
+  trim(): void {
+    const { commit, open, outbox, epochs } = this.#memory
+    const old = this.#clock() - REMEMBERED_MS
+    const replayFrom = this.tables.firstSince(old, this.#memory.replayFrom) ?? commit
+    const calls = [...open.unstoredBefore(replayFrom)]
+    this.#storage.transactionSync(() => {
+      for (const call of calls) this.tables.storeOpenCall(call)
+      this.tables.saveProgress(outbox.flushed, replayFrom, epochs.stored)
+      this.tables.deleteCommitsBefore(Math.min(replayFrom, outbox.flushedCommit + 1, commit))
+    })
+    for (const call of calls) Object.assign(call, { isStored: true, isChanged: false })
+    this.#memory.replayFrom = replayFrom
+  }
+}
