@@ -158,7 +158,7 @@ export async function settle(
 /** Closes a call without anybody who waits for it. Never throws; like `settle` otherwise. */
 export function settleLater(deps: GovernanceDeps, { opening }: GovernedCall, outcome: CallOutcome): void {
   try {
-    deps.ledgerOf(opening.organizationId).closeLater(opening.callId, outcome)
+    deps.ledgerOf(opening.organizationId, opening.shard).closeLater(opening.callId, outcome)
   } catch (error) {
     logEvent('error', 'ledger_close_failed', { call_id: opening.callId, error: errorText(error) })
   }
