@@ -7,6 +7,7 @@ import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { Actor, AuditedChange } from '../audit-record.ts'
 import type { LedgerOf } from '../ledger/ledger.ts'
+import { HOME_SHARD } from '../ledger/shards.ts'
 
 /**
  * How every change of the management API is made: audit first, then one statement or batch, then the epoch.
@@ -97,7 +98,7 @@ export const conflict = (message: string) => new ApiError('unprocessable', messa
 
 async function recordOrRefuse(administration: Administration, record: AuditedChange, otherwise: string) {
   try {
-    await administration.ledgerOf(record.organizationId).recordChange(record)
+    await administration.ledgerOf(record.organizationId, HOME_SHARD).recordChange(record)
   } catch (error) {
     logEvent('error', 'audit.record_failed', { action: record.action, error: errorText(error) })
     throw new ApiError('internal', `The audit record could not be stored, so ${otherwise}.`)
@@ -139,7 +140,7 @@ async function recordFailure(administration: Administration, record: AuditedChan
     detail: { change_id: record.id, action: record.action, outcome: failure.outcome },
   })
   await administration
-    .ledgerOf(record.organizationId)
+    .ledgerOf(record.organizationId, HOME_SHARD)
     .recordChange(followUp)
     .catch((error: unknown) => logEvent('error', 'audit.record_failed', { error: errorText(error) }))
 }

@@ -1,4 +1,5 @@
 import { errorText, logEvent } from '../../lib/log.ts'
+import { HOME_SHARD } from '../ledger/shards.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../principal.ts'
 import type { Administration } from './administration.ts'
 
@@ -19,7 +20,7 @@ async function publish(
   tell: (ledger: ReturnType<Administration['ledgerOf']>) => Promise<void>,
 ): Promise<void> {
   try {
-    await tell(administration.ledgerOf(organizationId))
+    await tell(administration.ledgerOf(organizationId, HOME_SHARD))
   } catch (error) {
     logEvent('warn', 'epoch.publish_failed', { organizationId, error: errorText(error) })
     administration.propagationDelayed()

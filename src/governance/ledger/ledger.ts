@@ -108,6 +108,6 @@ export interface Flushed {
 
 /**
  * Finds the ledger of an organization. @param shard that has the call which is admitted, closed, extended or recorded
- * (`shardOf`); all else is answered for all shards, whichever is asked.
+ * (`shardOf`; undefined for one stored before there were shards); all else is answered for all shards, whichever is asked.
  */
-export type LedgerOf = (organizationId: string, shard?: number) => Ledger
+export type LedgerOf = (organizationId: string, shard: number | undefined) => Ledger

@@ -13,7 +13,7 @@ import { writeLinks } from '../../../src/governance/ledger/records.store.ts'
 
 /** Ledgers without Durable Objects: the real chain and the real flush, held in memory in between. */
 export interface MemoryLedgers {
-  of: LedgerOf
+  of(organizationId: string): ReturnType<LedgerOf>
   /** Every change recorded so far, over all organizations, oldest first. */
   changes: AuditedChange[]
   /** Makes every call fail, as an object that cannot be reached does. */

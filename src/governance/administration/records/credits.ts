@@ -3,6 +3,7 @@ import { newId } from '../../../lib/ids.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
 import type { Page, PageRequest } from '../../../wire/page-cursor.ts'
 import { type CreditBalance, type Ledger, OTHER_GRANT } from '../../ledger/ledger.ts'
+import { HOME_SHARD } from '../../ledger/shards.ts'
 import { type Administration, conflict, describeChange, withoutKeys } from '../administration.ts'
 import { type CreditEntryRow, selectCreditEntries, selectCreditGrant } from './store.ts'
 
@@ -29,7 +30,7 @@ export async function grantCredits(
     resource: `credits/${id}`,
     detail: { amount, reason },
   })
-  const ledger = administration.ledgerOf(organizationId)
+  const ledger = administration.ledgerOf(organizationId, HOME_SHARD)
   try {
     return { id, balance: await ledger.grantCredits({ id, amount, reason, change }) }
   } catch (error) {
@@ -54,7 +55,7 @@ export async function readCredits(
   page: PageRequest,
 ): Promise<{ balance: CreditBalance; entries: Page<CreditEntryRow> }> {
   const [balance, entries] = await Promise.all([
-    administration.ledgerOf(organizationId).balance(),
+    administration.ledgerOf(organizationId, HOME_SHARD).balance(),
     selectCreditEntries(administration.database, organizationId, page),
   ])
   return { balance, entries }

@@ -8,6 +8,7 @@ import {
   verifyNewestCheckpoints,
   viewAudit,
 } from '../../../governance/administration/records/audit.ts'
+import { HOME_SHARD } from '../../../governance/ledger/shards.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../../../governance/principal.ts'
 import {
   auditQuery,
@@ -81,7 +82,7 @@ export const auditRoutes = new Hono<AppEnv>()
   })
   .post(`${ORGANIZATION}/ledger/flush`, query(noQuery), async (context) => {
     const { organizationId } = context.req.param()
-    return context.json(await context.get('deps').ledgerOf(organizationId).flush())
+    return context.json(await context.get('deps').ledgerOf(organizationId, HOME_SHARD).flush())
   })
   .use('/audit/*', deploymentScope())
   .use('/ledger/*', deploymentScope())
@@ -119,7 +120,7 @@ export const auditRoutes = new Hono<AppEnv>()
     )
   })
   .post('/ledger/flush', query(noQuery), async (context) => {
-    return context.json(await context.get('deps').ledgerOf(DEPLOYMENT_ORGANIZATION_ID).flush())
+    return context.json(await context.get('deps').ledgerOf(DEPLOYMENT_ORGANIZATION_ID, HOME_SHARD).flush())
   })
 
 async function verifyPage(
