@@ -212,7 +212,7 @@ export class CommitQueue {
   }
 
   /**
-   * Waits for company: until a third of the calls in flight have come, and no longer than some milliseconds since the
+   * Waits for company: until half of the calls in flight have come, and no longer than some milliseconds since the
    * last commit left. Where that one carried one call, there is nobody to wait for.
    */
   async #gather(): Promise<void> {
@@ -222,7 +222,7 @@ export class CommitQueue {
       this.#inFlight.delete(id)
     }
     const wait = GATHER_MS - (now - this.#leftAt)
-    if (this.#lastCalls <= 1 || wait <= 0 || this.#isThird()) return
+    if (this.#lastCalls <= 1 || wait <= 0 || this.#isHalf()) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#hurry = resolve
     const timer = setTimeout(resolve, wait)
@@ -231,8 +231,8 @@ export class CommitQueue {
     this.#hurry = null
   }
 
-  #isThird(): boolean {
-    return this.#queuedCalls * 3 >= this.#inFlight.size
+  #isHalf(): boolean {
+    return this.#queuedCalls * 2 >= this.#inFlight.size
   }
 
   #add(waiting: Waiting): void {
@@ -240,7 +240,7 @@ export class CommitQueue {
     this.#queue.push(waiting)
     if (waiting.entry.kind === 'closing') return
     this.#queuedCalls += 1
-    if (this.#hurry && this.#isThird()) this.#hurry()
+    if (this.#hurry && this.#isHalf()) this.#hurry()
   }
 
   /** Takes what waits off the queue, as much as a commit holds. */
