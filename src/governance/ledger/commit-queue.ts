@@ -68,7 +68,15 @@ class Waiting {
     this.#wake()
   }
 
-  /** Waits until it is woken. @returns false when that took longer. */
+  /**
+   * Waits until it is woken. @returns false when that took longer.
+   *
+   * A promise that one request awaits and another resolves has to come from `Promise.withResolvers`. The runtime marks
+   * a promise with the request that made it, and goes on in that one. Code that V8 has optimized makes those of
+   * `new Promise`, of `then` and of async functions without the mark: what awaits one goes on in the wrong request
+   * ("Cannot perform I/O on behalf of a different request"), and its own is ended as hung. `test/local/commit-queue`
+   * shows it. https://github.com/cloudflare/workerd/tree/main/patches/v8 (Promise Context Tagging)
+   */
   async woken(milliseconds: number): Promise<boolean> {
     if (this.answer !== null) return true
     const { promise, resolve } = Promise.withResolvers<boolean>()
@@ -82,12 +90,6 @@ class Waiting {
 }
 
 /**
- * A promise that one request awaits and another resolves has to come from `Promise.withResolvers`. The runtime marks a
- * promise with the request that made it and goes on in that one; code that V8 has optimized makes those of
- * `new Promise`, of `then` and of async functions without the mark, and what awaits one goes on in the wrong request
- * ("Cannot perform I/O on behalf of a different request"), while its own is ended as hung. `test/local/
- * cross-request-promises` shows it. https://github.com/cloudflare/workerd/tree/main/patches/v8 (Promise Context Tagging)
- *
  * The commits of one isolate to one ledger, one at a time. A call that finds none on its way leads one, with all that
  * waits; the others wait for its answer. Nobody leads longer than one commit, and only an entry that itself waits
  * leads. A leader that does not come back (its request was ended, its object was reset) is deposed by those that wait
