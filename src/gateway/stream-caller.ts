@@ -46,7 +46,7 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
   sent = 0
   lastSent: number
   lastTaken = 0
-  readonly #held: Uint8Array[] = []
+  #held: Uint8Array[] = []
   #heldBytes = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   #writtenAt = Number.NEGATIVE_INFINITY
@@ -108,7 +108,8 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
   send(units: readonly Uint8Array[]): void {
     for (const { length } of units) this.#heldBytes += length
     this.#held.push(...units)
-    const wait = QUICK_MS - (this.#clock() - this.#writtenAt)
+    // No longer than that, also when the clock has been set back.
+    const wait = Math.min(QUICK_MS, QUICK_MS - (this.#clock() - this.#writtenAt))
     if (wait <= 0 || this.#heldBytes >= FULL_BYTES) this.#writeHeld()
     else this.#timer ??= setTimeout(() => this.#writeHeld(), wait)
   }
@@ -160,6 +161,9 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
   /** A write that waits for a caller that is gone would wait forever. */
   abort(): void {
     clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#held = []
+    this.#heldBytes = 0
     this.#writer.abort().catch(() => {})
     this.#goOn()
   }

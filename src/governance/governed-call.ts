@@ -155,15 +155,6 @@ export async function settle(
   }
 }
 
-/** Closes a call without anybody who waits for it. Never throws; like `settle` otherwise. */
-export function settleLater(deps: GovernanceDeps, { opening }: GovernedCall, outcome: CallOutcome): void {
-  try {
-    deps.ledgerOf(opening.organizationId, opening.shard).closeLater(opening.callId, outcome)
-  } catch (error) {
-    logEvent('error', 'ledger_close_failed', { call_id: opening.callId, error: errorText(error) })
-  }
-}
-
 /**
  * Renews the lease of a running call, with what it has used so far.
  * @returns whether the ledger holds it open; null when the ledger could not be asked.

@@ -130,7 +130,6 @@ export function ledgerClient(
         ask((ledger) => ledger.check(checkColumns({ epochs, learned, limits }), learned)),
       ),
     close: async (callId, outcome) => void (await submit(closingEntry(callId, outcome))),
-    closeLater: (callId, outcome) => isolate.queue.leave(closingEntry(callId, outcome), sender),
     extend: (callId, leaseMilliseconds, progress) =>
       ask((ledger) => ledger.extend(callId, leaseMilliseconds, progress)),
     record: async (opening, outcome, counted) =>

@@ -1,26 +1,18 @@
 import { systemClock } from '../../lib/clock.ts'
 import { isFinal } from '../../lib/fresh-stub.ts'
-import { errorText, logEvent } from '../../lib/log.ts'
 import { TimeLimitError } from '../../lib/time-limit.ts'
 import type { CommitAnswer, CommitBatch, InvalidEntry } from './commit.ts'
-import { batchOf, type ClosingEntry, type CommitEntry } from './commit-entries.ts'
+import { batchOf, type CommitEntry } from './commit-entries.ts'
 import type { Refusal } from './ledger.ts'
 
 /** How long a commit is held open for others to join, at most. */
 const GATHER_MS = 4
 /** How long a closing waits for a commit to travel with before it makes one. */
 const CLOSING_WAIT_MS = 20
-/** How long a request carries the closings of others at most; then another one takes over, when there are more. */
-const CARRY_MS = 1_000
-/** A request that carries closings and was not heard of for so long has died. */
-const CARRIER_LIFE_MS = 2_000
 /** The first wait for a commit that another request leads, before its leader is taken for dead. Each further one is twice as long. */
 const PATIENCE_MS = 400
 /** Longest wait for an object, all repetitions included. Its own waits for Postgres are shorter. */
 export const ANSWER_LIMIT_MS = 10_000
-/** Commits that may fail with an entry: of one that somebody waits for, and of one that nobody does. */
-const MOST_FAILURES = 2
-const MOST_FAILURES_UNHEARD = 5
 /** Entries and characters of one commit; an RPC message ends at 32 MiB. */
 const MOST_ENTRIES = 500
 const MOST_CHARACTERS = 4_000_000
@@ -34,8 +26,6 @@ export interface CommitSender {
   /** Lets what was begun for others go on when the request ends. */
   waitUntil(work: Promise<unknown>): void
 }
-
-const pause = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
 
 type Send = (batch: CommitBatch) => Promise<CommitAnswer>
 
@@ -51,7 +41,6 @@ class Waiting {
   /** It waits for an answer and can lead a commit; a closing only after a while. */
   mayLead: boolean
   failures = 0
-  readonly since = systemClock()
   #wake: () => void = () => {}
 
   constructor(entry: CommitEntry) {
@@ -105,9 +94,6 @@ export class CommitQueue {
   /** Of the last commit that left. */
   #lastCalls = 0
   #hurry: (() => void) | null = null
-  /** Closings that nobody waits for, the oldest first, and who sees to it that they leave. */
-  readonly #left = new Set<Waiting>()
-  #carrier: { heardAt: number } | null = null
 
   /** Sends an entry with others. @returns its verdict. @throws when the ledger did not answer. */
   async submit(entry: CommitEntry, sender: CommitSender): Promise<Verdict> {
@@ -127,57 +113,12 @@ export class CommitQueue {
     throw answer?.error ?? new Error(`the ledger took longer than ${ANSWER_LIMIT_MS} ms`)
   }
 
-  /**
-   * Sends a closing with whatever leaves next, without anybody who waits for it: to wake a request again only so that it
-   * hears that its closing is stored costs as much as a tenth of a call. One request carries those of all others: it
-   * stays for as long as there are any, and leads a commit when none leaves in time.
-   */
-  leave(entry: ClosingEntry, sender: CommitSender): void {
-    this.#inFlight.delete(entry.id)
-    const waiting = new Waiting(entry)
-    this.#add(waiting)
-    this.#left.add(waiting)
-    const now = systemClock()
-    if (this.#carrier !== null && now - this.#carrier.heardAt < CARRIER_LIFE_MS) return
-    this.#carrier = { heardAt: now }
-    sender.waitUntil(this.#carry(this.#carrier, sender))
-  }
-
-  /** Sees to closings that were left until there are none, or another request does. It never rejects. */
-  async #carry(carrier: { heardAt: number }, sender: CommitSender): Promise<void> {
-    const begunAt = carrier.heardAt
-    while (this.#left.size > 0) {
-      await pause(CLOSING_WAIT_MS)
-      carrier.heardAt = systemClock()
-      await this.#settleLeft(carrier.heardAt - CLOSING_WAIT_MS, sender)
-      // Whoever leaves the next closing takes over; until then this request stays.
-      if (this.#carrier === carrier && carrier.heardAt - begunAt > CARRY_MS) this.#carrier = null
-      if (this.#carrier !== null && this.#carrier !== carrier) return
-    }
-    if (this.#carrier === carrier) this.#carrier = null
-  }
-
-  /** Forgets closings that were answered, and has those answered that were left before a time. */
-  async #settleLeft(before: number, sender: CommitSender): Promise<void> {
-    for (const waiting of this.#left) {
-      if (waiting.answer === null) {
-        if (waiting.since > before) return
-        waiting.mayLead = true
-        await this.#untilAnswered(waiting, sender)
-      }
-      this.#left.delete(waiting)
-      const { answer } = waiting
-      if (answer !== null && 'verdict' in answer && answer.verdict === null) continue
-      const error = answer === null || !('error' in answer) ? 'not stored' : errorText(answer.error)
-      logEvent('error', 'ledger_close_failed', { call_id: waiting.entry.id, error })
-    }
-  }
-
   async #untilAnswered(waiting: Waiting, sender: CommitSender): Promise<void> {
+    const startedAt = systemClock()
     let waited = 0
     for (let patience = PATIENCE_MS; waiting.answer === null; ) {
       const leader = this.#leader
-      const left = ANSWER_LIMIT_MS - Math.max(waited, systemClock() - waiting.since)
+      const left = ANSWER_LIMIT_MS - Math.max(waited, systemClock() - startedAt)
       if (left <= 0) return
       if (leader === null) await this.#lead(waiting, sender, left)
       else if (!(await waiting.woken(Math.min(patience, left)))) {
@@ -278,12 +219,11 @@ export class CommitQueue {
     }
   }
 
-  /** An entry is sent again by whoever leads next: a stub whose object went away stays broken. */
+  /** Each entry is sent once more, by whoever leads next: a stub whose object went away stays broken. */
   #fail(waiting: Waiting, error: unknown): void {
     if (waiting.answer !== null) return
     waiting.failures += 1
-    const mostFailures = this.#left.has(waiting) ? MOST_FAILURES_UNHEARD : MOST_FAILURES
-    const isLast = waiting.failures >= mostFailures || error instanceof TimeLimitError || isFinal(error)
+    const isLast = waiting.failures > 1 || error instanceof TimeLimitError || isFinal(error)
     if (isLast) waiting.resolve({ error })
     else if (!waiting.isQueued) this.#add(waiting)
   }

@@ -15,8 +15,6 @@ export interface Ledger {
    * Travels with the next commit of the isolate, or some milliseconds later by itself; resolves when it is stored.
    */
   close(callId: string, outcome: CallOutcome): Promise<void>
-  /** The same without an answer: what cannot be delivered is logged, and settled when the lease runs out. */
-  closeLater(callId: string, outcome: CallOutcome): void
   /** Renews the lease of a long stream; `progress` is settled if the close never comes. */
   extend(callId: string, leaseMilliseconds: number, progress: CallProgress | null): Promise<{ open: boolean }>
   /**

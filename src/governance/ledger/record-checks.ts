@@ -20,7 +20,8 @@ export function checkAmount(name: string, value: number): void {
 }
 
 export function checkInstant(at: number): void {
-  if (!(at >= 0 && at < YEAR_10000)) throw new RangeError('at is not an instant that Postgres reads')
+  if (!(Number.isInteger(at) && at >= 0 && at < YEAR_10000))
+    throw new RangeError('at is not an instant that Postgres reads')
 }
 
 export function checkOpening(opening: CallOpening, organizationId: string): void {

@@ -2,7 +2,7 @@ import { type Handler, Hono } from 'hono'
 import { admitModelCall, sendModelCall } from '../../gateway/invoke-model.ts'
 import type { ModelAnswer } from '../../gateway/model-call.ts'
 import type { Operation } from '../../gateway/operations.ts'
-import { settleLater } from '../../governance/governed-call.ts'
+import { settle } from '../../governance/governed-call.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { readGovernedBody } from '../governed-body.ts'
 import { requestIdHeaders } from '../surfaces.ts'
@@ -29,7 +29,7 @@ async function answerOf(context: AppContext, operation: Operation, body: Uint8Ar
   if (admitted.kind === 'refused') throw admitted.error
   const sent = await sendModelCall(deps, admitted.planned, admitted.call, signal)
   const { call } = admitted
-  deps.waitUntil(sent.outcome.then((outcome) => settleLater(deps, call, outcome)))
+  deps.waitUntil(sent.outcome.then((outcome) => settle(deps, call, outcome)))
   if (sent.kind === 'failed') throw sent.error
   return modelResponse(context, sent.answer)
 }

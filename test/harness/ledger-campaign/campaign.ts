@@ -45,8 +45,6 @@ interface Made {
   maker: Maker
   /** Null: nobody was told anything. */
   told: CallTold | null
-  /** Its end did not come to the ledger before its lease ran out. */
-  lapsed?: boolean
 }
 
 /** A system whose Worker makes calls at ledgers that fail as they are told. */
@@ -80,13 +78,9 @@ export async function runCampaign(system: StartedGateway, wanted: number): Promi
     made.push(...(await Promise.all(seeds.map((each) => runTrial(system, new Random(each))))).flat())
   }
   const counts: Record<string, number> = { faults: await faults() }
-  for (const { told, maker, call, lapsed } of made) {
+  for (const { told, maker } of made) {
     const kind = `${maker} ${told?.admission.kind ?? 'lost'}`
     counts[kind] = (counts[kind] ?? 0) + 1
-    // Whoever does not wait is heard all the same, as long as its isolate lives.
-    if (kind === 'request admitted' && call.endsLater)
-      counts[`later ${lapsed ? 'lapsed' : 'ended'}`] =
-        (counts[`later ${lapsed ? 'lapsed' : 'ended'}`] ?? 0) + 1
   }
   return counts
 }
@@ -112,10 +106,6 @@ async function runTrial(system: StartedGateway, random: Random): Promise<Made[]>
   const balance = await settledBalance(system, organizationId, made)
   const records = await storedRecords(system, organizationId, shards, balance)
   expectToldTheTruth(made, records)
-  for (const each of made) {
-    const record = records.get(each.call.opening.callId)
-    each.lapsed = record?.kind === 'call' && record.flags.includes('settled_by_alarm')
-  }
   const minuteOf = (at: number) => Math.floor(at / 60_000)
   const admitted = made.filter(({ told }) => told?.admission.kind === 'admitted')
   // Several shards hear of each other four times a second only.
@@ -161,7 +151,6 @@ async function make(
     },
     upstreamMilliseconds: random.integer(0, 8),
     isHeld: maker !== 'ended',
-    endsLater: maker !== 'object' && maker !== 'reset' && random.chance(0.5),
     byObject: maker === 'object' || maker === 'reset',
     resetAfter: maker === 'reset' ? random.integer(0, 15) : null,
   }

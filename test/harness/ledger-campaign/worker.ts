@@ -77,8 +77,6 @@ export interface ScriptedCall {
   upstreamMilliseconds: number
   /** The request is waited for also when its client has left, as the gateway does. */
   isHeld: boolean
-  /** It does not wait until its end is stored, as most calls of the gateway. */
-  endsLater: boolean
   /** A Durable Object makes it. */
   byObject: boolean
   /** That object is reset this long after it began; null: never. */
@@ -101,8 +99,6 @@ async function makeCall(ledger: LedgerInterface, call: ScriptedCall): Promise<Ca
   const unsettled = () => ({ admission, isSettled: false })
   if (admission.kind !== 'admitted') return ledger.record(opening, call.refusal).then(settled, unsettled)
   await pause(call.upstreamMilliseconds)
-  if (call.endsLater) ledger.closeLater(opening.callId, call.outcome)
-  if (call.endsLater) return unsettled()
   return ledger.close(opening.callId, call.outcome).then(settled, unsettled)
 }
 

@@ -78,10 +78,6 @@ export class MemoryLedger implements Pick<Ledger, 'admit' | 'check' | 'close' | 
     this.closed.push({ callId, outcome })
   }
 
-  closeLater(callId: string, outcome: CallOutcome): void {
-    void this.close(callId, outcome)
-  }
-
   async extend(
     callId: string,
     leaseMilliseconds: number,

@@ -120,10 +120,6 @@ class MemoryLedger implements Ledger {
     throw new Error('no model call is made here')
   }
 
-  closeLater(): never {
-    throw new Error('no model call is made here')
-  }
-
   extend(): Promise<never> {
     throw new Error('no model call is made here')
   }

@@ -50,19 +50,6 @@ class World {
     return this.queue.submit(closingOf(id), this.sender(`close ${id}`)).catch(String)
   }
 
-  /** Leaves a closing. @returns what the request stays for. */
-  leave(id: string): Promise<unknown> | null {
-    let stays: Promise<unknown> | null = null
-    const sender = this.sender(`left ${id}`)
-    this.queue.leave(closingOf(id), {
-      ...sender,
-      waitUntil: (work) => {
-        stays = work
-      },
-    })
-    return stays
-  }
-
   get batches() {
     return this.sent.map(({ by, calls, closings }) => ({ by, calls, closings }))
   }
@@ -188,66 +175,6 @@ describe('closings', () => {
     expect(world.batches[1]).toEqual({ by: 'close x', calls: [], closings: ['x'] })
     await world.answer(1)
     expect(await closed).toBeNull()
-  })
-})
-
-describe('closings that nobody waits for', () => {
-  it('travel with the next call', async () => {
-    const carried = world.leave('x')
-    void world.call('a')
-    await settle()
-    expect(world.batches).toEqual([{ by: 'a', calls: ['a'], closings: ['x'] }])
-    await world.answer(0)
-    await vi.advanceTimersByTimeAsync(20)
-    await carried
-    expect(world.sent).toHaveLength(1)
-  })
-
-  it('leave together after twenty milliseconds, and one request stays for all of them', async () => {
-    const [carried, ...others] = ['x', 'y', 'z'].map((id) => world.leave(id))
-    expect(others).toEqual([null, null])
-    await vi.advanceTimersByTimeAsync(20)
-    expect(world.batches).toEqual([{ by: 'left x', calls: [], closings: ['x', 'y', 'z'] }])
-    await world.answer(0)
-    await carried
-  })
-
-  it('are sent again when the request that took them does not come back', async () => {
-    void world.call('leader')
-    const carried = world.leave('x')
-    await settle()
-    expect(world.batches).toEqual([{ by: 'leader', calls: ['leader'], closings: ['x'] }])
-    await vi.advanceTimersByTimeAsync(420)
-    expect(world.batches[1]).toMatchObject({ by: 'left x', closings: ['x'] })
-    await world.answer(1)
-    await carried
-  })
-
-  it('are taken over by another request after a second, and by any once the first is dead', async () => {
-    const first = world.leave('x')
-    for (let at = 0; at < 1_100; at += 10) {
-      void world.call(`call ${at}`)
-      await vi.advanceTimersByTimeAsync(5)
-      await world.answer(world.sent.length - 1)
-      world.leave(`left ${at}`)
-      await vi.advanceTimersByTimeAsync(5)
-    }
-    // It still has what no other request carries.
-    const second = world.leave('y')
-    await vi.advanceTimersByTimeAsync(40)
-    for (let index = 0; index < world.sent.length; index++) await world.answer(index)
-    await vi.advanceTimersByTimeAsync(40)
-    await Promise.all([first, second])
-    expect(new Set(world.batches.flatMap(({ closings }) => closings)).size).toBe(112)
-  })
-
-  it('are given up, and told in the log, when the ledger takes none of them', async () => {
-    const logged = vi.spyOn(console, 'error').mockImplementation(() => {})
-    const carried = world.leave('x')
-    await vi.advanceTimersByTimeAsync(11_000)
-    await carried
-    expect(logged.mock.calls.flat().join()).toContain('ledger_close_failed')
-    logged.mockRestore()
   })
 })
 
