@@ -32,8 +32,7 @@ export function httpAnswer(
   caller: HttpCaller,
 ): Answered {
   if (answer.kind === 'failed') return { kind: 'failed', error: errorOf(answer.error) }
-  if (answer.kind === 'client_left' || !candidate)
-    return { kind: 'answered', answer: { ...NOT_SENT, headers: {} } }
+  if (answer.kind === 'client_left' || !candidate) return { kind: 'answered', answer: notSent() }
   if (answer.kind === 'stream') return { kind: 'answered', answer: streamedAnswer(answer, candidate) }
   if (answer.kind === 'whole') {
     return { kind: 'answered', answer: wholeAnswer(deps, planned, answer, candidate, caller) }
@@ -45,7 +44,7 @@ export function httpAnswer(
 }
 
 /** The caller left before there was an answer. */
-const NOT_SENT = { status: CLIENT_LEFT, body: new Uint8Array() }
+const notSent = (): ModelAnswer => ({ status: CLIENT_LEFT, headers: {}, body: new Uint8Array() })
 
 export const errorOf = (error: unknown): Error =>
   error instanceof Error ? error : new Error('a call failed', { cause: error })

@@ -92,7 +92,7 @@ const INSERTS: SQL = sql.raw(`
 /**
  * Writes records, with the usage and the credit movements they tell of, in one statement. Rows that are there already
  * are left as they are, so repeating it does no harm. Postgres reads the bodies: to take them apart here and send their
- * parts beside them took a sixth of what a whole call costs.
+ * parts beside them took about a tenth of a whole call's CPU.
  * @param links consecutive ones of one chain, at least one. No body has a line break in it.
  * @returns the epochs, read in the same round trip.
  * @throws if afterwards Postgres does not hold exactly these records, for instance because another chain has grown

@@ -1,17 +1,5 @@
-import {
-  type AnyColumn,
-  and,
-  asc,
-  desc,
-  eq,
-  getTableColumns,
-  getTableName,
-  gt,
-  type SQL,
-  sql,
-} from 'drizzle-orm'
+import { and, asc, desc, eq, gt, sql } from 'drizzle-orm'
 import type { NeonHttpDatabase } from 'drizzle-orm/neon-http'
-import type { PgTable } from 'drizzle-orm/pg-core'
 import { auditCheckpoints, auditRecords, creditEntries, rejectedCalls } from '../../../schema/governance.ts'
 import { organizations } from '../../../schema/identity.ts'
 import { deploymentEpochs } from '../../../schema/models.ts'
@@ -103,10 +91,14 @@ export const epochsOf = ({
 /** Sets the totals of addresses, minutes and surfaces. A total never shrinks, whatever arrives late. */
 export async function writeRejectedCounts(database: LedgerDatabase, counts: RejectedCount[]): Promise<void> {
   const rows = counts.map((count) => ({ ...count, minute: new Date(count.minute) }))
-  await database.execute(
-    sql`${selectRows(rejectedCalls, rows)} ON CONFLICT (ip, minute, surface)
-      DO UPDATE SET count = greatest(${rejectedCalls}.count, excluded.count)`,
-  )
+  const { ip, minute, surface, count } = rejectedCalls
+  await database
+    .insert(rejectedCalls)
+    .values(rows)
+    .onConflictDoUpdate({
+      target: [ip, minute, surface],
+      set: { count: sql`greatest(${count}, excluded.count)` },
+    })
 }
 
 /** Rows of one chain after a sequence, in order, for `verifyLinks`. */
@@ -191,30 +183,4 @@ export async function insertCheckpoint(
 /** Newest first. */
 export async function listCheckpoints(database: LedgerDatabase, most: number): Promise<Checkpoint[]> {
   return database.select().from(auditCheckpoints).orderBy(desc(auditCheckpoints.at)).limit(most)
-}
-
-/** An insert whose rows travel as one JSON parameter: hundreds of rows cost as little as one to prepare. */
-function selectRows(table: PgTable, rows: readonly object[]): SQL {
-  const { before, after } = insertTexts.get(table) ?? textsOf(table)
-  return sql`${before}${JSON.stringify(rows)}${after}`
-}
-
-/** What stands around the rows, once for each table: every flush needs it, and of parts it takes long to put together. */
-const insertTexts = new WeakMap<PgTable, { before: SQL; after: SQL }>()
-
-function textsOf(table: PgTable): { before: SQL; after: SQL } {
-  const columns = Object.entries(getTableColumns(table))
-  const list = (part: (member: string, column: AnyColumn) => string) =>
-    columns.map(([member, column]) => part(member, column)).join(', ')
-  const names = list((_, column) => `"${column.name}"`)
-  const members = list((member) => `"${member}"`)
-  const types = list((member, column) => `"${member}" ${column.getSQLType()}`)
-  const texts = {
-    before: sql.raw(
-      `INSERT INTO "${getTableName(table)}" (${names}) SELECT ${members} FROM jsonb_to_recordset(`,
-    ),
-    after: sql.raw(`::jsonb) AS entry(${types})`),
-  }
-  insertTexts.set(table, texts)
-  return texts
 }
