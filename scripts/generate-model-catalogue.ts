@@ -5,7 +5,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { findProvider, type ModelInfo, type ModelPrice } from '@pydantic/genai-prices'
 
-export const CATALOGUE_FILE = join(import.meta.dirname, '../src/gateway/model-catalogue.json')
+export const CATALOGUE_FILE = join(import.meta.dirname, '../src/gateway/catalog/model-catalogue.json')
 
 type Vendor = 'openai' | 'anthropic'
 

@@ -105,7 +105,7 @@ function doorRules(path: string, target: string, found: SourceImport): string[] 
     rules.push('safeFetch is for gateway/providers, integrations/upstream-client and responses/tools')
   }
   if (target.startsWith('schema/') && isDeployed(path) && from !== 'schema' && !mayUseDatabase(path)) {
-    rules.push('schema is for store.ts and *.store.ts files and deps.ts')
+    rules.push('schema is for *.store.ts files and deps.ts')
   }
   return rules
 }
@@ -118,15 +118,14 @@ function packageRules(path: string, specifier: string): string[] {
     rules.push('hono is for src/http, src/app.ts and workers')
   }
   if (/^drizzle-orm($|\/)/.test(specifier) && !mayUseDatabase(path) && !path.startsWith('schema/')) {
-    rules.push('drizzle is for store.ts and *.store.ts files, deps.ts and schema')
+    rules.push('drizzle is for *.store.ts files, deps.ts and schema')
   }
   return rules
 }
 
 const isDeployed = (path: string): boolean => /^(src|workers|schema)\//.test(path)
 
-const mayUseDatabase = (path: string): boolean =>
-  /(^|\/)([a-z-]+\.)?store\.ts$/.test(path) || path === 'src/deps.ts'
+const mayUseDatabase = (path: string): boolean => /\/[a-z-]+\.store\.ts$/.test(path) || path === 'src/deps.ts'
 
 /** `fetch` itself, called or handed on; not a member or method of that name. */
 const GLOBAL_FETCH = /(?<![.\w$])fetch(?![\w$]|\s*[:?])|\b(?:globalThis|self)\.fetch\b/g

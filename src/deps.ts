@@ -6,8 +6,8 @@ import { countRejectedCall, ledgerClient, type SharedLedgers } from './governanc
 import type { LedgerOf } from './governance/ledger/ledger.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { errorText, logEvent } from './lib/log.ts'
-import { type ContentStore, createContentStore } from './responses/content-store.ts'
-import { responseStreamClient } from './responses/stream-client.ts'
+import { type ContentStore, createContentStore } from './responses/content/content-store.ts'
+import { responseStreamClient } from './responses/object/stream-client.ts'
 import type { ResponseStreamObject } from './responses/types.ts'
 
 export type Database = NeonHttpDatabase

@@ -2,8 +2,8 @@
 import { app } from '../src/app.ts'
 import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
-import { writeCheckpoint } from '../src/governance/ledger/checkpoint.ts'
-import { eraseLeftContent } from '../src/responses/content-erasure.ts'
+import { writeCheckpoint } from '../src/governance/ledger/records/checkpoint.ts'
+import { eraseLeftContent } from '../src/responses/content/content-garbage.ts'
 
 export { Ledger } from './ledger.ts'
 export { ResponseStream } from './response-stream.ts'

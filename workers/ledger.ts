@@ -9,7 +9,6 @@ import {
   CatalogueRegistration,
   CatalogueSubscribers,
 } from '../src/governance/ledger/catalogue-announcements.ts'
-import type { ChainIdentity, ChainLink } from '../src/governance/ledger/chain.ts'
 import {
   askLedger,
   DEPLOYMENT_LEDGER,
@@ -23,19 +22,20 @@ import {
   emptyClosings,
   type InvalidEntry,
   type LearnedEpochs,
-} from '../src/governance/ledger/commit.ts'
+} from '../src/governance/ledger/commits/commit.ts'
+import { RejectedCalls } from '../src/governance/ledger/commits/rejected-calls.ts'
 import { epochsAt } from '../src/governance/ledger/epoch-knowledge.ts'
-import { Flusher } from '../src/governance/ledger/flusher.ts'
 import type { Admission, CallProgress, CreditGrant } from '../src/governance/ledger/ledger.ts'
-import { flushedTogether, OtherShards } from '../src/governance/ledger/other-shards.ts'
-import { writeLinks } from '../src/governance/ledger/records.store.ts'
-import { RejectedCalls } from '../src/governance/ledger/rejected-calls.ts'
-import { type HomeShard, ShardEscrow } from '../src/governance/ledger/shard-escrow.ts'
-import { HOME_SHARD } from '../src/governance/ledger/shards.ts'
-import { coverShortage, decideAgain, type Shortage } from '../src/governance/ledger/shortage.ts'
-import { loadAccount, writeRejectedCounts } from '../src/governance/ledger/store.ts'
-import { escrowState, knownShards } from '../src/governance/ledger/transfers.ts'
-import { WindowBalance } from '../src/governance/ledger/window-balance.ts'
+import type { ChainIdentity, ChainLink } from '../src/governance/ledger/records/chain.ts'
+import { Flusher } from '../src/governance/ledger/records/flusher.ts'
+import { loadAccount, writeRejectedCounts } from '../src/governance/ledger/records/ledger.store.ts'
+import { writeLinks } from '../src/governance/ledger/records/records.store.ts'
+import { flushedTogether, OtherShards } from '../src/governance/ledger/shards/other-shards.ts'
+import { type HomeShard, ShardEscrow } from '../src/governance/ledger/shards/shard-escrow.ts'
+import { HOME_SHARD } from '../src/governance/ledger/shards/shards.ts'
+import { coverShortage, decideAgain, type Shortage } from '../src/governance/ledger/shards/shortage.ts'
+import { escrowState, knownShards } from '../src/governance/ledger/shards/transfers.ts'
+import { WindowBalance } from '../src/governance/ledger/shards/window-balance.ts'
 import { writeInOrder } from '../src/governance/ledger/write-in-order.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { withinTime } from '../src/lib/time-limit.ts'

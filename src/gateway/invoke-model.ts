@@ -3,7 +3,7 @@
  * (over its routes, inspected and metered on the way back), and settled by whoever sent it. No other module reaches a
  * provider.
  */
-import type { PolicyDeps } from '../governance/dlp/policy-for-call.ts'
+import type { PolicyDeps } from '../governance/dlp/policy/policy-for-call.ts'
 import {
   admit,
   type CallerRights,
@@ -14,17 +14,17 @@ import {
 import { MOST_ADMISSIONS, type RenewDeps, renewRights, withCatalogue } from '../governance/renew-rights.ts'
 import { modelTarget } from '../governance/target.ts'
 import { ApiError } from '../lib/api-error.ts'
-import { Affinity, type AffinityDeps } from './affinity.ts'
-import { outcomeOfSent } from './call-outcome.ts'
+import { outcomeOfSent } from './calls/call-outcome.ts'
+import { estimatedCharge, inputUsage } from './calls/charges.ts'
+import type { AdmittedCall, ModelRequest, PlannedCall, SentCall } from './calls/model-call.ts'
+import { planCall } from './calls/plan-call.ts'
 import { type CatalogDeps, loadCatalog } from './catalog/catalog.ts'
-import { estimatedCharge, inputUsage } from './charges.ts'
 import { answerTokenCount } from './count-tokens.ts'
-import { type DispatchDeps, dispatch, longestDispatch } from './dispatch.ts'
-import { type HttpAnswerDeps, httpAnswer } from './http-answer.ts'
-import type { AdmittedCall, ModelRequest, PlannedCall, SentCall } from './model-call.ts'
 import { OPERATIONS } from './operations.ts'
-import { planCall } from './plan-call.ts'
-import { WholeAnswers } from './whole-answers.ts'
+import { BufferedResponses } from './relay/buffered-responses.ts'
+import { type HttpAnswerDeps, httpAnswer } from './relay/http-answer.ts'
+import { Affinity, type AffinityDeps } from './routes/affinity.ts'
+import { type DispatchDeps, dispatch, longestDispatch } from './routes/failover.ts'
 
 export type ModelDeps = DispatchDeps & CatalogDeps & PolicyDeps & RenewDeps & AffinityDeps & HttpAnswerDeps
 
@@ -89,7 +89,7 @@ export async function sendModelCall(
   signal: AbortSignal,
 ): Promise<SentCall> {
   if (planned.candidates.length === 0) return answerTokenCount(deps, planned, call, signal)
-  const answers = new WholeAnswers()
+  const answers = new BufferedResponses()
   try {
     const affinity = affinityOf(deps, planned)
     const sent = await dispatch(deps, planned, call, { signal, form: 'http', affinity, answers })

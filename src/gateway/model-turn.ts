@@ -1,20 +1,20 @@
 /** One turn of a response: a governed model call whose answer is taken as events. */
 import type { CallOutcome } from '../governance/audit-record.ts'
 import type { GovernedCall, Refused } from '../governance/governed-call.ts'
-import { outcomeOfSent } from './call-outcome.ts'
-import type { ChargeBasis } from './charges.ts'
-import { redactCredential } from './credential-spellings.ts'
-import { type Dispatched, dispatch } from './dispatch.ts'
-import { errorOf } from './http-answer.ts'
+import { outcomeOfSent } from './calls/call-outcome.ts'
+import type { ChargeBasis } from './calls/charges.ts'
+import type { AdmittedCall, ModelRequest, PlannedCall } from './calls/model-call.ts'
+import { TurnFailure } from './calls/turn-failure.ts'
 import { admitModelCall, affinityOf, type ModelDeps } from './invoke-model.ts'
-import type { AdmittedCall, ModelRequest, PlannedCall } from './model-call.ts'
-import { askedWait } from './route-health.ts'
-import { originOf } from './route-request.ts'
+import { BufferedResponses } from './relay/buffered-responses.ts'
+import { redactCredential } from './relay/credential-spellings.ts'
+import { errorOf } from './relay/http-answer.ts'
+import { type Dispatched, dispatch } from './routes/failover.ts'
+import { askedWait } from './routes/route-health.ts'
+import { originOf } from './routes/route-request.ts'
 import { textOf } from './translation/json.ts'
 import type { ModelEvent } from './translation/model-events.ts'
 import { isContextOverflow, upstreamError } from './translation/upstream-errors.ts'
-import { TurnFailure } from './turn-failure.ts'
-import { WholeAnswers } from './whole-answers.ts'
 
 /** Its body is a turn body (`protocols/responses.ts`). */
 export type TurnRequest = Omit<ModelRequest, 'operation'>
@@ -61,7 +61,7 @@ export async function sendTurn(
   call: GovernedCall,
   signal: AbortSignal,
 ): Promise<SentTurn> {
-  const answers = new WholeAnswers()
+  const answers = new BufferedResponses()
   try {
     const affinity = affinityOf(deps, planned)
     const sent = await dispatch(deps, planned, call, { signal, form: 'events', affinity, answers })

@@ -8,7 +8,7 @@ import { counted } from '../lib/counted.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import type { CallOpening, CallOutcome } from './audit-record.ts'
 import type { Admission, CallProgress, CallToAdmit, LedgerOf } from './ledger/ledger.ts'
-import { shardOf } from './ledger/shards.ts'
+import { shardOf } from './ledger/shards/shards.ts'
 import type { Principal } from './principal.ts'
 import { modelIdOf, type Target } from './target.ts'
 

@@ -2,7 +2,7 @@ import type { Database } from '../deps.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { CallerRights, Stale } from './governed-call.ts'
 import { type RefusalReason, renewPrincipal } from './identity/identify.ts'
-import { readEpochs } from './identity/store.ts'
+import { readEpochs } from './identity/identity.store.ts'
 
 export type RenewDeps = Parameters<typeof renewPrincipal>[0] & { database: Database }
 

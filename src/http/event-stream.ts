@@ -1,5 +1,5 @@
 import { joinBytes } from '../lib/byte-edits.ts'
-import { KEEP_ALIVE } from '../responses/log-tail.ts'
+import { KEEP_ALIVE } from '../responses/log/log-tail.ts'
 
 /** A stream of SSE frames after a number; null when there is nothing to follow any more. */
 export type OpenTail = (after: number) => Promise<ReadableStream<Uint8Array> | null>

@@ -1,7 +1,7 @@
 import type { CallIdentity } from '../governance/governed-call.ts'
 import type { Principal } from '../governance/principal.ts'
 import type { ResponseObject } from '../wire/responses.ts'
-import type { ItemPage, ItemPageRequest } from './items/store.ts'
+import type { ItemPage, ItemPageRequest } from './items/items.store.ts'
 
 /** Whose a response, a conversation or an item is. Nobody else ever sees it. */
 export interface Owner {

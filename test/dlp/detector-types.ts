@@ -1,4 +1,4 @@
-import { KNOWN_DETECTORS } from '../../src/governance/dlp/known-detectors.ts'
+import { KNOWN_DETECTORS } from '../../src/governance/dlp/detectors/known-detectors.ts'
 import type { LabelType } from './corpus/values.ts'
 
 /** The engine's detectors in the words of the corpus. */

@@ -1,7 +1,7 @@
-import { detect } from '../../src/governance/dlp/detect.ts'
-import { KNOWN_DETECTORS } from '../../src/governance/dlp/known-detectors.ts'
-import * as profiles from '../../src/governance/dlp/profile-detector.ts'
-import type { TextDetector } from '../../src/governance/dlp/text-stream.ts'
+import { KNOWN_DETECTORS } from '../../src/governance/dlp/detectors/known-detectors.ts'
+import * as profiles from '../../src/governance/dlp/detectors/profile-detector.ts'
+import { detect } from '../../src/governance/dlp/scan/detect.ts'
+import type { TextDetector } from '../../src/governance/dlp/stream/text-stream.ts'
 import type { CustomDetector, Profile, Span } from '../../src/governance/dlp/types.ts'
 
 /** Every detector of the engine at the score that policies get when they name none. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { detect } from '../../src/governance/dlp/detect.ts'
-import { inspectTail } from '../../src/governance/dlp/hold.ts'
+import { detect } from '../../src/governance/dlp/scan/detect.ts'
+import { inspectTail } from '../../src/governance/dlp/stream/hold-back.ts'
 import { EVERYTHING, profileOf } from '../unit/governance/dlp/finding.ts'
 import { growthOf } from './timing.ts'
 

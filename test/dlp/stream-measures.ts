@@ -1,4 +1,8 @@
-import { type Segment, type TextDetector, TextStream } from '../../src/governance/dlp/text-stream.ts'
+import {
+  type ReleasedText,
+  type TextDetector,
+  TextStream,
+} from '../../src/governance/dlp/stream/text-stream.ts'
 import type { Span } from '../../src/governance/dlp/types.ts'
 import type { SeededRandom } from './corpus/seeded-random.ts'
 
@@ -22,7 +26,7 @@ export function passThrough(detector: TextDetector, text: string, lengths: Itera
   const passage: Passage = { output: '', passed: new Uint8Array(text.length), held: [] }
   let at = 0
   let arrived = 0
-  const take = (segments: readonly Segment[]): void => {
+  const take = (segments: readonly ReleasedText[]): void => {
     for (const { units, replacement } of segments) {
       if (at + units > arrived) throw new Error('the stream released what had not arrived')
       passage.output += replacement ?? text.slice(at, at + units)

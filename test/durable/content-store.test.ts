@@ -1,6 +1,10 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
-import { ContentGoneError, createContentStore, LARGE_ITEM_BYTES } from '../../src/responses/content-store.ts'
+import {
+  ContentGoneError,
+  createContentStore,
+  LARGE_ITEM_BYTES,
+} from '../../src/responses/content/content-store.ts'
 
 const store = createContentStore(env.CONTENT)
 const newOwner = () => ({ organizationId: crypto.randomUUID(), userId: crypto.randomUUID() })

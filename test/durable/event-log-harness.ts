@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { expect } from 'vitest'
-import type { LogEvent } from '../../src/responses/event-log.ts'
+import type { LogEvent } from '../../src/responses/log/event-log.ts'
 import type { EventLogObject } from './event-log-object.ts'
 
 const decoder = new TextDecoder()

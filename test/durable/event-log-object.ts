@@ -1,5 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
-import { EventLog, type LogEvent } from '../../src/responses/event-log.ts'
+import { EventLog, type LogEvent } from '../../src/responses/log/event-log.ts'
 
 export interface StoredRow {
   first: number

@@ -6,8 +6,8 @@ import {
   FLUSH_EVENTS,
   FLUSH_MILLISECONDS,
   type LogEvent,
-} from '../../src/responses/event-log.ts'
-import { MAXIMUM_ROW_BYTES } from '../../src/responses/event-segments.ts'
+} from '../../src/responses/log/event-log.ts'
+import { MAXIMUM_ROW_BYTES } from '../../src/responses/log/event-segments.ts'
 import { Random } from '../faults/support/random.ts'
 import { event, frameOf, framesOf, newEventLog, readAll, TailReader } from './event-log-harness.ts'
 

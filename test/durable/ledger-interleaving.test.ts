@@ -2,7 +2,7 @@ import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
 import { NO_USAGE } from '../../src/governance/credits.ts'
-import type { RecordBody } from '../../src/governance/ledger/record-body.ts'
+import type { RecordBody } from '../../src/governance/ledger/records/record-body.ts'
 import { useDatabaseGate } from './database-gate.ts'
 import {
   creditSum,

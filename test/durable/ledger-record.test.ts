@@ -3,14 +3,14 @@ import { sql } from 'drizzle-orm'
 import { describe, expect, it } from 'vitest'
 import type { CallOpening } from '../../src/governance/audit-record.ts'
 import type { LedgerObject } from '../../src/governance/ledger/client.ts'
-import type { CommitBatch } from '../../src/governance/ledger/commit.ts'
+import type { CommitBatch } from '../../src/governance/ledger/commits/commit.ts'
 import {
   batchOf,
   type CommitEntry,
   callEntry,
   closingEntry,
   recordEntry,
-} from '../../src/governance/ledger/commit-entries.ts'
+} from '../../src/governance/ledger/commits/commit-entries.ts'
 import { OTHER_GRANT } from '../../src/governance/ledger/ledger.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {

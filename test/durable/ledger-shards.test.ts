@@ -2,7 +2,7 @@ import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
 import type { CreditBalance } from '../../src/governance/ledger/ledger.ts'
-import { readChain } from '../../src/governance/ledger/store.ts'
+import { readChain } from '../../src/governance/ledger/records/ledger.store.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import { database, LEASE_MS, outcome } from './ledger-harness.ts'
 import {

@@ -1,6 +1,6 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { HomeShard } from '../../src/governance/ledger/shard-escrow.ts'
+import type { HomeShard } from '../../src/governance/ledger/shards/shard-escrow.ts'
 import { Ledger } from '../../workers/ledger.ts'
 import { useDatabaseGate } from './database-gate.ts'
 import { outcome } from './ledger-harness.ts'

@@ -2,7 +2,7 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
 import { sha256Hex } from '../../src/lib/crypto.ts'
-import { responseStreamClient } from '../../src/responses/stream-client.ts'
+import { responseStreamClient } from '../../src/responses/object/stream-client.ts'
 import type { StartRequest } from '../../src/responses/types.ts'
 
 const OWNER = { organizationId: 'organization', userId: 'user' }

@@ -1,5 +1,5 @@
 import type { Bindings } from '../../src/env.ts'
-import type { HostedTool, ToolResult } from '../../src/responses/hosted-tool.ts'
+import type { HostedTool, ToolResult } from '../../src/responses/engine/hosted-tool.ts'
 import { ResponseStream } from '../../workers/response-stream.ts'
 
 /** A run of a tool, which ends as the test says. */

@@ -2,13 +2,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../src/deps.ts'
 import { databaseCause } from '../../src/lib/database-error.ts'
 import { newConversationId } from '../../src/responses/ids.ts'
-import { selectConversationContext, selectResponse } from '../../src/responses/queries/store.ts'
+import { selectConversationContext, selectResponse } from '../../src/responses/response-queries.store.ts'
 import {
   beginResponse,
   deleteResponse,
   finishResponse,
   releaseConversation,
-} from '../../src/responses/store.ts'
+} from '../../src/responses/responses.store.ts'
 import { findRealPostgres, type RealServer, startRealPostgres, tellSkipped } from '../local/real-servers.ts'
 import { databaseAt, migrateDatabase } from '../unit/governance/fixtures.ts'
 import { type Service, startStandIn } from '../unit/governance/stand-ins.ts'

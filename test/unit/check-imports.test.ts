@@ -95,7 +95,7 @@ describe('layers', () => {
   })
 
   it.each([
-    ['src/governance/store.ts', "import { users } from '../../schema/identity.ts'"],
+    ['src/governance/a.store.ts', "import { users } from '../../schema/identity.ts'"],
     ['src/governance/a.ts', "import type { Deps } from '../deps.ts'"],
     ['src/http/a.ts', "import { type Deps } from '../deps.ts'"],
     ['src/http/routes/a.ts', "import { invokeModel } from '../../gateway/invoke-model.ts'"],
@@ -114,9 +114,9 @@ describe('doors', () => {
   it.each([
     ['src/gateway/a.ts', "import { Hono } from 'hono'", 'hono is for src/http, src/app.ts and workers'],
     ['src/lib/a.ts', "import type { X } from '@hono/zod-validator'", 'hono is for'],
-    ['src/gateway/a.ts', "import { eq } from 'drizzle-orm'", 'drizzle is for store.ts and'],
-    ['src/gateway/a.ts', "import { x } from 'drizzle-orm/pg-core'", 'drizzle is for store.ts and'],
-    ['src/gateway/a.ts', "import { models } from '../../schema/models.ts'", 'schema is for store.ts and'],
+    ['src/gateway/a.ts', "import { eq } from 'drizzle-orm'", 'drizzle is for *.store.ts files'],
+    ['src/gateway/a.ts', "import { x } from 'drizzle-orm/pg-core'", 'drizzle is for *.store.ts files'],
+    ['src/gateway/a.ts', "import { models } from '../../schema/models.ts'", 'schema is for *.store.ts files'],
     [
       'src/http/a.ts',
       "import { send } from '../gateway/providers/provider.ts'",
@@ -139,7 +139,7 @@ describe('doors', () => {
 
   it.each([
     ['src/http/a.ts', "import { Hono } from 'hono'"],
-    ['src/gateway/catalog/store.ts', "import { eq } from 'drizzle-orm'"],
+    ['src/gateway/catalog/catalog.store.ts', "import { eq } from 'drizzle-orm'"],
     ['src/gateway/providers/a.ts', "import { safeFetch } from '../../lib/safe-fetch.ts'"],
     ['src/gateway/administration/a.ts', "import { checkEgress } from '../../lib/safe-fetch.ts'"],
     ['src/http/a.ts', "import type { Operation } from '../gateway/providers/provider.ts'"],

@@ -11,9 +11,9 @@ import {
   selectModels,
   selectProviderIds,
   updateModelDisabled,
-} from './store.ts'
+} from './catalog-administration.store.ts'
 
-export type { ModelRow } from './store.ts'
+export type { ModelRow } from './catalog-administration.store.ts'
 
 export function listModels(administration: Administration, page: PageRequest): Promise<Page<ModelRow>> {
   return selectModels(administration.database, page)

@@ -6,9 +6,15 @@ import { checkEgress, EgressError } from '../../lib/safe-fetch.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import { type CredentialParts, credentialOf, sealCredential } from '../providers/credential.ts'
 import { PROVIDER_KINDS } from '../providers/provider.ts'
-import { insertProvider, type ProviderRow, selectProvider, selectProviders, updateProvider } from './store.ts'
+import {
+  insertProvider,
+  type ProviderRow,
+  selectProvider,
+  selectProviders,
+  updateProvider,
+} from './catalog-administration.store.ts'
 
-export type { ProviderRow } from './store.ts'
+export type { ProviderRow } from './catalog-administration.store.ts'
 
 /** One text, or named parts as the kind of provider needs them. */
 type GivenCredential = string | CredentialParts

@@ -4,7 +4,7 @@ import type { KeyRing } from '../../lib/crypto.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { openCredential } from '../providers/credential.ts'
 import { PROVIDER_KINDS, type Provider, type ProviderKind } from '../providers/provider.ts'
-import { type CatalogDatabase, readCatalogue } from './store.ts'
+import { type CatalogDatabase, readCatalogue } from './catalog.store.ts'
 
 /** A model as callers name it, with the places that serve it, best first. */
 export interface CatalogModel {

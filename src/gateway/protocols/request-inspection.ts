@@ -1,6 +1,6 @@
-import { isEncodedText } from '../../governance/dlp/encoded-text.ts'
 import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
 import { endOfString } from '../../governance/dlp/json-inspection.ts'
+import { isEncodedText } from '../../governance/dlp/scan/encoded-text.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJson } from '../../lib/json-scan.ts'
@@ -33,7 +33,7 @@ export function inspectRequest(
     inspection.endUnit(outline.body.length)
     return NOTHING_FOUND
   }
-  const scan = new RequestScan(outline, protocol, inspection)
+  const scan = new RequestInspector(outline, protocol, inspection)
   scanJson(outline.body, scan)
   scan.removeSignatures()
   inspection.endUnit(outline.body.length)
@@ -54,7 +54,7 @@ interface PlacedText {
   end: number
 }
 
-class RequestScan {
+class RequestInspector {
   readonly edits: ByteEdit[] = []
   readonly uninspectable = new Set<Direction>()
   readonly changedThinking = new Set<string>()

@@ -7,7 +7,7 @@ import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { Actor, AuditedChange } from '../audit-record.ts'
 import type { LedgerOf } from '../ledger/ledger.ts'
-import { HOME_SHARD } from '../ledger/shards.ts'
+import { HOME_SHARD } from '../ledger/shards/shards.ts'
 
 /**
  * How every change of the management API is made: audit first, then one statement or batch, then the epoch.

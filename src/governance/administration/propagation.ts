@@ -1,5 +1,5 @@
 import { errorText, logEvent } from '../../lib/log.ts'
-import { HOME_SHARD } from '../ledger/shards.ts'
+import { HOME_SHARD } from '../ledger/shards/shards.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../principal.ts'
 import type { Administration } from './administration.ts'
 

@@ -2,14 +2,14 @@ import type { Deps } from '../../deps.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { type Entitlement, isExpired, KEY_SCOPES, type Principal } from '../principal.ts'
 import { digestApiKey, digestsFor, parseApiKey } from './api-key.ts'
-import { mayLookUp, noteRefusal } from './look-up-guard.ts'
 import {
   findKeyRights,
   findKeyRightsById,
   findMemberRights,
   type KeyRights,
   type UserRights,
-} from './store.ts'
+} from './identity.store.ts'
+import { mayLookUp, noteRefusal } from './look-up-guard.ts'
 
 /** Whose key was refused, for the audit record. */
 export interface KeyOwner {

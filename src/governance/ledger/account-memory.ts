@@ -1,9 +1,9 @@
 import type { AccountState, AccountTables } from './account-tables.ts'
-import { countedOf, linesOf, openedOf, renewedOf } from './commit-draft.ts'
+import { countedOf, linesOf, openedOf, renewedOf } from './commits/commit-draft.ts'
+import { RecentIds } from './commits/recent-ids.ts'
 import { EpochKnowledge } from './epoch-knowledge.ts'
 import { OpenCalls } from './open-calls.ts'
-import { Outbox } from './outbox.ts'
-import { RecentIds } from './recent-ids.ts'
+import { Outbox } from './records/outbox.ts'
 import { SlidingWindows } from './sliding-windows.ts'
 
 /** What an account decides by. All of it can be made anew of the storage. */

@@ -4,7 +4,6 @@ import type { AuditedChange } from '../audit-record.ts'
 import { AccountLog } from './account-log.ts'
 import type { LedgerStorage } from './account-tables.ts'
 import { type CheckColumns, findLimited, findStale } from './admission.ts'
-import type { ChainIdentity } from './chain.ts'
 import type {
   CallColumns,
   ClosingColumns,
@@ -12,7 +11,7 @@ import type {
   CommitBatch,
   InvalidEntry,
   LearnedEpochs,
-} from './commit.ts'
+} from './commits/commit.ts'
 import type { EpochKnowledge } from './epoch-knowledge.ts'
 import { lapsedOutcome } from './lapsed-outcome.ts'
 import {
@@ -24,8 +23,9 @@ import {
   type Refusal,
 } from './ledger.ts'
 import type { OpenCall } from './open-calls.ts'
-import { callText, changeText, withFlag } from './record-body.ts'
-import { checkAmount, checkId, checkInstant, checkOwner, checkProgress } from './record-checks.ts'
+import type { ChainIdentity } from './records/chain.ts'
+import { callText, changeText, withFlag } from './records/record-body.ts'
+import { checkAmount, checkId, checkInstant, checkOwner, checkProgress } from './records/record-checks.ts'
 import type { SlidingWindows } from './sliding-windows.ts'
 
 /** Calls that may be open at a time: some 60 MB. */

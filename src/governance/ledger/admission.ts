@@ -1,4 +1,4 @@
-import type { CallColumns } from './commit.ts'
+import type { CallColumns } from './commits/commit.ts'
 import type { EpochKnowledge } from './epoch-knowledge.ts'
 import type { Refusal } from './ledger.ts'
 import type { SlidingWindows } from './sliding-windows.ts'

@@ -5,15 +5,21 @@ import { withFreshStub } from '../../lib/fresh-stub.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../principal.ts'
 import type { CheckColumns } from './admission.ts'
-import type { ChainIdentity } from './chain.ts'
-import type { CommitAnswer, CommitBatch, LearnedEpochs } from './commit.ts'
-import { type CommitEntry, callEntry, checkColumns, closingEntry, recordEntry } from './commit-entries.ts'
-import { ANSWER_LIMIT_MS, CommitQueue, type CommitSender } from './commit-queue.ts'
-import { sendGathered } from './gathered-counts.ts'
+import type { CommitAnswer, CommitBatch, LearnedEpochs } from './commits/commit.ts'
+import {
+  type CommitEntry,
+  callEntry,
+  checkColumns,
+  closingEntry,
+  recordEntry,
+} from './commits/commit-entries.ts'
+import { ANSWER_LIMIT_MS, CommitQueue, type CommitSender } from './commits/commit-queue.ts'
+import { sendGathered } from './commits/gathered-counts.ts'
+import { RecentRefusals } from './commits/recent-refusals.ts'
 import type { Admission, CallLimits, Ledger } from './ledger.ts'
-import { RecentRefusals } from './recent-refusals.ts'
-import type { HomeShard, ShardBalance } from './shard-escrow.ts'
-import { HOME_SHARD } from './shards.ts'
+import type { ChainIdentity } from './records/chain.ts'
+import type { HomeShard, ShardBalance } from './shards/shard-escrow.ts'
+import { HOME_SHARD } from './shards/shards.ts'
 
 /** What the Durable Object class answers to. */
 export interface LedgerObject

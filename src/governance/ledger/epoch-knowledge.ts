@@ -1,4 +1,4 @@
-import type { LearnedEpochs } from './commit.ts'
+import type { LearnedEpochs } from './commits/commit.ts'
 
 /** How long an epoch is believed after Postgres confirmed it. */
 const BELIEVED_MS = 60_000

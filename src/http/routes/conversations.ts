@@ -1,10 +1,10 @@
 import { Hono } from 'hono'
-import { listedItems, renderItem } from '../../responses/item-list.ts'
+import { listedItems, renderItem } from '../../responses/items/item-list.ts'
 import {
   listConversationItems,
   selectConversationItem,
   selectItemModels,
-} from '../../responses/queries/store.ts'
+} from '../../responses/response-queries.store.ts'
 import { includesOf, itemListQuery, itemQuery } from '../../wire/response-queries.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { query, unknownId } from '../validated-request.ts'

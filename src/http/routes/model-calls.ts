@@ -1,6 +1,6 @@
 import { type Handler, Hono } from 'hono'
+import type { ModelAnswer } from '../../gateway/calls/model-call.ts'
 import { admitModelCall, sendModelCall } from '../../gateway/invoke-model.ts'
-import type { ModelAnswer } from '../../gateway/model-call.ts'
 import type { Operation } from '../../gateway/operations.ts'
 import { settle } from '../../governance/governed-call.ts'
 import type { AppContext, AppEnv } from '../context.ts'

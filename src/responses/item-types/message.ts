@@ -1,6 +1,6 @@
 import { textOf } from '../../gateway/translation/json.ts'
 import type { ItemStatus, MessageItem, OutputTextPart, UrlCitation } from '../../wire/responses.ts'
-import type { OpenItem } from '../open-item.ts'
+import type { OpenItem } from '../emitter/open-item.ts'
 import {
   asTextPart,
   type GivenForm,

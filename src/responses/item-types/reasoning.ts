@@ -1,6 +1,6 @@
 import { decodeString, scanJson } from '../../lib/json-scan.ts'
 import type { ItemStatus, ReasoningItem } from '../../wire/responses.ts'
-import type { OpenItem } from '../open-item.ts'
+import type { OpenItem } from '../emitter/open-item.ts'
 import { type GivenForm, needString, partType, quoted, withStatus } from './given-item.ts'
 import type { ItemScan } from './item-scan.ts'
 import type { ItemType, ModelForm, ModelItems } from './item-type.ts'

@@ -2,7 +2,7 @@ import { DurableObject } from 'cloudflare:workers'
 import type { Bindings } from '../../../src/env.ts'
 import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
 import { ledgerClient, unsharedLedgers } from '../../../src/governance/ledger/client.ts'
-import type { CommitBatch } from '../../../src/governance/ledger/commit.ts'
+import type { CommitBatch } from '../../../src/governance/ledger/commits/commit.ts'
 import type {
   Admission,
   CallToAdmit,

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { KeyRights } from '../../../src/governance/identity/store.ts'
+import type { KeyRights } from '../../../src/governance/identity/identity.store.ts'
 import { CATALOGUE_EPOCH, IDENTITY, TurnWorld, thrownBy, user } from './turn-harness.ts'
 
 afterEach(() => vi.unstubAllGlobals())

@@ -1,8 +1,8 @@
 import type { Redis } from '@upstash/redis'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { Affinity, type AffinityDeps, routeDigest } from '../../../src/gateway/affinity.ts'
 import type { Route } from '../../../src/gateway/catalog/catalog.ts'
 import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
+import { Affinity, type AffinityDeps, routeDigest } from '../../../src/gateway/routes/affinity.ts'
 import { chat, outline } from './outlining.ts'
 
 const route = (id: string): Route => ({

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { answerHeaders, streamHeaders } from '../../../src/gateway/answer-headers.ts'
+import { answerHeaders, streamHeaders } from '../../../src/gateway/relay/answer-headers.ts'
 
 const KEY = 'sk-our-provider-key+/=$&'
 const CREDENTIAL = { secrets: [KEY] }

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest'
-import type { CatalogModel } from '../../../src/gateway/catalog/catalog.ts'
 import {
   answerCharge,
   boundsOf,
@@ -12,7 +11,8 @@ import {
   NO_CHARGE,
   streamCharge,
   withLost,
-} from '../../../src/gateway/charges.ts'
+} from '../../../src/gateway/calls/charges.ts'
+import type { CatalogModel } from '../../../src/gateway/catalog/catalog.ts'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'

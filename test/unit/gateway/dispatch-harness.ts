@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import { outcomeOfSent } from '../../../src/gateway/call-outcome.ts'
-import type { Candidate } from '../../../src/gateway/candidates.ts'
+import { outcomeOfSent } from '../../../src/gateway/calls/call-outcome.ts'
+import type { PlannedCall } from '../../../src/gateway/calls/model-call.ts'
+import { planCall } from '../../../src/gateway/calls/plan-call.ts'
 import type { CatalogModel, Route } from '../../../src/gateway/catalog/catalog.ts'
-import { type Dispatched, dispatch } from '../../../src/gateway/dispatch.ts'
-import type { PlannedCall } from '../../../src/gateway/model-call.ts'
-import { planCall } from '../../../src/gateway/plan-call.ts'
-import type { CallerForm } from '../../../src/gateway/stream-answer.ts'
-import { WholeAnswers } from '../../../src/gateway/whole-answers.ts'
+import { BufferedResponses } from '../../../src/gateway/relay/buffered-responses.ts'
+import type { CallerForm } from '../../../src/gateway/relay/stream-answer.ts'
+import type { Candidate } from '../../../src/gateway/routes/call-routes.ts'
+import { type Dispatched, dispatch } from '../../../src/gateway/routes/failover.ts'
 import type { CallOutcome } from '../../../src/governance/audit-record.ts'
 import type { GovernedCall } from '../../../src/governance/governed-call.ts'
 import { somePrincipal } from '../governance/fixtures.ts'
@@ -64,7 +64,7 @@ export async function dispatched(options: DispatchOptions): Promise<DispatchRun>
   const call = { opening: someOpening(), reserve: BASIS.bounds.reserve }
   const leave = new AbortController()
   if (options.leftBefore) leave.abort()
-  const answers = new WholeAnswers()
+  const answers = new BufferedResponses()
   const { form = 'http' } = options
   const sent = dispatch({ ...deps, configuration }, planned, call, {
     signal: leave.signal,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { EventStreamCaller } from '../../../src/gateway/event-stream-caller.ts'
+import { TurnFailure } from '../../../src/gateway/calls/turn-failure.ts'
+import { EventStreamCaller } from '../../../src/gateway/relay/event-stream-caller.ts'
 import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
-import { TurnFailure } from '../../../src/gateway/turn-failure.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 
 let now = 1_000

@@ -1,10 +1,14 @@
-import { CallLease } from '../../../src/gateway/call-lease.ts'
-import type { ChargeBasis } from '../../../src/gateway/charges.ts'
+import { CallLease } from '../../../src/gateway/calls/call-lease.ts'
+import type { ChargeBasis } from '../../../src/gateway/calls/charges.ts'
 import type { Dialect, StreamReader } from '../../../src/gateway/protocols/protocol.ts'
-import { HttpStreamCaller } from '../../../src/gateway/stream-caller.ts'
-import { type FrameConverter, PASSED_FRAMES, StreamPipeline } from '../../../src/gateway/stream-pipeline.ts'
-import { type RelayStart, relayStream } from '../../../src/gateway/stream-relay.ts'
-import type { RelayTimes } from '../../../src/gateway/stream-times.ts'
+import { HttpStreamCaller } from '../../../src/gateway/relay/stream-caller.ts'
+import {
+  type FrameConverter,
+  PASSED_FRAMES,
+  StreamPipeline,
+} from '../../../src/gateway/relay/stream-pipeline.ts'
+import { type RelayStart, relayStream } from '../../../src/gateway/relay/stream-relay.ts'
+import type { RelayTimes } from '../../../src/gateway/relay/stream-times.ts'
 import type { Inspection } from '../../../src/governance/dlp/inspection.ts'
 import type { Clock } from '../../../src/lib/clock.ts'
 import { SseReader } from '../../../src/lib/sse.ts'

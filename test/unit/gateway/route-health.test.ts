@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { routeDigest } from '../../../src/gateway/affinity.ts'
-import { type Candidate, inOrder } from '../../../src/gateway/candidates.ts'
+import { routeDigest } from '../../../src/gateway/routes/affinity.ts'
+import { type Candidate, inOrder } from '../../../src/gateway/routes/call-routes.ts'
 import {
   askedWait,
   beginTrial,
@@ -9,7 +9,7 @@ import {
   noteSilence,
   noteUnreachable,
   restOf,
-} from '../../../src/gateway/route-health.ts'
+} from '../../../src/gateway/routes/route-health.ts'
 
 const NOW = Date.UTC(2026, 10, 21, 12, 0, 0)
 let made = 0

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
-import { HttpStreamCaller } from '../../../src/gateway/stream-caller.ts'
+import { HttpStreamCaller } from '../../../src/gateway/relay/stream-caller.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 import { provideIdentityStream } from './identity-stream.ts'
 import { DONE, HEARTBEAT, PING } from './relay-harness.ts'

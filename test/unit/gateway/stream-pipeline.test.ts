@@ -2,7 +2,11 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
-import { type FrameConverter, PASSED_FRAMES, StreamPipeline } from '../../../src/gateway/stream-pipeline.ts'
+import {
+  type FrameConverter,
+  PASSED_FRAMES,
+  StreamPipeline,
+} from '../../../src/gateway/relay/stream-pipeline.ts'
 import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import { type FrameReader, FrameTooLongError, SseReader } from '../../../src/lib/sse.ts'

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { countTokens } from '../../../src/gateway/token-count/count-tokens.ts'
 import { documentTokens } from '../../../src/gateway/token-count/document-tokens.ts'
 import { imageSize } from '../../../src/gateway/token-count/image-size.ts'
 import { imageRuleOf } from '../../../src/gateway/token-count/image-tokens.ts'
+import { countTokens } from '../../../src/gateway/token-count/input-tokens.ts'
 
 const base64 = (bytes: number[] | string): Uint8Array =>
   new TextEncoder().encode(Buffer.from(bytes as string, 'latin1').toString('base64'))

@@ -1,6 +1,6 @@
 import { get_encoding } from 'tiktoken'
 import { describe, expect, it } from 'vitest'
-import { countTokens } from '../../../src/gateway/token-count/count-tokens.ts'
+import { countTokens } from '../../../src/gateway/token-count/input-tokens.ts'
 import { JsonSyntaxError } from '../../../src/lib/json-scan.ts'
 import { SAMPLES } from './token-count-samples.ts'
 import { TRUE_COUNTS } from './token-count-truths.ts'

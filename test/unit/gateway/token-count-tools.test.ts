@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { countTokens } from '../../../src/gateway/token-count/count-tokens.ts'
+import { countTokens } from '../../../src/gateway/token-count/input-tokens.ts'
 import { memberCount, toolText } from '../../../src/gateway/token-count/tool-text.ts'
 
 type Body = Record<string, unknown>

@@ -3,8 +3,8 @@ import { chatCompletions, completions } from '../../../src/gateway/protocols/cha
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Meter, Protocol } from '../../../src/gateway/protocols/protocol.ts'
 import { responses } from '../../../src/gateway/protocols/responses.ts'
-import type { FrameConverter } from '../../../src/gateway/stream-pipeline.ts'
-import type { RelayEnd } from '../../../src/gateway/stream-relay.ts'
+import type { FrameConverter } from '../../../src/gateway/relay/stream-pipeline.ts'
+import type { RelayEnd } from '../../../src/gateway/relay/stream-relay.ts'
 import { callerEncoder } from '../../../src/gateway/translation/caller-encoder.ts'
 import type { EventEncoder, ModelEvent } from '../../../src/gateway/translation/model-events.ts'
 import {

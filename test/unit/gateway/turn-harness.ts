@@ -1,6 +1,6 @@
 import type { Redis } from '@upstash/redis'
 import { vi } from 'vitest'
-import type { CatalogDatabase } from '../../../src/gateway/catalog/store.ts'
+import type { CatalogDatabase } from '../../../src/gateway/catalog/catalog.store.ts'
 import type { ModelDeps } from '../../../src/gateway/invoke-model.ts'
 import {
   type AdmittedTurn,
@@ -12,7 +12,7 @@ import {
 import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
 import type { CallOutcome } from '../../../src/governance/audit-record.ts'
 import { type CallIdentity, settle } from '../../../src/governance/governed-call.ts'
-import type { KeyRights } from '../../../src/governance/identity/store.ts'
+import type { KeyRights } from '../../../src/governance/identity/identity.store.ts'
 import { seal } from '../../../src/lib/crypto.ts'
 import { somePrincipal } from '../governance/fixtures.ts'
 import { MemoryLedger } from '../governance/memory-ledger.ts'

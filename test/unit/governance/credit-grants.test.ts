@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Administration } from '../../../src/governance/administration/administration.ts'
-import { grantCredits } from '../../../src/governance/administration/records/credits.ts'
+import { grantCredits } from '../../../src/governance/administration/credits.ts'
 import { OTHER_GRANT } from '../../../src/governance/ledger/ledger.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { KnownDetector } from '../../../src/governance/dlp/known-detectors.ts'
+import type { KnownDetector } from '../../../src/governance/dlp/detectors/known-detectors.ts'
 import {
   actionOf,
   type DlpPolicy,
@@ -7,8 +7,8 @@ import {
   type PolicySubject,
   profilesFor,
   versionOf,
-} from '../../../src/governance/dlp/policy.ts'
-import { policyIssues } from '../../../src/governance/dlp/policy-check.ts'
+} from '../../../src/governance/dlp/policy/policy.ts'
+import { policyIssues } from '../../../src/governance/dlp/policy/policy-check.ts'
 import { ACTIONS, type Action } from '../../../src/governance/dlp/types.ts'
 import { type PolicyBody, policyBody } from '../../../src/wire/dlp.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'

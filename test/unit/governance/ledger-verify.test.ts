@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
-import { type ChainHead, GENESIS, linkHash, nextLink } from '../../../src/governance/ledger/chain.ts'
+import { type ChainHead, GENESIS, linkHash, nextLink } from '../../../src/governance/ledger/records/chain.ts'
 import {
   type AuditRow,
   callText,
   copiedColumns,
   openingText,
   outcomeText,
-} from '../../../src/governance/ledger/record-body.ts'
-import { verifyLinks } from '../../../src/governance/ledger/verify.ts'
+} from '../../../src/governance/ledger/records/record-body.ts'
+import { verifyLinks } from '../../../src/governance/ledger/records/verify.ts'
 
 const identity = { organizationId: '8f14e45f-ceea-4d7a-9b3c-0a1b2c3d4e5f', shard: 0 }
 

@@ -1,6 +1,5 @@
 import type { Database } from '../../../src/deps.ts'
 import type { AuditedChange, CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
-import { type ChainHead, type ChainLink, GENESIS, nextLink } from '../../../src/governance/ledger/chain.ts'
 import type {
   Admission,
   CreditBalance,
@@ -8,8 +7,19 @@ import type {
   Ledger,
   LedgerOf,
 } from '../../../src/governance/ledger/ledger.ts'
-import { callText, changeText, openingText, outcomeText } from '../../../src/governance/ledger/record-body.ts'
-import { writeLinks } from '../../../src/governance/ledger/records.store.ts'
+import {
+  type ChainHead,
+  type ChainLink,
+  GENESIS,
+  nextLink,
+} from '../../../src/governance/ledger/records/chain.ts'
+import {
+  callText,
+  changeText,
+  openingText,
+  outcomeText,
+} from '../../../src/governance/ledger/records/record-body.ts'
+import { writeLinks } from '../../../src/governance/ledger/records/records.store.ts'
 
 /** Ledgers without Durable Objects: the real chain and the real flush, held in memory in between. */
 export interface MemoryLedgers {

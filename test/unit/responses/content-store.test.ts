@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { createContentStore } from '../../../src/responses/content-store.ts'
+import { createContentStore } from '../../../src/responses/content/content-store.ts'
 
 const OWNER = { organizationId: '8f14e45f-ceea-4d7a-9b3c-0a1b2c3d4e5f', userId: 'user' }
 const CONTENT = new Uint8Array([1, 2, 3])

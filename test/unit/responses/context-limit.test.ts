@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { fitContext } from '../../../src/responses/context-limit.ts'
-import { tokenEstimate } from '../../../src/responses/context-tokens.ts'
+import { fitContext } from '../../../src/responses/context/context-limit.ts'
+import { tokenEstimate } from '../../../src/responses/context/context-tokens.ts'
 import type { ContextItem } from '../../../src/responses/types.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 import { bytesOf, call, itemOf, message, output } from './items.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { ContentGoneError } from '../../../src/responses/content-store.ts'
-import { type ContextStore, loadContextFrom } from '../../../src/responses/context.ts'
-import type { StoredItem } from '../../../src/responses/items/store.ts'
+import { ContentGoneError } from '../../../src/responses/content/content-store.ts'
+import { type ContextStore, loadContextFrom } from '../../../src/responses/context/context.ts'
+import type { StoredItem } from '../../../src/responses/items/items.store.ts'
 import type { ResponseSettings } from '../../../src/wire/responses.ts'
 import { itemOf, parsed } from './items.ts'
 

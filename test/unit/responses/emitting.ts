@@ -1,18 +1,22 @@
 import type { ModelEvent, StopReason } from '../../../src/gateway/translation/model-events.ts'
-import type { CalledTool } from '../../../src/responses/call-item.ts'
+import type { CalledTool } from '../../../src/responses/emitter/call-item.ts'
 import {
   type EmittedEvent,
   type EmitterOptions,
   ResponseEmitter,
-  type Settlement,
-} from '../../../src/responses/emitter.ts'
-import { initialResponse } from '../../../src/responses/response-members.ts'
+  type ResponseSettlement,
+} from '../../../src/responses/emitter/emitter.ts'
+import { initialResponse } from '../../../src/responses/object/response-members.ts'
 import { responseSettings } from '../../../src/wire/responses.ts'
 import { checkResponseStream } from '../../harness/conformance.ts'
 import type { StreamEvent } from '../../harness/conformance-rules.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'
 
-export const COMPLETED: Settlement = { status: 'completed', usage: null, completedSeconds: 1_800_000_009 }
+export const COMPLETED: ResponseSettlement = {
+  status: 'completed',
+  usage: null,
+  completedSeconds: 1_800_000_009,
+}
 
 /** Events of the first choice, in few words. */
 export const say = {

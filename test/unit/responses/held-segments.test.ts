@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { HeldSegments, MAXIMUM_HELD_BYTES, type SegmentHolder } from '../../../src/responses/held-segments.ts'
+import {
+  HeldSegments,
+  MAXIMUM_HELD_BYTES,
+  type SegmentHolder,
+} from '../../../src/responses/log/held-segments.ts'
 
 const EIGHTH = MAXIMUM_HELD_BYTES / 8
 

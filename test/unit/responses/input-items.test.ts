@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readItem } from '../../../src/responses/input-items.ts'
+import { readItem } from '../../../src/responses/items/input-items.ts'
 import { bytesOf, itemOf, parsed } from './items.ts'
 
 const read = (value: unknown) => parsed(itemOf(value).bytes)

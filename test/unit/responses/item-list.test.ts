@@ -1,8 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { noPolicy } from '../../../src/governance/dlp/call-policy.ts'
-import type { ContentStore } from '../../../src/responses/content-store.ts'
-import { type ListedItem, listedItems, pageOfItems, renderList } from '../../../src/responses/item-list.ts'
-import type { ItemPageRequest, StoredItem } from '../../../src/responses/items/store.ts'
+import { noPolicy } from '../../../src/governance/dlp/policy/call-policy.ts'
+import type { ContentStore } from '../../../src/responses/content/content-store.ts'
+import {
+  type ListedItem,
+  listedItems,
+  pageOfItems,
+  renderList,
+} from '../../../src/responses/items/item-list.ts'
+import type { ItemPageRequest, StoredItem } from '../../../src/responses/items/items.store.ts'
 
 const TELLING = { policyOf: async () => noPolicy, encryptedContent: false }
 const stored = (

@@ -1,5 +1,5 @@
-import { type GivenItem, readItem } from '../../../src/responses/input-items.ts'
-import { readResponseRequest } from '../../../src/responses/request.ts'
+import { readResponseRequest } from '../../../src/responses/context/request.ts'
+import { type GivenItem, readItem } from '../../../src/responses/items/input-items.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { ApiError } from '../../../src/lib/api-error.ts'
-import { loadRequest } from '../../../src/responses/load-request.ts'
+import { loadRequest } from '../../../src/responses/context/load-request.ts'
 
 /** A body that ends with an error after so many bytes. */
 function brokenBody(bytes: number): ReadableStream<Uint8Array> {

@@ -2,8 +2,12 @@ import { describe, expect, it } from 'vitest'
 import type { OpenTurn } from '../../../src/gateway/model-turn.ts'
 import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
 import { NO_USAGE } from '../../../src/governance/credits.ts'
-import type { EmittedEvent } from '../../../src/responses/event-writer.ts'
-import { interruptedResponse, type KnownCalls, terminalEvents } from '../../../src/responses/recovery.ts'
+import type { EmittedEvent } from '../../../src/responses/emitter/event-writer.ts'
+import {
+  interruptedResponse,
+  type KnownCalls,
+  terminalEvents,
+} from '../../../src/responses/engine/recovery.ts'
 import { checkResponseStream } from '../../harness/conformance.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'
 import { COMPLETED, Emitting, say } from './emitting.ts'

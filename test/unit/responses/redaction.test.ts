@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { callPolicy, noPolicy } from '../../../src/governance/dlp/call-policy.ts'
+import { callPolicy, noPolicy } from '../../../src/governance/dlp/policy/call-policy.ts'
 import type { Direction } from '../../../src/governance/dlp/types.ts'
 import {
   redactedItem,
   redactedItems,
   redactedResponse,
   withoutSealed,
-} from '../../../src/responses/redaction.ts'
+} from '../../../src/responses/items/redaction.ts'
 import type { ResponseObject } from '../../../src/wire/responses.ts'
 import { growthOf } from '../../dlp/timing.ts'
 import { CODE, DIRECTIONS, policyOf, profileOf, vaultOf } from '../governance/dlp/relayed-stream.ts'

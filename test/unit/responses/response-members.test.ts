@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { initialResponse, outputTextOf, responseUsage } from '../../../src/responses/response-members.ts'
+import {
+  initialResponse,
+  outputTextOf,
+  responseUsage,
+} from '../../../src/responses/object/response-members.ts'
 import { type OutputItem, responseSettings } from '../../../src/wire/responses.ts'
 import { checkResponseObject } from '../../harness/conformance-rules.ts'
 

@@ -6,13 +6,13 @@ import {
   selectConversationContext,
   selectResponse,
   selectResponseContext,
-} from '../../../src/responses/queries/store.ts'
+} from '../../../src/responses/response-queries.store.ts'
 import {
   beginResponse,
   deleteResponse,
   finishResponse,
   releaseConversation,
-} from '../../../src/responses/store.ts'
+} from '../../../src/responses/responses.store.ts'
 import type { Service } from '../governance/stand-ins.ts'
 import {
   beginOf,

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../src/deps.ts'
 import { newConversationId } from '../../../src/responses/ids.ts'
-import type { StoredItem } from '../../../src/responses/items/store.ts'
+import type { StoredItem } from '../../../src/responses/items/items.store.ts'
 import {
   listConversationItems,
   selectConversationContext,
   selectItems,
   selectResponse,
-} from '../../../src/responses/queries/store.ts'
-import { beginResponse, finishResponse } from '../../../src/responses/store.ts'
+} from '../../../src/responses/response-queries.store.ts'
+import { beginResponse, finishResponse } from '../../../src/responses/responses.store.ts'
 import { databaseAt } from '../governance/fixtures.ts'
 import { type Forwarder, type Service, startForwarder } from '../governance/stand-ins.ts'
 import {

@@ -5,8 +5,8 @@ import {
   selectConversationContext,
   selectResponse,
   selectResponseContext,
-} from '../../../src/responses/queries/store.ts'
-import { beginResponse, deleteResponse } from '../../../src/responses/store.ts'
+} from '../../../src/responses/response-queries.store.ts'
+import { beginResponse, deleteResponse } from '../../../src/responses/responses.store.ts'
 import type { Service } from '../governance/stand-ins.ts'
 import {
   beginOf,

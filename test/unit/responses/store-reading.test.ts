@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../src/deps.ts'
 import { newConversationId } from '../../../src/responses/ids.ts'
-import type { StoredItem } from '../../../src/responses/items/store.ts'
+import type { StoredItem } from '../../../src/responses/items/items.store.ts'
 import {
   listConversationItems,
   listInputItems,
@@ -10,13 +10,13 @@ import {
   selectItems,
   selectResponse,
   selectResponseContext,
-} from '../../../src/responses/queries/store.ts'
+} from '../../../src/responses/response-queries.store.ts'
 import {
   beginResponse,
   deleteResponse,
   finishResponse,
   releaseConversation,
-} from '../../../src/responses/store.ts'
+} from '../../../src/responses/responses.store.ts'
 import type { Owner } from '../../../src/responses/types.ts'
 import type { Service } from '../governance/stand-ins.ts'
 import {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { storedStream } from '../../../src/responses/stored-stream.ts'
+import { storedStream } from '../../../src/responses/log/stored-stream.ts'
 import type { ResponseObject } from '../../../src/wire/responses.ts'
 import { checkResponseStream } from '../../harness/conformance.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { readAll } from '../../../src/lib/bytes/read-bytes.ts'
-import { responseStreamClient } from '../../../src/responses/stream-client.ts'
+import { responseStreamClient } from '../../../src/responses/object/stream-client.ts'
 import type { ResponseStreamObject, StartRequest } from '../../../src/responses/types.ts'
 
 const OWNER = { organizationId: 'organization', userId: 'user' }

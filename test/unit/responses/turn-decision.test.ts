@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/governance/credits.ts'
-import type { TurnCall, TurnEnd } from '../../../src/responses/emitter.ts'
-import { checkTransition, PHASES, type Phase } from '../../../src/responses/phases.ts'
-import type { Progress } from '../../../src/responses/response-head.ts'
-import type { CallPurpose } from '../../../src/responses/tool-rules.ts'
-import { decideTurn, isRefused, nextTurnSettings } from '../../../src/responses/turn-decision.ts'
+import type { TurnCall, TurnEnd } from '../../../src/responses/emitter/emitter.ts'
+import { checkTransition, PHASES, type Phase } from '../../../src/responses/engine/phases.ts'
+import type { CallPurpose } from '../../../src/responses/engine/tool-rules.ts'
+import { decideTurn, isRefused, nextTurnSettings } from '../../../src/responses/engine/turn-decision.ts'
+import type { Progress } from '../../../src/responses/object/response-head.ts'
 
 const LIMITS = { mostTurns: 10, mostOutput: null, functionCallsComplete: false }
 const PROGRESS: Progress = {

@@ -7,7 +7,7 @@ import { mediaBlock } from './media.ts'
 import { refuseKind, refuseMembers } from './member-rules.ts'
 import { usableToolName } from './tool-names.ts'
 
-export interface Turn {
+export interface ConversationTurn {
   role: 'user' | 'assistant'
   content: Json[]
 }
@@ -15,7 +15,7 @@ export interface Turn {
 export interface Conversation {
   system: Json[]
   /** In turn, the user first. */
-  messages: Turn[]
+  messages: ConversationTurn[]
   /** Names of the tools that were called, as the vendor is told them. */
   called: ReadonlySet<string>
 }
@@ -37,7 +37,7 @@ export function conversationOfChat(messages: unknown): Conversation {
 
 class ConversationBuilder {
   readonly #system: Json[][] = []
-  readonly #turns: Turn[] = []
+  readonly #turns: ConversationTurn[] = []
   readonly #called = new Set<string>()
   readonly #ids = new CallIds(usableOnMessages)
   /** Where the calls of the turn at hand stand in the request. */
@@ -124,7 +124,7 @@ class ConversationBuilder {
 }
 
 /** Adds to the last turn where it is of that role, else as a turn of its own; nothing is no turn. */
-export function appendTo(turns: Turn[], role: Turn['role'], content: Json[]): void {
+export function appendTo(turns: ConversationTurn[], role: ConversationTurn['role'], content: Json[]): void {
   if (content.length === 0) return
   const last = turns[turns.length - 1]
   if (last?.role === role) for (const block of content) last.content.push(block)
@@ -136,7 +136,10 @@ export function appendTo(turns: Turn[], role: Turn['role'], content: Json[]): vo
  * @param system blocks of each system message. @param turns of alternating roles; they are put right in place.
  * @returns null where there is nothing to answer.
  */
-export function toldTurns(system: Json[][], turns: Turn[]): Pick<Conversation, 'system' | 'messages'> | null {
+export function toldTurns(
+  system: Json[][],
+  turns: ConversationTurn[],
+): Pick<Conversation, 'system' | 'messages'> | null {
   if (turns.length === 0) {
     const last = system.pop()
     if (!last) return null

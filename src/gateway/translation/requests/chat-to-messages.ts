@@ -1,7 +1,7 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { isPresent, type Json, listOf, numberOf, objectOf, present, textOf } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
-import { type Conversation, conversationOfChat, type Turn } from './chat-conversation.ts'
+import { type Conversation, type ConversationTurn, conversationOfChat } from './chat-conversation.ts'
 import { CHAT_MEMBERS } from './chat-members.ts'
 import { jsonInstruction } from './json-mode.ts'
 import { refuseMembers } from './member-rules.ts'
@@ -69,7 +69,8 @@ export function messagesRequest(
 }
 
 const THOUGHTS = new Set(['thinking', 'redacted_thinking'])
-const beginsWithThinking = (turn: Turn | undefined) => THOUGHTS.has(textOf(turn?.content[0]?.type))
+const beginsWithThinking = (turn: ConversationTurn | undefined) =>
+  THOUGHTS.has(textOf(turn?.content[0]?.type))
 
 /** The protocol demands a maximum; the model's own is what chat completions default to. */
 function maximumOf(request: Json, target: TargetModel): number {
@@ -117,7 +118,7 @@ const CONTINUE = '(Continue from where you left off.)'
  * white space at its end; the others refuse it altogether and are asked to go on. So are all where the caller's own
  * conversation ends with somebody else, whose message has no place here: a blank one, or one of the system.
  */
-function ended(messages: Turn[], goesOn: boolean, target: TargetModel): Turn[] {
+function ended(messages: ConversationTurn[], goesOn: boolean, target: TargetModel): ConversationTurn[] {
   const last = messages[messages.length - 1]
   if (last?.role !== 'assistant') return messages
   if (can(target, 'adaptive_thinking') || !goesOn) {

@@ -3,7 +3,7 @@ import { type Json, present } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { toolInput } from '../tool-input.ts'
 import { CallIds, usableOnMessages } from './call-ids.ts'
-import { appendTo, type Conversation, type Turn, toldTurns } from './chat-conversation.ts'
+import { appendTo, type Conversation, type ConversationTurn, toldTurns } from './chat-conversation.ts'
 import type { AnsweredCall, Said, Step, Thought } from './responses-conversation.ts'
 import { partBlocks } from './responses-parts.ts'
 
@@ -21,7 +21,7 @@ export function turnsOfSteps(steps: readonly Step[], target: TargetModel): Conve
 class TurnWriter {
   readonly #target: TargetModel
   readonly #system: Json[][] = []
-  readonly #turns: Turn[] = []
+  readonly #turns: ConversationTurn[] = []
   readonly #called = new Set<string>()
   readonly #ids = new CallIds(usableOnMessages)
 
@@ -44,7 +44,7 @@ class TurnWriter {
   }
 
   finish(): Conversation {
-    const turns: Turn[] = []
+    const turns: ConversationTurn[] = []
     for (const { role, content } of this.#turns) {
       appendTo(turns, role, role === 'assistant' ? withProperThinking(content) : content)
     }

@@ -1,4 +1,4 @@
-import { originalStart, type Reading, readingIndex } from '../normalise.ts'
+import { originalStart, type Reading, readingIndex } from '../scan/normalise.ts'
 import { isWordAt } from './characters.ts'
 
 /** How many units of the original before a finding are searched for words that name it. */

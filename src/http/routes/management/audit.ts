@@ -7,8 +7,8 @@ import {
   verifyAudit,
   verifyNewestCheckpoints,
   viewAudit,
-} from '../../../governance/administration/records/audit.ts'
-import { HOME_SHARD } from '../../../governance/ledger/shards.ts'
+} from '../../../governance/administration/audit.ts'
+import { HOME_SHARD } from '../../../governance/ledger/shards/shards.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../../../governance/principal.ts'
 import {
   auditQuery,

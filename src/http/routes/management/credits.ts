@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { grantCredits, readCredits } from '../../../governance/administration/records/credits.ts'
+import { grantCredits, readCredits } from '../../../governance/administration/credits.ts'
 import { creditGrant, noQuery, pageQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'

@@ -9,9 +9,9 @@ import {
   readVersion,
   removePolicy,
   type VersionRow,
-} from '../../../governance/administration/dlp/policies.ts'
-import { dryRunPolicy, tryPolicy } from '../../../governance/administration/dlp/trials.ts'
-import { KNOWN_DETECTORS } from '../../../governance/dlp/known-detectors.ts'
+} from '../../../governance/administration/dlp-policies.ts'
+import { dryRunPolicy, tryPolicy } from '../../../governance/administration/dlp-trials.ts'
+import { KNOWN_DETECTORS } from '../../../governance/dlp/detectors/known-detectors.ts'
 import { policyCreation, policyDryRun, policyTrial, policyUpdate } from '../../../wire/dlp.ts'
 import { noQuery, pageQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'

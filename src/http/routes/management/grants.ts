@@ -4,7 +4,7 @@ import {
   type GrantRow,
   listGrants,
   removeGrant,
-} from '../../../governance/administration/grants/grants.ts'
+} from '../../../governance/administration/grants.ts'
 import { grantCreation, grantListQuery, noQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'

@@ -7,7 +7,7 @@ import {
   readGroup,
   removeGroup,
   setGroupMember,
-} from '../../../governance/administration/groups/groups.ts'
+} from '../../../governance/administration/groups.ts'
 import { groupCreation, noQuery, pageQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'

@@ -5,7 +5,7 @@ import {
   listKeys,
   readKey,
   revokeKey,
-} from '../../../governance/administration/keys/keys.ts'
+} from '../../../governance/administration/keys.ts'
 import { keyCreation, keyListQuery, noQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'

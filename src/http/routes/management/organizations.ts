@@ -5,7 +5,7 @@ import {
   listOrganizations,
   type OrganizationRow,
   readOrganization,
-} from '../../../governance/administration/organizations/organizations.ts'
+} from '../../../governance/administration/organizations.ts'
 import {
   noQuery,
   organizationCreation,

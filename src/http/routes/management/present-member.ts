@@ -1,4 +1,4 @@
-import type { MemberRow } from '../../../governance/administration/members/members.ts'
+import type { MemberRow } from '../../../governance/administration/members.ts'
 
 /** A user in its place in an organization, as users and group members are answered. */
 export const presentMember = (row: MemberRow) => ({

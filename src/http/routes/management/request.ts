@@ -1,6 +1,6 @@
 import type { MiddlewareHandler } from 'hono'
 import type { Administration } from '../../../governance/administration/administration.ts'
-import { readOrganization } from '../../../governance/administration/organizations/organizations.ts'
+import { readOrganization } from '../../../governance/administration/organizations.ts'
 import { ApiError, notFound } from '../../../lib/api-error.ts'
 import { isUuid } from '../../../wire/management.ts'
 import type { PagePosition, PageRequest } from '../../../wire/page-cursor.ts'

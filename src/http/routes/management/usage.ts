@@ -4,7 +4,7 @@ import {
   readUsageTotals,
   type UsageEventRow,
   type UsageTotals,
-} from '../../../governance/administration/records/usage.ts'
+} from '../../../governance/administration/usage.ts'
 import { usageEventQuery, usageQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'

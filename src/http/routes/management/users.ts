@@ -5,7 +5,7 @@ import {
   listMembers,
   readMember,
   setEntitlement,
-} from '../../../governance/administration/members/members.ts'
+} from '../../../governance/administration/members.ts'
 import { ENTITLEMENTS, noQuery, userCreation, userListQuery, userUpdate } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
+import { detectorOf } from '../../../../src/governance/dlp/detectors/profile-detector.ts'
 import {
   dataUrlHead,
   encodedReplacement,
   isEncodedText,
-} from '../../../../src/governance/dlp/encoded-text.ts'
-import { detectorOf } from '../../../../src/governance/dlp/profile-detector.ts'
-import { TextStream } from '../../../../src/governance/dlp/text-stream.ts'
+} from '../../../../src/governance/dlp/scan/encoded-text.ts'
+import { TextStream } from '../../../../src/governance/dlp/stream/text-stream.ts'
 
 const CODE = 'KX-1234-567890'
 const detector = detectorOf({

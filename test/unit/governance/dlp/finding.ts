@@ -1,5 +1,5 @@
-import { detect } from '../../../../src/governance/dlp/detect.ts'
 import { DETECTORS } from '../../../../src/governance/dlp/detectors/registry.ts'
+import { detect } from '../../../../src/governance/dlp/scan/detect.ts'
 import type { Action, CustomDetector, Profile } from '../../../../src/governance/dlp/types.ts'
 
 /** A profile of detectors at the score that policies use when they name none. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { detect } from '../../../../src/governance/dlp/detect.ts'
 import { DETECTORS } from '../../../../src/governance/dlp/detectors/registry.ts'
+import { detect } from '../../../../src/governance/dlp/scan/detect.ts'
 import type { Action, Profile } from '../../../../src/governance/dlp/types.ts'
 import { EVERYTHING, found, profileOf } from './finding.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { originalEnd, originalStart, readings } from '../../../../src/governance/dlp/normalise.ts'
+import { originalEnd, originalStart, readings } from '../../../../src/governance/dlp/scan/normalise.ts'
 import { SeededRandom } from '../../lib/seeded-random.ts'
 import { found, profileOf } from './finding.ts'
 

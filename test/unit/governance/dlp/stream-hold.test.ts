@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { detect, detectAfter } from '../../../../src/governance/dlp/detect.ts'
-import { inspectTail } from '../../../../src/governance/dlp/hold.ts'
+import { detect, detectAfter } from '../../../../src/governance/dlp/scan/detect.ts'
+import { inspectTail } from '../../../../src/governance/dlp/stream/hold-back.ts'
 import type { CustomDetector, Profile, Span } from '../../../../src/governance/dlp/types.ts'
 import { SeededRandom } from '../../lib/seeded-random.ts'
 import { EVERYTHING, profileOf } from './finding.ts'

@@ -2,18 +2,18 @@ import { describe, expect, it } from 'vitest'
 import type { CallOpening, CallOutcome } from '../../../../src/governance/audit-record.ts'
 import { LedgerAccount } from '../../../../src/governance/ledger/account.ts'
 import { AccountTables } from '../../../../src/governance/ledger/account-tables.ts'
-import { type ChainLink, GENESIS } from '../../../../src/governance/ledger/chain.ts'
 import {
   batchOf,
   type CommitEntry,
   callEntry,
   closingEntry,
   recordEntry,
-} from '../../../../src/governance/ledger/commit-entries.ts'
+} from '../../../../src/governance/ledger/commits/commit-entries.ts'
 import { epochsAt } from '../../../../src/governance/ledger/epoch-knowledge.ts'
 import type { CallLimits } from '../../../../src/governance/ledger/ledger.ts'
-import { copiedColumns } from '../../../../src/governance/ledger/record-body.ts'
-import { verifyLinks } from '../../../../src/governance/ledger/verify.ts'
+import { type ChainLink, GENESIS } from '../../../../src/governance/ledger/records/chain.ts'
+import { copiedColumns } from '../../../../src/governance/ledger/records/record-body.ts'
+import { verifyLinks } from '../../../../src/governance/ledger/records/verify.ts'
 import { memoryStorage } from './memory-storage.ts'
 
 const organizationId = '8f14e45f-ceea-4d7a-9b3c-0a1b2c3d4e5f'

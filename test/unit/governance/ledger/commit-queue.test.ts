@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { CommitAnswer, CommitBatch } from '../../../../src/governance/ledger/commit.ts'
-import type { CallEntry, ClosingEntry } from '../../../../src/governance/ledger/commit-entries.ts'
-import { CommitQueue, type CommitSender } from '../../../../src/governance/ledger/commit-queue.ts'
+import type { CommitAnswer, CommitBatch } from '../../../../src/governance/ledger/commits/commit.ts'
+import type { CallEntry, ClosingEntry } from '../../../../src/governance/ledger/commits/commit-entries.ts'
+import { CommitQueue, type CommitSender } from '../../../../src/governance/ledger/commits/commit-queue.ts'
 import { withinTime } from '../../../../src/lib/time-limit.ts'
 
 const callOf = (id: string, size = 100): CallEntry => ({

@@ -1,0 +1,128 @@
+import type { CallOutcome } from '../../governance/audit-record.ts'
+import {
+  addUsage,
+  costOf,
+  NO_USAGE,
+  type Prices,
+  reservationFor,
+  type Usage,
+  type UsageProvenance,
+} from '../../governance/credits.ts'
+import type { CatalogModel } from '../catalog/catalog.ts'
+import type { Meter } from '../protocols/protocol.ts'
+import type { RequestOutline } from '../protocols/request-outline.ts'
+
+/** Bytes of text for one token in an estimate: low, because an estimate must not fall below what was used. */
+const BYTES_PER_TOKEN = 3
+/**
+ * Tokens that one image or sound can come to beyond its bytes (a link is short, what it leads to is not). The dearest is
+ * gpt-4o-mini's, 48,169: https://platform.openai.com/docs/guides/images-vision
+ */
+const IMAGE_TOKENS = 50_000
+/**
+ * Of a picture or document in an estimate, on top of its bytes, which say nothing of what a link leads to: a picture of
+ * 1024 x 1024 (https://platform.openai.com/docs/guides/images-vision), or some two pages.
+ */
+const LINKED_TOKENS = 1_000
+/** Tokens that providers put in front of tools for the model, on top of the tools themselves. */
+const TOOL_PREAMBLE_TOKENS = 1_000
+
+/** The most that a call can use, and what has to be free in the balance for it. */
+export interface CallBounds {
+  inputTokens: number
+  /** Over all choices. */
+  outputTokens: number
+  /** Micro-credits. */
+  reserve: number
+  /** Of pictures and documents, as they are estimated; absent where there are none. */
+  linkedTokens?: number
+}
+
+/** What the charge of a call is computed from. Plain data: it can be stored with an open call. */
+export interface ChargeBasis {
+  prices: Prices
+  bounds: CallBounds
+  requestBytes: number
+  /** Whether tokens are charged at all: counting them is free. */
+  charged: boolean
+}
+
+/** What a call is charged for. */
+export type Charge = Pick<CallOutcome, 'usage' | 'provenance' | 'cost'>
+
+export const NO_CHARGE: Charge = { usage: null, provenance: null, cost: 0 }
+
+/**
+ * Bounds of a call. A token is at least one byte, so the body's length bounds its text; a document, or a tool that runs
+ * at the provider, may fill the context window.
+ */
+export function boundsOf(outline: RequestOutline, model: CatalogModel): CallBounds {
+  const preamble = outline.hasTools ? TOOL_PREAMBLE_TOKENS : 0
+  const text = outline.body.length + outline.images * IMAGE_TOKENS + preamble
+  const inputTokens = outline.documents > 0 ? model.contextWindow : Math.min(text, model.contextWindow)
+  const outputTokens = (outline.maximumOutput ?? model.maxOutputTokens) * outline.choices
+  const reserve = reservationFor(inputTokens, outputTokens, model.prices)
+  const linked = outline.images + outline.documents
+  return {
+    inputTokens,
+    outputTokens,
+    reserve: Math.min(reserve, Number.MAX_SAFE_INTEGER),
+    ...(linked > 0 && { linkedTokens: linked * LINKED_TOKENS }),
+  }
+}
+
+/**
+ * Usage of a call whose upstream reported none, or not all: over what it did report, from what passed, and never more
+ * than the call was bound to.
+ */
+export function estimateUsage(
+  { requestBytes, bounds }: Pick<ChargeBasis, 'requestBytes' | 'bounds'>,
+  textBytes: number,
+  reported: Usage | null,
+): Usage {
+  const text = Math.ceil(requestBytes / BYTES_PER_TOKEN)
+  const input = Math.min(text + (bounds.linkedTokens ?? 0), bounds.inputTokens)
+  const known = reported ?? { ...NO_USAGE, input }
+  const output = Math.min(Math.ceil(textBytes / BYTES_PER_TOKEN), bounds.outputTokens)
+  return { ...known, output: Math.max(known.output, output) }
+}
+
+/** The input alone, estimated: of a request that an upstream read, and perhaps did nothing with. */
+export const inputUsage = (basis: ChargeBasis): Usage | null =>
+  basis.charged ? estimateUsage(basis, 0, null) : null
+
+/** The charge for a whole answer. @param reported null when the upstream reported nothing. */
+export function answerCharge(basis: ChargeBasis, reported: Usage | null, textBytes: number): Charge {
+  if (!basis.charged) return NO_CHARGE
+  if (reported) return charge(basis, reported, 'reported')
+  return charge(basis, estimateUsage(basis, textBytes, null), 'estimated')
+}
+
+/** The charge for what a stream has used so far: as reported, or estimated where the upstream has not reported it all. */
+export function streamCharge(basis: ChargeBasis, meter: Meter): Charge {
+  const reported = meter.usage()
+  if (reported?.final) return charge(basis, reported.usage, 'reported')
+  return charge(basis, estimateUsage(basis, meter.textBytes, reported?.usage ?? null), 'estimated')
+}
+
+/** The charge for a usage that is only estimated; nothing for none. */
+export const estimatedCharge = (basis: ChargeBasis, usage: Usage | null): Charge =>
+  usage ? charge(basis, usage, 'estimated') : NO_CHARGE
+
+/**
+ * A charge together with what attempts without a usable answer may be charged for. Nothing is taken for those that was
+ * not reserved: beyond it the dearer of the two is what the call pays, and for lost attempts at most the reservation.
+ * @param lost null for nothing.
+ */
+export function withLost(basis: ChargeBasis, known: Charge, lost: Usage | null): Charge {
+  if (!lost) return known
+  const both = charge(basis, addUsage(known.usage, lost), 'estimated')
+  if (both.cost <= basis.bounds.reserve) return both
+  const lostAlone = charge(basis, lost, 'estimated')
+  const cost = Math.min(lostAlone.cost, basis.bounds.reserve)
+  return known.cost >= cost ? known : { ...lostAlone, cost }
+}
+
+function charge({ prices }: ChargeBasis, usage: Usage, provenance: UsageProvenance): Charge {
+  return { usage, provenance, cost: costOf(usage, prices) }
+}

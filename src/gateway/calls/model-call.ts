@@ -1,0 +1,68 @@
+import type { CallOutcome, InspectionCounts } from '../../governance/audit-record.ts'
+import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
+import type { CallerRights, CallIdentity, GovernedCall } from '../../governance/governed-call.ts'
+import type { Principal } from '../../governance/principal.ts'
+import type { ByteEdit } from '../../lib/byte-edits.ts'
+import type { CatalogModel } from '../catalog/catalog.ts'
+import type { Operation } from '../operations.ts'
+import type { RequestOutline } from '../protocols/request-outline.ts'
+import type { Candidate } from '../routes/call-routes.ts'
+import type { RouteRequest } from '../routes/route-request.ts'
+import type { ChargeBasis } from './charges.ts'
+
+// The values that a model call passes through: asked, planned, admitted, sent.
+
+/** What a caller asks of a model. */
+export interface ModelRequest {
+  operation: Operation
+  body: Uint8Array
+  /** The caller's headers. */
+  headers: Headers
+  identity: CallIdentity
+  principal: Principal
+  /** Whether the call counts against the limits: false for a further turn of a response. */
+  counted: boolean
+}
+
+/** A request that may be made, as far as it tells by itself: read, allowed, inspected, and its cost bounded. */
+export interface PlannedCall {
+  request: ModelRequest
+  rights: CallerRights
+  outline: RequestOutline
+  model: CatalogModel
+  /** Routes that can answer it; none only where the gateway answers by itself. */
+  candidates: readonly Candidate[]
+  policy: CallPolicy
+  inspected: InspectedRequest
+  /** The request of the first route that can express it; null where there is no route. */
+  firstRequest: RouteRequest | null
+  basis: ChargeBasis
+}
+
+/** What the inspection of a request came to. */
+export interface InspectedRequest {
+  edits: ByteEdit[]
+  /** Blocks of thinking that were changed, as `<message>.<block>`. */
+  changedThinking: ReadonlySet<string>
+  counts: InspectionCounts
+}
+
+/** A planned call that the ledger holds open. */
+export interface AdmittedCall {
+  kind: 'admitted'
+  planned: PlannedCall
+  call: GovernedCall
+}
+
+/** An answer for the caller: the upstream's own, with the permitted edits, or a translation of it. */
+export interface ModelAnswer {
+  status: number
+  /** Values by name in lower case. */
+  headers: Record<string, string>
+  body: Uint8Array | ReadableStream<Uint8Array>
+}
+
+/** What became of a call that was sent. `outcome` settles it; of a stream it comes with the end, and never rejects. */
+export type SentCall =
+  | { kind: 'answered'; answer: ModelAnswer; outcome: Promise<CallOutcome> }
+  | { kind: 'failed'; error: Error; outcome: Promise<CallOutcome> }

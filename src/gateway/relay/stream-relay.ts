@@ -1,0 +1,263 @@
+import type { ApiError } from '../../lib/api-error.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { CallLease } from '../calls/call-lease.ts'
+import type { NativePassage } from './native-passage.ts'
+import type { StreamCaller } from './stream-caller.ts'
+import type { FailureReason, StreamPipeline } from './stream-pipeline.ts'
+import { LONGEST_UNTAKEN_MS, type RelayTimes } from './stream-times.ts'
+
+/**
+ * Carries one upstream stream to one caller, chunk by chunk. It starts with the upstream's first valid event (or after
+ * `commit`), keeps a silent connection open with heartbeats, ends a failed stream in the caller's dialect, and stops the
+ * upstream when the caller leaves (design: Models). A slow caller slows the upstream: nothing is read while too much
+ * waits for it. Where nothing has to be changed, the runtime carries the stream from its first event on (native-passage).
+ */
+
+export interface RelayOptions<Unit> {
+  upstream: ReadableStream<Uint8Array>
+  pipeline: StreamPipeline<Unit>
+  caller: StreamCaller<Unit>
+  times: RelayTimes
+  clock: Clock
+  /** The caller's connection; one of three signs that it left, with the cancelled body and the failed write. */
+  callerSignal: AbortSignal
+  /** Aborts the request to the upstream. */
+  upstreamAbort: AbortController
+  /** Renewed while the stream lasts; a stream without one ends. */
+  lease: CallLease
+  /** Whether all of the answer has come, and only its usage is missing. */
+  awaitsUsage: () => boolean
+  /** Carries the stream where nothing of it has to be changed; null where each chunk is looked at. */
+  passage: NativePassage | null
+}
+
+type StreamSource = Pick<ReadableStreamDefaultReader<Uint8Array>, 'read' | 'cancel'>
+
+export type RelayEnd =
+  | { kind: 'completed' }
+  | { kind: 'client_left' }
+  /** `error` when the gateway itself ended it, as it is told before the stream has begun. */
+  | { kind: 'failed'; reason: FailureReason; message: string; error?: ApiError }
+
+/** Either the answer has started, or it ended before it could and can still be an HTTP error. */
+export type RelayStart =
+  | { started: true; ended: Promise<RelayEnd> }
+  | { started: false; end: Exclude<RelayEnd, { kind: 'completed' }> }
+
+/** How long the rest of an upstream's answer is read after its end. */
+const REST_MS = 1_000
+/** What an upstream may still send after its end before its connection is given up. */
+const READS_AFTER_END = 8
+
+export function relayStream<Unit>(options: RelayOptions<Unit>): Promise<RelayStart> {
+  return new StreamRelay(options).start()
+}
+
+class StreamRelay<Unit> {
+  readonly #options: RelayOptions<Unit>
+  readonly #upstream: ReadableStreamDefaultReader<Uint8Array>
+  /** What is read: the upstream, or after a passage the copy of its rest. */
+  #source: StreamSource
+  /** The passage that carries the stream now, or may do so yet. */
+  #passage: NativePassage | null
+  #passing = false
+  readonly #watch: ReturnType<typeof setInterval>
+  /** Units that came before the answer started. */
+  #waiting: Unit[] = []
+  #committed = false
+  #reading = false
+  #clientLeft = false
+  /** The caller left when only the usage was missing, which is awaited for so long. */
+  #leaving: ReturnType<typeof setTimeout> | undefined
+  #lastRead: number
+
+  constructor(options: RelayOptions<Unit>) {
+    this.#options = options
+    this.#source = this.#upstream = options.upstream.getReader()
+    this.#passage = options.passage
+    this.#lastRead = options.clock()
+    const { heartbeat, firstEvent, betweenEvents } = options.times
+    this.#watch = setInterval(
+      () => this.#tick(),
+      Math.max(10, Math.min(heartbeat, firstEvent, betweenEvents) / 4),
+    )
+    options.caller.gone.then(this.#leave)
+    options.callerSignal.addEventListener('abort', this.#leave)
+    if (options.callerSignal.aborted) this.#leave()
+  }
+
+  async start(): Promise<RelayStart> {
+    const { pipeline } = this.#options
+    const committed = Promise.withResolvers<null>()
+    const commit = setTimeout(() => committed.resolve(null), this.#options.times.commit)
+    let read = this.#read()
+    while (!pipeline.started && !this.#isOver) {
+      const chunk = await Promise.race([read, committed.promise])
+      if (chunk === null) break
+      this.#take(chunk)
+      if (!pipeline.started && !this.#isOver) read = this.#read()
+    }
+    clearTimeout(commit)
+    const end = this.#end
+    if (end && end.kind !== 'completed' && !pipeline.started) {
+      this.#release()
+      return { started: false, end }
+    }
+    this.#committed = pipeline.committed = true
+    this.#send(this.#waiting.splice(0))
+    return { started: true, ended: this.#pump(this.#reading ? read : null) }
+  }
+
+  /** @param pending the read that was in flight when the answer started. */
+  async #pump(pending: Promise<Chunk> | null): Promise<RelayEnd> {
+    const { caller, pipeline } = this.#options
+    if (pending) this.#take(await pending)
+    while (!this.#isOver) {
+      if (this.#passage) await this.#passOn(this.#passage)
+      else if (!this.#leaving && caller.unread >= caller.mostUnread) await caller.someTaken()
+      else this.#take(await this.#read())
+    }
+    this.#release()
+    const end = this.#end ?? { kind: 'client_left' }
+    // Not awaited: the call is over for the upstream and the ledger, however slowly its caller reads the rest.
+    if (end.kind === 'completed') caller.close()
+    else if (end.kind === 'failed' && pipeline.end?.kind === 'failed') {
+      caller.fail(end.message, pipeline.end.farewell)
+    } else caller.abort()
+    return end
+  }
+
+  /** Lets the runtime carry the stream as long as it can. */
+  async #passOn(passage: NativePassage): Promise<void> {
+    const { pipeline, upstream, clock } = this.#options
+    if (!pipeline.started) return this.#take(await this.#read())
+    if (pipeline.passesUnread && !this.#leaving) {
+      this.#upstream.releaseLock()
+      this.#passing = true
+      this.#source = await passage.carry(upstream)
+      this.#passing = false
+      this.#lastRead = Math.min(passage.lastArrival, clock())
+    } else passage.release()
+    this.#passage = null
+    if (passage.callerLeft) this.#leave()
+    else if (pipeline.end?.kind === 'completed') this.#readRest().catch(() => {})
+  }
+
+  get #isOver(): boolean {
+    return this.#clientLeft || this.#options.pipeline.end !== null
+  }
+
+  /** Null while the stream lasts. */
+  get #end(): RelayEnd | null {
+    const { end } = this.#options.pipeline
+    if (this.#clientLeft || (end && this.#leaving)) return { kind: 'client_left' }
+    if (end?.kind !== 'failed') return end
+    const { reason, message, error } = end
+    return { kind: 'failed', reason, message, ...(error && { error }) }
+  }
+
+  /** A failed read is data, so that nothing is left unhandled. */
+  async #read(): Promise<Chunk> {
+    this.#reading = true
+    try {
+      const chunk = await this.#source.read()
+      this.#lastRead = this.#options.clock()
+      return chunk
+    } catch {
+      return FAILED_READ
+    } finally {
+      this.#reading = false
+    }
+  }
+
+  /** Synchronous: room for a chunk is awaited before it is read. */
+  #take(chunk: Chunk): void {
+    const { pipeline } = this.#options
+    if (this.#isOver) return
+    if (chunk === FAILED_READ) pipeline.fail('cut', 'The upstream broke off its answer.')
+    else if (chunk.done) this.#send(pipeline.close())
+    else {
+      this.#send(pipeline.push(chunk.value))
+      if (pipeline.end?.kind === 'completed') this.#readRest().catch(() => {})
+    }
+  }
+
+  #send(units: Unit[]): void {
+    if (this.#leaving || units.length === 0) return
+    if (this.#committed) this.#options.caller.send(units)
+    else this.#waiting.push(...units)
+  }
+
+  /** An upstream closes its answer right after its last event, and a connection read to the end can be used again. */
+  async #readRest(): Promise<void> {
+    const timer = setTimeout(() => this.#source.cancel().catch(() => {}), REST_MS)
+    try {
+      for (let reads = 0; reads < READS_AFTER_END; reads++) {
+        if ((await this.#source.read()).done) return
+      }
+      await this.#source.cancel()
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  readonly #leave = (): void => {
+    const { caller, pipeline, awaitsUsage } = this.#options
+    if (this.#passing) {
+      this.#passage?.leave()
+      return
+    }
+    if (this.#committed) caller.abort()
+    if (this.#isOver || this.#leaving) return
+    // Client left after the content: wait for usage, so that billing is exact.
+    if (pipeline.started && awaitsUsage()) this.#leaving = setTimeout(this.#stop, REST_MS)
+    else this.#stop()
+  }
+
+  readonly #stop = (): void => {
+    if (this.#isOver) return
+    this.#clientLeft = true
+    this.#stopUpstream()
+  }
+
+  #stopUpstream(): void {
+    this.#options.upstreamAbort.abort()
+    this.#source.cancel().catch(() => {})
+  }
+
+  /** Watches the upstream only while it is read: a caller that does not read is not the upstream's fault. */
+  #tick(): void {
+    if (this.#isOver) return
+    const { caller, pipeline, clock, times, lease } = this.#options
+    const now = clock()
+    lease.renew(now)
+    if (lease.isLost) {
+      pipeline.fail('error', 'The call could no longer be accounted for.')
+      if (this.#passing) this.#passage?.cutOff()
+      else this.#stopUpstream()
+      return
+    }
+    if (this.#committed && caller.unread > 0 && now - caller.lastTaken >= LONGEST_UNTAKEN_MS) this.#leave()
+    if (!this.#reading || this.#isOver) return
+    if (now - this.#lastRead >= (pipeline.started ? times.betweenEvents : times.firstEvent)) {
+      pipeline.fail('timeout', 'The upstream stopped sending.')
+      this.#stopUpstream()
+    } else if (this.#committed && caller.unread === 0 && now - caller.lastSent >= times.heartbeat) {
+      caller.heartbeat()
+    }
+  }
+
+  #release(): void {
+    clearInterval(this.#watch)
+    clearTimeout(this.#leaving)
+    const { callerSignal, pipeline } = this.#options
+    this.#passage?.release()
+    callerSignal.removeEventListener('abort', this.#leave)
+    if (this.#end?.kind === 'completed') return
+    pipeline.abandon()
+    this.#stopUpstream()
+  }
+}
+
+type Chunk = ReadableStreamReadResult<Uint8Array> | typeof FAILED_READ
+const FAILED_READ = Symbol('a read that failed')

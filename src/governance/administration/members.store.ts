@@ -1,0 +1,200 @@
+import { and, eq, sql } from 'drizzle-orm'
+import { entitlements, groupMemberships, memberships, users } from '../../../schema/identity.ts'
+import type { Database } from '../../deps.ts'
+import type { Page, PageRequest } from '../../wire/page-cursor.ts'
+import type { Entitlement, Role } from '../principal.ts'
+import {
+  beyond,
+  disabledSince,
+  microseconds,
+  newestFirst,
+  raisedEpoch,
+  raiseOrganizationEpoch,
+  toPage,
+} from './administration.store.ts'
+
+/** A user in its place in one organization. */
+export interface MemberRow {
+  userId: string
+  email: string
+  name: string
+  role: Role
+  rateLimitPerMinute: number | null
+  entitlements: Entitlement[]
+  groupIds: string[]
+  disabledAt: Date | null
+  createdAt: Date
+}
+
+export interface MemberValues {
+  name?: string | undefined
+  role?: Role | undefined
+  rateLimitPerMinute?: number | null | undefined
+  disabled?: boolean | undefined
+}
+
+const memberColumns = {
+  userId: memberships.userId,
+  email: users.email,
+  name: users.name,
+  role: memberships.role,
+  rateLimitPerMinute: memberships.rateLimitPerMinute,
+  entitlements: sql<
+    Entitlement[]
+  >`coalesce((select json_agg(${entitlements.name} order by ${entitlements.name})
+    from ${entitlements} where ${entitlements.organizationId} = ${memberships.organizationId}
+    and ${entitlements.userId} = ${memberships.userId}), '[]'::json)`,
+  groupIds: sql<
+    string[]
+  >`coalesce((select json_agg(${groupMemberships.groupId} order by ${groupMemberships.groupId})
+    from ${groupMemberships} where ${groupMemberships.organizationId} = ${memberships.organizationId}
+    and ${groupMemberships.userId} = ${memberships.userId}), '[]'::json)`,
+  disabledAt: memberships.disabledAt,
+  createdAt: memberships.createdAt,
+}
+
+const isMember = (organizationId: string, userId: string) =>
+  and(eq(memberships.organizationId, organizationId), eq(memberships.userId, userId))
+
+/** The id of whoever has this address, in whatever organization; the caller must not tell it to anybody. */
+export async function selectUserIdByEmail(database: Database, email: string): Promise<string | null> {
+  const [row] = await database.select({ id: users.id }).from(users).where(eq(users.email, email))
+  return row?.id ?? null
+}
+
+/**
+ * Adds the user unless it exists, and its membership.
+ * @throws the database's unique violation when it is a member already; its foreign key violation when another
+ * request gave the address to another id meanwhile.
+ */
+export async function insertMember(
+  database: Database,
+  organizationId: string,
+  member: { userId: string; email: string; name: string; role: Role; rateLimitPerMinute: number | null },
+): Promise<void> {
+  const { userId, email, name, role, rateLimitPerMinute } = member
+  await database.batch([
+    database.insert(users).values({ id: userId, email, name }).onConflictDoNothing(),
+    database.insert(memberships).values({ organizationId, userId, role, rateLimitPerMinute }),
+  ])
+}
+
+export async function selectMember(
+  database: Database,
+  organizationId: string,
+  userId: string,
+): Promise<MemberRow | null> {
+  const [row] = await database
+    .select(memberColumns)
+    .from(memberships)
+    .innerJoin(users, eq(users.id, memberships.userId))
+    .where(isMember(organizationId, userId))
+  return row ?? null
+}
+
+/** @param filter `groupId` keeps the members of one group. */
+export async function selectMembers(
+  database: Database,
+  organizationId: string,
+  filter: { email?: string | undefined; groupId?: string | undefined },
+  page: PageRequest,
+): Promise<Page<MemberRow>> {
+  const { createdAt, userId } = memberships
+  const inGroup =
+    filter.groupId === undefined
+      ? undefined
+      : sql`exists (select 1 from ${groupMemberships} where ${groupMemberships.groupId} = ${filter.groupId}
+          and ${groupMemberships.organizationId} = ${organizationId} and ${groupMemberships.userId} = ${userId})`
+  const rows = await database
+    .select({ ...memberColumns, at: microseconds(createdAt) })
+    .from(memberships)
+    .innerJoin(users, eq(users.id, userId))
+    .where(
+      and(
+        eq(memberships.organizationId, organizationId),
+        filter.email === undefined ? undefined : eq(users.email, filter.email),
+        inGroup,
+        beyond(createdAt, userId, page.after),
+      ),
+    )
+    .orderBy(...newestFirst(createdAt, userId))
+    .limit(page.limit + 1)
+  return toPage(rows, page, (row) => ({ at: row.at, id: row.userId }))
+}
+
+/** Whether the user belongs to another organization as well. */
+export async function selectHasOtherMemberships(
+  database: Database,
+  organizationId: string,
+  userId: string,
+): Promise<boolean> {
+  const rows = await database
+    .select({ organizationId: memberships.organizationId })
+    .from(memberships)
+    .where(and(eq(memberships.userId, userId), sql`${memberships.organizationId} <> ${organizationId}`))
+    .limit(1)
+  return rows.length > 0
+}
+
+/** Changes a membership and raises the epoch. The name changes only while no other organization shares the user. */
+export async function updateMember(
+  database: Database,
+  organizationId: string,
+  userId: string,
+  values: MemberValues,
+): Promise<number> {
+  const { name, disabled, ...columns } = values
+  const ofNobodyElse = sql`not exists (select 1 from ${memberships} where ${memberships.userId} = ${userId}
+    and ${memberships.organizationId} <> ${organizationId})`
+  const [, , raised] = await database.batch([
+    database
+      .update(users)
+      .set({ name: name ?? sql`${users.name}` })
+      .where(and(eq(users.id, userId), ofNobodyElse)),
+    database
+      .update(memberships)
+      .set({
+        role: columns.role ?? sql`${memberships.role}`,
+        ...(columns.rateLimitPerMinute !== undefined && { rateLimitPerMinute: columns.rateLimitPerMinute }),
+        ...(disabled !== undefined && { disabledAt: disabledSince(memberships.disabledAt, disabled) }),
+      })
+      .where(isMember(organizationId, userId)),
+    raiseOrganizationEpoch(database, organizationId),
+  ])
+  return raisedEpoch(raised)
+}
+
+/** Gives a membership a named right and raises the epoch. Giving it twice changes nothing. */
+export async function insertEntitlement(
+  database: Database,
+  organizationId: string,
+  userId: string,
+  name: Entitlement,
+): Promise<number> {
+  const [, raised] = await database.batch([
+    database.insert(entitlements).values({ organizationId, userId, name }).onConflictDoNothing(),
+    raiseOrganizationEpoch(database, organizationId),
+  ])
+  return raisedEpoch(raised)
+}
+
+export async function deleteEntitlement(
+  database: Database,
+  organizationId: string,
+  userId: string,
+  name: Entitlement,
+): Promise<number> {
+  const [, raised] = await database.batch([
+    database
+      .delete(entitlements)
+      .where(
+        and(
+          eq(entitlements.organizationId, organizationId),
+          eq(entitlements.userId, userId),
+          eq(entitlements.name, name),
+        ),
+      ),
+    raiseOrganizationEpoch(database, organizationId),
+  ])
+  return raisedEpoch(raised)
+}

@@ -1,0 +1,103 @@
+import { ApiError } from '../../../lib/api-error.ts'
+import { hmacSha256Hex } from '../../../lib/crypto.ts'
+import type { Action } from '../types.ts'
+
+/** What stands in the place of findings. */
+
+const SHOWN_UNITS = 4
+const TOKEN_DIGITS = 12
+const LONGEST_NAME = 40
+
+/** Tokens as `tokenise` makes them. */
+export const TOKEN = /\[\[[A-Z][A-Z0-9_]{0,39}_[0-9a-f]{12}\]\]/g
+/** The end of a text that may become one. */
+export const TOKEN_BEGINNING = /\[(?:\[(?:[A-Z][A-Z0-9_]{0,52}(?:[0-9a-f]{0,12}\]?)?)?)?$/
+
+/**
+ * Values of a conversation under tokens, for its user alone: the same value has the same token, so that a model can
+ * tell values apart and prompt caches keep warm, and nobody without the key can tell the value. Values are only known
+ * where they have been seen, in the call itself.
+ */
+export class TokenVault {
+  readonly #key: Uint8Array
+  readonly #owner: string
+  readonly #values = new Map<string, string>()
+
+  /** @param key of the deployment. @param owner organization and user: their tokens are theirs alone. */
+  constructor(key: Uint8Array, owner: string) {
+    this.#key = key
+    this.#owner = owner
+  }
+
+  get isEmpty(): boolean {
+    return this.#values.size === 0
+  }
+
+  tokenFor(detector: string, value: string): string {
+    const digest = hmacSha256Hex(this.#key, `dlp-token\0${this.#owner}\0${detector}\0${value}`)
+    const token = `[[${nameOf(detector)}_${digest.slice(0, TOKEN_DIGITS)}]]`
+    this.#values.set(token, value)
+    return token
+  }
+
+  /** @returns the value of a token of this call, or null. */
+  valueOf(token: string): string | null {
+    return this.#values.get(token) ?? null
+  }
+}
+
+/** Detectors are slugs; custom ones may begin with a digit. */
+function nameOf(detector: string): string {
+  const name = detector
+    .toUpperCase()
+    .replace(/[^A-Z0-9]+/g, '_')
+    .slice(0, LONGEST_NAME)
+  return /^[A-Z]/.test(name) ? name : `X_${name}`.slice(0, LONGEST_NAME)
+}
+
+export interface Finding {
+  detector: string
+  action: Action
+}
+
+/**
+ * What a finding becomes.
+ * @returns null where it passes as it is.
+ * @throws ApiError `dlp_blocked`, naming the kind of what was found and never the value.
+ */
+export function replacementFor(
+  { detector, action }: Finding,
+  found: string,
+  vault: TokenVault,
+): string | null {
+  switch (action) {
+    case 'allow':
+    case 'warn':
+      return null
+    case 'mask':
+      return masked(found)
+    case 'redact':
+      return `[REDACTED:${nameOf(detector)}]`
+    case 'tokenise':
+      return vault.tokenFor(detector, found)
+    case 'block':
+      throw dlpBlocked(detector)
+  }
+}
+
+/** Letters and digits but the last four are hidden; of a short finding all of them. */
+function masked(found: string): string {
+  const total = found.replace(/[^\p{L}\p{N}]/gu, '').length
+  let hidden = total > 2 * SHOWN_UNITS ? total - SHOWN_UNITS : total
+  return found.replace(/[\p{L}\p{N}]/gu, (character) => {
+    hidden -= character.length
+    return hidden >= 0 ? '*' : character
+  })
+}
+
+/** Official SDKs must not repeat the call: it would end the same way. */
+export const dlpBlocked = (what: string) =>
+  new ApiError('invalid_request', `A data-loss prevention policy blocks this call: it found ${what}.`, {
+    code: 'dlp_blocked',
+    shouldRetry: false,
+  })

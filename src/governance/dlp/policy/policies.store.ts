@@ -1,0 +1,57 @@
+import { and, asc, eq, inArray, isNull, sql } from 'drizzle-orm'
+import { dlpPolicies, dlpPolicyVersions } from '../../../../schema/dlp.ts'
+import type { Database } from '../../../deps.ts'
+
+/** The current version of a policy. */
+export interface CurrentPolicyRow {
+  id: string
+  version: number
+  name: string
+  /** Null where the caller knows this version already: a version never changes. */
+  body: unknown
+}
+
+/** Names one version of one policy. */
+export const versionKey = ({ id, version }: { id: string; version: number }) => `${id}@${version}`
+
+/**
+ * Every policy that holds in an organization now, in order of the ids.
+ * @param known versions (`versionKey`) whose bodies need not be read again.
+ */
+export async function selectEnabledPolicies(
+  database: Database,
+  organizationId: string,
+  known: readonly string[],
+): Promise<CurrentPolicyRow[]> {
+  const key = sql<string>`${dlpPolicies.id}::text || '@' || ${dlpPolicies.version}::text`
+  const isKnown = known.length === 0 ? sql`false` : inArray(key, [...known])
+  return (
+    database
+      .select({
+        id: dlpPolicies.id,
+        version: dlpPolicies.version,
+        name: dlpPolicies.name,
+        body: sql<unknown>`case when ${isKnown} then null else ${dlpPolicyVersions.body} end`.mapWith(
+          dlpPolicyVersions.body,
+        ),
+      })
+      .from(dlpPolicies)
+      // A policy without its version is not one policy less: it is one that cannot be read.
+      .leftJoin(
+        dlpPolicyVersions,
+        and(
+          eq(dlpPolicyVersions.policyId, dlpPolicies.id),
+          eq(dlpPolicyVersions.version, dlpPolicies.version),
+          eq(dlpPolicyVersions.organizationId, dlpPolicies.organizationId),
+        ),
+      )
+      .where(
+        and(
+          eq(dlpPolicies.organizationId, organizationId),
+          eq(dlpPolicies.enabled, true),
+          isNull(dlpPolicies.deletedAt),
+        ),
+      )
+      .orderBy(asc(dlpPolicies.id))
+  )
+}

@@ -1,0 +1,188 @@
+import { joinBytes } from '../../../lib/byte-edits.ts'
+import { jsonContents } from '../../../lib/json-text.ts'
+import { RESTORED } from '../detectors/profile-detector.ts'
+import type { HeldText, Replacement, TextEngine, TextField } from '../inspection.ts'
+import { encodedReplacement } from '../scan/encoded-text.ts'
+import { sourceSlices } from '../scan/source-slices.ts'
+import { SourceText } from '../scan/source-text.ts'
+import { argumentsSegments, contextOf } from '../stream/arguments-text.ts'
+import { type ReleasedText, type TextDetector, TextStream } from '../stream/text-stream.ts'
+import type { Direction, Span } from '../types.ts'
+import { dlpBlocked, replacementFor, type TokenVault } from './actions.ts'
+
+/** What looks at the texts of each direction; null where nothing does. */
+export type DetectorsByDirection = Readonly<Record<Direction, TextDetector | null>>
+
+export interface PolicyEngineOptions {
+  detectors: DetectorsByDirection
+  /** What looks at texts that are signed, where it is another than that of their direction. */
+  signed?: TextDetector | null
+  policyVersion: string
+  /** What texts are where it is not said. */
+  kind: Direction
+  vault: TokenVault
+  /** Where content that no engine reads must not pass. */
+  blocksUninspectable?: (direction: Direction) => boolean
+}
+
+interface OpenText {
+  source: SourceText
+  /** Null where the text is decided about only at its end. */
+  stream: TextStream | null
+  /** All of a text without a stream. */
+  text: string
+  detector: TextDetector
+}
+
+/** Applies the policies of an organization to the texts of one direction of one call. */
+export class PolicyEngine implements TextEngine {
+  readonly policyVersion: string
+  readonly #detectors: DetectorsByDirection
+  readonly #signed: TextDetector | null | undefined
+  readonly #kind: Direction
+  readonly #vault: TokenVault
+  readonly #blocksUninspectable: (direction: Direction) => boolean
+  readonly #findings: Record<string, number> = {}
+  readonly #open = new Map<string, OpenText>()
+
+  constructor(options: PolicyEngineOptions) {
+    this.policyVersion = options.policyVersion
+    this.#detectors = options.detectors
+    this.#signed = options.signed
+    this.#kind = options.kind
+    this.#vault = options.vault
+    this.#blocksUninspectable = options.blocksUninspectable ?? (() => false)
+  }
+
+  inspect(field: TextField, contents: Uint8Array): Replacement | null {
+    const kind = field.kind ?? this.#kind
+    const signed = field.signed ? this.#signed : undefined
+    const detector = signed === undefined ? this.#detectors[kind] : signed
+    if (!detector) return null
+    if (field.encoded)
+      return encodedReplacement(contents, new TextStream(detector, this.#verdictOf(detector)))
+    if (!field.partial) {
+      const replacement = this.#whole(field, detector, contents)
+      return field.fixed ? null : replacement
+    }
+    return this.#piece(field, detector, contents)
+  }
+
+  end(prefix: string): HeldText[] {
+    const held: HeldText[] = []
+    for (const [key, text] of this.#open) {
+      if (!key.startsWith(prefix)) continue
+      this.#open.delete(key)
+      const units = text.stream?.end() ?? this.#argumentsOf(text)
+      const replacement = told(units, text.source)
+      if (replacement.contents.length > 0 || replacement.withheld > 0) held.push({ key, ...replacement })
+    }
+    return held
+  }
+
+  held(): number {
+    let held = 0
+    for (const { source } of this.#open.values()) held += source.length
+    return held
+  }
+
+  drop(): void {
+    this.#open.clear()
+  }
+
+  uninspectable(kind: Direction): void {
+    if (this.#blocksUninspectable(kind)) throw dlpBlocked('content that cannot be inspected')
+  }
+
+  /** How often each kind was found, of what is not simply allowed. Never the value. */
+  findings(): Record<string, number> {
+    return { ...this.#findings }
+  }
+
+  #whole({ json, name }: TextField, detector: TextDetector, contents: Uint8Array): Replacement | null {
+    const source = new SourceText()
+    if (json) {
+      const segments = argumentsSegments(source.push(contents), detector, this.#verdictOf(detector))
+      return isUntouched(segments) ? null : told(segments, source)
+    }
+    const stream = new TextStream(detector, this.#verdictOf(detector), name && contextOf(name))
+    const parts: Replacement[] = []
+    let untouched = true
+    for (const slice of sourceSlices(contents)) {
+      const segments = stream.push(source.push(slice))
+      untouched &&= isUntouched(segments)
+      parts.push(told(segments, source))
+    }
+    const segments = stream.end()
+    if (untouched && isUntouched(segments)) return null
+    return joined([...parts, told(segments, source)])
+  }
+
+  #piece(field: TextField, detector: TextDetector, contents: Uint8Array): Replacement | null {
+    const key = field.key ?? field.path.join('.')
+    const text = this.#open.get(key) ?? this.#begin(key, detector, field.json === true)
+    const held = text.source.length
+    const units = text.source.push(contents)
+    if (!text.stream) {
+      text.text += units
+      return { contents: new Uint8Array(), released: 0, withheld: 0 }
+    }
+    const segments = text.stream.push(units)
+    const replacement = told(segments, text.source)
+    // As it came: nothing was held before, nothing is held now, nothing was found.
+    const asItCame = held === 0 && text.source.length === 0 && isUntouched(segments)
+    return asItCame ? null : replacement
+  }
+
+  #begin(key: string, detector: TextDetector, isJson: boolean): OpenText {
+    const stream = isJson ? null : new TextStream(detector, this.#verdictOf(detector))
+    const text = { source: new SourceText(), stream, text: '', detector }
+    this.#open.set(key, text)
+    return text
+  }
+
+  #argumentsOf({ text, detector }: OpenText): ReleasedText[] {
+    return argumentsSegments(text, detector, this.#verdictOf(detector))
+  }
+
+  #verdictOf(detector: TextDetector) {
+    return (span: Span, found: string): string | null => {
+      if (span.detector === RESTORED) return this.#vault.valueOf(found)
+      const action = detector.actionOf(span)
+      if (action === 'allow') return null
+      this.#findings[span.detector] = (this.#findings[span.detector] ?? 0) + 1
+      return replacementFor({ detector: span.detector, action }, found, this.#vault)
+    }
+  }
+}
+
+const isUntouched = (segments: readonly ReleasedText[]) =>
+  segments.every(({ replacement }) => replacement === null)
+
+const encoder = new TextEncoder()
+
+/** Segments as the source they stand for. */
+function told(segments: readonly ReleasedText[], source: SourceText): Replacement {
+  const pieces: Uint8Array[] = []
+  let released = 0
+  let withheld = 0
+  for (const { units, replacement } of segments) {
+    const bytes = source.take(units)
+    if (replacement === null) {
+      pieces.push(bytes)
+      released += bytes.length
+    } else {
+      pieces.push(encoder.encode(jsonContents(replacement)))
+      withheld += bytes.length
+    }
+  }
+  return { contents: joinBytes(pieces), released, withheld }
+}
+
+function joined(parts: readonly Replacement[]): Replacement {
+  return {
+    contents: joinBytes(parts.map(({ contents }) => contents)),
+    released: parts.reduce((total, part) => total + part.released, 0),
+    withheld: parts.reduce((total, part) => total + part.withheld, 0),
+  }
+}

@@ -1,0 +1,44 @@
+import type { Database } from '../../../deps.ts'
+import { ApiError } from '../../../lib/api-error.ts'
+import { currentKey, type KeyRing } from '../../../lib/crypto.ts'
+import type { Principal } from '../../principal.ts'
+import type { Target } from '../../target.ts'
+import { KNOWN_DETECTORS } from '../detectors/known-detectors.ts'
+import { TokenVault } from './actions.ts'
+import { type CallPolicy, callPolicy } from './call-policy.ts'
+import { loadPolicies } from './policies-cache.ts'
+import { profilesFor } from './policy.ts'
+
+export interface PolicyDeps {
+  database: Database
+  configuration: { VAULT_KEYS: KeyRing }
+}
+
+/**
+ * The data-loss prevention policies that hold for a call on a target.
+ * @throws ApiError internal when they cannot be read or applied: nothing passes then.
+ */
+export async function policyFor(
+  deps: PolicyDeps,
+  principal: Pick<Principal, 'organizationId' | 'userId' | 'groupIds' | 'epoch'>,
+  target: Target,
+): Promise<CallPolicy> {
+  const { organizationId, userId, groupIds, epoch } = principal
+  try {
+    const policies = await loadPolicies(deps, organizationId, epoch)
+    const subject = {
+      groupIds,
+      userId,
+      modelId: target.kind === 'model' ? target.id : null,
+      integrationId: target.kind === 'integration' ? target.id : null,
+    }
+    const profiles = profilesFor(policies, subject, KNOWN_DETECTORS)
+    const { key } = currentKey(deps.configuration.VAULT_KEYS)
+    return callPolicy(profiles, new TokenVault(key, `${organizationId}/${userId}`))
+  } catch (error) {
+    throw new ApiError('internal', 'The data-loss prevention policy could not be applied.', {
+      code: 'dlp_unavailable',
+      cause: error,
+    })
+  }
+}

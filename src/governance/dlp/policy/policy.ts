@@ -1,0 +1,240 @@
+import { BoundedMap } from '../../../lib/bounded-map.ts'
+import { sha256Hex } from '../../../lib/crypto.ts'
+import type { PolicyBody } from '../../../wire/dlp.ts'
+import { KNOWN_DETECTORS, type KnownDetector } from '../detectors/known-detectors.ts'
+import {
+  ACTIONS,
+  type Action,
+  type CustomDetector,
+  type Direction,
+  type Profile,
+  type ProfileRule,
+} from '../types.ts'
+
+export const DIRECTIONS = ['request', 'response', 'tool_arguments', 'tool_result'] as const
+
+/** One version of a policy of an organization. */
+export interface DlpPolicy {
+  id: string
+  version: number
+  name: string
+  enabled: boolean
+  body: PolicyBody
+}
+
+/** What a call is about, as far as scopes ask. */
+export interface PolicySubject {
+  groupIds: readonly string[]
+  userId: string
+  /** Null where no model takes part. */
+  modelId: string | null
+  /** Null where no tool of an integration takes part. */
+  integrationId: string | null
+}
+
+/** What holds for one call; null where no policy covers the direction. */
+export type Profiles = Readonly<Record<Direction, Profile | null>>
+
+/** A policy that cannot be enforced as it stands. Calls it would hold for have to be refused. */
+export class PolicyError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'PolicyError'
+  }
+}
+
+/** Beyond this the versions are told by a digest of them. */
+const LONGEST_VERSION_TEXT = 160
+/** Sets of policies that apply together, of one organization: by group and model. */
+const REMEMBERED_SETS = 100
+
+const remembered = new WeakMap<readonly DlpPolicy[], BoundedMap<string, Profiles>>()
+
+/**
+ * What the policies of an organization ask of one call: the union of those that are enabled and whose scope fits.
+ * Where several rules speak of a detector, the most severe action whose minimum score a finding reaches counts, so a
+ * profile has more than one rule for a detector where a higher score has a more severe action (`actionOf`).
+ *
+ * Pure. The same policies (the array `loadPolicies` gave) and the same set of them that fits give the same profiles
+ * again, so that what is compiled for one is compiled once.
+ * @throws PolicyError for a rule on a detector that `detectors` does not have.
+ */
+export function profilesFor(
+  policies: readonly DlpPolicy[],
+  subject: PolicySubject,
+  detectors: readonly KnownDetector[] = KNOWN_DETECTORS,
+): Profiles {
+  const fitting = policies.filter((policy) => policy.enabled && fits(policy.body.scope, subject))
+  const key = fitting.map(({ id }) => id).join()
+  const known = remembered.get(policies)?.get(key)
+  if (known) return known
+  const profiles = compileProfiles(fitting, customNames(policies, detectors), detectors)
+  const sets = remembered.get(policies) ?? new BoundedMap<string, Profiles>(REMEMBERED_SETS)
+  sets.set(key, profiles)
+  remembered.set(policies, sets)
+  return profiles
+}
+
+/** The most severe action of the rules that a finding reaches; null when it reaches none, and so is no finding. */
+export function actionOf(profile: Profile, finding: { detector: string; score: number }): Action | null {
+  let severest: Action | null = null
+  for (const rule of profile.rules) {
+    if (rule.detector !== finding.detector || finding.score < rule.minimumScore) continue
+    if (severest === null || severity(rule.action) > severity(severest)) severest = rule.action
+  }
+  return severest
+}
+
+/** Names every version: `<policy id>@<version>` in order of the ids, or a digest of that where it gets long. */
+export function versionOf(policies: readonly Pick<DlpPolicy, 'id' | 'version'>[]): string {
+  const text = policies
+    .map(({ id, version }) => `${id}@${version}`)
+    .sort()
+    .join()
+  return text.length <= LONGEST_VERSION_TEXT ? text : `sha256:${sha256Hex(text).slice(0, 32)}`
+}
+
+const severity = (action: Action) => ACTIONS.indexOf(action)
+
+function fits(scope: PolicyBody['scope'], subject: PolicySubject): boolean {
+  const { group_ids: groups, user_ids: users, model_ids: models, integration_ids: integrations } = scope
+  return (
+    (groups === undefined || groups.some((id) => subject.groupIds.includes(id))) &&
+    (users === undefined || users.includes(subject.userId)) &&
+    (models === undefined || (subject.modelId !== null && models.includes(subject.modelId))) &&
+    (integrations === undefined ||
+      (subject.integrationId !== null && integrations.includes(subject.integrationId)))
+  )
+}
+
+/** Names of the patterns and dictionaries of each policy, as findings tell them. */
+type CustomNames = (policy: DlpPolicy, id: string) => string
+
+/**
+ * An id is told as it is, unless another enabled policy uses it too or a detector is called so: then its policy is
+ * told with it. Over all policies of the organization, so that a finding has one name in all of a user's calls.
+ */
+function customNames(policies: readonly DlpPolicy[], detectors: readonly KnownDetector[]): CustomNames {
+  const taken = new Set(detectors.map(({ id }) => id))
+  const shared = new Set<string>()
+  for (const { enabled, body } of policies) {
+    for (const { id } of enabled ? [...body.patterns, ...body.dictionaries] : []) {
+      if (taken.has(id)) shared.add(id)
+      taken.add(id)
+    }
+  }
+  return (policy, id) => (shared.has(id) ? `${id}--${policy.id.replaceAll('-', '').slice(0, 12)}` : id)
+}
+
+function compileProfiles(
+  policies: readonly DlpPolicy[],
+  names: CustomNames,
+  detectors: readonly KnownDetector[],
+): Profiles {
+  const compile = (direction: Direction) => compileProfile(policies, direction, names, detectors)
+  return {
+    request: compile('request'),
+    response: compile('response'),
+    tool_arguments: compile('tool_arguments'),
+    tool_result: compile('tool_result'),
+  }
+}
+
+function compileProfile(
+  policies: readonly DlpPolicy[],
+  direction: Direction,
+  names: CustomNames,
+  detectors: readonly KnownDetector[],
+): Profile | null {
+  const covering = policies.filter(({ body }) => body.directions.includes(direction))
+  if (covering.length === 0) return null
+  const rules = withoutIdle(covering.flatMap((policy) => rulesOf(policy, names, detectors)))
+  const ruled = new Set(rules.map(({ detector }) => detector))
+  const custom = covering.flatMap((policy) => customOf(policy, names)).filter(({ id }) => ruled.has(id))
+  return {
+    direction,
+    version: versionOf(covering),
+    rules,
+    custom: custom.sort((left, right) => compareText(left.id, right.id)),
+    uninspectable: covering.some(({ body }) => blocksUninspectable(body, direction)) ? 'block' : 'allow',
+  }
+}
+
+/** Tool results that nobody can look into stay out unless a policy says otherwise (design: Governance, DLP). */
+function blocksUninspectable({ uninspectable }: PolicyBody, direction: Direction): boolean {
+  return (uninspectable[direction] ?? (direction === 'tool_result' ? 'block' : 'allow')) === 'block'
+}
+
+function rulesOf(policy: DlpPolicy, names: CustomNames, detectors: readonly KnownDetector[]): ProfileRule[] {
+  const { patterns, dictionaries, rules } = policy.body
+  const own = [...patterns, ...dictionaries].map(({ id }) => id)
+  return rules.flatMap(({ detector, category, custom, minimum_score: minimum, action }): ProfileRule[] => {
+    const onCustom = (id: string) => ({ detector: names(policy, id), minimumScore: minimum ?? 0, action })
+    if (custom !== undefined) {
+      if (!own.includes(custom)) throw new PolicyError(`policy ${policy.id} has no pattern called ${custom}`)
+      return [onCustom(custom)]
+    }
+    if (category === 'custom') return own.map(onCustom)
+    const meant = detectors.filter(({ id, category: kind }) => id === detector || kind === category)
+    if (meant.length === 0) {
+      throw new PolicyError(`policy ${policy.id} asks for ${detector ?? category}, which is not known here`)
+    }
+    return meant.map(({ id, minimumScore }) => ({
+      detector: id,
+      minimumScore: minimum ?? minimumScore,
+      action,
+    }))
+  })
+}
+
+/** Drops rules that never decide: another one asks for no higher score and is at least as severe. */
+function withoutIdle(rules: readonly ProfileRule[]): ProfileRule[] {
+  const sorted = rules.toSorted(
+    (left, right) =>
+      compareText(left.detector, right.detector) ||
+      left.minimumScore - right.minimumScore ||
+      severity(right.action) - severity(left.action),
+  )
+  const kept: ProfileRule[] = []
+  for (const rule of sorted) {
+    const last = kept.at(-1)
+    // Scores rise from one kept rule to the next, so each has to be more severe than the one before it.
+    if (last?.detector === rule.detector && severity(rule.action) <= severity(last.action)) continue
+    kept.push(rule)
+  }
+  return kept
+}
+
+function customOf(policy: DlpPolicy, names: CustomNames): CustomDetector[] {
+  const { patterns, dictionaries } = policy.body
+  return [
+    ...patterns.map((one) =>
+      sameCustom(one, names(policy, one.id), ({ pattern, ignore_case: ignoreCase, score }, id) => {
+        return { id, kind: 'pattern', pattern, ignoreCase, score }
+      }),
+    ),
+    ...dictionaries.map((one) =>
+      sameCustom(one, names(policy, one.id), ({ terms, ignore_case: ignoreCase, score }, id) => {
+        return { id, kind: 'dictionary', terms, ignoreCase, score }
+      }),
+    ),
+  ]
+}
+
+const customDetectors = new WeakMap<object, CustomDetector>()
+
+/** One object for all directions and profiles: what it compiles to can be large, and is remembered by it. */
+function sameCustom<Source extends object>(
+  source: Source,
+  id: string,
+  make: (source: Source, id: string) => CustomDetector,
+): CustomDetector {
+  const known = customDetectors.get(source)
+  if (known?.id === id) return known
+  const made = make(source, id)
+  customDetectors.set(source, made)
+  return made
+}
+
+/** By code unit, whatever the locale. */
+const compareText = (left: string, right: string) => (left < right ? -1 : left > right ? 1 : 0)

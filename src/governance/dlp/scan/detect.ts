@@ -1,0 +1,63 @@
+import type { Profile, Span } from '../types.ts'
+import { identity, originalEnd, originalStart, type Reading, readings } from './normalise.ts'
+import { categoryOf, type Plan, planFor } from './plan.ts'
+import { resolveOverlaps } from './resolve.ts'
+import { type Report, scanReading } from './scan.ts'
+import { scanCustom } from './scan-custom.ts'
+
+/**
+ * Finds what a profile asks for in a whole text.
+ * @returns spans in UTF-16 units of the text, in order, none overlapping another
+ * @throws PatternError if a custom pattern of the profile does not compile
+ */
+export function detect(text: string, profile: Profile): Span[] {
+  return detectAfter('', text, profile)
+}
+
+/**
+ * Finds what a profile asks for in a text that follows another.
+ * @param context what came before and is decided; its last 128 units suffice
+ * @returns spans in UTF-16 units of `text` that start in it
+ */
+export function detectAfter(context: string, text: string, profile: Profile): Span[] {
+  const plan = planFor(profile)
+  if (plan.empty || text === '') return []
+  const whole = context + text
+  const found = findAll(whole, context.length, plan, readings(whole))
+  return resolveOverlaps(found, plan).map((span) => shift(span, -context.length))
+}
+
+/** All findings of the readings that start at `from` or later, overlapping ones included, in units of the whole. */
+export function findAll(whole: string, from: number, plan: Plan, all: readonly Reading[]): Span[] {
+  const spans: Span[] = []
+  for (const reading of all) {
+    const report = reporter(reading, whole.length, from, plan, spans)
+    if (plan.builtIn) scanReading(reading, plan, 0, report)
+    if (plan.custom.length > 0) scanCustom(reading.text, plan, startIn(reading, from), report)
+  }
+  if (plan.custom.length > 0 && all[0]?.starts != null) {
+    // A customer's pattern may be written for the text as it is.
+    scanCustom(whole, plan, from, reporter(identity(whole), whole.length, from, plan, spans))
+  }
+  return spans
+}
+
+function reporter(reading: Reading, length: number, from: number, plan: Plan, spans: Span[]): Report {
+  return (detector, first, last, score) => {
+    if (score < (plan.minimum.get(detector) ?? 2)) return
+    const start = originalStart(reading, first, length)
+    if (start < from) return
+    const end = originalEnd(reading, last)
+    spans.push({ start, end, detector, category: categoryOf(detector), score: Math.min(1, score) })
+  }
+}
+
+/** The first unit of a reading that stems from `from` or later. */
+function startIn({ starts }: Reading, from: number): number {
+  if (starts === null || from === 0) return from
+  let index = 0
+  while (index < starts.length && (starts[index] ?? 0) < from) index++
+  return index
+}
+
+const shift = (span: Span, by: number): Span => ({ ...span, start: span.start + by, end: span.end + by })

@@ -1,0 +1,134 @@
+import { Buffer } from 'node:buffer'
+import { joinBytes } from '../../../lib/byte-edits.ts'
+import { readJsonText } from '../../../lib/json-text.ts'
+import type { Replacement } from '../inspection.ts'
+import type { ReleasedText, TextStream } from '../stream/text-stream.ts'
+import { sourceSlices } from './source-slices.ts'
+
+/**
+ * A data URL says within its first bytes whether it is encoded. One with other parameters, or with a number in its type,
+ * is read as a text: there is room in them for what somebody says.
+ */
+const DATA_URL = /^data:(?![^,]*\d{9})[a-z0-9.+\\/-]*(?:;charset=[a-z0-9-]+)?;base64,/i
+const DATA_URL_HEAD_BYTES = 200
+
+const latin1 = (bytes: Uint8Array) => String.fromCharCode(...bytes)
+
+/** Bytes of the head of a data URL in base64; 0 for what is none. @param contents of a JSON string. */
+export const dataUrlHead = (contents: Uint8Array): number =>
+  DATA_URL.exec(latin1(contents.subarray(0, DATA_URL_HEAD_BYTES)))?.[0].length ?? 0
+
+/**
+ * Whether base64 encodes a text. Reads up to the first byte that is not UTF-8, a slice at a time.
+ * @param contents of a JSON string: base64, or a data URL of it.
+ */
+export function isEncodedText(contents: Uint8Array): boolean {
+  try {
+    for (const _text of decodedTexts(contents));
+    return true
+  } catch (error) {
+    if (error instanceof TypeError) return false
+    throw error
+  }
+}
+
+/**
+ * What becomes of a text that is there as base64: found in the text itself, and encoded anew when it is changed.
+ * @param contents for which `isEncodedText` holds. @returns null when everything passes as it is.
+ */
+export function encodedReplacement(contents: Uint8Array, stream: TextStream): Replacement | null {
+  const head = contents.slice(0, dataUrlHead(contents))
+  const encoder = new Base64Encoder()
+  let pending = ''
+  let isUntouched = true
+  const take = (segments: readonly ReleasedText[]) => {
+    let at = 0
+    let told = ''
+    for (const { units, replacement } of segments) {
+      isUntouched &&= replacement === null
+      told += replacement ?? pending.slice(at, at + units)
+      at += units
+    }
+    pending = pending.slice(at)
+    encoder.push(told)
+  }
+  for (const text of decodedTexts(contents)) {
+    pending += text
+    take(stream.push(text))
+  }
+  take(stream.end())
+  if (isUntouched) return null
+  // None of the encoding's bytes stand for themselves: all of them are new ones.
+  return {
+    contents: joinBytes([head, ...encoder.end()]),
+    released: head.length,
+    withheld: contents.length - head.length,
+  }
+}
+
+/** @throws TypeError for what is not UTF-8. */
+function* decodedTexts(contents: Uint8Array): Generator<string> {
+  const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+  const decoder = new Base64Decoder()
+  for (const slice of sourceSlices(contents.subarray(dataUrlHead(contents)))) {
+    yield utf8.decode(decoder.decode(readJsonText(slice).text), { stream: true })
+  }
+  yield utf8.decode()
+}
+
+/** The six bits of each digit of base64, in both alphabets; `PADDING` and `OTHER` for other characters. */
+const PADDING = 64
+const OTHER = 65
+const SIX_BITS = new Uint8Array(128).fill(OTHER)
+const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+for (const [index, digit] of [...`${DIGITS}+/=`].entries()) SIX_BITS[digit.charCodeAt(0)] = index
+SIX_BITS['-'.charCodeAt(0)] = 62
+SIX_BITS['_'.charCodeAt(0)] = 63
+
+/** Lenient, as decoders of upstreams are: either alphabet, line ends, and what goes on after padding. */
+class Base64Decoder {
+  #bits = 0
+  #count = 0
+
+  decode(text: string): Uint8Array {
+    const bytes = new Uint8Array(Math.ceil((text.length * 3) / 4) + 1)
+    let length = 0
+    for (let index = 0; index < text.length; index++) {
+      const value = SIX_BITS[text.charCodeAt(index)] ?? OTHER
+      if (value === PADDING) this.#count = 0
+      if (value >= PADDING) continue
+      this.#bits = ((this.#bits << 6) | value) & 0xffff
+      this.#count += 6
+      if (this.#count < 8) continue
+      this.#count -= 8
+      bytes[length++] = this.#bits >> this.#count
+    }
+    return bytes.subarray(0, length)
+  }
+}
+
+/** Encodes a text that comes in pieces, which may cut a pair of surrogates. */
+class Base64Encoder {
+  readonly #pieces: Uint8Array[] = []
+  #text = ''
+  #bytes: Uint8Array = new Uint8Array()
+
+  push(piece: string): void {
+    const text = this.#text + piece
+    const end = /[\ud800-\udbff]$/.test(text) ? text.length - 1 : text.length
+    this.#text = text.slice(end)
+    const bytes = joinBytes([this.#bytes, Buffer.from(text.slice(0, end))])
+    const whole = bytes.length - (bytes.length % 3)
+    this.#write(bytes.subarray(0, whole))
+    this.#bytes = bytes.slice(whole)
+  }
+
+  end(): Uint8Array[] {
+    this.#write(joinBytes([this.#bytes, Buffer.from(this.#text)]))
+    return this.#pieces
+  }
+
+  #write(bytes: Uint8Array): void {
+    if (bytes.length > 0) this.#pieces.push(Buffer.from(Buffer.from(bytes).toString('base64'), 'latin1'))
+  }
+}

@@ -1,0 +1,161 @@
+import { BASE64_ANY } from '../detectors/characters.ts'
+import { decodeBase64 } from '../detectors/secrets.ts'
+import { readings } from './normalise.ts'
+import { type Report, type Scan, scanReading } from './scan.ts'
+import { scanCustom } from './scan-custom.ts'
+
+/** Encoded texts in encoded texts are looked into so deep. JSON in strings is read through its escapes, to the same depth. */
+export const DEEPEST = 3
+/** Shorter runs hold no finding: twelve bytes. */
+const SHORTEST = 16
+/** So many bytes tell text from other data. */
+const SAMPLE = 24
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
+
+/** Looks into the runs of base 64 between `start` and `end`; what is found there spans its whole run. */
+export function scanEncoded(scan: Scan, start: number, end: number): void {
+  if (scan.depth >= DEEPEST) return
+  const { text } = scan
+  let index = Math.max(start, scan.encodedEnd)
+  while (index < end) {
+    const stop = BASE64_ANY.runEnd(text, index, end)
+    if (stop - index >= SHORTEST && !scanLines(scan, index, stop)) scanEncodedRun(scan, index, stop)
+    index = Math.max(stop, index + 1)
+  }
+}
+
+/**
+ * Looks into base 64 that is broken into lines (RFC 2045, 6.8): lines of one length, the last of which may be shorter.
+ * Lines are joined once, so that many of them take linear time.
+ * @returns whether they hold a text
+ */
+function scanLines(scan: Scan, start: number, stop: number): boolean {
+  const { text } = scan
+  if (start < scan.linesEnd || (stop - start) % 4 !== 0 || lineStart(text, stop) < 0) return false
+  let joined = text.slice(start, stop)
+  let end = stop
+  for (let next = lineStart(text, end); next >= 0; next = lineStart(text, end)) {
+    const lineStop = BASE64_ANY.runEnd(text, next, next + stop - start)
+    if (lineStop === next || BASE64_ANY.hasAt(text, lineStop)) break
+    joined += text.slice(next, lineStop)
+    end = lineStop
+    if (lineStop - next < stop - start) break
+  }
+  scan.linesEnd = end
+  const decoded = end === stop ? null : decodeText(joined, 0, joined.length)
+  if (decoded === null) return false
+  scan.encodedEnd = end
+  report(scan, decoded, start, end)
+  return true
+}
+
+/** Where the line after the line end at `index` starts, or -1. */
+function lineStart(text: string, index: number): number {
+  if (text[index] === '\n') return index + 1
+  return text[index] === '\r' && text[index + 1] === '\n' ? index + 2 : -1
+}
+
+/** The start of an unfinished run of base 64 in lines at the end of a text, or the text's length. */
+export function openLines(text: string): number {
+  let open = text.length
+  let lineStop = BASE64_ANY.runStart(text, text.length)
+  for (;;) {
+    const lineEnd = text[lineStop - 1] === '\n' ? lineStop - 1 - Number(text[lineStop - 2] === '\r') : -1
+    if (lineEnd < 0) return open
+    const start = BASE64_ANY.runStart(text, lineEnd)
+    if (lineEnd - start < SHORTEST || (lineEnd - start) % 4 !== 0) return open
+    open = start
+    lineStop = start
+  }
+}
+
+function scanEncodedRun(scan: Scan, start: number, stop: number): void {
+  const { text } = scan
+  let decoded = decodeText(text, start, stop)
+  let first = start
+  // A slash is of base 64 and also ends the part of a path before it.
+  const slash = start + text.slice(start, stop).lastIndexOf('/')
+  if (decoded === null && slash > start && stop - slash > SHORTEST) {
+    first = slash + 1
+    decoded = decodeText(text, first, stop)
+  }
+  if (decoded !== null) report(scan, decoded, first, stop)
+}
+
+/** Scans a decoded text; each finding is about the whole run that encodes it, with its padding. */
+function report(scan: Scan, decoded: string, start: number, stop: number): void {
+  let end = stop
+  while (scan.text[end] === '=' && end - stop < 2) end++
+  const spanning: Report = (detector, _start, _end, score) => scan.report(detector, start, end, score)
+  for (const reading of readings(decoded)) scanReading(reading, scan.plan, scan.depth + 1, spanning)
+  scanCustom(decoded, scan.plan, 0, spanning)
+}
+
+/** @returns the text that a run of base 64 encodes, or null if it encodes anything else */
+function decodeText(text: string, start: number, stop: number): string | null {
+  if (!beginsAsText(text, start, stop)) return null
+  const bytes = decodeBase64(text.slice(start, stop))
+  if (bytes === null || bytes.includes('\0')) return null
+  try {
+    return utf8.decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)))
+  } catch {
+    return null
+  }
+}
+
+/** The six bits of each digit of base 64, in both alphabets. */
+const bits = new Uint8Array(128)
+const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+for (let index = 0; index < DIGITS.length; index++) bits[DIGITS.charCodeAt(index)] = index
+for (const [digit, value] of [
+  ['+', 62],
+  ['-', 62],
+  ['/', 63],
+  ['_', 63],
+] as const)
+  bits[digit.charCodeAt(0)] = value
+
+const sample = new Uint8Array(SAMPLE)
+
+/** Whether the first bytes of a run are UTF-8 without control characters, which costs less than to decode it all. */
+function beginsAsText(text: string, start: number, stop: number): boolean {
+  let length = 0
+  for (let index = start; index + 4 <= stop && length < SAMPLE; index += 4) {
+    const group =
+      ((bits[text.charCodeAt(index)] ?? 0) << 18) |
+      ((bits[text.charCodeAt(index + 1)] ?? 0) << 12) |
+      ((bits[text.charCodeAt(index + 2)] ?? 0) << 6) |
+      (bits[text.charCodeAt(index + 3)] ?? 0)
+    sample[length++] = group >> 16
+    sample[length++] = group >> 8
+    sample[length++] = group
+    if (!isText(sample, length - 3, length)) return false
+  }
+  return isUtf8(sample, length)
+}
+
+/** No control characters but blanks, and no byte that UTF-8 has not. */
+function isText(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let index = start; index < end; index++) {
+    const code = bytes[index] ?? 0
+    if (code < 32 && code !== 9 && code !== 10 && code !== 13) return false
+    if (code === 127 || code === 0xc0 || code === 0xc1 || code > 0xf4) return false
+  }
+  return true
+}
+
+/** Whether bytes are UTF-8; the last character may be cut. */
+function isUtf8(bytes: Uint8Array, length: number): boolean {
+  let index = 0
+  while (index < length) {
+    const code = bytes[index++] ?? 0
+    if (code < 128) continue
+    if (code < 0xc2) return false
+    const more = code >= 0xf0 ? 3 : code >= 0xe0 ? 2 : 1
+    for (let count = 0; count < more && index < length; count++) {
+      if (((bytes[index++] ?? 0) & 0xc0) !== 0x80) return false
+    }
+  }
+  return true
+}

@@ -1,0 +1,181 @@
+import { contextPattern } from '../detectors/context.ts'
+import { COINS, WALLET_KEY } from '../detectors/crypto-addresses.ts'
+import { type CompiledPattern, compilePattern } from '../detectors/custom-patterns.ts'
+import type { KeyForm, NumberDetector, TokenDetector, WordDetector } from '../detectors/detector.ts'
+import { compileDictionary, type Dictionary } from '../detectors/dictionary.ts'
+import { DETECTORS, NUMBER_DETECTORS, WORD_DETECTORS } from '../detectors/registry.ts'
+import { SPECIAL_KEYS } from '../detectors/special-keys.ts'
+import { VENDOR_KEYS } from '../detectors/vendor-keys.ts'
+import { ACTIONS, type Category, type CustomDetector, type Profile } from '../types.ts'
+import { addShape, newShapeNode, type ShapeNode } from './number-shapes.ts'
+
+/** A profile made ready for scanning: only what it asks for, arranged by what a scan meets. */
+export interface Plan {
+  /** The lowest score that counts, for each detector asked for. */
+  minimum: ReadonlyMap<string, number>
+  /** The actions of each detector, by the scores that bring them about. */
+  severity: ReadonlyMap<string, readonly Severity[]>
+  numbers: ShapeNode | null
+  /** By whether the run starts with a letter (0) or a digit (1), and by its length. */
+  words: readonly (readonly PlannedWord[])[][] | null
+  /** Endings of a text inside of a word detector's form. */
+  openWords: readonly RegExp[]
+  /** Key forms by their first two characters. */
+  keys: ReadonlyMap<number, readonly PlannedKey[]>
+  coins: readonly TokenDetector[]
+  /** Whether any key is asked for that its beginning does not tell. */
+  specialKeys: boolean
+  custom: readonly PlannedCustom[]
+  /** Whether anything at all is to be found. */
+  empty: boolean
+  /** Whether anything but customers' patterns and dictionaries is. */
+  builtIn: boolean
+}
+
+/** The rank of an action from a score on. */
+export interface Severity {
+  minimumScore: number
+  rank: number
+}
+
+export interface PlannedWord {
+  detector: WordDetector
+  pattern: RegExp
+  context: RegExp
+}
+
+export interface PlannedNumber {
+  detector: NumberDetector
+  score: number
+  context: RegExp
+}
+
+export interface PlannedKey {
+  id: string
+  score: number
+  form: KeyForm
+}
+
+export type PlannedCustom = { id: string; score: number } & (
+  | { kind: 'pattern'; pattern: CompiledPattern }
+  | { kind: 'dictionary'; dictionary: Dictionary }
+)
+
+const plans = new WeakMap<Profile, Plan>()
+const customs = new WeakMap<CustomDetector, PlannedCustom>()
+const contexts = new Map<readonly string[], RegExp>()
+
+/** The plan of a profile, made once for each. @throws PatternError for a custom pattern that does not compile */
+export function planFor(profile: Profile): Plan {
+  let plan = plans.get(profile)
+  if (plan === undefined) {
+    plan = makePlan(profile)
+    plans.set(profile, plan)
+  }
+  return plan
+}
+
+const categories = new Map<string, Category>(DETECTORS.map(({ id, category }) => [id, category]))
+
+/** The category of a detector; what is not built in is the customer's. */
+export const categoryOf = (id: string): Category => categories.get(id) ?? 'custom'
+
+function makePlan(profile: Profile): Plan {
+  const minimum = new Map<string, number>()
+  const severity = new Map<string, Severity[]>()
+  for (const { detector, minimumScore, action } of profile.rules) {
+    minimum.set(detector, Math.min(minimum.get(detector) ?? 1, minimumScore))
+    const rank = ACTIONS.indexOf(action)
+    severity.set(detector, [...(severity.get(detector) ?? []), { minimumScore, rank }])
+  }
+  const asked = (id: string): boolean => minimum.has(id)
+  const words = WORD_DETECTORS.filter(({ id }) => asked(id))
+  const custom = profile.custom.filter(({ id, score }) => score >= (minimum.get(id) ?? 2)).map(planCustom)
+  const builtIn = DETECTORS.some(({ id }) => asked(id))
+  return {
+    minimum,
+    severity,
+    numbers: planNumbers(NUMBER_DETECTORS.filter(({ id }) => asked(id))),
+    words: words.length === 0 ? null : planWords(words),
+    openWords: words.flatMap(({ open }) => open ?? []),
+    keys: planKeys(asked),
+    coins: [...COINS, WALLET_KEY].filter(({ id }) => asked(id)),
+    specialKeys: Object.values(SPECIAL_KEYS).some(({ id }) => asked(id)),
+    custom,
+    builtIn,
+    empty: !builtIn && custom.length === 0,
+  }
+}
+
+function planNumbers(detectors: readonly NumberDetector[]): ShapeNode | null {
+  if (detectors.length === 0) return null
+  const root = newShapeNode()
+  for (const detector of detectors) {
+    for (const { shapes, score } of detector.forms) {
+      for (const shape of shapes)
+        addShape(root, shape, { detector, score, context: contextOf(detector.context) })
+    }
+  }
+  return root
+}
+
+export const LONGEST_WORD = 20
+
+function planWords(detectors: readonly WordDetector[]): (readonly PlannedWord[])[][] {
+  const byLength = (first: 'letter' | 'digit'): (readonly PlannedWord[])[] =>
+    Array.from({ length: LONGEST_WORD + 1 }, (_, length) =>
+      detectors
+        .filter((detector) => detector.first === first && detector.lengths.includes(length))
+        .map((detector) => ({ detector, pattern: detector.pattern, context: contextOf(detector.context) })),
+    )
+  return [byLength('letter'), byLength('digit')]
+}
+
+/** Two characters as one number. */
+export const pairAt = (text: string, index: number): number =>
+  text.charCodeAt(index) * 65_536 + text.charCodeAt(index + 1)
+
+function planKeys(asked: (id: string) => boolean): Map<number, PlannedKey[]> {
+  const keys = new Map<number, PlannedKey[]>()
+  for (const { id, baseScore, forms } of VENDOR_KEYS) {
+    if (!asked(id)) continue
+    for (const form of forms) {
+      const pair = pairAt(form.prefix, 0)
+      keys.set(pair, [...(keys.get(pair) ?? []), { id, score: form.score ?? baseScore, form }])
+    }
+  }
+  return keys
+}
+
+/** The pattern of a list of words, shared by the detectors that share the list. */
+export function contextOf(words: readonly string[]): RegExp {
+  let pattern = contexts.get(words)
+  if (pattern === undefined) {
+    pattern = contextPattern(words)
+    contexts.set(words, pattern)
+  }
+  return pattern
+}
+
+function planCustom(detector: CustomDetector): PlannedCustom {
+  let planned = customs.get(detector)
+  if (planned === undefined) {
+    const { id, score } = detector
+    planned =
+      detector.kind === 'pattern'
+        ? {
+            id,
+            score,
+            kind: 'pattern',
+            pattern: compilePattern(detector.pattern ?? '', detector.ignoreCase ? 'i' : ''),
+          }
+        : {
+            id,
+            score,
+            kind: 'dictionary',
+            dictionary: compileDictionary(detector.terms ?? [], detector.ignoreCase ?? true),
+          }
+    customs.set(detector, planned)
+  }
+  return planned
+}

@@ -1,0 +1,86 @@
+import { ACTIONS, type Span } from '../types.ts'
+import { categoryOf, type Plan } from './plan.ts'
+
+/** Below this nothing of the text is changed. */
+const EDITS = ACTIONS.indexOf('mask')
+
+/**
+ * Leaves no two spans that overlap: of those that do the one with the most severe action stays, then the one with the
+ * higher score, then the longer. What a losing secret or customer's finding has beside the winner stays a finding of
+ * its own, since nothing of it may get out; another reading of the same digits does not.
+ */
+export function resolveOverlaps(spans: readonly Span[], plan: Plan): Span[] {
+  const sorted = [...spans].sort((left, right) => left.start - right.start || right.end - left.end)
+  const resolved: Span[] = []
+  for (let index = 0; index < sorted.length; ) {
+    let reach = sorted[index]?.end ?? 0
+    let stop = index + 1
+    for (let next = sorted[stop]; next !== undefined && next.start < reach; next = sorted[++stop]) {
+      reach = Math.max(reach, next.end)
+    }
+    if (stop === index + 1) resolved.push(...sorted.slice(index, stop))
+    else resolved.push(...resolveCluster(sorted.slice(index, stop), plan))
+    index = stop
+  }
+  return resolved
+}
+
+function resolveCluster(cluster: Span[], plan: Plan): Span[] {
+  const severity = (span: Span): number => severityOf(span, plan)
+  const ranked = cluster.sort(
+    (left, right) =>
+      severity(right) - severity(left) ||
+      right.score - left.score ||
+      right.end - right.start - (left.end - left.start) ||
+      left.start - right.start ||
+      (left.detector < right.detector ? -1 : 1),
+  )
+  const taken: Span[] = []
+  for (const span of ranked) {
+    const at = indexFor(taken, span.start)
+    const overlaps = (taken[at - 1]?.end ?? 0) > span.start || (taken[at]?.start ?? Infinity) < span.end
+    if (!overlaps) taken.splice(at, 0, span)
+    else if (severity(span) >= EDITS && keepsRest(span)) takeRest(taken, at, span)
+  }
+  return taken
+}
+
+/** The most severe action that the score of a finding brings about. */
+function severityOf({ detector, score }: Span, plan: Plan): number {
+  let rank = 0
+  for (const rule of plan.severity.get(detector) ?? []) {
+    if (score >= rule.minimumScore) rank = Math.max(rank, rule.rank)
+  }
+  return rank
+}
+
+const keepsRest = ({ detector }: Span): boolean => {
+  const category = categoryOf(detector)
+  return category === 'custom' || category === 'secret'
+}
+
+/** Where in the taken spans one that starts at `start` belongs. */
+function indexFor(taken: readonly Span[], start: number): number {
+  let low = 0
+  let high = taken.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if ((taken[middle]?.start ?? 0) < start) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** Takes the parts of a span that no taken one covers. */
+function takeRest(taken: Span[], at: number, span: Span): void {
+  let { start } = span
+  let index = Math.max(0, at - 1)
+  while (start < span.end) {
+    const next = taken[index]
+    const end = Math.min(span.end, next?.start ?? Infinity)
+    if (end > start) taken.splice(index++, 0, { ...span, start, end })
+    if (next === undefined) break
+    start = Math.max(start, next.end)
+    index++
+  }
+}

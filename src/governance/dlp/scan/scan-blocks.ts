@@ -1,0 +1,47 @@
+import { isAlphanumericAt, MACHINE_READABLE } from '../detectors/characters.ts'
+import { MACHINE_READABLE_ZONE, readMachineReadableLine } from '../detectors/government/passports.ts'
+import { BLOCK_START, PRIVATE_KEY, readPrivateKey } from '../detectors/private-keys.ts'
+import { BASIC_CREDENTIALS, readBasicCredentials } from '../detectors/secrets.ts'
+import type { Scan } from './scan.ts'
+
+/** What a fixed text announces and what reaches across blanks: found by searching, since it is rare. */
+export function scanBlocks(scan: Scan): void {
+  if (scan.asks(PRIVATE_KEY.id)) scanPrivateKeys(scan)
+  if (scan.asks(MACHINE_READABLE_ZONE.id)) scanMachineReadable(scan)
+  if (scan.asks(BASIC_CREDENTIALS.id)) scanBasic(scan)
+}
+
+function scanPrivateKeys({ text, report }: Scan): void {
+  let index = text.indexOf(BLOCK_START)
+  while (index >= 0) {
+    const block = readPrivateKey(text, index)
+    if (block !== null && block.score > 0) report(PRIVATE_KEY.id, block.start, block.end, block.score)
+    index = text.indexOf(BLOCK_START, Math.max(index + 1, block?.end ?? 0))
+  }
+}
+
+function scanMachineReadable({ text, report }: Scan): void {
+  let index = text.indexOf('<<')
+  while (index >= 0) {
+    let start = MACHINE_READABLE.runStart(text, index, Math.max(0, index - 45))
+    while (text[start] === '<') start++
+    const end = MACHINE_READABLE.runEnd(text, index)
+    // A bracket right after a line is not of it.
+    const stop = end - start === 31 || end - start === 37 || end - start === 45 ? end - 1 : end
+    const bounded = !isAlphanumericAt(text, start - 1) && (stop === end || text[stop] === '<')
+    const found = bounded ? readMachineReadableLine(text, start, stop) : null
+    if (found !== null) report(MACHINE_READABLE_ZONE.id, found.start, found.end, found.score)
+    index = text.indexOf('<<', end)
+  }
+}
+
+function scanBasic({ text, report }: Scan): void {
+  let index = text.indexOf('asic ')
+  while (index >= 0) {
+    if (/[bB]/.test(text.charAt(index - 1)) && !isAlphanumericAt(text, index - 2)) {
+      const found = readBasicCredentials(text, index + 5)
+      if (found !== null) report(BASIC_CREDENTIALS.id, found.start, found.end, found.score)
+    }
+    index = text.indexOf('asic ', index + 5)
+  }
+}

@@ -1,0 +1,214 @@
+import {
+  CharacterSet, classAt, DASH, DIGIT, DOT, LOWER, UPPER,
+} from '../detectors/characters.ts' // biome-ignore format: a list
+import {
+  DOMAIN, hostRunEnd, IP_ADDRESS, IPV6_CHARACTERS, readDomain, readIpv6, readUrlCredentials, URL_CREDENTIALS,
+} from '../detectors/network.ts' // biome-ignore format: a list
+import {
+  hintsAtSecret, isRandom, JSON_WEB_TOKEN, namesNoSecret, namingApart, namingInSentence, namingOf, namingOfColumn, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned,
+} from '../detectors/secrets.ts' // biome-ignore format: a list
+import { readSpecialKey } from '../detectors/special-keys.ts'
+import { scanEncoded } from './nested.ts'
+import { contextOf, pairAt } from './plan.ts'
+import type { Scan } from './scan.ts'
+
+const NAME_CHARACTERS = new CharacterSet('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.')
+const LONGEST_NAME = 48
+const LONGEST_QUOTED = 200
+
+/** URLs with passwords, and IPv6 addresses. */
+export function scanColons(scan: Scan, start: number, end: number): void {
+  const { text } = scan
+  let handled = start
+  for (
+    let colon = text.indexOf(':', start);
+    colon >= 0 && colon < end;
+    colon = text.indexOf(':', colon + 1)
+  ) {
+    if (text.startsWith('//', colon + 1)) {
+      const found = scan.asks(URL_CREDENTIALS.id) ? readUrlCredentials(text, colon) : null
+      if (found !== null) {
+        scan.report(URL_CREDENTIALS.id, found.start, found.end, found.score)
+        colon = Math.max(colon, found.end - 1)
+      }
+    } else if (colon >= handled && scan.asks(IP_ADDRESS.id)) {
+      const first = IPV6_CHARACTERS.runStart(text, colon, Math.max(handled, colon - 5))
+      handled = IPV6_CHARACTERS.runEnd(text, colon, colon + 60)
+      const found = handled - first < 3 ? null : readIpv6(text, first)
+      if (found !== null) scan.report(IP_ADDRESS.id, found.start, found.end, found.score)
+    }
+  }
+}
+
+/** Domain names. */
+export function scanNames(scan: Scan, start: number, end: number): void {
+  if (!scan.asks(DOMAIN.id)) return
+  const { text } = scan
+  let index = start
+  while (index < end) {
+    const stop = hostRunEnd(text, index, end)
+    if (stop === index) {
+      index++
+      continue
+    }
+    while (index < stop && (classAt(text, index) & (DOT | DASH)) !== 0) index++
+    const found = text.slice(index, stop).includes('.') ? readDomain(text, index, stop) : null
+    if (found !== null) scan.report(DOMAIN.id, found.start, found.end, found.score)
+    index = Math.max(stop, index)
+  }
+}
+
+/** Keys with a fixed beginning, and tokens of a form of their own, where a run of letters and digits starts. */
+export function scanKeys(scan: Scan, start: number, runEnd: number): void {
+  const { text, plan } = scan
+  for (const { id, score, form } of plan.keys.get(pairAt(text, start)) ?? []) {
+    if (!text.startsWith(form.prefix, start)) continue
+    const bodyStart = start + form.prefix.length
+    const limit = Math.min(text.length, bodyStart + form.longest + 3)
+    const ran = form.body.runEnd(text, bodyStart, limit)
+    let end = ran
+    while (end > bodyStart && text[end - 1] === '.') end--
+    while (text[end] === '=' && end < bodyStart + form.longest + 2) end++
+    const length = end - bodyStart
+    if (length < form.shortest || length > form.longest + 2 || form.body.hasAt(text, ran)) continue
+    const body = text.slice(bodyStart, end)
+    if (isMonotonous(body) || form.validate?.(body) === false) continue
+    scan.report(id, start, end, score)
+  }
+  if (text.startsWith('eyJ', start) && scan.asks(JSON_WEB_TOKEN.id)) {
+    const found = readJsonWebToken(text, start)
+    if (found !== null) scan.report(JSON_WEB_TOKEN.id, found.start, found.end, found.score)
+  }
+  if (!plan.specialKeys) return
+  const special = readSpecialKey(text, start, runEnd, scan.surroundings)
+  if (special !== null) scan.report(special.id, special.start, special.end, special.score)
+}
+
+/** Mostly one character, as documentation shows keys. */
+function isMonotonous(body: string): boolean {
+  const counts = new Map<string, number>()
+  for (let index = 0; index < body.length; index++) {
+    const character = body.charAt(index)
+    const count = (counts.get(character) ?? 0) + 1
+    if (count > body.length / 2) return true
+    counts.set(character, count)
+  }
+  return false
+}
+
+/**
+ * Values after names of secrets: `password=...`, `"token": "..."`. A value is passed over as a whole, so that each
+ * part of a run is looked at once.
+ */
+export function scanAssignment(scan: Scan, start: number, end: number): void {
+  if (!scan.asks(SECRET.id)) return
+  let index = start
+  while (index < end) {
+    const sign = scan.text.charCodeAt(index)
+    index = sign === 58 || sign === 61 ? assignmentAt(scan, index) : index + 1
+  }
+}
+
+/** @returns the index to go on from */
+function assignmentAt(scan: Scan, sign: number): number {
+  const { text } = scan
+  let nameEnd = sign
+  while (nameEnd > 0 && sign - nameEnd < 3 && /[\s"'\])`*]/.test(text.charAt(nameEnd - 1))) nameEnd--
+  const nameStart = nameStartOf(text, nameEnd)
+  const naming =
+    nameEnd - nameStart < 2 || !mentionsSecrets(scan) ? null : namingOf(text.slice(nameStart, nameEnd))
+  if (naming === null) return sign + 1
+  const { start, end } = valueAt(text, openingOf(text, sign + 1))
+  const score = scoreAssigned(text.slice(start, end), naming, text.charAt(end))
+  if (score > 0) scan.report(SECRET.id, start, end, score)
+  return Math.max(sign + 1, end)
+}
+
+/** Names in scripts without case or spaces (密码) count as well. */
+function nameStartOf(text: string, end: number): number {
+  let start = end
+  const limit = Math.max(0, end - LONGEST_NAME)
+  while (start > limit && (NAME_CHARACTERS.hasAt(text, start - 1) || text.charCodeAt(start - 1) >= 0x80))
+    start--
+  return start
+}
+
+/** Skips what stands between a name's sign and its value: `=`, `>`, blanks, `**`, `Bearer`. */
+function openingOf(text: string, index: number): number {
+  let opening = index
+  while (opening - index < 2 && /[=>:*]/.test(text.charAt(opening))) opening++
+  const blanks = opening
+  while (opening - blanks < 3 && /[ \t]/.test(text.charAt(opening))) opening++
+  const scheme = /^(?:(?:bearer|token|basic|apikey|ssws|geniekey|bot) |<\w{1,10}>|[是为は])/i.exec(
+    text.slice(opening, opening + 12),
+  )
+  return opening + (scheme?.[0].length ?? 0)
+}
+
+/** A value in quotes goes to the closing one; any other to the next blank, quote or bracket. */
+function valueAt(text: string, opening: number): { start: number; end: number } {
+  const quote = text.charAt(opening)
+  if (quote === '"' || quote === "'" || quote === '`') {
+    const rest = text.slice(opening + 1, opening + 1 + LONGEST_QUOTED)
+    const length = rest.indexOf(quote)
+    if (length >= 0 && !/\s/.test(rest.slice(0, length))) {
+      return { start: opening + 1, end: opening + 1 + length }
+    }
+  }
+  const start = /["'`]/.test(quote) ? opening + 1 : opening
+  let end = start
+  while (classAt(text, end) !== 0) end++
+  const ampersand = text.slice(start, end).search(/&\w{1,40}=/)
+  if (ampersand >= 0) end = start + ampersand
+  while (end > start && /[.,:;\\]/.test(text.charAt(end - 1))) end--
+  return { start, end }
+}
+
+/** Random texts near words for secrets, and encoded texts. */
+export function scanToken(scan: Scan, start: number, end: number, classes: number): void {
+  const { text } = scan
+  if ((classes & (UPPER | DIGIT)) !== 0 && end - start >= 16) scanEncoded(scan, start, end)
+  if (!scan.asks(SECRET.id)) return
+  if ((classes & DIGIT) === 0 && (classes & (LOWER | UPPER)) !== (LOWER | UPPER)) return
+  if ((classes & ~DIGIT) === 0) return
+  let tokenStart = start
+  while (tokenStart < end && /[:=*]/.test(text.charAt(tokenStart))) tokenStart++
+  const tokenEnd = trimmedEnd(text, tokenStart, end)
+  scanLooseSecret(scan, tokenStart, tokenEnd)
+}
+
+function trimmedEnd(text: string, start: number, end: number): number {
+  let trimmed = end
+  while (trimmed > start && /[.,:;]/.test(text.charAt(trimmed - 1))) trimmed--
+  return trimmed
+}
+
+/** Keys and tokens as machines write them. */
+const LOOSE_SECRET = /^(?![0-9a-fA-F-]+$)[A-Za-z0-9+/_.~-]{20,}={0,2}$/
+/** Names of requests, runs and other things that are public, as vendors write them. */
+const IDENTIFIER =
+  /^(?:req|msg|chatcmpl|resp|run|thread|asst|file|evt|cus|pi|ch|in|sub|price|prod|call|toolu|trace|span|batch|job|task|user|org|proj|acct|txn|ord|session|conv|step|item|rs|fc|sha\d{1,3})[_-]/
+
+/** Whether the text has any word for secrets, looked for once. */
+function mentionsSecrets(scan: Scan): boolean {
+  scan.mentionsSecrets ??= hintsAtSecret(scan.text)
+  return scan.mentionsSecrets
+}
+
+function scanLooseSecret(scan: Scan, start: number, end: number): void {
+  if (!scan.hints.mayBeIn(scan.surroundings.windowStart(start), start) || end - start > 4096) return
+  const token = scan.text.slice(start, end)
+  if (/^[A-Za-z][A-Za-z0-9+.-]{1,20}:\/\//.test(token)) return
+  const before = scan.surroundings.before(start)
+  if (!hintsAtSecret(before)) return
+  const apart = namingApart(before)
+  const naming = apart ?? namingInSentence(before) ?? namingOfColumn(before)
+  const announced = scoreAssigned(token, naming, scan.text.charAt(end), apart === null)
+  if (announced > 0) {
+    scan.report(SECRET.id, start, end, announced)
+    return
+  }
+  if (!LOOSE_SECRET.test(token) || IDENTIFIER.test(token) || !isRandom(token)) return
+  if (namesNoSecret(before)) return
+  if (contextOf(SECRET_CONTEXT).test(before)) scan.report(SECRET.id, start, end, 0.6)
+}

@@ -1,0 +1,282 @@
+import {
+  ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, isDigitAt, isWordAt, LETTER, LOWER, SLASH, UNDERSCORE, UPPER,
+} from '../detectors/characters.ts' // biome-ignore format: a list
+import { isOfOtherColumn, isOtherNumber, isTimestamp, Surroundings } from '../detectors/context.ts'
+import { isSolanaAddress, SOLANA } from '../detectors/crypto-addresses.ts'
+import { CARD, CARD_CONTEXT, IBAN, isCardNumber, readIban, startsIban } from '../detectors/financial.ts'
+import { EMAIL, IP_ADDRESS, readEmail, readIpv4 } from '../detectors/network.ts'
+import { PHONE, readPhone } from '../detectors/phone.ts'
+import { SecretHints } from '../detectors/secrets.ts'
+import type { Reading } from './normalise.ts'
+import { readSpacedDigits, startsNumber, walkShapes } from './number-shapes.ts'
+import { contextOf, LONGEST_WORD, type Plan, type PlannedWord } from './plan.ts'
+import { scanBlocks } from './scan-blocks.ts'
+import { scanAssignment, scanColons, scanKeys, scanNames, scanToken } from './scan-tokens.ts'
+
+/** What a scan reports, in units of its reading. */
+export type Report = (detector: string, start: number, end: number, score: number) => void
+
+/** One scan of one reading. */
+export interface Scan {
+  text: string
+  plan: Plan
+  surroundings: Surroundings
+  report: Report
+  asks(detector: string): boolean
+  /** How deep this text is nested in others. */
+  depth: number
+  /** Up to here encoded texts have been looked into. */
+  encodedEnd: number
+  /** Whether the text has a word for secrets; not known until it is asked. */
+  mentionsSecrets: boolean | undefined
+  /** Where such words are, for what asks from left to right. */
+  hints: SecretHints
+  /** Up to here lines of encoded text have been joined. */
+  linesEnd: number
+}
+
+/** Lowers a score where another name stands before a number, or where it starts in the midst of something. */
+const DOUBT = 0.36
+const SLIGHT_DOUBT = 0.2
+const STRONG_DOUBT = 0.45
+/** Within so many units before a number a word is near. */
+const NEAR = 32
+/** Shorter tokens hold no key, address or encoded text. */
+const SHORTEST_TOKEN = 16
+const LONGEST_COIN = 110
+
+const SPECIAL = DIGIT | DOT | AT | COLON | DASH | UNDERSCORE | SLASH | EQUALS | GLUE
+
+/** Looks at every part of a reading once, and shows the detectors those parts that concern them. */
+export function scanReading(reading: Reading, plan: Plan, depth: number, report: Report): void {
+  const scan: Scan = {
+    text: reading.text,
+    plan,
+    surroundings: new Surroundings(reading),
+    report,
+    depth,
+    encodedEnd: 0,
+    linesEnd: 0,
+    mentionsSecrets: undefined,
+    hints: new SecretHints(reading.text),
+    asks: (detector) => plan.minimum.has(detector),
+  }
+  scanBlocks(scan)
+  const { text } = scan
+  let index = 0
+  while (index < text.length) {
+    const start = index
+    let classes = 0
+    for (;;) {
+      const found = classAt(text, index)
+      if (found === 0) break
+      classes |= found
+      index++
+    }
+    if (index === start) {
+      index++
+      continue
+    }
+    if ((classes & SPECIAL) !== 0 || index - start >= SHORTEST_TOKEN) scanRun(scan, start, index, classes)
+    else if ((classes & LOWER) === 0 || standsApart(text, start, index)) scanWord(scan, start, index)
+  }
+}
+
+const BLANK = 0x20
+
+/** Whether one letter stands before a blank: an account written one by one begins so (`d e 8 9 ...`). */
+const standsApart = (text: string, start: number, end: number): boolean =>
+  end - start === 1 && text.charCodeAt(end) === BLANK && (classAt(text, start) & LETTER) !== 0
+
+/** A run of characters without blanks, quotes or brackets. */
+function scanRun(scan: Scan, start: number, end: number, classes: number): void {
+  const { text } = scan
+  if (
+    (classes & ~(LETTER | DOT)) === 0 &&
+    text.indexOf('.', start) === end - 1 &&
+    end - start < SHORTEST_TOKEN
+  ) {
+    if ((classes & LOWER) === 0) scanWord(scan, start, end - 1)
+    return
+  }
+  if ((classes & (DIGIT | UPPER)) !== 0) scanWords(scan, start, end)
+  else if ((classAt(text, end - 2) & ALPHANUMERIC) === 0 && standsApart(text, end - 1, end)) {
+    scanWord(scan, end - 1, end)
+  }
+  if ((classes & AT) !== 0 && scan.asks(EMAIL.id)) scanEmails(scan, start, end)
+  if ((classes & COLON) !== 0) scanColons(scan, start, end)
+  if ((classes & (COLON | EQUALS)) !== 0) scanAssignment(scan, start, end)
+  if ((classes & DOT) !== 0) scanNames(scan, start, end)
+  if (end - start >= 6) scanToken(scan, start, end, classes)
+}
+
+function scanEmails(scan: Scan, start: number, end: number): void {
+  for (let at = scan.text.indexOf('@', start); at >= 0 && at < end; at = scan.text.indexOf('@', at + 1)) {
+    const found = readEmail(scan.text, at)
+    if (found !== null) scan.report(EMAIL.id, found.start, found.end, found.score)
+  }
+}
+
+/** Shows each run of letters and digits in a run of other characters too. */
+function scanWords(scan: Scan, start: number, end: number): void {
+  const { text } = scan
+  const length = end - start
+  let index = start
+  while (index < end) {
+    const wordStart = index
+    let classes = 0
+    for (;;) {
+      const found = classAt(text, index)
+      if ((found & ALPHANUMERIC) === 0) break
+      classes |= found
+      index++
+    }
+    if (index === wordStart) {
+      index++
+      continue
+    }
+    if (isDigitAt(text, wordStart)) scanNumber(scan, wordStart)
+    if ((classes & (DIGIT | UPPER)) !== 0 || standsApart(text, wordStart, index))
+      scanWord(scan, wordStart, index)
+    if (length >= 14) scanKeys(scan, wordStart, end)
+  }
+}
+
+function scanNumber(scan: Scan, start: number): void {
+  const { text, plan } = scan
+  if (plan.numbers !== null) {
+    const begins = startsNumber(text, start)
+    if (begins !== 'no') walkNumber(scan, start, begins === 'doubtful')
+    if (begins === 'yes' && !isDigitAt(text, start + 1)) scanSpacedCard(scan, start)
+  }
+  if (scan.asks(PHONE.id)) scanPhone(scan, start)
+  if (text[start + 1] === '.' || text[start + 2] === '.' || text[start + 3] === '.') {
+    const found = scan.asks(IP_ADDRESS.id) ? readIpv4(text, start) : null
+    if (found !== null) scan.report(IP_ADDRESS.id, found.start, found.end, found.score)
+  }
+}
+
+function walkNumber(scan: Scan, start: number, doubtful: boolean): void {
+  const { plan, surroundings } = scan
+  if (plan.numbers === null) return
+  walkShapes(plan.numbers, scan.text, start, (numbers, digits, end, isCutOut) => {
+    for (const { detector, score, context } of numbers) {
+      if (!detector.validate(digits)) continue
+      const before = surroundings.before(start)
+      const named = context.test(before)
+      // Of several numbers that words could mean, the one named last is meant.
+      const distant = named && !context.test(before.slice(-NEAR))
+      let total = named ? Math.max(detector.contextScore - (distant ? 0.08 : 0), score) : score
+      if (doubtful && !named) total -= DOUBT
+      if (isCutOut) total -= STRONG_DOUBT
+      if (isOtherNumber(before)) total -= named ? SLIGHT_DOUBT : DOUBT
+      if (!named && isInconspicuous(scan, start, end, detector.validate)) total -= STRONG_DOUBT
+      scan.report(detector.id, start, end, total)
+    }
+  })
+}
+
+/** Whether digits are of a kind with those around them that are no such number, or the time of a program. */
+function isInconspicuous(
+  { text, surroundings }: Scan,
+  start: number,
+  end: number,
+  validate: (digits: string) => boolean,
+): boolean {
+  const number = text.slice(start, end)
+  return (
+    isTimestamp(number) || isOfOtherColumn(text, surroundings.windowStart(start), start, number, validate)
+  )
+}
+
+/** Spelling a card digit by digit hides it from nobody. */
+function scanSpacedCard(scan: Scan, start: number): void {
+  const { text, surroundings } = scan
+  const found = scan.asks(CARD) ? readSpacedDigits(text, start) : null
+  if (found === null || !isCardNumber(found.digits)) return
+  if (isInconspicuous(scan, start, found.end, isCardNumber)) return
+  // More than any phone number that the first of the digits could be.
+  scan.report(CARD, start, found.end, CARD_CONTEXT.test(surroundings.before(start)) ? 0.96 : 0.75)
+}
+
+function scanPhone(scan: Scan, digit: number): void {
+  const { text } = scan
+  let start = digit
+  if (text[start - 1] === '(') start--
+  if (text[start - 1] === '+') start--
+  if (!mayBePhone(text, start, digit)) return
+  const follows = text[start - 1] === ' ' && isDigitAt(text, start - 2)
+  if (text.startsWith('00', start) && isOfColumn(scan, start)) return
+  const found = readPhone(text, start, follows ? '' : scan.surroundings.before(start))
+  if (found !== null) scan.report(PHONE.id, found.start, found.end, found.score)
+}
+
+/** Whether the lines before have numbers of as many digits that no phone number begins like. */
+function isOfColumn({ text, surroundings }: Scan, start: number): boolean {
+  let end = start
+  while (isDigitAt(text, end)) end++
+  const isForeign = (digits: string): boolean => digits.startsWith('00')
+  return isOfOtherColumn(text, surroundings.windowStart(start), start, text.slice(start, end), isForeign)
+}
+
+/** What most groups of digits are not: at the start of something, of seven digits or more, and no date. */
+function mayBePhone(text: string, start: number, digit: number): boolean {
+  const before = classAt(text, start - 1)
+  if ((before & (ALPHANUMERIC | UNDERSCORE | AT | SLASH)) !== 0) return false
+  if ((before & (DOT | DASH)) !== 0 && (classAt(text, start - 2) & ALPHANUMERIC) !== 0) return false
+  if (before === GLUE && /[$\\]/.test(text.charAt(start - 1))) return false
+  if (text[digit] === '0' && text[digit + 1] === '.') return false
+  if (text[digit + 4] === '-' && text[digit + 7] === '-' && isDigitAt(text, digit + 6)) return false
+  let digits = 0
+  let others = 0
+  for (let index = digit; digits < 7 && others < 5; index++) {
+    if (isDigitAt(text, index)) {
+      digits++
+      others = 0
+    } else others += (classAt(text, index) & ~(DOT | DASH | SLASH)) === 0 || text[index] === '+' ? 1 : 5
+  }
+  return digits >= 7
+}
+
+/** A run of letters and digits alone. */
+function scanWord(scan: Scan, start: number, end: number): void {
+  const { text, plan } = scan
+  const length = end - start
+  if (plan.words !== null && length <= LONGEST_WORD) {
+    const byFirst = plan.words[isDigitAt(text, start) ? 1 : 0]
+    for (const word of byFirst?.[length] ?? []) tryWord(scan, word, start)
+  }
+  if ((length >= 4 || length === 1) && scan.asks(IBAN.id) && startsIban(text, start)) {
+    const found = readIban(text, start)
+    if (found !== null && found !== 'open') scan.report(IBAN.id, found.start, found.end, found.score)
+  }
+  if (length >= 32 && length <= 44 && scan.asks(SOLANA.id) && isSolanaAddress(text.slice(start, end))) {
+    const named = contextOf(SOLANA.context).test(scan.surroundings.before(start))
+    scan.report(SOLANA.id, start, end, named ? SOLANA.contextScore : SOLANA.baseScore)
+  }
+  if (length >= 25 && length <= LONGEST_COIN) {
+    for (const coin of plan.coins) {
+      const found = coin.find(text, start, end)
+      if (found !== null) scan.report(coin.id, found.start, found.end, found.score)
+    }
+  }
+}
+
+function tryWord(scan: Scan, { detector, pattern, context }: PlannedWord, start: number): void {
+  const { text } = scan
+  pattern.lastIndex = start
+  const match = pattern.exec(text)?.[0]
+  if (match === undefined) return
+  const before = text.charAt(start - 1)
+  if (/[-_.]/.test(before) && (classAt(text, start - 2) & ALPHANUMERIC) !== 0) return
+  const end = start + match.length
+  if (isWordAt(text, end)) return
+  if (/[-_]/.test(text.charAt(end)) && (classAt(text, end + 1) & ALPHANUMERIC) !== 0) return
+  const words = scan.surroundings.before(start)
+  const named = context.test(words)
+  let score = named ? Math.max(detector.contextScore, detector.baseScore) : detector.baseScore
+  if (score < (scan.plan.minimum.get(detector.id) ?? 2)) return
+  if (!detector.validate(match)) return
+  if (!named && isOtherNumber(words)) score -= DOUBT
+  scan.report(detector.id, start, end, score)
+}

@@ -1,0 +1,184 @@
+import {
+  CharacterSet,
+  classAt,
+  isAlphanumericAt,
+  isDigitAt,
+  MACHINE_READABLE,
+} from '../detectors/characters.ts'
+import { openMatch } from '../detectors/custom-patterns.ts'
+import { CARD, IBAN, readIban, startsIban } from '../detectors/financial.ts'
+import { MACHINE_READABLE_ZONE } from '../detectors/government/passports.ts'
+import { authorityEnd, IPV6_CHARACTERS, URL_CREDENTIALS, urlStart } from '../detectors/network.ts'
+import { announcesPhone, OPEN_EXTENSION, PHONE } from '../detectors/phone.ts'
+import { BLOCK_START, PRIVATE_KEY, readPrivateKey } from '../detectors/private-keys.ts'
+import { hintsAtSecret, SECRET } from '../detectors/secrets.ts'
+import { openLines } from '../scan/nested.ts'
+import { isOpenShape, readSpacedDigits } from '../scan/number-shapes.ts'
+import type { Plan } from '../scan/plan.ts'
+
+/**
+ * The first unit of a reading from which a match could start that is not decided yet. Each rule is the counterpart of
+ * a detector's way to look: what it would have to see more of, at the end of this text.
+ */
+export function openIndex(text: string, plan: Plan): number {
+  let open = text.length
+  const lower = (index: number): void => {
+    if (index < open) open = index
+  }
+  if (plan.builtIn) {
+    lower(openRun(text))
+    lower(openLines(text))
+    lower(openNumbers(text, plan))
+    if (plan.minimum.has(PHONE.id)) lower(Math.min(openPhone(text, text.length), openExtension(text)))
+    if (plan.minimum.has(IBAN.id)) lower(openIban(text))
+    if (plan.minimum.has(PRIVATE_KEY.id)) lower(openBlock(text))
+    if (plan.minimum.has(MACHINE_READABLE_ZONE.id)) lower(openMachineReadable(text))
+    if (plan.minimum.has(URL_CREDENTIALS.id)) lower(openUrl(text))
+    if (plan.minimum.has(SECRET.id)) lower(openQuoted(text))
+    const tail = text.slice(-LONGEST_WORD_FORM)
+    for (const pattern of plan.openWords) {
+      const match = pattern.exec(tail)
+      if (match !== null) lower(text.length - tail.length + match.index)
+    }
+  }
+  for (const custom of plan.custom) {
+    lower(custom.kind === 'dictionary' ? custom.dictionary.openFrom(text) : openMatch(custom.pattern, text))
+  }
+  return open
+}
+
+const LONGEST_WORD_FORM = 40
+
+/** The last run without blanks, quotes or brackets: addresses, keys, names, encoded texts. */
+function openRun(text: string): number {
+  let start = text.length
+  while (start > 0 && (classAt(text, start - 1) !== 0 || joinsLetters(text, start - 1))) start--
+  return openPart(text, start)
+}
+
+/**
+ * What is before the last `:` or `=` of a run cannot become part of anything, as in a time or a parameter, unless the
+ * run is a URL, an address of numbers, or about a secret.
+ */
+function openPart(text: string, start: number): number {
+  let sign = text.length - 2
+  while (sign > start && text[sign] !== ':' && text[sign] !== '=') sign--
+  if (sign <= start || /[/=:]/.test(text.charAt(sign + 1))) return start
+  const part = text.slice(start, sign + 1).toLowerCase()
+  if (part.length > LONGEST_PART || part.includes('://') || /(?:^|\D)\d{8,10}:$/.test(part)) return start
+  const before = text.slice(Math.max(0, start - 100), start).toLowerCase()
+  if (hintsAtSecret(part) || hintsAtSecret(before)) return start
+  const address = IPV6_CHARACTERS.runStart(text, sign, start)
+  return address === start || !/[A-Za-z0-9_]/.test(text.charAt(address - 1)) ? address : sign + 1
+}
+
+/** A part that a stream keeps as context whole. */
+const LONGEST_PART = 100
+
+/** An apostrophe is part of an address only between letters, and more may follow one at the end. */
+function joinsLetters(text: string, index: number): boolean {
+  return text[index] === "'" && isAlphanumericAt(text, index - 1)
+}
+
+/** A number, the groups beside it that tell whether it is whole, and what ends them. */
+const LONGEST_NUMBER = 100
+
+/** Groups of digits at the end from which a form can still be completed. */
+function openNumbers(text: string, plan: Plan): number {
+  const from = Math.max(0, text.length - LONGEST_NUMBER)
+  for (let start = from; start < text.length; start++) {
+    if (!isDigitAt(text, start) || isAlphanumericAt(text, start - 1)) continue
+    if (plan.numbers !== null && isOpenShape(plan.numbers, text, start)) return start
+    if (readSpacedDigits(text, start)?.open && plan.minimum.has(CARD)) return start
+  }
+  return text.length
+}
+
+const PHONE_CHARACTERS = new CharacterSet('0123456789 .-/()+')
+/** As long as a phone number that a word or `+` announces, and as one in a form that speaks for itself. */
+const LONGEST_PHONE = 36
+const LONGEST_FORM = 20
+const MOST_SEPARATORS = 3
+
+/** The first unit before `end` from which only what phone numbers are written in follows up to there. */
+function phoneRunStart(text: string, end: number): number {
+  let start = end
+  let separators = 0
+  while (start > 0 && end - start < LONGEST_PHONE && PHONE_CHARACTERS.hasAt(text, start - 1)) {
+    start--
+    if (isDigitAt(text, start)) separators = 0
+    else if (text[start] !== '(' && text[start] !== '+' && ++separators > MOST_SEPARATORS) break
+  }
+  return start
+}
+
+function openPhone(text: string, end: number): number {
+  for (let start = phoneRunStart(text, end); start < end; start++) {
+    if (!/[0-9(+]/.test(text.charAt(start)) || isAlphanumericAt(text, start - 1)) continue
+    if (end - start <= LONGEST_FORM || text[start] === '+' || text.startsWith('00', start)) return start
+    const before = text.slice(Math.max(0, start - 100), start).toLowerCase()
+    if (announcesPhone(before)) return start
+  }
+  return end
+}
+
+function openExtension(text: string): number {
+  const tail = text.slice(-64)
+  const match = OPEN_EXTENSION.exec(tail)
+  if (match === null || match[0].length < 3) return text.length
+  const end = text.length - tail.length + match.index + 1
+  const start = openPhone(text, end)
+  return text.slice(start, end).replace(/\D/g, '').length >= 7 ? start : text.length
+}
+
+const LONGEST_SPACED_IBAN = 136
+
+function openIban(text: string): number {
+  const from = Math.max(0, text.length - LONGEST_SPACED_IBAN)
+  for (let start = from; start < text.length; start++) {
+    if (isAlphanumericAt(text, start - 1) || !startsIban(text, start)) continue
+    if (readIban(text, start) === 'open') return start
+  }
+  return text.length
+}
+
+function openBlock(text: string): number {
+  const start = text.lastIndexOf(BLOCK_START)
+  return start >= 0 && readPrivateKey(text, start)?.open ? start : text.length
+}
+
+/** A line, and the bracket of a tag that may follow it. */
+const LONGEST_LINE = 46
+
+function openMachineReadable(text: string): number {
+  const start = MACHINE_READABLE.runStart(text, text.length, Math.max(0, text.length - LONGEST_LINE - 1))
+  const run = text.slice(start)
+  return run.length <= LONGEST_LINE && run.includes('<') && !isAlphanumericAt(text, start - 1)
+    ? start
+    : text.length
+}
+
+function openUrl(text: string): number {
+  const colon = text.lastIndexOf('://')
+  if (colon < 0 || text.length - colon > 500 || authorityEnd(text, colon + 3) < text.length)
+    return text.length
+  const start = urlStart(text, colon)
+  return start < 0 ? text.length : start
+}
+
+const LONGEST_QUOTED = 200
+
+/** A quoted value without blanks after `=` or `:` that has not been closed. */
+function openQuoted(text: string): number {
+  for (const quote of ['"', "'", '`']) {
+    const opening = text.lastIndexOf(quote)
+    if (opening < 0 || text.length - opening > LONGEST_QUOTED || /\s/.test(text.slice(opening))) continue
+    if (
+      /[:=>*][ \t]{0,3}(?:(?:bearer|token|basic|apikey) )?$/i.test(
+        text.slice(Math.max(0, opening - 16), opening),
+      )
+    )
+      return opening
+  }
+  return text.length
+}

@@ -1,0 +1,106 @@
+import type { AccountState, CommitRow } from '../account-tables.ts'
+import type { OpenCall } from '../open-calls.ts'
+import type { ChainLink } from '../records/chain.ts'
+
+/** SQLite rows end at 2 MB on Cloudflare, which local runtimes do not enforce; texts may take three bytes a character. */
+const ROW_CHARACTERS = 400_000
+
+/** What one row of the log will say, while a commit is being decided. */
+export class CommitDraft {
+  readonly #previousHash: string
+  readonly #opened: string[] = []
+  readonly #renewed: string[] = []
+  readonly #ids: string[] = []
+  readonly #hashes: string[] = []
+  readonly #bodies: string[] = []
+  readonly #counted = new Map<string, number>()
+  /** Rows of `open_calls` that go with this commit. */
+  readonly endedRows: string[] = []
+  #size = 0
+
+  /** @param previousHash of the newest record. */
+  constructor(previousHash: string) {
+    this.#previousHash = previousHash
+  }
+
+  get isEmpty(): boolean {
+    return this.#size === 0
+  }
+
+  /** Whether the row has to be written before there is more. */
+  get isFull(): boolean {
+    return this.#size >= ROW_CHARACTERS
+  }
+
+  open({ id, reserve, deadline, progress, opening }: OpenCall): void {
+    this.#push(this.#opened, `${id}\t${reserve}\t${deadline}\t${progress ?? ''}\t${opening}`)
+  }
+
+  renew(id: string, deadline: number, progress: string | null): void {
+    this.#push(this.#renewed, `${id}\t${deadline}\t${progress ?? ''}`)
+  }
+
+  count(userId: string): void {
+    this.#counted.set(userId, (this.#counted.get(userId) ?? 0) + 1)
+    this.#size += 1
+  }
+
+  append({ id, hash, body }: ChainLink): void {
+    this.#ids.push(id)
+    this.#hashes.push(hash)
+    this.#push(this.#bodies, body)
+  }
+
+  row(number: number, at: number, { sequence, hash, balance }: AccountState): CommitRow {
+    return {
+      number,
+      at,
+      sequence,
+      hash,
+      balance,
+      previousHash: this.#previousHash,
+      counted: this.#counted.size === 0 ? '' : JSON.stringify([...this.#counted]),
+      opened: this.#opened.join('\n'),
+      renewed: this.#renewed.join('\n'),
+      ids: this.#ids.join('\n'),
+      hashes: this.#hashes.join('\n'),
+      bodies: this.#bodies.join('\n'),
+    }
+  }
+
+  #push(lines: string[], line: string): void {
+    lines.push(line)
+    this.#size += line.length
+  }
+}
+
+/** Calls of each user that a row says were counted. */
+export const countedOf = (counted: string): Array<[userId: string, calls: number]> =>
+  counted === '' ? [] : JSON.parse(counted)
+
+/** Calls that a row says were opened by commit `number`. */
+export function* openedOf(opened: string, number: number): Iterable<OpenCall> {
+  for (const line of linesOf(opened)) {
+    const [id = '', reserve, deadline, progress, opening = ''] = line.split('\t')
+    yield {
+      id,
+      reserve: Number(reserve),
+      deadline: Number(deadline),
+      progress: progress || null,
+      opening,
+      openedBy: number,
+      isStored: false,
+      isChanged: false,
+    }
+  }
+}
+
+/** Leases that a row says were renewed. */
+export function* renewedOf(renewed: string) {
+  for (const line of linesOf(renewed)) {
+    const [id = '', deadline, progress] = line.split('\t')
+    yield { id, deadline: Number(deadline), progress: progress || null }
+  }
+}
+
+export const linesOf = (text: string): string[] => (text === '' ? [] : text.split('\n'))

@@ -1,0 +1,230 @@
+import { systemClock } from '../../../lib/clock.ts'
+import { isFinal } from '../../../lib/fresh-stub.ts'
+import { TimeLimitError } from '../../../lib/time-limit.ts'
+import type { Refusal } from '../ledger.ts'
+import type { CommitAnswer, CommitBatch, InvalidEntry } from './commit.ts'
+import { batchOf, type CommitEntry } from './commit-entries.ts'
+
+/** How long a commit is held open for others to join, at most. */
+const GATHER_MS = 4
+/** How long a closing waits for a commit to travel with before it makes one. */
+const CLOSING_WAIT_MS = 20
+/** The first wait for a commit that another request leads, before its leader is taken for dead. Each further one is twice as long. */
+const PATIENCE_MS = 400
+/** Longest wait for an object, all repetitions included. Its own waits for Postgres are shorter. */
+export const ANSWER_LIMIT_MS = 10_000
+/** Entries and characters of one commit; an RPC message ends at 32 MiB. */
+const MOST_ENTRIES = 500
+const MOST_CHARACTERS = 4_000_000
+/** Calls that have been open for so long do not count among those that a commit could wait for. */
+const IN_FLIGHT_MS = 10_000
+
+/** How a request reaches the ledger: everything in it belongs to that request, and dies with it. */
+export interface CommitSender {
+  /** Sends a batch on a stub of its own. @throws TimeLimitError when there is no answer in time. */
+  send(batch: CommitBatch, milliseconds: number): Promise<CommitAnswer>
+  /** Lets what was begun for others go on when the request ends. */
+  waitUntil(work: Promise<unknown>): void
+}
+
+type Send = (batch: CommitBatch) => Promise<CommitAnswer>
+
+/** What became of an entry; null: it was admitted, or is settled. */
+export type Verdict = Refusal | InvalidEntry | null
+
+/** One entry on its way. Plain data and a plain promise: requests share it. */
+class Waiting {
+  readonly entry: CommitEntry
+  answer: { verdict: Verdict } | { error: unknown } | null = null
+  /** It stands in the queue: no commit has taken it. */
+  isQueued = false
+  /** It waits for an answer and can lead a commit; a closing only after a while. */
+  mayLead: boolean
+  failures = 0
+  #wake: () => void = () => {}
+
+  constructor(entry: CommitEntry) {
+    this.entry = entry
+    this.mayLead = entry.kind === 'call'
+  }
+
+  resolve(answer: { verdict: Verdict } | { error: unknown }): void {
+    this.answer ??= answer
+    this.#wake()
+  }
+
+  wake(): void {
+    this.#wake()
+  }
+
+  /**
+   * Waits until it is woken. @returns false when that took longer.
+   *
+   * A promise that one request awaits and another resolves has to come from `Promise.withResolvers`. The runtime marks
+   * a promise with the request that made it, and goes on in that one. Code that V8 has optimized makes those of
+   * `new Promise`, of `then` and of async functions without the mark: what awaits one goes on in the wrong request
+   * ("Cannot perform I/O on behalf of a different request"), and its own is ended as hung. `test/local/commit-queue`
+   * shows it. https://github.com/cloudflare/workerd/tree/main/patches/v8 (Promise Context Tagging)
+   */
+  async woken(milliseconds: number): Promise<boolean> {
+    if (this.answer !== null) return true
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    this.#wake = () => resolve(true)
+    const timer = setTimeout(() => resolve(this.answer !== null), milliseconds)
+    const woken = await promise
+    clearTimeout(timer)
+    this.#wake = () => {}
+    return woken
+  }
+}
+
+/**
+ * The commits of one isolate to one ledger, one at a time. A call that finds none on its way leads one, with all that
+ * waits; the others wait for its answer. Nobody leads longer than one commit, and only an entry that itself waits
+ * leads. A leader that does not come back (its request was ended, its object was reset) is deposed by those that wait
+ * for it, and their entries are sent again: the ledger takes an entry twice as once.
+ */
+export class CommitQueue {
+  #queue: Waiting[] = []
+  #leader: object | null = null
+  /** Calls that are open or ask to be, with the time since when; the oldest first. */
+  readonly #inFlight = new Map<string, number>()
+  #queuedCalls = 0
+  #leftAt = 0
+  /** Of the last commit that left. */
+  #lastCalls = 0
+  #hurry: (() => void) | null = null
+
+  /** Sends an entry with others. @returns its verdict. @throws when the ledger did not answer. */
+  async submit(entry: CommitEntry, sender: CommitSender): Promise<Verdict> {
+    if (entry.kind === 'call') this.#inFlight.set(entry.id, systemClock())
+    else this.#inFlight.delete(entry.id)
+    const waiting = new Waiting(entry)
+    this.#add(waiting)
+    if (entry.kind === 'closing') await waiting.woken(CLOSING_WAIT_MS)
+    waiting.mayLead = true
+    await this.#untilAnswered(waiting, sender)
+    const { answer } = waiting
+    if (answer !== null && 'verdict' in answer) {
+      if (answer.verdict !== null || entry.kind === 'record') this.#inFlight.delete(entry.id)
+      return answer.verdict
+    }
+    this.#inFlight.delete(entry.id)
+    throw answer?.error ?? new Error(`the ledger took longer than ${ANSWER_LIMIT_MS} ms`)
+  }
+
+  async #untilAnswered(waiting: Waiting, sender: CommitSender): Promise<void> {
+    const startedAt = systemClock()
+    let waited = 0
+    for (let patience = PATIENCE_MS; waiting.answer === null; ) {
+      const leader = this.#leader
+      const left = ANSWER_LIMIT_MS - Math.max(waited, systemClock() - startedAt)
+      if (left <= 0) return
+      if (leader === null) await this.#lead(waiting, sender, left)
+      else if (!(await waiting.woken(Math.min(patience, left)))) {
+        waited += patience
+        patience *= 2
+        // The same commit all that time, or one that followed it: whoever took the entry did not answer.
+        if (this.#leader === leader) this.#leader = null
+        if (!waiting.isQueued) this.#add(waiting)
+      }
+    }
+  }
+
+  async #lead(waiting: Waiting, sender: CommitSender, milliseconds: number): Promise<void> {
+    if (!waiting.isQueued) this.#add(waiting)
+    const commit = this.#commit(waiting, (batch) => sender.send(batch, milliseconds))
+    sender.waitUntil(commit)
+    await commit
+  }
+
+  /** One commit, from its gathering to its answers. It never rejects. */
+  async #commit(own: Waiting, send: Send): Promise<void> {
+    const leader = {}
+    this.#leader = leader
+    try {
+      if (own.entry.kind !== 'closing') await this.#gather()
+      const taken = this.#take()
+      if (taken.length > 0) await this.#send(taken, own, send)
+    } finally {
+      if (this.#leader === leader) {
+        this.#leader = null
+        this.#queue.find(({ mayLead }) => mayLead)?.wake()
+      }
+    }
+  }
+
+  /**
+   * Waits for company: until half of the calls in flight have come, and no longer than some milliseconds since the
+   * last commit left. Where that one carried one call, there is nobody to wait for.
+   */
+  async #gather(): Promise<void> {
+    const now = systemClock()
+    for (const [id, since] of this.#inFlight) {
+      if (now - since < IN_FLIGHT_MS) break
+      this.#inFlight.delete(id)
+    }
+    const wait = GATHER_MS - (now - this.#leftAt)
+    if (this.#lastCalls <= 1 || wait <= 0 || this.#isHalf()) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#hurry = resolve
+    const timer = setTimeout(resolve, wait)
+    await promise
+    clearTimeout(timer)
+    this.#hurry = null
+  }
+
+  #isHalf(): boolean {
+    return this.#queuedCalls * 2 >= this.#inFlight.size
+  }
+
+  #add(waiting: Waiting): void {
+    waiting.isQueued = true
+    this.#queue.push(waiting)
+    if (waiting.entry.kind === 'closing') return
+    this.#queuedCalls += 1
+    if (this.#hurry && this.#isHalf()) this.#hurry()
+  }
+
+  /** Takes what waits off the queue, as much as a commit holds. */
+  #take(): Waiting[] {
+    const taken: Waiting[] = []
+    let size = 0
+    let passed = 0
+    for (const waiting of this.#queue) {
+      size += waiting.entry.size
+      if (taken.length > 0 && (taken.length >= MOST_ENTRIES || size > MOST_CHARACTERS)) break
+      passed += 1
+      waiting.isQueued = false
+      if (waiting.answer === null) taken.push(waiting)
+    }
+    this.#queue = this.#queue.slice(passed)
+    this.#queuedCalls = this.#queue.filter(({ entry }) => entry.kind !== 'closing').length
+    this.#leftAt = systemClock()
+    this.#lastCalls = taken.filter(({ entry }) => entry.kind !== 'closing').length
+    return taken
+  }
+
+  async #send(taken: Waiting[], own: Waiting, send: Send): Promise<void> {
+    const { batch, calls, closings } = batchOf(taken, ({ entry }) => entry)
+    try {
+      const { refused, unsettled } = await send(batch)
+      for (const [index, verdict] of refused) calls[index]?.resolve({ verdict })
+      for (const [index, verdict] of unsettled) closings[index]?.resolve({ verdict })
+      for (const waiting of taken) if (waiting.answer === null) waiting.resolve({ verdict: null })
+    } catch (error) {
+      const isLate = error instanceof TimeLimitError
+      // The leader's time is over; the others have a time of their own.
+      for (const waiting of taken) if (waiting === own || !isLate) this.#fail(waiting, error)
+    }
+  }
+
+  /** Each entry is sent once more, by whoever leads next: a stub whose object went away stays broken. */
+  #fail(waiting: Waiting, error: unknown): void {
+    if (waiting.answer !== null) return
+    waiting.failures += 1
+    const isLast = waiting.failures > 1 || error instanceof TimeLimitError || isFinal(error)
+    if (isLast) waiting.resolve({ error })
+    else if (!waiting.isQueued) this.#add(waiting)
+  }
+}

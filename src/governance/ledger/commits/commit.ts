@@ -1,0 +1,80 @@
+import type { Refusal } from '../ledger.ts'
+
+/**
+ * What an isolate sends to a ledger object in one round trip: calls that ask to be admitted, and calls that ended.
+ * Columns instead of rows, because arrays of plain values cost a fraction of arrays of objects on their way. Texts are
+ * members of JSON objects without the braces (`openingText`, `outcomeText`), as they stand in the audit record.
+ */
+export interface CommitBatch {
+  calls: CallColumns
+  closings: ClosingColumns
+  /** The highest epochs that calls of this batch read from Postgres. */
+  learned: LearnedEpochs | null
+}
+
+export interface LearnedEpochs {
+  organization: number | null
+  catalogue: number | null
+}
+
+export interface CallColumns {
+  ids: string[]
+  openings: string[]
+  /** Micro-credits. */
+  reserves: number[]
+  /** Milliseconds. */
+  leases: number[]
+  /** `CallProgress` as JSON. */
+  estimates: Array<string | null>
+  /** 0: not checked. */
+  organizationEpochs: number[]
+  /** 0: the call does not use the catalogue. */
+  catalogueEpochs: number[]
+  /** The catalogue's epoch was read from Postgres for this very call. */
+  catalogueIsFresh: boolean[]
+  /** Empty: the call is not counted. */
+  userIds: string[]
+  organizationLimits: number[]
+  shards: number[]
+  userLimits: number[]
+  /** Null: the call stays open. Else it is recorded as ended, which needs no credits. */
+  outcomes: Array<string | null>
+  costs: number[]
+}
+
+export interface ClosingColumns {
+  ids: string[]
+  outcomes: string[]
+  costs: number[]
+}
+
+/** What became of the entries of a batch. Those that are not named were admitted, or are settled. */
+export interface CommitAnswer {
+  refused: Array<[index: number, verdict: Refusal | InvalidEntry]>
+  unsettled: Array<[index: number, verdict: InvalidEntry]>
+}
+
+/** An entry that cannot be stored; the others of its batch are not touched by it. */
+export interface InvalidEntry {
+  kind: 'invalid'
+  message: string
+}
+
+export const emptyCalls = (): CallColumns => ({
+  ids: [],
+  openings: [],
+  reserves: [],
+  leases: [],
+  estimates: [],
+  organizationEpochs: [],
+  catalogueEpochs: [],
+  catalogueIsFresh: [],
+  userIds: [],
+  organizationLimits: [],
+  shards: [],
+  userLimits: [],
+  outcomes: [],
+  costs: [],
+})
+
+export const emptyClosings = (): ClosingColumns => ({ ids: [], outcomes: [], costs: [] })

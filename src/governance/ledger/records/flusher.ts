@@ -1,0 +1,86 @@
+import type { Clock } from '../../../lib/clock.ts'
+import { errorText, logEvent } from '../../../lib/log.ts'
+import { withinTime } from '../../../lib/time-limit.ts'
+import type { Flushed } from '../ledger.ts'
+
+/** Something that waits in a Durable Object until Postgres has it. */
+export interface FlushSource<Batch> {
+  /** How much waits. */
+  pending(): number
+  /** Since when the oldest of it waits, in milliseconds since the epoch. */
+  pendingSince?(): number | null
+  /** The oldest part of it, or null when nothing waits. Taking removes nothing. */
+  take(): Batch | null
+  /** Puts a batch into Postgres. Doing it twice must do no harm. @throws when it cannot be known to be there. */
+  write(batch: Batch): Promise<void>
+  /** Called once Postgres has the batch. */
+  written(batch: Batch): void
+}
+
+const FIRST_BACKOFF_MS = 1_000
+const LONGEST_BACKOFF_MS = 60_000
+/** Neon's own limit is 15 s; a write given up on may still arrive, which does no harm. */
+const WRITE_LIMIT_MS = 10_000
+/** Batches of one run; what is left waits for the next, so that one alarm stays far below its 15 minutes. */
+const MOST_BATCHES = 50
+
+/** Moves a source to Postgres, one run at a time, and knows when the next run is due. */
+export class Flusher<Batch> {
+  readonly #source: FlushSource<Batch>
+  readonly #clock: Clock
+  readonly #intervalMilliseconds: number
+  #running: Promise<void> | undefined
+  #failures = 0
+  #dueAt: number | null = null
+
+  /** @param intervalMilliseconds how long what is new waits for company. */
+  constructor(source: FlushSource<Batch>, clock: Clock, intervalMilliseconds: number) {
+    this.#source = source
+    this.#clock = clock
+    this.#intervalMilliseconds = intervalMilliseconds
+  }
+
+  /** When to run next, in milliseconds since the epoch; null when nothing waits. */
+  dueAt(): number | null {
+    if (this.#source.pending() === 0) return null
+    this.#dueAt ??= this.#clock() + this.#intervalMilliseconds
+    return this.#dueAt
+  }
+
+  /** Writes what waits, joining a run that is on its way. Never throws; a failure moves `dueAt` back. */
+  async run(): Promise<Flushed> {
+    this.#running ??= this.#flush().finally(() => {
+      this.#running = undefined
+    })
+    await this.#running
+    return this.#left()
+  }
+
+  #left(): Flushed {
+    const pending = this.#source.pending()
+    const since = this.#source.pendingSince?.() ?? null
+    return since === null ? { pending } : { pending, since: new Date(since).toISOString() }
+  }
+
+  async #flush(): Promise<void> {
+    try {
+      for (let round = 0; round < MOST_BATCHES; round += 1) {
+        const batch = this.#source.take()
+        if (batch === null) break
+        await withinTime(this.#source.write(batch), WRITE_LIMIT_MS, 'writing to Postgres')
+        this.#source.written(batch)
+      }
+      this.#failures = 0
+      this.#dueAt = null
+    } catch (error) {
+      const wait = Math.min(FIRST_BACKOFF_MS * 2 ** this.#failures, LONGEST_BACKOFF_MS)
+      this.#failures += 1
+      this.#dueAt = this.#clock() + wait
+      logEvent('error', 'ledger.flush_failed', {
+        ...this.#left(),
+        failures: this.#failures,
+        error: errorText(error),
+      })
+    }
+  }
+}

@@ -1,0 +1,61 @@
+import type { AccountTables } from '../account-tables.ts'
+import type { ChainLink } from './chain.ts'
+
+/** What one batch to Postgres may hold. */
+const BATCH_RECORDS = 200
+const BATCH_CHARACTERS = 4_000_000
+
+/** How far Postgres has the records of an account. */
+export class Outbox {
+  readonly #tables: AccountTables
+  #flushed: number
+  #flushedCommit: number
+  /** Commits of the last batches, with the last sequence of each, which Postgres may not have yet. */
+  #taken: Array<{ number: number; sequence: number }> = []
+
+  /** @param flushed the last sequence that Postgres has. */
+  constructor(tables: AccountTables, flushed: number) {
+    this.#tables = tables
+    this.#flushed = flushed
+    this.#flushedCommit = tables.lastCommitUpTo(flushed)
+  }
+
+  get flushed(): number {
+    return this.#flushed
+  }
+
+  /** The last commit of which Postgres has every record. */
+  get flushedCommit(): number {
+    return this.#flushedCommit
+  }
+
+  /** When the first record that Postgres does not have was appended. */
+  oldestAt(): number | null {
+    for (const { at } of this.#tables.recordsAfter(this.#flushedCommit)) return at
+    return null
+  }
+
+  /** The oldest records that Postgres does not have, in order: as many as one batch holds, at least one. */
+  nextBatch(): ChainLink[] {
+    const batch: ChainLink[] = []
+    let size = 0
+    this.#taken = []
+    for (const { number, links } of this.#tables.recordsAfter(this.#flushedCommit)) {
+      this.#taken.push({ number, sequence: links.at(-1)?.sequence ?? 0 })
+      for (const link of links) {
+        if (link.sequence <= this.#flushed) continue
+        size += link.body.length
+        if (batch.length > 0 && (size > BATCH_CHARACTERS || batch.length >= BATCH_RECORDS)) return batch
+        batch.push(link)
+      }
+    }
+    return batch
+  }
+
+  markFlushed(sequence: number): void {
+    this.#flushed = sequence
+    for (const { number, sequence: last } of this.#taken) {
+      if (last <= sequence) this.#flushedCommit = Math.max(number, this.#flushedCommit)
+    }
+  }
+}

@@ -1,0 +1,115 @@
+import { membersText } from '../../../lib/canonical-json.ts'
+import type { Actor, AuditedChange, CallOpening, CallOutcome } from '../../audit-record.ts'
+
+/** What the body of a record adds to the opening and outcome of a call. */
+type CallContent = Omit<CallOpening, 'callId'> & CallOutcome & { kind: 'call'; reserved: number }
+
+/** What the body of a record adds to a change; `credit` when it moved the balance. */
+type ChangeContent = Omit<AuditedChange, 'id'> & { kind: 'change'; credit: CreditMovement | null }
+
+interface CreditMovement {
+  /** Left out for a grant. */
+  kind?: 'transfer'
+  id: string
+  amount: number
+  reason: string
+}
+
+/** The parsed body of a record: everything that is known of it, `callId` as `id`. */
+export type RecordBody = (CallContent | ChangeContent) & { id: string; sequence: number; shard: number }
+
+/** A row of `audit_records`. */
+export interface AuditRow {
+  organizationId: string
+  shard: number
+  sequence: number
+  id: string
+  kind: 'call' | 'change'
+  at: Date
+  requestId: string
+  userId: string | null
+  keyId: string | null
+  surface: string
+  action: string
+  modelId: string | null
+  status: number
+  creditsSettled: number
+  body: string
+  previousHash: string
+  hash: string
+}
+
+/** The columns of a row that are copies of its body. */
+export type CopiedColumns = Omit<AuditRow, 'body' | 'previousHash' | 'hash'>
+
+/** Texts that callers choose, such as a model's name, are cut here: they are copied into indexed columns. */
+const TEXT_LIMIT = 500
+
+const cut = (text: string) => (text.length > TEXT_LIMIT ? `${text.slice(0, TEXT_LIMIT)}…` : text)
+const cutActor = (actor: Actor): Actor => ({ ...actor, ip: actor.ip === null ? null : cut(actor.ip) })
+
+/**
+ * The members of an opening as they stand in the record of its call, the call's id and organization apart. Texts that
+ * a caller chooses are cut to a length that every store takes.
+ */
+export function openingText({ requestId, at, actor, surface, action, modelId }: CallOpening): string {
+  return membersText({
+    requestId: cut(requestId),
+    at,
+    actor: cutActor(actor),
+    surface,
+    action: cut(action),
+    modelId: modelId === null ? null : cut(modelId),
+  })
+}
+
+/** The members of an outcome as they stand in the record of its call. */
+export function outcomeText(outcome: CallOutcome): string {
+  const { status, errorCode, provider, attempts, usage, provenance, cost, durationMilliseconds } = outcome
+  const { request, response, dlp, connectionId, flags } = outcome
+  const ended = { status, errorCode, provider, attempts, usage, provenance, cost, durationMilliseconds }
+  return membersText({ ...ended, request, response, dlp, connectionId, flags })
+}
+
+/** An outcome with one flag more. */
+export function withFlag(outcome: string, flag: string): string {
+  const { flags, ...rest } = JSON.parse(`{${outcome}}`) as CallOutcome
+  return membersText({ ...rest, flags: [...flags, flag] })
+}
+
+/** Content of a call's record. @param reserved micro-credits that were held for it. */
+export const callText = (opening: string, outcome: string, reserved: number) =>
+  `"kind":"call","reserved":${reserved},${opening},${outcome}`
+
+/** Content of the record of an administrative change. */
+export function changeText(change: AuditedChange, credit: CreditMovement | null): string {
+  const { id: _, organizationId: __, ...rest } = change
+  return membersText({
+    kind: 'change',
+    ...rest,
+    credit,
+    requestId: cut(change.requestId),
+    actor: cutActor(change.actor),
+  })
+}
+
+/** The columns that have to stand beside a body: written with it, and compared with it by `verifyLinks`. */
+export function copiedColumns(body: RecordBody): CopiedColumns {
+  const call = body.kind === 'call'
+  return {
+    organizationId: body.organizationId,
+    shard: body.shard,
+    sequence: body.sequence,
+    id: body.id,
+    kind: body.kind,
+    at: new Date(body.at),
+    requestId: body.requestId,
+    userId: body.actor.userId,
+    keyId: body.actor.keyId,
+    surface: call ? body.surface : 'management',
+    action: body.action,
+    modelId: call ? body.modelId : null,
+    status: call ? body.status : 200,
+    creditsSettled: call ? body.cost : 0,
+  }
+}

@@ -1,0 +1,73 @@
+import type { Clock } from '../../../lib/clock.ts'
+import { withinTime } from '../../../lib/time-limit.ts'
+import type { CallColumns, CommitAnswer, CommitBatch } from '../commits/commit.ts'
+import type { Refusal } from '../ledger.ts'
+
+/** How often a batch is decided again after credits came: others may have taken them meanwhile. */
+const MOST_DRAWS = 5
+/** How long the calls of a batch wait for credits together; well below what an isolate waits for a commit. */
+const LONGEST_WAIT_MS = 4_000
+
+/** What a ledger does about calls that it has too few credits for. */
+export interface Shortage {
+  /** Micro-credits that are not reserved. */
+  available(): number
+  /** Brings credits of other shards here. @returns whether some came; it never rejects. */
+  draw(least: number, all: number): Promise<boolean>
+  /** Decides calls, and stores what came of it. */
+  decide(calls: CallColumns): CommitAnswer
+  clock: Clock
+}
+
+/**
+ * Decides the calls of a batch again that were refused for lack of credits, while credits can be had from other shards
+ * of the organization. What else was refused stays refused.
+ */
+export async function coverShortage(
+  shortage: Shortage,
+  { calls }: CommitBatch,
+  answer: CommitAnswer,
+): Promise<CommitAnswer> {
+  const until = shortage.clock() + LONGEST_WAIT_MS
+  let { refused } = answer
+  for (let round = 0; round < MOST_DRAWS; round += 1) {
+    const short = refused.flatMap(([, verdict]) => (verdict.kind === 'no_credits' ? [verdict] : []))
+    if (short.length === 0 || !(await hasDrawn(shortage, short, until))) break
+    refused = decideAgain(shortage.decide, calls, { ...answer, refused }, 'no_credits').refused
+  }
+  return { ...answer, refused }
+}
+
+/** Decides the calls of a batch again that were refused for one reason. What else was refused stays refused. */
+export function decideAgain(
+  decide: Shortage['decide'],
+  calls: CallColumns,
+  answer: CommitAnswer,
+  reason: Refusal['kind'],
+): CommitAnswer {
+  const indices = answer.refused.flatMap(([index, { kind }]) => (kind === reason ? [index] : []))
+  const again = decide(pick(calls, indices)).refused
+  const others = answer.refused.filter(([, { kind }]) => kind !== reason)
+  const refused = again.map(([at, verdict]): (typeof again)[number] => [indices[at] as number, verdict])
+  return { ...answer, refused: [...others, ...refused] }
+}
+
+/** @returns whether deciding again can end otherwise. */
+async function hasDrawn(
+  { available, draw, clock }: Shortage,
+  short: ReadonlyArray<{ required: number }>,
+  until: number,
+): Promise<boolean> {
+  const least = Math.min(...short.map(({ required }) => required)) - available()
+  const all = short.reduce((sum, { required }) => sum + required, 0) - available()
+  if (least <= 0) return true
+  const left = until - clock()
+  if (left <= 0) return false
+  return withinTime(draw(least, all), left, 'drawing credits').catch(() => false)
+}
+
+/** Some of the calls, by their indices. */
+function pick(calls: CallColumns, indices: readonly number[]): CallColumns {
+  const columns = Object.entries(calls).map(([name, column]) => [name, indices.map((index) => column[index])])
+  return Object.fromEntries(columns) as CallColumns
+}
