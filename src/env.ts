@@ -33,7 +33,7 @@ const optional = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess((value) => (value === '' ? undefined : value), schema.optional())
 
 /**
- * Every variable and secret the Worker reads. README's configuration table and `.env.example` describe the same
+ * Every variable and secret the Worker reads. `docs/configuration.md` and `.env.example` describe the same
  * list; a test compares the three.
  */
 export const configurationSchema = z.object({
