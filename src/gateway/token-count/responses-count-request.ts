@@ -1,6 +1,6 @@
 import { type Json, listOf, objectOf, present, textOf } from '../translation/json.ts'
 import { conversationOfMessages, systemMessage } from '../translation/requests/messages-conversation.ts'
-import { fitsStrictChat } from '../translation/requests/schemas.ts'
+import { responseFormatOfMessages } from '../translation/requests/output-format.ts'
 import { chatParallelCalls, chatToolChoice, chatTools } from '../translation/requests/tools.ts'
 
 /**
@@ -70,8 +70,6 @@ function toolChoice(request: Json): unknown {
 }
 
 function textFormat(request: Json): Json | undefined {
-  const format = objectOf(objectOf(request.output_config).format ?? request.output_format)
-  if (format.type !== 'json_schema') return undefined
-  const schema = objectOf(format.schema)
-  return { format: { type: 'json_schema', name: 'answer', strict: fitsStrictChat(schema), schema } }
+  const format = responseFormatOfMessages(request)
+  return format && { format: { type: 'json_schema', ...objectOf(format.json_schema) } }
 }

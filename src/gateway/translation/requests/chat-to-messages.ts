@@ -3,22 +3,21 @@ import { isPresent, type Json, listOf, numberOf, objectOf, present, textOf } fro
 import { can, type TargetModel } from '../target-model.ts'
 import { type Conversation, type ConversationTurn, conversationOfChat } from './chat-conversation.ts'
 import { CHAT_MEMBERS } from './chat-members.ts'
-import { jsonInstruction } from './json-mode.ts'
 import { refuseMembers } from './member-rules.ts'
-import { messagesOutputFormat } from './output-format.ts'
+import { type ConvertedRequest, messagesOutputFormat } from './output-format.ts'
 import { thinkingOfChat } from './reasoning.ts'
-import { messagesToolMembers } from './tools.ts'
+import { mayCallTools, messagesToolMembers } from './tools.ts'
 
 /**
  * A chat completion request as a messages request. What becomes of each member is in `CHAT_MEMBERS`; members that it
  * does not list are dropped.
  * @throws ApiError invalid_request naming the member whose loss would change what the answer means.
  */
-export function chatToMessages(request: Json, target: TargetModel): Json {
+export function chatToMessages(request: Json, target: TargetModel): ConvertedRequest {
   refuseMembers(request, CHAT_MEMBERS)
   const given = listOf(request.messages)
   const goesOn = given[given.length - 1]?.role === 'assistant'
-  return messagesRequest(request, target, conversationOfChat(request.messages), { goesOn })
+  return buildMessagesRequest(request, target, conversationOfChat(request.messages), { goesOn })
 }
 
 export interface ConversationEnd {
@@ -32,15 +31,20 @@ export interface ConversationEnd {
  * A messages request with a conversation that is one already, and all else as a chat completion request says it.
  * @throws ApiError invalid_request
  */
-export function messagesRequest(
+export function buildMessagesRequest(
   request: Json,
   target: TargetModel,
   { system, messages, called }: Conversation,
   { goesOn, schemaPlace }: ConversationEnd,
-): Json {
+): ConvertedRequest {
   const turns = ended(messages, goesOn, target)
   const { tools, tool_choice } = messagesToolMembers(request, called)
-  const instruction = jsonInstruction(request, target)
+  const { format, instruction } = messagesOutputFormat(
+    objectOf(request.response_format),
+    target,
+    mayCallTools(request),
+    schemaPlace,
+  )
   if (instruction !== null) system.push({ type: 'text', text: instruction })
   const maxTokens = maximumOf(request, target)
   const last = turns[turns.length - 1]
@@ -48,11 +52,8 @@ export function messagesRequest(
     forced: ['any', 'tool'].includes(textOf(tool_choice?.type)) || last?.role === 'assistant',
     withinToolTurn: last?.content[0]?.type === 'tool_result' && !beginsWithThinking(turns[turns.length - 2]),
   })
-  const outputConfig = present({
-    effort: thinking.effort,
-    format: messagesOutputFormat(request, target, schemaPlace),
-  })
-  return present({
+  const outputConfig = present({ effort: thinking.effort, format })
+  const body = present({
     model: target.upstreamModel,
     max_tokens: maxTokens,
     system: system.length === 0 ? undefined : system,
@@ -66,6 +67,7 @@ export function messagesRequest(
     output_config: Object.keys(outputConfig).length === 0 ? undefined : outputConfig,
     metadata: endUser(request.safety_identifier) ?? endUser(request.user),
   })
+  return { body, jsonByInstruction: instruction !== null }
 }
 
 const THOUGHTS = new Set(['thinking', 'redacted_thinking'])

@@ -1,8 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { type Json, present } from '../json.ts'
-import { can, type TargetModel } from '../target-model.ts'
-import { jsonInstruction, stripsFences } from './json-mode.ts'
-import { type ChatFormat, chatOutputFormat } from './output-format.ts'
 import {
   nameAt,
   objectAt,
@@ -11,7 +8,6 @@ import {
   optionalObject,
   optionalText,
 } from './read-values.ts'
-import { ResponsesTools } from './responses-tools.ts'
 import { fitsStrictChat } from './schemas.ts'
 import { usableToolName } from './tool-names.ts'
 
@@ -73,54 +69,14 @@ function responseFormat(given: unknown): Json | undefined {
   if (format.type !== 'json_schema') {
     throw invalidRequest("text.format.type: Input should be 'text', 'json_object' or 'json_schema'.")
   }
+  const schema = objectAt(format.schema, 'text.format.schema')
+  const strict = optionalFlag(format.strict, 'text.format.strict') === true
   const json_schema = present({
     name: usableToolName(nameAt(format.name ?? 'answer', 'text.format.name')),
     description: optionalText(format.description, 'text.format.description'),
-    schema: objectAt(format.schema, 'text.format.schema'),
-    strict: optionalFlag(format.strict, 'text.format.strict'),
+    schema,
+    // Chat models refuse a strict schema that does not fit their rules.
+    strict: strict && fitsStrictChat(schema) ? true : undefined,
   })
   return { type: 'json_schema', json_schema }
-}
-
-/**
- * `response_format` of a chat model, as far as it has it, and what it has to be told instead.
- * @param tools `tools` and `tool_choice` of the chat completion request.
- */
-export function chatFormatOf(format: Json | undefined, target: TargetModel, tools: Json): ChatFormat {
-  const plain = { responseFormat: undefined, instruction: null }
-  if (!format) return plain
-  if (format.type === 'json_object') {
-    return can(target, 'json_object')
-      ? { responseFormat: format, instruction: null }
-      : { ...plain, instruction: jsonInstruction({ response_format: format, ...tools }, target) }
-  }
-  const { schema, strict, ...named } = objectAt(format.json_schema, 'text.format')
-  if (!can(target, 'json_schema')) {
-    const asked = { output_config: { format: { type: 'json_schema', schema } } }
-    return chatOutputFormat(
-      { ...asked, tools: tools.tools, tool_choice: { type: tools.tool_choice } },
-      target,
-    )
-  }
-  const fits = fitsStrictChat(objectAt(schema, 'text.format.schema'))
-  // The vendor refuses what does not fit to be strict.
-  const wanted = { ...named, schema, ...(strict === true && fits ? { strict } : {}) }
-  return { responseFormat: { type: 'json_schema', json_schema: wanted }, instruction: null }
-}
-
-/**
- * Whether the answer to a responses request is to be JSON by instruction, and rid of a code fence around it; by the
- * protocol of the upstream.
- * @throws ApiError invalid_request for what `responsesToChat` and `responsesToMessages` would refuse.
- */
-export const stripsFencesOfResponses = {
-  messages: (request: Json, target: TargetModel): boolean =>
-    stripsFences({ response_format: settingsOfResponses(request).format, ...toolsOf(request) }, target),
-  chat_completions: (request: Json, target: TargetModel): boolean =>
-    chatFormatOf(settingsOfResponses(request).format, target, toolsOf(request)).instruction !== null,
-}
-
-function toolsOf(request: Json): Json {
-  const tools = new ResponsesTools(request.tools)
-  return { tools: tools.asFunctions(), tool_choice: tools.choice(request.tool_choice) }
 }

@@ -1,25 +1,30 @@
 import { type Json, present } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
+import { type ConvertedRequest, chatOutputFormat } from './output-format.ts'
 import { samplingFor } from './reasoning.ts'
 import { chatMessagesOfSteps } from './responses-chat-messages.ts'
 import { conversationOfResponses } from './responses-conversation.ts'
-import { chatFormatOf, type ResponsesSettings, settingsOfResponses } from './responses-settings.ts'
+import { type ResponsesSettings, settingsOfResponses } from './responses-settings.ts'
 import { ResponsesTools } from './responses-tools.ts'
-import { reasonsBeside } from './tools.ts'
+import { mayCallTools, reasonsBeside } from './tools.ts'
 
 /**
  * A turn of the responses protocol as a chat completion request. What becomes of each member is in `RESPONSES_MEMBERS`,
  * of each item in `RESPONSES_ITEMS`; members that they do not list are dropped.
  * @throws ApiError invalid_request naming the member or item that chat completions cannot say, or that is no such one.
  */
-export function responsesToChat(request: Json, target: TargetModel): Json {
+export function responsesToChat(request: Json, target: TargetModel): ConvertedRequest {
   const settings = settingsOfResponses(request)
   const offered = new ResponsesTools(request.tools)
   const tools = offered.asFunctions()
   const tool_choice = offered.choice(request.tool_choice)
-  const { responseFormat, instruction } = chatFormatOf(settings.format, target, { tools, tool_choice })
+  const { format, instruction } = chatOutputFormat(
+    settings.format,
+    target,
+    mayCallTools({ tools, tool_choice }),
+  )
   const { maxTokens, stream } = settings
-  return present({
+  const body = present({
     model: target.upstreamModel,
     messages: chatMessagesOfSteps(conversationOfResponses(request, offered), instruction),
     // Reasoning models refuse the older name; other servers of the protocol know only that one.
@@ -32,10 +37,11 @@ export function responsesToChat(request: Json, target: TargetModel): Json {
     tool_choice,
     parallel_tool_calls: offered.parallel(request.parallel_tool_calls),
     reasoning_effort: effort(settings, target, tools),
-    response_format: responseFormat,
+    response_format: format,
     user: settings.user,
     ...(isOpenAi(target) ? settings.ofOpenAi : {}),
   })
+  return { body, jsonByInstruction: instruction !== null }
 }
 
 function effort(settings: ResponsesSettings, target: TargetModel, tools: Json[] | undefined) {

@@ -1,6 +1,7 @@
 import { type Json, present } from '../json.ts'
 import type { TargetModel } from '../target-model.ts'
-import { messagesRequest } from './chat-to-messages.ts'
+import { buildMessagesRequest } from './chat-to-messages.ts'
+import type { ConvertedRequest } from './output-format.ts'
 import { conversationOfResponses } from './responses-conversation.ts'
 import { settingsOfResponses } from './responses-settings.ts'
 import { ResponsesTools } from './responses-tools.ts'
@@ -13,7 +14,7 @@ import { turnsOfSteps } from './responses-turns.ts'
  * @throws ApiError invalid_request naming the member or item that the messages protocol cannot say, or that is no such
  * one.
  */
-export function responsesToMessages(request: Json, target: TargetModel): Json {
+export function responsesToMessages(request: Json, target: TargetModel): ConvertedRequest {
   const settings = settingsOfResponses(request)
   const offered = new ResponsesTools(request.tools)
   const chat = present({
@@ -33,7 +34,7 @@ export function responsesToMessages(request: Json, target: TargetModel): Json {
   })
   const conversation = turnsOfSteps(conversationOfResponses(request, offered), target)
   // An answer is an item of its own, so it never goes on within the text before it.
-  return messagesRequest(chat, target, conversation, {
+  return buildMessagesRequest(chat, target, conversation, {
     goesOn: false,
     schemaPlace: 'text.format.schema',
   })

@@ -252,7 +252,7 @@ function wholeResult(whole: string): string {
   const opening = first ?? /(?<!`)```\s*(?:json\s*)?(?=[{[])/i.exec(whole)
   if (!opening) return whole
   const inside = whole.slice(opening.index + opening[0].length)
-  const tokens = inside.match(/"(?:\\.|[^"\\])*(?:"|\\?$)|```|./gs) ?? []
+  const tokens: string[] = inside.match(/"(?:\\.|[^"\\])*(?:"|\\?$)|```|./gs) ?? []
   const closing = tokens.indexOf('```')
   const body = tokens.slice(0, closing < 0 ? tokens.length : closing)
   while (/^[\s`]$/.test(body.at(-1) ?? '')) body.pop()

@@ -152,8 +152,8 @@ describe('a translated body with long strings', () => {
       ],
     }
     const body = new TextEncoder().encode(JSON.stringify(request).replaceAll('/', '\\/'))
-    const there = (json: Json) => chatToMessages(json, target())
-    const andBack = (json: Json) => messagesToChat(there(json), target())
+    const there = (json: Json) => chatToMessages(json, target()).body
+    const andBack = (json: Json) => messagesToChat(there(json), target()).body
     expect(translate(body, there)).toEqual(whole(body, there))
     expect(translate(body, andBack)).toEqual(whole(body, andBack))
     expect(cutLargeStrings(body).cut).toHaveLength(6)
@@ -166,7 +166,7 @@ describe('a translated body with long strings', () => {
       const chat = random.chance(0.5)
       const request = chat ? randomChatRequest(random) : randomMessagesRequest(random, false)
       const body = new TextEncoder().encode(spelledAtLength(request, random))
-      const translation = (json: Json) => (chat ? chatToMessages : messagesToChat)(json, target())
+      const translation = (json: Json) => (chat ? chatToMessages : messagesToChat)(json, target()).body
       const expected = whole(body, translation)
       cuts += cutLargeStrings(body).cut.length
       expect(translate(body, translation), `seed ${seed}`).toEqual(expected)

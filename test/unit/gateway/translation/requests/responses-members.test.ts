@@ -5,10 +5,9 @@ import {
   RESPONSES_MEMBERS,
   RESPONSES_PARTS,
 } from '../../../../../src/gateway/translation/requests/responses-members.ts'
-import { stripsFencesOfResponses } from '../../../../../src/gateway/translation/requests/responses-settings.ts'
 import { OfficialTypes } from './official-types.ts'
 import { refusal, target, user } from './requests.ts'
-import { toChat, toMessages, tool } from './responses.ts'
+import { instructsJson, toChat, toMessages, tool } from './responses.ts'
 
 describe('members of a turn as those of a chat completion request', () => {
   const reasons = target('reasoning', 'json_schema', 'json_object')
@@ -124,18 +123,15 @@ describe('members of a turn as those of a chat completion request', () => {
     expect(told.response_format).toEqual(responseFormat)
     expect(told.messages).toEqual([{ role: 'system', content: expect.stringMatching(words) }, user('Hello')])
     expect(JSON.stringify(told.messages)).toContain('Be brief.')
-    expect(stripsFencesOfResponses.chat_completions(asked, model)).toBe(true)
-    expect(stripsFencesOfResponses.chat_completions(asked, target('json_schema', 'json_object'))).toBe(false)
+    expect(instructsJson(asked, model).onChat).toBe(true)
+    expect(instructsJson(asked, target('json_schema', 'json_object')).onChat).toBe(false)
   })
 
   it('lets tools be called instead of asking for an object', () => {
     const asked = { text: { format: { type: 'json_object' } }, tools }
     expect(toChat(asked, target()).messages).toEqual([user('Hello')])
-    expect(stripsFencesOfResponses.chat_completions(asked, target())).toBe(false)
-    expect(stripsFencesOfResponses.messages(asked, target())).toBe(false)
-    expect(stripsFencesOfResponses.messages({ ...asked, tools: [{ type: 'web_search' }] }, target())).toBe(
-      true,
-    )
+    expect(instructsJson(asked, target())).toEqual({ onChat: false, onMessages: false })
+    expect(instructsJson({ ...asked, tools: [{ type: 'web_search' }] }, target()).onMessages).toBe(true)
   })
 
   it.each<[Json, string]>([
