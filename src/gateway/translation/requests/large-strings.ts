@@ -1,3 +1,4 @@
+import { randomBase62 } from '../../../lib/ids.ts'
 import { type JsonPath, scanJson } from '../../../lib/json-scan.ts'
 
 const encoder = new TextEncoder()
@@ -37,7 +38,7 @@ export function cutLargeStrings(
   mostBytes = Number.POSITIVE_INFINITY,
 ): { text: string; cut: Uint8Array[] } {
   const cut: Uint8Array[] = []
-  const token = randomToken()
+  const token = randomBase62(22)
   const cuts: Array<{ from: number; end: number }> = []
   let left = body.length
   scanJson(body, {
@@ -99,9 +100,4 @@ export function restoreLargeStrings(json: string, cut: readonly Uint8Array[]): U
     at = mark.index + mark[0].length
   }
   return [...pieces, encoder.encode(json.slice(at))]
-}
-
-function randomToken(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16))
-  return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 }

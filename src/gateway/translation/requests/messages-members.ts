@@ -2,7 +2,6 @@ import { isPresent } from '../json.ts'
 import { dropped, holdsItems, kept, type MemberRules, refused, translated } from './member-rules.ts'
 
 const OWN_FAMILY = 'means something to its own provider only'
-const CACHE = 'chat completions have no cache markers'
 
 /** Members of a messages request, beta ones included, on their way to a model of chat completions. */
 export const MESSAGES_MEMBERS: MemberRules = {
@@ -73,18 +72,4 @@ export const MESSAGES_BLOCKS: MemberRules = {
   tool_removal: refused('changes the tools within a conversation'),
   browser_state: refused('belongs to a tool of its provider'),
   container_upload: refused('lies at another provider', isPresent),
-}
-
-/** Members of a tool definition of the messages protocol on their way to a function tool. */
-export const MESSAGES_TOOL_MEMBERS: MemberRules = {
-  allowed_callers: dropped('only the model itself calls'),
-  cache_control: dropped(CACHE),
-  defer_loading: dropped('all tools are told at once'),
-  description: kept(),
-  eager_input_streaming: dropped('a matter of its own provider'),
-  input_examples: dropped('chat completions have no place for them'),
-  input_schema: translated('`parameters`'),
-  name: translated('shortened where it is longer than 64 characters, and told back in full'),
-  strict: translated('kept where the schema fits what chat completions ask of strict tools'),
-  type: translated('`function`; tools of the provider, such as web_search_20250305, are refused'),
 }

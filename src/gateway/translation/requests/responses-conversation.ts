@@ -2,7 +2,7 @@ import { invalidRequest } from '../../../lib/api-error.ts'
 import { isPresent, type Json, listOf, textOf } from '../json.ts'
 import { refuseKind } from './member-rules.ts'
 import { nameAt, objectsAt, optionalText, textAt } from './read-values.ts'
-import { RESPONSES_ITEMS } from './responses-members.ts'
+import { RESPONSES_ITEMS } from './responses-items.ts'
 import { type Part, partsAt } from './responses-parts.ts'
 import { customToolArguments, type ResponsesTools } from './responses-tools.ts'
 

@@ -9,14 +9,10 @@ import type { MemberRules } from '../../../../../src/gateway/translation/request
 import {
   MESSAGES_BLOCKS,
   MESSAGES_MEMBERS,
-  MESSAGES_TOOL_MEMBERS,
 } from '../../../../../src/gateway/translation/requests/messages-members.ts'
-import {
-  RESPONSES_ITEMS,
-  RESPONSES_MEMBERS,
-  RESPONSES_PARTS,
-} from '../../../../../src/gateway/translation/requests/responses-members.ts'
+import { RESPONSES_ITEMS } from '../../../../../src/gateway/translation/requests/responses-items.ts'
 import { ANSWER_GROUPS, REQUEST_GROUPS } from './cases.ts'
+import { MESSAGES_TOOL_MEMBERS, RESPONSES_MEMBERS, RESPONSES_PARTS } from './documented-members.ts'
 import { type AnswerFeature, type Feature, type Group, pairs } from './features.ts'
 import { type Observation, observeAnswer, observeRequest } from './verdicts.ts'
 

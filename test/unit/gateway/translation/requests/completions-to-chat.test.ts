@@ -113,7 +113,7 @@ describe('a legacy completion as a chat', () => {
   })
 
   it('goes on to the messages protocol', () => {
-    expect(chatToMessages(asChat({ stop: '#', temperature: 2 }), target()).body)).toEqual({
+    expect(chatToMessages(asChat({ stop: '#', temperature: 2 }), target()).body).toEqual({
       model: 'upstream-model',
       max_tokens: 16,
       temperature: 1,

@@ -12,8 +12,8 @@ import {
 import {
   MESSAGES_BLOCKS,
   MESSAGES_MEMBERS,
-  MESSAGES_TOOL_MEMBERS,
 } from '../../../../../src/gateway/translation/requests/messages-members.ts'
+import { MESSAGES_TOOL_MEMBERS } from '../fidelity/documented-members.ts'
 import { OfficialTypes } from './official-types.ts'
 
 const chat = new OfficialTypes('openai', 'resources/chat/completions/completions.d.ts')

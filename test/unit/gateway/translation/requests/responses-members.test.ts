@@ -1,10 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '../../../../../src/gateway/translation/json.ts'
-import {
-  RESPONSES_ITEMS,
-  RESPONSES_MEMBERS,
-  RESPONSES_PARTS,
-} from '../../../../../src/gateway/translation/requests/responses-members.ts'
+import { RESPONSES_ITEMS } from '../../../../../src/gateway/translation/requests/responses-items.ts'
+import { RESPONSES_MEMBERS, RESPONSES_PARTS } from '../fidelity/documented-members.ts'
 import { OfficialTypes } from './official-types.ts'
 import { refusal, target, user } from './requests.ts'
 import { instructsJson, toChat, toMessages, tool } from './responses.ts'
@@ -16,7 +13,7 @@ describe('members of a turn as those of a chat completion request', () => {
   const schema = { type: 'object', properties: { a: {} } }
   const format = (more: Json) => ({ text: { format: { type: 'json_schema', name: 'x y', ...more } } })
   const wanted = (json_schema: Json) => ({ response_format: { type: 'json_schema', json_schema } })
-  const named = expect.stringMatching(/^x_y_[a-z0-9]{14}$/)
+  const named = expect.stringMatching(/^x_y_[0-9a-f]{14}$/)
   const tools = [tool('f')]
 
   it.each<[string, Json, Json, ReturnType<typeof target>?]>([

@@ -1,7 +1,14 @@
-import { dropped, kept, type MemberRules, translated } from './member-rules.ts'
+import {
+  dropped,
+  kept,
+  type MemberRules,
+  translated,
+} from '../../../../../src/gateway/translation/requests/member-rules.ts'
 
-const OPENAI_ALONE = 'for models of OpenAI, whose word it is: other servers of chat completions may refuse it'
-const HOSTED = 'ran at another provider; what came of it is told in the text after it'
+/** Tables of members that the converters read one by one: only the document and its tests need them as data. */
+
+const OPENAI_ALONE = 'for models of OpenAI only: other servers of chat completions may refuse it'
+const CACHE = 'chat completions have no cache markers'
 
 /**
  * Members of a turn of the responses protocol on their way to chat completions. On their way to the messages protocol
@@ -33,44 +40,6 @@ export const RESPONSES_MEMBERS: MemberRules = {
   user: kept(),
 }
 
-/** Items of `input`. Kinds that are not here are refused. */
-export const RESPONSES_ITEMS: MemberRules = {
-  message: translated('a message; consecutive ones of the assistant are one, without their `phase`'),
-  function_call: translated('a tool call of the message it belongs to, its namespace before its name'),
-  function_call_output: translated(
-    'a tool message right after the calls; images and files of it follow as the user’s on chat completions',
-  ),
-  custom_tool_call: translated('a call of a function with one argument `input`'),
-  custom_tool_call_output: translated('as function_call_output'),
-  reasoning: translated('a thinking block of the family that it comes from; dropped for all others'),
-  additional_tools: dropped('tools are those of the request'),
-  apply_patch_call: dropped(HOSTED),
-  apply_patch_call_output: dropped(HOSTED),
-  code_interpreter_call: dropped(HOSTED),
-  compaction: dropped('readable by its own provider only'),
-  compaction_trigger: dropped('the whole conversation is sent'),
-  computer_call: dropped(HOSTED),
-  computer_call_output: dropped(HOSTED),
-  configuration_update: dropped('settings are those of the request'),
-  file_search_call: dropped(HOSTED),
-  image_generation_call: dropped(HOSTED),
-  item_reference: dropped('stands for an item that is there by itself'),
-  local_shell_call: dropped(HOSTED),
-  local_shell_call_output: dropped(HOSTED),
-  mcp_approval_request: dropped(HOSTED),
-  mcp_approval_response: dropped(HOSTED),
-  mcp_call: dropped(HOSTED),
-  mcp_list_tools: dropped('tools of another provider'),
-  program: dropped(HOSTED),
-  program_output: dropped(HOSTED),
-  service_call: dropped(HOSTED),
-  shell_call: dropped(HOSTED),
-  shell_call_output: dropped(HOSTED),
-  tool_search_call: dropped(HOSTED),
-  tool_search_output: dropped(HOSTED),
-  web_search_call: dropped(HOSTED),
-}
-
 /** Parts of messages and of outputs. Kinds that are not here are refused. */
 export const RESPONSES_PARTS: MemberRules = {
   input_text: kept('as `text`'),
@@ -81,4 +50,18 @@ export const RESPONSES_PARTS: MemberRules = {
     'a file part or a document block; a URL is taken on messages only, a file id nowhere',
   ),
   input_audio: kept('refused on messages, which has no sound'),
+}
+
+/** Members of a tool definition of the messages protocol on their way to a function tool. */
+export const MESSAGES_TOOL_MEMBERS: MemberRules = {
+  allowed_callers: dropped('only the model itself calls'),
+  cache_control: dropped(CACHE),
+  defer_loading: dropped('all tools are told at once'),
+  description: kept(),
+  eager_input_streaming: dropped('a matter of its own provider'),
+  input_examples: dropped('chat completions have no place for them'),
+  input_schema: translated('`parameters`'),
+  name: translated('shortened where it is longer than 64 characters, and told back in full'),
+  strict: translated('kept where the schema fits what chat completions ask of strict tools'),
+  type: translated('`function`; tools of the provider, such as web_search_20250305, are refused'),
 }
