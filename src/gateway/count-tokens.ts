@@ -9,7 +9,7 @@ import type { PlannedCall, SentCall } from './calls/model-call.ts'
 import type { Route } from './catalog/catalog.ts'
 import { speaks } from './providers/provider.ts'
 import { sendToProvider } from './providers/send-to-provider.ts'
-import { countTokens } from './token-count/input-tokens.ts'
+import { countInputTokens } from './token-count/input-tokens.ts'
 import { responsesCountRequest } from './token-count/responses-count-request.ts'
 import { objectOf, parseJson } from './translation/json.ts'
 
@@ -48,7 +48,7 @@ export async function answerTokenCount(
   const edited = applyEdits(outline.body, inspected.edits)
   const body = joinBytes(edited.pieces)
   const attempt = await upstreamCount(deps, signal, route, body)
-  const inputTokens = attempt?.tokens ?? countTokens(body, { upstreamModel: route.upstreamModel })
+  const inputTokens = attempt?.tokens ?? countInputTokens(body, { upstreamModel: route.upstreamModel })
   const { released, withheld } = edited
   const outcome = outcomeOf(opening, deps.clock(), {
     status: 200,

@@ -3,18 +3,18 @@ import { applyEdits, type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, JsonSyntaxError, scanJson } from '../../lib/json-scan.ts'
 import { encodeFrame, HEARTBEAT_COMMENT, type SseFrame } from '../../lib/sse.ts'
 import { chatCompletionRequest, completionRequest } from '../../wire/model-requests.ts'
-import { ChunkTexts, elementKey, kindOf } from './chunk-texts.ts'
+import { ChunkTexts, chunkTextKind, elementKey } from './chunk-texts.ts'
 import { ChatMessagesCheck } from './message-checks.ts'
 import {
   type AnswerContext,
   type AnswerReading,
   type FrameVerdict,
-  leavesTexts,
+  leavesTextsUnchanged,
   type Protocol,
   type StreamReader,
   tellsInParts,
 } from './protocol.ts'
-import { MESSAGES_TEXTS } from './request-inspection.ts'
+import { MESSAGES_REQUEST_TEXTS } from './request-inspection.ts'
 import { type OutlineRules, outlineRequest } from './request-outline.ts'
 import type { FrameString, HeldFrame } from './streamed-texts.ts'
 import { isText, isUnreadable } from './text-fields.ts'
@@ -31,7 +31,7 @@ const chatRules: OutlineRules = {
   schema: chatCompletionRequest,
   messages: () => new ChatMessagesCheck(),
   removals: REMOVALS,
-  texts: MESSAGES_TEXTS,
+  texts: MESSAGES_REQUEST_TEXTS,
   maximumOutput: largerOutput,
   choices: (fields) => numberOf(fields.n) ?? 1,
 }
@@ -40,7 +40,7 @@ const completionRules: OutlineRules = {
   schema: completionRequest,
   messages: null,
   removals: REMOVALS,
-  texts: MESSAGES_TEXTS,
+  texts: MESSAGES_REQUEST_TEXTS,
   required: 'prompt',
   // The default of 16 is OpenAI's; other servers generate up to the model's maximum.
   maximumOutput: (fields) => numberOf(fields.max_tokens),
@@ -59,7 +59,7 @@ const numberOf = (value: unknown): number | null => (typeof value === 'number' ?
 /** Chat completions between equal protocols. */
 export const chatCompletions: Protocol = {
   outline: (body) => outlineRequest(body, chatRules),
-  requestTexts: MESSAGES_TEXTS,
+  requestTexts: MESSAGES_REQUEST_TEXTS,
   removals: REMOVALS,
   usageIsOptional: true,
   readAnswer,
@@ -124,7 +124,7 @@ class ChunkScan {
 
   string(path: JsonPath, start: number, end: number): void {
     if (this.#active && isUnreadable(path, this.#bytes, start, end))
-      this.#context.inspection.uninspectable(kindOf(path).kind)
+      this.#context.inspection.uninspectable(chunkTextKind(path).kind)
     if (!isText(path, this.#bytes, start, end)) return
     const isLogprob = path[0] === 'choices' && path[2] === 'logprobs'
     // Log probabilities repeat the text, many times over when alternatives are asked for.
@@ -134,7 +134,7 @@ class ChunkScan {
       this.strings.push({ path: [...path], start, end })
       return
     }
-    const field = { path, partial: this.#partial, ...kindOf(path) }
+    const field = { path, partial: this.#partial, ...chunkTextKind(path) }
     const edit = this.#context.inspection.text(field, this.#bytes, start, end)
     if (edit) this.edits.push(edit)
   }
@@ -241,7 +241,7 @@ class ChatStreamReader implements StreamReader {
     try {
       scanJson(data, scan)
       if (scan.strings) {
-        before.push(...this.#texts.beforeOthers(scan.strings, scan, () => this.#head()))
+        before.push(...this.#texts.endedParts(scan.strings, scan, () => this.#head()))
         scan.edits.push(...this.#texts.edits(scan.strings, data, scan))
       }
     } catch (error) {
@@ -284,7 +284,7 @@ class ChatStreamReader implements StreamReader {
   #editUsage(scan: ChunkScan, frame: SseFrame, before: HeldFrame[]): FrameVerdict {
     this.#mayHaveUsage ||= scan.usage !== null || scan.choices.length === 0
     if (scan.usage) {
-      const unasked = scan.usage.kind === 'object' && !this.#context.usageAsked
+      const unasked = scan.usage.kind === 'object' && !this.#context.usageRequested
       if (unasked && scan.choices.length === 0) return { kind: 'drop' }
       const intermediate = scan.choices.length > 0 && scan.finished.size === 0
       if (unasked || intermediate || scan.usage.kind === 'null') scan.removeUsage()
@@ -297,7 +297,7 @@ class ChatStreamReader implements StreamReader {
   }
 
   /** Some upstreams omit `[DONE]` after the finish reasons; clients wait for it. */
-  closing(): HeldFrame[] | null {
+  closingFrames(): HeldFrame[] | null {
     if (this.ended) return []
     if (!this.#isComplete) return null
     this.#usageIsLast = true
@@ -311,10 +311,10 @@ class ChatStreamReader implements StreamReader {
 
   /** Usage that was not asked for is cut out, as is the `usage: null` that some upstreams write into every chunk. */
   get passesUnread(): boolean {
-    return leavesTexts(this.#context) && this.#context.usageAsked && !this.#mayHaveUsage
+    return leavesTextsUnchanged(this.#context) && this.#context.usageRequested && !this.#mayHaveUsage
   }
 
-  get owesUsage(): boolean {
+  get usagePending(): boolean {
     return this.#isComplete && !this.ended && !this.#usageIsLast
   }
 

@@ -44,7 +44,7 @@ export class ChunkTexts {
    * same block. For callers that get blocks, to be asked before the edits of a chunk.
    * @param head what a frame begins with.
    */
-  beforeOthers(
+  endedParts(
     strings: readonly FrameString[],
     places: ChunkPlaces,
     head: () => Record<string, unknown>,
@@ -85,7 +85,7 @@ export class ChunkTexts {
     const [root, position, member] = string.path
     const streamed = root === 'choices' && typeof position === 'number' && isStreamed(string.path)
     if (!streamed) {
-      const field = { path: string.path, partial: false, ...kindOf(string.path) }
+      const field = { path: string.path, partial: false, ...chunkTextKind(string.path) }
       return member === 'logprobs' ? null : this.#inspection.text(field, source, string.start, string.end)
     }
     const place = resolved(string.path, places.indexes)
@@ -93,7 +93,7 @@ export class ChunkTexts {
     const key = `${choice}:${pathKey(place)}`
     this.#places.set(key, place)
     const last = places.finished.has(position) || this.#closing.has(`${choice}:${partOf(place)}`)
-    return inspectPiece(this.#inspection, string, source, { key, ...kindOf(string.path), last })
+    return inspectPiece(this.#inspection, string, source, { key, ...chunkTextKind(string.path), last })
   }
 
   /** Ends the texts of a choice, or all. @returns frames that tell what was held back of them. */
@@ -141,7 +141,7 @@ function partOf(path: Path): Part {
 }
 
 /** What a text of an answer is. Tools of free form are called with a text, others with JSON. */
-export function kindOf(path: Path): TextKind {
+export function chunkTextKind(path: Path): TextKind {
   const name = String(path[path.length - 1])
   return { kind: ARGUMENTS.has(name) ? 'tool_arguments' : 'response', json: name === 'arguments' }
 }

@@ -78,12 +78,12 @@ export class EventTexts {
 
 /** A text that is there as a whole. */
 export function fieldOf(path: JsonPath): TextField {
-  const kind = kindOf(path)
+  const kind = eventDirection(path)
   return { path, partial: false, kind, ...(kind === 'tool_arguments' && { name: lastName(path) }) }
 }
 
 /** What a tool is called with, and what one that ran at the provider found. */
-export function kindOf(path: JsonPath): Direction {
+export function eventDirection(path: JsonPath): Direction {
   if (path.includes('input')) return 'tool_arguments'
   const nested = path[0] === 'content_block' ? path[1] : path[2]
   return nested === 'content' ? 'tool_result' : 'response'

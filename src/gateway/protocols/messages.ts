@@ -9,18 +9,18 @@ import {
 } from '../../lib/json-scan.ts'
 import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
 import { countTokensRequest, messagesRequest } from '../../wire/model-requests.ts'
-import { EventTexts, fieldOf, kindOf, type TextEvent } from './event-texts.ts'
+import { EventTexts, eventDirection, fieldOf, type TextEvent } from './event-texts.ts'
 import { AlternatingMessagesCheck } from './message-checks.ts'
 import {
   type AnswerContext,
   type AnswerReading,
   type FrameVerdict,
   keepsSignatures,
-  leavesTexts,
+  leavesTextsUnchanged,
   type Protocol,
   type StreamReader,
 } from './protocol.ts'
-import { MESSAGES_TEXTS } from './request-inspection.ts'
+import { MESSAGES_REQUEST_TEXTS } from './request-inspection.ts'
 import { type OutlineRules, outlineRequest } from './request-outline.ts'
 import { SourceData } from './source-data.ts'
 import { type FrameString, type HeldFrame, inspectOwnValue } from './streamed-texts.ts'
@@ -39,7 +39,7 @@ const rules: OutlineRules = {
   schema: messagesRequest,
   messages: () => new AlternatingMessagesCheck(),
   removals: REMOVALS,
-  texts: MESSAGES_TEXTS,
+  texts: MESSAGES_REQUEST_TEXTS,
   maximumOutput: (fields) => fields.max_tokens as number,
   choices: () => 1,
 }
@@ -47,7 +47,7 @@ const rules: OutlineRules = {
 /** Messages between equal protocols. */
 export const messages: Protocol = {
   outline: (body) => outlineRequest(body, rules),
-  requestTexts: MESSAGES_TEXTS,
+  requestTexts: MESSAGES_REQUEST_TEXTS,
   removals: REMOVALS,
   usageIsOptional: false,
   ownEdits: unsignedThinkingEdits,
@@ -105,7 +105,8 @@ class EventScan {
     if (path[0] === 'content' && path[2] === 'signature')
       this.#signatures.set(Number(path[1]), { start, end })
     const { inspection } = this.#context
-    if (this.#active && isUnreadable(path, this.#bytes, start, end)) inspection.uninspectable(kindOf(path))
+    if (this.#active && isUnreadable(path, this.#bytes, start, end))
+      inspection.uninspectable(eventDirection(path))
     if (isText(path, this.#bytes, start, end)) this.#text({ path, start, end })
     else this.#sources.string(path, this.#bytes, start, end, () => ({ path: [...path], start, end }))
   }
@@ -184,7 +185,7 @@ class MessagesStreamReader implements StreamReader {
   textBytes = 0
   readonly texts: EventTexts
   /** The event that tells the end tells the usage. */
-  readonly owesUsage = false
+  readonly usagePending = false
   #usage: Usage | null = null
   /** Output was counted after the beginning. */
   #outputCounted = false
@@ -230,14 +231,14 @@ class MessagesStreamReader implements StreamReader {
   }
 
   /** Some upstreams omit `message_stop` after the stop reason; official clients throw without it. */
-  closing(): HeldFrame[] | null {
+  closingFrames(): HeldFrame[] | null {
     if (this.ended) return []
     if (!this.stopped) return null
     return [...this.texts.end(null), { bytes: MESSAGE_STOP, released: 0, withheld: 0 }]
   }
 
   get passesUnread(): boolean {
-    return leavesTexts(this.#context)
+    return leavesTextsUnchanged(this.#context)
   }
 
   /** Figures that came while the model went on talking are not all of it. */

@@ -29,7 +29,7 @@ export interface Protocol {
 
 /** What the texts of a request are, by their place in it. */
 export interface RequestTexts extends RequestMembers {
-  kindOf(path: JsonPath, outline: RequestOutline): TextKind
+  messageTextKind(path: JsonPath, outline: RequestOutline): TextKind
   /** Names the block of thinking that a text belongs to; null for other texts. */
   thinkingOf(path: JsonPath): string | null
   /** Names the block whose signature a string is, where it is to be emptied when its text is edited. */
@@ -48,7 +48,7 @@ export interface AnswerContext {
   /** The model id to write in place of the upstream's; null leaves the upstream's. */
   modelId: string | null
   /** Whether the caller asked for usage on its stream. */
-  usageAsked: boolean
+  usageRequested: boolean
   /** The caller's protocol, where the answer is translated to it. */
   translatedTo?: 'chat_completions' | 'completions' | 'messages' | 'responses' | null
 }
@@ -56,12 +56,12 @@ export interface AnswerContext {
 /** How the protocols of callers give a translated answer. */
 const TRANSLATED_ANSWERS: Record<
   NonNullable<AnswerContext['translatedTo']>,
-  { keepsSignatures: boolean; tellsInParts: boolean }
+  { keepsSignatures: boolean; sendsBlocks: boolean }
 > = {
-  chat_completions: { keepsSignatures: false, tellsInParts: false },
-  completions: { keepsSignatures: false, tellsInParts: false },
-  messages: { keepsSignatures: false, tellsInParts: true },
-  responses: { keepsSignatures: true, tellsInParts: true },
+  chat_completions: { keepsSignatures: false, sendsBlocks: false },
+  completions: { keepsSignatures: false, sendsBlocks: false },
+  messages: { keepsSignatures: false, sendsBlocks: true },
+  responses: { keepsSignatures: true, sendsBlocks: true },
 }
 
 /** Whether the caller gets the signatures of thinking, and sends them back with it. */
@@ -70,10 +70,10 @@ export const keepsSignatures = ({ translatedTo }: AnswerContext): boolean =>
 
 /** Whether the caller gets the parts of an answer one after the other, so that none goes on after another has begun. */
 export const tellsInParts = ({ translatedTo }: AnswerContext): boolean =>
-  !!translatedTo && TRANSLATED_ANSWERS[translatedTo].tellsInParts
+  !!translatedTo && TRANSLATED_ANSWERS[translatedTo].sendsBlocks
 
 /** Whether a caller of the same protocol gets every text as the upstream writes it. */
-export const leavesTexts = ({ inspection, modelId, translatedTo }: AnswerContext): boolean =>
+export const leavesTextsUnchanged = ({ inspection, modelId, translatedTo }: AnswerContext): boolean =>
   modelId === null && !translatedTo && inspection.engine.passive === true
 
 export interface AnswerReading {
@@ -97,11 +97,11 @@ export interface StreamReader extends Meter {
   /** True once the stream has ended as its protocol demands. */
   readonly ended: boolean
   /** All of the answer has come, and only its usage is yet to be told. */
-  readonly owesUsage: boolean
+  readonly usagePending: boolean
   /** Whether nothing of what follows has to be changed, as far as the request and the beginning show. */
   readonly passesUnread: boolean
   /** What is still owed to a caller when the upstream closed the stream: frames of a tolerated early end, or null when it was cut off. */
-  closing(): HeldFrame[] | null
+  closingFrames(): HeldFrame[] | null
 }
 
 export type FrameVerdict =

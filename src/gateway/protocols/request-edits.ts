@@ -34,7 +34,8 @@ export function requestEdits(outline: RequestOutline, protocol: Protocol, target
       replacement: encoder.encode(JSON.stringify(upstreamModel)),
     })
   }
-  if (outline.stream && protocol.usageIsOptional && !outline.usageAsked) edits.push(...usageEdits(outline))
+  if (outline.stream && protocol.usageIsOptional && !outline.usageRequested)
+    edits.push(...usageEdits(outline))
   return edits
 }
 

@@ -8,10 +8,10 @@ import type { Protocol, RequestTexts } from './protocol.ts'
 import type { RequestOutline } from './request-outline.ts'
 import { SourceData } from './source-data.ts'
 import { inspectOwnValue, type TextKind } from './streamed-texts.ts'
-import { MESSAGES_MEMBERS } from './technical-members.ts'
+import { MESSAGES_STRUCTURE } from './technical-members.ts'
 import { isUnreadable, lastName, OWN_DATA, requestString } from './text-fields.ts'
 
-export interface RequestInspection {
+export interface InspectedRequest {
   edits: ByteEdit[]
   /** Where there is content that no text engine reads, such as images. */
   uninspectable: ReadonlySet<Direction>
@@ -27,20 +27,20 @@ export function inspectRequest(
   outline: RequestOutline,
   protocol: Protocol,
   inspection: Inspection,
-): RequestInspection {
+): InspectedRequest {
   if (inspection.engine.passive) {
     inspection.count(outline.textBytes)
     inspection.endUnit(outline.body.length)
     return NOTHING_FOUND
   }
-  const scan = new RequestInspector(outline, protocol, inspection)
+  const scan = new RequestTextScan(outline, protocol, inspection)
   scanJson(outline.body, scan)
   scan.removeSignatures()
   inspection.endUnit(outline.body.length)
   return scan
 }
 
-const NOTHING_FOUND: RequestInspection = { edits: [], uninspectable: new Set(), changedThinking: new Set() }
+const NOTHING_FOUND: InspectedRequest = { edits: [], uninspectable: new Set(), changedThinking: new Set() }
 
 /** A shorter number is nobody's. */
 const SHORTEST_NUMBER_BYTES = 9
@@ -54,7 +54,7 @@ interface PlacedText {
   end: number
 }
 
-class RequestInspector {
+class RequestTextScan {
   readonly edits: ByteEdit[] = []
   readonly uninspectable = new Set<Direction>()
   readonly changedThinking = new Set<string>()
@@ -135,7 +135,12 @@ class RequestInspector {
     const isName = typeof name === 'string' && !PLAIN_NAME.test(name)
     const isNumber = kind === 'number' && end - start >= SHORTEST_NUMBER_BYTES
     if ((!isName && !isNumber) || this.#removed.has(String(path[0]))) return
-    const field = { path, partial: false, fixed: true, kind: this.#texts.kindOf(path, this.#outline).kind }
+    const field = {
+      path,
+      partial: false,
+      fixed: true,
+      kind: this.#texts.messageTextKind(path, this.#outline).kind,
+    }
     const nameStart = memberStart + 1
     if (isName) this.#inspection.text(field, this.#body, nameStart, endOfString(this.#body, nameStart))
     if (isNumber) this.#inspection.text({ ...field, name: lastName(path) }, this.#body, start, end)
@@ -144,7 +149,7 @@ class RequestInspector {
   /** What a string tells besides what it says. */
   #note(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
     if (isUnreadable(path, this.#body, start, end, name, own)) {
-      this.uninspectable.add(this.#texts.kindOf(path, this.#outline).kind)
+      this.uninspectable.add(this.#texts.messageTextKind(path, this.#outline).kind)
     }
     const signed = name === 'signature' ? this.#texts.signatureOf?.(path) : null
     if (signed) this.#signatures.set(signed, { start, end })
@@ -158,7 +163,7 @@ class RequestInspector {
   }
 
   #fieldOf(path: JsonPath, name: string): TextField {
-    const kind = this.#texts.kindOf(path, this.#outline)
+    const kind = this.#texts.messageTextKind(path, this.#outline)
     const isNamed = kind.kind === 'tool_arguments' && !kind.json
     return { path, partial: false, ...kind, ...(isNamed && { name }) }
   }
@@ -180,10 +185,10 @@ function kindOf(path: JsonPath, { toolMessages }: RequestOutline): TextKind {
 }
 
 /** Requests with `messages`, of either protocol, and legacy completions. */
-export const MESSAGES_TEXTS: RequestTexts = {
+export const MESSAGES_REQUEST_TEXTS: RequestTexts = {
   ownData: OWN_DATA,
-  members: MESSAGES_MEMBERS,
-  kindOf,
+  members: MESSAGES_STRUCTURE,
+  messageTextKind: kindOf,
   // Their protocol cuts blocks that were changed (`unsignedThinkingEdits`).
   thinkingOf: (path) => (path[0] === 'messages' && path[4] === 'thinking' ? `${path[1]}.${path[3]}` : null),
 }

@@ -22,7 +22,7 @@ export interface RequestOutline {
   model: string
   stream: boolean
   /** Whether the caller asked for usage on its stream. */
-  usageAsked: boolean
+  usageRequested: boolean
   /** The most tokens it may generate for one choice; null leaves it to the model's maximum. */
   maximumOutput: number | null
   choices: number
@@ -128,7 +128,7 @@ export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOu
     members: scan.members,
     model: fields.model as string,
     stream: fields.stream === true,
-    usageAsked: streamOptions?.include_usage === true,
+    usageRequested: streamOptions?.include_usage === true,
     maximumOutput: rules.maximumOutput(fields),
     choices: rules.choices(fields) * Math.max(1, scan.prompts),
     images: scan.images,

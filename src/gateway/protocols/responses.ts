@@ -4,7 +4,7 @@ import { encodeFrame, HEARTBEAT_COMMENT } from '../../lib/sse.ts'
 import type { Protocol, RequestTexts } from './protocol.ts'
 import { type OutlineRules, outlineRequest, type RequestOutline } from './request-outline.ts'
 import type { TextKind } from './streamed-texts.ts'
-import { ITEMS_MEMBERS } from './technical-members.ts'
+import { ITEMS_STRUCTURE } from './technical-members.ts'
 import { OWN_DATA } from './text-fields.ts'
 
 /**
@@ -29,8 +29,8 @@ const ARGUMENTS_OF_ITEMS = new Set(['input', 'name', 'namespace'])
 const texts: RequestTexts = {
   // The list of items is named like what other protocols call tools with.
   ownData: new Set([...OWN_DATA].filter((name) => name !== 'input')),
-  members: ITEMS_MEMBERS,
-  kindOf,
+  members: ITEMS_STRUCTURE,
+  messageTextKind: itemTextKind,
   thinkingOf: (path) => (path[0] === 'input' && path[2] === 'content' ? String(path[1]) : null),
   signatureOf: (path) => (isOfItem(path) ? String(path[1]) : null),
 }
@@ -48,7 +48,7 @@ const rules: OutlineRules = {
 /** Whether a value is a member of an item. */
 const isOfItem = (path: JsonPath): boolean => path[0] === 'input' && path.length === 3
 
-function kindOf(path: JsonPath, { toolMessages }: RequestOutline): TextKind {
+function itemTextKind(path: JsonPath, { toolMessages }: RequestOutline): TextKind {
   if (path[0] !== 'input' || typeof path[1] !== 'number') return { kind: 'request', json: false }
   if (toolMessages.has(path[1]) || path[2] === 'output') return { kind: 'tool_result', json: false }
   if (path[2] === 'arguments') return { kind: 'tool_arguments', json: true }
@@ -61,8 +61,8 @@ export const responses: Protocol = {
   requestTexts: texts,
   removals: [],
   usageIsOptional: false,
-  readAnswer: spokenByNobody,
-  streamReader: spokenByNobody,
+  readAnswer: notAnUpstreamProtocol,
+  streamReader: notAnUpstreamProtocol,
   dialect: {
     heartbeat: HEARTBEAT_COMMENT,
     failure(message) {
@@ -72,6 +72,6 @@ export const responses: Protocol = {
   },
 }
 
-function spokenByNobody(): never {
+function notAnUpstreamProtocol(): never {
   throw new Error('no upstream speaks the protocol of turns')
 }

@@ -100,10 +100,10 @@ const settings = {
 const TOP: Record<string, TechnicalKind> = { model: 'ours', service_tier: 'word' }
 
 /** Requests with `messages`, of either protocol, and legacy completions. */
-export const MESSAGES_MEMBERS = known(TOP, { ...settings, system: CONTENT, messages: MESSAGE })
+export const MESSAGES_STRUCTURE = known(TOP, { ...settings, system: CONTENT, messages: MESSAGE })
 
 /** Turns of responses: their `input` is a list of items. Proofs of thinking in them come from our own seal. */
-export const ITEMS_MEMBERS = known(TOP, {
+export const ITEMS_STRUCTURE = known(TOP, {
   ...settings,
   input: known(
     {

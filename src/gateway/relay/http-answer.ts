@@ -67,8 +67,8 @@ function wholeAnswer(
   const headers = answerHeaders(upstreamHeaders, credential)
   if ('pieces' in content) return { status, headers, body: handOver(deps, caller, content.pieces) }
   const { operation } = request
-  const { usageAsked } = outline
-  const encoder = encoderOf(deps, { candidate, caller: { operation, modelId: model.id, usageAsked } })
+  const { usageRequested } = outline
+  const encoder = encoderOf(deps, { candidate, caller: { operation, modelId: model.id, usageRequested } })
   if (outline.stream) {
     // The upstream would not stream: its answer is the stream that was asked for.
     const frames = content.events.flatMap((event) => encoder.frames(event))

@@ -38,7 +38,7 @@ export type CallerForm = 'http' | 'events'
 export interface StreamedCall {
   operation: Operation
   modelId: string
-  usageAsked: boolean
+  usageRequested: boolean
 }
 
 export interface StreamToStart {
@@ -168,7 +168,7 @@ async function relayTo<Unit>(
       provider: provider.name,
       leaseMilliseconds,
     }),
-    awaitsUsage: () => reader.owesUsage,
+    awaitsUsage: () => reader.usagePending,
     passage: unread?.passage ?? null,
   })
   if (relay.started) {
@@ -206,9 +206,9 @@ export function encoderOf(
 ): EventEncoder {
   const protocol = candidate.translation?.caller
   if (!protocol || protocol === 'responses') throw new Error('turns of responses are taken as events')
-  const { modelId, usageAsked } = caller
+  const { modelId, usageRequested } = caller
   const nowSeconds = Math.floor(deps.clock() / 1000)
-  return callerEncoder({ caller: protocol, modelId, usageAsked, nowSeconds })
+  return callerEncoder({ caller: protocol, modelId, usageRequested, nowSeconds })
 }
 
 const framesOfEvents = (translated: TranslatedCall, encoder: EventEncoder): FrameConverter<Uint8Array> => ({

@@ -132,7 +132,7 @@ export class RouteAttempt {
       caller: {
         operation: this.#planned.request.operation,
         modelId: this.#planned.model.id,
-        usageAsked: outline.usageAsked,
+        usageRequested: outline.usageRequested,
       },
     })
   }
@@ -203,7 +203,7 @@ export class RouteAttempt {
     return {
       inspection,
       modelId: translation || upstreamModel === model.id ? null : model.id,
-      usageAsked: translation !== null || outline.usageAsked,
+      usageRequested: translation !== null || outline.usageRequested,
       translatedTo: translation?.caller ?? null,
     }
   }

@@ -49,7 +49,7 @@ const DEEPEST_BLOCK = 4
  * @returns tokens; not below what is charged, as far as the vendor's rules are known
  * @throws JsonSyntaxError if the body is not JSON
  */
-export function countTokens(body: Uint8Array, { upstreamModel }: { upstreamModel: string }): number {
+export function countInputTokens(body: Uint8Array, { upstreamModel }: { upstreamModel: string }): number {
   return new RequestCounter(body, upstreamModel).count()
 }
 

@@ -16,7 +16,7 @@ const DONE = '[DONE]'
 
 const closing = (text: string) =>
   readStream(chatCompletions, text)
-    .reader.closing()
+    .reader.closingFrames()
     ?.map(({ bytes }) => decoder.decode(bytes))
 
 describe('a chat stream', () => {
@@ -35,7 +35,7 @@ describe('a chat stream', () => {
       false,
     ])
     expect(reader.ended).toBe(true)
-    expect(reader.closing()).toEqual([])
+    expect(reader.closingFrames()).toEqual([])
   })
 
   it('drops comments and empty frames of the upstream', () => {
@@ -71,7 +71,7 @@ describe('usage on a chat stream', () => {
 
   it('that was not asked for is read, and its chunk is dropped', () => {
     const stream = chunks(chunk({ choices: [delta('a')], usage: null }), usageChunk, DONE)
-    const { text, reader, verdicts } = readStream(chatCompletions, stream, { usageAsked: false })
+    const { text, reader, verdicts } = readStream(chatCompletions, stream, { usageRequested: false })
     expect(text).toBe(chunks(chunk({ choices: [delta('a')] }), DONE))
     expect(verdicts[1]).toEqual({ kind: 'drop' })
     expect(reader.usage()).toMatchObject({ final: true, usage: { input: 10, output: 4 } })
@@ -79,7 +79,7 @@ describe('usage on a chat stream', () => {
 
   it('that was asked for passes as it came', () => {
     const stream = chunks(chunk({ choices: [delta('a')] }), usageChunk, DONE)
-    expect(readStream(chatCompletions, stream, { usageAsked: true }).text).toBe(stream)
+    expect(readStream(chatCompletions, stream, { usageRequested: true }).text).toBe(stream)
   })
 
   it.each([
@@ -90,8 +90,8 @@ describe('usage on a chat stream', () => {
     ['alone', '{"usage":null}', '{}'],
     ['escaped', '{"\\u0075sage":null,"id":"c"}', '{"id":"c"}'],
   ])('that is null goes from its chunk, asked or not: %s', (_name, from, to) => {
-    for (const usageAsked of [true, false]) {
-      expect(readStream(chatCompletions, chunks(from), { usageAsked }).text).toBe(chunks(to))
+    for (const usageRequested of [true, false]) {
+      expect(readStream(chatCompletions, chunks(from), { usageRequested }).text).toBe(chunks(to))
     }
   })
 
@@ -100,7 +100,7 @@ describe('usage on a chat stream', () => {
     const { text, reader } = readStream(chatCompletions, chunks(last, DONE))
     expect(text).toBe(chunks({ choices: [stop()], id: 'c' }, DONE))
     expect(reader.usage()?.usage.output).toBe(4)
-    expect(readStream(chatCompletions, chunks(last), { usageAsked: true }).text).toBe(chunks(last))
+    expect(readStream(chatCompletions, chunks(last), { usageRequested: true }).text).toBe(chunks(last))
   })
 
   it('is the last that was told, and nothing that is nested counts', () => {
@@ -298,7 +298,7 @@ describe('what a chat stream says of itself', () => {
     const { text, reader } = readStream(completions, stream, { modelId: 'ours' })
     expect(text).toBe(stream.replace('theirs', 'ours'))
     expect(reader.textBytes).toBe(3)
-    expect(reader.closing()).toHaveLength(1)
+    expect(reader.closingFrames()).toHaveLength(1)
   })
 
   it('the heartbeat is a comment', () => {
@@ -310,7 +310,7 @@ describe('a whole chat answer', () => {
   const read = (body: string, modelId: string | null = null, engine = notingEngine()) => {
     const bytes = encoder.encode(body)
     const inspection = new Inspection(engine)
-    const reading = chatCompletions.readAnswer(bytes, { inspection, modelId, usageAsked: false })
+    const reading = chatCompletions.readAnswer(bytes, { inspection, modelId, usageRequested: false })
     const edited = applyEdits(bytes, reading.edits)
     inspection.sink(edited.released, edited.withheld)
     const { inspected, uninspected, released, withheld } = inspection.counts
@@ -343,7 +343,7 @@ describe('a whole chat answer', () => {
   )
 
   it('that is not JSON is an error', () => {
-    const context = { inspection: new Inspection(passAllEngine), modelId: null, usageAsked: false }
+    const context = { inspection: new Inspection(passAllEngine), modelId: null, usageRequested: false }
     expect(() => chatCompletions.readAnswer(encoder.encode('<html>'), context)).toThrow(JsonSyntaxError)
   })
 })

@@ -64,7 +64,7 @@ describe('a messages stream', () => {
     expect(started.filter((value) => !value)).toHaveLength(2)
     expect(started[1]).toBe(false)
     expect(reader.ended).toBe(true)
-    expect(reader.closing()).toEqual([])
+    expect(reader.closingFrames()).toEqual([])
   })
 
   it.each(['constructor', 'toString', '__proto__', 'hasOwnProperty'])(
@@ -89,13 +89,13 @@ describe('a messages stream', () => {
     const { text, reader } = readStream(messages, cut)
     expect(text).toBe(cut.slice(5))
     expect(reader.ended).toBe(false)
-    expect(reader.closing()).toBeNull()
-    expect(readStream(messages, '').reader.closing()).toBeNull()
+    expect(reader.closingFrames()).toBeNull()
+    expect(readStream(messages, '').reader.closingFrames()).toBeNull()
   })
 
   it('is given the end that its upstream left out', () => {
     const stopped = readStream(messages, events(start({}), textDelta('a'), finish({ output_tokens: 3 })))
-    const owed = stopped.reader.closing()?.map(({ bytes }) => new TextDecoder().decode(bytes))
+    const owed = stopped.reader.closingFrames()?.map(({ bytes }) => new TextDecoder().decode(bytes))
     expect(owed).toEqual(['event: message_stop\ndata: {"type":"message_stop"}\n\n'])
   })
 })
@@ -270,7 +270,7 @@ describe('a whole message', () => {
     const bytes = encoder.encode(body)
     const engine = notingEngine(/secret/)
     const inspection = new Inspection(engine)
-    const reading = messages.readAnswer(bytes, { inspection, modelId, usageAsked: false })
+    const reading = messages.readAnswer(bytes, { inspection, modelId, usageRequested: false })
     const edited = applyEdits(bytes, reading.edits)
     const { inspected, uninspected } = inspection.counts
     expect(inspected + uninspected).toBe(bytes.length)

@@ -46,7 +46,7 @@ afterEach(() => {
 })
 
 /** A stream that flows, with all that stands around it. */
-async function flowing(protocol: Protocol, first: string, options = { usageAsked: true }) {
+async function flowing(protocol: Protocol, first: string, options = { usageRequested: true }) {
   let upstream!: ReadableStreamDefaultController<Uint8Array>
   const stream = new ReadableStream<Uint8Array>({
     start(controller) {
@@ -84,7 +84,7 @@ async function flowing(protocol: Protocol, first: string, options = { usageAsked
     upstream: stream,
     callerSignal: leave.signal,
     lease: lease as never,
-    awaitsUsage: () => reader.owesUsage,
+    awaitsUsage: () => reader.usagePending,
     passage,
   })
   upstream.enqueue(encoder.encode(first))
@@ -301,7 +301,7 @@ describe('a stream whose chunks have to be changed', () => {
     await run.send(withUsage)
     await advance(4)
     expect(run.result.text).toBe(without + without)
-    const unasked = await flowing(chatCompletions, without, { usageAsked: false })
+    const unasked = await flowing(chatCompletions, without, { usageRequested: false })
     await unasked.send(chunks({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } }))
     expect(unasked.result.text).toBe(without)
   })

@@ -181,7 +181,7 @@ export async function run(options: RunOptions = {}): Promise<RelayRun> {
   const { usageAsked = true } = options
   const { body, start } = relayToHttp({
     upstream: upstream.stream,
-    reader: protocol.streamReader({ inspection, modelId: null, usageAsked }),
+    reader: protocol.streamReader({ inspection, modelId: null, usageRequested: usageAsked }),
     inspection,
     dialect: (options.caller ?? protocol).dialect,
     converter: options.converter ?? null,

@@ -27,7 +27,7 @@ export function readStream(protocol: Protocol, stream: string, options: ReadingO
   const reader = protocol.streamReader({
     inspection,
     modelId: options.modelId ?? null,
-    usageAsked: options.usageAsked ?? false,
+    usageRequested: options.usageAsked ?? false,
   })
   const verdicts: FrameVerdict[] = []
   let text = ''

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { countTokens } from '../../../src/gateway/token-count/input-tokens.ts'
+import { countInputTokens } from '../../../src/gateway/token-count/input-tokens.ts'
 import { memberCount, toolText } from '../../../src/gateway/token-count/tool-text.ts'
 
 type Body = Record<string, unknown>
@@ -9,7 +9,7 @@ const textOf = (schema: Body): string | null => toolText(tool(schema), 1_000_000
 const typeOf = (schema: Body): string | undefined =>
   /value\?: (.*),\n/s.exec(textOf(inProperty(schema)) ?? '')?.[1]
 const count = (body: Body): number =>
-  countTokens(new TextEncoder().encode(JSON.stringify(body)), { upstreamModel: 'gpt-4o' })
+  countInputTokens(new TextEncoder().encode(JSON.stringify(body)), { upstreamModel: 'gpt-4o' })
 const countOf = (schema: Body): number =>
   count({ messages: [{ role: 'user', content: 'hi' }], tools: [tool(schema)] })
 

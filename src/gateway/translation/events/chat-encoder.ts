@@ -11,7 +11,7 @@ export interface ChatEncoderOptions {
   /** The model id as the caller named it. */
   modelId: string
   /** Whether the caller asked for usage on its stream. */
-  usageAsked: boolean
+  usageRequested: boolean
   /** Seconds since the epoch, for upstreams that tell no time. */
   nowSeconds: number
 }
@@ -51,7 +51,7 @@ export class ChatEncoder implements EventEncoder {
   frames(event: ModelEvent): Uint8Array[] {
     const chunks = this.#chunks(event)
     const { usage, options, head } = this.#state
-    if (event.type === 'end' && usage && options.usageAsked) {
+    if (event.type === 'end' && usage && options.usageRequested) {
       chunks.push({ ...head, choices: [], usage: chatUsage(usage) })
     }
     const frames = chunks.map((chunk) => encodeFrame(null, chunk))

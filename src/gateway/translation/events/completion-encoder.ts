@@ -32,7 +32,7 @@ export class CompletionEncoder implements EventEncoder {
     const chunks = this.#choices(event).map((choice) => this.#chunk([choice], {}))
     if (event.type !== 'end') return chunks
     const { usage, options } = this.#state
-    if (usage && options.usageAsked) chunks.push(this.#chunk([], { usage: chatUsage(usage) }))
+    if (usage && options.usageRequested) chunks.push(this.#chunk([], { usage: chatUsage(usage) }))
     return [...chunks, encodeFrame(null, '[DONE]')]
   }
 

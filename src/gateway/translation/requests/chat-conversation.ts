@@ -7,7 +7,7 @@ import { mediaBlock } from './media.ts'
 import { refuseKind, refuseMembers } from './member-rules.ts'
 import { usableToolName } from './tool-names.ts'
 
-export interface ConversationTurn {
+export interface MessagesTurn {
   role: 'user' | 'assistant'
   content: Json[]
 }
@@ -15,7 +15,7 @@ export interface ConversationTurn {
 export interface Conversation {
   system: Json[]
   /** In turn, the user first. */
-  messages: ConversationTurn[]
+  messages: MessagesTurn[]
   /** Names of the tools that were called, as the vendor is told them. */
   called: ReadonlySet<string>
 }
@@ -37,7 +37,7 @@ export function conversationOfChat(messages: unknown): Conversation {
 
 class ConversationBuilder {
   readonly #system: Json[][] = []
-  readonly #turns: ConversationTurn[] = []
+  readonly #turns: MessagesTurn[] = []
   readonly #called = new Set<string>()
   readonly #ids = new CallIds(usableOnMessages)
   /** Where the calls of the turn at hand stand in the request. */
@@ -46,13 +46,13 @@ class ConversationBuilder {
   add(message: Json, place: string): void {
     refuseMembers(message, CHAT_MESSAGE_MEMBERS, `${place}.`)
     const role = textOf(message.role)
-    if (role === 'tool') appendTo(this.#turns, 'user', [this.#result(message, place)])
+    if (role === 'tool') appendToTurns(this.#turns, 'user', [this.#result(message, place)])
     else if (role === 'assistant') {
       const content = [...assistantTexts(message, `${place}.content`), ...this.#calls(message, place)]
-      appendTo(this.#turns, 'assistant', marked(content, message.cache_control))
+      appendToTurns(this.#turns, 'assistant', marked(content, message.cache_control))
     } else {
       const content = marked(blocksOf(message.content, `${place}.content`), message.cache_control)
-      if (role === 'user') appendTo(this.#turns, 'user', content)
+      if (role === 'user') appendToTurns(this.#turns, 'user', content)
       else this.#hoist(content, place)
     }
   }
@@ -66,7 +66,7 @@ class ConversationBuilder {
 
   finish(): Conversation {
     this.#refuseUnanswered()
-    const told = toldTurns(this.#system, this.#turns)
+    const told = completeConversation(this.#system, this.#turns)
     if (!told) throw invalidRequest('messages: at least one message must have content.')
     return { ...told, called: this.#called }
   }
@@ -124,7 +124,7 @@ class ConversationBuilder {
 }
 
 /** Adds to the last turn where it is of that role, else as a turn of its own; nothing is no turn. */
-export function appendTo(turns: ConversationTurn[], role: ConversationTurn['role'], content: Json[]): void {
+export function appendToTurns(turns: MessagesTurn[], role: MessagesTurn['role'], content: Json[]): void {
   if (content.length === 0) return
   const last = turns[turns.length - 1]
   if (last?.role === role) for (const block of content) last.content.push(block)
@@ -136,9 +136,9 @@ export function appendTo(turns: ConversationTurn[], role: ConversationTurn['role
  * @param system blocks of each system message. @param turns of alternating roles; they are put right in place.
  * @returns null where there is nothing to answer.
  */
-export function toldTurns(
+export function completeConversation(
   system: Json[][],
-  turns: ConversationTurn[],
+  turns: MessagesTurn[],
 ): Pick<Conversation, 'system' | 'messages'> | null {
   if (turns.length === 0) {
     const last = system.pop()

@@ -1,7 +1,7 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { isPresent, type Json, listOf, numberOf, objectOf, present, textOf } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
-import { type Conversation, type ConversationTurn, conversationOfChat } from './chat-conversation.ts'
+import { type Conversation, conversationOfChat, type MessagesTurn } from './chat-conversation.ts'
 import { CHAT_MEMBERS } from './chat-members.ts'
 import { refuseMembers } from './member-rules.ts'
 import { type ConvertedRequest, messagesOutputFormat } from './output-format.ts'
@@ -71,8 +71,7 @@ export function buildMessagesRequest(
 }
 
 const THOUGHTS = new Set(['thinking', 'redacted_thinking'])
-const beginsWithThinking = (turn: ConversationTurn | undefined) =>
-  THOUGHTS.has(textOf(turn?.content[0]?.type))
+const beginsWithThinking = (turn: MessagesTurn | undefined) => THOUGHTS.has(textOf(turn?.content[0]?.type))
 
 /** The protocol demands a maximum; the model's own is what chat completions default to. */
 function maximumOf(request: Json, target: TargetModel): number {
@@ -120,7 +119,7 @@ const CONTINUE = '(Continue from where you left off.)'
  * white space at its end; the others refuse it altogether and are asked to go on. So are all where the caller's own
  * conversation ends with somebody else, whose message has no place here: a blank one, or one of the system.
  */
-function ended(messages: ConversationTurn[], goesOn: boolean, target: TargetModel): ConversationTurn[] {
+function ended(messages: MessagesTurn[], goesOn: boolean, target: TargetModel): MessagesTurn[] {
   const last = messages[messages.length - 1]
   if (last?.role !== 'assistant') return messages
   if (can(target, 'adaptive_thinking') || !goesOn) {

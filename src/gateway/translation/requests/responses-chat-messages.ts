@@ -2,7 +2,7 @@ import { invalidRequest } from '../../../lib/api-error.ts'
 import { type Json, present } from '../json.ts'
 import { CallIds, usableOnChat } from './call-ids.ts'
 import { FOLLOWS } from './messages-conversation.ts'
-import type { AnsweredCall, Said, Step } from './responses-conversation.ts'
+import type { AssistantPart, CallWithOutput, ConversationStep } from './responses-conversation.ts'
 import { chatPart, type Part } from './responses-parts.ts'
 
 /**
@@ -11,7 +11,7 @@ import { chatPart, type Part } from './responses-parts.ts'
  * @param instruction to add to the instructions at the beginning, if any.
  * @throws ApiError for files that chat completions do not take, and for a conversation that says nothing.
  */
-export function chatMessagesOfSteps(steps: readonly Step[], instruction: string | null): Json[] {
+export function chatMessagesOfSteps(steps: readonly ConversationStep[], instruction: string | null): Json[] {
   const ids = new CallIds(usableOnChat)
   const messages = instructed(steps, instruction).flatMap((step) => {
     if (step.role === 'system') return [{ role: 'system', content: step.texts.join('\n\n') }]
@@ -21,7 +21,10 @@ export function chatMessagesOfSteps(steps: readonly Step[], instruction: string 
   return messages
 }
 
-function instructed(steps: readonly Step[], instruction: string | null): readonly Step[] {
+function instructed(
+  steps: readonly ConversationStep[],
+  instruction: string | null,
+): readonly ConversationStep[] {
   if (instruction === null) return steps
   const [first, ...others] = steps
   if (first?.role === 'system') return [{ ...first, texts: [...first.texts, instruction] }, ...others]
@@ -38,7 +41,7 @@ function userMessage(parts: readonly Part[]): Json[] {
 }
 
 /** One message, as chat completions answer, and the results of its calls; reasoning has no place in it. */
-function assistantMessages(said: readonly Said[], ids: CallIds): Json[] {
+function assistantMessages(said: readonly AssistantPart[], ids: CallIds): Json[] {
   const content = writtenOf(said, 'text')
   const refusal = writtenOf(said, 'refusal')
   const calls = said.flatMap((each) => (each.kind === 'call' ? [each.call] : []))
@@ -56,7 +59,7 @@ function assistantMessages(said: readonly Said[], ids: CallIds): Json[] {
 }
 
 /** Parts of one message belong together as they are, several messages are paragraphs. */
-function writtenOf(said: readonly Said[], kind: 'text' | 'refusal'): string {
+function writtenOf(said: readonly AssistantPart[], kind: 'text' | 'refusal'): string {
   let text = ''
   let item: number | null = null
   for (const each of said) {
@@ -67,14 +70,14 @@ function writtenOf(said: readonly Said[], kind: 'text' | 'refusal'): string {
   return text
 }
 
-function toolCall({ name, arguments: written }: AnsweredCall, id: string): Json {
+function toolCall({ name, arguments: written }: CallWithOutput, id: string): Json {
   // Some servers read them as JSON, and an empty text is none.
   const json = written.trim() === '' ? '{}' : written
   return { id, type: 'function', function: { name, arguments: json } }
 }
 
 /** A tool message is text. What the outputs show besides follows all of them as the user's, for nothing may stand between. */
-function resultMessages(told: ReadonlyArray<{ call: AnsweredCall; id: string }>): Json[] {
+function resultMessages(told: ReadonlyArray<{ call: CallWithOutput; id: string }>): Json[] {
   const shown: Part[] = []
   const results = told.map(({ call, id }) => {
     const texts: string[] = []

@@ -7,7 +7,7 @@ import { type Part, partsAt } from './responses-parts.ts'
 import { customToolArguments, type ResponsesTools } from './responses-tools.ts'
 
 /** A tool call together with what came of it. */
-export interface AnsweredCall {
+export interface CallWithOutput {
   callId: string
   /** As the model is told it. */
   name: string
@@ -25,23 +25,23 @@ export interface Thought {
 }
 
 /** What the assistant said in one go; `item` tells the texts of one message from those of another. */
-export type Said =
+export type AssistantPart =
   | { kind: 'text' | 'refusal'; text: string; item: number }
   | { kind: 'thought'; thought: Thought }
-  | { kind: 'call'; call: AnsweredCall }
+  | { kind: 'call'; call: CallWithOutput }
 
 /** Calls are answered at the end of the step that makes them, wherever their outputs stood. */
-export type Step =
+export type ConversationStep =
   | { role: 'system'; texts: string[] }
   | { role: 'user'; parts: Part[] }
-  | { role: 'assistant'; said: Said[] }
+  | { role: 'assistant'; said: AssistantPart[] }
 
 /**
  * `instructions` and the items of `input` as steps: consecutive items of the assistant are one, and so are consecutive
  * instructions of system and developer. What becomes of each kind of item is in `RESPONSES_ITEMS`.
  * @throws ApiError invalid_request naming the item that cannot be said, a call without an output, or the reverse.
  */
-export function conversationOfResponses(request: Json, tools: ResponsesTools): Step[] {
+export function conversationOfResponses(request: Json, tools: ResponsesTools): ConversationStep[] {
   const builder = new StepBuilder(tools)
   const instructions = optionalText(request.instructions, 'instructions')
   if (instructions !== undefined) builder.instruct([instructions])
@@ -56,11 +56,11 @@ export function conversationOfResponses(request: Json, tools: ResponsesTools): S
 
 class StepBuilder {
   readonly #tools: ResponsesTools
-  readonly #steps: Step[] = []
+  readonly #steps: ConversationStep[] = []
   /** The step that goes on with the next item of the assistant; none after anything else. */
-  #said: Said[] | null = null
+  #said: AssistantPart[] | null = null
   /** By their id, which some clients use more than once. Calls of one id are answered in their order. */
-  readonly #calls = new Map<string, { calls: AnsweredCall[]; places: string[]; answers: number }>()
+  readonly #calls = new Map<string, { calls: CallWithOutput[]; places: string[]; answers: number }>()
   readonly #outputs: Array<{ callId: string; parts: Part[]; place: string }> = []
 
   constructor(tools: ResponsesTools) {
@@ -97,7 +97,7 @@ class StepBuilder {
   }
 
   /** @throws ApiError for calls and outputs that do not belong together. */
-  finish(): Step[] {
+  finish(): ConversationStep[] {
     for (const { callId, parts, place } of this.#outputs) {
       const same = this.#calls.get(callId)
       // An output too many is more of the last one's.
@@ -118,7 +118,7 @@ class StepBuilder {
     return this.#steps
   }
 
-  #say(said: Said): void {
+  #say(said: AssistantPart): void {
     if (!this.#said) {
       this.#said = []
       this.#steps.push({ role: 'assistant', said: this.#said })
@@ -151,7 +151,7 @@ class StepBuilder {
     const callId = nameAt(item.call_id, `${place}.call_id`)
     const namespace = optionalText(item.namespace, `${place}.namespace`) ?? null
     const name = this.#tools.nameOf(namespace, nameAt(item.name, `${place}.name`))
-    const call: AnsweredCall = { callId, name, arguments: written, output: [] }
+    const call: CallWithOutput = { callId, name, arguments: written, output: [] }
     const same = this.#calls.get(callId)
     if (same) {
       same.calls.push(call)

@@ -3,8 +3,13 @@ import { type Json, present } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { toolInput } from '../tool-input.ts'
 import { CallIds, usableOnMessages } from './call-ids.ts'
-import { appendTo, type Conversation, type ConversationTurn, toldTurns } from './chat-conversation.ts'
-import type { AnsweredCall, Said, Step, Thought } from './responses-conversation.ts'
+import {
+  appendToTurns,
+  type Conversation,
+  completeConversation,
+  type MessagesTurn,
+} from './chat-conversation.ts'
+import type { AssistantPart, CallWithOutput, ConversationStep, Thought } from './responses-conversation.ts'
 import { partBlocks } from './responses-parts.ts'
 
 /**
@@ -12,7 +17,7 @@ import { partBlocks } from './responses-parts.ts'
  * it was thought (https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking#preserving-thinking-blocks).
  * @throws ApiError for media that the protocol does not have, and for a conversation that says nothing.
  */
-export function turnsOfSteps(steps: readonly Step[], target: TargetModel): Conversation {
+export function turnsOfSteps(steps: readonly ConversationStep[], target: TargetModel): Conversation {
   const writer = new TurnWriter(target)
   for (const step of steps) writer.add(step)
   return writer.finish()
@@ -21,7 +26,7 @@ export function turnsOfSteps(steps: readonly Step[], target: TargetModel): Conve
 class TurnWriter {
   readonly #target: TargetModel
   readonly #system: Json[][] = []
-  readonly #turns: ConversationTurn[] = []
+  readonly #turns: MessagesTurn[] = []
   readonly #called = new Set<string>()
   readonly #ids = new CallIds(usableOnMessages)
 
@@ -29,38 +34,38 @@ class TurnWriter {
     this.#target = target
   }
 
-  add(step: Step): void {
+  add(step: ConversationStep): void {
     if (step.role === 'system') this.#system.push(step.texts.map((text) => ({ type: 'text', text })))
-    else if (step.role === 'user') appendTo(this.#turns, 'user', step.parts.flatMap(partBlocks))
+    else if (step.role === 'user') appendToTurns(this.#turns, 'user', step.parts.flatMap(partBlocks))
     else {
       const results: Json[] = []
-      appendTo(
+      appendToTurns(
         this.#turns,
         'assistant',
         step.said.flatMap((said) => this.#blocks(said, results)),
       )
-      appendTo(this.#turns, 'user', results)
+      appendToTurns(this.#turns, 'user', results)
     }
   }
 
   finish(): Conversation {
-    const turns: ConversationTurn[] = []
+    const turns: MessagesTurn[] = []
     for (const { role, content } of this.#turns) {
-      appendTo(turns, role, role === 'assistant' ? withProperThinking(content) : content)
+      appendToTurns(turns, role, role === 'assistant' ? withProperThinking(content) : content)
     }
-    const told = toldTurns(this.#system, turns)
+    const told = completeConversation(this.#system, turns)
     if (!told) throw invalidRequest('input: at least one item must have content.')
     return { ...told, called: this.#called }
   }
 
   /** @param results takes those of calls. */
-  #blocks(said: Said, results: Json[]): Json[] {
+  #blocks(said: AssistantPart, results: Json[]): Json[] {
     if (said.kind === 'call') return [this.#call(said.call, results)]
     if (said.kind === 'thought') return thinkingBlocks(said.thought, this.#target)
     return said.text.trim() === '' ? [] : [{ type: 'text', text: said.text }]
   }
 
-  #call(call: AnsweredCall, results: Json[]): Json {
+  #call(call: CallWithOutput, results: Json[]): Json {
     const id = this.#ids.call(call.callId)
     const output = call.output.flatMap(partBlocks)
     this.#called.add(call.name)

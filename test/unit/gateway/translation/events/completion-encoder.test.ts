@@ -21,7 +21,7 @@ type Json = Record<string, unknown>
 const encoder = (more: Partial<ChatEncoderOptions> = {}) =>
   new CompletionEncoder({
     modelId: 'model-1',
-    usageAsked: false,
+    usageRequested: false,
     nowSeconds: 1_800_000_000,
     ...more,
   })
@@ -74,7 +74,7 @@ describe('a stream to a caller of completions', () => {
   it('tells usage to callers who asked', () => {
     const events = [start(), text('a'), stop('end'), usage, end]
     const told = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
-    expect(payloads(encoder({ usageAsked: true }), events).slice(-2)).toMatchObject([
+    expect(payloads(encoder({ usageRequested: true }), events).slice(-2)).toMatchObject([
       { ...HEAD, choices: [], usage: told },
       '[DONE]',
     ])

@@ -21,7 +21,7 @@ interface Dialect {
   decoder: () => EventDecoder
 }
 
-const options = { modelId: 'model-1', usageAsked: true, nowSeconds: 1_800_000_000 }
+const options = { modelId: 'model-1', usageRequested: true, nowSeconds: 1_800_000_000 }
 const chat: Dialect = { encoder: () => new ChatEncoder(options), decoder: () => new ChatDecoder() }
 const messages: Dialect = {
   encoder: () => new MessagesEncoder('model-1'),
