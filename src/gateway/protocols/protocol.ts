@@ -53,24 +53,13 @@ export interface AnswerContext {
   translatedTo?: 'chat_completions' | 'completions' | 'messages' | 'responses' | null
 }
 
-/** How the protocols of callers give a translated answer. */
-const TRANSLATED_ANSWERS: Record<
-  NonNullable<AnswerContext['translatedTo']>,
-  { keepsSignatures: boolean; sendsBlocks: boolean }
-> = {
-  chat_completions: { keepsSignatures: false, sendsBlocks: false },
-  completions: { keepsSignatures: false, sendsBlocks: false },
-  messages: { keepsSignatures: false, sendsBlocks: true },
-  responses: { keepsSignatures: true, sendsBlocks: true },
-}
-
-/** Whether the caller gets the signatures of thinking, and sends them back with it. */
+/** Whether the caller receives the signatures of thinking, and sends them back with it. */
 export const keepsSignatures = ({ translatedTo }: AnswerContext): boolean =>
-  !translatedTo || TRANSLATED_ANSWERS[translatedTo].keepsSignatures
+  !translatedTo || translatedTo === 'responses'
 
-/** Whether the caller gets the parts of an answer one after the other, so that none goes on after another has begun. */
-export const tellsInParts = ({ translatedTo }: AnswerContext): boolean =>
-  !!translatedTo && TRANSLATED_ANSWERS[translatedTo].sendsBlocks
+/** Whether the caller receives an answer as blocks, of which none continues after another has begun. */
+export const sendsBlocks = ({ translatedTo }: AnswerContext): boolean =>
+  translatedTo === 'messages' || translatedTo === 'responses'
 
 /** Whether a caller of the same protocol gets every text as the upstream writes it. */
 export const leavesTextsUnchanged = ({ inspection, modelId, translatedTo }: AnswerContext): boolean =>

@@ -43,8 +43,11 @@ export function requestEdits(outline: RequestOutline, protocol: Protocol, target
 const lacks = ({ capabilities }: RequestTarget, word: string) =>
   capabilities.length > 0 && !capabilities.includes(word)
 
-/** Cuts members out with the comma that would be left over: the one after, or for the last members the one before. */
-function removalEdits(members: readonly TopMember[], names: ReadonlySet<string>): ByteEdit[] {
+/**
+ * Cuts members out with one comma: the one after, or for the last members the one before.
+ * @param members of one object, in their order.
+ */
+export function removalEdits(members: readonly TopMember[], names: ReadonlySet<string>): ByteEdit[] {
   const edits: ByteEdit[] = []
   let lastKept = members.length - 1
   while (lastKept >= 0 && names.has(members[lastKept]?.name ?? '')) lastKept--

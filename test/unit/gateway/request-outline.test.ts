@@ -144,7 +144,7 @@ describe('chat completions', () => {
     expect(outline(chatCompletions, chat(nulls))).toMatchObject({
       model: 'm',
       stream: false,
-      usageAsked: false,
+      usageRequested: false,
       maximumOutput: null,
       choices: 1,
       images: 0,
@@ -173,7 +173,7 @@ describe('chat completions', () => {
     })
     expect(outline(chatCompletions, body)).toMatchObject({
       stream: true,
-      usageAsked: true,
+      usageRequested: true,
       maximumOutput: 10,
     })
     expect(refusal(chatCompletions, chat({ stop: 'x', tool_choice: 'auto', logprobs: {} }))).toBe('accepted')

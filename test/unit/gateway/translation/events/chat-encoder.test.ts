@@ -17,8 +17,8 @@ import {
 
 type Json = Record<string, unknown>
 
-const encoder = (usageAsked = false) =>
-  new ChatEncoder({ modelId: 'model-1', usageRequested: usageAsked, nowSeconds: 1_800_000_000 })
+const encoder = (usageRequested = false) =>
+  new ChatEncoder({ modelId: 'model-1', usageRequested, nowSeconds: 1_800_000_000 })
 const HEAD = {
   id: 'chatcmpl-x-1',
   object: 'chat.completion.chunk',
