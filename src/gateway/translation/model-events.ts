@@ -1,4 +1,5 @@
 import type { Usage } from '../../governance/credits.ts'
+import type { Json } from './json.ts'
 
 /**
  * One generation as it happens, whatever protocol it came in. Decoders make these from an upstream's stream or whole
@@ -54,3 +55,11 @@ export interface EventEncoder {
   /** All events of a call as one answer. */
   answer(events: readonly ModelEvent[]): Record<string, unknown>
 }
+
+/** What an encoder makes of each event: one function for each type of event, over the encoder's state. */
+export type EventHandlers<State> = {
+  [Type in ModelEvent['type']]: (state: State, event: Extract<ModelEvent, { type: Type }>) => Json[]
+}
+
+export const handleEvent = <State>(handlers: EventHandlers<State>, state: State, event: ModelEvent): Json[] =>
+  (handlers[event.type] as (state: State, event: ModelEvent) => Json[])(state, event)

@@ -9,25 +9,24 @@ export interface TargetModel {
   origin?: string
 }
 
-/** The words that translation reads, and what each of them promises. */
-export const CAPABILITIES = {
-  reasoning: 'Thinks before it answers, and can be told how much.',
+/** The words of the catalogue that translation reads. */
+export type Capability =
+  | 'reasoning'
   /**
-   * Claude 4.6 and later. Models that think so refuse a prefilled answer, and all but the first of them refuse
-   * sampling members (https://platform.claude.com/docs/en/about-claude/models/whats-new-claude-4-7).
+   * Claude 4.6 and later: the model decides how much it thinks, within an effort, and takes no budget of tokens. It refuses
+   * a prefilled answer, and all but the first of them refuse sampling members
+   * (https://platform.claude.com/docs/en/about-claude/models/whats-new-claude-4-7).
    */
-  adaptive_thinking: 'Decides itself how much it thinks, within an effort; takes no budget of tokens.',
-  json_object: 'Answers with a JSON object when it is told to.',
-  json_schema: 'Answers with JSON that fits a schema.',
-  vision: 'Sees images.',
+  | 'adaptive_thinking'
+  | 'json_object'
+  | 'json_schema'
+  | 'vision'
   /**
-   * OpenAI models from GPT-5.4 on refuse function tools on chat completions unless `reasoning_effort` is `none`, the
-   * later ones even where no effort is sent (https://github.com/openai/openai-openapi/issues/541).
+   * The model takes tools on chat completions only while it does not reason: OpenAI models from GPT-5.4 on refuse function
+   * tools unless `reasoning_effort` is `none`, the later ones even where no effort is sent
+   * (https://github.com/openai/openai-openapi/issues/541).
    */
-  tools_without_reasoning: 'Takes tools on chat completions only while it does not reason.',
-} as const
-
-export type Capability = keyof typeof CAPABILITIES
+  | 'tools_without_reasoning'
 
 export const can = (target: TargetModel, capability: Capability): boolean =>
   target.capabilities.includes(capability)

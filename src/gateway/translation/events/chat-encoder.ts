@@ -2,7 +2,13 @@ import type { Usage } from '../../../governance/credits.ts'
 import { randomBase62 } from '../../../lib/ids.ts'
 import { encodeFrame } from '../../../lib/sse.ts'
 import { type Json, objectOf } from '../json.ts'
-import type { EventEncoder, ModelEvent, StopReason } from '../model-events.ts'
+import {
+  type EventEncoder,
+  type EventHandlers,
+  handleEvent,
+  type ModelEvent,
+  type StopReason,
+} from '../model-events.ts'
 import { chatAnswer } from './chat-answer.ts'
 import { chatFinishReason } from './stop-reasons.ts'
 import { chatUsage } from './usage-encoding.ts'
@@ -36,10 +42,6 @@ interface EncoderState {
   usage: Usage | null
 }
 
-type Handlers = {
-  [Type in ModelEvent['type']]: (state: EncoderState, event: Extract<ModelEvent, { type: Type }>) => Json[]
-}
-
 /** Renders events as chat completion chunks, or as one chat completion. For one call. */
 export class ChatEncoder implements EventEncoder {
   readonly #state: EncoderState
@@ -65,14 +67,14 @@ export class ChatEncoder implements EventEncoder {
     return { ...chatAnswer(chunks), ...(usage ? { usage: chatUsage(usage) } : {}) }
   }
 
-  #chunks<Event extends ModelEvent>(event: Event): Json[] {
-    const handler = HANDLERS[event.type] as (state: EncoderState, event: Event) => Json[]
-    return handler(this.#state, event).map((choice) => ({ ...this.#state.head, choices: [choice] }))
+  #chunks(event: ModelEvent): Json[] {
+    const choices = handleEvent(HANDLERS, this.#state, event)
+    return choices.map((choice) => ({ ...this.#state.head, choices: [choice] }))
   }
 }
 
 /** What each event adds to the choices of chunks. */
-const HANDLERS: Handlers = {
+const HANDLERS: EventHandlers<EncoderState> = {
   start(state, event) {
     state.head = {
       id: event.id.startsWith('chatcmpl') ? event.id : `chatcmpl-${event.id || randomBase62(22)}`,

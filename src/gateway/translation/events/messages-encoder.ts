@@ -2,7 +2,13 @@ import { NO_USAGE, type Usage } from '../../../governance/credits.ts'
 import { newId } from '../../../lib/ids.ts'
 import { encodeFrame } from '../../../lib/sse.ts'
 import type { Json } from '../json.ts'
-import type { EventEncoder, ModelEvent, StopReason } from '../model-events.ts'
+import {
+  type EventEncoder,
+  type EventHandlers,
+  handleEvent,
+  type ModelEvent,
+  type StopReason,
+} from '../model-events.ts'
 import { JsonExtent } from './json-extent.ts'
 import { messageOf } from './messages-answer.ts'
 import { messagesStopReason } from './stop-reasons.ts'
@@ -44,10 +50,6 @@ interface EncoderState {
   stop: { reason: StopReason; sequence: string | null; explanation: string | null } | null
 }
 
-type Handlers = {
-  [Type in ModelEvent['type']]: (state: EncoderState, event: Extract<ModelEvent, { type: Type }>) => Json[]
-}
-
 /** Renders events in the messages protocol, which has one choice: the first. For one call. */
 export class MessagesEncoder implements EventEncoder {
   readonly #state: EncoderState
@@ -78,14 +80,13 @@ export class MessagesEncoder implements EventEncoder {
     return messageOf(events.flatMap((event) => this.#events(event)))
   }
 
-  #events<Event extends ModelEvent>(event: Event): Json[] {
-    if ('choice' in event && event.choice !== 0) return []
-    const handler = HANDLERS[event.type] as (state: EncoderState, event: Event) => Json[]
-    return handler(this.#state, event)
+  #events(event: ModelEvent): Json[] {
+    const isOfOtherChoice = 'choice' in event && event.choice !== 0
+    return isOfOtherChoice ? [] : handleEvent(HANDLERS, this.#state, event)
   }
 }
 
-const HANDLERS: Handlers = {
+const HANDLERS: EventHandlers<EncoderState> = {
   start(state, event) {
     // A second one makes stream helpers throw.
     if (state.started) return []
