@@ -1,79 +1,48 @@
-import { invalidRequest } from '../../../lib/api-error.ts'
 import { type Json, present } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
-import { toolInput } from '../tool-input.ts'
-import { CallIds, usableOnMessages } from './call-ids.ts'
-import {
-  appendToTurns,
-  type Conversation,
-  completeConversation,
-  type MessagesTurn,
-} from './chat-conversation.ts'
+import { type Conversation, MessagesTurns } from './messages-turns.ts'
 import type { AssistantPart, CallWithOutput, ConversationStep, Thought } from './responses-conversation.ts'
 import { partBlocks } from './responses-parts.ts'
 
 /**
- * Steps of a responses conversation as turns of the messages protocol. Thinking of the model's own family stands where
- * it was thought (https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking#preserving-thinking-blocks).
- * @throws ApiError for media that the protocol does not have, and for a conversation that says nothing.
+ * Steps of a responses conversation as turns of the messages protocol. Thinking of the model's own family keeps its
+ * place (https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking#preserving-thinking-blocks).
+ * @throws ApiError for media that the protocol does not have, and for a conversation without content.
  */
 export function turnsOfSteps(steps: readonly ConversationStep[], target: TargetModel): Conversation {
-  const writer = new TurnWriter(target)
-  for (const step of steps) writer.add(step)
-  return writer.finish()
-}
-
-class TurnWriter {
-  readonly #target: TargetModel
-  readonly #system: Json[][] = []
-  readonly #turns: MessagesTurn[] = []
-  readonly #called = new Set<string>()
-  readonly #ids = new CallIds(usableOnMessages)
-
-  constructor(target: TargetModel) {
-    this.#target = target
-  }
-
-  add(step: ConversationStep): void {
-    if (step.role === 'system') this.#system.push(step.texts.map((text) => ({ type: 'text', text })))
-    else if (step.role === 'user') appendToTurns(this.#turns, 'user', step.parts.flatMap(partBlocks))
+  const turns = new MessagesTurns()
+  for (const step of steps) {
+    if (step.role === 'system') turns.addSystem(step.texts.map((text) => ({ type: 'text', text })))
+    else if (step.role === 'user') turns.add('user', step.parts.flatMap(partBlocks))
     else {
       const results: Json[] = []
-      appendToTurns(
-        this.#turns,
+      turns.add(
         'assistant',
-        step.said.flatMap((said) => this.#blocks(said, results)),
+        step.said.flatMap((part) => {
+          if (part.kind !== 'call') return blocksOf(part, target)
+          const call = turns.toolUse(part.call.callId, part.call.name, part.call.arguments)
+          results.push(resultBlock(part.call, call.id))
+          return [call]
+        }),
       )
-      appendToTurns(this.#turns, 'user', results)
+      turns.add('user', results)
     }
   }
+  return turns.finish('input: at least one item must have content.', withProperThinking)
+}
 
-  finish(): Conversation {
-    const turns: MessagesTurn[] = []
-    for (const { role, content } of this.#turns) {
-      appendToTurns(turns, role, role === 'assistant' ? withProperThinking(content) : content)
-    }
-    const told = completeConversation(this.#system, turns)
-    if (!told) throw invalidRequest('input: at least one item must have content.')
-    return { ...told, called: this.#called }
-  }
+function blocksOf(part: Exclude<AssistantPart, { kind: 'call' }>, target: TargetModel): Json[] {
+  if (part.kind === 'thought') return thinkingBlocks(part.thought, target)
+  return part.text.trim() === '' ? [] : [{ type: 'text', text: part.text }]
+}
 
-  /** @param results takes those of calls. */
-  #blocks(said: AssistantPart, results: Json[]): Json[] {
-    if (said.kind === 'call') return [this.#call(said.call, results)]
-    if (said.kind === 'thought') return thinkingBlocks(said.thought, this.#target)
-    return said.text.trim() === '' ? [] : [{ type: 'text', text: said.text }]
-  }
-
-  #call(call: CallWithOutput, results: Json[]): Json {
-    const id = this.#ids.call(call.callId)
-    const output = call.output.flatMap(partBlocks)
-    this.#called.add(call.name)
-    results.push(
-      present({ type: 'tool_result', tool_use_id: id, content: output.length === 0 ? undefined : output }),
-    )
-    return { type: 'tool_use', id, name: call.name, input: toolInput(call.arguments) }
-  }
+function resultBlock({ output }: CallWithOutput, id: unknown): Json {
+  const content = output.flatMap(partBlocks)
+  return present({
+    type: 'tool_result',
+    tool_use_id: id,
+    content: content.length === 0 ? undefined : content,
+  })
 }
 
 /** What a thought is worth to this model: without a proof that its own family made it, nothing. */
