@@ -10,7 +10,6 @@ import { isText, isUnreadable } from './text-fields.ts'
 
 const encoder = new TextEncoder()
 const NULL = encoder.encode('null')
-const USAGE: ReadonlySet<string> = new Set(['usage'])
 /** `choices`, a choice, `delta`, `tool_calls`, a call, `index`. */
 const DEEPEST_INDEX = 6
 
@@ -113,7 +112,7 @@ export class ChunkScan {
         if (path.length === 1) members.push({ name: String(path[0]), kind, memberStart, start, end })
       },
     })
-    const cuts = removalEdits(members, USAGE)
+    const cuts = removalEdits(members, ({ name }) => name === 'usage')
     this.edits.splice(0, this.edits.length, ...cuts, ...outsideOf(cuts, [...this.edits]))
   }
 }

@@ -1,7 +1,7 @@
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import type { Protocol } from './protocol.ts'
-import type { RequestOutline, TopMember } from './request-outline.ts'
+import type { RequestOutline } from './request-outline.ts'
 
 const encoder = new TextEncoder()
 
@@ -23,7 +23,7 @@ export function requestEdits(outline: RequestOutline, protocol: Protocol, target
   const removals = new Set(protocol.removals)
   if (outline.jsonObject && lacks(target, 'json_object')) removals.add('response_format')
   const edits = [
-    ...removalEdits(outline.members, removals),
+    ...removalEdits(outline.members, ({ name }) => removals.has(name)),
     ...(protocol.ownEdits?.(outline.body, target.changedThinking) ?? []),
   ]
   const model = outline.members.find((member) => member.name === 'model')
@@ -44,23 +44,23 @@ const lacks = ({ capabilities }: RequestTarget, word: string) =>
   capabilities.length > 0 && !capabilities.includes(word)
 
 /**
- * Cuts members out with one comma: the one after, or for the last members the one before.
- * @param members of one object, in their order.
+ * Cuts members or elements out, each with one comma: the one after it, or for the last ones the one before.
+ * @param places of all members or elements, in their order.
  */
-export function removalEdits(members: readonly TopMember[], names: ReadonlySet<string>): ByteEdit[] {
-  const edits: ByteEdit[] = []
-  let lastKept = members.length - 1
-  while (lastKept >= 0 && names.has(members[lastKept]?.name ?? '')) lastKept--
-  for (let index = 0; index < lastKept; index++) {
-    const member = members[index]
-    const next = members[index + 1]
-    if (member && next && names.has(member.name)) {
-      edits.push({ start: member.memberStart, end: next.memberStart, replacement: null })
-    }
-  }
-  const last = members[members.length - 1]
-  if (last && lastKept < members.length - 1) {
-    const start = members[lastKept]?.end ?? members[0]?.memberStart ?? 0
+export function removalEdits<Place extends { memberStart: number; end: number }>(
+  places: readonly Place[],
+  isRemoved: (place: Place) => boolean,
+): ByteEdit[] {
+  const lastKept = places.findLastIndex((place) => !isRemoved(place))
+  const edits = places.slice(0, lastKept + 1).flatMap((place, index): ByteEdit[] => {
+    const next = places[index + 1]
+    return next && isRemoved(place)
+      ? [{ start: place.memberStart, end: next.memberStart, replacement: null }]
+      : []
+  })
+  const last = places[places.length - 1]
+  if (last && lastKept < places.length - 1) {
+    const start = places[lastKept]?.end ?? places[0]?.memberStart ?? 0
     edits.push({ start, end: last.end, replacement: null })
   }
   return edits

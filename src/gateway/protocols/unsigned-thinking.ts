@@ -1,5 +1,6 @@
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, scanJson } from '../../lib/json-scan.ts'
+import { removalEdits } from './request-edits.ts'
 
 /**
  * Thinking of a model of another family reaches callers of the messages protocol without a signature, and they send it
@@ -9,7 +10,7 @@ import { type JsonKind, type JsonPath, scanJson } from '../../lib/json-scan.ts'
  */
 
 interface Element {
-  start: number
+  memberStart: number
   end: number
   unsigned: boolean
 }
@@ -70,7 +71,7 @@ class ContentScan {
     // Neighbours that stay are one: only where unsigned ones begin and end matters.
     const last = this.#elements[this.#elements.length - 1]
     if (last && !unsigned && !last.unsigned) last.end = end
-    else if (this.#elements.length < MOST_EDITS) this.#elements.push({ start, end, unsigned })
+    else if (this.#elements.length < MOST_EDITS) this.#elements.push({ memberStart: start, end, unsigned })
     this.#isThinking = this.#isUnsigned = false
   }
 
@@ -78,15 +79,7 @@ class ContentScan {
   #content(): void {
     const elements = this.#elements
     this.#elements = []
-    const lastKept = elements.findLastIndex((element) => !element.unsigned)
-    for (const [index, element] of elements.entries()) {
-      const next = elements[index + 1]
-      if (element.unsigned && next && index < lastKept) {
-        this.edits.push({ start: element.start, end: next.start, replacement: null })
-      }
-    }
-    const last = elements[elements.length - 1]
-    const kept = elements[lastKept]
-    if (kept && last && kept !== last) this.edits.push({ start: kept.end, end: last.end, replacement: null })
+    if (elements.every(({ unsigned }) => unsigned)) return
+    this.edits.push(...removalEdits(elements, ({ unsigned }) => unsigned))
   }
 }

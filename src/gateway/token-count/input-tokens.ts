@@ -1,5 +1,6 @@
 import { decodeString, type JsonKind, type JsonPath, scanJson } from '../../lib/json-scan.ts'
 import { type Json, objectOf } from '../translation/json.ts'
+import { isDropped } from '../translation/requests/member-rules.ts'
 import { MESSAGES_BLOCKS } from '../translation/requests/messages-members.ts'
 import { documentTokens } from './document-tokens.ts'
 import { imageSize } from './image-size.ts'
@@ -129,7 +130,7 @@ class RequestCounter {
     if (range.kind !== 'object' || depth > DEEPEST_BLOCK || this.#isBeyond(range)) return
     const members = membersOf(this.#body, range)
     const type = shortText(this.#body, members.get('type'))
-    if (Object.hasOwn(MESSAGES_BLOCKS, type) && MESSAGES_BLOCKS[type]?.treatment === 'dropped') return
+    if (isDropped(MESSAGES_BLOCKS, type)) return
     if (type === 'tool_use') this.#toolUse(members)
     else if (type === 'tool_result') this.#toolResult(members, depth)
     else if (type === 'image') this.#imageBlock(members)

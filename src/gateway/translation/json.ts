@@ -13,6 +13,10 @@ export const numberOf = (value: unknown): number | undefined => {
 }
 export const isPresent = (value: unknown): boolean => value !== undefined && value !== null
 
+/** The entry of a table under a name from a body, which may be one that every object inherits. */
+export const entryOf = <Value>(table: Readonly<Record<string, Value>>, name: string): Value | undefined =>
+  Object.hasOwn(table, name) ? table[name] : undefined
+
 /** The given members that have a value; for bodies that must not carry `undefined` or null where none was sent. */
 export function present(members: Json): Json {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => isPresent(value)))

@@ -2,7 +2,7 @@ import { invalidRequest } from '../../../lib/api-error.ts'
 import { isPresent, type Json, listOf, objectOf, present, textOf } from '../json.ts'
 import { CHAT_MESSAGE_MEMBERS, CHAT_PARTS } from './chat-members.ts'
 import { mediaBlock } from './media.ts'
-import { refuseKind, refuseMembers } from './member-rules.ts'
+import { isDropped, refuseKind, refuseMembers } from './member-rules.ts'
 import { type Conversation, MessagesTurns } from './messages-turns.ts'
 import { usableToolName } from './tool-names.ts'
 
@@ -119,7 +119,7 @@ function assistantText(part: Json, place: string): Json[] {
   if (part.type === 'text') return textBlock(textOf(part.text), part.cache_control)
   if (part.type === 'refusal') return textBlock(textOf(part.refusal), part.cache_control)
   const kind = textOf(part.type)
-  if (Object.hasOwn(CHAT_PARTS, kind) && CHAT_PARTS[kind]?.treatment === 'dropped') return []
+  if (isDropped(CHAT_PARTS, kind)) return []
   return refuseKind(kind, place, "the assistant's parts")
 }
 

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { type Json, objectOf, present, textOf } from '../json.ts'
+import { entryOf, type Json, objectOf, present, textOf } from '../json.ts'
 import { refuseKind } from './member-rules.ts'
 
 const DATA_URL = /^data:([^,]*?);base64,(.*)$/is
@@ -14,7 +14,7 @@ const IMAGE_TYPES = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp
  */
 export function mediaBlock(part: Json, place: string): Json {
   const kind = textOf(part.type)
-  const make = Object.hasOwn(FROM_CHAT, kind) ? FROM_CHAT[kind] : undefined
+  const make = entryOf(FROM_CHAT, kind)
   if (!make) return refuseKind(kind, place, 'parts')
   return make(part, place)
 }

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json } from '../json.ts'
+import { entryOf, isPresent, type Json } from '../json.ts'
 
 /**
  * What becomes of a member on a translated pair. `kept` as it is, `translated` into the other protocol's words,
@@ -27,6 +27,9 @@ export const refused = (note: string, refuses: (value: unknown) => boolean = isP
   refuses,
 })
 
+export const isDropped = (rules: MemberRules, name: string): boolean =>
+  entryOf(rules, name)?.treatment === 'dropped'
+
 /** For members that may be sent empty: whether there is anything in a list. */
 export const holdsItems = (value: unknown): boolean => Array.isArray(value) && value.length > 0
 
@@ -36,7 +39,7 @@ export const holdsItems = (value: unknown): boolean => Array.isArray(value) && v
  */
 export function refuseMembers(members: Json, rules: MemberRules, place = ''): void {
   for (const [name, value] of Object.entries(members)) {
-    const rule = Object.hasOwn(rules, name) ? rules[name] : undefined
+    const rule = entryOf(rules, name)
     if (rule?.refuses?.(value)) throw invalidRequest(`${place}${name}: ${rule.note}`)
   }
 }

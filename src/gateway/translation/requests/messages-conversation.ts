@@ -1,8 +1,8 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { type Json, listOf, objectOf, textOf } from '../json.ts'
+import { entryOf, type Json, listOf, objectOf, textOf } from '../json.ts'
 import { CallIds, usableOnChat } from './call-ids.ts'
 import { mediaParts } from './media.ts'
-import { refuseKind } from './member-rules.ts'
+import { isDropped, refuseKind } from './member-rules.ts'
 import { MESSAGES_BLOCKS } from './messages-members.ts'
 import { usableToolName } from './tool-names.ts'
 
@@ -121,11 +121,9 @@ const TEXTS: Record<string, (block: Json) => string> = {
 /** One block as content parts: texts, media, or none. @throws ApiError for kinds that cannot be said. */
 function partsOf(block: Json, place: string): Json[] {
   const kind = textOf(block.type)
-  if (Object.hasOwn(TEXTS, kind)) {
-    const text = TEXTS[kind]?.(block) ?? ''
-    return text === '' ? [] : [{ type: 'text', text }]
-  }
-  if (Object.hasOwn(MESSAGES_BLOCKS, kind) && MESSAGES_BLOCKS[kind]?.treatment === 'dropped') return []
+  const text = entryOf(TEXTS, kind)?.(block)
+  if (text !== undefined) return text === '' ? [] : [{ type: 'text', text }]
+  if (isDropped(MESSAGES_BLOCKS, kind)) return []
   return mediaParts(block, place)
 }
 

@@ -1,4 +1,4 @@
-import { isPresent, type Json, numberOf, objectOf, present, textOf } from '../json.ts'
+import { entryOf, isPresent, type Json, numberOf, objectOf, present, textOf } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 
 /** Tokens of thinking for each effort, where a model takes a budget. */
@@ -66,7 +66,7 @@ export function thinkingOfChat(
 
 function adaptiveThinking(request: Json, { forced }: ThinkingObstacles): ThinkingMembers {
   const wanted = effortOfChat(request)
-  const effort = Object.hasOwn(EFFORTS, wanted) ? EFFORTS[wanted] : undefined
+  const effort = entryOf(EFFORTS, wanted)
   const given = objectOf(request.thinking)
   const asked = effort !== undefined || isPresent(given.type)
   const thinks = asked && wanted !== 'none' && !forced
@@ -90,7 +90,7 @@ function budgetOf(request: Json): number {
   const thinking = objectOf(request.thinking)
   if (thinking.type === 'enabled') return numberOf(thinking.budget_tokens) ?? 0
   const effort = effortOfChat(request) || (thinking.type === 'adaptive' ? 'medium' : '')
-  return Object.hasOwn(BUDGETS, effort) ? (BUDGETS[effort] ?? 0) : 0
+  return entryOf(BUDGETS, effort) ?? 0
 }
 
 function effortOfBudget(budget: unknown): string {
@@ -136,6 +136,6 @@ export function effortOfMessages(request: Json): string | undefined {
   const thinking = objectOf(request.thinking)
   const effort = textOf(objectOf(request.output_config).effort)
   if (thinking.type === 'disabled') return 'low'
-  if (Object.hasOwn(CHAT_EFFORTS, effort)) return CHAT_EFFORTS[effort]
-  return thinking.type === 'enabled' ? effortOfBudget(thinking.budget_tokens) : undefined
+  const budgeted = thinking.type === 'enabled' ? effortOfBudget(thinking.budget_tokens) : undefined
+  return entryOf(CHAT_EFFORTS, effort) ?? budgeted
 }

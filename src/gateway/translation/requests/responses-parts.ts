@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json, present } from '../json.ts'
+import { entryOf, isPresent, type Json, present } from '../json.ts'
 import { dataUrlOfFile, imageSource, pdfSource } from './media.ts'
 import { refuseKind } from './member-rules.ts'
 import { nameAt, objectAt, objectsAt, optionalText, textAt } from './read-values.ts'
@@ -40,7 +40,7 @@ export function partsAt(content: unknown, place: string): Part[] {
   }
   return objectsAt(content, place).map(({ value, place }) => {
     const kind = nameAt(value.type, `${place}.type`)
-    const reader = Object.hasOwn(READERS, kind) ? READERS[kind] : undefined
+    const reader = entryOf(READERS, kind)
     return reader ? reader(value, place) : refuseKind(kind, place, 'parts')
   })
 }
@@ -90,7 +90,7 @@ const CHAT_DETAILS: Record<string, string> = { low: 'low', high: 'high', origina
 export function chatPart(part: Part): Json {
   if (part.kind === 'image') {
     const { url, detail = '' } = part
-    const known = Object.hasOwn(CHAT_DETAILS, detail) ? CHAT_DETAILS[detail] : undefined
+    const known = entryOf(CHAT_DETAILS, detail)
     return { type: 'image_url', image_url: present({ url, detail: known }) }
   }
   if (part.kind === 'audio') return { type: 'input_audio', input_audio: part.audio }

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json, listOf, objectOf, present, textOf } from '../json.ts'
+import { entryOf, isPresent, type Json, listOf, objectOf, present, textOf } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { refuseKind } from './member-rules.ts'
 import { constrainedSchema, fitsStrictChat } from './schemas.ts'
@@ -96,7 +96,7 @@ function messagesToolChoice(request: Json): Json | undefined {
 function choiceOf(choice: unknown): Json | undefined {
   if (!isPresent(choice)) return undefined
   if (typeof choice === 'string') {
-    const type = Object.hasOwn(CHOICES, choice) ? CHOICES[choice] : undefined
+    const type = entryOf(CHOICES, choice)
     if (type) return { type }
     throw invalidRequest("tool_choice: Input should be 'auto', 'none', 'required' or an object.")
   }
@@ -142,7 +142,7 @@ export function chatToolChoice(request: Json): Json | string | undefined {
   const choice = objectOf(request.tool_choice)
   const type = textOf(choice.type)
   if (type === 'tool') return { type: 'function', function: { name: usableToolName(textOf(choice.name)) } }
-  return Object.hasOwn(CHAT_CHOICES, type) ? CHAT_CHOICES[type] : undefined
+  return entryOf(CHAT_CHOICES, type)
 }
 
 /** `disable_parallel_tool_use`, which says nothing where no tool may be called. */
