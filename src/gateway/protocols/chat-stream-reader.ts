@@ -21,17 +21,17 @@ const decoder = new TextDecoder()
 export class ChatStreamReader implements StreamReader {
   ended = false
   textBytes = 0
-  /** Choices that have begun, and those of them that gave a finish reason. */
+  /** Choices that have begun, and those that have a finish reason. */
   readonly #begun = new Set<number>()
   readonly #finished = new Set<number>()
   #usage: Usage | null = null
-  /** It was told with or after the last finish reason. */
+  /** The usage came with the last finish reason or after it. */
   #usageIsLast = false
-  /** A chunk had a member `usage`, or no choices: it does not show that the next ones are without usage. */
+  /** Whether a chunk had a member `usage` or no choices. If none had, the following chunks have no usage either. */
   #mayHaveUsage = false
   readonly #context: AnswerContext
   readonly #texts: ChunkTexts
-  /** The last chunk, for what is told in its name; kept only where texts are followed. */
+  /** The last chunk, whose head our own chunks repeat; kept only where texts are inspected. */
   #lastChunk: Uint8Array | null = null
 
   constructor(context: AnswerContext) {
@@ -83,19 +83,19 @@ export class ChatStreamReader implements StreamReader {
     return this.#editUsage(scan, frame, before)
   }
 
-  /** Frames that tell what was held back of a choice's texts, or of all. */
+  /** Frames with the held-back text of a choice, or of all choices. */
   #held(choice: number | null): HeldFrame[] {
     return this.#lastChunk ? this.#texts.end(choice, this.#head()) : []
   }
 
-  /** What chunks of this stream begin with. */
+  /** Members that every chunk of this stream repeats. */
   #head(): Record<string, unknown> {
     const last = this.#lastChunk ? JSON.parse(decoder.decode(this.#lastChunk)) : {}
     const { id, object, created, model } = last as Record<string, unknown>
     return { id, object, created, model: this.#context.modelId ?? model }
   }
 
-  /** Interface, chat completion object: usage is omitted from intermediate chunks, and sent only where asked for. */
+  /** Interface, chat completion object: usage is omitted from intermediate chunks, and sent only on request. */
   #editUsage(scan: ChunkScan, frame: SseFrame, before: HeldFrame[]): FrameVerdict {
     this.#mayHaveUsage ||= scan.usage !== null || scan.choices.length === 0
     if (scan.usage) {
@@ -116,12 +116,12 @@ export class ChatStreamReader implements StreamReader {
     return [...this.#held(null), { bytes: encodeFrame(null, DONE), released: 0, withheld: 0 }]
   }
 
-  /** Every choice that began gave its finish reason. */
+  /** Every choice that has begun has its finish reason. */
   get #isComplete(): boolean {
     return this.#begun.size > 0 && this.#finished.size === this.#begun.size
   }
 
-  /** Usage that was not asked for is cut out, as is the `usage: null` that some upstreams write into every chunk. */
+  /** Usage that was not requested is cut out, and so is the `usage: null` that some upstreams write into every chunk. */
   get passesUnread(): boolean {
     return leavesTextsUnchanged(this.#context) && this.#context.usageRequested && !this.#mayHaveUsage
   }
@@ -130,7 +130,7 @@ export class ChatStreamReader implements StreamReader {
     return this.#isComplete && !this.ended && !this.#usageIsLast
   }
 
-  /** Figures that came while the model went on talking are not all of it. */
+  /** Usage reported before the last finish reason is not final. */
   usage(): { usage: Usage; final: boolean } | null {
     return this.#usage && { usage: this.#usage, final: this.ended || this.#usageIsLast }
   }
@@ -145,10 +145,10 @@ function exactDone(data: Uint8Array, start: number): ByteEdit[] {
   return [{ start, end: start + data.length, replacement: encoder.encode(DONE) }]
 }
 
-/** The upstream's own words for its error, as they may be told. */
+/** The upstream's error message after the edits of its chunk. */
 function errorMessage(data: Uint8Array, scan: ChunkScan): string {
-  const told = editedJson(data, scan.edits)
-  const error = scan.error ? (told as { error: unknown }).error : told
+  const body = editedJson(data, scan.edits)
+  const error = scan.error ? (body as { error: unknown }).error : body
   const message =
     typeof error === 'object' && error !== null ? (error as { message?: unknown }).message : error
   return typeof message === 'string' && message !== '' ? message : 'The upstream reported an error.'

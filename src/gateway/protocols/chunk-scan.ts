@@ -13,27 +13,27 @@ const NULL = encoder.encode('null')
 /** `choices`, a choice, `delta`, `tool_calls`, a call, `index`. */
 const DEEPEST_INDEX = 6
 
-/** Reads an answer or a chunk: texts to the inspection, usage, errors, and the edits that are permitted. */
+/** Scans an answer or a chunk: passes texts to the inspection, finds usage and errors, collects edits. */
 export class ChunkScan {
-  /** Deep enough for the indexes of tool calls, where somebody follows their texts. */
+  /** Reaches the indexes of tool calls where texts are followed over chunks. */
   readonly valueDepth: number
   readonly edits: ByteEdit[] = []
   error: { start: number; end: number } | null = null
   usage: { kind: JsonKind; start: number; end: number } | null = null
-  /** By position in this chunk: the index of each choice, and which of them are over. */
+  /** By position in this chunk: the index of each choice, and which of them have ended. */
   readonly choices: number[] = []
   readonly finished = new Set<number>()
   textBytes = 0
-  /** Texts that are shown to the inspection when all of the chunk is known; null when each is shown at once. */
+  /** Texts that are inspected after the whole chunk has been scanned; null when each is inspected at once. */
   readonly strings: FrameString[] | null
-  /** Indexes that tool calls name for themselves. */
+  /** The `index` members of tool calls, by the path of the call. */
   readonly indexes = new Map<string, number>()
-  /** Moonshot tells usage within the choice: https://platform.moonshot.ai/docs/api/chat */
+  /** Moonshot reports usage within the choice: https://platform.moonshot.ai/docs/api/chat */
   #choiceUsage: { start: number; end: number } | null = null
   readonly #bytes: Uint8Array
   readonly #context: AnswerContext
   readonly #partial: boolean
-  /** Whether anything is looked for in texts. */
+  /** Whether a policy inspects texts. */
   readonly #active: boolean
 
   constructor(bytes: Uint8Array, context: AnswerContext, partial: boolean) {
@@ -50,7 +50,7 @@ export class ChunkScan {
       this.#context.inspection.uninspectable(chunkTextKind(path).kind)
     if (!isText(path, this.#bytes, start, end)) return
     const isLogprob = path[0] === 'choices' && path[2] === 'logprobs'
-    // Log probabilities repeat the text, many times over when alternatives are asked for.
+    // Log probabilities repeat the text, many times over where alternatives were requested.
     if (path[0] === 'choices' && !isLogprob) this.textBytes += end - start
     if (this.#active && isLogprob) return
     if (this.strings) {
@@ -85,7 +85,7 @@ export class ChunkScan {
     } else if (name === 'finish_reason' && kind === 'string' && end - start > '""'.length) {
       this.finished.add(position)
     } else if (name === 'usage' && kind === 'object') this.#choiceUsage = { start, end }
-    // They say every token of the text once more, as text and as bytes: what is held back or replaced there would stand here.
+    // They repeat every token of the text, as text and as bytes, so they would reveal what is held back or replaced.
     else if (name === 'logprobs' && kind === 'object' && this.#active) {
       this.edits.push({ start, end, replacement: NULL })
     }

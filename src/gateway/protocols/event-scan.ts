@@ -9,20 +9,20 @@ import { isText, isUnreadable } from './text-fields.ts'
 
 const encoder = new TextEncoder()
 
-/** Reads an answer or an event: texts to the inspection, places of the members that later steps read. */
+/** Scans an answer or an event: passes texts to the inspection, and notes places of members that later steps read. */
 export class EventScan {
-  /** Numbers that a tool is called with may stand anywhere, where somebody looks at them. */
+  /** Numbers in tool input are inspected at any depth. */
   readonly valueDepth: number
   readonly edits: ByteEdit[] = []
   readonly #places = new Map<string, { start: number; end: number }>()
   textBytes = 0
-  /** Texts that are shown to the inspection when all of the event is known; null when each is shown at once. */
+  /** Texts that are inspected after the whole event has been scanned; null when each is inspected at once. */
   readonly strings: FrameString[] | null
   readonly #bytes: Uint8Array
   readonly #context: AnswerContext
-  /** Whether anything is looked for in texts. */
+  /** Whether a policy inspects texts. */
   readonly #active: boolean
-  /** Blocks of thinking in a whole answer that were changed, and where blocks have their signatures. */
+  /** In a whole answer: changed blocks of thinking, and the places of signatures, by block. */
   readonly #changedThinking = new Set<number>()
   readonly #signatures = new Map<number, { start: number; end: number }>()
   readonly #sources = new SourceData<FrameString>()
@@ -60,7 +60,7 @@ export class EventScan {
     if (signed) this.#changedThinking.add(Number(path[1]))
   }
 
-  /** Signatures of thinking that was changed prove nothing any more: the provider would refuse them. */
+  /** Cuts signatures of changed thinking out: the provider would refuse them. */
   removeSignatures(): void {
     for (const [block, place] of this.#signatures) {
       if (this.#changedThinking.has(block)) this.edits.push({ ...place, replacement: new Uint8Array() })
@@ -72,7 +72,7 @@ export class EventScan {
     return this.#places.has(SIGNATURE)
   }
 
-  /** Cuts the signature out of a delta. */
+  /** Empties the signature of a delta. */
   removeSignature(): void {
     const place = this.#places.get(SIGNATURE)
     if (place) this.edits.push({ ...place, replacement: encoder.encode('""') })
@@ -94,7 +94,7 @@ export class EventScan {
     }
   }
 
-  /** The event as it may be told. */
+  /** The event after its edits. */
   edited(): unknown {
     return editedJson(this.#bytes, this.edits)
   }
@@ -106,7 +106,7 @@ export class EventScan {
   }
 }
 
-/** Names may hold any character: the length of the first tells where the second begins. */
+/** Names may hold any character, so the length of the first one marks where the second begins. */
 const placeOf = (path: JsonPath): string =>
   path.length === 1 ? `=${path[0]}` : `${String(path[0]).length}=${path[0]}${path[1]}`
 const SIGNATURE = placeOf(['delta', 'signature'])

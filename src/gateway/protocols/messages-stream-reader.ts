@@ -18,14 +18,14 @@ const MESSAGE_STOP = encodeFrame('message_stop', { type: 'message_stop' })
 
 export class MessagesStreamReader implements StreamReader {
   ended = false
-  /** A stop reason was told: nothing of the message can follow. */
+  /** A stop reason has come: no content can follow. */
   stopped = false
   textBytes = 0
   readonly texts: EventTexts
-  /** The event that tells the end tells the usage. */
+  /** The event with the stop reason has the usage. */
   readonly usagePending = false
   #usage: Usage | null = null
-  /** Output was counted after the beginning. */
+  /** Usage has come that counts output; `message_start` has only a placeholder for it. */
   #outputCounted = false
   readonly #context: AnswerContext
 
@@ -54,7 +54,7 @@ export class MessagesStreamReader implements StreamReader {
     return verdict
   }
 
-  /** Called by the event table. @param output whether output is counted here, and not only what is read. */
+  /** Called by the event table. @param output whether this usage counts output. */
   addUsage(value: unknown, output: boolean): void {
     const usage = usageOfMessages(value, this.#usage)
     if (usage === null) return
@@ -73,14 +73,14 @@ export class MessagesStreamReader implements StreamReader {
     return leavesTextsUnchanged(this.#context)
   }
 
-  /** Figures that came while the model went on talking are not all of it. */
+  /** Usage reported before the stop reason is not final. */
   usage(): { usage: Usage; final: boolean } | null {
     const final = this.#outputCounted && (this.stopped || this.ended)
     return this.#usage && { usage: this.#usage, final }
   }
 }
 
-/** The block that a delta or stop is about. */
+/** Index of the block that a delta or stop belongs to. */
 function blockOf(scan: EventScan): number | null {
   const index = scan.parse('index')
   return typeof index === 'number' ? index : null
@@ -98,7 +98,7 @@ type EventHandler = (reader: MessagesStreamReader, scan: EventScan) => FrameVerd
 
 const forward: EventHandler = (_reader, scan) => ({ kind: 'forward', edits: scan.edits, started: true })
 
-/** What each event means to the gateway; events that are not listed pass as they are. */
+/** Events that the gateway reads; all others pass unchanged. */
 const EVENTS: Record<string, EventHandler> = {
   message_start(reader, scan) {
     reader.addUsage(scan.parse('message', 'usage'), false)
@@ -107,7 +107,7 @@ const EVENTS: Record<string, EventHandler> = {
   content_block_delta(reader, scan) {
     reader.textBytes += scan.textBytes
     if (!scan.isSignature) return forward(reader, scan)
-    // Thinking is over when it is signed, and only now is it known whether it was changed.
+    // The signature ends the thinking, so that all of its changes are known here.
     const block = blockOf(scan) ?? 0
     const before = reader.texts.end(block)
     if (reader.texts.changedThinking.has(block)) scan.removeSignature()

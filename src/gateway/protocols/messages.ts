@@ -41,7 +41,7 @@ export const messages: Protocol = {
 /** Token counting: the same request, no generation. */
 export const countTokens: Protocol = {
   ...messages,
-  // The interface allows both; the upstream counts a request that generates nothing and knows neither.
+  // The interface allows both members; the upstream's counter takes neither.
   removals: [...messages.removals, 'stream', 'max_tokens'],
   outline: (body) => outlineRequest(body, { ...rules, schema: countTokensRequest, maximumOutput: () => 0 }),
 }

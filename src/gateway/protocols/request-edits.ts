@@ -5,18 +5,18 @@ import type { RequestOutline } from './request-outline.ts'
 
 const encoder = new TextEncoder()
 
-/** Where an edited request goes. */
+/** The model that an edited request is sent to. */
 export interface RequestTarget {
   upstreamModel: string
-  /** Of the model; none means that nothing is known of it. */
+  /** Of the model; empty when they are unknown. */
   capabilities: readonly string[]
-  /** Blocks of thinking whose text is edited besides, as `<message>.<block>`. */
+  /** Blocks of thinking with edited text, as `<message>.<block>`. */
   changedThinking?: ReadonlySet<string>
 }
 
 /**
- * The edits that same-protocol traffic permits (design: Models): removed members, the upstream's model id, usage asked
- * for on streams, and a JSON mode that the model does not have.
+ * The edits that same-protocol traffic permits (design: Models): removed members, the upstream's model id, usage
+ * requested on streams, and a JSON mode that the model does not have.
  */
 export function requestEdits(outline: RequestOutline, protocol: Protocol, target: RequestTarget): ByteEdit[] {
   const { upstreamModel } = target
@@ -39,7 +39,7 @@ export function requestEdits(outline: RequestOutline, protocol: Protocol, target
   return edits
 }
 
-/** Interface, JSON mode, case 3: accepted, and without effect. A model of which nothing is known is taken to have it. */
+/** Interface, JSON mode, case 3: accepted, and without effect. A model of unknown capabilities is sent the member. */
 const lacks = ({ capabilities }: RequestTarget, word: string) =>
   capabilities.length > 0 && !capabilities.includes(word)
 
@@ -71,7 +71,7 @@ function usageEdits({ body, members }: RequestOutline): ByteEdit[] {
   const options = members.find((member) => member.name === 'stream_options')
   if (!options) return [insertion(members[0]?.memberStart ?? 1, '"stream_options":{"include_usage":true},')]
   const { start, end } = options
-  // Without the options themselves: null.
+  // The member is null.
   if (options.kind !== 'object')
     return [{ start, end, replacement: encoder.encode('{"include_usage":true}') }]
   const edits: ByteEdit[] = []
@@ -92,7 +92,7 @@ const insertion = (at: number, text: string): ByteEdit => ({
   replacement: encoder.encode(text),
 })
 
-/** The edits of texts that are left when others cut a part of the body out. Neither overlap among themselves. */
+/** The edits of texts that lie outside the cuts. Neither list overlaps within itself. */
 export function outsideOf(cuts: readonly ByteEdit[], texts: ByteEdit[]): ByteEdit[] {
   if (texts.length === 0 || cuts.length === 0) return texts
   const byStart = (left: ByteEdit, right: ByteEdit) => left.start - right.start

@@ -8,9 +8,9 @@ import { ITEMS_STRUCTURE } from './technical-members.ts'
 import { OWN_DATA } from './text-fields.ts'
 
 /**
- * One turn of a response, as `src/responses` asks for it: the members of a responses request, with all items of the
- * context as `input`. It is answered by events of the model, and always translated, so that this protocol is only ever
- * a caller's.
+ * One turn of a response, as requested by `src/responses`: the members of a responses request, with all items of the
+ * context as `input`. The answer is a stream of model events. Turns are always translated, so no upstream has this
+ * protocol.
  */
 
 const turn = z.looseObject({
@@ -23,11 +23,11 @@ const turn = z.looseObject({
   tools: z.array(z.unknown(), 'tools must be an array').nullish(),
 })
 
-/** Of a call: what is called with them, and what. */
+/** Members of a call that hold its tool and its input. */
 const ARGUMENTS_OF_ITEMS = new Set(['input', 'name', 'namespace'])
 
 const texts: RequestTexts = {
-  // The list of items is named like what other protocols call tools with.
+  // Here `input` is the list of items; in other protocols it is the input of a tool.
   ownData: new Set([...OWN_DATA].filter((name) => name !== 'input')),
   members: ITEMS_STRUCTURE,
   messageTextKind: itemTextKind,
@@ -73,5 +73,5 @@ export const responses: Protocol = {
 }
 
 function notAnUpstreamProtocol(): never {
-  throw new Error('no upstream speaks the protocol of turns')
+  throw new Error('turns of responses are not an upstream protocol')
 }
