@@ -1,15 +1,15 @@
-/** What translation has to know of the model a request goes to. */
+/** Properties that translation needs of the model that a request is sent to. */
 export interface TargetModel {
   upstreamModel: string
   /** Tokens. */
   maxOutputTokens: number
-  /** Words of the catalogue. A word that is absent means that the model cannot. */
+  /** Capabilities of the catalogue; the model has no others. */
   capabilities: readonly string[]
-  /** The family whose signatures of reasoning it knows; reasoning of all others means nothing to it. */
+  /** Origin of the signed reasoning that it accepts (`signatureOrigin`); reasoning of other origins is dropped. */
   origin?: string
 }
 
-/** The words of the catalogue that translation reads. */
+/** The capabilities of the catalogue that translation reads. */
 export type Capability =
   | 'reasoning'
   /**

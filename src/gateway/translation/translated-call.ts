@@ -26,13 +26,13 @@ export interface TranslationOptions {
   target: TargetModel
 }
 
-/** A body as it is sent: pieces in order, and the bytes of all of them. */
+/** A body in pieces, in order, and its length in bytes. */
 export interface TranslatedRequest {
   pieces: Uint8Array[]
   length: number
 }
 
-/** Without its long texts a body is parsed up to this size: a tree takes many times the bytes of its text. */
+/** Limit of a body without its long texts: a parsed tree takes many times the bytes of its text. */
 const LARGEST_TREE_BYTES = 8 * 1024 * 1024
 
 /** One call between two protocols: the request for the upstream, and its answer as events. */
@@ -40,7 +40,7 @@ export class TranslatedCall {
   readonly #upstream: UpstreamProtocol
   readonly #decoder: EventDecoder
   readonly #filter: EventFilter | null
-  /** The caller's names of tools that the upstream knows by others. */
+  /** The caller's names of tools that have another name upstream, by that name. */
   readonly #toolNames: ReadonlyMap<string, string>
   #request: TranslatedRequest | null
 
@@ -53,7 +53,7 @@ export class TranslatedCall {
     const request = objectOf(parseJson(text))
     this.#upstream = options.upstream
     this.#decoder = options.upstream === 'messages' ? new MessagesDecoder() : new ChatDecoder()
-    // The response engine restores names itself, because its tools have namespaces besides.
+    // The response engine restores names itself, because its tools have namespaces.
     this.#toolNames = options.caller === 'responses' ? new Map() : originalToolNames(request)
     const { body: upstreamBody, jsonByInstruction } = convert(request, options)
     if (jsonByInstruction) this.#filter = new FenceStripper()
@@ -65,7 +65,7 @@ export class TranslatedCall {
   }
 
   /**
-   * Hands over what is sent, once: the call lives as long as its answer, and a body of 50 MB must not.
+   * Transfers ownership of the request: a body of 50 MB must not live as long as the answer.
    * @throws Error the second time.
    */
   takeRequest(): TranslatedRequest {
@@ -85,7 +85,7 @@ export class TranslatedCall {
 
   /**
    * @param body a whole answer of the upstream, after inspection.
-   * @returns the events that it would have streamed, or the message of an error that stands in its place.
+   * @returns the events that it would have streamed, or the message of an error in its place.
    * @throws SyntaxError if it is not JSON.
    */
   answer(body: Uint8Array): ModelEvent[] | { error: string } {
@@ -94,7 +94,7 @@ export class TranslatedCall {
     return error === null ? this.#forCaller(this.#decoder.answer(data)) : { error }
   }
 
-  /** The last events of an answer, streamed or whole: what was held back, and `end`. */
+  /** The last events of an answer, streamed or whole: held-back text, and `end`. */
   ending(): ModelEvent[] {
     return this.#filtered({ type: 'end' })
   }

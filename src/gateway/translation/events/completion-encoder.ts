@@ -38,7 +38,7 @@ export class CompletionEncoder implements EventEncoder {
     return [...chunks, encodeFrame(null, '[DONE]')]
   }
 
-  /** Folds the very choices that a stream would have carried, so that both forms of an answer agree. */
+  /** Joins the choices that a stream would have carried, so that both forms of an answer agree. */
   answer(events: readonly ModelEvent[]): Json {
     const choices = new Map<number, Json>()
     for (const part of events.flatMap((event) => handleEvent(HANDLERS, this.#state, event))) {
@@ -70,10 +70,10 @@ const HANDLERS: EventHandlers<EncoderState> = {
     state.usage = event.usage
     return []
   },
-  text: (state, { choice, text }) => said(state, choice, text),
-  // The shape has no place for refusals but the text; the finish reason tells them apart.
-  refusal: (state, { choice, text }) => said(state, choice, text),
-  // It has none for reasoning, sources and tools either, and these requests cannot ask for them.
+  text: (state, { choice, text }) => textPart(state, choice, text),
+  // A refusal becomes text; the finish reason marks it.
+  refusal: (state, { choice, text }) => textPart(state, choice, text),
+  // Completions have no reasoning, sources and tools, and their requests cannot ask for them.
   reasoning: () => [],
   reasoning_signature: () => [],
   redacted_reasoning: () => [],
@@ -88,12 +88,12 @@ const HANDLERS: EventHandlers<EncoderState> = {
   end: (state) => [...new Set([0, ...state.begun])].flatMap((choice) => finish(state, choice, 'end')),
 }
 
-function said(state: EncoderState, choice: number, text: string): Json[] {
+function textPart(state: EncoderState, choice: number, text: string): Json[] {
   state.begun.add(choice)
   return [part(choice, text, null)]
 }
 
-/** The end of a choice, once, whatever the upstream repeats. */
+/** The end of a choice; once, even if the upstream repeats it. */
 function finish(state: EncoderState, choice: number, reason: StopReason): Json[] {
   if (state.finished.has(choice)) return []
   state.finished.add(choice)

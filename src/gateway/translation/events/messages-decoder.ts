@@ -4,16 +4,16 @@ import { entryOf, type Json, listOf, objectOf, textOf } from '../json.ts'
 import type { EventDecoder, ModelEvent } from '../model-events.ts'
 import { stopReasonOfMessages } from './stop-reasons.ts'
 
-/** A block whose end has not been told. */
+/** A block that has not ended. */
 interface Block {
   /** The number of its tool call, null for blocks that are none. */
   call: number | null
-  /** Input that came with the beginning of the block; fragments take its place. */
+  /** Input that came with the start of the block; fragments replace it. */
   input: Json | null
   textLength: number
-  /** Held until the text that it is a source of is complete: citations arrive before it or amid it. */
+  /** Held back until their text is complete: citations arrive before it or within it. */
   citations: Json[]
-  /** Held to the end of the block, since a later signature replaces an earlier one. */
+  /** Held back to the end of the block, because a later signature replaces an earlier one. */
   signature: string
 }
 
@@ -21,7 +21,7 @@ interface DecoderState {
   usage: Usage | null
   calls: number
   blocks: Map<number, Block>
-  /** Blocks that are no calls and may hold something back. */
+  /** Blocks other than calls that may hold something back. */
   open: Set<Block>
 }
 
@@ -66,8 +66,8 @@ function messageStart(state: DecoderState, data: Json): ModelEvent[] {
 }
 
 /**
- * Blocks of other types say nothing to another protocol: what a tool of the provider was asked and gave is told by the
- * text after it (`server_tool_use`, `*_tool_result`, `compaction`).
+ * Blocks of other types have no equivalent. The text after calls of the provider's own tools has their result
+ * (`server_tool_use`, `*_tool_result`, `compaction`).
  */
 function blockStart(state: DecoderState, data: Json): ModelEvent[] {
   const index = Number(data.index)
@@ -86,7 +86,7 @@ function newBlock(state: DecoderState, index: number, call: number | null): Bloc
   return block
 }
 
-/** Text counts even where the beginning of its block was left out. */
+/** Text is read even where the upstream omits the start of its block. */
 function blockDelta(state: DecoderState, data: Json): ModelEvent[] {
   const delta = objectOf(data.delta)
   const index = Number(data.index)
@@ -158,7 +158,7 @@ const DELTAS: Record<string, BlockHandler> = {
   },
 }
 
-/** Tells what was held back to the end of a block. */
+/** Emits what was held back to the end of a block. */
 function flushBlock(block: Block): ModelEvent[] {
   const { citations, signature, input, call, textLength } = block
   Object.assign(block, { citations: [], signature: '', input: null })
