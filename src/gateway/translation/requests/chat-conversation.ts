@@ -105,7 +105,7 @@ function blocksOf(content: unknown, place: string): Json[] {
   )
 }
 
-/** @throws ApiError for what the assistant cannot have said in the messages protocol, such as images. */
+/** @throws ApiError for parts that the messages protocol does not allow of the assistant, such as images. */
 function assistantTexts(message: Json, place: string): Json[] {
   const { content } = message
   const parts =

@@ -5,7 +5,7 @@ const moreThanOne = (value: unknown) => (numberOf(value) ?? 1) > 1
 
 const NOT_WHILE_REASONING = 'dropped for chat models that reason, which refuse it'
 
-/** Members of a legacy completion request on their way to chat completions; from there as `CHAT_MEMBERS` say. */
+/** Members of a legacy completion request converted to chat completions, and from there by `CHAT_MEMBERS`. */
 export const COMPLETION_MEMBERS: MemberRules = {
   best_of: refused('the best of several completions cannot be chosen on this model.', moreThanOne),
   echo: translated('the prompt is told before the answer'),

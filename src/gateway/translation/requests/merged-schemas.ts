@@ -1,21 +1,21 @@
 import { isObject, isPresent, type Json, listOf, objectOf } from '../json.ts'
 
-/** Keywords that say nothing of what is allowed: the outermost stays. */
+/** Keywords that only describe: the outermost one stays. */
 const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples', '$comment'])
-/** Keywords that limit nothing themselves. */
+/** Keywords that are no limits by themselves. */
 const SILENT = new Set([...ANNOTATIONS, 'allOf', '$schema', '$id', '$defs', 'definitions'])
 
 /**
- * A schema with its `allOf` merged into it. Constrained answers close every object by its own, and two closed objects
- * that list different members allow nothing together.
- * @returns the schema itself where there is nothing to merge, or where two parts say different things of the same.
+ * A schema with its `allOf` merged into it. Constrained answers close every object, and two closed objects with different
+ * members allow nothing together.
+ * @returns the schema itself where there is nothing to merge, or where two parts differ about the same keyword.
  */
 export function mergedSchema(schema: Json): Json {
   if (!Array.isArray(schema.allOf)) return schema
   const parts = [schema]
-  // The list grows with what its own parts have to say.
+  // The list grows by the nested parts during the loop.
   for (const part of parts) for (const inner of listOf(part.allOf)) parts.push(inner)
-  // Nothing that says anything may stand beside a reference.
+  // The vendor takes no limits beside a reference.
   const limits = parts.filter((part) => Object.keys(part).some((keyword) => !SILENT.has(keyword)))
   if (limits.length > 1 && parts.some((part) => isPresent(part.$ref))) return schema
   return mergeOf(parts) ?? schema

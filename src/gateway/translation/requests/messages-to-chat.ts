@@ -11,7 +11,7 @@ import { chatParallelCalls, chatToolChoice, chatTools, mayCallTools, reasonsBesi
 /**
  * A messages request as a chat completion request. What becomes of each member is in `MESSAGES_MEMBERS`, of each block
  * in `MESSAGES_BLOCKS`; members that they do not list are dropped.
- * @throws ApiError invalid_request naming the member, block or tool whose loss would change what the answer means.
+ * @throws ApiError invalid_request naming the member, block or tool whose loss would change the meaning of the answer.
  */
 export function messagesToChat(request: Json, target: TargetModel): ConvertedRequest {
   refuseMembers(request, MESSAGES_MEMBERS)
@@ -27,8 +27,8 @@ export function messagesToChat(request: Json, target: TargetModel): ConvertedReq
   const { temperature, top_p } = request
   const body = present({
     model: target.upstreamModel,
-    messages: [...systemMessage(request.system, instruction), ...saidConversation(request.messages)],
-    // Reasoning models refuse the older name; other servers of the protocol know only that one.
+    messages: [...systemMessage(request.system, instruction), ...answerableConversation(request.messages)],
+    // Models that reason refuse the older name; some other servers take only that one.
     [reasons ? 'max_completion_tokens' : 'max_tokens']: maxTokens,
     stream: request.stream === true ? true : undefined,
     stream_options: request.stream === true ? { include_usage: true } : undefined,
@@ -43,8 +43,8 @@ export function messagesToChat(request: Json, target: TargetModel): ConvertedReq
   return { body, jsonByInstruction: instruction !== null }
 }
 
-/** A conversation that says nothing, or nothing to answer, is no conversation: the vendors of both protocols refuse it. */
-function saidConversation(turns: unknown): Json[] {
+/** Vendors of both protocols refuse a conversation that is empty or ends with the assistant. */
+function answerableConversation(turns: unknown): Json[] {
   const messages = conversationOfMessages(turns)
   const last = messages[messages.length - 1]
   if (last && last.role !== 'assistant') return messages

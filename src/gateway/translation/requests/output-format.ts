@@ -3,7 +3,7 @@ import { isPresent, type Json, objectOf } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { constrainedSchema, fitsStrictChat, isOfObjectsAlone } from './schemas.ts'
 
-/** The JSON that a translated request asks for: by a member of the request, by an instruction, or by both. */
+/** How a translated request requests JSON: by a member, by an instruction, or by both. */
 export interface OutputFormat {
   format: Json | undefined
   /** To be added to the system prompt. */
@@ -14,8 +14,8 @@ export interface OutputFormat {
 export interface ConvertedRequest {
   body: Json
   /**
-   * Whether the answer is JSON only because an instruction asks for it: the model may put a code fence around it, which
-   * the caller must not see (interface: JSON mode).
+   * Whether only an instruction makes the answer JSON: the model may put a code fence around it, which has to be removed
+   * (interface: JSON mode).
    */
   jsonByInstruction: boolean
 }

@@ -11,20 +11,20 @@ import {
 import { fitsStrictChat } from './schemas.ts'
 import { usableToolName } from './tool-names.ts'
 
-/** What a responses request says besides its conversation and tools, in the words of chat completions. */
+/** Members of a responses request other than its conversation and tools, as in chat completions. */
 export interface ResponsesSettings {
   stream: boolean
   maxTokens: number | undefined
-  /** Members that tune the sampling, by their names, which both protocols share. */
+  /** Sampling members, which have the same names in both protocols. */
   sampling: Json
   effort: string | undefined
-  /** Whether the caller wants to read what the model thought. */
+  /** Requests readable thinking. */
   summary: string | undefined
   /** `response_format`. */
   format: Json | undefined
   user: string | undefined
   safetyIdentifier: string | undefined
-  /** Members that only one vendor knows. */
+  /** Members that only OpenAI takes. */
   ofOpenAi: Json
 }
 
@@ -43,14 +43,14 @@ export function settingsOfResponses(request: Json): ResponsesSettings {
     stream: optionalFlag(request.stream, 'stream') === true,
     maxTokens: optionalNumber(request.max_output_tokens, 'max_output_tokens'),
     sampling: Object.fromEntries(SAMPLING.map((name) => [name, request[name]])),
-    // It only tunes: a word of tomorrow is none.
+    // An unknown effort is dropped: it only tunes the answer.
     effort: EFFORTS.has(effort) ? effort : undefined,
     summary: optionalText(reasoning.summary, 'reasoning.summary'),
     format: responseFormat(text.format),
     user: optionalText(request.user, 'user'),
     safetyIdentifier,
     ofOpenAi: {
-      // The default, which models that know no other refuse to be told.
+      // The default is left out, because models without other values refuse the member.
       verbosity: verbosity === 'medium' ? undefined : verbosity,
       prompt_cache_key: optionalText(request.prompt_cache_key, 'prompt_cache_key'),
       safety_identifier: safetyIdentifier,
@@ -61,7 +61,7 @@ export function settingsOfResponses(request: Json): ResponsesSettings {
 
 const SAMPLING = ['temperature', 'top_p', 'presence_penalty', 'frequency_penalty']
 
-/** `text.format` as `response_format`. Plain text is what there is without one. */
+/** `text.format` as `response_format`; undefined for plain text. */
 function responseFormat(given: unknown): Json | undefined {
   const format = optionalObject(given, 'text.format')
   if (!format || format.type === 'text') return undefined

@@ -9,9 +9,9 @@ import { ResponsesTools } from './responses-tools.ts'
 import { mayCallTools, reasonsBeside } from './tools.ts'
 
 /**
- * A turn of the responses protocol as a chat completion request. What becomes of each member is in `RESPONSES_MEMBERS`,
- * of each item in `RESPONSES_ITEMS`; members that they do not list are dropped.
- * @throws ApiError invalid_request naming the member or item that chat completions cannot say, or that is no such one.
+ * A turn of the responses protocol as a chat completion request. `RESPONSES_ITEMS` has the treatment of each item; members
+ * that are not read here are dropped.
+ * @throws ApiError invalid_request naming the member or item that is invalid or has no equivalent.
  */
 export function responsesToChat(request: Json, target: TargetModel): ConvertedRequest {
   const settings = settingsOfResponses(request)
@@ -27,7 +27,7 @@ export function responsesToChat(request: Json, target: TargetModel): ConvertedRe
   const body = present({
     model: target.upstreamModel,
     messages: chatMessagesOfSteps(conversationOfResponses(request, offered), instruction),
-    // Reasoning models refuse the older name; other servers of the protocol know only that one.
+    // Models that reason refuse the older name; some other servers take only that one.
     [can(target, 'reasoning') ? 'max_completion_tokens' : 'max_tokens']:
       maxTokens === undefined ? undefined : Math.min(maxTokens, target.maxOutputTokens),
     stream: stream ? true : undefined,
@@ -49,6 +49,6 @@ function effort(settings: ResponsesSettings, target: TargetModel, tools: Json[] 
   return reasonsBeside(tools, target) ? settings.effort : 'none'
 }
 
-/** By the model's name, for everybody serves this protocol. The vendor's open models are served by others. */
+/** By the model's name, because many vendors have this protocol. OpenAI's open models are served by others. */
 const isOpenAi = ({ upstreamModel }: TargetModel): boolean =>
   /^(openai\/)?(gpt-(?!oss)|chatgpt-|codex-|o\d)/.test(upstreamModel)

@@ -18,7 +18,7 @@ export function turnsOfSteps(steps: readonly ConversationStep[], target: TargetM
       const results: Json[] = []
       turns.add(
         'assistant',
-        step.said.flatMap((part) => {
+        step.parts.flatMap((part) => {
           if (part.kind !== 'call') return blocksOf(part, target)
           const call = turns.toolUse(part.call.callId, part.call.name, part.call.arguments)
           results.push(resultBlock(part.call, call.id))
@@ -45,12 +45,12 @@ function resultBlock({ output }: CallWithOutput, id: unknown): Json {
   })
 }
 
-/** What a thought is worth to this model: without a proof that its own family made it, nothing. */
+/** Thinking without proof that the model's own family made it is dropped. */
 function thinkingBlocks({ text, signature, redacted, origin }: Thought, target: TargetModel): Json[] {
   const own = origin !== undefined && origin === target.origin
   if (!own || !(can(target, 'reasoning') || can(target, 'adaptive_thinking'))) return []
   if (redacted !== undefined) return [{ type: 'redacted_thinking', data: redacted }]
-  // Models that tell nothing of their thinking sign an empty text.
+  // Models that return no thinking sign an empty text.
   return signature === undefined ? [] : [{ type: 'thinking', thinking: text, signature }]
 }
 

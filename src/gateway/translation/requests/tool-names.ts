@@ -10,8 +10,8 @@ const LONGEST = 64
 const MARK_LENGTH = 14
 
 /**
- * A tool's name as it may be told upstream: itself where it may, else a short form that depends on the name alone, so
- * that every request of a conversation says the same.
+ * A tool's name as upstreams accept it: unchanged where possible, else a short form with a hash. It depends on the name
+ * alone, so that every request of a conversation has the same one.
  */
 export function usableToolName(name: string): string {
   if (USABLE.test(name)) return name
@@ -22,11 +22,10 @@ export function usableToolName(name: string): string {
 
 /**
  * @param request of a caller, in either protocol.
- * @returns the caller's names of those tools that upstream know under another one, by that other one; for the tool
- * calls of the answer.
+ * @returns the caller's names of tools with another upstream name, by that name; for the tool calls of the answer.
  */
 export function originalToolNames(request: Json): ReadonlyMap<string, string> {
   const names = listOf(request.tools).map((tool) => textOf(objectOf(tool.function).name) || textOf(tool.name))
-  const told = names.map((name) => [usableToolName(name), name] as const)
-  return new Map(told.filter(([usable, name]) => usable !== name))
+  const pairs = names.map((name) => [usableToolName(name), name] as const)
+  return new Map(pairs.filter(([usable, name]) => usable !== name))
 }
