@@ -11,8 +11,8 @@ const OPENAI_ALONE = 'for models of OpenAI only: other servers of chat completio
 const CACHE = 'chat completions have no cache markers'
 
 /**
- * Members of a turn of the responses protocol on their way to chat completions. On their way to the messages protocol
- * they become what `CHAT_MEMBERS` say of the chat member they are translated to.
+ * Members of a turn of the responses protocol converted to chat completions. For the messages protocol the converted
+ * members follow `CHAT_MEMBERS`.
  */
 export const RESPONSES_MEMBERS: MemberRules = {
   frequency_penalty: kept('dropped for models that reason, which refuse it'),
@@ -33,9 +33,9 @@ export const RESPONSES_MEMBERS: MemberRules = {
   stream: kept(),
   temperature: kept('dropped for models that reason, which refuse it'),
   text: translated('`format` as `response_format`, or an instruction; `verbosity` for models of OpenAI'),
-  tool_choice: translated('`tool_choice`; `allowed_tools` by its mode, a tool of the provider as `auto`'),
+  tool_choice: translated('`tool_choice`; `allowed_tools` becomes its mode, a tool of the provider `auto`'),
   tools: translated('function tools, custom ones too; tools of the provider are left out'),
-  top_logprobs: dropped('log probabilities are not told in responses of translated calls'),
+  top_logprobs: dropped('translated calls return no log probabilities'),
   top_p: kept('dropped for models that reason, which refuse it'),
   user: kept(),
 }
@@ -46,22 +46,20 @@ export const RESPONSES_PARTS: MemberRules = {
   output_text: kept('as `text`'),
   refusal: translated('`refusal` of the assistant’s message, or its text on messages'),
   input_image: translated('an image_url part or an image block; refused where it is a file id'),
-  input_file: translated(
-    'a file part or a document block; a URL is taken on messages only, a file id nowhere',
-  ),
-  input_audio: kept('refused on messages, which has no sound'),
+  input_file: translated('a file part or a document block; a URL only on messages; a file id is refused'),
+  input_audio: kept('refused on messages, which has no audio'),
 }
 
-/** Members of a tool definition of the messages protocol on their way to a function tool. */
+/** Members of a tool definition of the messages protocol converted to a function tool. */
 export const MESSAGES_TOOL_MEMBERS: MemberRules = {
-  allowed_callers: dropped('only the model itself calls'),
+  allowed_callers: dropped('only the model calls tools'),
   cache_control: dropped(CACHE),
-  defer_loading: dropped('all tools are told at once'),
+  defer_loading: dropped('all tools are sent at once'),
   description: kept(),
-  eager_input_streaming: dropped('a matter of its own provider'),
-  input_examples: dropped('chat completions have no place for them'),
+  eager_input_streaming: dropped('specific to its provider'),
+  input_examples: dropped('chat completions have no such member'),
   input_schema: translated('`parameters`'),
-  name: translated('shortened where it is longer than 64 characters, and told back in full'),
-  strict: translated('kept where the schema fits what chat completions ask of strict tools'),
+  name: translated('shortened above 64 characters; calls return the full name'),
+  strict: translated('kept where the schema fits the rules of chat completions for strict tools'),
   type: translated('`function`; tools of the provider, such as web_search_20250305, are refused'),
 }

@@ -119,7 +119,7 @@ const usage: Group<AnswerFeature> = {
         'chat:messages': becomes({ 'usage.prompt_tokens': 80, [WRITTEN]: 30 }),
         'completions:messages': becomes({ 'usage.prompt_tokens': 80, [WRITTEN]: 30 }),
       },
-      note: 'in one figure; credits are settled by both',
+      note: 'in one figure; credits are charged for both',
     },
     {
       name: 'Tokens of reasoning',
@@ -198,7 +198,7 @@ const frame: Group<AnswerFeature> = {
         'completions:chat': becomes({ id: 'cmpl-9' }),
         'completions:messages': becomes({ id: 'cmpl-msg_9' }),
       },
-      note: 'with the caller’s prefix before it',
+      note: 'under the caller’s prefix',
     },
     {
       name: 'Model',
@@ -219,7 +219,7 @@ const frame: Group<AnswerFeature> = {
           'completions:messages',
         ].map((pair) => [pair, becomes({ model: 'some-model' })]),
       ),
-      note: 'always the id that the caller asked for',
+      note: 'always the id of the caller’s request',
     },
     member('created', 1_650_000_000, ['chat', 'completions'], { 'messages:chat': 'dropped' }),
     {
@@ -235,14 +235,14 @@ const frame: Group<AnswerFeature> = {
         'messages:chat': 'dropped',
         'completions:chat': becomes({ 'choices.0.text': 'Answer 0', 'choices.1.text': 'Answer 1' }),
       },
-      note: 'callers of messages cannot ask for them; the first would be told',
+      note: 'callers of messages cannot request them; only the first would be sent',
     },
     {
       name: 'Log probabilities',
       said: { chat: chatChoice('stop', { logprobs: LOGPROBS }) },
       places: { chat: ['choices.0.logprobs.content'], completions: ['choices.0.logprobs'] },
       expected: { 'messages:chat': 'dropped', 'completions:chat': 'dropped' },
-      note: 'asking for them on a translated call is refused',
+      note: 'refused on a translated call',
     },
     member('service_tier', 'flex', ['chat'], LOST),
     member('system_fingerprint', 'fp_1', ['chat', 'completions'], LOST),

@@ -76,7 +76,7 @@ export const toolDefinitions: Group = {
           'tools.0.function.name': SHORT_NAME,
         }),
       },
-      note: 'shortened; the caller gets its own name back',
+      note: 'shortened; the caller receives its own name',
     },
     {
       name: 'Examples of input',
