@@ -121,7 +121,9 @@ export class ChatStreamReader implements StreamReader {
     return this.#begun.size > 0 && this.#finished.size === this.#begun.size
   }
 
-  /** Usage that was not requested is cut out, and so is the `usage: null` that some upstreams write into every chunk. */
+  /**
+   * Usage that was not requested is cut out, and so is the `usage: null` that some upstreams write into every chunk.
+   */
   get passesUnread(): boolean {
     return leavesTextsUnchanged(this.#context) && this.#context.usageRequested && !this.#mayHaveUsage
   }

@@ -4,8 +4,8 @@ import { encodeFrame } from '../../lib/sse.ts'
 import { type FrameString, type HeldFrame, heldText, inspectPiece, type TextKind } from './streamed-texts.ts'
 
 /**
- * Texts of a chat completion stream, each followed over its chunks by the indexes of its choice and tool call. Positions
- * within a chunk do not identify them.
+ * Texts of a chat completion stream, each followed over its chunks by the indexes of its choice and tool call.
+ * Positions within a chunk do not identify them.
  */
 
 type Path = ReadonlyArray<string | number>
@@ -40,8 +40,8 @@ export class ChunkTexts {
   }
 
   /**
-   * Ends the part of the answer that another part follows: its held-back text could not be added to its block later. Only
-   * for callers that receive blocks; called before `edits`.
+   * Ends the part of the answer that another part follows: its held-back text could not be added to its block later.
+   * Only for callers that receive blocks; called before `edits`.
    * @param head members that every frame repeats.
    * @returns frames with the held-back text.
    */

@@ -98,7 +98,7 @@ export type FrameVerdict =
   | { kind: 'forward'; edits: ByteEdit[]; started: boolean; before?: HeldFrame[] }
   | { kind: 'drop' }
   /**
-   * The upstream sent an error in its stream. `message` is edited. `forward` holds the edits of the upstream's own frame,
-   * where a caller of the same protocol receives that frame.
+   * The upstream sent an error in its stream. `message` is edited. `forward` holds the edits of the upstream's own
+   * frame, where a caller of the same protocol receives that frame.
    */
   | { kind: 'failure'; message: string; forward: ByteEdit[] | null }

@@ -3,8 +3,8 @@ import type { JsonPath } from '../../lib/json-scan.ts'
 /**
  * A string that a protocol defines, as opposed to text of a person or model:
  * - `word` is one of a few values, such as a type; a value of another form is text.
- * - `fixed` has to arrive byte for byte, such as the id of a call, or a signature. A change would break the request, so a
- *   finding in it can block the call or be recorded.
+ * - `fixed` has to arrive byte for byte, such as the id of a call, or a signature. A change would break the request, so
+ *   a finding in it can block the call or be recorded.
  * - `ours` comes from the gateway itself: the model of the catalogue, and proofs that it has unsealed.
  */
 export type TechnicalKind = 'word' | 'fixed' | 'ours'

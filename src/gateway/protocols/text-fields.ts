@@ -89,8 +89,8 @@ export interface RequestMembers {
 }
 
 /**
- * Treatment of a string of a request: `text` is inspected; `fixed` is inspected and never changed; `encoded` may be text
- * in base64; a `word` of the protocol is not inspected.
+ * Treatment of a string of a request: `text` is inspected; `fixed` is inspected and never changed; `encoded` may be
+ * text in base64; a `word` of the protocol is not inspected.
  */
 export type RequestString = 'text' | 'fixed' | 'encoded' | 'word'
 

@@ -3,9 +3,9 @@ import { type JsonKind, type JsonPath, scanJson } from '../../lib/json-scan.ts'
 import { removalEdits } from './request-edits.ts'
 
 /**
- * Thinking of another family's model reaches callers of the messages protocol without a signature, and they send it back
- * with the conversation. A provider that signs its thinking refuses such a block, so the block is cut out. Thinking with
- * edited text is cut out too, because its signature no longer fits.
+ * Thinking of another family's model reaches callers of the messages protocol without a signature, and they send it
+ * back with the conversation. A provider that signs its thinking refuses such a block, so the block is cut out.
+ * Thinking with edited text is cut out too, because its signature no longer fits.
  */
 
 interface Element {

@@ -64,8 +64,8 @@ export function usageOfChatBody(value: unknown): Usage | null {
 }
 
 /**
- * Usage of messages, merged into the usage known so far. On a stream figures are cumulative: a later one replaces an earlier one,
- * and an absent or null one changes nothing. `input_tokens` excludes cached tokens there.
+ * Usage of messages, merged into the usage known so far. On a stream figures are cumulative: a later one replaces an
+ * earlier one, and an absent or null one changes nothing. `input_tokens` excludes cached tokens there.
  * @returns null when the value counts neither input nor output.
  */
 export function usageOfMessages(value: unknown, known: Usage | null): Usage | null {

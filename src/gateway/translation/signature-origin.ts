@@ -1,7 +1,7 @@
 /**
  * The origin of signed thinking: it is sent back only to models of the same origin. Claude's signatures hold on every
- * platform that serves it (https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking). Other vendors publish
- * nothing, so their origin is one family at one provider.
+ * platform that serves it (https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking). Other vendors
+ * publish nothing, so their origin is one family at one provider.
  * @param protocol of the upstream. @param upstreamModel the model's id at the provider, with or without a prefix.
  */
 export function signatureOrigin(protocol: string, upstreamModel: string, providerId: string): string {

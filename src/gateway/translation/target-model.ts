@@ -13,8 +13,8 @@ export interface TargetModel {
 export type Capability =
   | 'reasoning'
   /**
-   * Claude 4.6 and later: the model decides how much it thinks, within an effort, and takes no budget of tokens. It refuses
-   * a prefilled answer, and all but the first of them refuse sampling members
+   * Claude 4.6 and later: the model decides how much it thinks, within an effort, and takes no budget of tokens. It
+   * refuses a prefilled answer, and all but the first of them refuse sampling members
    * (https://platform.claude.com/docs/en/about-claude/models/whats-new-claude-4-7).
    */
   | 'adaptive_thinking'
@@ -22,8 +22,8 @@ export type Capability =
   | 'json_schema'
   | 'vision'
   /**
-   * The model takes tools on chat completions only while it does not reason: OpenAI models from GPT-5.4 on refuse function
-   * tools unless `reasoning_effort` is `none`, the later ones even where no effort is sent
+   * The model takes tools on chat completions only while it does not reason: OpenAI models from GPT-5.4 on refuse
+   * function tools unless `reasoning_effort` is `none`, the later ones even where no effort is sent
    * (https://github.com/openai/openai-openapi/issues/541).
    */
   | 'tools_without_reasoning'

@@ -24,9 +24,9 @@ interface Fragment {
 
 /**
  * Assembles the tool calls of one choice from the fragments of a stream. The vendor keys them by `index` and names a
- * call once, in its first fragment. Other servers of the protocol leave the index out, send index 0 for every call, make
- * no id, repeat the name in each fragment, or send it in pieces. A piece that equals all of the name before it is taken
- * for its repetition.
+ * call once, in its first fragment. Other servers of the protocol leave the index out, send index 0 for every call,
+ * make no id, repeat the name in each fragment, or send it in pieces. A piece that equals all of the name before it is
+ * taken for its repetition.
  */
 export class ChatToolCalls {
   readonly #choice: number

@@ -33,8 +33,8 @@ interface EncoderState {
   modelId: string
   started: boolean
   /**
-   * Blocks are sent one after the other, while events may alternate between tool calls. The first block is open; the others
-   * wait until it is complete, each linked to the next, because there may be thousands.
+   * Blocks are sent one after the other, while events may alternate between tool calls. The first block is open; the
+   * others wait until it is complete, each linked to the next, because there may be thousands.
    */
   first: Block | null
   last: Block | null

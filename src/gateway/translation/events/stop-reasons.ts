@@ -26,7 +26,8 @@ const FROM_MESSAGES = new Map<string, StopReason>([
   ['model_context_window_exceeded', 'context_window'],
   ['tool_use', 'tool_calls'],
   ['refusal', 'refusal'],
-  // The provider paused its own tool loop; other protocols have no reason for that, and the caller may continue the turn.
+  // The provider paused its own tool loop; other protocols have no reason for that, and the caller may continue the
+  // turn.
   ['pause_turn', 'length'],
 ])
 

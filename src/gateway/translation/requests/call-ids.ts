@@ -26,8 +26,8 @@ export class CallIds {
   }
 
   /**
-   * @returns the upstream's id of the call that this result answers, or undefined when there is none. Calls of one id are
-   * answered in their order; a result too many belongs to the last of them.
+   * @returns the upstream's id of the call that this result answers, or undefined when there is none. Calls of one id
+   * are answered in their order; a result too many belongs to the last of them.
    */
   answer(id: string): string | undefined {
     const calls = this.#open.get(id)

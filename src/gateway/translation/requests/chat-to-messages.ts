@@ -116,9 +116,9 @@ function endUser(id: unknown): Json | undefined {
 const CONTINUE = '(Continue from where you left off.)'
 
 /**
- * The end of a conversation that ends with the assistant. Models that continue its text refuse white space at its end; the
- * others refuse it altogether, so a turn of the user asks to continue. All models get that turn where the caller's last
- * message is a blank or system message, which has no place here.
+ * The end of a conversation that ends with the assistant. Models that continue its text refuse white space at its end;
+ * the others refuse it altogether, so a turn of the user asks to continue. All models get that turn where the caller's
+ * last message is a blank or system message, which has no place here.
  */
 function withAnswerableEnd(
   messages: MessagesTurn[],

@@ -18,8 +18,8 @@ export const defaultCompletionTokens = (capabilities: readonly string[]): number
 
 /**
  * The prompt of a legacy completion request. Several clients always send a list, even of one prompt.
- * @throws ApiError invalid_request for several prompts, which would be several calls, and for prompts of token ids, which
- * another model's tokenizer cannot read.
+ * @throws ApiError invalid_request for several prompts, which would be several calls, and for prompts of token ids,
+ * which another model's tokenizer cannot read.
  */
 function promptOf({ prompt }: Json): string {
   const prompts = Array.isArray(prompt) ? prompt : [prompt]

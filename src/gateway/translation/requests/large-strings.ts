@@ -15,8 +15,8 @@ const DATA_URL = /^data:[^,]*;base64,/i
 const DATA_URL_HEAD = 200
 
 /**
- * Random token of the placeholders of a body, so that no text of a caller can contain one. By the list of the strings that
- * were cut.
+ * Random token of the placeholders of a body, so that no text of a caller can contain one. By the list of the strings
+ * that were cut.
  */
 const tokens = new WeakMap<readonly Uint8Array[], string>()
 
@@ -28,7 +28,8 @@ export class TooMuchLeftError extends Error {}
 /**
  * Takes the contents of long strings of a conversation out of a body, so that a large one is translated with a small
  * tree. The head of a data URL stays, because it has the media type.
- * @param body JSON. @param mostBytes limit of the rest, checked before it is decoded: text takes up to twice the memory.
+ * @param body JSON. @param mostBytes limit of the rest, checked before it is decoded: text takes up to twice the
+ * memory.
  * @returns the JSON text with placeholders, and the strings that were cut: views of `body`, with their escapes.
  * @throws JsonSyntaxError, TooMuchLeftError
  */

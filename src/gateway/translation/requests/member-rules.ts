@@ -2,8 +2,8 @@ import { invalidRequest } from '../../../lib/api-error.ts'
 import { entryOf, isPresent, type Json } from '../json.ts'
 
 /**
- * Treatment of a member in a translation. `kept` unchanged; `translated` to an equivalent; `dropped` because it only tunes
- * the answer or is specific to its vendor; `refused` because its loss would change the meaning of the answer.
+ * Treatment of a member in a translation. `kept` unchanged; `translated` to an equivalent; `dropped` because it only
+ * tunes the answer or is specific to its vendor; `refused` because its loss would change the meaning of the answer.
  */
 export type Treatment = 'kept' | 'translated' | 'dropped' | 'refused'
 

@@ -6,8 +6,8 @@ const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples', '$co
 const SILENT = new Set([...ANNOTATIONS, 'allOf', '$schema', '$id', '$defs', 'definitions'])
 
 /**
- * A schema with its `allOf` merged into it. Constrained answers close every object, and two closed objects with different
- * members allow nothing together.
+ * A schema with its `allOf` merged into it. Constrained answers close every object, and two closed objects with
+ * different members allow nothing together.
  * @returns the schema itself where there is nothing to merge, or where two parts differ about the same keyword.
  */
 export function mergedSchema(schema: Json): Json {

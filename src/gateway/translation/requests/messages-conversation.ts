@@ -7,8 +7,8 @@ import { MESSAGES_BLOCKS } from './messages-members.ts'
 import { usableToolName } from './tool-names.ts'
 
 /**
- * Claude Code writes its version and a hash of the request into the first line of the system prompt. Only its own provider
- * reads it, and it defeats the prompt caches of all others
+ * Claude Code writes its version and a hash of the request into the first line of the system prompt. Only its own
+ * provider reads it, and it defeats the prompt caches of all others
  * (https://github.com/anthropics/claude-code/issues/68900).
  */
 const ATTRIBUTION_LINE = /^\s*x-anthropic-billing-header:[^\n]*\n?/

@@ -14,8 +14,8 @@ export interface OutputFormat {
 export interface ConvertedRequest {
   body: Json
   /**
-   * Whether only an instruction makes the answer JSON: the model may put a code fence around it, which has to be removed
-   * (interface: JSON mode).
+   * Whether only an instruction makes the answer JSON: the model may put a code fence around it, which has to be
+   * removed (interface: JSON mode).
    */
   jsonByInstruction: boolean
 }

@@ -6,8 +6,8 @@ import type { AssistantPart, CallWithOutput, ConversationStep } from './response
 import { chatPart, type Part } from './responses-parts.ts'
 
 /**
- * Steps of a responses conversation as messages of chat completions. All instructions become system messages, because only
- * one vendor has developer messages.
+ * Steps of a responses conversation as messages of chat completions. All instructions become system messages, because
+ * only one vendor has developer messages.
  * @param instruction to append to the first instructions, if any.
  * @throws ApiError for files that chat completions do not take, and for a conversation without content.
  */

@@ -9,8 +9,8 @@ import { ResponsesTools } from './responses-tools.ts'
 import { mayCallTools, reasonsBeside } from './tools.ts'
 
 /**
- * A turn of the responses protocol as a chat completion request. `RESPONSES_ITEMS` has the treatment of each item; members
- * that are not read here are dropped.
+ * A turn of the responses protocol as a chat completion request. `RESPONSES_ITEMS` has the treatment of each item;
+ * members that are not read here are dropped.
  * @throws ApiError invalid_request naming the member or item that is invalid or has no equivalent.
  */
 export function responsesToChat(request: Json, target: TargetModel): ConvertedRequest {

@@ -9,7 +9,8 @@ import { turnsOfSteps } from './responses-turns.ts'
 
 /**
  * A turn of the responses protocol as a messages request. Its conversation becomes turns directly, so that thinking and
- * images of tool outputs keep their places; all other members are converted by way of chat completions (`CHAT_MEMBERS`).
+ * images of tool outputs keep their places; all other members are converted by way of chat completions
+ * (`CHAT_MEMBERS`).
  * @throws ApiError invalid_request naming the member or item that is invalid or has no equivalent.
  */
 export function responsesToMessages(request: Json, target: TargetModel): ConvertedRequest {

@@ -20,8 +20,8 @@ interface OfferedTool extends NamedTool {
 }
 
 /**
- * The upstream name of a tool. It depends on the tool alone, and every upstream accepts it unchanged. Where two tools of a
- * request would have the same one, the later tool gets another (`upstreamTools`).
+ * The upstream name of a tool. It depends on the tool alone, and every upstream accepts it unchanged. Where two tools
+ * of a request would have the same one, the later tool gets another (`upstreamTools`).
  */
 export const upstreamToolName = (namespace: string | null, name: string): string =>
   usableToolName(fullName(namespace, name))
@@ -74,9 +74,9 @@ export class ResponsesTools {
   }
 
   /**
-   * `tool_choice` of chat completions; undefined without tools. A list of allowed tools does not change the tools, because
-   * prompt caches begin with them: the response engine refuses other calls. Tools of the provider are not offered, so they
-   * cannot be chosen.
+   * `tool_choice` of chat completions; undefined without tools. A list of allowed tools does not change the tools,
+   * because prompt caches begin with them: the response engine refuses other calls. Tools of the provider are not
+   * offered, so they cannot be chosen.
    * @throws ApiError for choices that name no tool.
    */
   choice(given: unknown): Json | string | undefined {
@@ -209,8 +209,8 @@ function customFunction({ upstreamName, definition, place }: OfferedTool): Json 
 export const customToolArguments = (input: string): string => JSON.stringify({ input })
 
 /**
- * The reverse: the input of a custom tool from the arguments of its function. Malformed arguments are the input themselves;
- * a call without arguments has an empty one.
+ * The reverse: the input of a custom tool from the arguments of its function. Malformed arguments are the input
+ * themselves; a call without arguments has an empty one.
  */
 export function customToolInput(written: string): string {
   const input = objectIn(written)?.input
