@@ -247,13 +247,8 @@ class Scanner {
       if (byte === BACKSLASH) {
         escaped = true
         at = this.#scanEscape(at)
-      } else if (byte === undefined) {
-        this.#at = at
-        this.#fail('unterminated string')
-      } else if (byte < 0x20) {
-        this.#at = at
-        this.#fail('control character in a string')
-      }
+      } else if (byte === undefined) this.#fail('unterminated string', at)
+      else if (byte < 0x20) this.#fail('control character in a string', at)
     }
     this.#at = at + 1
     return escaped
@@ -271,11 +266,11 @@ class Scanner {
     const byte = this.#byteAt(at + 1) ?? 0
     if (byte === 0x75) {
       for (let digit = at + 2; digit < at + 6; digit++) {
-        if (!isHexDigit(this.#byteAt(digit) ?? 0)) this.#failAt('invalid unicode escape', at)
+        if (!isHexDigit(this.#byteAt(digit) ?? 0)) this.#fail('invalid unicode escape', at)
       }
       return at + 6
     }
-    if (!'"\\/bfnrt'.includes(String.fromCharCode(byte))) this.#failAt('invalid escape', at)
+    if (!'"\\/bfnrt'.includes(String.fromCharCode(byte))) this.#fail('invalid escape', at)
     return at + 2
   }
 
@@ -322,11 +317,7 @@ class Scanner {
     }
   }
 
-  #fail(message: string): never {
-    throw new JsonSyntaxError(message, this.#at)
-  }
-
-  #failAt(message: string, at: number): never {
+  #fail(message: string, at = this.#at): never {
     throw new JsonSyntaxError(message, at)
   }
 }

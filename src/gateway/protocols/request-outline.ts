@@ -3,7 +3,13 @@ import type { z } from 'zod'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { decodeString, type JsonKind, type JsonPath, JsonSyntaxError, scanJson } from '../../lib/json-scan.ts'
 import { THREAD_DETAILS } from '../../wire/model-requests.ts'
-import { type RequestMembers, requestString } from './text-fields.ts'
+import {
+  FILE_TYPES,
+  IMAGE_TYPES,
+  LONGEST_TYPE_BYTES,
+  type RequestMembers,
+  requestString,
+} from './text-fields.ts'
 
 /** A top-level member of a request, by its place in the body. */
 export interface TopMember {
@@ -81,23 +87,13 @@ const EMPTY_OF_KIND: Record<JsonKind, unknown> = {
   boolean: false,
   null: null,
 }
-const IMAGE_TYPES = new Set(['image_url', 'image', 'input_audio', 'input_image'])
-const DOCUMENT_TYPES = new Set([
-  'document',
-  'file',
-  'container_upload',
-  'input_file',
-  'video_url',
-  'input_video',
-])
+const DOCUMENT_TYPES = ['document', ...FILE_TYPES]
 /** Types of tools that the caller runs itself. */
 const CLIENT_TOOLS = new Set(['function', 'custom'])
 /** Items that are results of tools. */
 const OUTPUT_TYPES = new Set(['function_call_output', 'custom_tool_call_output'])
 /** Members that let the provider run tools of its own. */
 const SERVER_TOOL_MEMBERS = new Set(['web_search_options', 'mcp_servers'])
-/** The longest of these names, if every character of it is written as an escape. */
-const LONGEST_TYPE_BYTES = 6 * 16
 const decoder = new TextDecoder()
 /** A name that folding does not change. */
 const PLAIN_NAME = /^[a-z0-9_]*$/
@@ -234,8 +230,8 @@ class OutlineScan {
     // Results of a tool that runs at the provider become input. Turns of responses send no such tool.
     if (path[0] === 'tools' && path.length === 3)
       this.documents += this.#rules.hasItems || CLIENT_TOOLS.has(type) ? 0 : 1
-    else if (IMAGE_TYPES.has(type)) this.images++
-    else if (DOCUMENT_TYPES.has(type)) this.documents++
+    else if (IMAGE_TYPES.includes(type)) this.images++
+    else if (DOCUMENT_TYPES.includes(type)) this.documents++
   }
 
   value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {

@@ -37,22 +37,13 @@ export const OWN_DATA: ReadonlySet<string> = new Set([
 ])
 
 /** Types of parts and blocks whose content is not text. */
-const UNREADABLE = new Set([
-  'image_url',
-  'image',
-  'input_audio',
-  'input_image',
-  'document_url',
-  'file',
-  'container_upload',
-  'input_file',
-  'video_url',
-  'input_video',
-])
+export const IMAGE_TYPES = ['image_url', 'image', 'input_audio', 'input_image']
+export const FILE_TYPES = ['file', 'container_upload', 'input_file', 'video_url', 'input_video']
+const UNREADABLE = new Set([...IMAGE_TYPES, ...FILE_TYPES, 'document_url'])
 /** Sources of the messages protocol whose content is text that stands there. */
 const READABLE_SOURCES = new Set(['text', 'content'])
 /** The longest of these types with every character written as an escape. */
-const LONGEST_TYPE_BYTES = 6 * 16
+export const LONGEST_TYPE_BYTES = 6 * 16
 
 /** Members whose `data` is usually encoded content that no text engine can read. */
 const BINARY_PARENTS = new Set(['source', 'input_audio', 'audio', 'file'])
