@@ -20,7 +20,7 @@ const closing = (text: string) =>
     ?.map(({ bytes }) => decoder.decode(bytes))
 
 describe('a chat stream', () => {
-  it('passes byte for byte, with members that nobody knows, odd spelling and all', () => {
+  it('passes byte for byte, with unknown members and odd spelling', () => {
     const stream =
       'data: {"id":"c", "choices":[{"index":0,"delta":{"content":"\\u0041 é"},"logprobs":null}],"new":[1.0,1e2]}\r\n\r\n' +
       'id: 7\ndata:{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{\\"a\\":"}}]}}]}\n\n' +
@@ -69,7 +69,7 @@ describe('a chat stream', () => {
 describe('usage on a chat stream', () => {
   const usageChunk = chunk({ choices: [], usage: USAGE })
 
-  it('that was not asked for is read, and its chunk is dropped', () => {
+  it('that was not requested is read, and its chunk is dropped', () => {
     const stream = chunks(chunk({ choices: [delta('a')], usage: null }), usageChunk, DONE)
     const { text, reader, verdicts } = readStream(chatCompletions, stream, { usageRequested: false })
     expect(text).toBe(chunks(chunk({ choices: [delta('a')] }), DONE))
@@ -77,7 +77,7 @@ describe('usage on a chat stream', () => {
     expect(reader.usage()).toMatchObject({ final: true, usage: { input: 10, output: 4 } })
   })
 
-  it('that was asked for passes as it came', () => {
+  it('that was requested passes unchanged', () => {
     const stream = chunks(chunk({ choices: [delta('a')] }), usageChunk, DONE)
     expect(readStream(chatCompletions, stream, { usageRequested: true }).text).toBe(stream)
   })
@@ -95,7 +95,7 @@ describe('usage on a chat stream', () => {
     }
   })
 
-  it('on a chunk with choices is cut out when nobody asked, and the chunk passes', () => {
+  it('on a chunk with choices is cut out unless requested, and the chunk passes', () => {
     const last = { choices: [stop()], usage: USAGE, id: 'c' }
     const { text, reader } = readStream(chatCompletions, chunks(last, DONE))
     expect(text).toBe(chunks({ choices: [stop()], id: 'c' }, DONE))
@@ -103,7 +103,7 @@ describe('usage on a chat stream', () => {
     expect(readStream(chatCompletions, chunks(last), { usageRequested: true }).text).toBe(chunks(last))
   })
 
-  it('is the last that was told, and nothing that is nested counts', () => {
+  it('is the last one reported, and nested members do not count', () => {
     const { reader } = readStream(
       chatCompletions,
       chunks(
@@ -116,7 +116,7 @@ describe('usage on a chat stream', () => {
     expect(reader.usage()?.usage).toMatchObject({ input: 10, output: 2 })
   })
 
-  it('is unknown until it is told', () => {
+  it('is unknown until it is reported', () => {
     expect(
       readStream(chatCompletions, chunks(chunk({ choices: [delta('a')], usage: null }))).reader.usage(),
     ).toBeNull()
@@ -182,7 +182,7 @@ describe('errors in a chat stream', () => {
     ['with an empty message', { message: '' }, 'The upstream reported an error.'],
     ['with a message that is none', { message: {} }, 'The upstream reported an error.'],
     ['a number', 500, 'The upstream reported an error.'],
-  ])('are told in our words for the frame, in the upstream’s for the cause: %s', (_name, error, message) => {
+  ])('are sent in our envelope, with the upstream’s message: %s', (_name, error, message) => {
     const { verdicts } = readStream(chatCompletions, chunks({ error, choices: [delta('x')] }))
     expect(verdicts).toEqual([{ kind: 'failure', message, forward: null }])
   })
@@ -232,7 +232,7 @@ describe('errors in a chat stream', () => {
   })
 })
 
-describe('what a chat stream says of itself', () => {
+describe('state of a chat stream', () => {
   it('the model id is ours where the upstream’s differs, in each chunk and only there', () => {
     const stream = chunks(
       { model: 'theirs', choices: [{ delta: { content: 'model' }, model: 'theirs' }] },

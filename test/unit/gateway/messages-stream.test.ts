@@ -27,7 +27,7 @@ const STOP = { type: 'message_stop' }
 const usageOf = (stream: string) => readStream(messages, stream).reader.usage()
 
 describe('a messages stream', () => {
-  it('passes byte for byte: thinking, signatures, tools, citations, pings and events nobody knows', () => {
+  it('passes byte for byte: thinking, signatures, tools, citations, pings and unknown events', () => {
     const unusual = 'event: ping\r\ndata: { "type" : "ping" , "n":1.0 }\r\n\r\n'
     const stream = `${events(
       start({ input_tokens: 5, output_tokens: 1 }),
@@ -84,7 +84,7 @@ describe('a messages stream', () => {
     }
   })
 
-  it('drops comments, and is cut off unless it told why it stopped', () => {
+  it('drops comments, and is cut off without a stop reason', () => {
     const cut = `: c\n\n${events(start({}), textDelta('a'))}`
     const { text, reader } = readStream(messages, cut)
     expect(text).toBe(cut.slice(5))
@@ -168,7 +168,7 @@ describe('usage on a messages stream', () => {
     expect(usageOf(events({ type: 'content_block_delta', usage: { output_tokens: 5 } }))).toBeNull()
   })
 
-  it('is not final when message_delta tells none', () => {
+  it('is not final when message_delta has none', () => {
     for (const usage of [undefined, null, {}]) {
       expect(usageOf(events(start(START), finish(usage)))).toEqual({ usage: KNOWN, final: false })
     }
@@ -211,7 +211,7 @@ describe('errors in a messages stream', () => {
   })
 })
 
-describe('what a messages stream says of itself', () => {
+describe('state of a messages stream', () => {
   it('the model id is ours in message_start, and nowhere it is not the model', () => {
     const stream = events(start({ input_tokens: 1 }, 'theirs'), {
       type: 'message_delta',

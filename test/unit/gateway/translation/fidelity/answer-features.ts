@@ -17,7 +17,7 @@ export const MESSAGE = 'choices.0.message'
 const SAID = { chat: [`${MESSAGE}.content`], messages: ['content'], completions: ['choices.0.text'] }
 
 export const words: Group<AnswerFeature> = {
-  title: 'What is said',
+  title: 'Content',
   features: [
     {
       name: 'Text',
@@ -45,7 +45,7 @@ export const words: Group<AnswerFeature> = {
       note: 'joined to one text',
     },
     {
-      name: 'Code fence around JSON that was asked for',
+      name: 'Code fence around requested JSON',
       onlyOn: ['chat:messages'],
       asked: { chat: { response_format: { type: 'json_object' } } },
       said: { messages: content(text('```json\n{"a": 1}\n```')) },
@@ -54,7 +54,7 @@ export const words: Group<AnswerFeature> = {
       note: 'removed',
     },
     {
-      name: 'Words around JSON that was asked for',
+      name: 'Text around requested JSON in a code fence',
       onlyOn: ['chat:messages'],
       asked: { chat: { response_format: { type: 'json_object' } } },
       said: { messages: content(text('Here is the JSON:\n```json\n{"a": 1}\n```\n\nDone.')) },
@@ -74,7 +74,7 @@ export const words: Group<AnswerFeature> = {
       },
     },
     {
-      name: 'Refusal in words of the model',
+      name: 'Refusal with a text of the model',
       said: { chat: choice({ content: null, refusal: 'I cannot do that.' }) },
       places: {
         chat: [`${MESSAGE}.refusal`],

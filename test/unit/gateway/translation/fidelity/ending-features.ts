@@ -49,7 +49,7 @@ const endings: Group<AnswerFeature> = {
       'Stop sequence',
       { messages: 'stop_sequence', more: { stop_sequence: '#' } },
       ['stop'],
-      'which one is lost; chat itself never says it, so there it reads as an ordinary end',
+      'as an ordinary end, without the sequence: chat has no such stop reason',
     ),
     ended('Context window full', { messages: 'model_context_window_exceeded' }, ['length']),
     ended('A reason of tomorrow', { chat: 'tired', messages: 'tired' }, ['stop', 'end_turn']),

@@ -124,7 +124,7 @@ export const mediaFeatures: Group = {
       note: 'text of the user',
     },
     {
-      name: 'Citations of a document asked for',
+      name: 'Citations of a document requested',
       said: {
         messages: document(
           { type: 'text', media_type: 'text/plain', data: 'It is cold.' },

@@ -66,14 +66,14 @@ describe('what becomes of the members of a request', () => {
     )
   })
 
-  it.each(TABLES)('says why, wherever something is lost: %s', (_table, rules) => {
+  it.each(TABLES)('has a note for every member that is lost: %s', (_table, rules) => {
     for (const [name, rule] of Object.entries(rules)) {
       if (rule.treatment !== 'kept') expect(rule.note, name).not.toBe('')
       if (rule.refuses) expect(rule.treatment, name).toBe('refused')
     }
   })
 
-  it('refuses by the value, and passes members that no table knows', () => {
+  it('refuses by the value, and passes members in no table', () => {
     const rules = CHAT_MEMBERS
     expect(() =>
       refuseMembers({ n: 1, logprobs: false, audio: null, constructor: 1, new_one: {} }, rules),

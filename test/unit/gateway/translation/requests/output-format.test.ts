@@ -33,7 +33,7 @@ describe('schemas that the messages protocol takes', () => {
       },
     ],
     [
-      'constraints, told instead',
+      'constraints, described instead',
       { type: 'integer', minimum: 1, maximum: 9, description: 'A digit.' },
       { type: 'integer', description: 'A digit. (minimum: 1, maximum: 9)' },
     ],

@@ -116,10 +116,13 @@ describe('members of a turn as those of a chat completion request', () => {
       /exactly one JSON object/,
     ],
   ])('asks in words for %s that the model has no mode for', (_case, asked, model, responseFormat, words) => {
-    const told = toChat({ instructions: 'Be brief.', ...asked }, model)
-    expect(told.response_format).toEqual(responseFormat)
-    expect(told.messages).toEqual([{ role: 'system', content: expect.stringMatching(words) }, user('Hello')])
-    expect(JSON.stringify(told.messages)).toContain('Be brief.')
+    const converted = toChat({ instructions: 'Be brief.', ...asked }, model)
+    expect(converted.response_format).toEqual(responseFormat)
+    expect(converted.messages).toEqual([
+      { role: 'system', content: expect.stringMatching(words) },
+      user('Hello'),
+    ])
+    expect(JSON.stringify(converted.messages)).toContain('Be brief.')
     expect(instructsJson(asked, model).onChat).toBe(true)
     expect(instructsJson(asked, target('json_schema', 'json_object')).onChat).toBe(false)
   })
@@ -149,15 +152,15 @@ describe('members of a turn as those of a chat completion request', () => {
     [{ reasoning: { effort: 3 } }, 'reasoning.effort: Input should be a string.'],
     [{ user: 5 }, 'user: Input should be a string.'],
     [{ parallel_tool_calls: 'no' }, 'parallel_tool_calls: Input should be a boolean.'],
-  ])('refuses %j', (asked, told) => {
-    expect(refusal(() => toChat(asked))).toBe(told)
-    expect(refusal(() => toMessages(asked))).toBe(told)
+  ])('refuses %j', (asked, converted) => {
+    expect(refusal(() => toChat(asked))).toBe(converted)
+    expect(refusal(() => toMessages(asked))).toBe(converted)
   })
 })
 
 describe('the tables of what becomes of a turn', () => {
   const official = new OfficialTypes('openai', 'resources/responses/responses.d.ts')
-  /** Matters of the response, not of one turn: the model is not told of them. */
+  /** Members of the response, not of one turn: they are not sent to the model. */
   const OF_RESPONSES = new Set([
     'access_programs',
     'background',

@@ -188,8 +188,8 @@ describe('random turns of the responses protocol', () => {
     }
   })
 
-  it('tell thinking as it was, where it is told', () => {
-    let told = 0
+  it('send thinking unchanged, where they send it', () => {
+    let converted = 0
     for (const seed of SEEDS) {
       const request = new RandomTurn(new SeededRandom(seed)).make()
       const own = listOf(request.input).filter((each) => each.type === 'reasoning' && each.origin === FAMILY)
@@ -204,9 +204,9 @@ describe('random turns of the responses protocol', () => {
         proofs.filter((proof) => inOrder.includes(proof)),
         `seed ${seed}`,
       ).toEqual(inOrder)
-      told += inOrder.length
+      converted += inOrder.length
     }
-    expect(told).toBeGreaterThan(200)
+    expect(converted).toBeGreaterThan(200)
   })
 })
 
@@ -229,7 +229,7 @@ describe('values of any type', () => {
     [{ type: 'message' }],
   ]
 
-  it('are said or refused as an invalid request', () => {
+  it('are converted or refused as an invalid request', () => {
     let refused = 0
     for (const seed of SEEDS) {
       const random = new SeededRandom(seed)
