@@ -4,7 +4,7 @@ import { isWord, type KnownObject, technicalKind } from './technical-members.ts'
 
 /**
  * Members of an answer or item that are not text. All others are: a member that a vendor adds later is inspected from
- * its first day. Strings of requests are told apart by their path as well (`requestString`).
+ * its first day. The path of a string decides too in requests (`requestString`).
  */
 const TECHNICAL = new Set([
   'model',

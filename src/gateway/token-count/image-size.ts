@@ -11,7 +11,7 @@ const MOST_SEGMENTS = 200
  * @param base64 of the image, as characters. @returns null for anything else.
  */
 export function imageSize(base64: Uint8Array): ImageSize | null {
-  // A JSON escape (a backslash) would shift all following offsets.
+  // A backslash is a JSON escape, which would shift all following offsets.
   if (base64.includes(0x5c)) return null
   const image = new Base64Reader(base64)
   const size = pngSize(image) ?? gifSize(image) ?? webpSize(image) ?? jpegSize(image)
