@@ -10,33 +10,20 @@ import {
 } from '../../../src/responses/response-queries.store.ts'
 import { beginResponse, finishResponse } from '../../../src/responses/responses.store.ts'
 import { databaseAt } from '../governance/fixtures.ts'
-import { type Forwarder, type Service, startForwarder } from '../governance/stand-ins.ts'
-import {
-  beginOf,
-  endedResponse,
-  finalOf,
-  message,
-  rowCounts,
-  someOwner,
-  startStore,
-} from './store-harness.ts'
+import { emptyPostgres, type Forwarder, startForwarder } from '../governance/stand-ins.ts'
+import { beginOf, endedResponse, finalOf, message, rowCounts, someOwner } from './store-harness.ts'
 
 const MEGABYTE = 1_000_000
 
-let service: Service
 let forwarder: Forwarder
 /** Through a forwarder that counts requests. */
 let database: Database
 
 beforeAll(async () => {
-  ;({ service } = await startStore())
-  forwarder = await startForwarder(service.url)
+  forwarder = await startForwarder((await emptyPostgres()).url)
   database = databaseAt(forwarder.url)
 })
-afterAll(async () => {
-  await forwarder?.close()
-  await service?.close()
-})
+afterAll(() => forwarder?.close())
 
 const bytesOf = (items: readonly StoredItem[] | undefined) =>
   (items ?? []).map(({ body }) => Buffer.from(body ?? '').toString('hex'))
