@@ -19,7 +19,7 @@ beforeAll(async () => {
   const postgres = await emptyPostgres()
   forwarder = await startForwarder(postgres.url)
   direct = postgres.database
-  database = databaseAt(forwarder.url)
+  database = databaseAt(forwarder)
 }, 120_000)
 afterEach(() => {
   forwarder.behaviour = 'forward'

@@ -42,7 +42,7 @@ export class RightsWorld {
     this.redis = redis.redis
     this.postgres = await startForwarder(postgres.url)
     this.direct = postgres.database
-    this.database = databaseAt(this.postgres.url)
+    this.database = databaseAt(this.postgres)
   }
 
   deps(values: Record<string, unknown> = {}) {

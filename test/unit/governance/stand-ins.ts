@@ -88,6 +88,8 @@ export type Behaviour =
 
 export interface Forwarder extends Service {
   behaviour: Behaviour
+  /** Where the next request goes: straight to the service while it is forwarded, since a hop costs as much as a query. */
+  route(): string
   /** Requests that arrived, since the start or since it was last set. */
   requests: number
   /** Cuts the connections that are being stalled. */
@@ -114,6 +116,11 @@ export async function startForwarder(target: string): Promise<Forwarder> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     behaviour: 'forward',
     requests: 0,
+    route: () => {
+      if (forwarder.behaviour !== 'forward') return forwarder.url
+      forwarder.requests += 1
+      return target
+    },
     cutStalled: () => {
       for (const response of stalled) response.destroy()
       stalled.clear()

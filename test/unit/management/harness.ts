@@ -58,7 +58,7 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
   const ledgers = createMemoryLedgers(postgres.database)
   const deps: Omit<Deps, 'configuration' | 'redis'> = {
     clock: Date.now,
-    database: databaseAt(postgresForwarder.url),
+    database: databaseAt(postgresForwarder),
     ledgerOf: ledgers.of,
     contentStore: { put: unused, get: unused, remove: unused },
     responseStream: unused,
@@ -67,7 +67,7 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
   }
   const configured = (more: Record<string, unknown>) => {
     const settings = configurationOf({ ...values, ...more })
-    return mount({ ...deps, configuration: settings, redis: redisThrough(redisForwarder, settings) })
+    return mount(() => ({ ...deps, configuration: settings, redis: redisThrough(redisForwarder, settings) }))
   }
   const app = configured({})
   return {
@@ -94,18 +94,20 @@ const configurationOf = (values: Record<string, unknown>) =>
     ...values,
   })
 
-const redisThrough = ({ url }: Forwarder, { LIMITS_TIMEOUT_MS }: Deps['configuration']) =>
+const redisThrough = (forwarder: Forwarder, { LIMITS_TIMEOUT_MS }: Deps['configuration']) =>
   new Redis({
-    url,
+    url: forwarder.route(),
     token: 'local-token',
     retry: { retries: 0 },
     signal: () => AbortSignal.timeout(Math.max(500, LIMITS_TIMEOUT_MS)),
     enableTelemetry: false,
   })
 
-function mount(deps: Deps): Hono<AppEnv> {
+/** @param depsOf what one request gets. */
+function mount(depsOf: () => Deps): Hono<AppEnv> {
   const app = new Hono<AppEnv>()
   app.use(async (context, next) => {
+    const deps = depsOf()
     context.set('deps', deps)
     context.set('requestId', `req_${crypto.randomUUID()}`)
     context.set('startedAt', deps.clock())

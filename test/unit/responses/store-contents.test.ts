@@ -21,7 +21,7 @@ let database: Database
 
 beforeAll(async () => {
   forwarder = await startForwarder((await emptyPostgres()).url)
-  database = databaseAt(forwarder.url)
+  database = databaseAt(forwarder)
 })
 afterAll(() => forwarder?.close())
 
