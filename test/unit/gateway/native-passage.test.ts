@@ -25,10 +25,9 @@ const STOP = events(
 )
 const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
 
-const turn = globalThis.setTimeout
 /** Lets the streams run: they take turns of the event loop, and no timers. */
 async function settle(): Promise<void> {
-  for (let round = 0; round < 8; round++) await new Promise<void>((resolve) => turn(resolve, 0))
+  for (let round = 0; round < 8; round++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 async function advance(milliseconds: number): Promise<void> {
