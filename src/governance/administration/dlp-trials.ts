@@ -43,12 +43,8 @@ export interface DryRunResult {
  * @throws ApiError `invalid_request` for a policy that cannot be enforced or does not cover the direction; `not_found`;
  * `internal` when the text could not be inspected.
  */
-export async function tryPolicy(
-  administration: Administration,
-  organizationId: string,
-  trial: PolicyTrial,
-): Promise<TrialResult> {
-  const profile = await triedProfile(administration, organizationId, trial)
+export async function tryPolicy(administration: Administration, trial: PolicyTrial): Promise<TrialResult> {
+  const profile = await triedProfile(administration, trial)
   const spans = inspect(trial.text, profile)
   const blocked = spans.some(({ action }) => action === 'block')
   return { direction: profile.direction, spans, blocked, text: blocked ? null : applied(trial.text, spans) }
@@ -57,10 +53,9 @@ export async function tryPolicy(
 /** The same over many texts, with nothing told but counts. */
 export async function dryRunPolicy(
   administration: Administration,
-  organizationId: string,
   dryRun: PolicyDryRun,
 ): Promise<DryRunResult> {
-  const profile = await triedProfile(administration, organizationId, dryRun)
+  const profile = await triedProfile(administration, dryRun)
   const counts = new Map<string, FindingCount>()
   const { direction } = profile
   const result = { direction, samples: dryRun.samples.length, withFindings: 0, blocked: 0 }
@@ -91,10 +86,9 @@ interface Tried {
 
 async function triedProfile(
   administration: Administration,
-  organizationId: string,
   { policy, policy_id: policyId, direction }: Tried,
 ): Promise<Profile> {
-  const stored = policyId === undefined ? null : await readPolicy(administration, organizationId, policyId)
+  const stored = policyId === undefined ? null : await readPolicy(administration, policyId)
   const body = checkBody(stored === null ? policyBody.parse(policy) : policyBody.parse(stored.body))
   const { id, version, name } = stored ?? { id: 'tried', version: 0, name: 'tried' }
   const profiles = profilesFor([{ id, version, name, enabled: true, body: { ...body, scope: {} } }], {

@@ -1,4 +1,5 @@
 import { Hono } from 'hono'
+import type { VersionRow } from '../../../governance/administration/dlp-policies.store.ts'
 import {
   type CurrentPolicy,
   changePolicy,
@@ -8,7 +9,6 @@ import {
   readPolicy,
   readVersion,
   removePolicy,
-  type VersionRow,
 } from '../../../governance/administration/dlp-policies.ts'
 import { dryRunPolicy, tryPolicy } from '../../../governance/administration/dlp-trials.ts'
 import { KNOWN_DETECTORS } from '../../../governance/dlp/detectors/known-detectors.ts'
@@ -60,65 +60,46 @@ export const dlpRoutes = new Hono<AppEnv>()
     }),
   )
   .get(POLICIES, query(pageQuery), async (context) => {
-    const { organizationId } = context.req.param()
     const page = pageRequest(context.req.valid('query'))
-    return context.json(
-      listBody(await listPolicies(administrationOf(context), organizationId, page), present),
-    )
+    return context.json(listBody(await listPolicies(administrationOf(context), page), present))
   })
   .post(POLICIES, query(noQuery), jsonBody(policyCreation), async (context) => {
-    const { organizationId } = context.req.param()
-    const row = await createPolicy(administrationOf(context), organizationId, context.req.valid('json'))
+    const row = await createPolicy(administrationOf(context), context.req.valid('json'))
     return context.json(present(row), 201)
   })
   .get(POLICY, query(noQuery), async (context) => {
-    const { organizationId, policyId } = context.req.param()
-    const id = idParameter('Policy', policyId)
-    return context.json(present(await readPolicy(administrationOf(context), organizationId, id)))
+    const id = idParameter(context, 'Policy')
+    return context.json(present(await readPolicy(administrationOf(context), id)))
   })
   .put(POLICY, query(noQuery), jsonBody(policyUpdate), async (context) => {
-    const { organizationId, policyId } = context.req.param()
-    const id = idParameter('Policy', policyId)
-    const update = context.req.valid('json')
-    return context.json(present(await changePolicy(administrationOf(context), organizationId, id, update)))
+    const id = idParameter(context, 'Policy')
+    const row = await changePolicy(administrationOf(context), id, context.req.valid('json'))
+    return context.json(present(row))
   })
   .delete(POLICY, query(noQuery), async (context) => {
-    const { organizationId, policyId } = context.req.param()
-    const id = idParameter('Policy', policyId)
-    await removePolicy(administrationOf(context), organizationId, id)
+    const id = idParameter(context, 'Policy')
+    await removePolicy(administrationOf(context), id)
     return context.json({ id, deleted: true })
   })
   .get(VERSIONS, query(pageQuery), async (context) => {
-    const { organizationId, policyId } = context.req.param()
-    const page = await listVersions(
-      administrationOf(context),
-      organizationId,
-      idParameter('Policy', policyId),
-      pageRequest(context.req.valid('query')),
-    )
-    return context.json(listBody(page, presentVersion))
+    const id = idParameter(context, 'Policy')
+    const page = pageRequest(context.req.valid('query'))
+    return context.json(listBody(await listVersions(administrationOf(context), id, page), presentVersion))
   })
   .get(VERSION, query(noQuery), async (context) => {
-    const { organizationId, policyId, version } = context.req.param()
-    const row = await readVersion(
-      administrationOf(context),
-      organizationId,
-      idParameter('Policy', policyId),
-      versionParameter(version),
-    )
+    const id = idParameter(context, 'Policy')
+    const version = versionParameter(context.req.param('version'))
+    const row = await readVersion(administrationOf(context), id, version)
     return context.json({ ...presentVersion(row), ...(row.body as object) })
   })
   .post(TEST, query(noQuery), jsonBody(policyTrial), async (context) => {
-    const { organizationId } = context.req.param()
-    const result = await tryPolicy(administrationOf(context), organizationId, context.req.valid('json'))
+    const result = await tryPolicy(administrationOf(context), context.req.valid('json'))
     context.header('cache-control', 'no-store')
     return context.json(result)
   })
   .post(DRY_RUN, query(noQuery), jsonBody(policyDryRun), async (context) => {
-    const { organizationId } = context.req.param()
     const { withFindings, ...result } = await dryRunPolicy(
       administrationOf(context),
-      organizationId,
       context.req.valid('json'),
     )
     return context.json({ ...result, with_findings: withFindings })

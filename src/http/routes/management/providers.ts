@@ -35,16 +35,16 @@ export const providerRoutes = new Hono<AppEnv>()
     return context.json(present(row), 201)
   })
   .get('/providers/:providerId', query(noQuery), async (context) => {
-    const id = idParameter('Provider', context.req.param('providerId'))
+    const id = idParameter(context, 'Provider')
     return context.json(present(await readProvider(administrationOf(context), id)))
   })
   .put('/providers/:providerId', query(noQuery), jsonBody(providerUpdate), async (context) => {
-    const id = idParameter('Provider', context.req.param('providerId'))
+    const id = idParameter(context, 'Provider')
     const { name, base_url: baseUrl, credential, disabled } = context.req.valid('json')
     const changes = { name, baseUrl, credential, disabled }
     return context.json(present(await changeProvider(administrationOf(context), id, changes)))
   })
   .delete('/providers/:providerId', query(noQuery), async (context) => {
-    const id = idParameter('Provider', context.req.param('providerId'))
+    const id = idParameter(context, 'Provider')
     return context.json(present(await changeProvider(administrationOf(context), id, { disabled: true })))
   })
