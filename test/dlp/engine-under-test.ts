@@ -1,5 +1,5 @@
 import { KNOWN_DETECTORS } from '../../src/governance/dlp/detectors/known-detectors.ts'
-import * as profiles from '../../src/governance/dlp/detectors/profile-detector.ts'
+import * as profiles from '../../src/governance/dlp/policy/profile-detector.ts'
 import { detect } from '../../src/governance/dlp/scan/detect.ts'
 import type { TextDetector } from '../../src/governance/dlp/stream/text-stream.ts'
 import type { CustomDetector, Profile, Span } from '../../src/governance/dlp/types.ts'

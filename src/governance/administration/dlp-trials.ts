@@ -1,7 +1,7 @@
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { type PolicyBody, type PolicyDryRun, type PolicyTrial, policyBody } from '../../wire/dlp.ts'
 import { replacementFor, TokenVault } from '../dlp/policy/actions.ts'
-import { actionOf, profilesFor } from '../dlp/policy/policy.ts'
+import { actionOf, profilesFor } from '../dlp/policy/profiles.ts'
 import { detect } from '../dlp/scan/detect.ts'
 import { ACTIONS, type Action, type Direction, type Profile, type Span } from '../dlp/types.ts'
 import type { Administration } from './administration.ts'

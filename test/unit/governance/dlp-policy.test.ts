@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { KnownDetector } from '../../../src/governance/dlp/detectors/known-detectors.ts'
+import { policyIssues } from '../../../src/governance/dlp/policy/policy-check.ts'
 import {
   actionOf,
   type DlpPolicy,
@@ -7,8 +8,7 @@ import {
   type PolicySubject,
   profilesFor,
   versionOf,
-} from '../../../src/governance/dlp/policy/policy.ts'
-import { policyIssues } from '../../../src/governance/dlp/policy/policy-check.ts'
+} from '../../../src/governance/dlp/policy/profiles.ts'
 import { ACTIONS, type Action } from '../../../src/governance/dlp/types.ts'
 import { type PolicyBody, policyBody } from '../../../src/wire/dlp.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'

@@ -1,9 +1,9 @@
-import { detectorOf, restoringDetector } from '../detectors/profile-detector.ts'
 import { Inspection, passAllEngine, type TextEngine } from '../inspection.ts'
 import type { TextDetector } from '../stream/text-stream.ts'
 import type { Action, Direction, Profile } from '../types.ts'
 import type { TokenVault } from './actions.ts'
 import { type DetectorsByDirection, PolicyEngine } from './policy-engine.ts'
+import { detectorOf, restoringDetector } from './profile-detector.ts'
 
 /** The policies of an organization as they hold for one call, for both ways it goes. */
 export interface CallPolicy {

@@ -1,7 +1,7 @@
 import type { Database } from '../../../deps.ts'
 import { policyBody } from '../../../wire/dlp.ts'
 import { type CurrentPolicyRow, selectEnabledPolicies, versionKey } from './policies.store.ts'
-import { type DlpPolicy, PolicyError } from './policy.ts'
+import { type DlpPolicy, PolicyError } from './profiles.ts'
 
 interface Cached {
   epoch: number

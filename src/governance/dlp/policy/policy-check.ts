@@ -1,7 +1,7 @@
 import type { PolicyBody } from '../../../wire/dlp.ts'
-import { compilePattern } from '../detectors/custom-patterns.ts'
+import { compilePattern } from '../detectors/custom/patterns.ts'
 import { KNOWN_DETECTORS, type KnownDetector } from '../detectors/known-detectors.ts'
-import { DIRECTIONS } from './policy.ts'
+import { DIRECTIONS } from './profiles.ts'
 
 /** What is wrong with a policy, and where. */
 export interface PolicyIssue {

@@ -1,14 +1,14 @@
 import { joinBytes } from '../../../lib/byte-edits.ts'
 import { jsonContents } from '../../../lib/json-text.ts'
-import { RESTORED } from '../detectors/profile-detector.ts'
 import type { HeldText, Replacement, TextEngine, TextField } from '../inspection.ts'
-import { encodedReplacement } from '../scan/encoded-text.ts'
-import { sourceSlices } from '../scan/source-slices.ts'
-import { SourceText } from '../scan/source-text.ts'
+import { encodedReplacement } from '../source/encoded-text.ts'
+import { sourceSlices } from '../source/source-slices.ts'
+import { SourceText } from '../source/source-text.ts'
 import { argumentsSegments, contextOf } from '../stream/arguments-text.ts'
 import { type ReleasedText, type TextDetector, TextStream } from '../stream/text-stream.ts'
 import type { Direction, Span } from '../types.ts'
 import { dlpBlocked, replacementFor, type TokenVault } from './actions.ts'
+import { RESTORED } from './profile-detector.ts'
 
 /** What looks at the texts of each direction; null where nothing does. */
 export type DetectorsByDirection = Readonly<Record<Direction, TextDetector | null>>

@@ -7,7 +7,7 @@ import { KNOWN_DETECTORS } from '../detectors/known-detectors.ts'
 import { TokenVault } from './actions.ts'
 import { type CallPolicy, callPolicy } from './call-policy.ts'
 import { loadPolicies } from './policies-cache.ts'
-import { profilesFor } from './policy.ts'
+import { profilesFor } from './profiles.ts'
 
 export interface PolicyDeps {
   database: Database

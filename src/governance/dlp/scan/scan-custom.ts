@@ -1,4 +1,4 @@
-import { findAll } from '../detectors/custom-patterns.ts'
+import { findAll } from '../detectors/custom/patterns.ts'
 import type { Plan } from './plan.ts'
 import type { Report } from './scan.ts'
 

@@ -5,7 +5,7 @@ import {
   isDigitAt,
   MACHINE_READABLE,
 } from '../detectors/characters.ts'
-import { openMatch } from '../detectors/custom-patterns.ts'
+import { openMatch } from '../detectors/custom/patterns.ts'
 import { CARD, IBAN, readIban, startsIban } from '../detectors/financial.ts'
 import { MACHINE_READABLE_ZONE } from '../detectors/government/passports.ts'
 import { authorityEnd, IPV6_CHARACTERS, URL_CREDENTIALS, urlStart } from '../detectors/network.ts'

@@ -4,7 +4,7 @@ import {
   compilePattern,
   findAll,
   PatternError,
-} from '../../../../src/governance/dlp/detectors/custom-patterns.ts'
+} from '../../../../src/governance/dlp/detectors/custom/patterns.ts'
 import { detect } from '../../../../src/governance/dlp/scan/detect.ts'
 import { safeLength } from '../../../../src/governance/dlp/stream/hold-back.ts'
 import type { CustomDetector } from '../../../../src/governance/dlp/types.ts'

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { detectorOf } from '../../../../src/governance/dlp/detectors/profile-detector.ts'
+import { detectorOf } from '../../../../src/governance/dlp/policy/profile-detector.ts'
 import {
   dataUrlHead,
   encodedReplacement,
   isEncodedText,
-} from '../../../../src/governance/dlp/scan/encoded-text.ts'
+} from '../../../../src/governance/dlp/source/encoded-text.ts'
 import { TextStream } from '../../../../src/governance/dlp/stream/text-stream.ts'
 
 const CODE = 'KX-1234-567890'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { detectorOf } from '../../../../src/governance/dlp/detectors/profile-detector.ts'
 import { PolicyEngine } from '../../../../src/governance/dlp/policy/policy-engine.ts'
+import { detectorOf } from '../../../../src/governance/dlp/policy/profile-detector.ts'
 import { fullProfile } from '../../../dlp/engine-under-test.ts'
 import { SeededRandom } from '../../lib/seeded-random.ts'
 import { CODE, CODE_PATTERN, vaultOf } from './relayed-stream.ts'

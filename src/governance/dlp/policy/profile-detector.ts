@@ -1,10 +1,10 @@
-import { TOKEN, TOKEN_BEGINNING, type TokenVault } from '../policy/actions.ts'
-import { actionOf } from '../policy/policy.ts'
 import { detectAfter } from '../scan/detect.ts'
 import { planFor } from '../scan/plan.ts'
 import { inspectTail } from '../stream/hold-back.ts'
 import type { TextDetector } from '../stream/text-stream.ts'
 import type { Profile, Span } from '../types.ts'
+import { TOKEN, TOKEN_BEGINNING, type TokenVault } from './actions.ts'
+import { actionOf } from './profiles.ts'
 
 /** Detector of tokens that stand for the caller's own values. */
 export const RESTORED = 'restored-token'

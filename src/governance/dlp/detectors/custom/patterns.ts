@@ -1,5 +1,5 @@
 import { RE2JS } from 're2js'
-import { extentOf } from './pattern-length.ts'
+import { extentOf } from './pattern-extent.ts'
 
 /** A pattern that this engine does not take; the message is for the person who wrote it. */
 export class PatternError extends Error {
