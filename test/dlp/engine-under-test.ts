@@ -1,4 +1,4 @@
-import { KNOWN_DETECTORS } from '../../src/governance/dlp/detectors/known-detectors.ts'
+import { BUILT_IN_DETECTORS } from '../../src/governance/dlp/detectors/registry.ts'
 import * as profiles from '../../src/governance/dlp/policy/profile-detector.ts'
 import { detect } from '../../src/governance/dlp/scan/detect.ts'
 import type { TextDetector } from '../../src/governance/dlp/stream/text-stream.ts'
@@ -10,7 +10,7 @@ export function fullProfile(custom: readonly CustomDetector[] = []): Profile {
     direction: 'request',
     version: 'corpus',
     rules: [
-      ...KNOWN_DETECTORS.map(({ id, minimumScore }) => ({
+      ...BUILT_IN_DETECTORS.map(({ id, minimumScore }) => ({
         detector: id,
         minimumScore,
         action: 'redact' as const,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { KnownDetector } from '../../../src/governance/dlp/detectors/known-detectors.ts'
+import type { BuiltInDetector } from '../../../src/governance/dlp/detectors/registry.ts'
 import { policyIssues } from '../../../src/governance/dlp/policy/policy-check.ts'
 import {
   actionOf,
@@ -13,7 +13,7 @@ import { ACTIONS, type Action } from '../../../src/governance/dlp/types.ts'
 import { type PolicyBody, policyBody } from '../../../src/wire/dlp.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 
-const DETECTORS: readonly KnownDetector[] = [
+const DETECTORS: readonly BuiltInDetector[] = [
   { id: 'card', category: 'financial', description: 'cards', minimumScore: 0.6 },
   { id: 'iban', category: 'financial', description: 'accounts', minimumScore: 0.7 },
   { id: 'email', category: 'contact', description: 'addresses', minimumScore: 0.5 },

@@ -36,14 +36,18 @@ export class Surroundings {
   }
 }
 
-/** A pattern for words and phrases; a space in one also stands for a dash, an underscore, or nothing. */
-export function contextPattern(words: readonly string[]): RegExp {
-  const phrases = words.map((word) =>
-    word
-      .toLowerCase()
-      .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
-      .replaceAll(' ', '[ _-]?'),
-  )
+const SYNTAX = /[.*+?^${}()|[\]\\]/g
+
+/**
+ * A pattern for words and phrases, separated by commas and a space each. A space in a phrase also stands for a dash, an
+ * underscore, or nothing.
+ */
+export function contextPattern(words: string): RegExp {
+  const phrases = words
+    .toLowerCase()
+    .replace(SYNTAX, '\\$&')
+    .split(', ')
+    .map((phrase) => phrase.replaceAll(' ', '[ _-]?'))
   const ascii = phrases.filter((phrase) => /^[a-z]/.test(phrase))
   const other = phrases.filter((phrase) => !/^[a-z]/.test(phrase))
   const parts = ascii.length > 0 ? [`(?:^|[^a-z0-9])(?:${ascii.join('|')})(?![a-z]{2})`] : []
@@ -62,7 +66,6 @@ export function isOtherNumber(before: string): boolean {
 
 /** The name of a field before its value. */
 const LABEL = /[\w-]{1,40}["']?\s?[=:]\s?["']?$/
-const SYNTAX = /[.*+?^${}()|[\]\\]/g
 
 /** Milliseconds since 1970, from 2017 to 2030: programs write them more often than anything else of 13 digits. */
 export function isTimestamp(number: string): boolean {

@@ -1,26 +1,26 @@
 import { ACCENTED, CharacterSet, classAt, isAlphanumericAt } from './characters.ts'
-import type { DetectorDescription, Found } from './detector.ts'
+import type { Found, ScoredDetector } from './detector.ts'
 import { isDoubtfulEnding, isReservedDomain, isTopLevelDomain } from './top-level-domains.ts'
 
-export const EMAIL: DetectorDescription = {
+export const EMAIL: ScoredDetector = {
   id: 'email',
   category: 'contact',
   description: 'Email address',
   baseScore: 0.95,
 }
-export const DOMAIN: DetectorDescription = {
+export const DOMAIN: ScoredDetector = {
   id: 'domain',
   category: 'network',
   description: 'Domain name under a known top-level domain',
   baseScore: 0.75,
 }
-export const IP_ADDRESS: DetectorDescription = {
+export const IP_ADDRESS: ScoredDetector = {
   id: 'ip_address',
   category: 'network',
   description: 'IPv4 or IPv6 address',
   baseScore: 0.9,
 }
-export const URL_CREDENTIALS: DetectorDescription = {
+export const URL_CREDENTIALS: ScoredDetector = {
   id: 'url_credentials',
   category: 'secret',
   description: 'URL with a password in it',

@@ -1,9 +1,9 @@
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/min'
 import { isAlphanumericAt, isDigitAt, isWordAt } from './characters.ts'
 import { contextPattern, isOtherNumber } from './context.ts'
-import type { DetectorDescription, Found } from './detector.ts'
+import type { Found, ScoredDetector } from './detector.ts'
 
-export const PHONE: DetectorDescription = {
+export const PHONE: ScoredDetector = {
   id: 'phone',
   category: 'contact',
   description: 'Phone number with +, in a common written form, or near a word that names it',
@@ -13,21 +13,21 @@ export const PHONE: DetectorDescription = {
 /** Words that are only said of phone numbers; the long ones also at the end of another, as in `contactPhone`. */
 const NAMING = new RegExp(
   `(?:phone|mobile|telefon|telefone|téléphone|teléfono|telemóvel|telemovel|telefoon|whatsapp)(?:s|no|nr|num|number|nummer)?(?![a-z]{2})|${
-    contextPattern([
-      'phones', 'telephone', 'tel', 'tel no', 'tél', 'mob', 'cell', 'cellphone', 'cellular', 'fax', 'sms', 'landline', 'hotline',
-      'helpline', 'telefonnummer', 'handy', 'handynummer', 'mobil', 'mobilnummer', 'rufnummer', 'festnetz', 'portable',
-      'telefono', 'móvil', 'movil', 'celular', 'cellulare', 'telefoonnummer', 'mobiel', 'puhelin', 'telefonnr', 'komórka',
-      'phone number', 'contact number', 'my number', 'ph', 'callback', 'voicemail', 'pager', 'toll free', 'nr tel', 'numer telefonu',
-      '电话', '手机', '電話', '携帯', '전화', '휴대폰', 'телефон', 'тел',
-    ]).source
+    contextPattern(
+      'phones, telephone, tel, tel no, tél, mob, cell, cellphone, cellular, fax, sms, landline, ' +
+        'hotline, helpline, telefonnummer, handy, handynummer, mobil, mobilnummer, rufnummer, ' +
+        'festnetz, portable, telefono, móvil, movil, celular, cellulare, telefoonnummer, mobiel, ' +
+        'puhelin, telefonnr, komórka, phone number, contact number, my number, ph, callback, ' +
+        'voicemail, pager, toll free, nr tel, numer telefonu, 电话, 手机, 電話, 携帯, 전화, 휴대폰, телефон, тел',
+    ).source
   }`,
-) // biome-ignore format: a list
+)
 /** Words that are also said of other things, so the number itself has to be a possible one. */
-const SUGGESTING = contextPattern([
-  'call', 'calls', 'called', 'calling', 'dial', 'text', 'ring', 'contact', 'reach', 'reached', 'number', 'ext', 'numéro',
-  'número', 'numero', 'nummer', 'anrufen', 'erreichbar', 'erreichen', 'llamar', 'appeler', 'phoned', 'texted', 'line',
-  'reply', 'tollfree', 'support', 'customer service', 'hit me up', 'give me a', 'message me', 'verify', 'office',
-]) // biome-ignore format: a list
+const SUGGESTING = contextPattern(
+  'call, calls, called, calling, dial, text, ring, contact, reach, reached, number, ext, numéro, ' +
+    'número, numero, nummer, anrufen, erreichbar, erreichen, llamar, appeler, phoned, texted, line, ' +
+    'reply, tollfree, support, customer service, hit me up, give me a, message me, verify, office',
+)
 
 const CANDIDATE = /(?:\+|00|011[ -]?)?\(?\d{1,5}\)?(?:[ .\-/]{0,3}\(?\d{1,12}\)?){0,9}/y
 const EXTENSION = /(?: ?(?:x|ext\.?|extension|#) ?)\d{1,6}(?![A-Za-z0-9])/iy

@@ -5,7 +5,6 @@ export const PRIVATE_KEY: DetectorDescription = {
   id: 'private_key',
   category: 'secret',
   description: 'Private key in PEM, OpenSSH or PGP armour',
-  baseScore: 0.99,
 }
 
 /** What starts a block, after which its kind and its closing dashes follow. */

@@ -1,20 +1,21 @@
 import { BASE64_ANY, classAt, DIGIT, LOWER, UPPER, URL_SAFE } from './characters.ts'
-import type { DetectorDescription, Found } from './detector.ts'
+import { contextPattern } from './context.ts'
+import type { Found, ScoredDetector } from './detector.ts'
 import { isPlaceholder } from './network.ts'
 
-export const JSON_WEB_TOKEN: DetectorDescription = {
+export const JSON_WEB_TOKEN: ScoredDetector = {
   id: 'jwt',
   category: 'secret',
   description: 'JSON web token (readable header)',
   baseScore: 0.97,
 }
-export const SECRET: DetectorDescription = {
+export const SECRET: ScoredDetector = {
   id: 'secret',
   category: 'secret',
   description: 'Password, token or key, told by the word before it and by its own randomness',
   baseScore: 0.8,
 }
-export const BASIC_CREDENTIALS: DetectorDescription = {
+export const BASIC_CREDENTIALS: ScoredDetector = {
   id: 'basic_credentials',
   category: 'secret',
   description: 'User name and password in base 64 after "Basic"',
@@ -253,11 +254,11 @@ export function namingInSentence(before: string): Naming {
 }
 
 /** Words somewhere before a token that make randomness suspicious. */
-export const SECRET_CONTEXT: readonly string[] = [
-  'password', 'passwd', 'pwd', 'secret', 'token', 'api key', 'apikey', 'access key', 'secret key', 'private key',
-  'credential', 'credentials', 'bearer', 'authorization', 'auth', 'signing key', 'encryption key', 'client secret',
-  'webhook secret', 'x api key', 'aws secret', 'account key', 'connection string',
-] // biome-ignore format: a list
+export const SECRET_CONTEXT = contextPattern(
+  'password, passwd, pwd, secret, token, api key, apikey, access key, secret key, private key, ' +
+    'credential, credentials, bearer, authorization, auth, signing key, encryption key, ' +
+    'client secret, webhook secret, x api key, aws secret, account key, connection string',
+)
 
 /** Reads the base 64 of a Basic authorization that starts at `start` (RFC 7617). */
 export function readBasicCredentials(text: string, start: number): Found | null {

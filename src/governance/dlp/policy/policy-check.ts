@@ -1,6 +1,6 @@
 import type { PolicyBody } from '../../../wire/dlp.ts'
 import { compilePattern } from '../detectors/custom/patterns.ts'
-import { KNOWN_DETECTORS, type KnownDetector } from '../detectors/known-detectors.ts'
+import { BUILT_IN_DETECTORS, type BuiltInDetector } from '../detectors/registry.ts'
 import { DIRECTIONS } from './profiles.ts'
 
 /** What is wrong with a policy, and where. */
@@ -11,13 +11,13 @@ export interface PolicyIssue {
 
 /** What the engine can find, as far as policies speak of it. */
 export interface Capabilities {
-  detectors: readonly KnownDetector[]
+  detectors: readonly BuiltInDetector[]
   /** @throws Error with a message for the author of a pattern that cannot be run in linear time. */
   checkPattern(source: string, ignoreCase: boolean): void
 }
 
 const ENGINE: Capabilities = {
-  detectors: KNOWN_DETECTORS,
+  detectors: BUILT_IN_DETECTORS,
   checkPattern: (source, ignoreCase) => {
     compilePattern(source, ignoreCase ? 'i' : '')
   },
@@ -71,7 +71,7 @@ function customIssues(body: PolicyBody, { detectors, checkPattern }: Capabilitie
 function ruleIssue(
   { patterns, dictionaries }: PolicyBody,
   { detector, category, custom, minimum_score: minimum = 0 }: PolicyBody['rules'][number],
-  detectors: readonly KnownDetector[],
+  detectors: readonly BuiltInDetector[],
 ): string | null {
   if (detector !== undefined) {
     return detectors.some(({ id }) => id === detector) ? null : `there is no detector ${detector}`

@@ -1,7 +1,7 @@
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import { sha256Hex } from '../../../lib/crypto.ts'
 import type { PolicyBody } from '../../../wire/dlp.ts'
-import { KNOWN_DETECTORS, type KnownDetector } from '../detectors/known-detectors.ts'
+import { BUILT_IN_DETECTORS, type BuiltInDetector } from '../detectors/registry.ts'
 import {
   ACTIONS,
   type Action,
@@ -62,7 +62,7 @@ const remembered = new WeakMap<readonly DlpPolicy[], BoundedMap<string, Profiles
 export function profilesFor(
   policies: readonly DlpPolicy[],
   subject: PolicySubject,
-  detectors: readonly KnownDetector[] = KNOWN_DETECTORS,
+  detectors: readonly BuiltInDetector[] = BUILT_IN_DETECTORS,
 ): Profiles {
   const fitting = policies.filter((policy) => policy.enabled && fits(policy.body.scope, subject))
   const key = fitting.map(({ id }) => id).join()
@@ -114,7 +114,7 @@ type CustomNames = (policy: DlpPolicy, id: string) => string
  * An id is told as it is, unless another enabled policy uses it too or a detector is called so: then its policy is
  * told with it. Over all policies of the organization, so that a finding has one name in all of a user's calls.
  */
-function customNames(policies: readonly DlpPolicy[], detectors: readonly KnownDetector[]): CustomNames {
+function customNames(policies: readonly DlpPolicy[], detectors: readonly BuiltInDetector[]): CustomNames {
   const taken = new Set(detectors.map(({ id }) => id))
   const shared = new Set<string>()
   for (const { enabled, body } of policies) {
@@ -129,7 +129,7 @@ function customNames(policies: readonly DlpPolicy[], detectors: readonly KnownDe
 function compileProfiles(
   policies: readonly DlpPolicy[],
   names: CustomNames,
-  detectors: readonly KnownDetector[],
+  detectors: readonly BuiltInDetector[],
 ): Profiles {
   const compile = (direction: Direction) => compileProfile(policies, direction, names, detectors)
   return {
@@ -144,7 +144,7 @@ function compileProfile(
   policies: readonly DlpPolicy[],
   direction: Direction,
   names: CustomNames,
-  detectors: readonly KnownDetector[],
+  detectors: readonly BuiltInDetector[],
 ): Profile | null {
   const covering = policies.filter(({ body }) => body.directions.includes(direction))
   if (covering.length === 0) return null
@@ -165,7 +165,11 @@ function blocksUninspectable({ uninspectable }: PolicyBody, direction: Direction
   return (uninspectable[direction] ?? (direction === 'tool_result' ? 'block' : 'allow')) === 'block'
 }
 
-function rulesOf(policy: DlpPolicy, names: CustomNames, detectors: readonly KnownDetector[]): ProfileRule[] {
+function rulesOf(
+  policy: DlpPolicy,
+  names: CustomNames,
+  detectors: readonly BuiltInDetector[],
+): ProfileRule[] {
   const { patterns, dictionaries, rules } = policy.body
   const own = [...patterns, ...dictionaries].map(({ id }) => id)
   return rules.flatMap(({ detector, category, custom, minimum_score: minimum, action }): ProfileRule[] => {

@@ -3,7 +3,7 @@ import { COINS, WALLET_KEY } from '../detectors/crypto-addresses.ts'
 import { compileDictionary, type Dictionary } from '../detectors/custom/dictionary.ts'
 import { type CompiledPattern, compilePattern } from '../detectors/custom/patterns.ts'
 import type { KeyForm, NumberDetector, TokenDetector, WordDetector } from '../detectors/detector.ts'
-import { DETECTORS, NUMBER_DETECTORS, WORD_DETECTORS } from '../detectors/registry.ts'
+import { BUILT_IN_DETECTORS, NUMBER_DETECTORS, WORD_DETECTORS } from '../detectors/registry.ts'
 import { SPECIAL_KEYS } from '../detectors/special-keys.ts'
 import { VENDOR_KEYS } from '../detectors/vendor-keys.ts'
 import { ACTIONS, type Category, type CustomDetector, type Profile } from '../types.ts'
@@ -63,7 +63,7 @@ export type PlannedCustom = { id: string; score: number } & (
 
 const plans = new WeakMap<Profile, Plan>()
 const customs = new WeakMap<CustomDetector, PlannedCustom>()
-const contexts = new Map<readonly string[], RegExp>()
+const contexts = new Map<string, RegExp>()
 
 /** The plan of a profile, made once for each. @throws PatternError for a custom pattern that does not compile */
 export function planFor(profile: Profile): Plan {
@@ -75,7 +75,7 @@ export function planFor(profile: Profile): Plan {
   return plan
 }
 
-const categories = new Map<string, Category>(DETECTORS.map(({ id, category }) => [id, category]))
+const categories = new Map<string, Category>(BUILT_IN_DETECTORS.map(({ id, category }) => [id, category]))
 
 /** The category of a detector; what is not built in is the customer's. */
 export const categoryOf = (id: string): Category => categories.get(id) ?? 'custom'
@@ -91,7 +91,7 @@ function makePlan(profile: Profile): Plan {
   const asked = (id: string): boolean => minimum.has(id)
   const words = WORD_DETECTORS.filter(({ id }) => asked(id))
   const custom = profile.custom.filter(({ id, score }) => score >= (minimum.get(id) ?? 2)).map(planCustom)
-  const builtIn = DETECTORS.some(({ id }) => asked(id))
+  const builtIn = BUILT_IN_DETECTORS.some(({ id }) => asked(id))
   return {
     minimum,
     severity,
@@ -111,9 +111,9 @@ function planNumbers(detectors: readonly NumberDetector[]): ShapeNode | null {
   if (detectors.length === 0) return null
   const root = newShapeNode()
   for (const detector of detectors) {
-    for (const { shapes, score } of detector.forms) {
-      for (const shape of shapes)
-        addShape(root, shape, { detector, score, context: contextOf(detector.context) })
+    const context = sharedContext(detector.context)
+    for (const [shapes, score] of Object.entries(detector.forms)) {
+      for (const shape of shapes.split(', ')) addShape(root, shape, { detector, score, context })
     }
   }
   return root
@@ -126,7 +126,11 @@ function planWords(detectors: readonly WordDetector[]): (readonly PlannedWord[])
     Array.from({ length: LONGEST_WORD + 1 }, (_, length) =>
       detectors
         .filter((detector) => detector.first === first && detector.lengths.includes(length))
-        .map((detector) => ({ detector, pattern: detector.pattern, context: contextOf(detector.context) })),
+        .map((detector) => ({
+          detector,
+          pattern: detector.pattern,
+          context: sharedContext(detector.context),
+        })),
     )
   return [byLength('letter'), byLength('digit')]
 }
@@ -147,8 +151,8 @@ function planKeys(asked: (id: string) => boolean): Map<number, PlannedKey[]> {
   return keys
 }
 
-/** The pattern of a list of words, shared by the detectors that share the list. */
-export function contextOf(words: readonly string[]): RegExp {
+/** The pattern of context words, compiled once for all plans. */
+function sharedContext(words: string): RegExp {
   let pattern = contexts.get(words)
   if (pattern === undefined) {
     pattern = contextPattern(words)

@@ -9,7 +9,7 @@ import {
 } from '../detectors/secrets.ts' // biome-ignore format: a list
 import { readSpecialKey } from '../detectors/special-keys.ts'
 import { scanEncoded } from './nested.ts'
-import { contextOf, pairAt } from './plan.ts'
+import { pairAt } from './plan.ts'
 import type { Scan } from './scan.ts'
 
 const NAME_CHARACTERS = new CharacterSet('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.')
@@ -210,5 +210,5 @@ function scanLooseSecret(scan: Scan, start: number, end: number): void {
   }
   if (!LOOSE_SECRET.test(token) || IDENTIFIER.test(token) || !isRandom(token)) return
   if (namesNoSecret(before)) return
-  if (contextOf(SECRET_CONTEXT).test(before)) scan.report(SECRET.id, start, end, 0.6)
+  if (SECRET_CONTEXT.test(before)) scan.report(SECRET.id, start, end, 0.6)
 }

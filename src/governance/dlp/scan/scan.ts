@@ -2,14 +2,14 @@ import {
   ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, isDigitAt, isWordAt, LETTER, LOWER, SLASH, UNDERSCORE, UPPER,
 } from '../detectors/characters.ts' // biome-ignore format: a list
 import { isOfOtherColumn, isOtherNumber, isTimestamp, Surroundings } from '../detectors/context.ts'
-import { isSolanaAddress, SOLANA } from '../detectors/crypto-addresses.ts'
+import { isSolanaAddress, SOLANA, SOLANA_CONTEXT } from '../detectors/crypto-addresses.ts'
 import { CARD, CARD_CONTEXT, IBAN, isCardNumber, readIban, startsIban } from '../detectors/financial.ts'
 import { EMAIL, IP_ADDRESS, readEmail, readIpv4 } from '../detectors/network.ts'
 import { PHONE, readPhone } from '../detectors/phone.ts'
 import { SecretHints } from '../detectors/secrets.ts'
 import type { Reading } from './normalise.ts'
 import { readSpacedDigits, startsNumber, walkShapes } from './number-shapes.ts'
-import { contextOf, LONGEST_WORD, type Plan, type PlannedWord } from './plan.ts'
+import { LONGEST_WORD, type Plan, type PlannedWord } from './plan.ts'
 import { scanBlocks } from './scan-blocks.ts'
 import { scanAssignment, scanColons, scanKeys, scanNames, scanToken } from './scan-tokens.ts'
 
@@ -251,8 +251,8 @@ function scanWord(scan: Scan, start: number, end: number): void {
     if (found !== null && found !== 'open') scan.report(IBAN.id, found.start, found.end, found.score)
   }
   if (length >= 32 && length <= 44 && scan.asks(SOLANA.id) && isSolanaAddress(text.slice(start, end))) {
-    const named = contextOf(SOLANA.context).test(scan.surroundings.before(start))
-    scan.report(SOLANA.id, start, end, named ? SOLANA.contextScore : SOLANA.baseScore)
+    const named = SOLANA_CONTEXT.test(scan.surroundings.before(start))
+    scan.report(SOLANA.id, start, end, named ? 0.9 : 0.3)
   }
   if (length >= 25 && length <= LONGEST_COIN) {
     for (const coin of plan.coins) {

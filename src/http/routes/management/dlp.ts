@@ -11,7 +11,7 @@ import {
   removePolicy,
 } from '../../../governance/administration/dlp-policies.ts'
 import { dryRunPolicy, tryPolicy } from '../../../governance/administration/dlp-trials.ts'
-import { KNOWN_DETECTORS } from '../../../governance/dlp/detectors/known-detectors.ts'
+import { BUILT_IN_DETECTORS } from '../../../governance/dlp/detectors/registry.ts'
 import { policyCreation, policyDryRun, policyTrial, policyUpdate } from '../../../wire/dlp.ts'
 import { noQuery, pageQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
@@ -49,7 +49,7 @@ const presentVersion = ({ version, name, enabled, author, createdAt }: VersionRo
 export const dlpRoutes = new Hono<AppEnv>()
   .get('/dlp/detectors', query(noQuery), (context) =>
     context.json({
-      data: KNOWN_DETECTORS.map(({ id, category, description, minimumScore }) => ({
+      data: BUILT_IN_DETECTORS.map(({ id, category, description, minimumScore }) => ({
         id,
         category,
         description,
