@@ -2,7 +2,7 @@ import { BUILT_IN_DETECTORS } from '../../src/governance/dlp/detectors/registry.
 import * as profiles from '../../src/governance/dlp/policy/profile-detector.ts'
 import { detect } from '../../src/governance/dlp/scan/detect.ts'
 import type { TextDetector } from '../../src/governance/dlp/stream/text-stream.ts'
-import type { CustomDetector, Profile, Span } from '../../src/governance/dlp/types.ts'
+import type { CustomDetector, Finding, Profile } from '../../src/governance/dlp/types.ts'
 
 /** Every detector of the engine at the score that policies get when they name none. */
 export function fullProfile(custom: readonly CustomDetector[] = []): Profile {
@@ -24,7 +24,7 @@ export function fullProfile(custom: readonly CustomDetector[] = []): Profile {
 
 /** The engine as streams and whole texts use it. */
 export interface BoundDetector extends TextDetector {
-  detect: (text: string) => Span[]
+  detect: (text: string) => Finding[]
 }
 
 /** The engine's functions, bound to a profile that redacts whatever it finds. */

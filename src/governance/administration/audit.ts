@@ -9,7 +9,7 @@ import {
 import { type Checkpoint, readChain, readChainHeads } from '../ledger/records/ledger.store.ts'
 import { type BrokenLink, verifyLinks } from '../ledger/records/verify.ts'
 import { type Administration, audited, recordView } from './administration.ts'
-import { type AuditFilter, type AuditRow, selectAuditRecords } from './records.store.ts'
+import { type AuditFilter, type AuditRecordRow, selectAuditRecords } from './records.store.ts'
 
 /**
  * Returns audit records, newest first. The view is recorded itself, before anything is returned.
@@ -19,7 +19,7 @@ export async function viewAudit(
   administration: Administration,
   filter: AuditFilter,
   page: PageRequest,
-): Promise<Page<AuditRow>> {
+): Promise<Page<AuditRecordRow>> {
   await recordView(administration, {
     action: 'audit.viewed',
     resource: 'audit',

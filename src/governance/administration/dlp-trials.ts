@@ -1,21 +1,21 @@
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
-import { type PolicyBody, type PolicyDryRun, type PolicyTrial, policyBody } from '../../wire/dlp.ts'
+import { ACTIONS, type PolicyBody, type PolicyDryRun, type PolicyTrial, policyBody } from '../../wire/dlp.ts'
 import { replacementFor, TokenVault } from '../dlp/policy/actions.ts'
 import { actionOf, profilesFor } from '../dlp/policy/profiles.ts'
 import { detect } from '../dlp/scan/detect.ts'
-import { ACTIONS, type Action, type Direction, type Profile, type Span } from '../dlp/types.ts'
+import type { Action, Direction, Finding, Profile } from '../dlp/types.ts'
 import type { Administration } from './administration.ts'
 import { checkBody, readPolicy } from './dlp-policies.ts'
 
 // What a policy would do to a text. Nothing of the text is stored, logged or told to the audit.
 
-export interface Finding extends Span {
+export interface TrialFinding extends Finding {
   action: Action
 }
 
 export interface TrialResult {
   direction: Direction
-  spans: Finding[]
+  spans: TrialFinding[]
   /** Whether the call would be refused. */
   blocked: boolean
   /** What would go on in its place; tokens are of this trial alone. Null when nothing would. */
@@ -103,7 +103,7 @@ async function triedProfile(
 }
 
 /** A broken engine must not quote the text on its way into a log, so what it says goes no further. */
-function inspect(text: string, profile: Profile): Finding[] {
+function inspect(text: string, profile: Profile): TrialFinding[] {
   try {
     return detect(text, profile).flatMap((span) => {
       const action = actionOf(profile, span)
@@ -114,7 +114,7 @@ function inspect(text: string, profile: Profile): Finding[] {
   }
 }
 
-function applied(text: string, findings: readonly Finding[]): string {
+function applied(text: string, findings: readonly TrialFinding[]): string {
   const vault = new TokenVault(crypto.getRandomValues(new Uint8Array(32)), 'trial')
   let result = ''
   let at = 0

@@ -5,7 +5,7 @@ import type { AuditQuery, UsageQuery } from '../../wire/management.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import { equal, type OrganizationScope, selectPage, toPage, within } from './administration.store.ts'
 
-export type AuditRow = typeof auditRecords.$inferSelect
+export type AuditRecordRow = typeof auditRecords.$inferSelect
 export type CreditEntryRow = typeof creditEntries.$inferSelect
 export type UsageEventRow = typeof usageEvents.$inferSelect
 export type Period = Pick<AuditQuery, 'from' | 'to'>
@@ -17,7 +17,7 @@ export function selectAuditRecords(
   { database, organizationId }: OrganizationScope,
   filter: AuditFilter,
   page: PageRequest,
-): Promise<Page<AuditRow>> {
+): Promise<Page<AuditRecordRow>> {
   const { at, id } = auditRecords
   return selectPage(page, { at, id }, (position, isAfter) =>
     database

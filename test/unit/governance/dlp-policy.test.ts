@@ -9,8 +9,8 @@ import {
   profilesFor,
   versionOf,
 } from '../../../src/governance/dlp/policy/profiles.ts'
-import { ACTIONS, type Action } from '../../../src/governance/dlp/types.ts'
-import { type PolicyBody, policyBody } from '../../../src/wire/dlp.ts'
+import type { Action } from '../../../src/governance/dlp/types.ts'
+import { ACTIONS, type PolicyBody, policyBody } from '../../../src/wire/dlp.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 
 const DETECTORS: readonly BuiltInDetector[] = [

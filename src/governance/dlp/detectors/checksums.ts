@@ -78,4 +78,4 @@ export function isDate(day: number, month: number, year = 2000): boolean {
 }
 
 /** A number out of part of a string. */
-export const part = (text: string, start: number, end: number): number => Number(text.slice(start, end))
+export const numberIn = (text: string, start: number, end: number): number => Number(text.slice(start, end))

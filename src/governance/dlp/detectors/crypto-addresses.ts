@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { contextPattern } from './context.ts'
-import type { DetectorDescription, Found, TokenDetector } from './detector.ts'
+import type { DetectorDescription, Match, TokenDetector } from './detector.ts'
 import { keccak256 } from './keccak.ts'
 
 const ALPHABET = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
@@ -120,7 +120,7 @@ function coin(id: string, name: string, forms: readonly Form[], score = 0.97): T
     id: `${id}_address`,
     category: 'crypto',
     description: `${name} address`,
-    find(text, start, end): Found | null {
+    find(text, start, end): Match | null {
       const token = text.slice(start, end)
       const found = forms.some((form) => form.shape.test(token) && form.check(token))
       return found ? { start, end, score } : null

@@ -65,10 +65,10 @@ export interface KeyDetector extends ScoredDetector {
 /** A detector of whole tokens. */
 export interface TokenDetector extends DetectorDescription {
   /** Checks the token from `start` to `end`. */
-  find(text: string, start: number, end: number): Found | null
+  find(text: string, start: number, end: number): Match | null
 }
 
-export interface Found {
+export interface Match {
   start: number
   end: number
   score: number

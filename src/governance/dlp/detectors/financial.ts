@@ -2,7 +2,7 @@ import { countrySpecs, isValidBIC } from 'ibantools'
 import { classAt, isAlphanumericAt, isWordAt, LETTER } from './characters.ts'
 import { isUniform, luhn, remainder, weightedSum } from './checksums.ts'
 import { contextPattern } from './context.ts'
-import type { Found, NumberDetector, WordDetector } from './detector.ts'
+import type { Match, NumberDetector, WordDetector } from './detector.ts'
 
 /** Issuers' ranges: first digits from, to, and the lengths in use. Sources: the networks' own BIN rules; ISO/IEC 7812. */
 const RANGES: readonly (readonly [from: string, to: string, lengths: string])[] = [
@@ -183,7 +183,7 @@ const OPEN_IBAN_START = /^[A-Z] {1,3}(?:[A-Z] {0,3}(?:\d {0,3})?)?$/i
  * Reads an account number with or without separators where two letters and two digits start.
  * @returns the finding; `open` if the text ends before the country's length does; null for neither
  */
-export function readIban(text: string, start: number): Found | 'open' | null {
+export function readIban(text: string, start: number): Match | 'open' | null {
   let length = 0
   let compact = ''
   let index = start

@@ -1,5 +1,5 @@
 import { ACCENTED, CharacterSet, classAt, isAlphanumericAt } from './characters.ts'
-import type { Found, ScoredDetector } from './detector.ts'
+import type { Match, ScoredDetector } from './detector.ts'
 import { isDoubtfulEnding, isReservedDomain, isTopLevelDomain } from './top-level-domains.ts'
 
 export const EMAIL: ScoredDetector = {
@@ -40,7 +40,7 @@ const isLocalAt = (text: string, index: number): boolean => {
 }
 
 /** Reads the address around the `@` at `at`. Lengths: RFC 5321, 4.5.3.1. */
-export function readEmail(text: string, at: number): Found | null {
+export function readEmail(text: string, at: number): Match | null {
   let start = at
   while (start > 0 && at - start <= LONGEST_LOCAL_PART && isLocalAt(text, start - 1)) start--
   if (at - start > LONGEST_LOCAL_PART) return null
@@ -94,7 +94,7 @@ const CODE_RECEIVER =
  * Reads a domain name in a run of letters, digits, dots and dashes that starts at `start`.
  * @param after what stands before tells a host name from code: `://` or `@` do
  */
-export function readDomain(text: string, start: number, end: number): Found | null {
+export function readDomain(text: string, start: number, end: number): Match | null {
   const stop = hostEnd(text, start)
   if (stop < 0 || stop > end || stop - start < 4) return null
   const name = text.slice(start, stop)
@@ -142,7 +142,7 @@ const NOT_AN_ADDRESS =
 const UPGRADE = /(?:up|down)grad(?:e|ed|ing)(?: from [\d.]{1,15})?(?: to| from)? $/
 
 /** Reads dotted quads where a run of digits starts. */
-export function readIpv4(text: string, start: number): Found | null {
+export function readIpv4(text: string, start: number): Match | null {
   let index = start
   for (let octet = 0; octet < 4; octet++) {
     let value = 0
@@ -171,7 +171,7 @@ export const IPV6_CHARACTERS = new CharacterSet('0123456789abcdefABCDEF:.')
 const LONGEST_IPV6 = 45
 
 /** Reads the address whose run of hexadecimal digits, colons and dots starts at `start` (RFC 4291, 2.2). */
-export function readIpv6(text: string, start: number): Found | null {
+export function readIpv6(text: string, start: number): Match | null {
   let end = IPV6_CHARACTERS.runEnd(text, start, start + LONGEST_IPV6 + 2)
   while (text[end - 1] === '.' || (text[end - 1] === ':' && text[end - 2] !== ':')) end--
   if (end - start > LONGEST_IPV6 || isAlphanumericAt(text, end) || text[end] === '_') return null
@@ -204,7 +204,7 @@ const ENDS_AUTHORITY = /[\s"'<>`/?#\\{}|^]/
  * Reads the URL whose `://` is at `colon`, if its authority holds a password (RFC 3986, 3.2.1).
  * @returns it to the end of its path, since databases and signed links have secrets there too
  */
-export function readUrlCredentials(text: string, colon: number): Found | null {
+export function readUrlCredentials(text: string, colon: number): Match | null {
   const start = urlStart(text, colon)
   if (start < 0) return null
   const authority = colon + 3

@@ -1,7 +1,7 @@
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/min'
 import { isAlphanumericAt, isDigitAt, isWordAt } from './characters.ts'
 import { contextPattern, isOtherNumber } from './context.ts'
-import type { Found, ScoredDetector } from './detector.ts'
+import type { Match, ScoredDetector } from './detector.ts'
 
 export const PHONE: ScoredDetector = {
   id: 'phone',
@@ -56,7 +56,7 @@ const REGIONS: Record<number, readonly CountryCode[]> = {
  * Reads the phone number that starts at `start`: a digit, `+` or `(` with no digit before it.
  * @param before the words before it, in lower case; none if they are about another number
  */
-export function readPhone(text: string, start: number, before: string): Found | null {
+export function readPhone(text: string, start: number, before: string): Match | null {
   CANDIDATE.lastIndex = start
   const match = CANDIDATE.exec(text)
   if (match === null || digitsIn(match[0]) < 7) return null
@@ -68,7 +68,7 @@ export function readPhone(text: string, start: number, before: string): Found | 
 }
 
 /** The longest start of a run of groups that is a phone number; at most three groups are left out. */
-function readGroups(text: string, start: number, length: number, evidence: Evidence): Found | null {
+function readGroups(text: string, start: number, length: number, evidence: Evidence): Match | null {
   let end = start + Math.min(length, LONGEST)
   if (isDigitAt(text, end)) while (end > start && isDigitAt(text, end - 1)) end--
   for (let attempt = 0; attempt < 4; attempt++) {
@@ -81,7 +81,7 @@ function readGroups(text: string, start: number, length: number, evidence: Evide
   return null
 }
 
-function readForm(text: string, start: number): Found | null {
+function readForm(text: string, start: number): Match | null {
   for (const form of [NORTH_AMERICAN, FRENCH, BRITISH]) {
     form.lastIndex = start
     if (form.test(text) && isBounded(text, form.lastIndex) && !isInRow(text, start, form.lastIndex)) {

@@ -1,5 +1,5 @@
 import { BASE64 } from './characters.ts'
-import type { DetectorDescription, Found } from './detector.ts'
+import type { DetectorDescription, Match } from './detector.ts'
 
 export const PRIVATE_KEY: DetectorDescription = {
   id: 'private_key',
@@ -19,7 +19,7 @@ const BLANK = /(?:\s|\\(?:[nr]|$)|["'+,>|#])*/y
 /** A line of key material that is not the last. */
 const SHORTEST_LINE = 24
 
-export interface Block extends Found {
+export interface Block extends Match {
   /** The text ends before the block does. */
   open: boolean
 }

@@ -1,6 +1,6 @@
-import { BASE64_ANY, classAt, DIGIT, LOWER, UPPER, URL_SAFE } from './characters.ts'
+import { BASE64_ANY, classAt, DIGIT, LOWER_LETTER, UPPER_LETTER, URL_SAFE } from './characters.ts'
 import { contextPattern } from './context.ts'
-import type { Found, ScoredDetector } from './detector.ts'
+import type { Match, ScoredDetector } from './detector.ts'
 import { isPlaceholder } from './network.ts'
 
 export const JSON_WEB_TOKEN: ScoredDetector = {
@@ -35,7 +35,7 @@ export function decodeBase64(text: string): string | null {
 }
 
 /** Reads a token whose `eyJ` is at `start`: two or three parts, the first a JSON object with `alg` (RFC 7515, 7519). */
-export function readJsonWebToken(text: string, start: number): Found | null {
+export function readJsonWebToken(text: string, start: number): Match | null {
   if (URL_SAFE.hasAt(text, start - 1)) return null
   const headerEnd = URL_SAFE.runEnd(text, start)
   if (text[headerEnd] !== '.' || headerEnd - start < 12) return null
@@ -154,10 +154,10 @@ export function scoreAssigned(value: string, naming: Naming, follower: string, s
   if (/^[*_]*v?\d+(?:[.:/,-]\d+)+[*_]*$/.test(value)) return 0
   const classes = classesOf(value)
   const kinds =
-    Number((classes & LOWER) !== 0) +
-    Number((classes & UPPER) !== 0) +
+    Number((classes & LOWER_LETTER) !== 0) +
+    Number((classes & UPPER_LETTER) !== 0) +
     Number((classes & DIGIT) !== 0) +
-    Number((classes & ~(LOWER | UPPER | DIGIT)) !== 0)
+    Number((classes & ~(LOWER_LETTER | UPPER_LETTER | DIGIT)) !== 0)
   if (CODE_PATH.test(value) && (classes & DIGIT) === 0) return 0
   const digits = (classes & DIGIT) !== 0
   if (naming === 'password') {
@@ -178,12 +178,15 @@ export function scoreAssigned(value: string, naming: Naming, follower: string, s
 export function isRandom(text: string): boolean {
   if (text.length < 16) return false
   const classes = classesOf(text)
-  if ((classes & DIGIT) === 0 && (classes & (LOWER | UPPER)) !== (LOWER | UPPER)) return false
+  if ((classes & DIGIT) === 0 && (classes & (LOWER_LETTER | UPPER_LETTER)) !== (LOWER_LETTER | UPPER_LETTER))
+    return false
   if (/^[0-9.,:/-]+$/.test(text)) return false
   const hexadecimal = /^[0-9a-fA-F-]+$/.test(text)
   if ((/[-_./]/.test(text) && isWordy(text)) || isCamelCase(text)) return false
   const most = Math.log2(Math.min(text.length, hexadecimal ? 16 : 64))
-  return entropyOf(text) > most * (hexadecimal ? 0.72 : 0.74) && (classes & (LOWER | UPPER)) !== 0
+  return (
+    entropyOf(text) > most * (hexadecimal ? 0.72 : 0.74) && (classes & (LOWER_LETTER | UPPER_LETTER)) !== 0
+  )
 }
 
 /**
@@ -261,7 +264,7 @@ export const SECRET_CONTEXT = contextPattern(
 )
 
 /** Reads the base 64 of a Basic authorization that starts at `start` (RFC 7617). */
-export function readBasicCredentials(text: string, start: number): Found | null {
+export function readBasicCredentials(text: string, start: number): Match | null {
   let end = BASE64_ANY.runEnd(text, start)
   while (text[end] === '=') end++
   const decoded = end - start >= 6 ? decodeBase64(text.slice(start, Math.min(end, start + 1024))) : null

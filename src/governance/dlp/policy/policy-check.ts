@@ -1,7 +1,6 @@
-import type { PolicyBody } from '../../../wire/dlp.ts'
+import { DIRECTIONS, type PolicyBody } from '../../../wire/dlp.ts'
 import { compilePattern } from '../detectors/custom/patterns.ts'
 import { BUILT_IN_DETECTORS, type BuiltInDetector } from '../detectors/registry.ts'
-import { DIRECTIONS } from './profiles.ts'
 
 /** What is wrong with a policy, and where. */
 export interface PolicyIssue {
@@ -9,7 +8,7 @@ export interface PolicyIssue {
   reason: string
 }
 
-/** What the engine can find, as far as policies speak of it. */
+/** What the engine can find, as far as policies name it. */
 export interface Capabilities {
   detectors: readonly BuiltInDetector[]
   /** @throws Error with a message for the author of a pattern that cannot be run in linear time. */
@@ -24,8 +23,8 @@ const ENGINE: Capabilities = {
 }
 
 /**
- * What a policy of the right shape can still have wrong: words that mean nothing here, and parts that could never have
- * an effect. A protection that is misspelt must not look like one.
+ * The issues of a policy of the right shape: unknown detectors, and parts that could never have an effect. A misspelt
+ * rule must not look like a protection.
  */
 export function policyIssues(body: PolicyBody, capabilities: Capabilities = ENGINE): PolicyIssue[] {
   return [

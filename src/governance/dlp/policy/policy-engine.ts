@@ -4,21 +4,19 @@ import type { HeldText, Replacement, TextEngine, TextField } from '../inspection
 import { encodedReplacement } from '../source/encoded-text.ts'
 import { sourceSlices } from '../source/source-slices.ts'
 import { SourceText } from '../source/source-text.ts'
-import { argumentsSegments, contextOf } from '../stream/arguments-text.ts'
+import { memberContext, segmentsOfJson } from '../stream/arguments-text.ts'
 import { type ReleasedText, type TextDetector, TextStream } from '../stream/text-stream.ts'
-import type { Direction, Span } from '../types.ts'
+import type { ByDirection, Direction, Finding } from '../types.ts'
 import { dlpBlocked, replacementFor, type TokenVault } from './actions.ts'
 import { RESTORED } from './profile-detector.ts'
 
-/** What looks at the texts of each direction; null where nothing does. */
-export type DetectorsByDirection = Readonly<Record<Direction, TextDetector | null>>
-
 export interface PolicyEngineOptions {
-  detectors: DetectorsByDirection
-  /** What looks at texts that are signed, where it is another than that of their direction. */
+  /** Null where the direction is not inspected. */
+  detectors: ByDirection<TextDetector | null>
+  /** The detector of signed texts, where it is not that of their direction. */
   signed?: TextDetector | null
   policyVersion: string
-  /** What texts are where it is not said. */
+  /** The direction of texts whose field names none. */
   kind: Direction
   vault: TokenVault
   /** Where content that no engine reads must not pass. */
@@ -27,7 +25,7 @@ export interface PolicyEngineOptions {
 
 interface OpenText {
   source: SourceText
-  /** Null where the text is decided about only at its end. */
+  /** Null where the text is inspected only at its end. */
   stream: TextStream | null
   /** All of a text without a stream. */
   text: string
@@ -37,7 +35,7 @@ interface OpenText {
 /** Applies the policies of an organization to the texts of one direction of one call. */
 export class PolicyEngine implements TextEngine {
   readonly policyVersion: string
-  readonly #detectors: DetectorsByDirection
+  readonly #detectors: ByDirection<TextDetector | null>
   readonly #signed: TextDetector | null | undefined
   readonly #kind: Direction
   readonly #vault: TokenVault
@@ -74,7 +72,7 @@ export class PolicyEngine implements TextEngine {
       if (!key.startsWith(prefix)) continue
       this.#open.delete(key)
       const units = text.stream?.end() ?? this.#argumentsOf(text)
-      const replacement = told(units, text.source)
+      const replacement = toReplacement(units, text.source)
       if (replacement.contents.length > 0 || replacement.withheld > 0) held.push({ key, ...replacement })
     }
     return held
@@ -94,7 +92,7 @@ export class PolicyEngine implements TextEngine {
     if (this.#blocksUninspectable(kind)) throw dlpBlocked('content that cannot be inspected')
   }
 
-  /** How often each kind was found, of what is not simply allowed. Never the value. */
+  /** The number of findings of each detector, without those that are allowed. */
   findings(): Record<string, number> {
     return { ...this.#findings }
   }
@@ -102,20 +100,20 @@ export class PolicyEngine implements TextEngine {
   #whole({ json, name }: TextField, detector: TextDetector, contents: Uint8Array): Replacement | null {
     const source = new SourceText()
     if (json) {
-      const segments = argumentsSegments(source.push(contents), detector, this.#verdictOf(detector))
-      return isUntouched(segments) ? null : told(segments, source)
+      const segments = segmentsOfJson(source.push(contents), detector, this.#verdictOf(detector))
+      return isUntouched(segments) ? null : toReplacement(segments, source)
     }
-    const stream = new TextStream(detector, this.#verdictOf(detector), name && contextOf(name))
+    const stream = new TextStream(detector, this.#verdictOf(detector), name && memberContext(name))
     const parts: Replacement[] = []
     let untouched = true
     for (const slice of sourceSlices(contents)) {
       const segments = stream.push(source.push(slice))
       untouched &&= isUntouched(segments)
-      parts.push(told(segments, source))
+      parts.push(toReplacement(segments, source))
     }
     const segments = stream.end()
     if (untouched && isUntouched(segments)) return null
-    return joined([...parts, told(segments, source)])
+    return joined([...parts, toReplacement(segments, source)])
   }
 
   #piece(field: TextField, detector: TextDetector, contents: Uint8Array): Replacement | null {
@@ -128,10 +126,10 @@ export class PolicyEngine implements TextEngine {
       return { contents: new Uint8Array(), released: 0, withheld: 0 }
     }
     const segments = text.stream.push(units)
-    const replacement = told(segments, text.source)
-    // As it came: nothing was held before, nothing is held now, nothing was found.
-    const asItCame = held === 0 && text.source.length === 0 && isUntouched(segments)
-    return asItCame ? null : replacement
+    const replacement = toReplacement(segments, text.source)
+    // Nothing was held back before, nothing is held back now, and nothing was found.
+    const passes = held === 0 && text.source.length === 0 && isUntouched(segments)
+    return passes ? null : replacement
   }
 
   #begin(key: string, detector: TextDetector, isJson: boolean): OpenText {
@@ -142,11 +140,11 @@ export class PolicyEngine implements TextEngine {
   }
 
   #argumentsOf({ text, detector }: OpenText): ReleasedText[] {
-    return argumentsSegments(text, detector, this.#verdictOf(detector))
+    return segmentsOfJson(text, detector, this.#verdictOf(detector))
   }
 
   #verdictOf(detector: TextDetector) {
-    return (span: Span, found: string): string | null => {
+    return (span: Finding, found: string): string | null => {
       if (span.detector === RESTORED) return this.#vault.valueOf(found)
       const action = detector.actionOf(span)
       if (action === 'allow') return null
@@ -161,8 +159,8 @@ const isUntouched = (segments: readonly ReleasedText[]) =>
 
 const encoder = new TextEncoder()
 
-/** Segments as the source they stand for. */
-function told(segments: readonly ReleasedText[], source: SourceText): Replacement {
+/** The source of the segments' units, which are taken off, with the replacements in it. */
+function toReplacement(segments: readonly ReleasedText[], source: SourceText): Replacement {
   const pieces: Uint8Array[] = []
   let released = 0
   let withheld = 0

@@ -1,8 +1,8 @@
 import { detectAfter } from '../scan/detect.ts'
 import { planFor } from '../scan/plan.ts'
-import { inspectTail } from '../stream/hold-back.ts'
+import { holdBack } from '../stream/hold-back.ts'
 import type { TextDetector } from '../stream/text-stream.ts'
-import type { Profile, Span } from '../types.ts'
+import type { Finding, Profile } from '../types.ts'
 import { TOKEN, TOKEN_BEGINNING, type TokenVault } from './actions.ts'
 import { actionOf } from './profiles.ts'
 
@@ -21,7 +21,7 @@ export function detectorOf(profile: Profile): TextDetector {
   // Now, when nothing has been sent yet, and not at the first text.
   planFor(profile)
   const detector: TextDetector = {
-    tail: (context, text) => inspectTail(context, text, profile),
+    tail: (context, text) => holdBack(context, text, profile),
     rest: (context, text) => detectAfter(context, text, profile),
     actionOf: (span) => actionOf(profile, span) ?? 'allow',
   }
@@ -57,7 +57,7 @@ export function restoringDetector(detector: TextDetector | null, vault: TokenVau
   }
 }
 
-function tokensIn(text: string, vault: TokenVault): Span[] {
+function tokensIn(text: string, vault: TokenVault): Finding[] {
   return [...text.matchAll(TOKEN)]
     .filter(([token]) => vault.valueOf(token) !== null)
     .map(({ 0: token, index }) => ({
@@ -70,7 +70,7 @@ function tokensIn(text: string, vault: TokenVault): Span[] {
 }
 
 /** Moves a boundary before every span that it would cut. */
-function beforeSpans(boundary: number, spans: readonly Span[]): number {
+function beforeSpans(boundary: number, spans: readonly Finding[]): number {
   let safe = boundary
   for (const { start, end } of [...spans].sort((left, right) => right.end - left.end)) {
     if (start < safe && end > safe) safe = start
@@ -82,7 +82,7 @@ function beforeSpans(boundary: number, spans: readonly Span[]): number {
  * In order. What is found inside of a token is about its name, not about a value; what is found around one or across
  * its end is about more than the token, which gives way.
  */
-function merged(tokens: readonly Span[], found: readonly Span[]): Span[] {
+function merged(tokens: readonly Finding[], found: readonly Finding[]): Finding[] {
   const real = found.filter(
     ({ start, end }) => !tokens.some((token) => start >= token.start && end <= token.end),
   )

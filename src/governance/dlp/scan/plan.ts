@@ -1,3 +1,4 @@
+import { ACTIONS } from '../../../wire/dlp.ts'
 import { contextPattern } from '../detectors/context.ts'
 import { COINS, WALLET_KEY } from '../detectors/crypto-addresses.ts'
 import { compileDictionary, type Dictionary } from '../detectors/custom/dictionary.ts'
@@ -6,7 +7,7 @@ import type { KeyForm, NumberDetector, TokenDetector, WordDetector } from '../de
 import { BUILT_IN_DETECTORS, NUMBER_DETECTORS, WORD_DETECTORS } from '../detectors/registry.ts'
 import { SPECIAL_KEYS } from '../detectors/special-keys.ts'
 import { VENDOR_KEYS } from '../detectors/vendor-keys.ts'
-import { ACTIONS, type Category, type CustomDetector, type Profile } from '../types.ts'
+import type { Category, CustomDetector, Profile } from '../types.ts'
 import { addShape, newShapeNode, type ShapeNode } from './number-shapes.ts'
 
 /** A profile made ready for scanning: only what it asks for, arranged by what a scan meets. */

@@ -1,4 +1,5 @@
-import { ACTIONS, type Span } from '../types.ts'
+import { ACTIONS } from '../../../wire/dlp.ts'
+import type { Finding } from '../types.ts'
 import { categoryOf, type Plan } from './plan.ts'
 
 /** Below this nothing of the text is changed. */
@@ -9,9 +10,9 @@ const EDITS = ACTIONS.indexOf('mask')
  * higher score, then the longer. What a losing secret or customer's finding has beside the winner stays a finding of
  * its own, since nothing of it may get out; another reading of the same digits does not.
  */
-export function resolveOverlaps(spans: readonly Span[], plan: Plan): Span[] {
+export function resolveOverlaps(spans: readonly Finding[], plan: Plan): Finding[] {
   const sorted = [...spans].sort((left, right) => left.start - right.start || right.end - left.end)
-  const resolved: Span[] = []
+  const resolved: Finding[] = []
   for (let index = 0; index < sorted.length; ) {
     let reach = sorted[index]?.end ?? 0
     let stop = index + 1
@@ -25,8 +26,8 @@ export function resolveOverlaps(spans: readonly Span[], plan: Plan): Span[] {
   return resolved
 }
 
-function resolveCluster(cluster: Span[], plan: Plan): Span[] {
-  const severity = (span: Span): number => severityOf(span, plan)
+function resolveCluster(cluster: Finding[], plan: Plan): Finding[] {
+  const severity = (span: Finding): number => severityOf(span, plan)
   const ranked = cluster.sort(
     (left, right) =>
       severity(right) - severity(left) ||
@@ -35,7 +36,7 @@ function resolveCluster(cluster: Span[], plan: Plan): Span[] {
       left.start - right.start ||
       (left.detector < right.detector ? -1 : 1),
   )
-  const taken: Span[] = []
+  const taken: Finding[] = []
   for (const span of ranked) {
     const at = indexFor(taken, span.start)
     const overlaps = (taken[at - 1]?.end ?? 0) > span.start || (taken[at]?.start ?? Infinity) < span.end
@@ -46,7 +47,7 @@ function resolveCluster(cluster: Span[], plan: Plan): Span[] {
 }
 
 /** The most severe action that the score of a finding brings about. */
-function severityOf({ detector, score }: Span, plan: Plan): number {
+function severityOf({ detector, score }: Finding, plan: Plan): number {
   let rank = 0
   for (const rule of plan.severity.get(detector) ?? []) {
     if (score >= rule.minimumScore) rank = Math.max(rank, rule.rank)
@@ -54,13 +55,13 @@ function severityOf({ detector, score }: Span, plan: Plan): number {
   return rank
 }
 
-const keepsRest = ({ detector }: Span): boolean => {
+const keepsRest = ({ detector }: Finding): boolean => {
   const category = categoryOf(detector)
   return category === 'custom' || category === 'secret'
 }
 
 /** Where in the taken spans one that starts at `start` belongs. */
-function indexFor(taken: readonly Span[], start: number): number {
+function indexFor(taken: readonly Finding[], start: number): number {
   let low = 0
   let high = taken.length
   while (low < high) {
@@ -72,7 +73,7 @@ function indexFor(taken: readonly Span[], start: number): number {
 }
 
 /** Takes the parts of a span that no taken one covers. */
-function takeRest(taken: Span[], at: number, span: Span): void {
+function takeRest(taken: Finding[], at: number, span: Finding): void {
   let { start } = span
   let index = Math.max(0, at - 1)
   while (start < span.end) {

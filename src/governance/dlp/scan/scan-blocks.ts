@@ -6,9 +6,9 @@ import type { Scan } from './scan.ts'
 
 /** What a fixed text announces and what reaches across blanks: found by searching, since it is rare. */
 export function scanBlocks(scan: Scan): void {
-  if (scan.asks(PRIVATE_KEY.id)) scanPrivateKeys(scan)
-  if (scan.asks(MACHINE_READABLE_ZONE.id)) scanMachineReadable(scan)
-  if (scan.asks(BASIC_CREDENTIALS.id)) scanBasic(scan)
+  if (scan.covers(PRIVATE_KEY.id)) scanPrivateKeys(scan)
+  if (scan.covers(MACHINE_READABLE_ZONE.id)) scanMachineReadable(scan)
+  if (scan.covers(BASIC_CREDENTIALS.id)) scanBasic(scan)
 }
 
 function scanPrivateKeys({ text, report }: Scan): void {

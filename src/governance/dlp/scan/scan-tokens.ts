@@ -1,5 +1,5 @@
 import {
-  CharacterSet, classAt, DASH, DIGIT, DOT, LOWER, UPPER,
+  CharacterSet, classAt, DASH, DIGIT, DOT, LOWER_LETTER, UPPER_LETTER,
 } from '../detectors/characters.ts' // biome-ignore format: a list
 import {
   DOMAIN, hostRunEnd, IP_ADDRESS, IPV6_CHARACTERS, readDomain, readIpv6, readUrlCredentials, URL_CREDENTIALS,
@@ -26,12 +26,12 @@ export function scanColons(scan: Scan, start: number, end: number): void {
     colon = text.indexOf(':', colon + 1)
   ) {
     if (text.startsWith('//', colon + 1)) {
-      const found = scan.asks(URL_CREDENTIALS.id) ? readUrlCredentials(text, colon) : null
+      const found = scan.covers(URL_CREDENTIALS.id) ? readUrlCredentials(text, colon) : null
       if (found !== null) {
         scan.report(URL_CREDENTIALS.id, found.start, found.end, found.score)
         colon = Math.max(colon, found.end - 1)
       }
-    } else if (colon >= handled && scan.asks(IP_ADDRESS.id)) {
+    } else if (colon >= handled && scan.covers(IP_ADDRESS.id)) {
       const first = IPV6_CHARACTERS.runStart(text, colon, Math.max(handled, colon - 5))
       handled = IPV6_CHARACTERS.runEnd(text, colon, colon + 60)
       const found = handled - first < 3 ? null : readIpv6(text, first)
@@ -42,7 +42,7 @@ export function scanColons(scan: Scan, start: number, end: number): void {
 
 /** Domain names. */
 export function scanNames(scan: Scan, start: number, end: number): void {
-  if (!scan.asks(DOMAIN.id)) return
+  if (!scan.covers(DOMAIN.id)) return
   const { text } = scan
   let index = start
   while (index < end) {
@@ -75,7 +75,7 @@ export function scanKeys(scan: Scan, start: number, runEnd: number): void {
     if (isMonotonous(body) || form.validate?.(body) === false) continue
     scan.report(id, start, end, score)
   }
-  if (text.startsWith('eyJ', start) && scan.asks(JSON_WEB_TOKEN.id)) {
+  if (text.startsWith('eyJ', start) && scan.covers(JSON_WEB_TOKEN.id)) {
     const found = readJsonWebToken(text, start)
     if (found !== null) scan.report(JSON_WEB_TOKEN.id, found.start, found.end, found.score)
   }
@@ -101,7 +101,7 @@ function isMonotonous(body: string): boolean {
  * part of a run is looked at once.
  */
 export function scanAssignment(scan: Scan, start: number, end: number): void {
-  if (!scan.asks(SECRET.id)) return
+  if (!scan.covers(SECRET.id)) return
   let index = start
   while (index < end) {
     const sign = scan.text.charCodeAt(index)
@@ -167,9 +167,10 @@ function valueAt(text: string, opening: number): { start: number; end: number } 
 /** Random texts near words for secrets, and encoded texts. */
 export function scanToken(scan: Scan, start: number, end: number, classes: number): void {
   const { text } = scan
-  if ((classes & (UPPER | DIGIT)) !== 0 && end - start >= 16) scanEncoded(scan, start, end)
-  if (!scan.asks(SECRET.id)) return
-  if ((classes & DIGIT) === 0 && (classes & (LOWER | UPPER)) !== (LOWER | UPPER)) return
+  if ((classes & (UPPER_LETTER | DIGIT)) !== 0 && end - start >= 16) scanEncoded(scan, start, end)
+  if (!scan.covers(SECRET.id)) return
+  if ((classes & DIGIT) === 0 && (classes & (LOWER_LETTER | UPPER_LETTER)) !== (LOWER_LETTER | UPPER_LETTER))
+    return
   if ((classes & ~DIGIT) === 0) return
   let tokenStart = start
   while (tokenStart < end && /[:=*]/.test(text.charAt(tokenStart))) tokenStart++

@@ -1,5 +1,5 @@
 import {
-  ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, isDigitAt, isWordAt, LETTER, LOWER, SLASH, UNDERSCORE, UPPER,
+  ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, isDigitAt, isWordAt, LETTER, LOWER_LETTER, SLASH, UNDERSCORE, UPPER_LETTER,
 } from '../detectors/characters.ts' // biome-ignore format: a list
 import { isOfOtherColumn, isOtherNumber, isTimestamp, Surroundings } from '../detectors/context.ts'
 import { isSolanaAddress, SOLANA, SOLANA_CONTEXT } from '../detectors/crypto-addresses.ts'
@@ -22,7 +22,7 @@ export interface Scan {
   plan: Plan
   surroundings: Surroundings
   report: Report
-  asks(detector: string): boolean
+  covers(detector: string): boolean
   /** How deep this text is nested in others. */
   depth: number
   /** Up to here encoded texts have been looked into. */
@@ -59,7 +59,7 @@ export function scanReading(reading: Reading, plan: Plan, depth: number, report:
     linesEnd: 0,
     mentionsSecrets: undefined,
     hints: new SecretHints(reading.text),
-    asks: (detector) => plan.minimum.has(detector),
+    covers: (detector) => plan.minimum.has(detector),
   }
   scanBlocks(scan)
   const { text } = scan
@@ -78,7 +78,7 @@ export function scanReading(reading: Reading, plan: Plan, depth: number, report:
       continue
     }
     if ((classes & SPECIAL) !== 0 || index - start >= SHORTEST_TOKEN) scanRun(scan, start, index, classes)
-    else if ((classes & LOWER) === 0 || standsApart(text, start, index)) scanWord(scan, start, index)
+    else if ((classes & LOWER_LETTER) === 0 || standsApart(text, start, index)) scanWord(scan, start, index)
   }
 }
 
@@ -96,14 +96,14 @@ function scanRun(scan: Scan, start: number, end: number, classes: number): void 
     text.indexOf('.', start) === end - 1 &&
     end - start < SHORTEST_TOKEN
   ) {
-    if ((classes & LOWER) === 0) scanWord(scan, start, end - 1)
+    if ((classes & LOWER_LETTER) === 0) scanWord(scan, start, end - 1)
     return
   }
-  if ((classes & (DIGIT | UPPER)) !== 0) scanWords(scan, start, end)
+  if ((classes & (DIGIT | UPPER_LETTER)) !== 0) scanWords(scan, start, end)
   else if ((classAt(text, end - 2) & ALPHANUMERIC) === 0 && standsApart(text, end - 1, end)) {
     scanWord(scan, end - 1, end)
   }
-  if ((classes & AT) !== 0 && scan.asks(EMAIL.id)) scanEmails(scan, start, end)
+  if ((classes & AT) !== 0 && scan.covers(EMAIL.id)) scanEmails(scan, start, end)
   if ((classes & COLON) !== 0) scanColons(scan, start, end)
   if ((classes & (COLON | EQUALS)) !== 0) scanAssignment(scan, start, end)
   if ((classes & DOT) !== 0) scanNames(scan, start, end)
@@ -136,7 +136,7 @@ function scanWords(scan: Scan, start: number, end: number): void {
       continue
     }
     if (isDigitAt(text, wordStart)) scanNumber(scan, wordStart)
-    if ((classes & (DIGIT | UPPER)) !== 0 || standsApart(text, wordStart, index))
+    if ((classes & (DIGIT | UPPER_LETTER)) !== 0 || standsApart(text, wordStart, index))
       scanWord(scan, wordStart, index)
     if (length >= 14) scanKeys(scan, wordStart, end)
   }
@@ -149,9 +149,9 @@ function scanNumber(scan: Scan, start: number): void {
     if (begins !== 'no') walkNumber(scan, start, begins === 'doubtful')
     if (begins === 'yes' && !isDigitAt(text, start + 1)) scanSpacedCard(scan, start)
   }
-  if (scan.asks(PHONE.id)) scanPhone(scan, start)
+  if (scan.covers(PHONE.id)) scanPhone(scan, start)
   if (text[start + 1] === '.' || text[start + 2] === '.' || text[start + 3] === '.') {
-    const found = scan.asks(IP_ADDRESS.id) ? readIpv4(text, start) : null
+    const found = scan.covers(IP_ADDRESS.id) ? readIpv4(text, start) : null
     if (found !== null) scan.report(IP_ADDRESS.id, found.start, found.end, found.score)
   }
 }
@@ -192,7 +192,7 @@ function isInconspicuous(
 /** Spelling a card digit by digit hides it from nobody. */
 function scanSpacedCard(scan: Scan, start: number): void {
   const { text, surroundings } = scan
-  const found = scan.asks(CARD) ? readSpacedDigits(text, start) : null
+  const found = scan.covers(CARD) ? readSpacedDigits(text, start) : null
   if (found === null || !isCardNumber(found.digits)) return
   if (isInconspicuous(scan, start, found.end, isCardNumber)) return
   // More than any phone number that the first of the digits could be.
@@ -246,11 +246,11 @@ function scanWord(scan: Scan, start: number, end: number): void {
     const byFirst = plan.words[isDigitAt(text, start) ? 1 : 0]
     for (const word of byFirst?.[length] ?? []) tryWord(scan, word, start)
   }
-  if ((length >= 4 || length === 1) && scan.asks(IBAN.id) && startsIban(text, start)) {
+  if ((length >= 4 || length === 1) && scan.covers(IBAN.id) && startsIban(text, start)) {
     const found = readIban(text, start)
     if (found !== null && found !== 'open') scan.report(IBAN.id, found.start, found.end, found.score)
   }
-  if (length >= 32 && length <= 44 && scan.asks(SOLANA.id) && isSolanaAddress(text.slice(start, end))) {
+  if (length >= 32 && length <= 44 && scan.covers(SOLANA.id) && isSolanaAddress(text.slice(start, end))) {
     const named = SOLANA_CONTEXT.test(scan.surroundings.before(start))
     scan.report(SOLANA.id, start, end, named ? 0.9 : 0.3)
   }

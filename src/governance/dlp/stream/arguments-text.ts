@@ -1,4 +1,4 @@
-import type { ReleasedText, TextDetector, Verdict } from './text-stream.ts'
+import type { ReleasedText, ReplaceFinding, TextDetector } from './text-stream.ts'
 import { TextStream } from './text-stream.ts'
 
 /** Strings and numbers of a JSON text. Every text has at most one way to be read so, hence linear time. */
@@ -8,15 +8,19 @@ const COLON = /[ \t\r\n]*:/y
 const LONGEST_CONTEXT_NAME = 64
 
 /** A value is told by the name of its member as by the words before it: `"password": "`. */
-export const contextOf = (name: string): string => `"${name.slice(-LONGEST_CONTEXT_NAME)}": "`
+export const memberContext = (name: string): string => `"${name.slice(-LONGEST_CONTEXT_NAME)}": "`
 
 /**
  * What becomes of a text that is JSON by itself, such as the arguments of a tool: its strings, names and numbers are
  * looked at one by one, each after the name of its member, and what is put in their place leaves it valid. A text that
  * is not JSON is looked at as it is.
  */
-export function argumentsSegments(text: string, detector: TextDetector, verdict: Verdict): ReleasedText[] {
-  if (!isJson(text)) return wholeSegments(text, detector, verdict)
+export function segmentsOfJson(
+  text: string,
+  detector: TextDetector,
+  verdict: ReplaceFinding,
+): ReleasedText[] {
+  if (!isJson(text)) return segmentsOfText(text, detector, verdict)
   const segments: ReleasedText[] = []
   let at = 0
   let context = ''
@@ -26,7 +30,7 @@ export function argumentsSegments(text: string, detector: TextDetector, verdict:
     COLON.lastIndex = match.index + token.length
     const isName = COLON.test(text)
     const replaced = replacedToken(contents, isName ? '' : context, detector, verdict)
-    if (isName) context = contextOf(contents)
+    if (isName) context = memberContext(contents)
     if (replaced === null) continue
     if (match.index > at) segments.push({ units: match.index - at, replacement: null })
     segments.push({ units: token.length, replacement: replaced })
@@ -37,7 +41,11 @@ export function argumentsSegments(text: string, detector: TextDetector, verdict:
 }
 
 /** What becomes of a text that is there as a whole. */
-export function wholeSegments(text: string, detector: TextDetector, verdict: Verdict): ReleasedText[] {
+export function segmentsOfText(
+  text: string,
+  detector: TextDetector,
+  verdict: ReplaceFinding,
+): ReleasedText[] {
   return new TextStream(detector, verdict).whole(text)
 }
 
@@ -55,7 +63,7 @@ function replacedToken(
   contents: string,
   context: string,
   detector: TextDetector,
-  verdict: Verdict,
+  verdict: ReplaceFinding,
 ): string | null {
   const told = edited(contents, new TextStream(detector, verdict, context).whole(contents))
   return told === null ? null : JSON.stringify(told)

@@ -1,17 +1,17 @@
-import { findAll } from '../scan/detect.ts'
+import { findingsIn } from '../scan/detect.ts'
 import { OPEN_ESCAPE } from '../scan/escapes.ts'
 import { originalStart, type Reading, readings } from '../scan/normalise.ts'
 import { type Plan, planFor } from '../scan/plan.ts'
 import { resolveOverlaps } from '../scan/resolve.ts'
-import type { Profile, Span } from '../types.ts'
-import { openIndex } from './stream-window.ts'
+import type { Finding, Profile } from '../types.ts'
+import { holdBackStart } from './stream-window.ts'
 
 /** What a stream may do with the text it holds. */
 export interface HoldBack {
   /** So many leading units can be released. */
   safe: number
   /** The findings that end within them; those of the rest may still change. */
-  spans: Span[]
+  spans: Finding[]
 }
 
 /**
@@ -21,21 +21,21 @@ export interface HoldBack {
  * @returns leading UTF-16 units of `text`; 0 while a custom pattern without bound is asked for
  */
 export function safeLength(context: string, text: string, profile: Profile): number {
-  return inspectTail(context, text, profile).safe
+  return holdBack(context, text, profile).safe
 }
 
 const LONGEST_CONTEXT = 128
 const LONGEST_ESCAPE_TAIL = 64
 
 /** `safeLength`, and the findings in what it declares safe, for the price of one. */
-export function inspectTail(context: string, text: string, profile: Profile): HoldBack {
+export function holdBack(context: string, text: string, profile: Profile): HoldBack {
   const plan = planFor(profile)
   if (plan.empty || text === '') return { safe: text.length, spans: [] }
   if (hasUnboundedPattern(plan)) return { safe: 0, spans: [] }
   const before = context.slice(-LONGEST_CONTEXT)
   const whole = before + text
   const all = readings(whole)
-  const found = findAll(whole, before.length, plan, all)
+  const found = findingsIn(whole, before.length, plan, all)
   const safe = Math.max(before.length, beforeFindings(openFrom(whole, plan, all), found))
   const spans = resolveOverlaps(
     found.filter(({ end }) => end <= safe),
@@ -68,12 +68,12 @@ function openFrom(whole: string, plan: Plan, all: readonly Reading[]): number {
 function openInReadings(whole: string, plan: Plan, all: readonly Reading[]): number {
   let open = whole.length
   for (const reading of all)
-    open = Math.min(open, originalStart(reading, openIndex(reading.text, plan), whole.length))
+    open = Math.min(open, originalStart(reading, holdBackStart(reading.text, plan), whole.length))
   return open
 }
 
 /** Moves a boundary before every finding that it would cut. */
-function beforeFindings(boundary: number, found: readonly Span[]): number {
+function beforeFindings(boundary: number, found: readonly Finding[]): number {
   let safe = boundary
   const crossing = [...found].sort((left, right) => right.end - left.end)
   for (let moved = true; moved; ) {

@@ -20,7 +20,7 @@ import type { Plan } from '../scan/plan.ts'
  * The first unit of a reading from which a match could start that is not decided yet. Each rule is the counterpart of
  * a detector's way to look: what it would have to see more of, at the end of this text.
  */
-export function openIndex(text: string, plan: Plan): number {
+export function holdBackStart(text: string, plan: Plan): number {
   let open = text.length
   const lower = (index: number): void => {
     if (index < open) open = index

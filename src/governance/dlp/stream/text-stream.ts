@@ -1,4 +1,4 @@
-import type { Action, Span } from '../types.ts'
+import type { Action, Finding } from '../types.ts'
 
 /** What a profile finds in a text; compiled once, used for every text of a direction. */
 export interface TextDetector {
@@ -7,10 +7,10 @@ export interface TextDetector {
    * yet, whatever follows, and the findings within them, in order, without overlaps.
    * @param context what stood before, already released.
    */
-  tail(context: string, text: string): { safe: number; spans: Span[] }
+  tail(context: string, text: string): { safe: number; spans: Finding[] }
   /** The findings of a text that grows no more. */
-  rest(context: string, text: string): Span[]
-  actionOf(span: Span): Action
+  rest(context: string, text: string): Finding[]
+  actionOf(span: Finding): Action
 }
 
 /** What happens to the next units of a text: they pass, or something stands in their place. */
@@ -21,7 +21,7 @@ export interface ReleasedText {
 }
 
 /** Decides what a finding becomes. @returns null to let it pass. @throws to stop the call. */
-export type Verdict = (span: Span, found: string) => string | null
+export type ReplaceFinding = (span: Finding, found: string) => string | null
 
 /** What was released is remembered so far, for the words that tell a finding by what stands before it. */
 const CONTEXT_UNITS = 128
@@ -35,14 +35,14 @@ const LOOKS_PER_DOUBLING = 16
 /** One text that arrives in pieces. What could still become part of a finding is held back. */
 export class TextStream {
   readonly #detector: TextDetector
-  readonly #verdict: Verdict
+  readonly #verdict: ReplaceFinding
   #context: string
   #held = ''
   /** How much has to be held before it is looked at again. */
   #worthLooking = 0
 
   /** @param context what stands before the text, as far as it says what the text is. */
-  constructor(detector: TextDetector, verdict: Verdict, context = '') {
+  constructor(detector: TextDetector, verdict: ReplaceFinding, context = '') {
     this.#detector = detector
     this.#verdict = verdict
     this.#context = context
@@ -75,7 +75,7 @@ export class TextStream {
     return this.#release(this.#held.length, this.#detector.rest(this.#context, this.#held))
   }
 
-  #release(limit: number, spans: readonly Span[]): ReleasedText[] {
+  #release(limit: number, spans: readonly Finding[]): ReleasedText[] {
     const segments: ReleasedText[] = []
     let at = 0
     for (const span of spans) {

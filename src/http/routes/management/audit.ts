@@ -7,7 +7,7 @@ import {
   verifyNewestCheckpoints,
   viewAudit,
 } from '../../../governance/administration/audit.ts'
-import type { AuditRow } from '../../../governance/administration/records.store.ts'
+import type { AuditRecordRow } from '../../../governance/administration/records.store.ts'
 import { HOME_SHARD } from '../../../governance/ledger/shards/shards.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../../../governance/principal.ts'
 import {
@@ -24,7 +24,7 @@ import { administrationOf, deploymentScope, pageRequest } from './request.ts'
 
 const ORGANIZATION = '/organizations/:organizationId'
 
-const present = (row: AuditRow) => ({
+const present = (row: AuditRecordRow) => ({
   id: row.id,
   shard: row.shard,
   sequence: row.sequence,

@@ -17,7 +17,7 @@ import { noQuery, pageQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query, unknownId } from '../../validated-request.ts'
-import { administrationOf, idParameter, pageRequest } from './request.ts'
+import { administrationOf, pageRequest, pathId } from './request.ts'
 
 const POLICIES = '/organizations/:organizationId/dlp/policies'
 const POLICY = '/organizations/:organizationId/dlp/policies/:policyId'
@@ -68,26 +68,26 @@ export const dlpRoutes = new Hono<AppEnv>()
     return context.json(present(row), 201)
   })
   .get(POLICY, query(noQuery), async (context) => {
-    const id = idParameter(context, 'Policy')
+    const id = pathId(context, 'Policy')
     return context.json(present(await readPolicy(administrationOf(context), id)))
   })
   .put(POLICY, query(noQuery), jsonBody(policyUpdate), async (context) => {
-    const id = idParameter(context, 'Policy')
+    const id = pathId(context, 'Policy')
     const row = await changePolicy(administrationOf(context), id, context.req.valid('json'))
     return context.json(present(row))
   })
   .delete(POLICY, query(noQuery), async (context) => {
-    const id = idParameter(context, 'Policy')
+    const id = pathId(context, 'Policy')
     await removePolicy(administrationOf(context), id)
     return context.json({ id, deleted: true })
   })
   .get(VERSIONS, query(pageQuery), async (context) => {
-    const id = idParameter(context, 'Policy')
+    const id = pathId(context, 'Policy')
     const page = pageRequest(context.req.valid('query'))
     return context.json(listBody(await listVersions(administrationOf(context), id, page), presentVersion))
   })
   .get(VERSION, query(noQuery), async (context) => {
-    const id = idParameter(context, 'Policy')
+    const id = pathId(context, 'Policy')
     const version = versionParameter(context.req.param('version'))
     const row = await readVersion(administrationOf(context), id, version)
     return context.json({ ...presentVersion(row), ...(row.body as object) })

@@ -5,7 +5,7 @@ import { grantCreation, grantListQuery, noQuery } from '../../../wire/management
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
-import { administrationOf, idParameter, pageRequest } from './request.ts'
+import { administrationOf, pageRequest, pathId } from './request.ts'
 
 const GRANTS = '/organizations/:organizationId/grants'
 const GRANT = '/organizations/:organizationId/grants/:grantId'
@@ -29,7 +29,7 @@ export const grantRoutes = new Hono<AppEnv>()
     return context.json(present(row), 201)
   })
   .delete(GRANT, query(noQuery), async (context) => {
-    const id = idParameter(context, 'Grant')
+    const id = pathId(context, 'Grant')
     await removeGrant(administrationOf(context), id)
     return context.json({ id, deleted: true })
   })

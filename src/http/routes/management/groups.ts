@@ -12,7 +12,7 @@ import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
 import { presentMember } from './present-member.ts'
-import { administrationOf, idParameter, pageRequest } from './request.ts'
+import { administrationOf, pageRequest, pathId } from './request.ts'
 
 const GROUPS = '/organizations/:organizationId/groups'
 const GROUP = '/organizations/:organizationId/groups/:groupId'
@@ -36,22 +36,22 @@ export const groupRoutes = new Hono<AppEnv>()
     return context.json(present(await createGroup(administrationOf(context), name)), 201)
   })
   .get(GROUP, query(noQuery), async (context) => {
-    const id = idParameter(context, 'Group')
+    const id = pathId(context, 'Group')
     return context.json(present(await readGroup(administrationOf(context), id)))
   })
   .delete(GROUP, query(noQuery), async (context) => {
-    const id = idParameter(context, 'Group')
+    const id = pathId(context, 'Group')
     await removeGroup(administrationOf(context), id)
     return context.json({ id, deleted: true })
   })
   .get(MEMBERS, query(pageQuery), async (context) => {
-    const id = idParameter(context, 'Group')
+    const id = pathId(context, 'Group')
     const page = pageRequest(context.req.valid('query'))
     return context.json(listBody(await listGroupMembers(administrationOf(context), id, page), presentMember))
   })
   .on(['PUT', 'DELETE'], MEMBER, query(noQuery), async (context) => {
-    const groupId = idParameter(context, 'Group')
-    const userId = idParameter(context, 'User')
+    const groupId = pathId(context, 'Group')
+    const userId = pathId(context, 'User')
     const belongs = context.req.method === 'PUT'
     const row = await setGroupMember(administrationOf(context), groupId, userId, belongs)
     return context.json(presentMember(row))

@@ -10,7 +10,7 @@ import { dlpRoutes } from './dlp.ts'
 import { grantRoutes } from './grants.ts'
 import { groupRoutes } from './groups.ts'
 import { keyRoutes } from './keys.ts'
-import { modelRoutes } from './models.ts'
+import { modelManagementRoutes } from './models.ts'
 import { organizationRoutes } from './organizations.ts'
 import { providerRoutes } from './providers.ts'
 import { organizationScope } from './request.ts'
@@ -42,4 +42,4 @@ export const managementRoutes = new Hono<AppEnv>()
   .route('/', usageRoutes)
   .route('/', auditRoutes)
   .route('/', providerRoutes)
-  .route('/', modelRoutes)
+  .route('/', modelManagementRoutes)

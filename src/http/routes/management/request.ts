@@ -39,7 +39,7 @@ export function administrationOf(context: AppContext): Administration {
 type Entity = 'Organization' | 'User' | 'Group' | 'Grant' | 'Policy' | 'Provider'
 
 /** The UUID in the path, `:groupId` for a Group. @throws ApiError `not_found` for text that can be no id of anything. */
-export function idParameter(context: AppContext, entity: Entity): string {
+export function pathId(context: AppContext, entity: Entity): string {
   const text = context.req.param(`${entity.toLowerCase()}Id`) ?? ''
   if (!isUuid(text)) throw unknownId(entity, text)
   return text
@@ -56,7 +56,7 @@ export function pageRequest(parameters: { limit: number; cursor?: PagePosition |
  */
 export function organizationScope(): MiddlewareHandler<AppEnv> {
   return async function organizationScope(context, next) {
-    const organizationId = idParameter(context, 'Organization')
+    const organizationId = pathId(context, 'Organization')
     const scope = context.get('administrator').organizationId
     if (scope !== null && scope !== organizationId) throw notFound('Organization', organizationId)
     await readOrganization(administrationOf(context))

@@ -11,7 +11,7 @@ import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query, unknownId } from '../../validated-request.ts'
 import { presentMember } from './present-member.ts'
-import { administrationOf, idParameter, pageRequest } from './request.ts'
+import { administrationOf, pageRequest, pathId } from './request.ts'
 
 const USERS = '/organizations/:organizationId/users'
 const USER = '/organizations/:organizationId/users/:userId'
@@ -29,21 +29,21 @@ export const userRoutes = new Hono<AppEnv>()
     return context.json(presentMember(await addMember(administrationOf(context), member)), 201)
   })
   .get(USER, query(noQuery), async (context) => {
-    const id = idParameter(context, 'User')
+    const id = pathId(context, 'User')
     return context.json(presentMember(await readMember(administrationOf(context), id)))
   })
   .put(USER, query(noQuery), jsonBody(userUpdate), async (context) => {
-    const id = idParameter(context, 'User')
+    const id = pathId(context, 'User')
     const { name, role, rate_limit_per_minute: rateLimitPerMinute, disabled } = context.req.valid('json')
     const values = { name, role, rateLimitPerMinute, disabled }
     return context.json(presentMember(await changeMember(administrationOf(context), id, values)))
   })
   .delete(USER, query(noQuery), async (context) => {
-    const id = idParameter(context, 'User')
+    const id = pathId(context, 'User')
     return context.json(presentMember(await changeMember(administrationOf(context), id, { disabled: true })))
   })
   .on(['PUT', 'DELETE'], ENTITLEMENT, query(noQuery), async (context) => {
-    const id = idParameter(context, 'User')
+    const id = pathId(context, 'User')
     const name = entitlementParameter(context.req.param('name'))
     const row = await setEntitlement(administrationOf(context), id, name, context.req.method === 'PUT')
     return context.json(presentMember(row))

@@ -116,7 +116,7 @@ const MOST_READING = 4_000_000
  * All matches from `from` on, left to right. A pattern whose every search may read to the text's end would take
  * quadratic time for many matches; after 32 (in short texts more) all from the next match on counts as one.
  */
-export function findAll(
+export function findMatches(
   pattern: CompiledPattern,
   text: string,
   from: number,

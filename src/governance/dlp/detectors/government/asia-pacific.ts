@@ -1,13 +1,13 @@
-import { isDate, isUniform, luhn, part, verhoeff, weightedSum } from '../checksums.ts'
+import { isDate, isUniform, luhn, numberIn, verhoeff, weightedSum } from '../checksums.ts'
 import { type NationalDetector, nationalNumber, nationalWord } from './national.ts'
 
 const CN_WEIGHTS = [7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2]
 
 /** Region, date of birth, sequence, and a check character 0-9 or X (GB 11643-1999, ISO 7064 MOD 11-2). */
 function isChineseNumber(code: string): boolean {
-  const year = part(code, 6, 10)
+  const year = numberIn(code, 6, 10)
   const known = /^[1-9]/.test(code) && year >= 1900 && year <= 2100
-  if (!known || !isDate(part(code, 12, 14), part(code, 10, 12), year)) return false
+  if (!known || !isDate(numberIn(code, 12, 14), numberIn(code, 10, 12), year)) return false
   return '10X98765432'[weightedSum(code, CN_WEIGHTS) % 11] === code[17]?.toUpperCase()
 }
 
@@ -77,7 +77,7 @@ export const ASIA_PACIFIC: readonly NationalDetector[] = [
     description: 'Korean resident registration number (date of birth)',
     forms: { '6-7': 0.8, '6 7': 0.45, '13': 0.3 },
     context: '주민등록, 주민등록번호, 주민번호, rrn, resident registration, alien registration, 외국인등록',
-    validate: (digits) => /^.{6}[1-8]/.test(digits) && isDate(part(digits, 4, 6), part(digits, 2, 4)),
+    validate: (digits) => /^.{6}[1-8]/.test(digits) && isDate(numberIn(digits, 4, 6), numberIn(digits, 2, 4)),
   }),
   nationalNumber({
     id: 'au_tfn',

@@ -3,7 +3,7 @@ import {
   isDate,
   isoMod11And10,
   isUniform,
-  part,
+  numberIn,
   remainder,
   weightedSum,
 } from '../checksums.ts'
@@ -65,8 +65,8 @@ export const CENTRAL_EUROPE: readonly NationalDetector[] = [
       'niss, insz, inss, national register, national number, belgian',
     contextScore: 0.96,
     validate(digits) {
-      const known = part(digits, 2, 4) <= 12 && part(digits, 4, 6) <= 31
-      const check = part(digits, 9, 11)
+      const known = numberIn(digits, 2, 4) <= 12 && numberIn(digits, 4, 6) <= 31
+      const check = numberIn(digits, 9, 11)
       const matches = (text: string): boolean => 97 - remainder(text, 97) === check
       return known && (matches(digits.slice(0, 9)) || matches(`2${digits.slice(0, 9)}`))
     },
@@ -94,7 +94,7 @@ export const CENTRAL_EUROPE: readonly NationalDetector[] = [
       return (
         digits[0] !== '0' &&
         sum % 11 === Number(digits[3]) &&
-        isDate(part(digits, 4, 6), part(digits, 6, 8) % 13)
+        isDate(numberIn(digits, 4, 6), numberIn(digits, 6, 8) % 13)
       )
     },
   }),

@@ -1,4 +1,4 @@
-import { isDate, isUniform, luhn, part } from '../checksums.ts'
+import { isDate, isUniform, luhn, numberIn } from '../checksums.ts'
 import { type NationalDetector, nationalNumber, nationalWord } from './national.ts'
 
 const CURP_ALPHABET = '0123456789ABCDEFGHIJKLMNÑOPQRSTUVWXYZ'
@@ -11,7 +11,7 @@ export const NORTH_AMERICA: readonly NationalDetector[] = [
     forms: { '3-2-4': 0.85, '3 2 4, 3.2.4': 0.6, '9': 0.2 },
     context: 'ssn, ssns, social security, social security number, social, ss no, ss number, soc sec, tin',
     validate(digits) {
-      const area = part(digits, 0, 3)
+      const area = numberIn(digits, 0, 3)
       const assigned = area !== 0 && area !== 666 && area < 900
       return assigned && digits.slice(3, 5) !== '00' && digits.slice(5) !== '0000' && !isUniform(digits)
     },
@@ -23,7 +23,7 @@ export const NORTH_AMERICA: readonly NationalDetector[] = [
     forms: { '3-2-4': 0.8, '3 2 4, 3.2.4': 0.55, '9': 0.2 },
     context: 'itin, taxpayer, individual taxpayer, tax id, tax identification, tin, irs, ssn',
     validate(digits) {
-      const group = part(digits, 3, 5)
+      const group = numberIn(digits, 3, 5)
       const assigned =
         (group >= 50 && group <= 65) || (group >= 70 && group <= 88) || (group >= 90 && group !== 93)
       return digits[0] === '9' && assigned
@@ -51,7 +51,7 @@ export const NORTH_AMERICA: readonly NationalDetector[] = [
     validate(code) {
       let sum = 0
       for (let index = 0; index < 17; index++) sum += CURP_ALPHABET.indexOf(code.charAt(index)) * (18 - index)
-      const known = isDate(part(code, 8, 10), part(code, 6, 8))
+      const known = isDate(numberIn(code, 8, 10), numberIn(code, 6, 8))
       return known && (10 - (sum % 10)) % 10 === Number(code[17])
     },
   }),

@@ -1,4 +1,4 @@
-import { isDate, isUniform, luhn, part, remainder, weightedSum } from '../checksums.ts'
+import { isDate, isUniform, luhn, numberIn, remainder, weightedSum } from '../checksums.ts'
 import { type NationalDetector, nationalNumber, nationalWord } from './national.ts'
 
 export const NORTHERN_AND_EASTERN_EUROPE: readonly NationalDetector[] = [
@@ -11,7 +11,7 @@ export const NORTHERN_AND_EASTERN_EUROPE: readonly NationalDetector[] = [
     contextScore: 0.96,
     validate: (digits) =>
       weightedSum(digits, [1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1]) % 10 === 0 &&
-      isDate(part(digits, 4, 6), part(digits, 2, 4) % 20),
+      isDate(numberIn(digits, 4, 6), numberIn(digits, 2, 4) % 20),
   }),
   /** Luhn over the ten digits; 60 is added to the day of a coordination number (Skatteverket). */
   nationalNumber({
@@ -23,7 +23,7 @@ export const NORTHERN_AND_EASTERN_EUROPE: readonly NationalDetector[] = [
     validate(digits) {
       if (digits.length === 12 && !/^(?:18|19|20)/.test(digits)) return false
       const short = digits.slice(-10)
-      return isDate(part(short, 4, 6) % 60, part(short, 2, 4)) && luhn(short)
+      return isDate(numberIn(short, 4, 6) % 60, numberIn(short, 2, 4)) && luhn(short)
     },
   }),
   /** Since 2007 the check digit does not hold for all numbers, so only the date is demanded (CPR-kontoret). */
@@ -32,7 +32,7 @@ export const NORTHERN_AND_EASTERN_EUROPE: readonly NationalDetector[] = [
     description: 'Danish personal number (CPR, date of birth)',
     forms: { '6-4': 0.6, '10, 6 4': 0.2 },
     context: 'cpr, cpr nr, cpr nummer, personnummer, danish, cprnr',
-    validate: (digits) => isDate(part(digits, 0, 2), part(digits, 2, 4)),
+    validate: (digits) => isDate(numberIn(digits, 0, 2), numberIn(digits, 2, 4)),
   }),
   /** Two check digits modulo 11; 40 is added to the day of a D-number (Skatteetaten). */
   nationalNumber({
@@ -42,7 +42,7 @@ export const NORTHERN_AND_EASTERN_EUROPE: readonly NationalDetector[] = [
     context: 'fodselsnummer, fødselsnummer, personnummer, fnr, d nummer, birth number, norwegian',
     contextScore: 0.97,
     validate: (digits) =>
-      isDate(part(digits, 0, 2) % 40, part(digits, 2, 4) % 40) &&
+      isDate(numberIn(digits, 0, 2) % 40, numberIn(digits, 2, 4) % 40) &&
       weightedSum(digits, [3, 7, 6, 1, 8, 9, 4, 5, 2, 1]) % 11 === 0 &&
       weightedSum(digits, [5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1]) % 11 === 0,
   }),
@@ -57,7 +57,7 @@ export const NORTHERN_AND_EASTERN_EUROPE: readonly NationalDetector[] = [
     context: 'hetu, henkilötunnus, henkilotunnus, personbeteckning, personal identity code',
     contextScore: 0.98,
     validate: (match) =>
-      isDate(part(match, 0, 2), part(match, 2, 4)) &&
+      isDate(numberIn(match, 0, 2), numberIn(match, 2, 4)) &&
       '0123456789ABCDEFHJKLMNPRSTUVWXY'[Number(match.slice(0, 6) + match.slice(7, 10)) % 31] === match[10],
   }),
   /** Divisible by 11; 50 is added to the month of women, and 20 or 70 since 2004. */
@@ -67,7 +67,7 @@ export const NORTHERN_AND_EASTERN_EUROPE: readonly NationalDetector[] = [
     forms: { '6/4': 0.75, '10': 0.25 },
     context: 'rodne cislo, rodné číslo, birth number, rc',
     validate: (digits) =>
-      remainder(digits, 11) === 0 && isDate(part(digits, 4, 6), (part(digits, 2, 4) % 50) % 20),
+      remainder(digits, 11) === 0 && isDate(numberIn(digits, 4, 6), (numberIn(digits, 2, 4) % 50) % 20),
   }),
   nationalNumber({
     id: 'ro_cnp',
@@ -77,7 +77,7 @@ export const NORTHERN_AND_EASTERN_EUROPE: readonly NationalDetector[] = [
     contextScore: 0.96,
     validate: (digits) =>
       /^[1-9]/.test(digits) &&
-      isDate(part(digits, 5, 7), part(digits, 3, 5)) &&
+      isDate(numberIn(digits, 5, 7), numberIn(digits, 3, 5)) &&
       (weightedSum(digits, [2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9]) % 11) % 10 === Number(digits[12]),
   }),
   /** The tenth and eleventh digits are made from those before. */
@@ -104,7 +104,7 @@ export const NORTHERN_AND_EASTERN_EUROPE: readonly NationalDetector[] = [
     contextScore: 0.97,
     validate: (digits) =>
       !isUniform(digits) &&
-      (weightedSum(digits, [9, 8, 7, 6, 5, 4, 3, 2, 1]) % 101) % 100 === part(digits, 9, 11),
+      (weightedSum(digits, [9, 8, 7, 6, 5, 4, 3, 2, 1]) % 101) % 100 === numberIn(digits, 9, 11),
   }),
   /** Date of birth, citizenship 0 or 1, Luhn. */
   nationalNumber({
@@ -114,6 +114,8 @@ export const NORTHERN_AND_EASTERN_EUROPE: readonly NationalDetector[] = [
     context: 'id number, identity number, rsa id, south african, sa id, id no, identiteitsnommer',
     contextScore: 0.96,
     validate: (digits) =>
-      isDate(part(digits, 4, 6), part(digits, 2, 4)) && /^[012]$/.test(digits.charAt(10)) && luhn(digits),
+      isDate(numberIn(digits, 4, 6), numberIn(digits, 2, 4)) &&
+      /^[012]$/.test(digits.charAt(10)) &&
+      luhn(digits),
   }),
 ]

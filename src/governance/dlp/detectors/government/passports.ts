@@ -1,5 +1,5 @@
-import { icaoCheckDigit, isDate, part } from '../checksums.ts'
-import type { Found, ScoredDetector } from '../detector.ts'
+import { icaoCheckDigit, isDate, numberIn } from '../checksums.ts'
+import type { Match, ScoredDetector } from '../detector.ts'
 import { type NationalDetector, nationalNumber, nationalWord } from './national.ts'
 
 const PASSPORT = {
@@ -46,12 +46,14 @@ const checks = (field: string, digit: string | undefined): boolean => String(ica
 function datesCheck(match: RegExpExecArray): boolean {
   const [, birth = '', birthCheck, expiry = '', expiryCheck] = match
   return (
-    checks(birth, birthCheck) && checks(expiry, expiryCheck) && isDate(part(expiry, 4, 6), part(expiry, 2, 4))
+    checks(birth, birthCheck) &&
+    checks(expiry, expiryCheck) &&
+    isDate(numberIn(expiry, 4, 6), numberIn(expiry, 2, 4))
   )
 }
 
 /** Looks at a run of `A-Z 0-9 <`. @returns the whole run if it is a machine-readable line */
-export function readMachineReadableLine(text: string, start: number, end: number): Found | null {
+export function readMachineReadableLine(text: string, start: number, end: number): Match | null {
   if (![30, 36, 44].includes(end - start)) return null
   return isMachineReadableLine(text.slice(start, end))
     ? { start, end, score: MACHINE_READABLE_ZONE.baseScore }

@@ -1,12 +1,14 @@
-import { isUniform, part, remainder, weightedSum } from '../checksums.ts'
+import { isUniform, numberIn, remainder, weightedSum } from '../checksums.ts'
 import { type NationalDetector, nationalNumber, nationalWord } from './national.ts'
 
 /** Key: 97 less the number modulo 97; Corsica's 2A and 2B count as 19 and 18 (INSEE). */
 function isFrenchNumber(code: string): boolean {
   const compact = code.replace(/[ .-]/g, '').replace('2A', '19').replace('2B', '18')
-  const month = part(compact, 3, 5)
+  const month = numberIn(compact, 3, 5)
   const known = /^[123478]/.test(compact) && month > 0 && (month <= 12 || (month >= 20 && month <= 99))
-  return known && compact.length === 15 && 97 - remainder(compact.slice(0, 13), 97) === part(compact, 13, 15)
+  return (
+    known && compact.length === 15 && 97 - remainder(compact.slice(0, 13), 97) === numberIn(compact, 13, 15)
+  )
 }
 
 const FRENCH = {
