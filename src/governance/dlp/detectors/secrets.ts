@@ -1,3 +1,4 @@
+import { decodeBase64 } from './base64.ts'
 import { BASE64_ANY, classAt, DIGIT, LOWER_LETTER, UPPER_LETTER, URL_SAFE } from './characters.ts'
 import { contextPattern } from './context.ts'
 import type { Match, ScoredDetector } from './detector.ts'
@@ -20,18 +21,6 @@ export const BASIC_CREDENTIALS: ScoredDetector = {
   category: 'secret',
   description: 'User name and password in base 64 after "Basic"',
   baseScore: 0.95,
-}
-
-/** Decodes base 64 of either alphabet to a string of bytes. @returns null if it is none */
-export function decodeBase64(text: string): string | null {
-  const digits = text.replace(/-/g, '+').replace(/_/g, '/').replace(/=+$/, '')
-  // What cannot be decoded is told here, since an exception costs more than the decoding.
-  if (digits.length % 4 === 1) return null
-  try {
-    return atob(digits)
-  } catch {
-    return null
-  }
 }
 
 /** Reads a token whose `eyJ` is at `start`: two or three parts, the first a JSON object with `alg` (RFC 7515, 7519). */

@@ -5,8 +5,14 @@ import { encodedReplacement } from '../source/encoded-text.ts'
 import { sourceSlices } from '../source/source-slices.ts'
 import { SourceText } from '../source/source-text.ts'
 import { memberContext, segmentsOfJson } from '../stream/arguments-text.ts'
-import { type ReleasedText, type TextDetector, TextStream } from '../stream/text-stream.ts'
-import type { ByDirection, Direction, Finding } from '../types.ts'
+import {
+  isUnchanged,
+  type ReleasedText,
+  type ReplaceFinding,
+  type TextDetector,
+  TextStream,
+} from '../stream/text-stream.ts'
+import type { ByDirection, Direction } from '../types.ts'
 import { dlpBlocked, replacementFor, type TokenVault } from './actions.ts'
 import { RESTORED } from './profile-detector.ts'
 
@@ -58,7 +64,7 @@ export class PolicyEngine implements TextEngine {
     const detector = signed === undefined ? this.#detectors[kind] : signed
     if (!detector) return null
     if (field.encoded)
-      return encodedReplacement(contents, new TextStream(detector, this.#verdictOf(detector)))
+      return encodedReplacement(contents, new TextStream(detector, this.#replaceBy(detector)))
     if (!field.partial) {
       const replacement = this.#whole(field, detector, contents)
       return field.fixed ? null : replacement
@@ -71,7 +77,8 @@ export class PolicyEngine implements TextEngine {
     for (const [key, text] of this.#open) {
       if (!key.startsWith(prefix)) continue
       this.#open.delete(key)
-      const units = text.stream?.end() ?? this.#argumentsOf(text)
+      const units =
+        text.stream?.end() ?? segmentsOfJson(text.text, text.detector, this.#replaceBy(text.detector))
       const replacement = toReplacement(units, text.source)
       if (replacement.contents.length > 0 || replacement.withheld > 0) held.push({ key, ...replacement })
     }
@@ -100,19 +107,19 @@ export class PolicyEngine implements TextEngine {
   #whole({ json, name }: TextField, detector: TextDetector, contents: Uint8Array): Replacement | null {
     const source = new SourceText()
     if (json) {
-      const segments = segmentsOfJson(source.push(contents), detector, this.#verdictOf(detector))
-      return isUntouched(segments) ? null : toReplacement(segments, source)
+      const segments = segmentsOfJson(source.push(contents), detector, this.#replaceBy(detector))
+      return isUnchanged(segments) ? null : toReplacement(segments, source)
     }
-    const stream = new TextStream(detector, this.#verdictOf(detector), name && memberContext(name))
+    const stream = new TextStream(detector, this.#replaceBy(detector), name && memberContext(name))
     const parts: Replacement[] = []
     let untouched = true
     for (const slice of sourceSlices(contents)) {
       const segments = stream.push(source.push(slice))
-      untouched &&= isUntouched(segments)
+      untouched &&= isUnchanged(segments)
       parts.push(toReplacement(segments, source))
     }
     const segments = stream.end()
-    if (untouched && isUntouched(segments)) return null
+    if (untouched && isUnchanged(segments)) return null
     return joined([...parts, toReplacement(segments, source)])
   }
 
@@ -128,23 +135,19 @@ export class PolicyEngine implements TextEngine {
     const segments = text.stream.push(units)
     const replacement = toReplacement(segments, text.source)
     // Nothing was held back before, nothing is held back now, and nothing was found.
-    const passes = held === 0 && text.source.length === 0 && isUntouched(segments)
+    const passes = held === 0 && text.source.length === 0 && isUnchanged(segments)
     return passes ? null : replacement
   }
 
   #begin(key: string, detector: TextDetector, isJson: boolean): OpenText {
-    const stream = isJson ? null : new TextStream(detector, this.#verdictOf(detector))
+    const stream = isJson ? null : new TextStream(detector, this.#replaceBy(detector))
     const text = { source: new SourceText(), stream, text: '', detector }
     this.#open.set(key, text)
     return text
   }
 
-  #argumentsOf({ text, detector }: OpenText): ReleasedText[] {
-    return segmentsOfJson(text, detector, this.#verdictOf(detector))
-  }
-
-  #verdictOf(detector: TextDetector) {
-    return (span: Finding, found: string): string | null => {
+  #replaceBy(detector: TextDetector): ReplaceFinding {
+    return (span, found) => {
       if (span.detector === RESTORED) return this.#vault.valueOf(found)
       const action = detector.actionOf(span)
       if (action === 'allow') return null
@@ -153,9 +156,6 @@ export class PolicyEngine implements TextEngine {
     }
   }
 }
-
-const isUntouched = (segments: readonly ReleasedText[]) =>
-  segments.every(({ replacement }) => replacement === null)
 
 const encoder = new TextEncoder()
 

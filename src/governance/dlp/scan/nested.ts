@@ -1,5 +1,5 @@
+import { decodeBase64, SIX_BITS } from '../detectors/base64.ts'
 import { BASE64_ANY } from '../detectors/characters.ts'
-import { decodeBase64 } from '../detectors/secrets.ts'
 import { readings } from './normalise.ts'
 import { type Report, type Scan, scanReading } from './scan.ts'
 import { scanCustom } from './scan-custom.ts'
@@ -104,18 +104,6 @@ function decodeText(text: string, start: number, stop: number): string | null {
   }
 }
 
-/** The six bits of each digit of base 64, in both alphabets. */
-const bits = new Uint8Array(128)
-const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
-for (let index = 0; index < DIGITS.length; index++) bits[DIGITS.charCodeAt(index)] = index
-for (const [digit, value] of [
-  ['+', 62],
-  ['-', 62],
-  ['/', 63],
-  ['_', 63],
-] as const)
-  bits[digit.charCodeAt(0)] = value
-
 const sample = new Uint8Array(SAMPLE)
 
 /** Whether the first bytes of a run are UTF-8 without control characters, which costs less than to decode it all. */
@@ -123,10 +111,10 @@ function beginsAsText(text: string, start: number, stop: number): boolean {
   let length = 0
   for (let index = start; index + 4 <= stop && length < SAMPLE; index += 4) {
     const group =
-      ((bits[text.charCodeAt(index)] ?? 0) << 18) |
-      ((bits[text.charCodeAt(index + 1)] ?? 0) << 12) |
-      ((bits[text.charCodeAt(index + 2)] ?? 0) << 6) |
-      (bits[text.charCodeAt(index + 3)] ?? 0)
+      ((SIX_BITS[text.charCodeAt(index)] ?? 0) << 18) |
+      ((SIX_BITS[text.charCodeAt(index + 1)] ?? 0) << 12) |
+      ((SIX_BITS[text.charCodeAt(index + 2)] ?? 0) << 6) |
+      (SIX_BITS[text.charCodeAt(index + 3)] ?? 0)
     sample[length++] = group >> 16
     sample[length++] = group >> 8
     sample[length++] = group
