@@ -6,7 +6,7 @@ import { type Report, scanReading } from './scan.ts'
 import { scanCustom } from './scan-custom.ts'
 
 /**
- * Finds what a profile asks for in a whole text.
+ * Finds the values that a profile has rules for, in a whole text.
  * @returns spans in UTF-16 units of the text, in order, none overlapping another
  * @throws PatternError if a custom pattern of the profile does not compile
  */
@@ -15,8 +15,8 @@ export function detect(text: string, profile: Profile): Finding[] {
 }
 
 /**
- * Finds what a profile asks for in a text that follows another.
- * @param context what came before and is decided; its last 128 units suffice
+ * Finds the values that a profile has rules for, in a text that follows another.
+ * @param context the text before it, already released; its last 128 units suffice
  * @returns spans in UTF-16 units of `text` that start in it
  */
 export function detectAfter(context: string, text: string, profile: Profile): Finding[] {
@@ -36,7 +36,7 @@ export function findingsIn(whole: string, from: number, plan: Plan, all: readonl
     if (plan.custom.length > 0) scanCustom(reading.text, plan, startIn(reading, from), report)
   }
   if (plan.custom.length > 0 && all[0]?.starts != null) {
-    // A customer's pattern may be written for the text as it is.
+    // A custom pattern may be written for the text as it is, without normalisation.
     scanCustom(whole, plan, from, reporter(identity(whole), whole.length, from, plan, spans))
   }
   return spans

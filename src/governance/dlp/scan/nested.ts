@@ -4,16 +4,16 @@ import { readings } from './normalise.ts'
 import { type Report, type Scan, scanReading } from './scan.ts'
 import { scanCustom } from './scan-custom.ts'
 
-/** Encoded texts in encoded texts are looked into so deep. JSON in strings is read through its escapes, to the same depth. */
+/** Levels of encoded texts that are scanned. JSON in strings is decoded by its escapes, to the same depth. */
 export const DEEPEST = 3
 /** Shorter runs hold no finding: twelve bytes. */
 const SHORTEST = 16
-/** So many bytes tell text from other data. */
+/** Bytes that distinguish text from other data. */
 const SAMPLE = 24
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 
-/** Looks into the runs of base 64 between `start` and `end`; what is found there spans its whole run. */
+/** Scans the texts that runs of base 64 between `start` and `end` encode; a finding spans its whole run. */
 export function scanEncoded(scan: Scan, start: number, end: number): void {
   if (scan.depth >= DEEPEST) return
   const { text } = scan
@@ -26,7 +26,7 @@ export function scanEncoded(scan: Scan, start: number, end: number): void {
 }
 
 /**
- * Looks into base 64 that is broken into lines (RFC 2045, 6.8): lines of one length, the last of which may be shorter.
+ * Scans base 64 that is broken into lines (RFC 2045, 6.8): lines of one length, the last of which may be shorter.
  * Lines are joined once, so that many of them take linear time.
  * @returns whether they hold a text
  */

@@ -10,26 +10,26 @@ import { VENDOR_KEYS } from '../detectors/vendor-keys.ts'
 import type { Category, CustomDetector, Profile } from '../types.ts'
 import { addShape, newShapeNode, type ShapeNode } from './number-shapes.ts'
 
-/** A profile made ready for scanning: only what it asks for, arranged by what a scan meets. */
+/** A profile compiled for scanning: the detectors that it has rules for, indexed by where a scan tries them. */
 export interface Plan {
-  /** The lowest score that counts, for each detector asked for. */
+  /** The lowest score that counts, for each detector with a rule. */
   minimum: ReadonlyMap<string, number>
-  /** The actions of each detector, by the scores that bring them about. */
+  /** The actions on each detector's findings. */
   severity: ReadonlyMap<string, readonly Severity[]>
   numbers: ShapeNode | null
   /** By whether the run starts with a letter (0) or a digit (1), and by its length. */
   words: readonly (readonly PlannedWord[])[][] | null
-  /** Endings of a text inside of a word detector's form. */
+  /** Match a text that ends inside of a word detector's form. */
   openWords: readonly RegExp[]
   /** Key forms by their first two characters. */
   keys: ReadonlyMap<number, readonly PlannedKey[]>
   coins: readonly TokenDetector[]
-  /** Whether any key is asked for that its beginning does not tell. */
+  /** Whether there is a rule for any of the special keys. */
   specialKeys: boolean
   custom: readonly PlannedCustom[]
-  /** Whether anything at all is to be found. */
+  /** Whether there is nothing to find. */
   empty: boolean
-  /** Whether anything but customers' patterns and dictionaries is. */
+  /** Whether there is a rule for any built-in detector. */
   builtIn: boolean
 }
 
@@ -89,19 +89,19 @@ function makePlan(profile: Profile): Plan {
     const rank = ACTIONS.indexOf(action)
     severity.set(detector, [...(severity.get(detector) ?? []), { minimumScore, rank }])
   }
-  const asked = (id: string): boolean => minimum.has(id)
-  const words = WORD_DETECTORS.filter(({ id }) => asked(id))
+  const covered = (id: string): boolean => minimum.has(id)
+  const words = WORD_DETECTORS.filter(({ id }) => covered(id))
   const custom = profile.custom.filter(({ id, score }) => score >= (minimum.get(id) ?? 2)).map(planCustom)
-  const builtIn = BUILT_IN_DETECTORS.some(({ id }) => asked(id))
+  const builtIn = BUILT_IN_DETECTORS.some(({ id }) => covered(id))
   return {
     minimum,
     severity,
-    numbers: planNumbers(NUMBER_DETECTORS.filter(({ id }) => asked(id))),
+    numbers: planNumbers(NUMBER_DETECTORS.filter(({ id }) => covered(id))),
     words: words.length === 0 ? null : planWords(words),
     openWords: words.flatMap(({ open }) => open ?? []),
-    keys: planKeys(asked),
-    coins: [...COINS, WALLET_KEY].filter(({ id }) => asked(id)),
-    specialKeys: Object.values(SPECIAL_KEYS).some(({ id }) => asked(id)),
+    keys: planKeys(covered),
+    coins: [...COINS, WALLET_KEY].filter(({ id }) => covered(id)),
+    specialKeys: Object.values(SPECIAL_KEYS).some(({ id }) => covered(id)),
     custom,
     builtIn,
     empty: !builtIn && custom.length === 0,
@@ -140,10 +140,10 @@ function planWords(detectors: readonly WordDetector[]): (readonly PlannedWord[])
 export const pairAt = (text: string, index: number): number =>
   text.charCodeAt(index) * 65_536 + text.charCodeAt(index + 1)
 
-function planKeys(asked: (id: string) => boolean): Map<number, PlannedKey[]> {
+function planKeys(covered: (id: string) => boolean): Map<number, PlannedKey[]> {
   const keys = new Map<number, PlannedKey[]>()
   for (const { id, baseScore, forms } of VENDOR_KEYS) {
-    if (!asked(id)) continue
+    if (!covered(id)) continue
     for (const form of forms) {
       const pair = pairAt(form.prefix, 0)
       keys.set(pair, [...(keys.get(pair) ?? []), { id, score: form.score ?? baseScore, form }])

@@ -2,13 +2,12 @@ import { ACTIONS } from '../../../wire/dlp.ts'
 import type { Finding } from '../types.ts'
 import { categoryOf, type Plan } from './plan.ts'
 
-/** Below this nothing of the text is changed. */
+/** The first action that changes the text. */
 const EDITS = ACTIONS.indexOf('mask')
 
 /**
- * Leaves no two spans that overlap: of those that do the one with the most severe action stays, then the one with the
- * higher score, then the longer. What a losing secret or customer's finding has beside the winner stays a finding of
- * its own, since nothing of it may get out; another reading of the same digits does not.
+ * Resolves overlaps: the finding with the most severe action stays, then the one with the higher score, then the longer.
+ * Of a losing secret or custom finding, the parts outside of the winner stay findings, since nothing of it may get out.
  */
 export function resolveOverlaps(spans: readonly Finding[], plan: Plan): Finding[] {
   const sorted = [...spans].sort((left, right) => left.start - right.start || right.end - left.end)
@@ -46,7 +45,7 @@ function resolveCluster(cluster: Finding[], plan: Plan): Finding[] {
   return taken
 }
 
-/** The most severe action that the score of a finding brings about. */
+/** The rank of the most severe action whose minimum score a finding reaches. */
 function severityOf({ detector, score }: Finding, plan: Plan): number {
   let rank = 0
   for (const rule of plan.severity.get(detector) ?? []) {
@@ -60,7 +59,7 @@ const keepsRest = ({ detector }: Finding): boolean => {
   return category === 'custom' || category === 'secret'
 }
 
-/** Where in the taken spans one that starts at `start` belongs. */
+/** The index in the taken findings of one that starts at `start`. */
 function indexFor(taken: readonly Finding[], start: number): number {
   let low = 0
   let high = taken.length

@@ -10,7 +10,7 @@ import {
 import { readSpecialKey } from '../detectors/special-keys.ts'
 import { scanEncoded } from './nested.ts'
 import { pairAt } from './plan.ts'
-import type { Scan } from './scan.ts'
+import { reportMatch, type Scan } from './scan.ts'
 
 const NAME_CHARACTERS = new CharacterSet('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.')
 const LONGEST_NAME = 48
@@ -27,15 +27,12 @@ export function scanColons(scan: Scan, start: number, end: number): void {
   ) {
     if (text.startsWith('//', colon + 1)) {
       const found = scan.covers(URL_CREDENTIALS.id) ? readUrlCredentials(text, colon) : null
-      if (found !== null) {
-        scan.report(URL_CREDENTIALS.id, found.start, found.end, found.score)
-        colon = Math.max(colon, found.end - 1)
-      }
+      reportMatch(scan, URL_CREDENTIALS, found)
+      if (found !== null) colon = Math.max(colon, found.end - 1)
     } else if (colon >= handled && scan.covers(IP_ADDRESS.id)) {
       const first = IPV6_CHARACTERS.runStart(text, colon, Math.max(handled, colon - 5))
       handled = IPV6_CHARACTERS.runEnd(text, colon, colon + 60)
-      const found = handled - first < 3 ? null : readIpv6(text, first)
-      if (found !== null) scan.report(IP_ADDRESS.id, found.start, found.end, found.score)
+      if (handled - first >= 3) reportMatch(scan, IP_ADDRESS, readIpv6(text, first))
     }
   }
 }
@@ -52,8 +49,7 @@ export function scanNames(scan: Scan, start: number, end: number): void {
       continue
     }
     while (index < stop && (classAt(text, index) & (DOT | DASH)) !== 0) index++
-    const found = text.slice(index, stop).includes('.') ? readDomain(text, index, stop) : null
-    if (found !== null) scan.report(DOMAIN.id, found.start, found.end, found.score)
+    if (text.slice(index, stop).includes('.')) reportMatch(scan, DOMAIN, readDomain(text, index, stop))
     index = Math.max(stop, index)
   }
 }
@@ -76,8 +72,7 @@ export function scanKeys(scan: Scan, start: number, runEnd: number): void {
     scan.report(id, start, end, score)
   }
   if (text.startsWith('eyJ', start) && scan.covers(JSON_WEB_TOKEN.id)) {
-    const found = readJsonWebToken(text, start)
-    if (found !== null) scan.report(JSON_WEB_TOKEN.id, found.start, found.end, found.score)
+    reportMatch(scan, JSON_WEB_TOKEN, readJsonWebToken(text, start))
   }
   if (!plan.specialKeys) return
   const special = readSpecialKey(text, start, runEnd, scan.surroundings)
@@ -97,8 +92,8 @@ function isMonotonous(body: string): boolean {
 }
 
 /**
- * Values after names of secrets: `password=...`, `"token": "..."`. A value is passed over as a whole, so that each
- * part of a run is looked at once.
+ * Values after names of secrets: `password=...`, `"token": "..."`. The scan goes on after a value, so that each part of a
+ * run is scanned once.
  */
 export function scanAssignment(scan: Scan, start: number, end: number): void {
   if (!scan.covers(SECRET.id)) return
@@ -190,7 +185,7 @@ const LOOSE_SECRET = /^(?![0-9a-fA-F-]+$)[A-Za-z0-9+/_.~-]{20,}={0,2}$/
 const IDENTIFIER =
   /^(?:req|msg|chatcmpl|resp|run|thread|asst|file|evt|cus|pi|ch|in|sub|price|prod|call|toolu|trace|span|batch|job|task|user|org|proj|acct|txn|ord|session|conv|step|item|rs|fc|sha\d{1,3})[_-]/
 
-/** Whether the text has any word for secrets, looked for once. */
+/** Whether the text has any word for secrets; searched once. */
 function mentionsSecrets(scan: Scan): boolean {
   scan.mentionsSecrets ??= hintsAtSecret(scan.text)
   return scan.mentionsSecrets
