@@ -104,7 +104,7 @@ export async function selectPage<Row extends { position: PagePosition }>(
   return toPage(rows, page, (row) => row.position)
 }
 
-/** Cuts the one row too many that tells whether there is a next page. */
+/** Cuts the row beyond the limit, which exists where there is a next page. */
 export function toPage<Row>(
   rows: Row[],
   page: PageRequest,

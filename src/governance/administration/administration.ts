@@ -72,7 +72,7 @@ export function describeChange(administration: Administration, intent: Intent): 
 
 /**
  * Records the intent, then makes the change.
- * @throws ApiError `internal` when the record cannot be stored (nothing was changed) or the change broke;
+ * @throws ApiError `internal` when the record cannot be stored (nothing was changed) or the change failed;
  * `unprocessable` when it conflicts with what exists; what `change` throws as ApiError.
  */
 export async function audited<Result>(
@@ -111,7 +111,7 @@ export async function recordView(administration: Administration, intent: Intent)
   await recordOrRefuse(administration, describeChange(administration, intent), 'nothing is shown')
 }
 
-/** SQLSTATE classes of a connection or server that went away, perhaps after the commit. */
+/** SQLSTATE classes of a connection or server that was lost, perhaps after the commit. */
 const LEAVES_DOUBT = /^(08|57|40003)/
 
 /** The error for a name that is taken, and for a state that does not allow the change. */
@@ -128,7 +128,7 @@ async function recordOrRefuse(administration: Administration, record: AuditedCha
 
 interface Failure {
   error: ApiError
-  /** `refused`: surely not done. `unknown`: the database did not say. */
+  /** `refused`: the change was not made. `unknown`: the database did not confirm either way. */
   outcome: 'refused' | 'unknown'
 }
 

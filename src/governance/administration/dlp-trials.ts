@@ -7,7 +7,7 @@ import type { Action, Direction, Finding, Profile } from '../dlp/types.ts'
 import type { Administration } from './administration.ts'
 import { checkBody, readPolicy } from './dlp-policies.ts'
 
-// What a policy would do to a text. Nothing of the text is stored, logged or told to the audit.
+// What a policy would do to a text. Nothing of the text is stored, logged or audited.
 
 export interface TrialFinding extends Finding {
   action: Action
@@ -18,7 +18,7 @@ export interface TrialResult {
   spans: TrialFinding[]
   /** Whether the call would be refused. */
   blocked: boolean
-  /** What would go on in its place; tokens are of this trial alone. Null when nothing would. */
+  /** The text that would pass in its place, with tokens of this trial only; null when the call would be refused. */
   text: string | null
 }
 
@@ -32,14 +32,14 @@ export interface FindingCount {
 export interface DryRunResult {
   direction: Direction
   samples: number
-  /** Samples in which something was found, and that would be blocked. */
+  /** Samples with findings, and samples that would be blocked. */
   withFindings: number
   blocked: number
   findings: FindingCount[]
 }
 
 /**
- * Lets a policy look at a text as if it were the only one and its scope fitted.
+ * Applies a policy to a text as if it were the only one and its scope fitted.
  * @throws ApiError `invalid_request` for a policy that cannot be enforced or does not cover the direction; `not_found`;
  * `internal` when the text could not be inspected.
  */
@@ -50,7 +50,7 @@ export async function tryPolicy(administration: Administration, trial: PolicyTri
   return { direction: profile.direction, spans, blocked, text: blocked ? null : applied(trial.text, spans) }
 }
 
-/** The same over many texts, with nothing told but counts. */
+/** Applies a policy to many texts, and returns only counts. */
 export async function dryRunPolicy(
   administration: Administration,
   dryRun: PolicyDryRun,
@@ -102,7 +102,7 @@ async function triedProfile(
   return profile
 }
 
-/** A broken engine must not quote the text on its way into a log, so what it says goes no further. */
+/** The engine's own error is dropped, because its message could quote the text into a log. */
 function inspect(text: string, profile: Profile): TrialFinding[] {
   try {
     return detect(text, profile).flatMap((span) => {

@@ -7,7 +7,7 @@ import { insertKey, type KeyRow, selectKey, updateKeyRevoked } from './keys.stor
 import { readMember } from './members.ts'
 
 /**
- * Makes a key that speaks for a user.
+ * Makes a key of a user.
  * @returns the row, and the key itself: only its digest is stored, so it cannot be shown again.
  * @throws ApiError `not_found` for the user; `unprocessable` when that is disabled; `invalid_request` for an expiry
  * that has passed.

@@ -37,9 +37,8 @@ export interface NumberDetector extends DetectorDescription, Contextual {
 export interface WordDetector extends ScoredDetector, Contextual {
   /** Sticky, without unbounded repetition, tried where a run of letters and digits starts. */
   pattern: RegExp
-  /** What the first character of the run is. */
   first: 'letter' | 'digit'
-  /** Lengths of that run. */
+  /** Lengths of the run of letters and digits that the pattern is tried at. */
   lengths: readonly number[]
   validate(match: string): boolean
   /** Matches a text that ends inside of a form with spaces or dashes; ends in `$`, and bounded. */
@@ -52,9 +51,9 @@ export interface KeyForm {
   body: CharacterSet
   shortest: number
   longest: number
-  /** Less than usual when the prefix alone says little. */
+  /** Given where the prefix is a common one. */
   score?: number
-  /** What the body must also be. */
+  /** A further condition on the body. */
   validate?(body: string): boolean
 }
 

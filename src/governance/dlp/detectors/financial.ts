@@ -1,6 +1,6 @@
 import { countrySpecs, isValidBIC } from 'ibantools'
 import { classAt, isAlphanumericAt, isWordAt, LETTER } from './characters.ts'
-import { isUniform, luhn, remainder, weightedSum } from './checksums.ts'
+import { isArticleNumber, isUniform, luhn, remainder, weightedSum } from './checksums.ts'
 import { contextPattern } from './context.ts'
 import type { Match, NumberDetector, WordDetector } from './detector.ts'
 
@@ -86,7 +86,6 @@ const CARD_GROUPS =
 
 export const CARD = 'card'
 
-/** What names a card. */
 const CARD_WORDS =
   'card, card number, card no, card num, credit, debit, visa, mastercard, amex, american express, ' +
   'discover, jcb, diners, maestro, unionpay, pan, cc, ccn, payment, kreditkarte, karte, ' +
@@ -113,9 +112,6 @@ const cardOfThirteenDigits = (score: number, isArticle: boolean): NumberDetector
   forms: { '13': score },
   validate: (digits) => isCardNumber(digits) && isArticleNumber(digits) === isArticle,
 })
-
-const isArticleNumber = (digits: string): boolean =>
-  weightedSum(digits, [1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1]) % 10 === 0
 
 export const cards: readonly NumberDetector[] = [
   card,
@@ -168,7 +164,7 @@ const LONGEST_IBAN = 34 * 4
 /** Two letters and two digits, together or with blanks in each gap. */
 const IBAN_START = /(?:[A-Z]{2}\d{2}|[A-Z] {1,3}[A-Z] {1,3}\d {1,3}\d)/iy
 
-/** Whether an account number may start at `start`; also if the text ends first. */
+/** Whether an account number can start at `start`, also one that the text's end cuts. */
 export function startsIban(text: string, start: number): boolean {
   if (!isAsciiLetter(text, start)) return false
   IBAN_START.lastIndex = start
@@ -202,8 +198,8 @@ export function readIban(text: string, start: number): Match | 'open' | null {
 }
 
 /**
- * The country's form and MOD 97-10. Check digits inside of the national part are not asked for: issuers leave them
- * out, and what fails them alone is still more likely an account than anything else.
+ * The country's form and MOD 97-10. Check digits inside of the national part are not verified: issuers leave them out,
+ * and a number that fails only these is still most likely an account.
  */
 function isIban(compact: string): boolean {
   const form = countrySpecs[compact.slice(0, 2)]?.bban_regexp

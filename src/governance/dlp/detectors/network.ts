@@ -65,7 +65,7 @@ export function readEmail(text: string, at: number): Match | null {
 const isHostLetterAt = (text: string, index: number): boolean =>
   isAlphanumericAt(text, index) || classAt(text, index) === ACCENTED
 
-/** The end of the run of letters, digits, dots and dashes that starts at `start`; one more than a name has is looked at. */
+/** The end of the run of letters, digits, dots and dashes that starts at `start`. It stops after one unit too many. */
 export function hostRunEnd(text: string, start: number, limit = start + LONGEST_DOMAIN + 1): number {
   let end = start
   while (end < limit && (LABELS.hasAt(text, end) || classAt(text, end) === ACCENTED)) end++
@@ -86,13 +86,12 @@ function hostEnd(text: string, start: number): number {
 const lastLabel = (text: string, start: number, end: number): string =>
   text.slice(text.lastIndexOf('.', end - 1) + 1 || start, end).toLowerCase()
 
-/** What stands before a dot in code, not in a name on the net. */
+/** Names before a dot in code. */
 const CODE_RECEIVER =
   /^(?:this|self|cls|user|users|console|log|logger|process|object|obj|item|items|row|rows|data|node|event|evt|req|res|request|response|ctx|context|props|state|module|window|document|math|string|array|list|map|set|config|options|opts|params|args|result|results|value|values|key|keys|input|output|index|main|test|tests|app|client|server|session|model|file|files|path|job|task|thread|conn|db|err|error|field|form|table|column|query|params|parent|child|entry|element|target|source|record|message|msg|body|header|headers|settings|env|os|sys|io|np|pd|re|json|time|datetime|e|i|g|a|b|c|x|y|n|t|s)$/
 
 /**
  * Reads a domain name in a run of letters, digits, dots and dashes that starts at `start`.
- * @param after what stands before tells a host name from code: `://` or `@` do
  */
 export function readDomain(text: string, start: number, end: number): Match | null {
   const stop = hostEnd(text, start)
@@ -111,9 +110,9 @@ export function readDomain(text: string, start: number, end: number): Match | nu
   return { start, end: stop, score }
 }
 
-/** Names of products that look like names on the net. */
+/** Names of products that look like domains. */
 const FRAMEWORK = /^(?:asp|vb|ado|ml|paint)\.net$/i
-/** Words that announce a name. */
+/** Words before a domain. */
 const SITE =
   /(?:web ?sites?|site|domain|host(?:name)?|visit|url|www|homepage|webseite|sitio|sito|dominio)[ "'=:]{1,4}$/i
 
@@ -202,7 +201,7 @@ const ENDS_AUTHORITY = /[\s"'<>`/?#\\{}|^]/
 
 /**
  * Reads the URL whose `://` is at `colon`, if its authority holds a password (RFC 3986, 3.2.1).
- * @returns it to the end of its path, since databases and signed links have secrets there too
+ * @returns the URL with its path and query, since databases and signed links have secrets there too
  */
 export function readUrlCredentials(text: string, colon: number): Match | null {
   const start = urlStart(text, colon)
@@ -229,7 +228,7 @@ export function urlStart(text: string, colon: number): number {
   return colon - start < 2 || colon - start > 22 ? -1 : start
 }
 
-/** The end of the authority that starts at `start`; at most 400 units are looked at. */
+/** The end of the authority that starts at `start`, at most 400 units after it. */
 export function authorityEnd(text: string, start: number): number {
   const limit = Math.min(text.length, start + LONGEST_AUTHORITY)
   let end = start
@@ -237,7 +236,7 @@ export function authorityEnd(text: string, start: number): number {
   return end
 }
 
-/** Whether a value only shows where a secret would stand. */
+/** Whether a value is a placeholder for a secret, such as `<your-password>`. */
 export function isPlaceholder(value: string): boolean {
   if (/^(?:\*+|x+|\.+|-+|_+|#+|\?+)$/i.test(value)) return true
   if (/^[$%<[{(]/.test(value) && /[}\])>%]$|^\$[A-Za-z_]/.test(value)) return true

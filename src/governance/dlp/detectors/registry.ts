@@ -59,13 +59,13 @@ const rows: readonly DetectorDescription[] = [
 
 /** A detector of the engine, as policies can name it and consoles can show it. */
 export interface BuiltInDetector extends DetectorDescription {
-  /** Holds for rules that name no score of their own. */
+  /** For rules without a `minimum_score` of their own. */
   minimumScore: number
 }
 
 /**
- * Scores are made for this line: a finding whose form or surroundings speak for it lies above, digits that merely
- * could be such a number lie below.
+ * Scores are chosen for this threshold: a finding with a distinctive form or a context word is above, digits that only
+ * could be such a number are below.
  */
 const USUAL_MINIMUM_SCORE = 0.5
 

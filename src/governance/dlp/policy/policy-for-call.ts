@@ -3,7 +3,6 @@ import { ApiError } from '../../../lib/api-error.ts'
 import { currentKey, type KeyRing } from '../../../lib/crypto.ts'
 import type { Principal } from '../../principal.ts'
 import type { Target } from '../../target.ts'
-import { BUILT_IN_DETECTORS } from '../detectors/registry.ts'
 import { TokenVault } from './actions.ts'
 import { type CallPolicy, callPolicy } from './call-policy.ts'
 import { loadPolicies } from './policies-cache.ts'
@@ -32,7 +31,7 @@ export async function policyFor(
       modelId: target.kind === 'model' ? target.id : null,
       integrationId: target.kind === 'integration' ? target.id : null,
     }
-    const profiles = profilesFor(policies, subject, BUILT_IN_DETECTORS)
+    const profiles = profilesFor(policies, subject)
     const { key } = currentKey(deps.configuration.VAULT_KEYS)
     return callPolicy(profiles, new TokenVault(key, `${organizationId}/${userId}`))
   } catch (error) {

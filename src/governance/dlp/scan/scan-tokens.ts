@@ -76,7 +76,7 @@ export function scanKeys(scan: Scan, start: number, runEnd: number): void {
   }
   if (!plan.specialKeys) return
   const special = readSpecialKey(text, start, runEnd, scan.surroundings)
-  if (special !== null) scan.report(special.id, special.start, special.end, special.score)
+  if (special !== null) reportMatch(scan, special, special)
 }
 
 /** Mostly one character, as documentation shows keys. */

@@ -3,7 +3,7 @@ import {
 } from '../detectors/characters.ts' // biome-ignore format: a list
 import { isOfOtherColumn, isOtherNumber, isTimestamp, Surroundings } from '../detectors/context.ts'
 import { isSolanaAddress, SOLANA, SOLANA_CONTEXT } from '../detectors/crypto-addresses.ts'
-import type { DetectorDescription, Match } from '../detectors/detector.ts'
+import type { Match } from '../detectors/detector.ts'
 import { CARD, CARD_CONTEXT, IBAN, isCardNumber, readIban, startsIban } from '../detectors/financial.ts'
 import { EMAIL, IP_ADDRESS, readEmail, readIpv4 } from '../detectors/network.ts'
 import { PHONE, readPhone } from '../detectors/phone.ts'
@@ -38,7 +38,7 @@ export interface Scan {
 }
 
 /** Reports what a detector read, if it read anything. */
-export function reportMatch(scan: Scan, { id }: DetectorDescription, match: Match | null): void {
+export function reportMatch(scan: Scan, { id }: { id: string }, match: Match | null): void {
   if (match !== null) scan.report(id, match.start, match.end, match.score)
 }
 

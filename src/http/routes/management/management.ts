@@ -26,7 +26,7 @@ const limitLength = bodyLimit({
 })
 
 /**
- * The management API, to be mounted at `/api`. Nobody but an administrator gets past the first line, and nothing of an
+ * The management API, to be mounted at `/api`. Only administrators pass the first line, and nothing of an
  * organization is reached without the second: each route below adds the check that the ids in its path belong to it.
  */
 export const managementRoutes = new Hono<AppEnv>()

@@ -1,5 +1,6 @@
 import {
   icaoCheckDigit,
+  isArticleNumber,
   isDate,
   isoMod11And10,
   isUniform,
@@ -78,8 +79,7 @@ export const CENTRAL_EUROPE: readonly NationalDetector[] = [
     forms: { '3.4.4.2, 3 4 4 2, 3-4-4-2': 0.95, '13': 0.7 },
     context: 'ahv, avs, oasi, sozialversicherungsnummer, ahv nr, ahv nummer',
     contextScore: 0.98,
-    validate: (digits) =>
-      digits.startsWith('756') && weightedSum(digits, [1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1]) % 10 === 0,
+    validate: (digits) => digits.startsWith('756') && isArticleNumber(digits),
   }),
   /** Check digit in the fourth place; the date of birth follows. */
   nationalNumber({

@@ -52,7 +52,7 @@ function datesCheck(match: RegExpExecArray): boolean {
   )
 }
 
-/** Looks at a run of `A-Z 0-9 <`. @returns the whole run if it is a machine-readable line */
+/** Reads a run of `A-Z 0-9 <`. @returns the whole run if it is a machine-readable line */
 export function readMachineReadableLine(text: string, start: number, end: number): Match | null {
   if (![30, 36, 44].includes(end - start)) return null
   return isMachineReadableLine(text.slice(start, end))
