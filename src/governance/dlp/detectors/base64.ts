@@ -1,10 +1,10 @@
 /** The value of padding, and of characters beyond both alphabets of base 64. */
 export const PADDING = 64
-export const OTHER = 65
+export const NO_DIGIT = 65
 
 const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
 /** The six bits of each ASCII character as a digit of base 64, in both alphabets (RFC 4648). */
-export const SIX_BITS = new Uint8Array(128).fill(OTHER)
+export const SIX_BITS = new Uint8Array(128).fill(NO_DIGIT)
 for (const [value, digit] of [...`${DIGITS}+/=`].entries()) SIX_BITS[digit.charCodeAt(0)] = value
 SIX_BITS['-'.charCodeAt(0)] = 62
 SIX_BITS['_'.charCodeAt(0)] = 63

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { joinBytes } from '../../../lib/byte-edits.ts'
 import { readJsonText } from '../../../lib/json-text.ts'
-import { OTHER, PADDING, SIX_BITS } from '../detectors/base64.ts'
+import { NO_DIGIT, PADDING, SIX_BITS } from '../detectors/base64.ts'
 import type { Replacement } from '../inspection.ts'
 import { applySegments, isUnchanged, type ReleasedText, type TextStream } from '../stream/text-stream.ts'
 import { sourceSlices } from './source-slices.ts'
@@ -80,7 +80,7 @@ class Base64Decoder {
     const bytes = new Uint8Array(Math.ceil((text.length * 3) / 4) + 1)
     let length = 0
     for (let index = 0; index < text.length; index++) {
-      const value = SIX_BITS[text.charCodeAt(index)] ?? OTHER
+      const value = SIX_BITS[text.charCodeAt(index)] ?? NO_DIGIT
       if (value === PADDING) this.#count = 0
       if (value >= PADDING) continue
       this.#bits = ((this.#bits << 6) | value) & 0xffff

@@ -105,7 +105,7 @@ describe('dictionaries', () => {
     expect(found(text, dictionaryOf(terms))).toEqual(expected.map((each) => `terms: ${each}`))
   })
 
-  it('mind the case if asked to', () => {
+  it('compare the case where ignoreCase is off', () => {
     expect(found('Apple apple', dictionaryOf(['Apple'], { ignoreCase: false }))).toEqual(['terms: Apple'])
   })
 

@@ -21,10 +21,10 @@ const base64 = (text: string | Uint8Array) => Buffer.from(text as string).toStri
 
 function replaced(contents: string) {
   const bytes = encode(contents)
-  const told = encodedReplacement(bytes, new TextStream(detector, () => '[ß]'))
-  if (!told) return null
-  expect(told.released + told.withheld).toBe(bytes.length)
-  return Buffer.from(told.contents).toString('latin1')
+  const replacement = encodedReplacement(bytes, new TextStream(detector, () => '[ß]'))
+  if (!replacement) return null
+  expect(replacement.released + replacement.withheld).toBe(bytes.length)
+  return Buffer.from(replacement.contents).toString('latin1')
 }
 
 describe('a text in base64', () => {

@@ -57,7 +57,7 @@ describe('overlapping findings', () => {
 describe('profiles', () => {
   const text = 'ada@example.com 4111 1111 1111 1111'
 
-  it('nothing is found that is not asked for', () => {
+  it('nothing is found without a rule', () => {
     expect(found(text, profileOf([]))).toEqual([])
     expect(found(text, profileOf(['email']))).toEqual(['email: ada@example.com'])
   })
