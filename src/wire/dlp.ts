@@ -3,8 +3,8 @@ import { modelId, text, uuid } from './management.ts'
 import { isPlainText } from './page-cursor.ts'
 
 /**
- * Bodies of the management API for policies of data-loss prevention. A policy's body is stored as it is here, and read
- * through the same schema, so that nothing is ever enforced that was not understood.
+ * Bodies of the management API for policies of data-loss prevention. A policy's body is stored in this form and read
+ * through the same schema, so that a body that cannot be understood is never enforced in part.
  */
 
 export const LARGEST_PATTERN_COUNT = 64
@@ -13,13 +13,23 @@ export const LARGEST_PATTERN_COUNT = 64
  * bytes of the 128 MB that an isolate has.
  */
 export const LARGEST_DICTIONARIES = 1_000_000
-/** Characters of one text that is tried, and of all samples of a dry run. */
+/** Characters of a trial's text, and of all samples of a dry run. */
 export const LONGEST_TRIAL_TEXT = 200_000
 export const LONGEST_DRY_RUN = 1_000_000
 
-const DIRECTIONS = ['request', 'response', 'tool_arguments', 'tool_result'] as const
-const ACTIONS = ['allow', 'warn', 'mask', 'redact', 'tokenise', 'block'] as const
-const CATEGORIES = ['secret', 'financial', 'government', 'contact', 'network', 'crypto', 'custom'] as const
+/** The parts of a call: the caller's request, the answer of a model, the arguments of a tool call, and its result. */
+export const DIRECTIONS = ['request', 'response', 'tool_arguments', 'tool_result'] as const
+/** From mildest to most severe; where several rules meet, the most severe counts. */
+export const ACTIONS = ['allow', 'warn', 'mask', 'redact', 'tokenise', 'block'] as const
+export const CATEGORIES = [
+  'secret',
+  'financial',
+  'government',
+  'contact',
+  'network',
+  'crypto',
+  'custom',
+] as const
 
 const direction = z.enum(DIRECTIONS)
 
@@ -36,7 +46,7 @@ const integrationId = z
   .string()
   .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/, 'must be an integration id: letters, digits and . _ -')
 
-/** Whose calls a policy holds for: everybody's, unless narrowed. Every kind given has to fit; within a kind any. */
+/** The calls that a policy holds for: all, unless narrowed. Every kind that is given has to fit; within a kind, any id. */
 const scope = z.strictObject({
   group_ids: several(uuid, 100).optional(),
   user_ids: several(uuid, 100).optional(),
@@ -50,7 +60,7 @@ const detectorId = z
   .string()
   .regex(/^[a-z][a-z0-9_-]{0,62}$/, 'must be a detector id: lowercase letters, digits, _ and -')
 
-/** No two hyphens in a row: those part an id from its policy where two policies use the same one. */
+/** Without two hyphens in a row: they separate an id from its policy where two policies use the same id. */
 const customId = z
   .string()
   .max(40, 'must have at most 40 characters')
@@ -104,7 +114,7 @@ const lengthOfTerms = (dictionaries: ReadonlyArray<{ terms: readonly string[] }>
 
 const treatment = z.enum(['allow', 'block'])
 
-/** What becomes of images, sound and other content that no detector reads. */
+/** The treatment of images, sound and other content that no detector reads. */
 const uninspectable = z.strictObject({
   request: treatment.optional(),
   response: treatment.optional(),
@@ -138,7 +148,7 @@ const withDefaults = {
   uninspectable: uninspectable.default({}),
 }
 
-/** What a policy says, complete: as it is stored. */
+/** A policy's body, complete: as it is stored. */
 export const policyBody = z.strictObject(withDefaults)
 
 export const policyCreation = z.strictObject({
@@ -152,11 +162,11 @@ export const policyUpdate = z
   .strictObject({ name: text(200), enabled: z.boolean(), ...bodyMembers })
   .partial()
   .extend({
-    /** The version that is changed: a change that somebody else made in between is not overwritten. */
+    /** The version that is changed, so that another change in between is not overwritten. */
     version: z.int('must be a whole number').min(1, 'must be at least 1'),
   })
 
-/** A policy that is stored, or one that is only being thought of. */
+/** The policy of a trial: a stored one, or a body that need not be stored. */
 const triedPolicy = { policy: policyBody.optional(), policy_id: uuid.optional() }
 
 const oneOfBoth = ({ policy, policy_id: id }: { policy?: unknown; policy_id?: unknown }) =>

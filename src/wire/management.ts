@@ -6,7 +6,7 @@ import { cursorParameter, isPlainText } from './page-cursor.ts'
  * it, so that a misspelt limit is never silently no limit. Members left out of an update keep their value.
  */
 
-// Lower case only: an organization's id is also the name of its ledger, which knows no second spelling.
+// Lower case only: an organization's id is also the name of its ledger, so it needs one spelling.
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const MODEL_ID = /^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,199}$/
 
@@ -121,7 +121,7 @@ export const keyListQuery = z.strictObject({ ...pageParameters, user_id: uuid.op
 export const keyCreation = z.strictObject({
   user_id: uuid,
   label: text(200),
-  /** All of them unless told otherwise. */
+  /** All scopes where left out. */
   scopes: z
     .array(scope)
     .min(1, 'must hold at least one scope')

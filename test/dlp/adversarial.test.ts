@@ -22,7 +22,7 @@ describe('time on texts made to keep the engine busy', () => {
     expect(growthOf((factor) => void passThrough(bound, texts[factor], evenLengths(64)))).toBeLessThan(most)
   })
 
-  it('is told where it is squared', () => {
+  it('is detected where it is squared', () => {
     let pairs = 0
     const squared = (factor: number) => {
       for (let left = 0; left < 2_000 * factor; left++) {

@@ -61,12 +61,12 @@ describe('quality on the labelled corpus', () => {
     expect(quality.f1('phone')).toBeGreaterThanOrEqual(0.9)
   })
 
-  it('finds secrets that only their name and disorder tell: recall 0.85, precision 0.95', () => {
+  it('finds secrets by their name and randomness: recall 0.85, precision 0.95', () => {
     expect(quality.recall('entropy_secret')).toBeGreaterThanOrEqual(0.85)
     expect(quality.precision('entropy_secret')).toBeGreaterThanOrEqual(0.95)
   })
 
-  it('knows a type for every detector that found something', () => {
+  it('has a type for every detector that found something', () => {
     expect([...quality.unknownDetectors.keys()]).toEqual([])
   })
 })
@@ -98,11 +98,11 @@ describe('quality on values and prose of a public generator', () => {
 
 describe('other spellings', () => {
   const corpus = buildCorpus({ seed: SEED, valuesPerType: 40, lookAlikes: 1 })
-  /** Values that are parted by this are no longer one run; told in the tables, not promised. */
-  const notPromised = ['line breaks']
+  /** These split a value into several runs: measured in the tables, not guaranteed. */
+  const notGuaranteed = ['line breaks']
   const types: readonly LabelType[] = ['card', 'iban', 'us_ssn', 'ip', 'jwt', 'url_credentials']
 
-  it.each(SPELLING_VARIANTS.filter(({ name }) => !notPromised.includes(name)))(
+  it.each(SPELLING_VARIANTS.filter(({ name }) => !notGuaranteed.includes(name)))(
     'finds values with $name',
     (variant) => {
       for (const type of types.filter((type) => variant.types.includes(type))) {

@@ -1,4 +1,4 @@
-import { KNOWN_DETECTORS } from '../../src/governance/dlp/detectors/known-detectors.ts'
+import { BUILT_IN_DETECTORS } from '../../src/governance/dlp/detectors/registry.ts'
 import type { LabelType } from './corpus/values.ts'
 
 /** The engine's detectors in the words of the corpus. */
@@ -29,7 +29,7 @@ const BY_CATEGORY: Readonly<Record<string, LabelType>> = {
 }
 
 const TYPES = new Map(
-  KNOWN_DETECTORS.map(({ id, category }) => [id, BY_ID[id] ?? BY_CATEGORY[category] ?? null]),
+  BUILT_IN_DETECTORS.map(({ id, category }) => [id, BY_ID[id] ?? BY_CATEGORY[category] ?? null]),
 )
 
 /** @returns null for a detector that the corpus has no values of. */

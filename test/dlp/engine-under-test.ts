@@ -1,8 +1,8 @@
-import { KNOWN_DETECTORS } from '../../src/governance/dlp/detectors/known-detectors.ts'
-import * as profiles from '../../src/governance/dlp/detectors/profile-detector.ts'
+import { BUILT_IN_DETECTORS } from '../../src/governance/dlp/detectors/registry.ts'
+import * as profiles from '../../src/governance/dlp/policy/profile-detector.ts'
 import { detect } from '../../src/governance/dlp/scan/detect.ts'
 import type { TextDetector } from '../../src/governance/dlp/stream/text-stream.ts'
-import type { CustomDetector, Profile, Span } from '../../src/governance/dlp/types.ts'
+import type { CustomDetector, Finding, Profile } from '../../src/governance/dlp/types.ts'
 
 /** Every detector of the engine at the score that policies get when they name none. */
 export function fullProfile(custom: readonly CustomDetector[] = []): Profile {
@@ -10,7 +10,7 @@ export function fullProfile(custom: readonly CustomDetector[] = []): Profile {
     direction: 'request',
     version: 'corpus',
     rules: [
-      ...KNOWN_DETECTORS.map(({ id, minimumScore }) => ({
+      ...BUILT_IN_DETECTORS.map(({ id, minimumScore }) => ({
         detector: id,
         minimumScore,
         action: 'redact' as const,
@@ -24,7 +24,7 @@ export function fullProfile(custom: readonly CustomDetector[] = []): Profile {
 
 /** The engine as streams and whole texts use it. */
 export interface BoundDetector extends TextDetector {
-  detect: (text: string) => Span[]
+  detect: (text: string) => Finding[]
 }
 
 /** The engine's functions, bound to a profile that redacts whatever it finds. */

@@ -69,7 +69,7 @@ export interface FakerCorpus {
   innocent: Sample[]
 }
 
-/** @returns as many labelled texts for each type as asked for, and as many texts without a value. */
+/** @returns `valuesPerType` labelled texts of each type, and `innocentTexts` texts without a value. */
 export function buildFakerCorpus(valuesPerType: number, innocentTexts: number, seed: number): FakerCorpus {
   for (const faker of [...PHONE_LOCALES, ...PROSE_LOCALES]) faker.seed(seed)
   const writers = Object.entries({ ...VALUES, phone: phoneNumber }) as [LabelType, Writer][]

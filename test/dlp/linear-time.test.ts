@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { detect } from '../../src/governance/dlp/scan/detect.ts'
-import { inspectTail } from '../../src/governance/dlp/stream/hold-back.ts'
+import { holdBack } from '../../src/governance/dlp/stream/hold-back.ts'
 import { EVERYTHING, profileOf } from '../unit/governance/dlp/finding.ts'
 import { growthOf } from './timing.ts'
 
@@ -19,7 +19,7 @@ const growth = (run: (size: number) => void, size: number) => growthOf((factor) 
 describe('time grows with the text and no faster', () => {
   it.each(UNITS)('%j', (unit) => {
     const scan = (size: number) => void detect(unit.repeat(size / unit.length), EVERYTHING)
-    const hold = (size: number) => void inspectTail('', unit.repeat(size / unit.length), EVERYTHING)
+    const hold = (size: number) => void holdBack('', unit.repeat(size / unit.length), EVERYTHING)
     expect(growth(scan, 20_000)).toBeLessThan(10)
     expect(growth(hold, 20_000)).toBeLessThan(10)
   })

@@ -1,4 +1,4 @@
-import type { Span } from '../../src/governance/dlp/types.ts'
+import type { Finding } from '../../src/governance/dlp/types.ts'
 import type { Label, Sample } from './corpus/labelled-text.ts'
 import type { LabelType } from './corpus/values.ts'
 import { typeOfDetector } from './detector-types.ts'
@@ -49,7 +49,7 @@ export interface Miss {
 
 export interface WrongFinding {
   sample: Sample
-  span: Span
+  span: Finding
   type: LabelType | null
 }
 
@@ -61,7 +61,7 @@ export class Quality {
   /** Findings of detectors that no type of the corpus stands for. */
   readonly unknownDetectors = new Map<string, number>()
 
-  add(sample: Sample, spans: readonly Span[]): void {
+  add(sample: Sample, spans: readonly Finding[]): void {
     for (const label of sample.labels) this.#addLabel(sample, label, spans)
     for (const span of spans) this.#addFinding(sample, span)
   }
@@ -91,7 +91,7 @@ export class Quality {
     return precision + recall === 0 ? 0 : (2 * precision * recall) / (precision + recall)
   }
 
-  #addLabel(sample: Sample, label: Label, spans: readonly Span[]): void {
+  #addLabel(sample: Sample, label: Label, spans: readonly Finding[]): void {
     const quality = this.of(label.type)
     quality.labels++
     const found = spans.some((span) => isOfType(span, label.type) && fits(span, label))
@@ -103,7 +103,7 @@ export class Quality {
     if (coveredUnits(spans, label) >= COVERED * (label.end - label.start)) quality.covered++
   }
 
-  #addFinding(sample: Sample, span: Span): void {
+  #addFinding(sample: Sample, span: Finding): void {
     const type = typeOfDetector(span.detector)
     if (type === null) {
       this.unknownDetectors.set(span.detector, (this.unknownDetectors.get(span.detector) ?? 0) + 1)
@@ -121,12 +121,12 @@ export class Quality {
   }
 }
 
-function isOfType(span: Span, label: LabelType): boolean {
+function isOfType(span: Finding, label: LabelType): boolean {
   const type = typeOfDetector(span.detector)
   return type !== null && (type === label || (SAME_AS[label]?.includes(type) ?? false))
 }
 
-function fits(span: Span, label: Label): boolean {
+function fits(span: Finding, label: Label): boolean {
   return (
     overlap(span, label) >= COVERED * (label.end - label.start) &&
     overlapOuter(span, label) >= WITHIN * (span.end - span.start)
@@ -142,9 +142,9 @@ function overlap(left: Range, right: Range): number {
   return Math.max(0, Math.min(left.end, right.end) - Math.max(left.start, right.start))
 }
 
-const overlapOuter = (span: Span, label: Label): number =>
+const overlapOuter = (span: Finding, label: Label): number =>
   overlap(span, { start: label.outerStart, end: label.outerEnd })
 
 /** Findings do not overlap each other. */
-const coveredUnits = (spans: readonly Span[], label: Label): number =>
+const coveredUnits = (spans: readonly Finding[], label: Label): number =>
   spans.reduce((sum, span) => sum + overlap(span, label), 0)

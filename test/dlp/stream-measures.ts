@@ -3,7 +3,7 @@ import {
   type TextDetector,
   TextStream,
 } from '../../src/governance/dlp/stream/text-stream.ts'
-import type { Span } from '../../src/governance/dlp/types.ts'
+import type { Finding } from '../../src/governance/dlp/types.ts'
 import type { SeededRandom } from './corpus/seeded-random.ts'
 
 /** How a text behaves that arrives in pieces. */
@@ -57,7 +57,7 @@ export function* randomLengths(random: SeededRandom, most: number): Generator<nu
 }
 
 /** What the text becomes when it is there at once. */
-export function wholeOutput(text: string, spans: readonly Span[]): string {
+export function wholeOutput(text: string, spans: readonly Finding[]): string {
   let output = ''
   let at = 0
   for (const { start, end } of spans) {
@@ -68,7 +68,7 @@ export function wholeOutput(text: string, spans: readonly Span[]): string {
 }
 
 /** Units of findings that came out although the whole text would have kept them back. */
-export function leakedUnits(passage: Passage, spans: readonly Span[]): number {
+export function leakedUnits(passage: Passage, spans: readonly Finding[]): number {
   let leaked = 0
   for (const { start, end } of spans) for (let at = start; at < end; at++) leaked += passage.passed[at] ?? 0
   return leaked

@@ -1,7 +1,7 @@
 /** Milliseconds of processor time below which a measurement is not exact: systems count it in steps of some. */
 const EXACT = 40
 
-/** @returns milliseconds of this thread's processor time for one run, over as many runs as can be told exactly */
+/** @returns milliseconds of this thread's processor time for one run, over as many runs as the clock can measure */
 function processorTime(work: () => void): number {
   for (let runs = 1; ; runs *= 2) {
     const start = process.threadCpuUsage()
@@ -20,7 +20,7 @@ export function leastTime(measurements: number, work: () => void): number {
   return Math.min(...Array.from({ length: measurements }, () => processorTime(work)))
 }
 
-/** Milliseconds that even the larger work has to take, so that a growth is told of the work and not of its beginning. */
+/** Milliseconds that even the larger work has to take, so that the growth is that of the work and not of its start. */
 const TELLING = 12
 const MOST_TRIES = 5
 /** Linear work is done with a smaller growth; squared work never comes near it, so that no try is one too many. */

@@ -1,6 +1,6 @@
 import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
 import { endOfString } from '../../governance/dlp/json-inspection.ts'
-import { isEncodedText } from '../../governance/dlp/scan/encoded-text.ts'
+import { isEncodedText } from '../../governance/dlp/source/encoded-text.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJson } from '../../lib/json-scan.ts'

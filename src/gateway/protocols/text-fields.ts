@@ -1,4 +1,4 @@
-import { dataUrlHead } from '../../governance/dlp/scan/encoded-text.ts'
+import { dataUrlHead } from '../../governance/dlp/source/encoded-text.ts'
 import { decodeString, type JsonPath } from '../../lib/json-scan.ts'
 import { isWord, type KnownObject, technicalKind } from './technical-members.ts'
 

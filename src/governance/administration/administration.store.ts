@@ -1,25 +1,49 @@
 import { and, desc, eq, type SQL, sql } from 'drizzle-orm'
+import type { BatchItem } from 'drizzle-orm/batch'
 import type { PgColumn } from 'drizzle-orm/pg-core'
 import { organizations } from '../../../schema/identity.ts'
 import { deploymentEpochs } from '../../../schema/models.ts'
 import type { Database } from '../../deps.ts'
 import type { Page, PagePosition, PageRequest } from '../../wire/page-cursor.ts'
 
-// What the stores of administration share: raising epochs, and pages that stay put while rows are added.
+// What the stores of administration share: raised epochs, and pages that stay put while rows are added.
+
+/** The database, and the organization whose rows a statement may read and change. */
+export interface OrganizationScope {
+  database: Database
+  organizationId: string
+}
+
+/** A change of an organization's rights, and the epoch that makes every isolate read them anew. */
+export interface RightsChange<Result> {
+  result: Result
+  epoch: number
+}
+
+type Statement = BatchItem<'pg'>
+type LastResult<Statements> = Statements extends readonly [...unknown[], infer Last extends Statement]
+  ? Last['_']['result']
+  : never
 
 /**
- * The statement that makes every isolate read an organization's rights anew. It belongs in the batch that changes
- * them, so that no reader can see the one without the other.
+ * Changes an organization's rights and raises its epoch in one transaction, so that no reader sees the one without the
+ * other. Raising comes first: its row lock lets one change of an organization run at a time.
+ * @returns the result of the last statement.
  */
-export function raiseOrganizationEpoch(database: Database, organizationId: string) {
-  return database
+export async function raisingEpoch<const Statements extends readonly [Statement, ...Statement[]]>(
+  { database, organizationId }: OrganizationScope,
+  ...statements: Statements
+): Promise<RightsChange<LastResult<Statements>>> {
+  const raise = database
     .update(organizations)
     .set({ epoch: sql`${organizations.epoch} + 1` })
     .where(eq(organizations.id, organizationId))
     .returning({ epoch: organizations.epoch })
+  const [raised, ...results] = await database.batch([raise, ...statements])
+  return { result: results.at(-1) as LastResult<Statements>, epoch: raisedEpoch(raised) }
 }
 
-/** The same for providers and models, deployment-wide. A row that is missing counts as epoch 1. */
+/** Raises the epoch of providers and models, deployment-wide. A row that is missing counts as epoch 1. */
 export function raiseCatalogueEpoch(database: Database) {
   return database
     .insert(deploymentEpochs)
@@ -56,7 +80,31 @@ export function beyond(at: PgColumn, id: PgColumn | SQL, after: PagePosition | n
   return sql`(${at}, ${id}::text) < (${instant}, ${after.id})`
 }
 
-/** Cuts the one row too many that tells whether there is a next page. */
+/** The position of a row in `newestFirst` order, as a member of its selection. */
+type PositionColumns = { at: SQL<number>; id: SQL<string> }
+
+interface PageStatement<Row> {
+  orderBy(...columns: SQL[]): { limit(limit: number): PromiseLike<Row[]> }
+}
+
+/**
+ * Selects one page, newest first.
+ * @param at when a row was made, `id` its id; both are what a cursor points to.
+ * @param select builds the statement: it selects `position` beside the columns of a row, and filters by `isAfter`.
+ */
+export async function selectPage<Row extends { position: PagePosition }>(
+  page: PageRequest,
+  { at, id }: { at: PgColumn; id: PgColumn | SQL },
+  select: (position: PositionColumns, isAfter: SQL | undefined) => PageStatement<Row>,
+): Promise<Page<Row>> {
+  const position = { at: microseconds(at), id: sql<string>`${id}::text` }
+  const rows = await select(position, beyond(at, id, page.after))
+    .orderBy(...newestFirst(at, id))
+    .limit(page.limit + 1)
+  return toPage(rows, page, (row) => row.position)
+}
+
+/** Cuts the row beyond the limit, which exists where there is a next page. */
 export function toPage<Row>(
   rows: Row[],
   page: PageRequest,
@@ -88,3 +136,7 @@ export function within(
     period.to && sql`${at} < ${nearestStorable(period.to)}::timestamptz`,
   )
 }
+
+/** The condition that a column has a value; none where the filter names none. */
+export const equal = (column: PgColumn, value: string | number | undefined): SQL | undefined =>
+  value === undefined ? undefined : eq(column, value)

@@ -1,4 +1,3 @@
-import type { Database } from '../../deps.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
@@ -8,18 +7,23 @@ import { errorText, logEvent } from '../../lib/log.ts'
 import type { Actor, AuditedChange } from '../audit-record.ts'
 import type { LedgerOf } from '../ledger/ledger.ts'
 import { HOME_SHARD } from '../ledger/shards/shards.ts'
+import type { OrganizationScope, RightsChange } from './administration.store.ts'
+import { publishRights } from './propagation.ts'
 
 /**
- * How every change of the management API is made: audit first, then one statement or batch, then the epoch.
+ * How every change of the management API is made: audit first, then one statement or batch, then the epoch
+ * (`changeRights`).
  *
  * No change without an audit record: the record of what is about to be done is stored before the statement runs. A
  * change that then does not happen is followed by a `change.failed` record naming the first one. So the trail may
  * show a change that did not happen (a process that died in between leaves no second record), never the reverse.
  */
 
-/** The slice of a request that administration works with. */
-export interface Administration {
-  database: Database
+/**
+ * The slice of a request that administration works with. `organizationId` is the organization that the path names and
+ * that the administrator may administer; the deployment's own where the path names none.
+ */
+export interface Administration extends OrganizationScope {
   ledgerOf: LedgerOf
   clock: Clock
   pepperRing: KeyRing
@@ -27,13 +31,14 @@ export interface Administration {
   egressAllow: readonly string[]
   requestId: string
   actor: Actor
-  /** Told when a change stands, and isolates will learn of it only as their caches expire. */
+  /** Called when a change stands but could not be published: ledgers and isolates see it as their caches expire. */
   propagationDelayed: () => void
 }
 
-/** What is about to be done. Nothing secret: it is kept for good. */
+/** A change before it is made. Holds nothing secret: it is kept for good. */
 export interface Intent {
-  organizationId: string
+  /** Whose audit trail records it; the administration's organization where left out. */
+  organizationId?: string
   /** Dotted, such as `api_key.created`. */
   action: string
   resource: string
@@ -53,6 +58,7 @@ export function describeChange(administration: Administration, intent: Intent): 
     requestId: administration.requestId,
     at: administration.clock(),
     actor: administration.actor,
+    organizationId: administration.organizationId,
     ...intent,
     resource: withoutKeys(intent.resource),
     // Members without a value are left out here, so that the record's hash never depends on how they travel.
@@ -66,7 +72,7 @@ export function describeChange(administration: Administration, intent: Intent): 
 
 /**
  * Records the intent, then makes the change.
- * @throws ApiError `internal` when the record cannot be stored (nothing was changed) or the change broke;
+ * @throws ApiError `internal` when the record cannot be stored (nothing was changed) or the change failed;
  * `unprocessable` when it conflicts with what exists; what `change` throws as ApiError.
  */
 export async function audited<Result>(
@@ -85,15 +91,30 @@ export async function audited<Result>(
   }
 }
 
-/** Records that somebody looked. @throws ApiError `internal` when that cannot be stored. */
+/**
+ * Makes an audited change of the organization's rights, and publishes the epoch that its statement raised. Once this
+ * returns, the organization's ledger refuses calls under the old rights.
+ * @throws ApiError as `audited`.
+ */
+export async function changeRights<Result>(
+  administration: Administration,
+  intent: Intent,
+  change: () => Promise<RightsChange<Result>>,
+): Promise<Result> {
+  const { result, epoch } = await audited(administration, intent, change)
+  await publishRights(administration, epoch)
+  return result
+}
+
+/** Records a view of audit records. @throws ApiError `internal` when that cannot be stored. */
 export async function recordView(administration: Administration, intent: Intent): Promise<void> {
   await recordOrRefuse(administration, describeChange(administration, intent), 'nothing is shown')
 }
 
-/** SQLSTATE classes of a connection or server that went away, perhaps after the commit. */
+/** SQLSTATE classes of a connection or server that was lost, perhaps after the commit. */
 const LEAVES_DOUBT = /^(08|57|40003)/
 
-/** Two things that may not share a name, or a state that does not allow the change. */
+/** The error for a name that is taken, and for a state that does not allow the change. */
 export const conflict = (message: string) => new ApiError('unprocessable', message, { code: 'conflict' })
 
 async function recordOrRefuse(administration: Administration, record: AuditedChange, otherwise: string) {
@@ -107,7 +128,7 @@ async function recordOrRefuse(administration: Administration, record: AuditedCha
 
 interface Failure {
   error: ApiError
-  /** `refused`: surely not done. `unknown`: the database did not say. */
+  /** `refused`: the change was not made. `unknown`: the database did not confirm either way. */
   outcome: 'refused' | 'unknown'
 }
 

@@ -8,34 +8,29 @@ import {
 } from '../ledger/records/checkpoint.ts'
 import { type Checkpoint, readChain, readChainHeads } from '../ledger/records/ledger.store.ts'
 import { type BrokenLink, verifyLinks } from '../ledger/records/verify.ts'
-import { DEPLOYMENT_ORGANIZATION_ID } from '../principal.ts'
 import { type Administration, audited, recordView } from './administration.ts'
-import { type AuditFilter, type AuditRow, selectAuditRecords } from './records.store.ts'
-
-export type { AuditRow } from './records.store.ts'
+import { type AuditFilter, type AuditRecordRow, selectAuditRecords } from './records.store.ts'
 
 /**
- * Shows audit records, newest first. Looking is recorded itself, before anything is shown.
+ * Returns audit records, newest first. The view is recorded itself, before anything is returned.
  * @throws ApiError `internal` when that record cannot be stored.
  */
 export async function viewAudit(
   administration: Administration,
-  organizationId: string,
   filter: AuditFilter,
   page: PageRequest,
-): Promise<Page<AuditRow>> {
+): Promise<Page<AuditRecordRow>> {
   await recordView(administration, {
-    organizationId,
     action: 'audit.viewed',
     resource: 'audit',
     detail: { filter, limit: page.limit, further_page: page.after !== null },
   })
-  return selectAuditRecords(administration.database, organizationId, filter, page)
+  return selectAuditRecords(administration, filter, page)
 }
 
-/** What verifying one page of a chain found. It tells nothing of what the records say, so it is no view of them. */
+/** What verifying one page of a chain found. It shows nothing of the records, so it is not recorded as a view. */
 export interface VerifiedRange {
-  /** Sequences of the records that were verified; equal to `afterSequence` and nothing when there were none. */
+  /** The records after `afterSequence` up to `toSequence` were verified; both are equal when there were none. */
   afterSequence: number
   toSequence: number
   firstBroken: { sequence: number; reason: BrokenLink; detail: string } | null
@@ -88,16 +83,11 @@ export async function listChains(
   return heads.filter((head) => organizationId === null || head.organizationId === organizationId)
 }
 
-/** Writes down the heads of all chains under a MAC, which is audited as a change to the deployment. */
+/** Stores the heads of all chains under a MAC, which is audited as a change to the deployment. */
 export function createCheckpoint(administration: Administration): Promise<Checkpoint> {
   return audited(
     administration,
-    {
-      organizationId: DEPLOYMENT_ORGANIZATION_ID,
-      action: 'audit_checkpoint.created',
-      resource: 'audit/checkpoints',
-      detail: {},
-    },
+    { action: 'audit_checkpoint.created', resource: 'audit/checkpoints', detail: {} },
     () => writeCheckpoint(checkpointDeps(administration)),
   )
 }

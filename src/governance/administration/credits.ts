@@ -11,21 +11,19 @@ import { type CreditEntryRow, selectCreditEntries, selectCreditGrant } from './r
  * Adds micro-credits to a balance, or takes them away. The ledger stores grant and audit record in one step.
  * @param values `id` makes it repeatable: a second grant under the same id changes nothing.
  * @throws ApiError `unprocessable` when the id stands for another amount, or the balance would leave the range of
- * integers; `internal`, with the id in its details,
- * when the ledger did not answer: repeat it with that id.
+ * integers; `internal`, with the id in its details, when the ledger did not answer: repeat it with that id.
  */
 export async function grantCredits(
   administration: Administration,
-  organizationId: string,
   values: { amount: number; reason: string; id?: string | undefined },
 ): Promise<{ id: string; balance: CreditBalance }> {
+  const { organizationId } = administration
   const { amount, id = newId('grant') } = values
   const reason = withoutKeys(values.reason)
-  const made = await selectCreditGrant(administration.database, organizationId, id)
+  const made = await selectCreditGrant(administration, id)
   const otherGrant = () => conflict(`Grant ${id} was made with another amount.`)
   if (made !== null && made.amount !== amount) throw otherGrant()
   const change = describeChange(administration, {
-    organizationId,
     action: 'credits.granted',
     resource: `credits/${id}`,
     detail: { amount, reason },
@@ -51,12 +49,11 @@ async function leavesRange(ledger: Ledger, amount: number): Promise<boolean> {
 /** The live balance, and the newest entries that Postgres has. */
 export async function readCredits(
   administration: Administration,
-  organizationId: string,
   page: PageRequest,
 ): Promise<{ balance: CreditBalance; entries: Page<CreditEntryRow> }> {
   const [balance, entries] = await Promise.all([
-    administration.ledgerOf(organizationId, HOME_SHARD).balance(),
-    selectCreditEntries(administration.database, organizationId, page),
+    administration.ledgerOf(administration.organizationId, HOME_SHARD).balance(),
+    selectCreditEntries(administration, page),
   ])
   return { balance, entries }
 }

@@ -1,24 +1,24 @@
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
-import { type PolicyBody, type PolicyDryRun, type PolicyTrial, policyBody } from '../../wire/dlp.ts'
+import { ACTIONS, type PolicyBody, type PolicyDryRun, type PolicyTrial, policyBody } from '../../wire/dlp.ts'
 import { replacementFor, TokenVault } from '../dlp/policy/actions.ts'
-import { actionOf, profilesFor } from '../dlp/policy/policy.ts'
+import { actionOf, profilesFor } from '../dlp/policy/profiles.ts'
 import { detect } from '../dlp/scan/detect.ts'
-import { ACTIONS, type Action, type Direction, type Profile, type Span } from '../dlp/types.ts'
+import type { Action, Direction, Finding, Profile } from '../dlp/types.ts'
 import type { Administration } from './administration.ts'
 import { checkBody, readPolicy } from './dlp-policies.ts'
 
-// What a policy would do to a text. Nothing of the text is stored, logged or told to the audit.
+// What a policy would do to a text. Nothing of the text is stored, logged or audited.
 
-export interface Finding extends Span {
+export interface TrialFinding extends Finding {
   action: Action
 }
 
 export interface TrialResult {
   direction: Direction
-  spans: Finding[]
+  spans: TrialFinding[]
   /** Whether the call would be refused. */
   blocked: boolean
-  /** What would go on in its place; tokens are of this trial alone. Null when nothing would. */
+  /** The text that would pass in its place, with tokens of this trial only; null when the call would be refused. */
   text: string | null
 }
 
@@ -32,35 +32,30 @@ export interface FindingCount {
 export interface DryRunResult {
   direction: Direction
   samples: number
-  /** Samples in which something was found, and that would be blocked. */
+  /** Samples with findings, and samples that would be blocked. */
   withFindings: number
   blocked: number
   findings: FindingCount[]
 }
 
 /**
- * Lets a policy look at a text as if it were the only one and its scope fitted.
+ * Applies a policy to a text as if it were the only one and its scope fitted.
  * @throws ApiError `invalid_request` for a policy that cannot be enforced or does not cover the direction; `not_found`;
  * `internal` when the text could not be inspected.
  */
-export async function tryPolicy(
-  administration: Administration,
-  organizationId: string,
-  trial: PolicyTrial,
-): Promise<TrialResult> {
-  const profile = await triedProfile(administration, organizationId, trial)
+export async function tryPolicy(administration: Administration, trial: PolicyTrial): Promise<TrialResult> {
+  const profile = await triedProfile(administration, trial)
   const spans = inspect(trial.text, profile)
   const blocked = spans.some(({ action }) => action === 'block')
   return { direction: profile.direction, spans, blocked, text: blocked ? null : applied(trial.text, spans) }
 }
 
-/** The same over many texts, with nothing told but counts. */
+/** Applies a policy to many texts, and returns only counts. */
 export async function dryRunPolicy(
   administration: Administration,
-  organizationId: string,
   dryRun: PolicyDryRun,
 ): Promise<DryRunResult> {
-  const profile = await triedProfile(administration, organizationId, dryRun)
+  const profile = await triedProfile(administration, dryRun)
   const counts = new Map<string, FindingCount>()
   const { direction } = profile
   const result = { direction, samples: dryRun.samples.length, withFindings: 0, blocked: 0 }
@@ -91,10 +86,9 @@ interface Tried {
 
 async function triedProfile(
   administration: Administration,
-  organizationId: string,
   { policy, policy_id: policyId, direction }: Tried,
 ): Promise<Profile> {
-  const stored = policyId === undefined ? null : await readPolicy(administration, organizationId, policyId)
+  const stored = policyId === undefined ? null : await readPolicy(administration, policyId)
   const body = checkBody(stored === null ? policyBody.parse(policy) : policyBody.parse(stored.body))
   const { id, version, name } = stored ?? { id: 'tried', version: 0, name: 'tried' }
   const profiles = profilesFor([{ id, version, name, enabled: true, body: { ...body, scope: {} } }], {
@@ -108,8 +102,8 @@ async function triedProfile(
   return profile
 }
 
-/** A broken engine must not quote the text on its way into a log, so what it says goes no further. */
-function inspect(text: string, profile: Profile): Finding[] {
+/** The engine's own error is dropped, because its message could quote the text into a log. */
+function inspect(text: string, profile: Profile): TrialFinding[] {
   try {
     return detect(text, profile).flatMap((span) => {
       const action = actionOf(profile, span)
@@ -120,7 +114,7 @@ function inspect(text: string, profile: Profile): Finding[] {
   }
 }
 
-function applied(text: string, findings: readonly Finding[]): string {
+function applied(text: string, findings: readonly TrialFinding[]): string {
   const vault = new TokenVault(crypto.getRandomValues(new Uint8Array(32)), 'trial')
   let result = ''
   let at = 0

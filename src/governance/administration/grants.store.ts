@@ -1,14 +1,13 @@
-import { and, eq } from 'drizzle-orm'
+import { and, eq, getTableColumns } from 'drizzle-orm'
 import { grants, models } from '../../../schema/models.ts'
 import type { Database } from '../../deps.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import {
-  beyond,
-  microseconds,
-  newestFirst,
-  raisedEpoch,
-  raiseOrganizationEpoch,
-  toPage,
+  equal,
+  type OrganizationScope,
+  type RightsChange,
+  raisingEpoch,
+  selectPage,
 } from './administration.store.ts'
 
 export type GrantRow = typeof grants.$inferSelect
@@ -17,65 +16,42 @@ export type GrantSubject = Pick<GrantRow, 'subjectType' | 'subjectId'>
 const isGrant = (organizationId: string, grantId: string) =>
   and(eq(grants.organizationId, organizationId), eq(grants.id, grantId))
 
-/** Inserts a grant and raises the epoch. @throws the database's unique violation when it exists. */
+/** @throws the database's unique violation when the grant exists. */
 export async function insertGrant(
-  database: Database,
-  organizationId: string,
+  scope: OrganizationScope,
   grant: GrantSubject & { id: string; modelId: string },
-): Promise<{ row: GrantRow; epoch: number }> {
-  const [[row], raised] = await database.batch([
-    database
-      .insert(grants)
-      .values({ ...grant, organizationId })
-      .returning(),
-    raiseOrganizationEpoch(database, organizationId),
-  ])
+): Promise<RightsChange<GrantRow>> {
+  const { database, organizationId } = scope
+  const insert = database.insert(grants).values({ ...grant, organizationId })
+  const { result, epoch } = await raisingEpoch(scope, insert.returning())
+  const [row] = result
   if (row === undefined) throw new Error('the grant was not inserted')
-  return { row, epoch: raisedEpoch(raised) }
+  return { result: row, epoch }
 }
 
 export async function selectGrant(
-  database: Database,
-  organizationId: string,
+  { database, organizationId }: OrganizationScope,
   grantId: string,
 ): Promise<GrantRow | null> {
   const [row] = await database.select().from(grants).where(isGrant(organizationId, grantId))
   return row ?? null
 }
 
-export async function selectGrants(
-  database: Database,
-  organizationId: string,
+export function selectGrants(
+  { database, organizationId }: OrganizationScope,
   filter: { modelId?: string | undefined },
   page: PageRequest,
 ): Promise<Page<GrantRow>> {
-  const rows = await database
-    .select({ row: grants, at: microseconds(grants.createdAt) })
-    .from(grants)
-    .where(
-      and(
-        eq(grants.organizationId, organizationId),
-        filter.modelId === undefined ? undefined : eq(grants.modelId, filter.modelId),
-        beyond(grants.createdAt, grants.id, page.after),
-      ),
-    )
-    .orderBy(...newestFirst(grants.createdAt, grants.id))
-    .limit(page.limit + 1)
-  const cut = toPage(rows, page, ({ row, at }) => ({ at, id: row.id }))
-  return { rows: cut.rows.map(({ row }) => row), next: cut.next }
+  return selectPage(page, { at: grants.createdAt, id: grants.id }, (position, isAfter) =>
+    database
+      .select({ ...getTableColumns(grants), position })
+      .from(grants)
+      .where(and(eq(grants.organizationId, organizationId), equal(grants.modelId, filter.modelId), isAfter)),
+  )
 }
 
-export async function deleteGrant(
-  database: Database,
-  organizationId: string,
-  grantId: string,
-): Promise<number> {
-  const [, raised] = await database.batch([
-    database.delete(grants).where(isGrant(organizationId, grantId)),
-    raiseOrganizationEpoch(database, organizationId),
-  ])
-  return raisedEpoch(raised)
-}
+export const deleteGrant = (scope: OrganizationScope, grantId: string) =>
+  raisingEpoch(scope, scope.database.delete(grants).where(isGrant(scope.organizationId, grantId)))
 
 /** Whether the deployment has this model, disabled or not. Deployment-wide: models belong to no organization. */
 export async function selectModelExists(database: Database, modelId: string): Promise<boolean> {

@@ -1,17 +1,9 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { apiKeys } from '../../../schema/identity.ts'
-import type { Database } from '../../deps.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
-import {
-  beyond,
-  microseconds,
-  newestFirst,
-  raisedEpoch,
-  raiseOrganizationEpoch,
-  toPage,
-} from './administration.store.ts'
+import { equal, type OrganizationScope, raisingEpoch, selectPage } from './administration.store.ts'
 
-/** A key without its digest: nothing outside identification has use for that. */
+/** A key without its digest, which only identification reads. */
 const keyColumns = {
   id: apiKeys.id,
   organizationId: apiKeys.organizationId,
@@ -23,32 +15,14 @@ const keyColumns = {
   createdAt: apiKeys.createdAt,
 }
 
-export interface KeyRow {
-  id: string
-  organizationId: string
-  userId: string
-  label: string
-  scopes: string[]
-  expiresAt: Date | null
-  revokedAt: Date | null
-  createdAt: Date
-}
+export type KeyRow = Omit<typeof apiKeys.$inferSelect, 'digest' | 'pepperId'>
 
 const isKey = (organizationId: string, keyId: string) =>
   and(eq(apiKeys.organizationId, organizationId), eq(apiKeys.id, keyId))
 
 export async function insertKey(
-  database: Database,
-  organizationId: string,
-  key: {
-    id: string
-    userId: string
-    label: string
-    scopes: string[]
-    expiresAt: Date | null
-    digest: string
-    pepperId: string
-  },
+  { database, organizationId }: OrganizationScope,
+  key: Omit<typeof apiKeys.$inferInsert, 'organizationId'>,
 ): Promise<KeyRow> {
   const [row] = await database
     .insert(apiKeys)
@@ -59,47 +33,32 @@ export async function insertKey(
 }
 
 export async function selectKey(
-  database: Database,
-  organizationId: string,
+  { database, organizationId }: OrganizationScope,
   keyId: string,
 ): Promise<KeyRow | null> {
   const [row] = await database.select(keyColumns).from(apiKeys).where(isKey(organizationId, keyId))
   return row ?? null
 }
 
-export async function selectKeys(
-  database: Database,
-  organizationId: string,
+export function selectKeys(
+  { database, organizationId }: OrganizationScope,
   filter: { userId?: string | undefined },
   page: PageRequest,
 ): Promise<Page<KeyRow>> {
-  const rows = await database
-    .select({ ...keyColumns, at: microseconds(apiKeys.createdAt) })
-    .from(apiKeys)
-    .where(
-      and(
-        eq(apiKeys.organizationId, organizationId),
-        filter.userId === undefined ? undefined : eq(apiKeys.userId, filter.userId),
-        beyond(apiKeys.createdAt, apiKeys.id, page.after),
-      ),
-    )
-    .orderBy(...newestFirst(apiKeys.createdAt, apiKeys.id))
-    .limit(page.limit + 1)
-  return toPage(rows, page, ({ at, id }) => ({ at, id }))
+  return selectPage(page, { at: apiKeys.createdAt, id: apiKeys.id }, (position, isAfter) =>
+    database
+      .select({ ...keyColumns, position })
+      .from(apiKeys)
+      .where(and(eq(apiKeys.organizationId, organizationId), equal(apiKeys.userId, filter.userId), isAfter)),
+  )
 }
 
-/** Revokes a key and raises the epoch. The time of the first revocation stays. */
-export async function updateKeyRevoked(
-  database: Database,
-  organizationId: string,
-  keyId: string,
-): Promise<number> {
-  const [, raised] = await database.batch([
-    database
+/** Revokes a key. The time of the first revocation stays. */
+export const updateKeyRevoked = (scope: OrganizationScope, keyId: string) =>
+  raisingEpoch(
+    scope,
+    scope.database
       .update(apiKeys)
       .set({ revokedAt: sql`coalesce(${apiKeys.revokedAt}, now())` })
-      .where(isKey(organizationId, keyId)),
-    raiseOrganizationEpoch(database, organizationId),
-  ])
-  return raisedEpoch(raised)
-}
+      .where(isKey(scope.organizationId, keyId)),
+  )

@@ -4,13 +4,11 @@ import type { Database } from '../../deps.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import type { Entitlement, Role } from '../principal.ts'
 import {
-  beyond,
   disabledSince,
-  microseconds,
-  newestFirst,
-  raisedEpoch,
-  raiseOrganizationEpoch,
-  toPage,
+  equal,
+  type OrganizationScope,
+  raisingEpoch,
+  selectPage,
 } from './administration.store.ts'
 
 /** A user in its place in one organization. */
@@ -56,7 +54,7 @@ const memberColumns = {
 const isMember = (organizationId: string, userId: string) =>
   and(eq(memberships.organizationId, organizationId), eq(memberships.userId, userId))
 
-/** The id of whoever has this address, in whatever organization; the caller must not tell it to anybody. */
+/** The id of the user with this address, in whatever organization; it must not reach an answer. */
 export async function selectUserIdByEmail(database: Database, email: string): Promise<string | null> {
   const [row] = await database.select({ id: users.id }).from(users).where(eq(users.email, email))
   return row?.id ?? null
@@ -68,8 +66,7 @@ export async function selectUserIdByEmail(database: Database, email: string): Pr
  * request gave the address to another id meanwhile.
  */
 export async function insertMember(
-  database: Database,
-  organizationId: string,
+  { database, organizationId }: OrganizationScope,
   member: { userId: string; email: string; name: string; role: Role; rateLimitPerMinute: number | null },
 ): Promise<void> {
   const { userId, email, name, role, rateLimitPerMinute } = member
@@ -80,8 +77,7 @@ export async function insertMember(
 }
 
 export async function selectMember(
-  database: Database,
-  organizationId: string,
+  { database, organizationId }: OrganizationScope,
   userId: string,
 ): Promise<MemberRow | null> {
   const [row] = await database
@@ -93,9 +89,8 @@ export async function selectMember(
 }
 
 /** @param filter `groupId` keeps the members of one group. */
-export async function selectMembers(
-  database: Database,
-  organizationId: string,
+export function selectMembers(
+  { database, organizationId }: OrganizationScope,
   filter: { email?: string | undefined; groupId?: string | undefined },
   page: PageRequest,
 ): Promise<Page<MemberRow>> {
@@ -105,27 +100,19 @@ export async function selectMembers(
       ? undefined
       : sql`exists (select 1 from ${groupMemberships} where ${groupMemberships.groupId} = ${filter.groupId}
           and ${groupMemberships.organizationId} = ${organizationId} and ${groupMemberships.userId} = ${userId})`
-  const rows = await database
-    .select({ ...memberColumns, at: microseconds(createdAt) })
-    .from(memberships)
-    .innerJoin(users, eq(users.id, userId))
-    .where(
-      and(
-        eq(memberships.organizationId, organizationId),
-        filter.email === undefined ? undefined : eq(users.email, filter.email),
-        inGroup,
-        beyond(createdAt, userId, page.after),
-      ),
-    )
-    .orderBy(...newestFirst(createdAt, userId))
-    .limit(page.limit + 1)
-  return toPage(rows, page, (row) => ({ at: row.at, id: row.userId }))
+  const isOfOrganization = eq(memberships.organizationId, organizationId)
+  return selectPage(page, { at: createdAt, id: userId }, (position, isAfter) =>
+    database
+      .select({ ...memberColumns, position })
+      .from(memberships)
+      .innerJoin(users, eq(users.id, userId))
+      .where(and(isOfOrganization, equal(users.email, filter.email), inGroup, isAfter)),
+  )
 }
 
 /** Whether the user belongs to another organization as well. */
 export async function selectHasOtherMemberships(
-  database: Database,
-  organizationId: string,
+  { database, organizationId }: OrganizationScope,
   userId: string,
 ): Promise<boolean> {
   const rows = await database
@@ -136,65 +123,49 @@ export async function selectHasOtherMemberships(
   return rows.length > 0
 }
 
-/** Changes a membership and raises the epoch. The name changes only while no other organization shares the user. */
-export async function updateMember(
-  database: Database,
-  organizationId: string,
-  userId: string,
-  values: MemberValues,
-): Promise<number> {
-  const { name, disabled, ...columns } = values
-  const ofNobodyElse = sql`not exists (select 1 from ${memberships} where ${memberships.userId} = ${userId}
+/** Changes a membership. The name changes only while no other organization shares the user. */
+export function updateMember(scope: OrganizationScope, userId: string, values: MemberValues) {
+  const { database, organizationId } = scope
+  const { name, role, rateLimitPerMinute, disabled } = values
+  const isUnshared = sql`not exists (select 1 from ${memberships} where ${memberships.userId} = ${userId}
     and ${memberships.organizationId} <> ${organizationId})`
-  const [, , raised] = await database.batch([
+  return raisingEpoch(
+    scope,
     database
       .update(users)
       .set({ name: name ?? sql`${users.name}` })
-      .where(and(eq(users.id, userId), ofNobodyElse)),
+      .where(and(eq(users.id, userId), isUnshared)),
     database
       .update(memberships)
       .set({
-        role: columns.role ?? sql`${memberships.role}`,
-        ...(columns.rateLimitPerMinute !== undefined && { rateLimitPerMinute: columns.rateLimitPerMinute }),
+        role: role ?? sql`${memberships.role}`,
+        ...(rateLimitPerMinute !== undefined && { rateLimitPerMinute }),
         ...(disabled !== undefined && { disabledAt: disabledSince(memberships.disabledAt, disabled) }),
       })
       .where(isMember(organizationId, userId)),
-    raiseOrganizationEpoch(database, organizationId),
-  ])
-  return raisedEpoch(raised)
+  )
 }
 
-/** Gives a membership a named right and raises the epoch. Giving it twice changes nothing. */
-export async function insertEntitlement(
-  database: Database,
-  organizationId: string,
-  userId: string,
-  name: Entitlement,
-): Promise<number> {
-  const [, raised] = await database.batch([
-    database.insert(entitlements).values({ organizationId, userId, name }).onConflictDoNothing(),
-    raiseOrganizationEpoch(database, organizationId),
-  ])
-  return raisedEpoch(raised)
-}
+/** Gives a membership a named right. Giving it twice changes nothing. */
+export const insertEntitlement = (scope: OrganizationScope, userId: string, name: Entitlement) =>
+  raisingEpoch(
+    scope,
+    scope.database
+      .insert(entitlements)
+      .values({ organizationId: scope.organizationId, userId, name })
+      .onConflictDoNothing(),
+  )
 
-export async function deleteEntitlement(
-  database: Database,
-  organizationId: string,
-  userId: string,
-  name: Entitlement,
-): Promise<number> {
-  const [, raised] = await database.batch([
-    database
+export const deleteEntitlement = (scope: OrganizationScope, userId: string, name: Entitlement) =>
+  raisingEpoch(
+    scope,
+    scope.database
       .delete(entitlements)
       .where(
         and(
-          eq(entitlements.organizationId, organizationId),
+          eq(entitlements.organizationId, scope.organizationId),
           eq(entitlements.userId, userId),
           eq(entitlements.name, name),
         ),
       ),
-    raiseOrganizationEpoch(database, organizationId),
-  ])
-  return raisedEpoch(raised)
-}
+  )

@@ -1,7 +1,6 @@
 import { notFound } from '../../lib/api-error.ts'
-import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import type { Entitlement, Role } from '../principal.ts'
-import { type Administration, audited, conflict } from './administration.ts'
+import { type Administration, audited, changeRights, conflict } from './administration.ts'
 import {
   deleteEntitlement,
   insertEntitlement,
@@ -10,57 +9,33 @@ import {
   type MemberValues,
   selectHasOtherMemberships,
   selectMember,
-  selectMembers,
   selectUserIdByEmail,
   updateMember,
 } from './members.store.ts'
-import { publishRights } from './propagation.ts'
-
-export type { MemberRow } from './members.store.ts'
 
 /**
- * Makes somebody a member of an organization. An address that is known already stays the same user with the name it
- * has. Names and addresses stay out of the audit record, which is kept for good.
+ * Adds a member to the organization. An address that is known already stays the same user with the name it has. Names
+ * and addresses stay out of the audit record, which is kept for good.
  * @throws ApiError `unprocessable` when the user is a member already.
  */
 export async function addMember(
   administration: Administration,
-  organizationId: string,
   member: { email: string; name: string; role: Role; rateLimitPerMinute: number | null },
 ): Promise<MemberRow> {
   const userId = (await selectUserIdByEmail(administration.database, member.email)) ?? crypto.randomUUID()
-  if ((await selectMember(administration.database, organizationId, userId)) !== null) {
+  if ((await selectMember(administration, userId)) !== null) {
     throw conflict('This address belongs to a member of the organization already.')
   }
-  await audited(
-    administration,
-    {
-      organizationId,
-      action: 'user.created',
-      resource: `users/${userId}`,
-      detail: { role: member.role, rate_limit_per_minute: member.rateLimitPerMinute },
-    },
-    () => insertMember(administration.database, organizationId, { ...member, userId }),
+  const detail = { role: member.role, rate_limit_per_minute: member.rateLimitPerMinute }
+  await audited(administration, { action: 'user.created', resource: `users/${userId}`, detail }, () =>
+    insertMember(administration, { ...member, userId }),
   )
-  return readMember(administration, organizationId, userId)
-}
-
-export function listMembers(
-  administration: Administration,
-  organizationId: string,
-  filter: { email?: string | undefined },
-  page: PageRequest,
-): Promise<Page<MemberRow>> {
-  return selectMembers(administration.database, organizationId, filter, page)
+  return readMember(administration, userId)
 }
 
 /** @throws ApiError `not_found` for a user of another organization, too. */
-export async function readMember(
-  administration: Administration,
-  organizationId: string,
-  userId: string,
-): Promise<MemberRow> {
-  const row = await selectMember(administration.database, organizationId, userId)
+export async function readMember(administration: Administration, userId: string): Promise<MemberRow> {
+  const row = await selectMember(administration, userId)
   if (row === null) throw notFound('User', userId)
   return row
 }
@@ -71,58 +46,42 @@ export async function readMember(
  */
 export async function changeMember(
   administration: Administration,
-  organizationId: string,
   userId: string,
   values: MemberValues,
 ): Promise<MemberRow> {
-  await readMember(administration, organizationId, userId)
-  if (
-    values.name !== undefined &&
-    (await selectHasOtherMemberships(administration.database, organizationId, userId))
-  ) {
+  await readMember(administration, userId)
+  if (values.name !== undefined && (await selectHasOtherMemberships(administration, userId))) {
     throw conflict(
       'The name of a user that belongs to several organizations cannot be changed by one of them.',
     )
   }
-  const epoch = await audited(
-    administration,
-    {
-      organizationId,
-      action: values.disabled === true ? 'user.disabled' : 'user.updated',
-      resource: `users/${userId}`,
-      detail: {
-        name_changed: values.name !== undefined,
-        role: values.role,
-        rate_limit_per_minute: values.rateLimitPerMinute,
-        disabled: values.disabled,
-      },
-    },
-    () => updateMember(administration.database, organizationId, userId, values),
+  const detail = {
+    name_changed: values.name !== undefined,
+    role: values.role,
+    rate_limit_per_minute: values.rateLimitPerMinute,
+    disabled: values.disabled,
+  }
+  const action = values.disabled === true ? 'user.disabled' : 'user.updated'
+  await changeRights(administration, { action, resource: `users/${userId}`, detail }, () =>
+    updateMember(administration, userId, values),
   )
-  await publishRights(administration, organizationId, epoch)
-  return readMember(administration, organizationId, userId)
+  return readMember(administration, userId)
 }
 
 /** Gives or takes a named right. Repeating either changes nothing. @throws ApiError `not_found`. */
 export async function setEntitlement(
   administration: Administration,
-  organizationId: string,
   userId: string,
   name: Entitlement,
   held: boolean,
 ): Promise<MemberRow> {
-  await readMember(administration, organizationId, userId)
+  await readMember(administration, userId)
   const store = held ? insertEntitlement : deleteEntitlement
-  const epoch = await audited(
+  const action = held ? 'entitlement.granted' : 'entitlement.revoked'
+  await changeRights(
     administration,
-    {
-      organizationId,
-      action: held ? 'entitlement.granted' : 'entitlement.revoked',
-      resource: `users/${userId}`,
-      detail: { entitlement: name },
-    },
-    () => store(administration.database, organizationId, userId, name),
+    { action, resource: `users/${userId}`, detail: { entitlement: name } },
+    () => store(administration, userId, name),
   )
-  await publishRights(administration, organizationId, epoch)
-  return readMember(administration, organizationId, userId)
+  return readMember(administration, userId)
 }

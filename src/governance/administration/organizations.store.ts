@@ -1,8 +1,8 @@
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, getTableColumns, sql } from 'drizzle-orm'
 import { organizations } from '../../../schema/identity.ts'
 import type { Database } from '../../deps.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
-import { beyond, disabledSince, microseconds, newestFirst, toPage } from './administration.store.ts'
+import { disabledSince, equal, type OrganizationScope, selectPage } from './administration.store.ts'
 
 export type OrganizationRow = typeof organizations.$inferSelect
 
@@ -31,41 +31,32 @@ export async function insertOrganization(
 }
 
 /** @param organizationId the only one that may be seen, or null for every one of the deployment. */
-export async function selectOrganizations(
+export function selectOrganizations(
   database: Database,
   organizationId: string | null,
   filter: { slug?: string | undefined },
   page: PageRequest,
 ): Promise<Page<OrganizationRow>> {
   const { createdAt, id, slug } = organizations
-  const rows = await database
-    .select({ row: organizations, at: microseconds(createdAt) })
-    .from(organizations)
-    .where(
-      and(
-        organizationId === null ? undefined : eq(id, organizationId),
-        filter.slug === undefined ? undefined : eq(slug, filter.slug),
-        beyond(createdAt, id, page.after),
-      ),
-    )
-    .orderBy(...newestFirst(createdAt, id))
-    .limit(page.limit + 1)
-  const cut = toPage(rows, page, ({ row, at }) => ({ at, id: row.id }))
-  return { rows: cut.rows.map(({ row }) => row), next: cut.next }
+  return selectPage(page, { at: createdAt, id }, (position, isAfter) =>
+    database
+      .select({ ...getTableColumns(organizations), position })
+      .from(organizations)
+      .where(and(equal(id, organizationId ?? undefined), equal(slug, filter.slug), isAfter)),
+  )
 }
 
-export async function selectOrganization(
-  database: Database,
-  organizationId: string,
-): Promise<OrganizationRow | null> {
+export async function selectOrganization({
+  database,
+  organizationId,
+}: OrganizationScope): Promise<OrganizationRow | null> {
   const [row] = await database.select().from(organizations).where(eq(organizations.id, organizationId))
   return row ?? null
 }
 
 /** Changes an organization and raises its epoch in one statement. @returns null if there is none. */
 export async function updateOrganization(
-  database: Database,
-  organizationId: string,
+  { database, organizationId }: OrganizationScope,
   values: OrganizationValues,
 ): Promise<OrganizationRow | null> {
   const { disabled, ...columns } = values

@@ -4,41 +4,40 @@ import type { InspectionCounts } from '../audit-record.ts'
 import type { Direction } from './types.ts'
 
 /**
- * The seam between the wire and data-loss prevention. A protocol's visitor shows every inspectable string to an
- * inspection, which may answer with a replacement; everything else is counted as uninspected. What reaches the
- * other side is counted by the sink, apart from this, so that a byte that slipped past shows as a difference
- * (design: Governance, DLP).
+ * The seam between the wire and data-loss prevention. A protocol passes every inspectable string to an inspection, which
+ * may return a replacement; all other bytes count as uninspected. The sink counts the bytes that leave on its own, so
+ * that a byte that bypassed inspection shows as a difference (design: Governance, DLP).
  */
 
-/** One string a protocol offers: where it stands in its message, and whether it is a piece of a longer text. */
+/** One string of a message: its place, and whether it is a piece of a longer text. */
 export interface TextField {
   /** Member names and indexes from the root, the same for all pieces of one text. Live: copy it to keep it. */
   path: JsonPath
   /** True when more pieces of the same text can follow. */
   partial: boolean
-  /** What the text is; where it is not said, what the engine was made for. */
+  /** The engine's own direction where left out. */
   kind?: Direction
   /** Whether the text is JSON by itself, as arguments of a tool are. */
   json?: boolean
-  /** Names the text that a piece belongs to, for all of its pieces. */
+  /** The same for all pieces of one text; the path where left out. */
   key?: string
-  /** The member that the text is the value of, where it says what the text is. */
+  /** The name of the member that the text is the value of: a word before it. */
   name?: string
-  /** Its author signed it, so that it is changed only where it must be: a value does not come back for its token. */
+  /** Signed by its author, so tokens in it are not replaced by their values. */
   signed?: boolean
-  /** It is told byte for byte or not at all: what is found can block the call and is counted, but nothing is changed. */
+  /** Never changed: findings are counted and can block the call. */
   fixed?: boolean
-  /** The text is there as base64, or as a data URL of it (`isEncodedText`). */
+  /** The text is base64, or a data URL of it (`isEncodedText`). */
   encoded?: boolean
 }
 
-/** What stands in the place of a string. */
+/** The replacement of a string. */
 export interface Replacement {
   /** In source form, as contents of a JSON string. */
   contents: Uint8Array
-  /** Source bytes that pass with it, also those of earlier pieces that were held back. */
+  /** Source bytes that leave unchanged with it, with those of earlier pieces that were held back. */
   released: number
-  /** Source bytes that will never pass, also of earlier pieces. */
+  /** Source bytes that are replaced, also of earlier pieces. */
   withheld: number
 }
 
@@ -47,24 +46,24 @@ export interface HeldText extends Replacement {
   key: string
 }
 
-/** Decides about texts. Pure: no I/O. One instance serves one direction of one call. */
+/** Inspects texts. Pure: no I/O. One instance serves one direction of one call. */
 export interface TextEngine {
   policyVersion: string
-  /** Nothing is ever found: texts need not even be read. */
+  /** Never finds anything, so texts need not be read. */
   passive?: boolean
   /**
    * @param contents a JSON string's contents in source form (escapes untouched).
-   * @returns what to send in its place, or null to leave it. Bytes alone stand for all of the string.
-   * @throws ApiError `dlp_blocked` for what must not pass.
+   * @returns the replacement, or null to leave it. Bytes alone replace the whole string.
+   * @throws ApiError `dlp_blocked` for a finding that blocks the call.
    */
   inspect(field: TextField, contents: Uint8Array): Replacement | Uint8Array | null
-  /** Ends the texts whose keys begin with this. @returns those of which something was held back. */
+  /** Ends the texts whose keys begin with a prefix. @returns those of which something was held back. */
   end?(prefix: string): HeldText[]
-  /** Source bytes that are held back now. */
+  /** Source bytes that are held back. */
   held?(): number
-  /** Forgets all texts: what is held back of them will never be told. */
+  /** Drops all texts: the parts that are held back are never sent. */
   drop?(): void
-  /** Told of content that it cannot read. @throws ApiError `dlp_blocked` where such content must not pass. */
+  /** Called for content that cannot be inspected. @throws ApiError `dlp_blocked` where the policy blocks it. */
   uninspectable?(kind: Direction): void
   findings(): Record<string, number>
 }
@@ -77,7 +76,7 @@ export const passAllEngine: TextEngine = {
   findings: () => ({}),
 }
 
-/** Counts what an engine sees of one direction, and what the sink lets out. */
+/** Passes the texts of one direction to an engine, and counts the bytes at its input and at the sink. */
 export class Inspection {
   readonly engine: TextEngine
   readonly counts: InspectionCounts = { inspected: 0, uninspected: 0, released: 0, withheld: 0 }
@@ -96,7 +95,7 @@ export class Inspection {
     this.#unitEnded = false
   }
 
-  /** Shows a string of the current unit to the engine. @returns the edit it asks for. */
+  /** Inspects a string of the current unit. @returns the edit that replaces it. */
   text(field: TextField, source: Uint8Array, start: number, end: number): ByteEdit | null {
     this.count(end - start)
     const replacement = this.engine.inspect(field, source.subarray(start, end))
@@ -106,24 +105,24 @@ export class Inspection {
     return { start, end, replacement: contents, released, withheld }
   }
 
-  /** Counts texts of the current unit that need not be shown to an engine which never finds anything. */
+  /** Counts texts of the current unit that a passive engine need not read. */
   count(bytes: number): void {
     this.counts.inspected += bytes
     this.#unit += bytes
   }
 
-  /** Ends texts of a stream. @returns what was held back of them, to be sent and told to the sink. */
+  /** Ends texts of a stream. @returns their parts that were held back, to be sent and counted by the sink. */
   end(prefix: string): HeldText[] {
     return this.engine.end?.(prefix) ?? []
   }
 
-  /** Ends all texts whose rest will not be sent: what was held back of them stays here. */
+  /** Ends all texts without sending the parts that are held back. */
   abandon(): void {
     this.sink(0, this.engine.held?.() ?? 0)
     this.engine.drop?.()
   }
 
-  /** Nothing of the current unit leaves, and nothing of what was held back before it. */
+  /** Withholds the current unit and everything that was held back before it. */
   refuse(length: number): void {
     if (!this.#unitEnded) this.endUnit(length)
     this.sink(0, length + this.#heldBefore)
@@ -131,19 +130,19 @@ export class Inspection {
     this.engine.drop?.()
   }
 
-  /** Tells of content that no engine reads. @throws ApiError `dlp_blocked` where it must not pass. */
+  /** Reports content that cannot be inspected. @throws ApiError `dlp_blocked` where the policy blocks it. */
   uninspectable(kind: Direction): void {
     this.engine.uninspectable?.(kind)
   }
 
-  /** Ends a unit of `length` source bytes: what no text covered was not inspected. */
+  /** Ends a unit of `length` source bytes: those of no text count as uninspected. */
   endUnit(length: number): void {
     this.counts.uninspected += length - this.#unit
     this.#unit = 0
     this.#unitEnded = true
   }
 
-  /** Told by the sink: source bytes that left, and source bytes that will not. */
+  /** Called by the sink: counts source bytes that left, and source bytes that will not. */
   sink(released: number, withheld: number): void {
     this.counts.released += released
     this.counts.withheld += withheld

@@ -4,11 +4,11 @@ import type { Inspection } from './inspection.ts'
 import type { Direction } from './types.ts'
 
 /**
- * Shows any JSON to an inspection, in one direction: what a tool is called with, or what it returned. Every text counts,
- * the names of members and numbers included, since a schema that would tell technical places apart is not known.
+ * Inspects JSON of an unknown schema: the arguments of a tool, or its result. Every text is inspected, with the names of
+ * members and numbers.
  * @param source one JSON value.
- * @returns the value with the edits that the policies ask for; a number that is replaced becomes a string.
- * @throws ApiError `dlp_blocked` for what must not pass, JsonSyntaxError for text that is not JSON.
+ * @returns the value with its replacements; a number that is replaced becomes a string.
+ * @throws ApiError `dlp_blocked` for a finding that blocks the call, JsonSyntaxError for text that is not JSON.
  */
 export function inspectJson(inspection: Inspection, source: Uint8Array, direction: Direction): EditedBytes {
   inspection.begin()
@@ -31,7 +31,7 @@ export function inspectJson(inspection: Inspection, source: Uint8Array, directio
   return edited
 }
 
-/** A value by its place, with that of its name. */
+/** The place of a value and of its member. */
 export interface JsonValuePlace {
   path: JsonPath
   start: number
@@ -40,8 +40,8 @@ export interface JsonValuePlace {
 }
 
 /**
- * Shows what the strings of a value do not: the name of a member, and a number, in whose place a string is put.
- * @returns the edits that are asked for.
+ * Inspects the name of a member, and a number, which is replaced by a string.
+ * @returns the edits.
  */
 export function inspectNameAndNumber(
   inspection: Inspection,

@@ -1,16 +1,15 @@
-/** Words of data-loss prevention. What a policy says in them is compiled into a profile for one direction of one call. */
+import { type ACTIONS, type CATEGORIES, DIRECTIONS } from '../../wire/dlp.ts'
 
-/** What a call carries where: what the caller sent, what a model or tool answers, what a tool is called with. */
-export type Direction = 'request' | 'response' | 'tool_arguments' | 'tool_result'
-
-/** From mildest to most severe; where several rules meet, the most severe counts. */
-export const ACTIONS = ['allow', 'warn', 'mask', 'redact', 'tokenise', 'block'] as const
+export type Direction = (typeof DIRECTIONS)[number]
 export type Action = (typeof ACTIONS)[number]
+export type Category = (typeof CATEGORIES)[number]
+export type ByDirection<Value> = Readonly<Record<Direction, Value>>
 
-export type Category = 'secret' | 'financial' | 'government' | 'contact' | 'network' | 'crypto' | 'custom'
+export const byDirection = <Value>(valueFor: (direction: Direction) => Value): ByDirection<Value> =>
+  Object.fromEntries(DIRECTIONS.map((direction) => [direction, valueFor(direction)])) as ByDirection<Value>
 
-/** A finding, in UTF-16 units of the text as it was given. */
-export interface Span {
+/** Where a detector found something, in UTF-16 units of the text as it was given. */
+export interface Finding {
   start: number
   end: number
   /** Id of the detector, such as `card`, or of the custom pattern or dictionary. */
@@ -20,7 +19,7 @@ export interface Span {
   score: number
 }
 
-/** What to do about one detector's findings. */
+/** The action on one detector's findings. */
 export interface ProfileRule {
   detector: string
   minimumScore: number
@@ -39,13 +38,13 @@ export interface CustomDetector {
   score: number
 }
 
-/** Everything that holds for one direction of one call. Immutable; compiled detectors are cached by identity. */
+/** The policies that hold for one direction of one call, compiled. Immutable: scan plans are cached by its identity. */
 export interface Profile {
   direction: Direction
-  /** Names every version that went into it. */
+  /** Names the version of every policy in it. */
   version: string
   rules: readonly ProfileRule[]
   custom: readonly CustomDetector[]
-  /** For images, sound and other content that no text engine reads. */
+  /** For images, sound and other content that no engine reads. */
   uninspectable: 'allow' | 'block'
 }

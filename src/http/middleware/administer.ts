@@ -13,8 +13,8 @@ const WRONG_TOKENS_FROM_ANYWHERE: SharedLimit = { name: 'wrong-tokens', perMinut
 const BEARER = /^Bearer +(\S+) *$/i
 
 /**
- * Lets the deployment's administrator in: `Authorization: Bearer <ADMIN_TOKEN>`, compared in constant time. A
- * deployment without an ADMIN_TOKEN has no management API: everything under it is 404, whatever is presented.
+ * Authenticates the deployment's administrator: `Authorization: Bearer <ADMIN_TOKEN>`, compared in constant time. A
+ * deployment without an ADMIN_TOKEN has no management API: everything under it is 404.
  * @throws ApiError `not_found`, or `unauthorized` for a token that is missing, malformed or wrong; `rate_limited` for too
  * many of these from one address, and for too many requests of an administrator from there.
  */
@@ -25,7 +25,7 @@ export function administer(): MiddlewareHandler<AppEnv> {
     const presented = BEARER.exec(context.req.header('authorization') ?? '')?.[1]
     if (presented === undefined || !secretsEqual(presented, token)) {
       const { deps, startedAt, surface } = context.var
-      // Nobody is known, so it is counted as every other call without a key: guessing shows.
+      // Counted as every other call without a key, so that guessing shows in the audit.
       const address = callerAddress(context)
       const ip = address ?? 'unknown'
       deps.waitUntil(deps.countRejectedCall({ ip, at: startedAt, surface }))

@@ -22,7 +22,7 @@ const NOTE = '[Content withheld by a data-loss prevention policy.]'
  * @returns the same bytes where nothing changes.
  */
 export function redactedItem(policy: CallPolicy | null, bytes: Uint8Array): Uint8Array {
-  const inspection = policy?.readingInspection()
+  const inspection = policy?.redactionInspection()
   if (!policy || !inspection || inspection.engine.passive) return bytes
   const { edits } = new ReadingScan(bytes, inspection, policy)
   return edits.length === 0 ? bytes : joinBytes(applyEdits(bytes, edits).pieces)

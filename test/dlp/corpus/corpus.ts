@@ -138,7 +138,7 @@ export function surroundedSamples(
   )
 }
 
-/** Values that nothing but their name tells, and whose name follows them. */
+/** Values that only their name identifies, and whose name follows them. */
 export function namedAfterSamples(valuesPerType: number, seed: number): Sample[] {
   const random = new SeededRandom(seed)
   return LABEL_TYPES.flatMap((type, order) => valuesOf(type, valuesPerType, seed + order + 1))

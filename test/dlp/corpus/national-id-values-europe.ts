@@ -13,7 +13,7 @@ export function untilFits(attempt: () => string | null): string {
   throw new Error('no value fits')
 }
 
-/** A maker of ids of one country. `strong` ids are told by their own form. */
+/** A maker of ids of one country. `strong` ids are identified by their own form. */
 export const nationalId =
   (
     kind: string,

@@ -3,7 +3,7 @@ import type { SeededRandom } from './seeded-random.ts'
 import { ALPHABETS } from './seeded-random.ts'
 import type { Names, SensitiveValue, ValueMakers } from './values.ts'
 
-/** Tokens and keys without a vendor's mark: signed tokens, private keys, and secrets told by their name and disorder. */
+/** Tokens and keys without a vendor's mark: signed tokens, private keys, and secrets identified by their name and randomness. */
 
 const TOKEN_NAMES: Names = {
   en: ['token', 'access token', 'bearer token', 'session token'],

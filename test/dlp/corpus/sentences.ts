@@ -10,7 +10,7 @@ export interface Phrases {
 }
 
 /**
- * The name comes after the value. Values that only their name tells are measured apart in these: a stream that waits
+ * The name comes after the value. Values that only their name identifies are measured apart in these: a stream that waits
  * for what may follow has to hold back every number.
  */
 export const NAMED_AFTER: readonly string[] = [
@@ -20,7 +20,7 @@ export const NAMED_AFTER: readonly string[] = [
   '{value} ({name})',
 ]
 
-/** Around values that tell what they are by themselves. */
+/** Around values that need no name. */
 export const UNNAMED: readonly string[] = [
   '{value}',
   'here: {value}',

@@ -10,7 +10,7 @@ export type Item = { sensitive: SensitiveValue } | { innocent: LookAlike }
 
 type Setting = (random: SeededRandom, items: readonly Item[], language: Language) => Sample
 
-/** How often a value that tells itself stands without its name. */
+/** How often a value that needs no name stands without one. */
 const UNNAMED_SHARE = 0.25
 
 const inString: Writing = (text) => JSON.stringify(text).slice(1, -1)
@@ -20,7 +20,7 @@ function nameOf(random: SeededRandom, item: Item, language: Language): string {
   return random.pick(item.sensitive.names[language] ?? item.sensitive.names.en)
 }
 
-/** The language a value is spoken of in: the asked one where the value has a name in it. */
+/** The language of the words around a value: the given one where the value has a name in it, else English. */
 function spokenIn(item: Item, language: Language): Language {
   return 'innocent' in item || item.sensitive.names[language] === undefined ? 'en' : language
 }
@@ -146,7 +146,7 @@ export function settle(
   return setting(random, items, language)
 }
 
-/** A chat line that says what a value is only after it. */
+/** A chat line that names a value after it. */
 export function namedAfter(random: SeededRandom, value: SensitiveValue): Sample {
   const text = new LabelledText().add(`[09:${random.padded(10, 59, 2)}] Sam: `)
   text.sentence(random.pick(NAMED_AFTER), random.pick(value.names.en), value)

@@ -1,6 +1,6 @@
 import type { SeededRandom } from './seeded-random.ts'
 
-/** What the corpus tells apart. Kinds (issuer, country, vendor) are told within a type. */
+/** The types of the corpus. Kinds (issuer, country, vendor) are distinguished within a type. */
 export const LABEL_TYPES = [
   'card',
   'iban',
@@ -38,7 +38,7 @@ export interface SensitiveValue {
   names: Names
   /** What programs and tables call it. */
   keys: readonly string[]
-  /** True where nothing but the words around it tells it from any other number. */
+  /** True where only the words around it distinguish it from any other number. */
   needsName: boolean
 }
 

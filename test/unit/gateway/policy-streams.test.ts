@@ -6,14 +6,14 @@ import { Inspection } from '../../../src/governance/dlp/inspection.ts'
 import { TokenVault } from '../../../src/governance/dlp/policy/actions.ts'
 import { PolicyEngine } from '../../../src/governance/dlp/policy/policy-engine.ts'
 import type { TextDetector } from '../../../src/governance/dlp/stream/text-stream.ts'
-import type { Action, Span } from '../../../src/governance/dlp/types.ts'
+import type { Action, Finding } from '../../../src/governance/dlp/types.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
 import { parseFrame, SseSplitter } from '../../../src/lib/sse.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 import { chunks, events } from './stream-reading.ts'
 
-const numbersIn = (text: string): Span[] =>
+const numbersIn = (text: string): Finding[] =>
   [...text.matchAll(/\d{8}/g)].map(({ index }) => ({
     start: index,
     end: index + 8,

@@ -11,14 +11,15 @@ function administrationFailingWith(error: Error): Administration {
   const database = { select: () => ({ from: () => ({ where: async () => [] }) }) }
   const failing = () => Promise.reject(error)
   const ledger = { grantCredits: failing, balance: failing }
-  const administration = { database, ledgerOf: () => ledger, clock: () => 0, requestId: 'req', actor: {} }
+  const scope = { database, organizationId: 'organization' }
+  const administration = { ...scope, ledgerOf: () => ledger, clock: () => 0, requestId: 'req', actor: {} }
   return administration as unknown as Administration
 }
 
 const attempt = (error: Error) => {
   vi.spyOn(console, 'error').mockImplementation(() => undefined)
   const values = { id: 'grant-1', amount: 5, reason: 'test' }
-  return grantCredits(administrationFailingWith(error), 'organization', values).catch((thrown) => thrown)
+  return grantCredits(administrationFailingWith(error), values).catch((thrown) => thrown)
 }
 
 describe('a grant that the ledger refuses', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { KnownDetector } from '../../../src/governance/dlp/detectors/known-detectors.ts'
+import type { BuiltInDetector } from '../../../src/governance/dlp/detectors/registry.ts'
+import { policyIssues } from '../../../src/governance/dlp/policy/policy-check.ts'
 import {
   actionOf,
   type DlpPolicy,
@@ -7,13 +8,12 @@ import {
   type PolicySubject,
   profilesFor,
   versionOf,
-} from '../../../src/governance/dlp/policy/policy.ts'
-import { policyIssues } from '../../../src/governance/dlp/policy/policy-check.ts'
-import { ACTIONS, type Action } from '../../../src/governance/dlp/types.ts'
-import { type PolicyBody, policyBody } from '../../../src/wire/dlp.ts'
+} from '../../../src/governance/dlp/policy/profiles.ts'
+import type { Action } from '../../../src/governance/dlp/types.ts'
+import { ACTIONS, type PolicyBody, policyBody } from '../../../src/wire/dlp.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 
-const DETECTORS: readonly KnownDetector[] = [
+const DETECTORS: readonly BuiltInDetector[] = [
   { id: 'card', category: 'financial', description: 'cards', minimumScore: 0.6 },
   { id: 'iban', category: 'financial', description: 'accounts', minimumScore: 0.7 },
   { id: 'email', category: 'contact', description: 'addresses', minimumScore: 0.5 },
@@ -138,7 +138,7 @@ describe('custom patterns and dictionaries', () => {
     expect(profiles([policy({ patterns: own('badge', 'x').patterns })]).request?.custom).toEqual([])
   })
 
-  it('of one name in two policies are told apart, in every call alike', () => {
+  it('of one name in two policies have names of their own, the same in every call', () => {
     const [first, second] = [policy(own('badge', 'a')), policy(own('badge', 'b'))]
     const other = policy({ ...own('badge', 'c'), scope: { model_ids: ['another'] } })
     const name = (of: DlpPolicy) => `badge--${of.id.replaceAll('-', '').slice(0, 12)}`
@@ -158,7 +158,7 @@ describe('custom patterns and dictionaries', () => {
 })
 
 describe('uninspectable content', () => {
-  it.each<[directions: string[], said: Record<string, string>, expected: (string | undefined)[]]>([
+  it.each<[directions: string[], uninspectable: Record<string, string>, expected: (string | undefined)[]]>([
     [['request', 'tool_result'], {}, ['allow', undefined, 'block']],
     [['request'], {}, ['allow', undefined, undefined]],
     [['request', 'tool_result'], { request: 'block', tool_result: 'allow' }, ['block', undefined, 'allow']],
@@ -240,7 +240,7 @@ describe('over random policies', () => {
     return policy({ rules, scope, directions, uninspectable }, { enabled: random.chance(0.8) })
   }
 
-  /** Straight from the words of a policy: the most severe action of all rules that speak of the finding. */
+  /** Computed from the policy itself: the most severe action of all rules that name the finding's detector. */
   function expectedAction(all: DlpPolicy[], modelId: string, detector: string, score: number): Action | null {
     const known = DETECTORS.find(({ id }) => id === detector)
     const actions = all

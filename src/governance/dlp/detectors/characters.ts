@@ -1,6 +1,6 @@
-/** Classes of characters, as bits, for the one pass that finds where detectors have to look. */
-export const LOWER = 1
-export const UPPER = 2
+/** Classes of characters, as bits, by which a scan finds the places for its detectors. */
+export const LOWER_LETTER = 1
+export const UPPER_LETTER = 2
 export const DIGIT = 4
 export const DOT = 8
 export const AT = 16
@@ -14,18 +14,18 @@ export const GLUE = 1024
 /** Letters beyond ASCII, as in international addresses. */
 export const ACCENTED = 2048
 
-export const LETTER = LOWER | UPPER
+export const LETTER = LOWER_LETTER | UPPER_LETTER
 export const ALPHANUMERIC = LETTER | DIGIT
 
-/** Letters of Latin, Greek and Cyrillic; scripts without spaces are not, since their texts would be one run. */
+/** The last of the Latin, Greek and Cyrillic letters. Scripts without spaces are excluded: their texts would be one run. */
 const LAST_ACCENTED = 0x52f
 const table = new Uint16Array(LAST_ACCENTED + 1)
 
 const fill = (characters: string, bit: number): void => {
   for (const character of characters) table[character.charCodeAt(0)] = bit
 }
-fill('abcdefghijklmnopqrstuvwxyz', LOWER)
-fill('ABCDEFGHIJKLMNOPQRSTUVWXYZ', UPPER)
+fill('abcdefghijklmnopqrstuvwxyz', LOWER_LETTER)
+fill('ABCDEFGHIJKLMNOPQRSTUVWXYZ', UPPER_LETTER)
 fill('0123456789', DIGIT)
 fill('.', DOT)
 fill('@', AT)
@@ -50,7 +50,7 @@ export function isAlphanumericAt(text: string, index: number): boolean {
   return (classAt(text, index) & ALPHANUMERIC) !== 0
 }
 
-/** Whether a letter of any of the known scripts, or a digit, is there: a number or name does not end before one. */
+/** Whether a letter, with accents or without, or a digit is there: no number or name ends before one. */
 export function isWordAt(text: string, index: number): boolean {
   return (classAt(text, index) & (ALPHANUMERIC | ACCENTED)) !== 0
 }

@@ -1,4 +1,4 @@
-/** Check digits. All take a string of ASCII digits, unless said otherwise. */
+/** Check digits of strings of ASCII digits. */
 
 const digitAt = (digits: string, index: number): number => digits.charCodeAt(index) - 48
 
@@ -19,6 +19,10 @@ export function weightedSum(digits: string, weights: readonly number[]): number 
   return sum
 }
 
+/** The check digit of article numbers of 13 digits (EAN-13, GS1): weights 1 and 3. */
+export const isArticleNumber = (digits: string): boolean =>
+  weightedSum(digits, [1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1]) % 10 === 0
+
 /** The remainder of a decimal number of any length. */
 export function remainder(digits: string, divisor: number): number {
   let rest = 0
@@ -26,7 +30,7 @@ export function remainder(digits: string, divisor: number): number {
   return rest
 }
 
-/** Whether all digits are one. */
+/** Whether all characters are the same. */
 export function isUniform(text: string): boolean {
   for (let index = 1; index < text.length; index++) if (text[index] !== text[0]) return false
   return true
@@ -71,11 +75,11 @@ export function icaoCheckDigit(field: string): number {
   return sum % 10
 }
 
-/** Whether a day of a month can be; the year, if not given, may be a leap year. */
+/** Whether a date exists. Without a year, the 29th of February does. */
 export function isDate(day: number, month: number, year = 2000): boolean {
   if (month < 1 || month > 12 || day < 1) return false
   return day <= new Date(Date.UTC(year, month, 0)).getUTCDate()
 }
 
-/** A number out of part of a string. */
-export const part = (text: string, start: number, end: number): number => Number(text.slice(start, end))
+/** The number in part of a string. */
+export const numberIn = (text: string, start: number, end: number): number => Number(text.slice(start, end))

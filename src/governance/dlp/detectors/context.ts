@@ -1,12 +1,12 @@
 import { originalStart, type Reading, readingIndex } from '../scan/normalise.ts'
 import { isWordAt } from './characters.ts'
 
-/** How many units of the original before a finding are searched for words that name it. */
+/** Units of the original before a value that are searched for context words. */
 const CONTEXT_LENGTH = 100
 
 /**
- * The words before places of a reading, in lower case, made once for each place. The window is measured in the
- * original, so that a stream that keeps 128 released units sees the same words as the whole text.
+ * The words before places of a reading, in lower case, cached for the last place. The window is measured in the
+ * original, so that a stream that keeps 128 released units has the same words as the whole text.
  */
 export class Surroundings {
   readonly reading: Reading
@@ -22,13 +22,13 @@ export class Surroundings {
     this.#start = start
     const { text } = this.reading
     const from = this.windowStart(start)
-    // The rest of a word that the window cuts is none of its own: `bic` at the end of `Arabic`.
+    // `qq` keeps the rest of a cut word from matching: `bic` at the end of `Arabic`.
     const cut = from > 0 && isWordAt(text, from - 1) ? 'qq' : ''
     this.#before = cut + text.slice(from, start).toLowerCase()
     return this.#before
   }
 
-  /** Where the words before a place begin. */
+  /** The index at which the words before a place begin. */
   windowStart(start: number): number {
     if (this.reading.starts === null) return Math.max(0, start - CONTEXT_LENGTH)
     const origin = originalStart(this.reading, start, Number.MAX_SAFE_INTEGER)
@@ -36,25 +36,29 @@ export class Surroundings {
   }
 }
 
-/** A pattern for words and phrases; a space in one also stands for a dash, an underscore, or nothing. */
-export function contextPattern(words: readonly string[]): RegExp {
-  const phrases = words.map((word) =>
-    word
-      .toLowerCase()
-      .replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
-      .replaceAll(' ', '[ _-]?'),
-  )
+const SYNTAX = /[.*+?^${}()|[\]\\]/g
+
+/**
+ * A pattern for words and phrases, separated by commas and a space each. A space in a phrase also stands for a dash, an
+ * underscore, or nothing.
+ */
+export function contextPattern(words: string): RegExp {
+  const phrases = words
+    .toLowerCase()
+    .replace(SYNTAX, '\\$&')
+    .split(', ')
+    .map((phrase) => phrase.replaceAll(' ', '[ _-]?'))
   const ascii = phrases.filter((phrase) => /^[a-z]/.test(phrase))
   const other = phrases.filter((phrase) => !/^[a-z]/.test(phrase))
   const parts = ascii.length > 0 ? [`(?:^|[^a-z0-9])(?:${ascii.join('|')})(?![a-z]{2})`] : []
   return new RegExp([...parts, ...other].join('|'))
 }
 
-/** A name right before a number that says it counts or names something else. */
+/** A word right before a number that makes it an order, a build, a time or the like. */
 const OTHER_NUMBER =
   /(?:^|[^a-z])(?:order|invoice|tracking|ticket|serial|sku|part|model|batch|lot|case|request|trace|span|session|transaction|txn|reference|ref|timestamp|ts|build|version|revision|commit|hash|checksum|uuid|guid|isbn|issn|ean|upc|gtin|barcode|product|item|article|po|awb|shipment|parcel|container|row|line|offset|bytes|size|epoch|unix|nonce|seed|count|total|sum|job|run|event|message|msg|issue|bug|pr|rev|doi|pmid|arxiv|bestellung|rechnung|auftrag|commande|facture|pedido|factura|fattura|snowflake|confirmation|booking|reservation|receipt|population|revenue|isbn|ean|account|user|customer|passport|licen[cs]e|resident|visa)(?:[ _-]?(?:numbers?|num|no|nr|ids?|code|key|at|of))?(?: on file)?[ "'.)]{0,3}(?:is|was|=|:|#|are)?[ "'#:=([]{0,4}$/
 
-/** Whether the words before say that a number is an order, a build, a time ... */
+/** Whether the words before a number make it another kind of number, such as an order, a build or a time. */
 export function isOtherNumber(before: string): boolean {
   const nearest = before.slice(-48)
   return OTHER_NUMBER.test(nearest) || FIELD_OF_IDENTIFIER.test(nearest)
@@ -62,7 +66,6 @@ export function isOtherNumber(before: string): boolean {
 
 /** The name of a field before its value. */
 const LABEL = /[\w-]{1,40}["']?\s?[=:]\s?["']?$/
-const SYNTAX = /[.*+?^${}()|[\]\\]/g
 
 /** Milliseconds since 1970, from 2017 to 2030: programs write them more often than anything else of 13 digits. */
 export function isTimestamp(number: string): boolean {
@@ -70,8 +73,8 @@ export function isTimestamp(number: string): boolean {
 }
 
 /**
- * Whether the lines before, from `from` on, have numbers written and named as this one, and none of them passes its
- * check: what stands in a column of other numbers passes by chance.
+ * Whether the lines before, from `from` on, have numbers written and labelled as this one, none of which passes the
+ * check. Then this number is of their column, and passes by chance.
  */
 export function isOfOtherColumn(
   text: string,
@@ -90,5 +93,5 @@ export function isOfOtherColumn(
   return others !== null && !others.some((other) => validate(other.replace(/\D/g, '')))
 }
 
-/** A field that is called just `id`. */
+/** The label of a field named `id`. */
 const FIELD_OF_IDENTIFIER = /(?:^|[{,;("'\n])\s{0,4}_?id["']?[ "':=]{1,4}$/

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { Contextual, DetectorDescription, Found, TokenDetector } from './detector.ts'
+import { contextPattern } from './context.ts'
+import type { DetectorDescription, Match, TokenDetector } from './detector.ts'
 import { keccak256 } from './keccak.ts'
 
 const ALPHABET = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
@@ -75,7 +76,7 @@ function isEthereumAddress(text: string): boolean {
   return true
 }
 
-/** CRC-16/XMODEM over the decoded base 32 but its last two bytes, which hold it. */
+/** The last two bytes of the decoded base 32 are the CRC-16/XMODEM of the others. */
 function isStellarAddress(text: string): boolean {
   let bits = 0
   let size = 0
@@ -95,7 +96,7 @@ function isStellarAddress(text: string): boolean {
   return crc === (bytes.at(-2) ?? 0) + (bytes.at(-1) ?? 0) * 256
 }
 
-/** A coin: addresses of each form. `shape` sees the whole token, so it is anchored and bounded. */
+/** A written form of a coin's addresses. `shape` is tried on the whole token, so it is anchored and bounded. */
 interface Form {
   shape: RegExp
   check(text: string): boolean
@@ -114,16 +115,15 @@ const hash160 =
     payload.length === 21 && versions.includes(payload[0] ?? -1)
 const bech32 = (shape: RegExp): Form => ({ shape, check: isBech32 })
 
-function coin(id: string, name: string, forms: readonly Form[], baseScore = 0.97): TokenDetector {
+function coin(id: string, name: string, forms: readonly Form[], score = 0.97): TokenDetector {
   return {
     id: `${id}_address`,
     category: 'crypto',
     description: `${name} address`,
-    baseScore,
-    find(text, start, end): Found | null {
+    find(text, start, end): Match | null {
       const token = text.slice(start, end)
       const found = forms.some((form) => form.shape.test(token) && form.check(token))
-      return found ? { start, end, score: baseScore } : null
+      return found ? { start, end, score } : null
     },
   }
 }
@@ -131,7 +131,7 @@ function coin(id: string, name: string, forms: readonly Form[], baseScore = 0.97
 const BECH32_BODY = '[02-9ac-hj-np-z]'
 const NUMBERS = '[1-9A-HJ-NP-Za-km-z]'
 
-/** Tokens of letters and digits of 25 to 110 units are shown to these. */
+/** Tried on tokens of letters and digits of 25 to 110 units. */
 export const COINS: readonly TokenDetector[] = [
   coin('bitcoin', 'Bitcoin', [
     base58(new RegExp(`^[13mn2]${NUMBERS}{24,34}$`), hash160(0, 5, 111, 196)),
@@ -157,12 +157,10 @@ export const COINS: readonly TokenDetector[] = [
   coin('stellar', 'Stellar', [{ shape: /^G[A-Z2-7]{55}$/, check: isStellarAddress }]),
 ]
 
-/** Secrets of the same family: a private key in wallet import format, an extended private key (BIP 32), a Stellar seed. */
 export const WALLET_KEY: TokenDetector = {
   id: 'wallet_private_key',
   category: 'secret',
   description: 'Private key of a wallet (WIF, BIP 32 xprv, Stellar seed)',
-  baseScore: 0.98,
   find(text, start, end) {
     const token = text.slice(start, end)
     let found = false
@@ -176,21 +174,19 @@ export const WALLET_KEY: TokenDetector = {
   },
 }
 
-/** Solana addresses have no checksum of their own. */
-export const SOLANA: DetectorDescription & Contextual = {
+export const SOLANA: DetectorDescription = {
   id: 'solana_address',
   category: 'crypto',
   description: 'Solana address, near a word that names it',
-  baseScore: 0.3,
-  // biome-ignore format: a list
-  context: [
-  'solana', 'sol', 'phantom', 'spl', 'wallet', 'address', 'deposit', 'dirección', 'adresse', 'indirizzo', 'endereço', 'cartera', 'portefeuille', 'billetera', 'monedero', 'geldbörse',
-  'portafoglio', 'carteira', 'crypto', 'blockchain', '钱包', 'ウォレット',
-],
-  contextScore: 0.9,
 }
 
-/** Solana: 32 bytes in base 58 and no checksum, so a word before it has to name it. */
+export const SOLANA_CONTEXT = contextPattern(
+  'solana, sol, phantom, spl, wallet, address, deposit, dirección, adresse, indirizzo, endereço, ' +
+    'cartera, portefeuille, billetera, monedero, geldbörse, portafoglio, carteira, crypto, ' +
+    'blockchain, 钱包, ウォレット',
+)
+
+/** 32 bytes in base 58. There is no checksum, so a word before the address has to name it. */
 export function isSolanaAddress(token: string): boolean {
   return /^[1-9A-HJ-NP-Za-km-z]{32,44}$/.test(token) && decodeBase58(token)?.length === 32
 }

@@ -1,48 +1,47 @@
 import type { Category } from '../types.ts'
 import type { CharacterSet } from './characters.ts'
 
-/** What a policy and its reader need to know of a detector. */
+/** A detector as policies and consoles name it. */
 export interface DetectorDescription {
-  /** What policies, spans and audit records call it. */
+  /** Its name in policies, findings and audit records. */
   id: string
   category: Category
   description: string
+}
+
+export interface ScoredDetector extends DetectorDescription {
   /** Score of a finding in its clearest written form without a word around it that names it. */
   baseScore: number
 }
 
 /** Evidence beside the characters themselves. */
 export interface Contextual {
-  /** Words before a finding (in lower case; a space also stands for `-`, `_` and nothing) that raise its score. */
-  context: readonly string[]
+  /** Words before a finding that raise its score, as `contextPattern` takes them. */
+  context: string
   /** The score with such a word. */
   contextScore: number
 }
 
-/** A number in a written form: `3-2-4` is three digits, a dash, two digits ... */
-export interface NumberForm {
-  shapes: readonly string[]
-  /** Without a context word. */
-  score: number
-}
-
 /** Digits alone, in groups. */
 export interface NumberDetector extends DetectorDescription, Contextual {
-  forms: readonly NumberForm[]
+  /**
+   * Written forms, separated by commas, with the score of a finding without a context word: `3-2-4` is three digits, a
+   * dash, two digits, a dash, four digits.
+   */
+  forms: Readonly<Record<string, number>>
   /** Whether the digits (without their separators) can be such a number. */
   validate(digits: string): boolean
 }
 
 /** Letters and digits. */
-export interface WordDetector extends DetectorDescription, Contextual {
+export interface WordDetector extends ScoredDetector, Contextual {
   /** Sticky, without unbounded repetition, tried where a run of letters and digits starts. */
   pattern: RegExp
-  /** What the first character of the run is. */
   first: 'letter' | 'digit'
-  /** Lengths of that run. */
+  /** Lengths of the run of letters and digits that the pattern is tried at. */
   lengths: readonly number[]
   validate(match: string): boolean
-  /** Matches a text that breaks off inside of a form with spaces or dashes; ends in `$`, and bounded. */
+  /** Matches a text that ends inside of a form with spaces or dashes; ends in `$`, and bounded. */
   open?: RegExp
 }
 
@@ -52,30 +51,24 @@ export interface KeyForm {
   body: CharacterSet
   shortest: number
   longest: number
-  /** Less than usual when the prefix alone says little. */
+  /** Given where the prefix is a common one. */
   score?: number
-  /** What the body must also be. */
+  /** A further condition on the body. */
   validate?(body: string): boolean
 }
 
-export interface KeyDetector extends DetectorDescription {
+export interface KeyDetector extends ScoredDetector {
   forms: readonly KeyForm[]
 }
 
-/** A detector with a way of its own. `find` looks at the token `start`..`end` and answers with what it found. */
+/** A detector of whole tokens. */
 export interface TokenDetector extends DetectorDescription {
-  find(text: string, start: number, end: number): Found | null
+  /** Checks the token from `start` to `end`. */
+  find(text: string, start: number, end: number): Match | null
 }
 
-export interface Found {
+export interface Match {
   start: number
   end: number
   score: number
-}
-
-/**
- * Spellings of digit groups: `spaced('3 3 4', ' -')` is each separator used throughout, and the run without any.
- */
-export function grouped(shape: string, separators: string): string[] {
-  return [...separators].map((separator) => shape.replaceAll(' ', separator))
 }

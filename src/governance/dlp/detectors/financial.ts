@@ -1,8 +1,8 @@
 import { countrySpecs, isValidBIC } from 'ibantools'
 import { classAt, isAlphanumericAt, isWordAt, LETTER } from './characters.ts'
-import { isUniform, luhn, remainder, weightedSum } from './checksums.ts'
+import { isArticleNumber, isUniform, luhn, remainder, weightedSum } from './checksums.ts'
 import { contextPattern } from './context.ts'
-import { type Found, grouped, type NumberDetector, type WordDetector } from './detector.ts'
+import type { Match, NumberDetector, WordDetector } from './detector.ts'
 
 /** Issuers' ranges: first digits from, to, and the lengths in use. Sources: the networks' own BIN rules; ISO/IEC 7812. */
 const RANGES: readonly (readonly [from: string, to: string, lengths: string])[] = [
@@ -80,31 +80,27 @@ function isIssued(digits: string): boolean {
   return false
 }
 
-const CARD_GROUPS = [
-  '4 4 4 4', '4 6 5', '4 6 4', '4 4 4 4 3', '4 4 4 4 2', '4 4 4 4 1', '4 4 4', '4 4 4 1', '4 4 4 2', '4 4 4 3',
-  '4 4 5', '4 3 3 3', '4 5 4', '5 5 5', '4 4 7', '6 10', '6 13', '8 8', '3 3 3 4', '3 3 3 3', '6 6', '4 5 6', '5 4 5',
-] // biome-ignore format: a table
+const CARD_GROUPS =
+  '4 4 4 4, 4 6 5, 4 6 4, 4 4 4 4 3, 4 4 4 4 2, 4 4 4 4 1, 4 4 4, 4 4 4 1, 4 4 4 2, 4 4 4 3, ' +
+  '4 4 5, 4 3 3 3, 4 5 4, 5 5 5, 4 4 7, 6 10, 6 13, 8 8, 3 3 3 4, 3 3 3 3, 6 6, 4 5 6, 5 4 5'
 
 export const CARD = 'card'
 
-/** What names a card. */
-const CARD_WORDS: readonly string[] = [
-  'card', 'card number', 'card no', 'card num', 'credit', 'debit', 'visa', 'mastercard', 'amex', 'american express', 'discover', 'jcb', 'diners', 'maestro',
-  'unionpay', 'pan', 'cc', 'ccn', 'payment', 'kreditkarte', 'karte', 'kartennummer', 'carte', 'tarjeta', 'carta',
-  'cartao', 'cartão', 'kaart', 'cvv', 'cvc',
-] // biome-ignore format: a list
+const CARD_WORDS =
+  'card, card number, card no, card num, credit, debit, visa, mastercard, amex, american express, ' +
+  'discover, jcb, diners, maestro, unionpay, pan, cc, ccn, payment, kreditkarte, karte, ' +
+  'kartennummer, carte, tarjeta, carta, cartao, cartão, kaart, cvv, cvc'
 export const CARD_CONTEXT = contextPattern(CARD_WORDS)
 
 const card: NumberDetector = {
   id: CARD,
   category: 'financial',
   description: 'Payment card number of 12 to 19 digits (issuer prefix, length, Luhn)',
-  baseScore: 0.9,
-  forms: [
-    { shapes: CARD_GROUPS.flatMap((shape) => grouped(shape, ' -./')), score: 0.9 },
-    { shapes: ['14', '15', '16'], score: 0.8 },
-    { shapes: ['12', '17', '18', '19'], score: 0.6 },
-  ],
+  forms: {
+    ...Object.fromEntries([...' -./'].map((sign) => [CARD_GROUPS.replace(/(?<!,) /g, sign), 0.9])),
+    '14, 15, 16': 0.8,
+    '12, 17, 18, 19': 0.6,
+  },
   context: CARD_WORDS,
   contextScore: 0.98,
   validate: isCardNumber,
@@ -113,12 +109,9 @@ const card: NumberDetector = {
 /** Article numbers (EAN) have 13 digits too, and some start like a card. */
 const cardOfThirteenDigits = (score: number, isArticle: boolean): NumberDetector => ({
   ...card,
-  forms: [{ shapes: ['13'], score }],
+  forms: { '13': score },
   validate: (digits) => isCardNumber(digits) && isArticleNumber(digits) === isArticle,
 })
-
-const isArticleNumber = (digits: string): boolean =>
-  weightedSum(digits, [1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1]) % 10 === 0
 
 export const cards: readonly NumberDetector[] = [
   card,
@@ -131,12 +124,8 @@ export const routingNumber: NumberDetector = {
   id: 'aba_routing',
   category: 'financial',
   description: 'US bank routing number (ABA, nine digits with check digit), near a word that names it',
-  baseScore: 0.35,
-  forms: [
-    { shapes: ['9'], score: 0.35 },
-    { shapes: grouped('4 4 1', '-'), score: 0.55 },
-  ],
-  context: ['routing', 'aba', 'rtn', 'aba rtn', 'transit', 'wire', 'ach', 'routing transit'],
+  forms: { '9': 0.35, '4-4-1': 0.55 },
+  context: 'routing, aba, rtn, aba rtn, transit, wire, ach, routing transit',
   contextScore: 0.9,
   validate(digits) {
     const district = Number(digits.slice(0, 2))
@@ -157,7 +146,7 @@ export const bic: WordDetector = {
   first: 'letter',
   lengths: [8, 11],
   pattern: /[A-Z]{4}[A-Z]{2}[A-Z0-9]{2}(?:[A-Z0-9]{3})?(?![A-Za-z0-9])/y,
-  context: ['bic', 'swift', 'swift bic', 'bic code', 'swift code', 'swiftcode', 'bank identifier'],
+  context: 'bic, swift, swift bic, bic code, swift code, swiftcode, bank identifier',
   contextScore: 0.9,
   validate: isValidBIC,
 }
@@ -175,7 +164,7 @@ const LONGEST_IBAN = 34 * 4
 /** Two letters and two digits, together or with blanks in each gap. */
 const IBAN_START = /(?:[A-Z]{2}\d{2}|[A-Z] {1,3}[A-Z] {1,3}\d {1,3}\d)/iy
 
-/** Whether an account number may start at `start`; also if the text ends first. */
+/** Whether an account number can start at `start`, also one that the text's end cuts. */
 export function startsIban(text: string, start: number): boolean {
   if (!isAsciiLetter(text, start)) return false
   IBAN_START.lastIndex = start
@@ -190,7 +179,7 @@ const OPEN_IBAN_START = /^[A-Z] {1,3}(?:[A-Z] {0,3}(?:\d {0,3})?)?$/i
  * Reads an account number with or without separators where two letters and two digits start.
  * @returns the finding; `open` if the text ends before the country's length does; null for neither
  */
-export function readIban(text: string, start: number): Found | 'open' | null {
+export function readIban(text: string, start: number): Match | 'open' | null {
   let length = 0
   let compact = ''
   let index = start
@@ -209,8 +198,8 @@ export function readIban(text: string, start: number): Found | 'open' | null {
 }
 
 /**
- * The country's form and MOD 97-10. Check digits inside of the national part are not asked for: issuers leave them
- * out, and what fails them alone is still more likely an account than anything else.
+ * The country's form and MOD 97-10. Check digits inside of the national part are not verified: issuers leave them out,
+ * and a number that fails only these is still most likely an account.
  */
 function isIban(compact: string): boolean {
   const form = countrySpecs[compact.slice(0, 2)]?.bban_regexp

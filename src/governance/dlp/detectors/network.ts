@@ -1,26 +1,26 @@
 import { ACCENTED, CharacterSet, classAt, isAlphanumericAt } from './characters.ts'
-import type { DetectorDescription, Found } from './detector.ts'
+import type { Match, ScoredDetector } from './detector.ts'
 import { isDoubtfulEnding, isReservedDomain, isTopLevelDomain } from './top-level-domains.ts'
 
-export const EMAIL: DetectorDescription = {
+export const EMAIL: ScoredDetector = {
   id: 'email',
   category: 'contact',
   description: 'Email address',
   baseScore: 0.95,
 }
-export const DOMAIN: DetectorDescription = {
+export const DOMAIN: ScoredDetector = {
   id: 'domain',
   category: 'network',
   description: 'Domain name under a known top-level domain',
   baseScore: 0.75,
 }
-export const IP_ADDRESS: DetectorDescription = {
+export const IP_ADDRESS: ScoredDetector = {
   id: 'ip_address',
   category: 'network',
   description: 'IPv4 or IPv6 address',
   baseScore: 0.9,
 }
-export const URL_CREDENTIALS: DetectorDescription = {
+export const URL_CREDENTIALS: ScoredDetector = {
   id: 'url_credentials',
   category: 'secret',
   description: 'URL with a password in it',
@@ -40,7 +40,7 @@ const isLocalAt = (text: string, index: number): boolean => {
 }
 
 /** Reads the address around the `@` at `at`. Lengths: RFC 5321, 4.5.3.1. */
-export function readEmail(text: string, at: number): Found | null {
+export function readEmail(text: string, at: number): Match | null {
   let start = at
   while (start > 0 && at - start <= LONGEST_LOCAL_PART && isLocalAt(text, start - 1)) start--
   if (at - start > LONGEST_LOCAL_PART) return null
@@ -65,7 +65,7 @@ export function readEmail(text: string, at: number): Found | null {
 const isHostLetterAt = (text: string, index: number): boolean =>
   isAlphanumericAt(text, index) || classAt(text, index) === ACCENTED
 
-/** The end of the run of letters, digits, dots and dashes that starts at `start`; one more than a name has is looked at. */
+/** The end of the run of letters, digits, dots and dashes that starts at `start`. It stops after one unit too many. */
 export function hostRunEnd(text: string, start: number, limit = start + LONGEST_DOMAIN + 1): number {
   let end = start
   while (end < limit && (LABELS.hasAt(text, end) || classAt(text, end) === ACCENTED)) end++
@@ -86,15 +86,14 @@ function hostEnd(text: string, start: number): number {
 const lastLabel = (text: string, start: number, end: number): string =>
   text.slice(text.lastIndexOf('.', end - 1) + 1 || start, end).toLowerCase()
 
-/** What stands before a dot in code, not in a name on the net. */
+/** Names before a dot in code. */
 const CODE_RECEIVER =
   /^(?:this|self|cls|user|users|console|log|logger|process|object|obj|item|items|row|rows|data|node|event|evt|req|res|request|response|ctx|context|props|state|module|window|document|math|string|array|list|map|set|config|options|opts|params|args|result|results|value|values|key|keys|input|output|index|main|test|tests|app|client|server|session|model|file|files|path|job|task|thread|conn|db|err|error|field|form|table|column|query|params|parent|child|entry|element|target|source|record|message|msg|body|header|headers|settings|env|os|sys|io|np|pd|re|json|time|datetime|e|i|g|a|b|c|x|y|n|t|s)$/
 
 /**
  * Reads a domain name in a run of letters, digits, dots and dashes that starts at `start`.
- * @param after what stands before tells a host name from code: `://` or `@` do
  */
-export function readDomain(text: string, start: number, end: number): Found | null {
+export function readDomain(text: string, start: number, end: number): Match | null {
   const stop = hostEnd(text, start)
   if (stop < 0 || stop > end || stop - start < 4) return null
   const name = text.slice(start, stop)
@@ -111,9 +110,9 @@ export function readDomain(text: string, start: number, end: number): Found | nu
   return { start, end: stop, score }
 }
 
-/** Names of products that look like names on the net. */
+/** Names of products that look like domains. */
 const FRAMEWORK = /^(?:asp|vb|ado|ml|paint)\.net$/i
-/** Words that announce a name. */
+/** Words before a domain. */
 const SITE =
   /(?:web ?sites?|site|domain|host(?:name)?|visit|url|www|homepage|webseite|sitio|sito|dominio)[ "'=:]{1,4}$/i
 
@@ -142,7 +141,7 @@ const NOT_AN_ADDRESS =
 const UPGRADE = /(?:up|down)grad(?:e|ed|ing)(?: from [\d.]{1,15})?(?: to| from)? $/
 
 /** Reads dotted quads where a run of digits starts. */
-export function readIpv4(text: string, start: number): Found | null {
+export function readIpv4(text: string, start: number): Match | null {
   let index = start
   for (let octet = 0; octet < 4; octet++) {
     let value = 0
@@ -171,7 +170,7 @@ export const IPV6_CHARACTERS = new CharacterSet('0123456789abcdefABCDEF:.')
 const LONGEST_IPV6 = 45
 
 /** Reads the address whose run of hexadecimal digits, colons and dots starts at `start` (RFC 4291, 2.2). */
-export function readIpv6(text: string, start: number): Found | null {
+export function readIpv6(text: string, start: number): Match | null {
   let end = IPV6_CHARACTERS.runEnd(text, start, start + LONGEST_IPV6 + 2)
   while (text[end - 1] === '.' || (text[end - 1] === ':' && text[end - 2] !== ':')) end--
   if (end - start > LONGEST_IPV6 || isAlphanumericAt(text, end) || text[end] === '_') return null
@@ -202,9 +201,9 @@ const ENDS_AUTHORITY = /[\s"'<>`/?#\\{}|^]/
 
 /**
  * Reads the URL whose `://` is at `colon`, if its authority holds a password (RFC 3986, 3.2.1).
- * @returns it to the end of its path, since databases and signed links have secrets there too
+ * @returns the URL with its path and query, since databases and signed links have secrets there too
  */
-export function readUrlCredentials(text: string, colon: number): Found | null {
+export function readUrlCredentials(text: string, colon: number): Match | null {
   const start = urlStart(text, colon)
   if (start < 0) return null
   const authority = colon + 3
@@ -229,7 +228,7 @@ export function urlStart(text: string, colon: number): number {
   return colon - start < 2 || colon - start > 22 ? -1 : start
 }
 
-/** The end of the authority that starts at `start`; at most 400 units are looked at. */
+/** The end of the authority that starts at `start`, at most 400 units after it. */
 export function authorityEnd(text: string, start: number): number {
   const limit = Math.min(text.length, start + LONGEST_AUTHORITY)
   let end = start
@@ -237,7 +236,7 @@ export function authorityEnd(text: string, start: number): number {
   return end
 }
 
-/** Whether a value only shows where a secret would stand. */
+/** Whether a value is a placeholder for a secret, such as `<your-password>`. */
 export function isPlaceholder(value: string): boolean {
   if (/^(?:\*+|x+|\.+|-+|_+|#+|\?+)$/i.test(value)) return true
   if (/^[$%<[{(]/.test(value) && /[}\])>%]$|^\$[A-Za-z_]/.test(value)) return true

@@ -1,42 +1,42 @@
 import { type CountryCode, parsePhoneNumberFromString } from 'libphonenumber-js/min'
 import { isAlphanumericAt, isDigitAt, isWordAt } from './characters.ts'
 import { contextPattern, isOtherNumber } from './context.ts'
-import type { DetectorDescription, Found } from './detector.ts'
+import type { Match, ScoredDetector } from './detector.ts'
 
-export const PHONE: DetectorDescription = {
+export const PHONE: ScoredDetector = {
   id: 'phone',
   category: 'contact',
   description: 'Phone number with +, in a common written form, or near a word that names it',
   baseScore: 0.9,
 }
 
-/** Words that are only said of phone numbers; the long ones also at the end of another, as in `contactPhone`. */
+/** Words that name phone numbers only. The long ones also match at the end of a word, as in `contactPhone`. */
 const NAMING = new RegExp(
   `(?:phone|mobile|telefon|telefone|téléphone|teléfono|telemóvel|telemovel|telefoon|whatsapp)(?:s|no|nr|num|number|nummer)?(?![a-z]{2})|${
-    contextPattern([
-      'phones', 'telephone', 'tel', 'tel no', 'tél', 'mob', 'cell', 'cellphone', 'cellular', 'fax', 'sms', 'landline', 'hotline',
-      'helpline', 'telefonnummer', 'handy', 'handynummer', 'mobil', 'mobilnummer', 'rufnummer', 'festnetz', 'portable',
-      'telefono', 'móvil', 'movil', 'celular', 'cellulare', 'telefoonnummer', 'mobiel', 'puhelin', 'telefonnr', 'komórka',
-      'phone number', 'contact number', 'my number', 'ph', 'callback', 'voicemail', 'pager', 'toll free', 'nr tel', 'numer telefonu',
-      '电话', '手机', '電話', '携帯', '전화', '휴대폰', 'телефон', 'тел',
-    ]).source
+    contextPattern(
+      'phones, telephone, tel, tel no, tél, mob, cell, cellphone, cellular, fax, sms, landline, ' +
+        'hotline, helpline, telefonnummer, handy, handynummer, mobil, mobilnummer, rufnummer, ' +
+        'festnetz, portable, telefono, móvil, movil, celular, cellulare, telefoonnummer, mobiel, ' +
+        'puhelin, telefonnr, komórka, phone number, contact number, my number, ph, callback, ' +
+        'voicemail, pager, toll free, nr tel, numer telefonu, 电话, 手机, 電話, 携帯, 전화, 휴대폰, телефон, тел',
+    ).source
   }`,
-) // biome-ignore format: a list
-/** Words that are also said of other things, so the number itself has to be a possible one. */
-const SUGGESTING = contextPattern([
-  'call', 'calls', 'called', 'calling', 'dial', 'text', 'ring', 'contact', 'reach', 'reached', 'number', 'ext', 'numéro',
-  'número', 'numero', 'nummer', 'anrufen', 'erreichbar', 'erreichen', 'llamar', 'appeler', 'phoned', 'texted', 'line',
-  'reply', 'tollfree', 'support', 'customer service', 'hit me up', 'give me a', 'message me', 'verify', 'office',
-]) // biome-ignore format: a list
+)
+/** Words that have other uses too, so the number has to be a valid one of a country. */
+const SUGGESTING = contextPattern(
+  'call, calls, called, calling, dial, text, ring, contact, reach, reached, number, ext, numéro, ' +
+    'número, numero, nummer, anrufen, erreichbar, erreichen, llamar, appeler, phoned, texted, line, ' +
+    'reply, tollfree, support, customer service, hit me up, give me a, message me, verify, office',
+)
 
 const CANDIDATE = /(?:\+|00|011[ -]?)?\(?\d{1,5}\)?(?:[ .\-/]{0,3}\(?\d{1,12}\)?){0,9}/y
 const EXTENSION = /(?: ?(?:x|ext\.?|extension|#) ?)\d{1,6}(?![A-Za-z0-9])/iy
-/** A text that may go on as an extension. */
+/** Matches a text that more text can continue as an extension. */
 export const OPEN_EXTENSION =
   /\d\)? ?(?:x|e|ex|ext\.?|exte|exten|extens|extensi|extensio|extension|#)? ?\d{0,6}$/i
 
 const LONGEST = 30
-/** Forms that speak for themselves; sticky. */
+/** Forms that need no word before them; sticky. */
 const NORTH_AMERICAN = /(?:1[ .-]?)?(?:\([2-9]\d{2}\) ?|[2-9]\d{2}[.-])[2-9]\d{2}[ .-]\d{4}/y
 const FRENCH = /0[1-79]([ .-])\d{2}(?:\1\d{2}){3}/y
 const BRITISH = /(?:0(?:20|1\d1|11\d) \d{3,4} \d{4}|0[17]\d{3} \d{3} ?\d{3}|\(0\d{2,4}\) ?\d{3,4} ?\d{4})/y
@@ -44,7 +44,7 @@ const DATE_LIKE =
   /^(?:\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{2,4})(?:[ -]\d{1,2})?$|^(?:19|20)\d{2}[ -]+(?:19|20)\d{2}$/
 const MONEY_OR_DECIMAL = /^\d{1,3}(?:[.,]\d{3})+$|^\d+\.\d+$/
 
-/** Countries whose national numbers have so many digits and no leading 0; those with one are told by their length. */
+/** By number of digits: countries whose national numbers have no leading 0. With a leading 0 the length suffices. */
 const REGIONS: Record<number, readonly CountryCode[]> = {
   8: ['NO', 'DK', 'SG'],
   9: ['ES', 'PL', 'PT'],
@@ -56,7 +56,7 @@ const REGIONS: Record<number, readonly CountryCode[]> = {
  * Reads the phone number that starts at `start`: a digit, `+` or `(` with no digit before it.
  * @param before the words before it, in lower case; none if they are about another number
  */
-export function readPhone(text: string, start: number, before: string): Found | null {
+export function readPhone(text: string, start: number, before: string): Match | null {
   CANDIDATE.lastIndex = start
   const match = CANDIDATE.exec(text)
   if (match === null || digitsIn(match[0]) < 7) return null
@@ -67,8 +67,8 @@ export function readPhone(text: string, start: number, before: string): Found | 
   return seen === null ? null : { ...seen, end: withExtension(text, seen.end) }
 }
 
-/** The longest start of a run of groups that is a phone number; at most three groups are left out. */
-function readGroups(text: string, start: number, length: number, evidence: Evidence): Found | null {
+/** The longest prefix of a run of groups that is a phone number; at most three groups are left out. */
+function readGroups(text: string, start: number, length: number, evidence: Evidence): Match | null {
   let end = start + Math.min(length, LONGEST)
   if (isDigitAt(text, end)) while (end > start && isDigitAt(text, end - 1)) end--
   for (let attempt = 0; attempt < 4; attempt++) {
@@ -81,7 +81,7 @@ function readGroups(text: string, start: number, length: number, evidence: Evide
   return null
 }
 
-function readForm(text: string, start: number): Found | null {
+function readForm(text: string, start: number): Match | null {
   for (const form of [NORTH_AMERICAN, FRENCH, BRITISH]) {
     form.lastIndex = start
     if (form.test(text) && isBounded(text, form.lastIndex) && !isInRow(text, start, form.lastIndex)) {
@@ -113,7 +113,7 @@ function evidenceOf(candidate: string, before: string): Evidence {
   return /[ .()-]/.test(candidate) ? 'form' : 'none'
 }
 
-/** Whether words before a number say that it is one of a phone. */
+/** Whether words before a number name it, or suggest, a phone number. */
 export const announcesPhone = (before: string): boolean =>
   NAMING.test(before.slice(-60)) || SUGGESTING.test(before.slice(-40))
 

@@ -1,14 +1,13 @@
 import { BASE64 } from './characters.ts'
-import type { DetectorDescription, Found } from './detector.ts'
+import type { DetectorDescription, Match } from './detector.ts'
 
 export const PRIVATE_KEY: DetectorDescription = {
   id: 'private_key',
   category: 'secret',
   description: 'Private key in PEM, OpenSSH or PGP armour',
-  baseScore: 0.99,
 }
 
-/** What starts a block, after which its kind and its closing dashes follow. */
+/** Starts a block; its kind and dashes follow. */
 export const BLOCK_START = '-----BEGIN '
 const HEADER = /-----BEGIN ((?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?)-----/y
 const LONGEST_HEADER = 100
@@ -20,14 +19,14 @@ const BLANK = /(?:\s|\\(?:[nr]|$)|["'+,>|#])*/y
 /** A line of key material that is not the last. */
 const SHORTEST_LINE = 24
 
-export interface Block extends Found {
+export interface Block extends Match {
   /** The text ends before the block does. */
   open: boolean
 }
 
 /**
- * Reads the private key whose `-----BEGIN ` is at `start`. It goes on as long as lines of base 64 follow, which may be
- * joined by blanks, quotes or written-out line ends, and need not have its END: what a cut leaves is as secret.
+ * Reads the private key whose `-----BEGIN ` is at `start`. It extends over the lines of base 64 that follow, joined by
+ * blanks, quotes or escaped line ends. The END is optional, because a key without it is as secret.
  */
 export function readPrivateKey(text: string, start: number): Block | null {
   HEADER.lastIndex = start

@@ -1,13 +1,14 @@
 import { COINS, SOLANA, WALLET_KEY } from './crypto-addresses.ts'
 import type { DetectorDescription, NumberDetector, WordDetector } from './detector.ts'
 import { bic, cards, IBAN, routingNumber } from './financial.ts'
-import * as asiaPacific from './government/asia-pacific.ts'
-import * as centralEurope from './government/central-europe.ts'
-import * as northAmerica from './government/north-america.ts'
-import * as northernEasternEurope from './government/northern-eastern-europe.ts'
-import * as passports from './government/passports.ts'
-import * as southAmerica from './government/south-america.ts'
-import * as westernEurope from './government/western-europe.ts'
+import { ASIA_PACIFIC } from './government/asia-pacific.ts'
+import { CENTRAL_EUROPE } from './government/central-europe.ts'
+import type { NationalDetector } from './government/national.ts'
+import { NORTH_AMERICA } from './government/north-america.ts'
+import { NORTHERN_AND_EASTERN_EUROPE } from './government/northern-eastern-europe.ts'
+import { MACHINE_READABLE_ZONE, PASSPORTS } from './government/passports.ts'
+import { SOUTH_AMERICA } from './government/south-america.ts'
+import { WESTERN_EUROPE } from './government/western-europe.ts'
 import { DOMAIN, EMAIL, IP_ADDRESS, URL_CREDENTIALS } from './network.ts'
 import { PHONE } from './phone.ts'
 import { PRIVATE_KEY } from './private-keys.ts'
@@ -15,31 +16,31 @@ import { BASIC_CREDENTIALS, JSON_WEB_TOKEN, SECRET } from './secrets.ts'
 import { SPECIAL_KEYS } from './special-keys.ts'
 import { VENDOR_KEYS } from './vendor-keys.ts'
 
-const governments = [
-  northAmerica,
-  southAmerica,
-  westernEurope,
-  centralEurope,
-  northernEasternEurope,
-  asiaPacific,
-  passports,
+const NATIONAL: readonly NationalDetector[] = [
+  ...NORTH_AMERICA,
+  ...SOUTH_AMERICA,
+  ...WESTERN_EUROPE,
+  ...CENTRAL_EUROPE,
+  ...NORTHERN_AND_EASTERN_EUROPE,
+  ...ASIA_PACIFIC,
+  ...PASSPORTS,
 ]
 
 export const NUMBER_DETECTORS: readonly NumberDetector[] = [
   ...cards,
   routingNumber,
-  ...governments.flatMap(({ numberDetectors }) => numberDetectors),
+  ...NATIONAL.filter((detector) => 'forms' in detector),
 ]
 export const WORD_DETECTORS: readonly WordDetector[] = [
   bic,
-  ...governments.flatMap(({ wordDetectors }) => wordDetectors),
+  ...NATIONAL.filter((detector) => 'pattern' in detector),
 ]
 
 const rows: readonly DetectorDescription[] = [
   ...NUMBER_DETECTORS,
   ...WORD_DETECTORS,
   IBAN,
-  passports.MACHINE_READABLE_ZONE,
+  MACHINE_READABLE_ZONE,
   EMAIL,
   PHONE,
   DOMAIN,
@@ -56,9 +57,24 @@ const rows: readonly DetectorDescription[] = [
   SOLANA,
 ]
 
-/** Every built-in detector, once: what policies can name and consoles can show. */
-export const DETECTORS: readonly DetectorDescription[] = [
+/** A detector of the engine, as policies can name it and consoles can show it. */
+export interface BuiltInDetector extends DetectorDescription {
+  /** For rules without a `minimum_score` of their own. */
+  minimumScore: number
+}
+
+/**
+ * Scores are chosen for this threshold: a finding with a distinctive form or a context word is above, digits that only
+ * could be such a number are below.
+ */
+const USUAL_MINIMUM_SCORE = 0.5
+
+/** Every detector of the engine once, in order of the ids. */
+export const BUILT_IN_DETECTORS: readonly BuiltInDetector[] = [
   ...new Map(
-    rows.map(({ id, category, description, baseScore }) => [id, { id, category, description, baseScore }]),
+    rows.map(({ id, category, description }) => [
+      id,
+      { id, category, description, minimumScore: USUAL_MINIMUM_SCORE },
+    ]),
   ).values(),
-].sort((left, right) => (left.category + left.id < right.category + right.id ? -1 : 1))
+].sort((left, right) => (left.id < right.id ? -1 : 1))

@@ -1,40 +1,30 @@
-import { BASE64_ANY, classAt, DIGIT, LOWER, UPPER, URL_SAFE } from './characters.ts'
-import type { DetectorDescription, Found } from './detector.ts'
+import { decodeBase64 } from './base64.ts'
+import { BASE64_ANY, classAt, DIGIT, LOWER_LETTER, UPPER_LETTER, URL_SAFE } from './characters.ts'
+import { contextPattern } from './context.ts'
+import type { Match, ScoredDetector } from './detector.ts'
 import { isPlaceholder } from './network.ts'
 
-export const JSON_WEB_TOKEN: DetectorDescription = {
+export const JSON_WEB_TOKEN: ScoredDetector = {
   id: 'jwt',
   category: 'secret',
   description: 'JSON web token (readable header)',
   baseScore: 0.97,
 }
-export const SECRET: DetectorDescription = {
+export const SECRET: ScoredDetector = {
   id: 'secret',
   category: 'secret',
   description: 'Password, token or key, told by the word before it and by its own randomness',
   baseScore: 0.8,
 }
-export const BASIC_CREDENTIALS: DetectorDescription = {
+export const BASIC_CREDENTIALS: ScoredDetector = {
   id: 'basic_credentials',
   category: 'secret',
   description: 'User name and password in base 64 after "Basic"',
   baseScore: 0.95,
 }
 
-/** Decodes base 64 of either alphabet to a string of bytes. @returns null if it is none */
-export function decodeBase64(text: string): string | null {
-  const digits = text.replace(/-/g, '+').replace(/_/g, '/').replace(/=+$/, '')
-  // What cannot be decoded is told here, since an exception costs more than the decoding.
-  if (digits.length % 4 === 1) return null
-  try {
-    return atob(digits)
-  } catch {
-    return null
-  }
-}
-
 /** Reads a token whose `eyJ` is at `start`: two or three parts, the first a JSON object with `alg` (RFC 7515, 7519). */
-export function readJsonWebToken(text: string, start: number): Found | null {
+export function readJsonWebToken(text: string, start: number): Match | null {
   if (URL_SAFE.hasAt(text, start - 1)) return null
   const headerEnd = URL_SAFE.runEnd(text, start)
   if (text[headerEnd] !== '.' || headerEnd - start < 12) return null
@@ -62,19 +52,19 @@ const WEAK_NAMES = /(?:^|[^a-z])(?:key|bearer|sig|signature|apitoken|nonce)$/
 const HINTS =
   /pass|pw|curl|identified|key|token|secret|auth|cred|kennwort|contrase|clave|mdp|mot|senha|palavra|wachtwoord|has[lł]o|l[oö]senord|parola|şifre|كلمة|סיסמ|schl|cl[eé] |chave|chiave|sig|nonce|bearer|pin|aws|connection|пароль|密|口令|パス|キー|비밀/i
 
-/** Whether a field is named after what locks nothing, such as `next_page_token` or `vault_id`. */
+/** Whether a field is named after no secret, such as `next_page_token` or `vault_id`. */
 export function namesNoSecret(before: string): boolean {
   const name = /([a-z0-9_-]{3,48})(?:["']?\s{0,3}[:=]\s{0,3}["']?|(?<=\s--[a-z-]{3,48}) )$/.exec(before)?.[1]
   if (name !== undefined && /(?:^|_)id$/.test(name)) return true
   return name !== undefined && NOT_SECRETS.test(name.replace(/[_-]/g, ''))
 }
 
-/** Whether words can have to do with secrets at all. */
+/** Whether a text has any word of secrets. */
 export const hintsAtSecret = (words: string): boolean => HINTS.test(words)
 
 const EACH_HINT = new RegExp(HINTS.source, 'gi')
 
-/** Tells for stretches of a text, each starting no earlier than the one before it, whether a hint may be in them. */
+/** Finds hints in ranges of a text, each starting no earlier than the one before it. */
 export class SecretHints {
   readonly #text: string
   #start = 0
@@ -84,7 +74,7 @@ export class SecretHints {
     this.#text = text
   }
 
-  /** @returns false only if none is: the first hint that ends after `from` starts at `end` or later. */
+  /** @returns false if there is none: the first hint that ends after `from` starts at `end` or later. */
   mayBeIn(from: number, end: number): boolean {
     while (this.#end <= from) {
       EACH_HINT.lastIndex = this.#end
@@ -98,7 +88,7 @@ export class SecretHints {
 
 export type Naming = 'password' | 'secret' | 'key' | null
 
-/** What the name before a `:` or `=` says about the value after it. */
+/** The kind of secret that the name before a `:` or `=` gives the value after it. */
 export function namingOf(name: string): Naming {
   const lower = name.toLowerCase()
   if (!HINTS.test(lower)) return null
@@ -117,7 +107,7 @@ export function namingOf(name: string): Naming {
 
 const counts = new Uint16Array(128)
 
-/** Bits of a character's worth in its own text (Shannon); at most 1024 characters are counted. */
+/** Shannon entropy of a text in bits a character, over its first 1024 characters. */
 export function entropyOf(text: string): number {
   counts.fill(0)
   const length = Math.min(text.length, 1024)
@@ -140,7 +130,7 @@ const COMMON_WORDS =
   /^(?:required|optional|string|number|boolean|null|undefined|none|true|false|example|default|required|invalid|incorrect|expired|missing|password|secret|token|bearer|basic|unknown|empty|disabled|enabled|authorization|protected|confidential|forgotten)$/i
 const CODE_PATH = /^[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)+$/
 
-/** Score of a value that a name or word announced; 0 if it is none. @param spoken whether it was a word of a sentence */
+/** The score of a value after a name or word for a secret; 0 if it is none. @param spoken for a word of a sentence */
 export function scoreAssigned(value: string, naming: Naming, follower: string, spoken = false): number {
   if (naming === null || value.length < 6 || value.length > 1024 || isPlaceholder(value)) return 0
   if (
@@ -153,10 +143,10 @@ export function scoreAssigned(value: string, naming: Naming, follower: string, s
   if (/^[*_]*v?\d+(?:[.:/,-]\d+)+[*_]*$/.test(value)) return 0
   const classes = classesOf(value)
   const kinds =
-    Number((classes & LOWER) !== 0) +
-    Number((classes & UPPER) !== 0) +
+    Number((classes & LOWER_LETTER) !== 0) +
+    Number((classes & UPPER_LETTER) !== 0) +
     Number((classes & DIGIT) !== 0) +
-    Number((classes & ~(LOWER | UPPER | DIGIT)) !== 0)
+    Number((classes & ~(LOWER_LETTER | UPPER_LETTER | DIGIT)) !== 0)
   if (CODE_PATH.test(value) && (classes & DIGIT) === 0) return 0
   const digits = (classes & DIGIT) !== 0
   if (naming === 'password') {
@@ -166,28 +156,31 @@ export function scoreAssigned(value: string, naming: Naming, follower: string, s
   }
   const random = isRandom(value)
   if (naming === 'secret')
-    // `secret default/app-token-ecf4e` names one.
+    // `secret default/app-token-ecf4e` names a secret and is none.
     return random || (digits && kinds >= 2 && value.length >= 10 && !(spoken && isWordy(value)))
       ? SECRET.baseScore
       : 0
   return random && value.length >= 20 ? 0.65 : 0
 }
 
-/** Whether a text looks drawn at random rather than written. */
+/** Whether a text looks random rather than written. */
 export function isRandom(text: string): boolean {
   if (text.length < 16) return false
   const classes = classesOf(text)
-  if ((classes & DIGIT) === 0 && (classes & (LOWER | UPPER)) !== (LOWER | UPPER)) return false
+  if ((classes & DIGIT) === 0 && (classes & (LOWER_LETTER | UPPER_LETTER)) !== (LOWER_LETTER | UPPER_LETTER))
+    return false
   if (/^[0-9.,:/-]+$/.test(text)) return false
   const hexadecimal = /^[0-9a-fA-F-]+$/.test(text)
   if ((/[-_./]/.test(text) && isWordy(text)) || isCamelCase(text)) return false
   const most = Math.log2(Math.min(text.length, hexadecimal ? 16 : 64))
-  return entropyOf(text) > most * (hexadecimal ? 0.72 : 0.74) && (classes & (LOWER | UPPER)) !== 0
+  return (
+    entropyOf(text) > most * (hexadecimal ? 0.72 : 0.74) && (classes & (LOWER_LETTER | UPPER_LETTER)) !== 0
+  )
 }
 
 /**
- * Words joined by their capitals, as programs name things (`IdentityTokenProvider`). Random text changes its sort of
- * character at every second one.
+ * Words joined by their capitals, as in code (`IdentityTokenProvider`). In random text every second character is of
+ * another class than the one before it.
  */
 function isCamelCase(text: string): boolean {
   const parts = text.match(/[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+/g) ?? []
@@ -215,7 +208,7 @@ const SPOKEN = new RegExp(
   `(?:^|[^a-z_-])(?:(${PASSWORD_WORDS})|(${SECRET_WORDS})|(key))(?: (?:${LINKS})| ?[是为は]){0,2}\\s{0,2}[:=|→]?\\s{0,2}(?:<\\w{1,10}>)?["'\`([{<«»„「『|*]{0,2}$`,
 )
 
-/** What the line before says of the column that a value in a table of `,` `;` or tabs stands in. `before` is lower case. */
+/** The kind that the header of a column gives a value, in a table of `,` `;` `|` or tabs. `before` is lower case. */
 export function namingOfColumn(before: string): Naming {
   const separator = before.replace(/["'(<[{]$/, '').slice(-1)
   if (!/[,;\t|]/.test(separator)) return null
@@ -225,26 +218,26 @@ export function namingOfColumn(before: string): Naming {
   return header.length < cells.length ? null : namingOf(header[cells.length - 1]?.replace(/["\s]/g, '') ?? '')
 }
 
-/** Keys that are none of a lock. */
+/** Keys that are no secrets. */
 const OTHER_KEYS =
   /(?:public|primary|foreign|sort|partition|answer|idempotency)[ _-]?keys?[^a-z]{0,4}(?:is )?[^a-z]{0,3}$/
 
-/** The name of a value that stands apart from it: `<password>...`, `name: DB_PASSWORD, value: ...`, `variable "x" { default = ...`. */
+/** A name that is separate from its value: `<password>...`, `name: DB_PASSWORD, value: ...`, `variable "x" { default = ...`. */
 const NAMED_APART =
   /(?:<([a-z][a-z0-9_.:-]{1,47})>|\b(?:name|key)["']?\s{0,2}[:=]\s{0,2}["']?([a-z0-9_.:-]{2,48})["']?\s{0,2},?\s{1,12}["']?value["']?\s{0,2}[:=]\s{0,2}["']?|\bvariable "([a-z0-9_-]{2,48})" \{\s{1,8}(?:type\s{1,4}= string\s{1,8})?default\s{1,4}= "|(?:^|\s)--([a-z][a-z-]{1,40})[ =]["']?|\b(?:env|setx|export) ([a-z0-9_]{2,48}) ["']?)$/
 
-/** Passwords that programs are called with. */
+/** Options of commands that take a password. */
 const ON_COMMAND_LINE =
   /\bcurl(?:\s[^\n]{0,90})?\s(?:-u|--user)[ =]?["']?$|\bsshpass -p ?["']?$|\bidentified (?:with \w{1,30} )?by ["']?$/
 
-/** What a name that stands apart from a value, or a command, says of it. `before` is lower case. */
+/** The kind that a separate name, or a command, gives a value. `before` is lower case. */
 export function namingApart(before: string): Naming {
   if (ON_COMMAND_LINE.test(before)) return 'password'
   const match = NAMED_APART.exec(before)
   return match === null ? null : namingOf(match.slice(1).find((name) => name !== undefined) ?? '')
 }
 
-/** What a sentence's words before a value announce. `before` is lower case. */
+/** The kind that a sentence's words give a value. `before` is lower case. */
 export function namingInSentence(before: string): Naming {
   const match = SPOKEN.exec(before)
   if (match === null || OTHER_KEYS.test(before)) return null
@@ -252,15 +245,15 @@ export function namingInSentence(before: string): Naming {
   return match[2] === undefined ? 'key' : 'secret'
 }
 
-/** Words somewhere before a token that make randomness suspicious. */
-export const SECRET_CONTEXT: readonly string[] = [
-  'password', 'passwd', 'pwd', 'secret', 'token', 'api key', 'apikey', 'access key', 'secret key', 'private key',
-  'credential', 'credentials', 'bearer', 'authorization', 'auth', 'signing key', 'encryption key', 'client secret',
-  'webhook secret', 'x api key', 'aws secret', 'account key', 'connection string',
-] // biome-ignore format: a list
+/** Words before a random token that make it a likely secret. */
+export const SECRET_CONTEXT = contextPattern(
+  'password, passwd, pwd, secret, token, api key, apikey, access key, secret key, private key, ' +
+    'credential, credentials, bearer, authorization, auth, signing key, encryption key, ' +
+    'client secret, webhook secret, x api key, aws secret, account key, connection string',
+)
 
 /** Reads the base 64 of a Basic authorization that starts at `start` (RFC 7617). */
-export function readBasicCredentials(text: string, start: number): Found | null {
+export function readBasicCredentials(text: string, start: number): Match | null {
   let end = BASE64_ANY.runEnd(text, start)
   while (text[end] === '=') end++
   const decoded = end - start >= 6 ? decodeBase64(text.slice(start, Math.min(end, start + 1024))) : null

@@ -1,15 +1,14 @@
 import { LETTERS_AND_DIGITS, LOWER_HEXADECIMAL, URL_SAFE } from './characters.ts'
 import { contextPattern, type Surroundings } from './context.ts'
-import type { DetectorDescription } from './detector.ts'
+import type { DetectorDescription, Match } from './detector.ts'
 
 const row = (id: string, description: string): DetectorDescription => ({
   id,
   category: 'secret',
   description,
-  baseScore: 0.95,
 })
 
-/** Keys that their middle or a word tells, not their beginning. */
+/** Keys that are recognised by their middle or by a word before them, not by a prefix. */
 export const SPECIAL_KEYS = {
   telegram: row('telegram_token', 'Telegram bot token'),
   discord: row('discord_token', 'Discord bot token or webhook'),
@@ -21,18 +20,21 @@ export const SPECIAL_KEYS = {
   awsSecret: row('aws_secret_key', 'AWS secret access key, near a word that names it'),
 } as const
 
-interface Special {
-  id: string
-  start: number
-  end: number
-  score: number
-}
+/** A match with the detector that it is of. */
+type Special = Match & { id: string }
+
+const special = ({ id }: DetectorDescription, start: number, end: number): Special => ({
+  id,
+  start,
+  end,
+  score: 0.95,
+})
 
 const AWS = new RegExp(
-  `${contextPattern(['aws', 'amazon', 'secret access key', 'secret key']).source}|akia[a-z2-7]{16}`,
+  `${contextPattern('aws, amazon, secret access key, secret key').source}|akia[a-z2-7]{16}`,
 )
 
-/** Looks at what starts with a run of letters and digits at `start`, in a run without blanks that ends at `runEnd`. */
+/** Reads the key that starts with a run of letters and digits at `start`, in a run without blanks that ends at `runEnd`. */
 export function readSpecialKey(
   text: string,
   start: number,
@@ -41,28 +43,24 @@ export function readSpecialKey(
 ): Special | null {
   const wordEnd = LETTERS_AND_DIGITS.runEnd(text, start)
   const length = wordEnd - start
-  const found = (detector: DetectorDescription, end: number): Special => ({
-    id: detector.id,
-    start,
-    end,
-    score: 0.95,
-  })
   if (length >= 8 && length <= 13 && text[wordEnd] === ':') return readTelegramToken(text, start, wordEnd)
   if (length === 7 && text.startsWith('discord', start)) return readDiscordWebhook(text, start)
   if (text[start - 1] === '$') {
     PASSWORD_HASH.lastIndex = start
     if (PASSWORD_HASH.test(text))
-      return { ...found(SPECIAL_KEYS.passwordHash, PASSWORD_HASH.lastIndex), start: start - 1 }
+      return special(SPECIAL_KEYS.passwordHash, start - 1, PASSWORD_HASH.lastIndex)
   }
-  if (length === 84 && isAzureKey(text, start)) return found(SPECIAL_KEYS.azureService, wordEnd)
+  if (length === 84 && isAzureKey(text, start)) return special(SPECIAL_KEYS.azureService, start, wordEnd)
   if (length === 32 && MAILGUN_ENDING.test(text.slice(wordEnd, wordEnd + 19))) {
     return LOWER_HEXADECIMAL.runEnd(text, start) === wordEnd
-      ? found(SPECIAL_KEYS.mailgun, wordEnd + 18)
+      ? special(SPECIAL_KEYS.mailgun, start, wordEnd + 18)
       : null
   }
   if (length === 32 && text.startsWith('-us', wordEnd) && LOWER_HEXADECIMAL.runEnd(text, start) === wordEnd) {
     const end = LETTERS_AND_DIGITS.runEnd(text, wordEnd + 1)
-    return /^us\d{1,2}$/.test(text.slice(wordEnd + 1, end)) ? found(SPECIAL_KEYS.mailchimp, end) : null
+    return /^us\d{1,2}$/.test(text.slice(wordEnd + 1, end))
+      ? special(SPECIAL_KEYS.mailchimp, start, end)
+      : null
   }
   if (/[MNO]/.test(text.charAt(start))) {
     const discord = readDiscordToken(text, start)
@@ -87,7 +85,7 @@ function readTelegramToken(text: string, start: number, colon: number): Special 
   const number = text.startsWith('bot', start) ? start + 3 : start
   if (!/^\d{8,10}$/.test(text.slice(number, colon))) return null
   const end = URL_SAFE.runEnd(text, colon + 1, Math.min(text.length, colon + 48))
-  return end - colon === 36 ? { id: SPECIAL_KEYS.telegram.id, start: number, end, score: 0.95 } : null
+  return end - colon === 36 ? special(SPECIAL_KEYS.telegram, number, end) : null
 }
 
 /** The bot's number in base 64, a time, and a signature. */
@@ -97,18 +95,14 @@ function readDiscordToken(text: string, start: number): Special | null {
   const second = URL_SAFE.runEnd(text, first + 1)
   if (second - first < 6 || second - first > 8 || text[second] !== '.') return null
   const end = URL_SAFE.runEnd(text, second + 1, Math.min(text.length, second + 64))
-  return end - second >= 28 && end - second <= 44
-    ? { id: SPECIAL_KEYS.discord.id, start, end, score: 0.95 }
-    : null
+  return end - second >= 28 && end - second <= 44 ? special(SPECIAL_KEYS.discord, start, end) : null
 }
 
 const WEBHOOK = /discord(?:app)?\.com\/api\/webhooks\/\d{17,20}\/[A-Za-z0-9_-]{60,80}/y
 
 function readDiscordWebhook(text: string, start: number): Special | null {
   WEBHOOK.lastIndex = start
-  return WEBHOOK.test(text)
-    ? { id: SPECIAL_KEYS.discord.id, start, end: WEBHOOK.lastIndex, score: 0.95 }
-    : null
+  return WEBHOOK.test(text) ? special(SPECIAL_KEYS.discord, start, WEBHOOK.lastIndex) : null
 }
 
 /** Three characters, a digit, `Q~`, and 31 to 34 more. */
@@ -117,9 +111,7 @@ function readAzureClientSecret(text: string, start: number): Special | null {
   const match = /^[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~-])/.exec(
     text.slice(start, start + 60),
   )
-  return match === null
-    ? null
-    : { id: SPECIAL_KEYS.azureClient.id, start, end: start + match[0].length, score: 0.95 }
+  return match === null ? null : special(SPECIAL_KEYS.azureClient, start, start + match[0].length)
 }
 
 /** Forty characters of base 64 after a word of Amazon's. */
@@ -129,5 +121,5 @@ function readAwsSecret(text: string, start: number, surroundings: Surroundings):
   if (match === null || !/[a-z]/.test(match[0]) || !/[A-Z]/.test(match[0]) || !/\d/.test(match[0]))
     return null
   if (!AWS.test(surroundings.before(start))) return null
-  return { id: SPECIAL_KEYS.awsSecret.id, start, end: start + 40, score: 0.95 }
+  return special(SPECIAL_KEYS.awsSecret, start, start + 40)
 }

@@ -2,8 +2,6 @@ import { ApiError } from '../../../lib/api-error.ts'
 import { hmacSha256Hex } from '../../../lib/crypto.ts'
 import type { Action } from '../types.ts'
 
-/** What stands in the place of findings. */
-
 const SHOWN_UNITS = 4
 const TOKEN_DIGITS = 12
 const LONGEST_NAME = 40
@@ -14,16 +12,16 @@ export const TOKEN = /\[\[[A-Z][A-Z0-9_]{0,39}_[0-9a-f]{12}\]\]/g
 export const TOKEN_BEGINNING = /\[(?:\[(?:[A-Z][A-Z0-9_]{0,52}(?:[0-9a-f]{0,12}\]?)?)?)?$/
 
 /**
- * Values of a conversation under tokens, for its user alone: the same value has the same token, so that a model can
- * tell values apart and prompt caches keep warm, and nobody without the key can tell the value. Values are only known
- * where they have been seen, in the call itself.
+ * Tokens in the place of a user's values. The same value of the same user has the same token, so that a model can
+ * distinguish values and prompt caches keep warm; the value cannot be derived without the key. Values are held only for
+ * the call that they occur in.
  */
 export class TokenVault {
   readonly #key: Uint8Array
   readonly #owner: string
   readonly #values = new Map<string, string>()
 
-  /** @param key of the deployment. @param owner organization and user: their tokens are theirs alone. */
+  /** @param key of the deployment. @param owner organization and user, who share tokens with nobody else. */
   constructor(key: Uint8Array, owner: string) {
     this.#key = key
     this.#owner = owner
@@ -55,18 +53,13 @@ function nameOf(detector: string): string {
   return /^[A-Z]/.test(name) ? name : `X_${name}`.slice(0, LONGEST_NAME)
 }
 
-export interface Finding {
-  detector: string
-  action: Action
-}
-
 /**
- * What a finding becomes.
- * @returns null where it passes as it is.
+ * The text that stands in the place of a finding.
+ * @returns null where the finding passes as it is.
  * @throws ApiError `dlp_blocked`, naming the kind of what was found and never the value.
  */
 export function replacementFor(
-  { detector, action }: Finding,
+  { detector, action }: { detector: string; action: Action },
   found: string,
   vault: TokenVault,
 ): string | null {
@@ -95,7 +88,7 @@ function masked(found: string): string {
   })
 }
 
-/** Official SDKs must not repeat the call: it would end the same way. */
+/** `shouldRetry` keeps official SDKs from repeating the call, which would end the same way. */
 export const dlpBlocked = (what: string) =>
   new ApiError('invalid_request', `A data-loss prevention policy blocks this call: it found ${what}.`, {
     code: 'dlp_blocked',

@@ -1,20 +1,21 @@
-import { detectorOf, restoringDetector } from '../detectors/profile-detector.ts'
 import { Inspection, passAllEngine, type TextEngine } from '../inspection.ts'
 import type { TextDetector } from '../stream/text-stream.ts'
-import type { Action, Direction, Profile } from '../types.ts'
+import { type Action, type ByDirection, byDirection, type Direction } from '../types.ts'
 import type { TokenVault } from './actions.ts'
-import { type DetectorsByDirection, PolicyEngine } from './policy-engine.ts'
+import { PolicyEngine } from './policy-engine.ts'
+import { detectorOf, restoringDetector } from './profile-detector.ts'
+import type { Profiles } from './profiles.ts'
 
-/** The policies of an organization as they hold for one call, for both ways it goes. */
+/** The policies that hold for one call, in all directions. */
 export interface CallPolicy {
   requestInspection(): Inspection
-  /** One for each answer that an upstream gives. */
+  /** A new one for each answer of an upstream. */
   responseInspection(): Inspection
   /**
-   * For what is read again by its owner, or kept for that: nothing is refused, what would be blocked is redacted. Values
-   * that models know by tokens stay, they are the owner's. What it finds is not told by `findings`.
+   * For stored content that its owner reads: nothing is refused, what would be blocked is redacted, and values that
+   * models get tokens for stay, since they are the owner's. `findings` does not count what it finds.
    */
-  readingInspection(): Inspection
+  redactionInspection(): Inspection
   /** Whether content that no engine reads must not pass. */
   blocksUninspectable(direction: Direction): boolean
   version: string
@@ -26,28 +27,24 @@ export interface CallPolicy {
 export const noPolicy: CallPolicy = {
   requestInspection: () => new Inspection(passAllEngine),
   responseInspection: () => new Inspection(passAllEngine),
-  readingInspection: () => new Inspection(passAllEngine),
+  redactionInspection: () => new Inspection(passAllEngine),
   blocksUninspectable: () => false,
   version: passAllEngine.policyVersion,
   findings: () => ({}),
 }
 
-export type ProfilesByDirection = Readonly<Record<Direction, Profile | null>>
-
 /**
  * The policies that hold for one call. @param vault of its caller.
  * @throws PatternError for a policy that cannot be applied.
  */
-export function callPolicy(profiles: ProfilesByDirection, vault: TokenVault): CallPolicy {
+export function callPolicy(profiles: Profiles, vault: TokenVault): CallPolicy {
   const held = Object.values(profiles).filter((profile) => profile !== null)
   if (held.length === 0) return noPolicy
   const version = [...new Set(held.map((profile) => profile.version))].sort().join('+')
-  const detectors = {
-    request: profiles.request && detectorOf(profiles.request),
-    response: profiles.response && detectorOf(profiles.response),
-    tool_arguments: profiles.tool_arguments && detectorOf(profiles.tool_arguments),
-    tool_result: profiles.tool_result && detectorOf(profiles.tool_result),
-  }
+  const detectors = byDirection((direction) => {
+    const profile = profiles[direction]
+    return profile && detectorOf(profile)
+  })
   const blocksUninspectable = (direction: Direction) => profiles[direction]?.uninspectable === 'block'
   const engines: TextEngine[] = []
   const inspection = (kind: Direction, restores: boolean) => {
@@ -70,40 +67,35 @@ export function callPolicy(profiles: ProfilesByDirection, vault: TokenVault): Ca
   return {
     requestInspection: () => inspection('request', false),
     responseInspection: () => inspection('response', true),
-    readingInspection: () => new Inspection(readingEngine(detectors, version, vault)),
+    redactionInspection: () => new Inspection(redactionEngine(detectors, version, vault)),
     blocksUninspectable,
     version,
     findings: () => sumOf(engines.map((engine) => engine.findings())),
   }
 }
 
-function readingEngine(
-  detectors: DetectorsByDirection,
+function redactionEngine(
+  detectors: ByDirection<TextDetector | null>,
   policyVersion: string,
   vault: TokenVault,
 ): TextEngine {
   return new PolicyEngine({
-    detectors: {
-      request: forReading(detectors.request),
-      response: forReading(detectors.response),
-      tool_arguments: forReading(detectors.tool_arguments),
-      tool_result: forReading(detectors.tool_result),
-    },
+    detectors: byDirection((direction) => forOwner(detectors[direction])),
     policyVersion,
     kind: 'request',
     vault,
   })
 }
 
-/** What an action comes to when the owner of a text reads it. */
-const READ_AS: Partial<Record<Action, Action>> = { tokenise: 'allow', block: 'redact' }
+/** The action in place of another when the owner of a text reads it. */
+const ACTION_FOR_OWNER: Partial<Record<Action, Action>> = { tokenise: 'allow', block: 'redact' }
 
-const forReading = (detector: TextDetector | null): TextDetector | null =>
+const forOwner = (detector: TextDetector | null): TextDetector | null =>
   detector && {
     ...detector,
     actionOf(span) {
       const action = detector.actionOf(span)
-      return READ_AS[action] ?? action
+      return ACTION_FOR_OWNER[action] ?? action
     },
   }
 

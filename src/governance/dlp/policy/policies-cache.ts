@@ -1,35 +1,34 @@
 import type { Database } from '../../../deps.ts'
 import { policyBody } from '../../../wire/dlp.ts'
 import { type CurrentPolicyRow, selectEnabledPolicies, versionKey } from './policies.store.ts'
-import { type DlpPolicy, PolicyError } from './policy.ts'
+import { type DlpPolicy, PolicyError } from './profiles.ts'
 
 interface Cached {
   epoch: number
   policies: readonly DlpPolicy[]
-  /** Bytes that the policies take, compiled as well, about. */
+  /** Estimated bytes of the policies, with their compiled form. */
   weight: number
 }
 
-/** What an isolate, which has 128 MB in all, may hold of policies: organizations, and bytes. */
+/** Limits of the cache. An isolate has 128 MB. */
 const MOST_ORGANIZATIONS = 5_000
 const LARGEST_WEIGHT = 40_000_000
-/** Of a character of a term: 14 in its dictionary's automaton, the rest in the term itself. */
+/** Per character of a term: 14 in the automaton of its dictionary, the rest in the term itself. */
 const BYTES_OF_CHARACTER = 16
 const BYTES_OF_TERM = 30
 
-/** Results, never promises: pending I/O that requests share dies with the request that started it. Oldest first. */
+/** Holds results, never promises: pending I/O that requests share dies with the request that started it. Oldest first. */
 const cache = new Map<string, Cached>()
 let heldWeight = 0
 
 /**
  * The enabled policies of an organization, cached by this isolate under the organization's epoch: every change of a
- * policy raises the epoch in the same transaction, so it counts wherever the epoch has been confirmed (`confirmRights`),
- * and a call whose epoch is the cached one asks nobody.
+ * policy raises the epoch in the same transaction, so a confirmed epoch (`confirmRights`) has the current policies, and
+ * a call with the cached epoch reads nothing.
  *
- * As long as no policy changed, the array is the same one, whatever raised the epoch; what `profilesFor` made of it stays.
+ * As long as no policy changed, the array is the same one, whatever raised the epoch, so that profiles stay compiled.
  * @param epoch of the principal, after `confirmRights`.
- * @throws whatever the database throws when it has to be asked and cannot be, PolicyError for a policy that cannot be
- * read. Nothing may be let through then.
+ * @throws the database's error, or PolicyError for a policy that cannot be read. The call must be refused then.
  */
 export async function loadPolicies(
   deps: { database: Database },
@@ -45,11 +44,11 @@ export async function loadPolicies(
     cached?.policies.length === policies.length &&
     policies.every((policy, index) => policy === cached.policies[index])
   const held = same ? cached.policies : policies
-  keep(organizationId, { epoch, policies: held, weight: weightOf(held) })
+  store(organizationId, { epoch, policies: held, weight: weightOf(held) })
   return held
 }
 
-/** @throws PolicyError without a word of what the policy says. */
+/** @throws PolicyError, which quotes nothing of the policy. */
 function readPolicy({ id, version, name, body }: CurrentPolicyRow): DlpPolicy {
   const parsed = policyBody.safeParse(body)
   if (parsed.success) return { id, version, name, enabled: true, body: parsed.data }
@@ -57,18 +56,18 @@ function readPolicy({ id, version, name, body }: CurrentPolicyRow): DlpPolicy {
   throw new PolicyError(`version ${version} of policy ${id} cannot be read: ${where.join(', ')}`)
 }
 
-function keep(organizationId: string, entry: Cached): void {
-  forget(organizationId)
+function store(organizationId: string, entry: Cached): void {
+  evict(organizationId)
   if (entry.weight > LARGEST_WEIGHT) return
   cache.set(organizationId, entry)
   heldWeight += entry.weight
   for (const oldest of cache.keys()) {
     if (cache.size <= MOST_ORGANIZATIONS && heldWeight <= LARGEST_WEIGHT) return
-    forget(oldest)
+    evict(oldest)
   }
 }
 
-function forget(organizationId: string): void {
+function evict(organizationId: string): void {
   heldWeight -= cache.get(organizationId)?.weight ?? 0
   cache.delete(organizationId)
 }

@@ -7,7 +7,7 @@ export interface CurrentPolicyRow {
   id: string
   version: number
   name: string
-  /** Null where the caller knows this version already: a version never changes. */
+  /** Null where the caller has this version already: a version never changes. */
   body: unknown
 }
 
@@ -36,7 +36,7 @@ export async function selectEnabledPolicies(
         ),
       })
       .from(dlpPolicies)
-      // A policy without its version is not one policy less: it is one that cannot be read.
+      // A left join: a policy whose version is missing must fail as unreadable, not disappear.
       .leftJoin(
         dlpPolicyVersions,
         and(

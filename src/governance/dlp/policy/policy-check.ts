@@ -1,7 +1,6 @@
-import type { PolicyBody } from '../../../wire/dlp.ts'
-import { compilePattern } from '../detectors/custom-patterns.ts'
-import { KNOWN_DETECTORS, type KnownDetector } from '../detectors/known-detectors.ts'
-import { DIRECTIONS } from './policy.ts'
+import { DIRECTIONS, type PolicyBody } from '../../../wire/dlp.ts'
+import { compilePattern } from '../detectors/custom/patterns.ts'
+import { BUILT_IN_DETECTORS, type BuiltInDetector } from '../detectors/registry.ts'
 
 /** What is wrong with a policy, and where. */
 export interface PolicyIssue {
@@ -9,23 +8,23 @@ export interface PolicyIssue {
   reason: string
 }
 
-/** What the engine can find, as far as policies speak of it. */
+/** What the engine can find, as far as policies name it. */
 export interface Capabilities {
-  detectors: readonly KnownDetector[]
+  detectors: readonly BuiltInDetector[]
   /** @throws Error with a message for the author of a pattern that cannot be run in linear time. */
   checkPattern(source: string, ignoreCase: boolean): void
 }
 
 const ENGINE: Capabilities = {
-  detectors: KNOWN_DETECTORS,
+  detectors: BUILT_IN_DETECTORS,
   checkPattern: (source, ignoreCase) => {
     compilePattern(source, ignoreCase ? 'i' : '')
   },
 }
 
 /**
- * What a policy of the right shape can still have wrong: words that mean nothing here, and parts that could never have
- * an effect. A protection that is misspelt must not look like one.
+ * The issues of a policy of the right shape: unknown detectors, and parts that could never have an effect. A misspelt
+ * rule must not look like a protection.
  */
 export function policyIssues(body: PolicyBody, capabilities: Capabilities = ENGINE): PolicyIssue[] {
   return [
@@ -71,7 +70,7 @@ function customIssues(body: PolicyBody, { detectors, checkPattern }: Capabilitie
 function ruleIssue(
   { patterns, dictionaries }: PolicyBody,
   { detector, category, custom, minimum_score: minimum = 0 }: PolicyBody['rules'][number],
-  detectors: readonly KnownDetector[],
+  detectors: readonly BuiltInDetector[],
 ): string | null {
   if (detector !== undefined) {
     return detectors.some(({ id }) => id === detector) ? null : `there is no detector ${detector}`

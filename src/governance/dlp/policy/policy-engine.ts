@@ -1,24 +1,28 @@
 import { joinBytes } from '../../../lib/byte-edits.ts'
 import { jsonContents } from '../../../lib/json-text.ts'
-import { RESTORED } from '../detectors/profile-detector.ts'
 import type { HeldText, Replacement, TextEngine, TextField } from '../inspection.ts'
-import { encodedReplacement } from '../scan/encoded-text.ts'
-import { sourceSlices } from '../scan/source-slices.ts'
-import { SourceText } from '../scan/source-text.ts'
-import { argumentsSegments, contextOf } from '../stream/arguments-text.ts'
-import { type ReleasedText, type TextDetector, TextStream } from '../stream/text-stream.ts'
-import type { Direction, Span } from '../types.ts'
+import { encodedReplacement } from '../source/encoded-text.ts'
+import { sourceSlices } from '../source/source-slices.ts'
+import { SourceText } from '../source/source-text.ts'
+import { memberContext, segmentsOfJson } from '../stream/arguments-text.ts'
+import {
+  isUnchanged,
+  type ReleasedText,
+  type ReplaceFinding,
+  type TextDetector,
+  TextStream,
+} from '../stream/text-stream.ts'
+import type { ByDirection, Direction } from '../types.ts'
 import { dlpBlocked, replacementFor, type TokenVault } from './actions.ts'
-
-/** What looks at the texts of each direction; null where nothing does. */
-export type DetectorsByDirection = Readonly<Record<Direction, TextDetector | null>>
+import { RESTORED } from './profile-detector.ts'
 
 export interface PolicyEngineOptions {
-  detectors: DetectorsByDirection
-  /** What looks at texts that are signed, where it is another than that of their direction. */
+  /** Null where the direction is not inspected. */
+  detectors: ByDirection<TextDetector | null>
+  /** The detector of signed texts, where it is not that of their direction. */
   signed?: TextDetector | null
   policyVersion: string
-  /** What texts are where it is not said. */
+  /** The direction of texts whose field names none. */
   kind: Direction
   vault: TokenVault
   /** Where content that no engine reads must not pass. */
@@ -27,7 +31,7 @@ export interface PolicyEngineOptions {
 
 interface OpenText {
   source: SourceText
-  /** Null where the text is decided about only at its end. */
+  /** Null where the text is inspected only at its end. */
   stream: TextStream | null
   /** All of a text without a stream. */
   text: string
@@ -37,7 +41,7 @@ interface OpenText {
 /** Applies the policies of an organization to the texts of one direction of one call. */
 export class PolicyEngine implements TextEngine {
   readonly policyVersion: string
-  readonly #detectors: DetectorsByDirection
+  readonly #detectors: ByDirection<TextDetector | null>
   readonly #signed: TextDetector | null | undefined
   readonly #kind: Direction
   readonly #vault: TokenVault
@@ -60,7 +64,7 @@ export class PolicyEngine implements TextEngine {
     const detector = signed === undefined ? this.#detectors[kind] : signed
     if (!detector) return null
     if (field.encoded)
-      return encodedReplacement(contents, new TextStream(detector, this.#verdictOf(detector)))
+      return encodedReplacement(contents, new TextStream(detector, this.#replaceBy(detector)))
     if (!field.partial) {
       const replacement = this.#whole(field, detector, contents)
       return field.fixed ? null : replacement
@@ -73,8 +77,9 @@ export class PolicyEngine implements TextEngine {
     for (const [key, text] of this.#open) {
       if (!key.startsWith(prefix)) continue
       this.#open.delete(key)
-      const units = text.stream?.end() ?? this.#argumentsOf(text)
-      const replacement = told(units, text.source)
+      const units =
+        text.stream?.end() ?? segmentsOfJson(text.text, text.detector, this.#replaceBy(text.detector))
+      const replacement = toReplacement(units, text.source)
       if (replacement.contents.length > 0 || replacement.withheld > 0) held.push({ key, ...replacement })
     }
     return held
@@ -94,7 +99,7 @@ export class PolicyEngine implements TextEngine {
     if (this.#blocksUninspectable(kind)) throw dlpBlocked('content that cannot be inspected')
   }
 
-  /** How often each kind was found, of what is not simply allowed. Never the value. */
+  /** The number of findings of each detector, without those that are allowed. */
   findings(): Record<string, number> {
     return { ...this.#findings }
   }
@@ -102,20 +107,20 @@ export class PolicyEngine implements TextEngine {
   #whole({ json, name }: TextField, detector: TextDetector, contents: Uint8Array): Replacement | null {
     const source = new SourceText()
     if (json) {
-      const segments = argumentsSegments(source.push(contents), detector, this.#verdictOf(detector))
-      return isUntouched(segments) ? null : told(segments, source)
+      const segments = segmentsOfJson(source.push(contents), detector, this.#replaceBy(detector))
+      return isUnchanged(segments) ? null : toReplacement(segments, source)
     }
-    const stream = new TextStream(detector, this.#verdictOf(detector), name && contextOf(name))
+    const stream = new TextStream(detector, this.#replaceBy(detector), name && memberContext(name))
     const parts: Replacement[] = []
     let untouched = true
     for (const slice of sourceSlices(contents)) {
       const segments = stream.push(source.push(slice))
-      untouched &&= isUntouched(segments)
-      parts.push(told(segments, source))
+      untouched &&= isUnchanged(segments)
+      parts.push(toReplacement(segments, source))
     }
     const segments = stream.end()
-    if (untouched && isUntouched(segments)) return null
-    return joined([...parts, told(segments, source)])
+    if (untouched && isUnchanged(segments)) return null
+    return joined([...parts, toReplacement(segments, source)])
   }
 
   #piece(field: TextField, detector: TextDetector, contents: Uint8Array): Replacement | null {
@@ -128,25 +133,21 @@ export class PolicyEngine implements TextEngine {
       return { contents: new Uint8Array(), released: 0, withheld: 0 }
     }
     const segments = text.stream.push(units)
-    const replacement = told(segments, text.source)
-    // As it came: nothing was held before, nothing is held now, nothing was found.
-    const asItCame = held === 0 && text.source.length === 0 && isUntouched(segments)
-    return asItCame ? null : replacement
+    const replacement = toReplacement(segments, text.source)
+    // Nothing was held back before, nothing is held back now, and nothing was found.
+    const passes = held === 0 && text.source.length === 0 && isUnchanged(segments)
+    return passes ? null : replacement
   }
 
   #begin(key: string, detector: TextDetector, isJson: boolean): OpenText {
-    const stream = isJson ? null : new TextStream(detector, this.#verdictOf(detector))
+    const stream = isJson ? null : new TextStream(detector, this.#replaceBy(detector))
     const text = { source: new SourceText(), stream, text: '', detector }
     this.#open.set(key, text)
     return text
   }
 
-  #argumentsOf({ text, detector }: OpenText): ReleasedText[] {
-    return argumentsSegments(text, detector, this.#verdictOf(detector))
-  }
-
-  #verdictOf(detector: TextDetector) {
-    return (span: Span, found: string): string | null => {
+  #replaceBy(detector: TextDetector): ReplaceFinding {
+    return (span, found) => {
       if (span.detector === RESTORED) return this.#vault.valueOf(found)
       const action = detector.actionOf(span)
       if (action === 'allow') return null
@@ -156,13 +157,10 @@ export class PolicyEngine implements TextEngine {
   }
 }
 
-const isUntouched = (segments: readonly ReleasedText[]) =>
-  segments.every(({ replacement }) => replacement === null)
-
 const encoder = new TextEncoder()
 
-/** Segments as the source they stand for. */
-function told(segments: readonly ReleasedText[], source: SourceText): Replacement {
+/** The source of the segments' units, which are taken off, with the replacements in it. */
+function toReplacement(segments: readonly ReleasedText[], source: SourceText): Replacement {
   const pieces: Uint8Array[] = []
   let released = 0
   let withheld = 0

@@ -3,11 +3,10 @@ import { ApiError } from '../../../lib/api-error.ts'
 import { currentKey, type KeyRing } from '../../../lib/crypto.ts'
 import type { Principal } from '../../principal.ts'
 import type { Target } from '../../target.ts'
-import { KNOWN_DETECTORS } from '../detectors/known-detectors.ts'
 import { TokenVault } from './actions.ts'
 import { type CallPolicy, callPolicy } from './call-policy.ts'
 import { loadPolicies } from './policies-cache.ts'
-import { profilesFor } from './policy.ts'
+import { profilesFor } from './profiles.ts'
 
 export interface PolicyDeps {
   database: Database
@@ -32,7 +31,7 @@ export async function policyFor(
       modelId: target.kind === 'model' ? target.id : null,
       integrationId: target.kind === 'integration' ? target.id : null,
     }
-    const profiles = profilesFor(policies, subject, KNOWN_DETECTORS)
+    const profiles = profilesFor(policies, subject)
     const { key } = currentKey(deps.configuration.VAULT_KEYS)
     return callPolicy(profiles, new TokenVault(key, `${organizationId}/${userId}`))
   } catch (error) {

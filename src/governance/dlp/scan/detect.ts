@@ -1,4 +1,4 @@
-import type { Profile, Span } from '../types.ts'
+import type { Finding, Profile } from '../types.ts'
 import { identity, originalEnd, originalStart, type Reading, readings } from './normalise.ts'
 import { categoryOf, type Plan, planFor } from './plan.ts'
 import { resolveOverlaps } from './resolve.ts'
@@ -6,43 +6,43 @@ import { type Report, scanReading } from './scan.ts'
 import { scanCustom } from './scan-custom.ts'
 
 /**
- * Finds what a profile asks for in a whole text.
+ * Finds the values that a profile has rules for, in a whole text.
  * @returns spans in UTF-16 units of the text, in order, none overlapping another
  * @throws PatternError if a custom pattern of the profile does not compile
  */
-export function detect(text: string, profile: Profile): Span[] {
+export function detect(text: string, profile: Profile): Finding[] {
   return detectAfter('', text, profile)
 }
 
 /**
- * Finds what a profile asks for in a text that follows another.
- * @param context what came before and is decided; its last 128 units suffice
+ * Finds the values that a profile has rules for, in a text that follows another.
+ * @param context the text before it, already released; its last 128 units suffice
  * @returns spans in UTF-16 units of `text` that start in it
  */
-export function detectAfter(context: string, text: string, profile: Profile): Span[] {
+export function detectAfter(context: string, text: string, profile: Profile): Finding[] {
   const plan = planFor(profile)
   if (plan.empty || text === '') return []
   const whole = context + text
-  const found = findAll(whole, context.length, plan, readings(whole))
+  const found = findingsIn(whole, context.length, plan, readings(whole))
   return resolveOverlaps(found, plan).map((span) => shift(span, -context.length))
 }
 
 /** All findings of the readings that start at `from` or later, overlapping ones included, in units of the whole. */
-export function findAll(whole: string, from: number, plan: Plan, all: readonly Reading[]): Span[] {
-  const spans: Span[] = []
+export function findingsIn(whole: string, from: number, plan: Plan, all: readonly Reading[]): Finding[] {
+  const spans: Finding[] = []
   for (const reading of all) {
     const report = reporter(reading, whole.length, from, plan, spans)
     if (plan.builtIn) scanReading(reading, plan, 0, report)
     if (plan.custom.length > 0) scanCustom(reading.text, plan, startIn(reading, from), report)
   }
   if (plan.custom.length > 0 && all[0]?.starts != null) {
-    // A customer's pattern may be written for the text as it is.
+    // A custom pattern may be written for the text as it is, without normalisation.
     scanCustom(whole, plan, from, reporter(identity(whole), whole.length, from, plan, spans))
   }
   return spans
 }
 
-function reporter(reading: Reading, length: number, from: number, plan: Plan, spans: Span[]): Report {
+function reporter(reading: Reading, length: number, from: number, plan: Plan, spans: Finding[]): Report {
   return (detector, first, last, score) => {
     if (score < (plan.minimum.get(detector) ?? 2)) return
     const start = originalStart(reading, first, length)
@@ -60,4 +60,8 @@ function startIn({ starts }: Reading, from: number): number {
   return index
 }
 
-const shift = (span: Span, by: number): Span => ({ ...span, start: span.start + by, end: span.end + by })
+const shift = (span: Finding, by: number): Finding => ({
+  ...span,
+  start: span.start + by,
+  end: span.end + by,
+})

@@ -1,9 +1,9 @@
-/** Ways to write a character by others: percent encoding, HTML entities, and the backslashes of JSON and of code. */
+/** Escapes: percent encoding, HTML entities, and the backslashes of JSON and of code. */
 
 /** Whether a text may have an escape at all. */
 export const ESCAPE_HINT = /%[0-9a-f]{2}|&(?:#|[a-z])|\\[nrtbfux"'/\\]/i
 
-/** An escape that the text breaks off in: more text may complete it. */
+/** An incomplete escape at the end of a text. */
 export const OPEN_ESCAPE =
   /(?:(?:%(?:25){0,2}[0-9a-f]{2}){0,8}%(?:25){0,2}[0-9a-f]{0,2}|&(?:amp;){0,2}#?[0-9a-z]{0,8}|\\{1,8}(?:[ux][0-9a-f]{0,4})?|[\ud800-\udbff])$/i
 
@@ -38,7 +38,7 @@ export function escapeLength(): number {
 
 /**
  * Decodes the escape that starts at `index`, which holds `%`, `&` or a backslash.
- * @returns what it stands for (with `escapeLength` for its length), or '' if there is none or it stands for nothing
+ * @returns the decoded text (`escapeLength` gives the length of the escape), or '' if there is none or it is invalid
  */
 export function decodeEscape(text: string, index: number): string {
   const first = text.charCodeAt(index)

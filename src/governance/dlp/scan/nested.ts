@@ -1,19 +1,19 @@
+import { decodeBase64, SIX_BITS } from '../detectors/base64.ts'
 import { BASE64_ANY } from '../detectors/characters.ts'
-import { decodeBase64 } from '../detectors/secrets.ts'
 import { readings } from './normalise.ts'
 import { type Report, type Scan, scanReading } from './scan.ts'
 import { scanCustom } from './scan-custom.ts'
 
-/** Encoded texts in encoded texts are looked into so deep. JSON in strings is read through its escapes, to the same depth. */
+/** Levels of encoded texts that are scanned. JSON in strings is decoded by its escapes, to the same depth. */
 export const DEEPEST = 3
 /** Shorter runs hold no finding: twelve bytes. */
 const SHORTEST = 16
-/** So many bytes tell text from other data. */
+/** Bytes that distinguish text from other data. */
 const SAMPLE = 24
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 
-/** Looks into the runs of base 64 between `start` and `end`; what is found there spans its whole run. */
+/** Scans the texts that runs of base 64 between `start` and `end` encode; a finding spans its whole run. */
 export function scanEncoded(scan: Scan, start: number, end: number): void {
   if (scan.depth >= DEEPEST) return
   const { text } = scan
@@ -26,7 +26,7 @@ export function scanEncoded(scan: Scan, start: number, end: number): void {
 }
 
 /**
- * Looks into base 64 that is broken into lines (RFC 2045, 6.8): lines of one length, the last of which may be shorter.
+ * Scans base 64 that is broken into lines (RFC 2045, 6.8): lines of one length, the last of which may be shorter.
  * Lines are joined once, so that many of them take linear time.
  * @returns whether they hold a text
  */
@@ -104,18 +104,6 @@ function decodeText(text: string, start: number, stop: number): string | null {
   }
 }
 
-/** The six bits of each digit of base 64, in both alphabets. */
-const bits = new Uint8Array(128)
-const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
-for (let index = 0; index < DIGITS.length; index++) bits[DIGITS.charCodeAt(index)] = index
-for (const [digit, value] of [
-  ['+', 62],
-  ['-', 62],
-  ['/', 63],
-  ['_', 63],
-] as const)
-  bits[digit.charCodeAt(0)] = value
-
 const sample = new Uint8Array(SAMPLE)
 
 /** Whether the first bytes of a run are UTF-8 without control characters, which costs less than to decode it all. */
@@ -123,10 +111,10 @@ function beginsAsText(text: string, start: number, stop: number): boolean {
   let length = 0
   for (let index = start; index + 4 <= stop && length < SAMPLE; index += 4) {
     const group =
-      ((bits[text.charCodeAt(index)] ?? 0) << 18) |
-      ((bits[text.charCodeAt(index + 1)] ?? 0) << 12) |
-      ((bits[text.charCodeAt(index + 2)] ?? 0) << 6) |
-      (bits[text.charCodeAt(index + 3)] ?? 0)
+      ((SIX_BITS[text.charCodeAt(index)] ?? 0) << 18) |
+      ((SIX_BITS[text.charCodeAt(index + 1)] ?? 0) << 12) |
+      ((SIX_BITS[text.charCodeAt(index + 2)] ?? 0) << 6) |
+      (SIX_BITS[text.charCodeAt(index + 3)] ?? 0)
     sample[length++] = group >> 16
     sample[length++] = group >> 8
     sample[length++] = group

@@ -1,8 +1,8 @@
 import { decodeEscape, ESCAPE_HINT, escapeLength } from './escapes.ts'
 
 /**
- * A text as the detectors read it. Detectors see one spelling of things that can be written in many ways (full-width
- * digits, dashes, invisible characters, escapes); what they find is carried back to the text as it was given.
+ * A text normalised for the detectors: one spelling of what can be written in many ways (full-width digits, dashes,
+ * invisible characters, escapes), with the place of each unit in the original.
  */
 export interface Reading {
   text: string
@@ -18,7 +18,7 @@ const DROPPED = 2
 const REPLACED = 3
 const MARK = 4
 
-/** What becomes of each BMP character, found out when it is first met. */
+/** The treatment of each BMP character, computed when it first occurs. */
 const fates = new Uint8Array(65_536)
 const replacements = new Map<number, string>()
 
@@ -32,8 +32,8 @@ const BEYOND_ASCII = /[\u0080-\uffff]/
 /**
  * The ways to read a text: as it is written, with compatibility forms folded (NFKC), invisible characters removed,
  * and dashes, spaces, quotes and decimal digits of all scripts as ASCII; and, if it has percent encoding, HTML
- * entities or backslash escapes (nested up to three times), a second one with these decoded. Both are looked at,
- * because what looks like an escape may be none (`C:\new`).
+ * entities or backslash escapes (nested up to three times), a second one with these decoded. Both are scanned, because
+ * what looks like an escape may be none (`C:\new`).
  */
 export function readings(original: string): Reading[] {
   const plain = BEYOND_ASCII.test(original) ? build(original, false) : identity(original)
@@ -72,8 +72,8 @@ export function readingIndex(reading: Reading, offset: number): number {
 }
 
 /**
- * Collects the units of a reading with their sources. Nothing is kept until something differs from the original; from
- * then on, stretches that do not differ are taken over as they are.
+ * Collects the units of a reading with their sources. Nothing is stored until something differs from the original; from
+ * then on, stretches that do not differ are copied.
  */
 class Collector {
   readonly #original: string
@@ -81,7 +81,7 @@ class Collector {
   #starts: Int32Array | null = null
   #ends = new Int32Array(0)
   #length = 0
-  /** Up to here the original has been taken over or replaced. */
+  /** The original before this index has been copied or replaced. */
   #taken = 0
 
   constructor(original: string) {
@@ -170,7 +170,7 @@ function foldAt(original: string, index: number, code: number, collector: Collec
   return end
 }
 
-/** More marks than this on one character are none that a single character has. */
+/** No single character composes with more marks than this. */
 const MOST_MARKS = 4
 
 function foldMarks(original: string, index: number, collector: Collector): number {
@@ -220,7 +220,7 @@ function foldCharacter(character: string): string {
   return /^\p{S}$/u.test(character) && /[A-Za-z]$/.test(folded) ? `${folded} ` : folded
 }
 
-/** Unicode keeps the ten decimal digits of a script together and in order, each block ending in a 9. */
+/** The ten decimal digits of a script adjoin in Unicode, in order. */
 function foldDigit(character: string): string {
   if (character.length > 2 || !DECIMAL.test(character)) return character
   const point = character.codePointAt(0) ?? 0

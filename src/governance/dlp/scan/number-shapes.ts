@@ -31,8 +31,8 @@ export function addShape(root: ShapeNode, shape: string, number: PlannedNumber):
 }
 
 /**
- * Follows the forms from the group of digits at `start`, and shows each that is complete.
- * @param found gets the digits without separators, where they end, and whether they look cut out of more
+ * Follows the forms from the group of digits at `start`, and calls `found` for each that is complete.
+ * @param found takes the digits without separators, where they end, and whether they look cut out of a longer row
  */
 export function walkShapes(
   root: ShapeNode,
@@ -64,7 +64,7 @@ export function walkShapes(
 
 const EM_DASH = '\u2014'
 
-/** What a separator stands for: a line end for a blank, an em dash for a dash. */
+/** The number of a separator in `SEPARATORS`: a line end counts as a blank, an em dash as a dash. */
 function separatorAt(text: string, end: number, next: number): number {
   const sign = next - end === 3 || text[end] === EM_DASH ? '-' : text.charAt(end)
   return SEPARATORS.indexOf(sign === '\n' || sign === '\r' ? ' ' : sign) + 1
@@ -86,7 +86,7 @@ function separatorEnd(text: string, index: number): number {
   return dashed && isDigitAt(text, index + 3) ? index + 3 : -1
 }
 
-/** Groups that are counted on each side of a number, and the longest that are: so far a stream has to look. */
+/** Groups that are counted on each side of a number, and the longest that count. They bound what a stream holds back. */
 const MOST_NEIGHBOURS = 6
 const LONGEST_NEIGHBOUR = 5
 /** Columns of a table are so far apart at most. */
@@ -117,7 +117,7 @@ function isCutOut(text: string, start: number, end: number, groups: number, last
   return before.any && after.any && (before.alike === 0 || after.alike === 0)
 }
 
-/** What is written after a card: the month and year in which it expires, and its code. */
+/** The month and year of expiry after a card, and its code. */
 const EXPIRY = / (?:0[1-9]|1[0-2]) ?[2-4]\d (?:\d{3}(?!\d)|\d{4}(?! ?\d))/y
 
 function isExpiry(text: string, end: number): boolean {
@@ -227,7 +227,7 @@ export function readSpacedDigits(
 const MOST_GAP = 5
 const MOST_GAPS_OF_GROUPS = 5
 
-/** Whether more text could complete a form from the group of digits at `start`, or show that one was cut out. */
+/** Whether more text could complete a form from the group of digits at `start`, or show that it is cut out of a row. */
 export function isOpenShape(root: ShapeNode, text: string, start: number): boolean {
   let node: ShapeNode | undefined = root
   let index = start
@@ -270,7 +270,7 @@ function endsNumber(text: string, end: number): boolean {
   )
 }
 
-/** How freely a number may start at `start`: not inside of another token, or only with a doubt. */
+/** Whether a number can start at `start`: not inside of another token; doubtful after a sign. */
 export function startsNumber(text: string, start: number): 'yes' | 'doubtful' | 'no' {
   const before = text[start - 1]
   if (before === undefined) return 'yes'

@@ -1,34 +1,35 @@
+import { ACTIONS } from '../../../wire/dlp.ts'
 import { contextPattern } from '../detectors/context.ts'
 import { COINS, WALLET_KEY } from '../detectors/crypto-addresses.ts'
-import { type CompiledPattern, compilePattern } from '../detectors/custom-patterns.ts'
+import { compileDictionary, type Dictionary } from '../detectors/custom/dictionary.ts'
+import { type CompiledPattern, compilePattern } from '../detectors/custom/patterns.ts'
 import type { KeyForm, NumberDetector, TokenDetector, WordDetector } from '../detectors/detector.ts'
-import { compileDictionary, type Dictionary } from '../detectors/dictionary.ts'
-import { DETECTORS, NUMBER_DETECTORS, WORD_DETECTORS } from '../detectors/registry.ts'
+import { BUILT_IN_DETECTORS, NUMBER_DETECTORS, WORD_DETECTORS } from '../detectors/registry.ts'
 import { SPECIAL_KEYS } from '../detectors/special-keys.ts'
 import { VENDOR_KEYS } from '../detectors/vendor-keys.ts'
-import { ACTIONS, type Category, type CustomDetector, type Profile } from '../types.ts'
+import type { Category, CustomDetector, Profile } from '../types.ts'
 import { addShape, newShapeNode, type ShapeNode } from './number-shapes.ts'
 
-/** A profile made ready for scanning: only what it asks for, arranged by what a scan meets. */
+/** A profile compiled for scanning: the detectors that it has rules for, indexed by where a scan tries them. */
 export interface Plan {
-  /** The lowest score that counts, for each detector asked for. */
+  /** The lowest score that counts, for each detector with a rule. */
   minimum: ReadonlyMap<string, number>
-  /** The actions of each detector, by the scores that bring them about. */
+  /** The actions on each detector's findings. */
   severity: ReadonlyMap<string, readonly Severity[]>
   numbers: ShapeNode | null
   /** By whether the run starts with a letter (0) or a digit (1), and by its length. */
   words: readonly (readonly PlannedWord[])[][] | null
-  /** Endings of a text inside of a word detector's form. */
+  /** Match a text that ends inside of a word detector's form. */
   openWords: readonly RegExp[]
   /** Key forms by their first two characters. */
   keys: ReadonlyMap<number, readonly PlannedKey[]>
   coins: readonly TokenDetector[]
-  /** Whether any key is asked for that its beginning does not tell. */
+  /** Whether there is a rule for any of the special keys. */
   specialKeys: boolean
   custom: readonly PlannedCustom[]
-  /** Whether anything at all is to be found. */
+  /** Whether there is nothing to find. */
   empty: boolean
-  /** Whether anything but customers' patterns and dictionaries is. */
+  /** Whether there is a rule for any built-in detector. */
   builtIn: boolean
 }
 
@@ -63,7 +64,7 @@ export type PlannedCustom = { id: string; score: number } & (
 
 const plans = new WeakMap<Profile, Plan>()
 const customs = new WeakMap<CustomDetector, PlannedCustom>()
-const contexts = new Map<readonly string[], RegExp>()
+const contexts = new Map<string, RegExp>()
 
 /** The plan of a profile, made once for each. @throws PatternError for a custom pattern that does not compile */
 export function planFor(profile: Profile): Plan {
@@ -75,7 +76,7 @@ export function planFor(profile: Profile): Plan {
   return plan
 }
 
-const categories = new Map<string, Category>(DETECTORS.map(({ id, category }) => [id, category]))
+const categories = new Map<string, Category>(BUILT_IN_DETECTORS.map(({ id, category }) => [id, category]))
 
 /** The category of a detector; what is not built in is the customer's. */
 export const categoryOf = (id: string): Category => categories.get(id) ?? 'custom'
@@ -88,19 +89,19 @@ function makePlan(profile: Profile): Plan {
     const rank = ACTIONS.indexOf(action)
     severity.set(detector, [...(severity.get(detector) ?? []), { minimumScore, rank }])
   }
-  const asked = (id: string): boolean => minimum.has(id)
-  const words = WORD_DETECTORS.filter(({ id }) => asked(id))
+  const covered = (id: string): boolean => minimum.has(id)
+  const words = WORD_DETECTORS.filter(({ id }) => covered(id))
   const custom = profile.custom.filter(({ id, score }) => score >= (minimum.get(id) ?? 2)).map(planCustom)
-  const builtIn = DETECTORS.some(({ id }) => asked(id))
+  const builtIn = BUILT_IN_DETECTORS.some(({ id }) => covered(id))
   return {
     minimum,
     severity,
-    numbers: planNumbers(NUMBER_DETECTORS.filter(({ id }) => asked(id))),
+    numbers: planNumbers(NUMBER_DETECTORS.filter(({ id }) => covered(id))),
     words: words.length === 0 ? null : planWords(words),
     openWords: words.flatMap(({ open }) => open ?? []),
-    keys: planKeys(asked),
-    coins: [...COINS, WALLET_KEY].filter(({ id }) => asked(id)),
-    specialKeys: Object.values(SPECIAL_KEYS).some(({ id }) => asked(id)),
+    keys: planKeys(covered),
+    coins: [...COINS, WALLET_KEY].filter(({ id }) => covered(id)),
+    specialKeys: Object.values(SPECIAL_KEYS).some(({ id }) => covered(id)),
     custom,
     builtIn,
     empty: !builtIn && custom.length === 0,
@@ -111,9 +112,9 @@ function planNumbers(detectors: readonly NumberDetector[]): ShapeNode | null {
   if (detectors.length === 0) return null
   const root = newShapeNode()
   for (const detector of detectors) {
-    for (const { shapes, score } of detector.forms) {
-      for (const shape of shapes)
-        addShape(root, shape, { detector, score, context: contextOf(detector.context) })
+    const context = sharedContext(detector.context)
+    for (const [shapes, score] of Object.entries(detector.forms)) {
+      for (const shape of shapes.split(', ')) addShape(root, shape, { detector, score, context })
     }
   }
   return root
@@ -126,7 +127,11 @@ function planWords(detectors: readonly WordDetector[]): (readonly PlannedWord[])
     Array.from({ length: LONGEST_WORD + 1 }, (_, length) =>
       detectors
         .filter((detector) => detector.first === first && detector.lengths.includes(length))
-        .map((detector) => ({ detector, pattern: detector.pattern, context: contextOf(detector.context) })),
+        .map((detector) => ({
+          detector,
+          pattern: detector.pattern,
+          context: sharedContext(detector.context),
+        })),
     )
   return [byLength('letter'), byLength('digit')]
 }
@@ -135,10 +140,10 @@ function planWords(detectors: readonly WordDetector[]): (readonly PlannedWord[])
 export const pairAt = (text: string, index: number): number =>
   text.charCodeAt(index) * 65_536 + text.charCodeAt(index + 1)
 
-function planKeys(asked: (id: string) => boolean): Map<number, PlannedKey[]> {
+function planKeys(covered: (id: string) => boolean): Map<number, PlannedKey[]> {
   const keys = new Map<number, PlannedKey[]>()
   for (const { id, baseScore, forms } of VENDOR_KEYS) {
-    if (!asked(id)) continue
+    if (!covered(id)) continue
     for (const form of forms) {
       const pair = pairAt(form.prefix, 0)
       keys.set(pair, [...(keys.get(pair) ?? []), { id, score: form.score ?? baseScore, form }])
@@ -147,8 +152,8 @@ function planKeys(asked: (id: string) => boolean): Map<number, PlannedKey[]> {
   return keys
 }
 
-/** The pattern of a list of words, shared by the detectors that share the list. */
-export function contextOf(words: readonly string[]): RegExp {
+/** The pattern of context words, compiled once for all plans. */
+function sharedContext(words: string): RegExp {
   let pattern = contexts.get(words)
   if (pattern === undefined) {
     pattern = contextPattern(words)

@@ -1,17 +1,17 @@
-import { ACTIONS, type Span } from '../types.ts'
+import { ACTIONS } from '../../../wire/dlp.ts'
+import type { Finding } from '../types.ts'
 import { categoryOf, type Plan } from './plan.ts'
 
-/** Below this nothing of the text is changed. */
+/** The first action that changes the text. */
 const EDITS = ACTIONS.indexOf('mask')
 
 /**
- * Leaves no two spans that overlap: of those that do the one with the most severe action stays, then the one with the
- * higher score, then the longer. What a losing secret or customer's finding has beside the winner stays a finding of
- * its own, since nothing of it may get out; another reading of the same digits does not.
+ * Resolves overlaps: the finding with the most severe action stays, then the one with the higher score, then the longer.
+ * Of a losing secret or custom finding, the parts outside of the winner stay findings, since nothing of it may get out.
  */
-export function resolveOverlaps(spans: readonly Span[], plan: Plan): Span[] {
+export function resolveOverlaps(spans: readonly Finding[], plan: Plan): Finding[] {
   const sorted = [...spans].sort((left, right) => left.start - right.start || right.end - left.end)
-  const resolved: Span[] = []
+  const resolved: Finding[] = []
   for (let index = 0; index < sorted.length; ) {
     let reach = sorted[index]?.end ?? 0
     let stop = index + 1
@@ -25,8 +25,8 @@ export function resolveOverlaps(spans: readonly Span[], plan: Plan): Span[] {
   return resolved
 }
 
-function resolveCluster(cluster: Span[], plan: Plan): Span[] {
-  const severity = (span: Span): number => severityOf(span, plan)
+function resolveCluster(cluster: Finding[], plan: Plan): Finding[] {
+  const severity = (span: Finding): number => severityOf(span, plan)
   const ranked = cluster.sort(
     (left, right) =>
       severity(right) - severity(left) ||
@@ -35,7 +35,7 @@ function resolveCluster(cluster: Span[], plan: Plan): Span[] {
       left.start - right.start ||
       (left.detector < right.detector ? -1 : 1),
   )
-  const taken: Span[] = []
+  const taken: Finding[] = []
   for (const span of ranked) {
     const at = indexFor(taken, span.start)
     const overlaps = (taken[at - 1]?.end ?? 0) > span.start || (taken[at]?.start ?? Infinity) < span.end
@@ -45,8 +45,8 @@ function resolveCluster(cluster: Span[], plan: Plan): Span[] {
   return taken
 }
 
-/** The most severe action that the score of a finding brings about. */
-function severityOf({ detector, score }: Span, plan: Plan): number {
+/** The rank of the most severe action whose minimum score a finding reaches. */
+function severityOf({ detector, score }: Finding, plan: Plan): number {
   let rank = 0
   for (const rule of plan.severity.get(detector) ?? []) {
     if (score >= rule.minimumScore) rank = Math.max(rank, rule.rank)
@@ -54,13 +54,13 @@ function severityOf({ detector, score }: Span, plan: Plan): number {
   return rank
 }
 
-const keepsRest = ({ detector }: Span): boolean => {
+const keepsRest = ({ detector }: Finding): boolean => {
   const category = categoryOf(detector)
   return category === 'custom' || category === 'secret'
 }
 
-/** Where in the taken spans one that starts at `start` belongs. */
-function indexFor(taken: readonly Span[], start: number): number {
+/** The index in the taken findings of one that starts at `start`. */
+function indexFor(taken: readonly Finding[], start: number): number {
   let low = 0
   let high = taken.length
   while (low < high) {
@@ -72,7 +72,7 @@ function indexFor(taken: readonly Span[], start: number): number {
 }
 
 /** Takes the parts of a span that no taken one covers. */
-function takeRest(taken: Span[], at: number, span: Span): void {
+function takeRest(taken: Finding[], at: number, span: Finding): void {
   let { start } = span
   let index = Math.max(0, at - 1)
   while (start < span.end) {

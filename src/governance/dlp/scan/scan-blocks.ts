@@ -2,13 +2,13 @@ import { isAlphanumericAt, MACHINE_READABLE } from '../detectors/characters.ts'
 import { MACHINE_READABLE_ZONE, readMachineReadableLine } from '../detectors/government/passports.ts'
 import { BLOCK_START, PRIVATE_KEY, readPrivateKey } from '../detectors/private-keys.ts'
 import { BASIC_CREDENTIALS, readBasicCredentials } from '../detectors/secrets.ts'
-import type { Scan } from './scan.ts'
+import { reportMatch, type Scan } from './scan.ts'
 
-/** What a fixed text announces and what reaches across blanks: found by searching, since it is rare. */
+/** Detectors of rare forms that begin with a fixed text or reach across blanks: found by `indexOf`. */
 export function scanBlocks(scan: Scan): void {
-  if (scan.asks(PRIVATE_KEY.id)) scanPrivateKeys(scan)
-  if (scan.asks(MACHINE_READABLE_ZONE.id)) scanMachineReadable(scan)
-  if (scan.asks(BASIC_CREDENTIALS.id)) scanBasic(scan)
+  if (scan.covers(PRIVATE_KEY.id)) scanPrivateKeys(scan)
+  if (scan.covers(MACHINE_READABLE_ZONE.id)) scanMachineReadable(scan)
+  if (scan.covers(BASIC_CREDENTIALS.id)) scanBasic(scan)
 }
 
 function scanPrivateKeys({ text, report }: Scan): void {
@@ -20,7 +20,8 @@ function scanPrivateKeys({ text, report }: Scan): void {
   }
 }
 
-function scanMachineReadable({ text, report }: Scan): void {
+function scanMachineReadable(scan: Scan): void {
+  const { text } = scan
   let index = text.indexOf('<<')
   while (index >= 0) {
     let start = MACHINE_READABLE.runStart(text, index, Math.max(0, index - 45))
@@ -29,18 +30,17 @@ function scanMachineReadable({ text, report }: Scan): void {
     // A bracket right after a line is not of it.
     const stop = end - start === 31 || end - start === 37 || end - start === 45 ? end - 1 : end
     const bounded = !isAlphanumericAt(text, start - 1) && (stop === end || text[stop] === '<')
-    const found = bounded ? readMachineReadableLine(text, start, stop) : null
-    if (found !== null) report(MACHINE_READABLE_ZONE.id, found.start, found.end, found.score)
+    if (bounded) reportMatch(scan, MACHINE_READABLE_ZONE, readMachineReadableLine(text, start, stop))
     index = text.indexOf('<<', end)
   }
 }
 
-function scanBasic({ text, report }: Scan): void {
+function scanBasic(scan: Scan): void {
+  const { text } = scan
   let index = text.indexOf('asic ')
   while (index >= 0) {
     if (/[bB]/.test(text.charAt(index - 1)) && !isAlphanumericAt(text, index - 2)) {
-      const found = readBasicCredentials(text, index + 5)
-      if (found !== null) report(BASIC_CREDENTIALS.id, found.start, found.end, found.score)
+      reportMatch(scan, BASIC_CREDENTIALS, readBasicCredentials(text, index + 5))
     }
     index = text.indexOf('asic ', index + 5)
   }

@@ -1,5 +1,5 @@
 import {
-  CharacterSet, classAt, DASH, DIGIT, DOT, LOWER, UPPER,
+  CharacterSet, classAt, DASH, DIGIT, DOT, LOWER_LETTER, UPPER_LETTER,
 } from '../detectors/characters.ts' // biome-ignore format: a list
 import {
   DOMAIN, hostRunEnd, IP_ADDRESS, IPV6_CHARACTERS, readDomain, readIpv6, readUrlCredentials, URL_CREDENTIALS,
@@ -9,8 +9,8 @@ import {
 } from '../detectors/secrets.ts' // biome-ignore format: a list
 import { readSpecialKey } from '../detectors/special-keys.ts'
 import { scanEncoded } from './nested.ts'
-import { contextOf, pairAt } from './plan.ts'
-import type { Scan } from './scan.ts'
+import { pairAt } from './plan.ts'
+import { reportMatch, type Scan } from './scan.ts'
 
 const NAME_CHARACTERS = new CharacterSet('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.')
 const LONGEST_NAME = 48
@@ -26,23 +26,20 @@ export function scanColons(scan: Scan, start: number, end: number): void {
     colon = text.indexOf(':', colon + 1)
   ) {
     if (text.startsWith('//', colon + 1)) {
-      const found = scan.asks(URL_CREDENTIALS.id) ? readUrlCredentials(text, colon) : null
-      if (found !== null) {
-        scan.report(URL_CREDENTIALS.id, found.start, found.end, found.score)
-        colon = Math.max(colon, found.end - 1)
-      }
-    } else if (colon >= handled && scan.asks(IP_ADDRESS.id)) {
+      const found = scan.covers(URL_CREDENTIALS.id) ? readUrlCredentials(text, colon) : null
+      reportMatch(scan, URL_CREDENTIALS, found)
+      if (found !== null) colon = Math.max(colon, found.end - 1)
+    } else if (colon >= handled && scan.covers(IP_ADDRESS.id)) {
       const first = IPV6_CHARACTERS.runStart(text, colon, Math.max(handled, colon - 5))
       handled = IPV6_CHARACTERS.runEnd(text, colon, colon + 60)
-      const found = handled - first < 3 ? null : readIpv6(text, first)
-      if (found !== null) scan.report(IP_ADDRESS.id, found.start, found.end, found.score)
+      if (handled - first >= 3) reportMatch(scan, IP_ADDRESS, readIpv6(text, first))
     }
   }
 }
 
 /** Domain names. */
 export function scanNames(scan: Scan, start: number, end: number): void {
-  if (!scan.asks(DOMAIN.id)) return
+  if (!scan.covers(DOMAIN.id)) return
   const { text } = scan
   let index = start
   while (index < end) {
@@ -52,8 +49,7 @@ export function scanNames(scan: Scan, start: number, end: number): void {
       continue
     }
     while (index < stop && (classAt(text, index) & (DOT | DASH)) !== 0) index++
-    const found = text.slice(index, stop).includes('.') ? readDomain(text, index, stop) : null
-    if (found !== null) scan.report(DOMAIN.id, found.start, found.end, found.score)
+    if (text.slice(index, stop).includes('.')) reportMatch(scan, DOMAIN, readDomain(text, index, stop))
     index = Math.max(stop, index)
   }
 }
@@ -75,13 +71,12 @@ export function scanKeys(scan: Scan, start: number, runEnd: number): void {
     if (isMonotonous(body) || form.validate?.(body) === false) continue
     scan.report(id, start, end, score)
   }
-  if (text.startsWith('eyJ', start) && scan.asks(JSON_WEB_TOKEN.id)) {
-    const found = readJsonWebToken(text, start)
-    if (found !== null) scan.report(JSON_WEB_TOKEN.id, found.start, found.end, found.score)
+  if (text.startsWith('eyJ', start) && scan.covers(JSON_WEB_TOKEN.id)) {
+    reportMatch(scan, JSON_WEB_TOKEN, readJsonWebToken(text, start))
   }
   if (!plan.specialKeys) return
   const special = readSpecialKey(text, start, runEnd, scan.surroundings)
-  if (special !== null) scan.report(special.id, special.start, special.end, special.score)
+  if (special !== null) reportMatch(scan, special, special)
 }
 
 /** Mostly one character, as documentation shows keys. */
@@ -97,11 +92,11 @@ function isMonotonous(body: string): boolean {
 }
 
 /**
- * Values after names of secrets: `password=...`, `"token": "..."`. A value is passed over as a whole, so that each
- * part of a run is looked at once.
+ * Values after names of secrets: `password=...`, `"token": "..."`. The scan goes on after a value, so that each part of a
+ * run is scanned once.
  */
 export function scanAssignment(scan: Scan, start: number, end: number): void {
-  if (!scan.asks(SECRET.id)) return
+  if (!scan.covers(SECRET.id)) return
   let index = start
   while (index < end) {
     const sign = scan.text.charCodeAt(index)
@@ -167,9 +162,10 @@ function valueAt(text: string, opening: number): { start: number; end: number } 
 /** Random texts near words for secrets, and encoded texts. */
 export function scanToken(scan: Scan, start: number, end: number, classes: number): void {
   const { text } = scan
-  if ((classes & (UPPER | DIGIT)) !== 0 && end - start >= 16) scanEncoded(scan, start, end)
-  if (!scan.asks(SECRET.id)) return
-  if ((classes & DIGIT) === 0 && (classes & (LOWER | UPPER)) !== (LOWER | UPPER)) return
+  if ((classes & (UPPER_LETTER | DIGIT)) !== 0 && end - start >= 16) scanEncoded(scan, start, end)
+  if (!scan.covers(SECRET.id)) return
+  if ((classes & DIGIT) === 0 && (classes & (LOWER_LETTER | UPPER_LETTER)) !== (LOWER_LETTER | UPPER_LETTER))
+    return
   if ((classes & ~DIGIT) === 0) return
   let tokenStart = start
   while (tokenStart < end && /[:=*]/.test(text.charAt(tokenStart))) tokenStart++
@@ -189,7 +185,7 @@ const LOOSE_SECRET = /^(?![0-9a-fA-F-]+$)[A-Za-z0-9+/_.~-]{20,}={0,2}$/
 const IDENTIFIER =
   /^(?:req|msg|chatcmpl|resp|run|thread|asst|file|evt|cus|pi|ch|in|sub|price|prod|call|toolu|trace|span|batch|job|task|user|org|proj|acct|txn|ord|session|conv|step|item|rs|fc|sha\d{1,3})[_-]/
 
-/** Whether the text has any word for secrets, looked for once. */
+/** Whether the text has any word for secrets; searched once. */
 function mentionsSecrets(scan: Scan): boolean {
   scan.mentionsSecrets ??= hintsAtSecret(scan.text)
   return scan.mentionsSecrets
@@ -210,5 +206,5 @@ function scanLooseSecret(scan: Scan, start: number, end: number): void {
   }
   if (!LOOSE_SECRET.test(token) || IDENTIFIER.test(token) || !isRandom(token)) return
   if (namesNoSecret(before)) return
-  if (contextOf(SECRET_CONTEXT).test(before)) scan.report(SECRET.id, start, end, 0.6)
+  if (SECRET_CONTEXT.test(before)) scan.report(SECRET.id, start, end, 0.6)
 }

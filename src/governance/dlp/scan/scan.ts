@@ -1,19 +1,20 @@
 import {
-  ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, isDigitAt, isWordAt, LETTER, LOWER, SLASH, UNDERSCORE, UPPER,
+  ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, isDigitAt, isWordAt, LETTER, LOWER_LETTER, SLASH, UNDERSCORE, UPPER_LETTER,
 } from '../detectors/characters.ts' // biome-ignore format: a list
 import { isOfOtherColumn, isOtherNumber, isTimestamp, Surroundings } from '../detectors/context.ts'
-import { isSolanaAddress, SOLANA } from '../detectors/crypto-addresses.ts'
+import { isSolanaAddress, SOLANA, SOLANA_CONTEXT } from '../detectors/crypto-addresses.ts'
+import type { Match } from '../detectors/detector.ts'
 import { CARD, CARD_CONTEXT, IBAN, isCardNumber, readIban, startsIban } from '../detectors/financial.ts'
 import { EMAIL, IP_ADDRESS, readEmail, readIpv4 } from '../detectors/network.ts'
 import { PHONE, readPhone } from '../detectors/phone.ts'
 import { SecretHints } from '../detectors/secrets.ts'
 import type { Reading } from './normalise.ts'
 import { readSpacedDigits, startsNumber, walkShapes } from './number-shapes.ts'
-import { contextOf, LONGEST_WORD, type Plan, type PlannedWord } from './plan.ts'
+import { LONGEST_WORD, type Plan, type PlannedWord } from './plan.ts'
 import { scanBlocks } from './scan-blocks.ts'
 import { scanAssignment, scanColons, scanKeys, scanNames, scanToken } from './scan-tokens.ts'
 
-/** What a scan reports, in units of its reading. */
+/** Receives a finding, in units of the reading. */
 export type Report = (detector: string, start: number, end: number, score: number) => void
 
 /** One scan of one reading. */
@@ -22,24 +23,30 @@ export interface Scan {
   plan: Plan
   surroundings: Surroundings
   report: Report
-  asks(detector: string): boolean
-  /** How deep this text is nested in others. */
+  /** Whether the profile has a rule for a detector. */
+  covers(detector: string): boolean
+  /** Levels of encoded texts around this one. */
   depth: number
-  /** Up to here encoded texts have been looked into. */
+  /** Encoded texts before this index have been scanned. */
   encodedEnd: number
-  /** Whether the text has a word for secrets; not known until it is asked. */
+  /** Whether the text has a word for secrets; undefined until it is needed. */
   mentionsSecrets: boolean | undefined
-  /** Where such words are, for what asks from left to right. */
+  /** Finds such words from left to right. */
   hints: SecretHints
-  /** Up to here lines of encoded text have been joined. */
+  /** Lines of encoded text before this index have been joined. */
   linesEnd: number
 }
 
-/** Lowers a score where another name stands before a number, or where it starts in the midst of something. */
+/** Reports what a detector read, if it read anything. */
+export function reportMatch(scan: Scan, { id }: { id: string }, match: Match | null): void {
+  if (match !== null) scan.report(id, match.start, match.end, match.score)
+}
+
+/** Taken from the score of a number after another name, or in the middle of something. */
 const DOUBT = 0.36
 const SLIGHT_DOUBT = 0.2
 const STRONG_DOUBT = 0.45
-/** Within so many units before a number a word is near. */
+/** A word is near a number within this many units before it. */
 const NEAR = 32
 /** Shorter tokens hold no key, address or encoded text. */
 const SHORTEST_TOKEN = 16
@@ -47,7 +54,7 @@ const LONGEST_COIN = 110
 
 const SPECIAL = DIGIT | DOT | AT | COLON | DASH | UNDERSCORE | SLASH | EQUALS | GLUE
 
-/** Looks at every part of a reading once, and shows the detectors those parts that concern them. */
+/** Walks over a reading once, and passes each part to the detectors that can match there. */
 export function scanReading(reading: Reading, plan: Plan, depth: number, report: Report): void {
   const scan: Scan = {
     text: reading.text,
@@ -59,7 +66,7 @@ export function scanReading(reading: Reading, plan: Plan, depth: number, report:
     linesEnd: 0,
     mentionsSecrets: undefined,
     hints: new SecretHints(reading.text),
-    asks: (detector) => plan.minimum.has(detector),
+    covers: (detector) => plan.minimum.has(detector),
   }
   scanBlocks(scan)
   const { text } = scan
@@ -78,13 +85,13 @@ export function scanReading(reading: Reading, plan: Plan, depth: number, report:
       continue
     }
     if ((classes & SPECIAL) !== 0 || index - start >= SHORTEST_TOKEN) scanRun(scan, start, index, classes)
-    else if ((classes & LOWER) === 0 || standsApart(text, start, index)) scanWord(scan, start, index)
+    else if ((classes & LOWER_LETTER) === 0 || standsApart(text, start, index)) scanWord(scan, start, index)
   }
 }
 
 const BLANK = 0x20
 
-/** Whether one letter stands before a blank: an account written one by one begins so (`d e 8 9 ...`). */
+/** Whether one letter stands before a blank, which begins an IBAN written letter by letter (`d e 8 9 ...`). */
 const standsApart = (text: string, start: number, end: number): boolean =>
   end - start === 1 && text.charCodeAt(end) === BLANK && (classAt(text, start) & LETTER) !== 0
 
@@ -96,14 +103,14 @@ function scanRun(scan: Scan, start: number, end: number, classes: number): void 
     text.indexOf('.', start) === end - 1 &&
     end - start < SHORTEST_TOKEN
   ) {
-    if ((classes & LOWER) === 0) scanWord(scan, start, end - 1)
+    if ((classes & LOWER_LETTER) === 0) scanWord(scan, start, end - 1)
     return
   }
-  if ((classes & (DIGIT | UPPER)) !== 0) scanWords(scan, start, end)
+  if ((classes & (DIGIT | UPPER_LETTER)) !== 0) scanWords(scan, start, end)
   else if ((classAt(text, end - 2) & ALPHANUMERIC) === 0 && standsApart(text, end - 1, end)) {
     scanWord(scan, end - 1, end)
   }
-  if ((classes & AT) !== 0 && scan.asks(EMAIL.id)) scanEmails(scan, start, end)
+  if ((classes & AT) !== 0 && scan.covers(EMAIL.id)) scanEmails(scan, start, end)
   if ((classes & COLON) !== 0) scanColons(scan, start, end)
   if ((classes & (COLON | EQUALS)) !== 0) scanAssignment(scan, start, end)
   if ((classes & DOT) !== 0) scanNames(scan, start, end)
@@ -112,12 +119,11 @@ function scanRun(scan: Scan, start: number, end: number, classes: number): void 
 
 function scanEmails(scan: Scan, start: number, end: number): void {
   for (let at = scan.text.indexOf('@', start); at >= 0 && at < end; at = scan.text.indexOf('@', at + 1)) {
-    const found = readEmail(scan.text, at)
-    if (found !== null) scan.report(EMAIL.id, found.start, found.end, found.score)
+    reportMatch(scan, EMAIL, readEmail(scan.text, at))
   }
 }
 
-/** Shows each run of letters and digits in a run of other characters too. */
+/** Scans each run of letters and digits within a run that has other characters as well. */
 function scanWords(scan: Scan, start: number, end: number): void {
   const { text } = scan
   const length = end - start
@@ -136,7 +142,7 @@ function scanWords(scan: Scan, start: number, end: number): void {
       continue
     }
     if (isDigitAt(text, wordStart)) scanNumber(scan, wordStart)
-    if ((classes & (DIGIT | UPPER)) !== 0 || standsApart(text, wordStart, index))
+    if ((classes & (DIGIT | UPPER_LETTER)) !== 0 || standsApart(text, wordStart, index))
       scanWord(scan, wordStart, index)
     if (length >= 14) scanKeys(scan, wordStart, end)
   }
@@ -149,10 +155,9 @@ function scanNumber(scan: Scan, start: number): void {
     if (begins !== 'no') walkNumber(scan, start, begins === 'doubtful')
     if (begins === 'yes' && !isDigitAt(text, start + 1)) scanSpacedCard(scan, start)
   }
-  if (scan.asks(PHONE.id)) scanPhone(scan, start)
+  if (scan.covers(PHONE.id)) scanPhone(scan, start)
   if (text[start + 1] === '.' || text[start + 2] === '.' || text[start + 3] === '.') {
-    const found = scan.asks(IP_ADDRESS.id) ? readIpv4(text, start) : null
-    if (found !== null) scan.report(IP_ADDRESS.id, found.start, found.end, found.score)
+    if (scan.covers(IP_ADDRESS.id)) reportMatch(scan, IP_ADDRESS, readIpv4(text, start))
   }
 }
 
@@ -164,20 +169,20 @@ function walkNumber(scan: Scan, start: number, doubtful: boolean): void {
       if (!detector.validate(digits)) continue
       const before = surroundings.before(start)
       const named = context.test(before)
-      // Of several numbers that words could mean, the one named last is meant.
+      // A word names the number that follows it next.
       const distant = named && !context.test(before.slice(-NEAR))
       let total = named ? Math.max(detector.contextScore - (distant ? 0.08 : 0), score) : score
       if (doubtful && !named) total -= DOUBT
       if (isCutOut) total -= STRONG_DOUBT
       if (isOtherNumber(before)) total -= named ? SLIGHT_DOUBT : DOUBT
-      if (!named && isInconspicuous(scan, start, end, detector.validate)) total -= STRONG_DOUBT
+      if (!named && isOrdinary(scan, start, end, detector.validate)) total -= STRONG_DOUBT
       scan.report(detector.id, start, end, total)
     }
   })
 }
 
-/** Whether digits are of a kind with those around them that are no such number, or the time of a program. */
-function isInconspicuous(
+/** Whether digits are a timestamp, or look like others around them that fail the check of the detector. */
+function isOrdinary(
   { text, surroundings }: Scan,
   start: number,
   end: number,
@@ -189,13 +194,13 @@ function isInconspicuous(
   )
 }
 
-/** Spelling a card digit by digit hides it from nobody. */
+/** A card written digit by digit: `4 1 1 1 - 1 1 ...`. */
 function scanSpacedCard(scan: Scan, start: number): void {
   const { text, surroundings } = scan
-  const found = scan.asks(CARD) ? readSpacedDigits(text, start) : null
+  const found = scan.covers(CARD) ? readSpacedDigits(text, start) : null
   if (found === null || !isCardNumber(found.digits)) return
-  if (isInconspicuous(scan, start, found.end, isCardNumber)) return
-  // More than any phone number that the first of the digits could be.
+  if (isOrdinary(scan, start, found.end, isCardNumber)) return
+  // A higher score than that of a phone number in the first digits.
   scan.report(CARD, start, found.end, CARD_CONTEXT.test(surroundings.before(start)) ? 0.96 : 0.75)
 }
 
@@ -207,11 +212,10 @@ function scanPhone(scan: Scan, digit: number): void {
   if (!mayBePhone(text, start, digit)) return
   const follows = text[start - 1] === ' ' && isDigitAt(text, start - 2)
   if (text.startsWith('00', start) && isOfColumn(scan, start)) return
-  const found = readPhone(text, start, follows ? '' : scan.surroundings.before(start))
-  if (found !== null) scan.report(PHONE.id, found.start, found.end, found.score)
+  reportMatch(scan, PHONE, readPhone(text, start, follows ? '' : scan.surroundings.before(start)))
 }
 
-/** Whether the lines before have numbers of as many digits that no phone number begins like. */
+/** Whether the lines before have numbers of as many digits that do not start with 00. */
 function isOfColumn({ text, surroundings }: Scan, start: number): boolean {
   let end = start
   while (isDigitAt(text, end)) end++
@@ -219,7 +223,7 @@ function isOfColumn({ text, surroundings }: Scan, start: number): boolean {
   return isOfOtherColumn(text, surroundings.windowStart(start), start, text.slice(start, end), isForeign)
 }
 
-/** What most groups of digits are not: at the start of something, of seven digits or more, and no date. */
+/** Whether a group of digits can start a phone number: not inside of a token, of seven digits or more, and no date. */
 function mayBePhone(text: string, start: number, digit: number): boolean {
   const before = classAt(text, start - 1)
   if ((before & (ALPHANUMERIC | UNDERSCORE | AT | SLASH)) !== 0) return false
@@ -246,19 +250,16 @@ function scanWord(scan: Scan, start: number, end: number): void {
     const byFirst = plan.words[isDigitAt(text, start) ? 1 : 0]
     for (const word of byFirst?.[length] ?? []) tryWord(scan, word, start)
   }
-  if ((length >= 4 || length === 1) && scan.asks(IBAN.id) && startsIban(text, start)) {
+  if ((length >= 4 || length === 1) && scan.covers(IBAN.id) && startsIban(text, start)) {
     const found = readIban(text, start)
-    if (found !== null && found !== 'open') scan.report(IBAN.id, found.start, found.end, found.score)
+    if (found !== 'open') reportMatch(scan, IBAN, found)
   }
-  if (length >= 32 && length <= 44 && scan.asks(SOLANA.id) && isSolanaAddress(text.slice(start, end))) {
-    const named = contextOf(SOLANA.context).test(scan.surroundings.before(start))
-    scan.report(SOLANA.id, start, end, named ? SOLANA.contextScore : SOLANA.baseScore)
+  if (length >= 32 && length <= 44 && scan.covers(SOLANA.id) && isSolanaAddress(text.slice(start, end))) {
+    const named = SOLANA_CONTEXT.test(scan.surroundings.before(start))
+    scan.report(SOLANA.id, start, end, named ? 0.9 : 0.3)
   }
   if (length >= 25 && length <= LONGEST_COIN) {
-    for (const coin of plan.coins) {
-      const found = coin.find(text, start, end)
-      if (found !== null) scan.report(coin.id, found.start, found.end, found.score)
-    }
+    for (const coin of plan.coins) reportMatch(scan, coin, coin.find(text, start, end))
   }
 }
 

@@ -1,22 +1,31 @@
-import type { ReleasedText, TextDetector, Verdict } from './text-stream.ts'
-import { TextStream } from './text-stream.ts'
+import {
+  applySegments,
+  isUnchanged,
+  type ReleasedText,
+  type ReplaceFinding,
+  type TextDetector,
+  TextStream,
+} from './text-stream.ts'
 
-/** Strings and numbers of a JSON text. Every text has at most one way to be read so, hence linear time. */
+/** Strings and numbers of a JSON text. Every text matches in one way at most, hence linear time. */
 const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g
-/** What makes a string before it a name. */
+/** Follows the name of a member. */
 const COLON = /[ \t\r\n]*:/y
 const LONGEST_CONTEXT_NAME = 64
 
-/** A value is told by the name of its member as by the words before it: `"password": "`. */
-export const contextOf = (name: string): string => `"${name.slice(-LONGEST_CONTEXT_NAME)}": "`
+/** The text before a member's value: names count as words before it, as in `"password": "`. */
+export const memberContext = (name: string): string => `"${name.slice(-LONGEST_CONTEXT_NAME)}": "`
 
 /**
- * What becomes of a text that is JSON by itself, such as the arguments of a tool: its strings, names and numbers are
- * looked at one by one, each after the name of its member, and what is put in their place leaves it valid. A text that
- * is not JSON is looked at as it is.
+ * Inspects a text that is JSON by itself, such as the arguments of a tool: strings, names and numbers one by one, each
+ * after the name of its member. Replacements leave it valid JSON. A text that is not JSON is inspected as a whole.
  */
-export function argumentsSegments(text: string, detector: TextDetector, verdict: Verdict): ReleasedText[] {
-  if (!isJson(text)) return wholeSegments(text, detector, verdict)
+export function segmentsOfJson(
+  text: string,
+  detector: TextDetector,
+  replace: ReplaceFinding,
+): ReleasedText[] {
+  if (!isJson(text)) return new TextStream(detector, replace).whole(text)
   const segments: ReleasedText[] = []
   let at = 0
   let context = ''
@@ -25,8 +34,8 @@ export function argumentsSegments(text: string, detector: TextDetector, verdict:
     const contents = token.startsWith('"') ? (JSON.parse(token) as string) : token
     COLON.lastIndex = match.index + token.length
     const isName = COLON.test(text)
-    const replaced = replacedToken(contents, isName ? '' : context, detector, verdict)
-    if (isName) context = contextOf(contents)
+    const replaced = replacedToken(contents, isName ? '' : context, detector, replace)
+    if (isName) context = memberContext(contents)
     if (replaced === null) continue
     if (match.index > at) segments.push({ units: match.index - at, replacement: null })
     segments.push({ units: token.length, replacement: replaced })
@@ -34,11 +43,6 @@ export function argumentsSegments(text: string, detector: TextDetector, verdict:
   }
   if (at < text.length) segments.push({ units: text.length - at, replacement: null })
   return segments
-}
-
-/** What becomes of a text that is there as a whole. */
-export function wholeSegments(text: string, detector: TextDetector, verdict: Verdict): ReleasedText[] {
-  return new TextStream(detector, verdict).whole(text)
 }
 
 function isJson(text: string): boolean {
@@ -50,25 +54,13 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Also a number gives way to a string. */
+/** The replacement of a string or number, which is a string; null when it passes. */
 function replacedToken(
   contents: string,
   context: string,
   detector: TextDetector,
-  verdict: Verdict,
+  replace: ReplaceFinding,
 ): string | null {
-  const told = edited(contents, new TextStream(detector, verdict, context).whole(contents))
-  return told === null ? null : JSON.stringify(told)
-}
-
-/** @returns null when everything passes. */
-function edited(text: string, segments: ReleasedText[]): string | null {
-  if (segments.every(({ replacement }) => replacement === null)) return null
-  let at = 0
-  let told = ''
-  for (const { units, replacement } of segments) {
-    told += replacement ?? text.slice(at, at + units)
-    at += units
-  }
-  return told
+  const segments = new TextStream(detector, replace, context).whole(contents)
+  return isUnchanged(segments) ? null : JSON.stringify(applySegments(contents, segments))
 }

@@ -1,41 +1,35 @@
-import { findAll } from '../scan/detect.ts'
+import { findingsIn } from '../scan/detect.ts'
 import { OPEN_ESCAPE } from '../scan/escapes.ts'
 import { originalStart, type Reading, readings } from '../scan/normalise.ts'
 import { type Plan, planFor } from '../scan/plan.ts'
 import { resolveOverlaps } from '../scan/resolve.ts'
-import type { Profile, Span } from '../types.ts'
-import { openIndex } from './stream-window.ts'
+import type { Finding, Profile } from '../types.ts'
+import { holdBackStart } from './stream-window.ts'
 
-/** What a stream may do with the text it holds. */
+/** The part of a growing text that a stream can release. */
 export interface HoldBack {
-  /** So many leading units can be released. */
+  /** Leading units that no more text can make part of another finding. */
   safe: number
-  /** The findings that end within them; those of the rest may still change. */
-  spans: Span[]
-}
-
-/**
- * Tells how much of a text that is still growing can no longer become part of a match, whatever follows.
- * @param context what has been released, of which the last 128 units are looked at
- * @param text what has not been released yet
- * @returns leading UTF-16 units of `text`; 0 while a custom pattern without bound is asked for
- */
-export function safeLength(context: string, text: string, profile: Profile): number {
-  return inspectTail(context, text, profile).safe
+  /** The findings within them; those of the rest may still change. */
+  spans: Finding[]
 }
 
 const LONGEST_CONTEXT = 128
 const LONGEST_ESCAPE_TAIL = 64
 
-/** `safeLength`, and the findings in what it declares safe, for the price of one. */
-export function inspectTail(context: string, text: string, profile: Profile): HoldBack {
+/**
+ * Finds how much of a growing text can be released, whatever follows, and the findings in that part.
+ * @param context the released text before it, of which the last 128 units are read
+ * @param text what has not been released yet; all of it is held back for a custom pattern of unbounded length
+ */
+export function holdBack(context: string, text: string, profile: Profile): HoldBack {
   const plan = planFor(profile)
   if (plan.empty || text === '') return { safe: text.length, spans: [] }
   if (hasUnboundedPattern(plan)) return { safe: 0, spans: [] }
   const before = context.slice(-LONGEST_CONTEXT)
   const whole = before + text
   const all = readings(whole)
-  const found = findAll(whole, before.length, plan, all)
+  const found = findingsIn(whole, before.length, plan, all)
   const safe = Math.max(before.length, beforeFindings(openFrom(whole, plan, all), found))
   const spans = resolveOverlaps(
     found.filter(({ end }) => end <= safe),
@@ -52,14 +46,14 @@ export function inspectTail(context: string, text: string, profile: Profile): Ho
 const hasUnboundedPattern = (plan: Plan): boolean =>
   plan.custom.some((custom) => custom.kind === 'pattern' && custom.pattern.longest === null)
 
-/** The first unit of the text that more text can make part of a match. */
+/** The first unit that more text can make part of a match. */
 function openFrom(whole: string, plan: Plan, all: readonly Reading[]): number {
   let open = openInReadings(whole, plan, all)
   const tail = whole.slice(-LONGEST_ESCAPE_TAIL)
-  const broken = OPEN_ESCAPE.exec(tail)
-  if (broken !== null && broken[0].length > 0) {
-    // What the broken-off escape will stand for is unknown: it may continue what is before it.
-    const cut = whole.slice(0, whole.length - broken[0].length)
+  const openEscape = OPEN_ESCAPE.exec(tail)
+  if (openEscape !== null && openEscape[0].length > 0) {
+    // The incomplete escape may become any character and continue what is before it.
+    const cut = whole.slice(0, whole.length - openEscape[0].length)
     open = Math.min(open, cut.length, openInReadings(cut, plan, readings(cut)))
   }
   return open
@@ -68,21 +62,16 @@ function openFrom(whole: string, plan: Plan, all: readonly Reading[]): number {
 function openInReadings(whole: string, plan: Plan, all: readonly Reading[]): number {
   let open = whole.length
   for (const reading of all)
-    open = Math.min(open, originalStart(reading, openIndex(reading.text, plan), whole.length))
+    open = Math.min(open, originalStart(reading, holdBackStart(reading.text, plan), whole.length))
   return open
 }
 
 /** Moves a boundary before every finding that it would cut. */
-function beforeFindings(boundary: number, found: readonly Span[]): number {
+export function beforeFindings(boundary: number, found: readonly Finding[]): number {
   let safe = boundary
-  const crossing = [...found].sort((left, right) => right.end - left.end)
-  for (let moved = true; moved; ) {
-    moved = false
-    for (const { start, end } of crossing) {
-      if (end <= safe || start >= safe) continue
-      safe = start
-      moved = true
-    }
+  // The latest end first: where one finding moves the boundary, only those that end earlier can move it again.
+  for (const { start, end } of found.toSorted((left, right) => right.end - left.end)) {
+    if (start < safe && end > safe) safe = start
   }
   return safe
 }

@@ -5,7 +5,7 @@ import {
   isDigitAt,
   MACHINE_READABLE,
 } from '../detectors/characters.ts'
-import { openMatch } from '../detectors/custom-patterns.ts'
+import { openMatch } from '../detectors/custom/patterns.ts'
 import { CARD, IBAN, readIban, startsIban } from '../detectors/financial.ts'
 import { MACHINE_READABLE_ZONE } from '../detectors/government/passports.ts'
 import { authorityEnd, IPV6_CHARACTERS, URL_CREDENTIALS, urlStart } from '../detectors/network.ts'
@@ -17,10 +17,10 @@ import { isOpenShape, readSpacedDigits } from '../scan/number-shapes.ts'
 import type { Plan } from '../scan/plan.ts'
 
 /**
- * The first unit of a reading from which a match could start that is not decided yet. Each rule is the counterpart of
- * a detector's way to look: what it would have to see more of, at the end of this text.
+ * The first unit of a reading from which more text could make a match. Each rule is the counterpart of a detector: the
+ * incomplete forms that it could complete.
  */
-export function openIndex(text: string, plan: Plan): number {
+export function holdBackStart(text: string, plan: Plan): number {
   let open = text.length
   const lower = (index: number): void => {
     if (index < open) open = index
@@ -57,8 +57,8 @@ function openRun(text: string): number {
 }
 
 /**
- * What is before the last `:` or `=` of a run cannot become part of anything, as in a time or a parameter, unless the
- * run is a URL, an address of numbers, or about a secret.
+ * The part of a run before its last `:` or `=` can be released, as in a time or a parameter, unless the run is a URL or
+ * an address of numbers, or mentions a secret.
  */
 function openPart(text: string, start: number): number {
   let sign = text.length - 2
@@ -72,7 +72,7 @@ function openPart(text: string, start: number): number {
   return address === start || !/[A-Za-z0-9_]/.test(text.charAt(address - 1)) ? address : sign + 1
 }
 
-/** A part that a stream keeps as context whole. */
+/** Parts up to this length fit into the context that a stream keeps. */
 const LONGEST_PART = 100
 
 /** An apostrophe is part of an address only between letters, and more may follow one at the end. */
@@ -80,7 +80,7 @@ function joinsLetters(text: string, index: number): boolean {
   return text[index] === "'" && isAlphanumericAt(text, index - 1)
 }
 
-/** A number, the groups beside it that tell whether it is whole, and what ends them. */
+/** A number, the groups beside it that show whether it is cut out of a row, and what ends them. */
 const LONGEST_NUMBER = 100
 
 /** Groups of digits at the end from which a form can still be completed. */
@@ -95,7 +95,7 @@ function openNumbers(text: string, plan: Plan): number {
 }
 
 const PHONE_CHARACTERS = new CharacterSet('0123456789 .-/()+')
-/** As long as a phone number that a word or `+` announces, and as one in a form that speaks for itself. */
+/** Units of a phone number after a word or `+`, and of one that its form alone identifies. */
 const LONGEST_PHONE = 36
 const LONGEST_FORM = 20
 const MOST_SEPARATORS = 3

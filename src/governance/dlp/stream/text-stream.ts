@@ -1,88 +1,89 @@
-import type { Action, Span } from '../types.ts'
+import type { Action, Finding } from '../types.ts'
 
-/** What a profile finds in a text; compiled once, used for every text of a direction. */
+/** Finds what a profile names, in the texts of one direction. */
 export interface TextDetector {
   /**
-   * Of a text that is still growing: how many leading units can no longer become part of a finding that is not known
-   * yet, whatever follows, and the findings within them, in order, without overlaps.
-   * @param context what stood before, already released.
+   * For a text that is still growing.
+   * @param context the released text before it.
+   * @returns the leading units that no more text can make part of another finding, and the findings within them, in
+   * order, without overlaps.
    */
-  tail(context: string, text: string): { safe: number; spans: Span[] }
-  /** The findings of a text that grows no more. */
-  rest(context: string, text: string): Span[]
-  actionOf(span: Span): Action
+  tail(context: string, text: string): { safe: number; spans: Finding[] }
+  /** The findings of a text, or of the rest of one, that is complete. */
+  rest(context: string, text: string): Finding[]
+  actionOf(span: Finding): Action
 }
 
-/** What happens to the next units of a text: they pass, or something stands in their place. */
+/** The next units of a text, and the replacement that leaves in their place. */
 export interface ReleasedText {
   units: number
   /** Null when the units pass as they are. */
   replacement: string | null
 }
 
-/** Decides what a finding becomes. @returns null to let it pass. @throws to stop the call. */
-export type Verdict = (span: Span, found: string) => string | null
+/** Replaces a finding. @returns null to let it pass. @throws ApiError `dlp_blocked` to end the call. */
+export type ReplaceFinding = (span: Finding, found: string) => string | null
 
-/** What was released is remembered so far, for the words that tell a finding by what stands before it. */
+/** Released units that are kept, because words before a value raise its score. */
 const CONTEXT_UNITS = 128
 /**
- * A long text that is held, such as encoded data without a blank, is not looked at anew for every piece: the time would
- * grow with the square of its length.
+ * A long text that is held back, such as encoded data without a blank, is not scanned again for every piece, because the
+ * time would grow with the square of its length.
  */
 const LONG_HELD_UNITS = 1024
-const LOOKS_PER_DOUBLING = 16
+const SCANS_PER_DOUBLING = 16
 
-/** One text that arrives in pieces. What could still become part of a finding is held back. */
+/** One text that arrives in pieces. The part that could still become a finding is held back. */
 export class TextStream {
   readonly #detector: TextDetector
-  readonly #verdict: Verdict
+  readonly #replace: ReplaceFinding
   #context: string
   #held = ''
-  /** How much has to be held before it is looked at again. */
-  #worthLooking = 0
+  /** Units that have to be held back before they are scanned again. */
+  #nextScan = 0
 
-  /** @param context what stands before the text, as far as it says what the text is. */
-  constructor(detector: TextDetector, verdict: Verdict, context = '') {
+  /** @param context text before the first piece, such as the name of the member. */
+  constructor(detector: TextDetector, replace: ReplaceFinding, context = '') {
     this.#detector = detector
-    this.#verdict = verdict
+    this.#replace = replace
     this.#context = context
   }
 
-  /** Units that arrived and have not been decided about. */
+  /** Units that are held back. */
   get heldUnits(): number {
     return this.#held.length
   }
 
-  /** @returns what becomes of the units that are decided now, in order; the others are held. */
+  /** @returns the units that can be released now, in order; the others are held back. */
   push(piece: string): ReleasedText[] {
     this.#held += piece
-    if (this.#held.length < this.#worthLooking) return []
+    if (this.#held.length < this.#nextScan) return []
     const { safe, spans } = this.#detector.tail(this.#context, this.#held)
     const segments = this.#release(safe, spans)
-    this.#worthLooking =
-      this.#held.length < LONG_HELD_UNITS ? 0 : this.#held.length + this.#held.length / LOOKS_PER_DOUBLING
+    this.#nextScan =
+      this.#held.length < LONG_HELD_UNITS ? 0 : this.#held.length + this.#held.length / SCANS_PER_DOUBLING
     return segments
   }
 
-  /** A text that is there at once. */
+  /** Inspects a complete text. */
   whole(text: string): ReleasedText[] {
     this.#held = text
     return this.end()
   }
 
-  /** The text is over: everything that was held is decided. */
+  /** Ends the text. @returns everything that was held back. */
   end(): ReleasedText[] {
     return this.#release(this.#held.length, this.#detector.rest(this.#context, this.#held))
   }
 
-  #release(limit: number, spans: readonly Span[]): ReleasedText[] {
+  #release(limit: number, spans: readonly Finding[]): ReleasedText[] {
     const segments: ReleasedText[] = []
     let at = 0
     for (const span of spans) {
-      // What is known by what was released is about the part that was not.
+      // A finding can begin in released text, then its rest is replaced.
       const start = Math.max(at, span.start)
       if (span.end <= start) continue
-      const replacement = this.#verdict(span, this.#held.slice(start, span.end))
+      const replacement = this.#replace(span, this.#held.slice(start, span.end))
       if (replacement === null) continue
       pushPassing(segments, start - at)
       segments.push({ units: span.end - start, replacement })
@@ -100,4 +101,19 @@ function pushPassing(segments: ReleasedText[], units: number): void {
   const last = segments[segments.length - 1]
   if (last?.replacement === null) last.units += units
   else segments.push({ units, replacement: null })
+}
+
+/** Whether everything passes as it is. */
+export const isUnchanged = (segments: readonly ReleasedText[]): boolean =>
+  segments.every(({ replacement }) => replacement === null)
+
+/** The beginning of a text that segments cover, with their replacements. */
+export function applySegments(text: string, segments: readonly ReleasedText[]): string {
+  let at = 0
+  let applied = ''
+  for (const { units, replacement } of segments) {
+    applied += replacement ?? text.slice(at, at + units)
+    at += units
+  }
+  return applied
 }

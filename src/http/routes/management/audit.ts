@@ -1,6 +1,5 @@
 import { Hono } from 'hono'
 import {
-  type AuditRow,
   createCheckpoint,
   listChains,
   type VerifiedRange,
@@ -8,9 +7,11 @@ import {
   verifyNewestCheckpoints,
   viewAudit,
 } from '../../../governance/administration/audit.ts'
+import type { AuditRecordRow } from '../../../governance/administration/records.store.ts'
 import { HOME_SHARD } from '../../../governance/ledger/shards/shards.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../../../governance/principal.ts'
 import {
+  type AuditQuery,
   auditQuery,
   auditVerificationQuery,
   deploymentVerificationQuery,
@@ -23,7 +24,7 @@ import { administrationOf, deploymentScope, pageRequest } from './request.ts'
 
 const ORGANIZATION = '/organizations/:organizationId'
 
-const present = (row: AuditRow) => ({
+const present = (row: AuditRecordRow) => ({
   id: row.id,
   shard: row.shard,
   sequence: row.sequence,
@@ -42,7 +43,7 @@ const present = (row: AuditRow) => ({
   record: readBody(row.body),
 })
 
-/** A body that somebody altered may be no JSON any more, and has to be shown all the same. */
+/** A body that was tampered with need not be JSON, and is shown all the same. */
 function readBody(body: string): unknown {
   try {
     return JSON.parse(body)
@@ -64,41 +65,25 @@ const presentRange = (organizationId: string, shard: number, range: VerifiedRang
 
 /** Chains of an organization; the deployment's own changes are a chain as well. */
 export const auditRoutes = new Hono<AppEnv>()
-  .get(`${ORGANIZATION}/audit`, query(auditQuery), async (context) => {
-    const { limit, cursor, ...filter } = context.req.valid('query')
-    const { organizationId } = context.req.param()
-    const page = pageRequest({ limit, cursor })
-    return context.json(
-      listBody(await viewAudit(administrationOf(context), organizationId, filter, page), present),
-    )
-  })
-  .get(`${ORGANIZATION}/audit/verify`, query(auditVerificationQuery), async (context) => {
-    const { organizationId } = context.req.param()
-    return verifyPage(context, { ...context.req.valid('query'), organizationId })
-  })
-  .get(`${ORGANIZATION}/audit/chains`, query(noQuery), async (context) => {
-    const { organizationId } = context.req.param()
-    return chains(context, organizationId)
-  })
-  .post(`${ORGANIZATION}/ledger/flush`, query(noQuery), async (context) => {
-    const { organizationId } = context.req.param()
-    return context.json(await context.get('deps').ledgerOf(organizationId, HOME_SHARD).flush())
-  })
+  .get(`${ORGANIZATION}/audit`, query(auditQuery), (context) =>
+    auditPage(context, context.req.valid('query')),
+  )
+  .get(`${ORGANIZATION}/audit/verify`, query(auditVerificationQuery), (context) =>
+    verifyPage(context, { ...context.req.valid('query'), ...context.req.param() }),
+  )
+  .get(`${ORGANIZATION}/audit/chains`, query(noQuery), (context) =>
+    chains(context, context.req.param('organizationId')),
+  )
+  .post(`${ORGANIZATION}/ledger/flush`, query(noQuery), flush)
   .use('/audit/*', deploymentScope())
   .use('/ledger/*', deploymentScope())
-  .get('/audit', query(auditQuery), async (context) => {
-    const { limit, cursor, ...filter } = context.req.valid('query')
-    const page = pageRequest({ limit, cursor })
-    return context.json(
-      listBody(await viewAudit(administrationOf(context), DEPLOYMENT_ORGANIZATION_ID, filter, page), present),
-    )
-  })
-  .get('/audit/verify', query(deploymentVerificationQuery), async (context) => {
+  .get('/audit', query(auditQuery), (context) => auditPage(context, context.req.valid('query')))
+  .get('/audit/verify', query(deploymentVerificationQuery), (context) => {
     const { organization_id: organizationId = DEPLOYMENT_ORGANIZATION_ID, ...range } =
       context.req.valid('query')
     return verifyPage(context, { ...range, organizationId })
   })
-  .get('/audit/chains', query(noQuery), async (context) => chains(context, null))
+  .get('/audit/chains', query(noQuery), (context) => chains(context, null))
   .post('/audit/checkpoints', query(noQuery), async (context) => {
     const { id, at, heads } = await createCheckpoint(administrationOf(context))
     return context.json({ id, at, chains: heads.length }, 201)
@@ -119,17 +104,27 @@ export const auditRoutes = new Hono<AppEnv>()
           },
     )
   })
-  .post('/ledger/flush', query(noQuery), async (context) => {
-    return context.json(await context.get('deps').ledgerOf(DEPLOYMENT_ORGANIZATION_ID, HOME_SHARD).flush())
-  })
+  .post('/ledger/flush', query(noQuery), flush)
+
+async function auditPage(context: AppContext, parameters: AuditQuery): Promise<Response> {
+  const { limit, cursor, ...filter } = parameters
+  const page = await viewAudit(administrationOf(context), filter, pageRequest({ limit, cursor }))
+  return context.json(listBody(page, present))
+}
+
+async function flush(context: AppContext): Promise<Response> {
+  const { ledgerOf, organizationId } = administrationOf(context)
+  return context.json(await ledgerOf(organizationId, HOME_SHARD).flush())
+}
 
 async function verifyPage(
   context: AppContext,
-  asked: { organizationId: string; shard: number; after_sequence: number; limit: number },
+  range: { organizationId: string; shard: number; after_sequence: number; limit: number },
 ): Promise<Response> {
-  const { organizationId, shard, after_sequence: afterSequence, limit } = asked
-  const range = await verifyAudit(administrationOf(context), { organizationId, shard }, afterSequence, limit)
-  return context.json(presentRange(organizationId, shard, range))
+  const { organizationId, shard, after_sequence: afterSequence, limit } = range
+  const chain = { organizationId, shard }
+  const verified = await verifyAudit(administrationOf(context), chain, afterSequence, limit)
+  return context.json(presentRange(organizationId, shard, verified))
 }
 
 async function chains(context: AppContext, organizationId: string | null): Promise<Response> {

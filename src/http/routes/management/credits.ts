@@ -11,17 +11,15 @@ const CREDITS = '/organizations/:organizationId/credits'
 /** Amounts are micro-credits throughout. */
 export const creditRoutes = new Hono<AppEnv>()
   .get(CREDITS, query(pageQuery), async (context) => {
-    const { organizationId } = context.req.param()
     const page = pageRequest(context.req.valid('query'))
-    const { balance, entries } = await readCredits(administrationOf(context), organizationId, page)
+    const { balance, entries } = await readCredits(administrationOf(context), page)
     return context.json({
       ...balance,
       ...listBody(entries, ({ id, kind, amount, reason, at }) => ({ id, kind, amount, reason, at })),
     })
   })
   .post(CREDITS, query(noQuery), jsonBody(creditGrant), async (context) => {
-    const { organizationId } = context.req.param()
     const { amount, reason, id } = context.req.valid('json')
-    const granted = await grantCredits(administrationOf(context), organizationId, { amount, reason, id })
+    const granted = await grantCredits(administrationOf(context), { amount, reason, id })
     return context.json({ id: granted.id, amount, reason, ...granted.balance }, 201)
   })

@@ -1,4 +1,5 @@
 import { Hono } from 'hono'
+import type { VersionRow } from '../../../governance/administration/dlp-policies.store.ts'
 import {
   type CurrentPolicy,
   changePolicy,
@@ -8,16 +9,15 @@ import {
   readPolicy,
   readVersion,
   removePolicy,
-  type VersionRow,
 } from '../../../governance/administration/dlp-policies.ts'
 import { dryRunPolicy, tryPolicy } from '../../../governance/administration/dlp-trials.ts'
-import { KNOWN_DETECTORS } from '../../../governance/dlp/detectors/known-detectors.ts'
+import { BUILT_IN_DETECTORS } from '../../../governance/dlp/detectors/registry.ts'
 import { policyCreation, policyDryRun, policyTrial, policyUpdate } from '../../../wire/dlp.ts'
 import { noQuery, pageQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query, unknownId } from '../../validated-request.ts'
-import { administrationOf, idParameter, pageRequest } from './request.ts'
+import { administrationOf, pageRequest, pathId } from './request.ts'
 
 const POLICIES = '/organizations/:organizationId/dlp/policies'
 const POLICY = '/organizations/:organizationId/dlp/policies/:policyId'
@@ -49,7 +49,7 @@ const presentVersion = ({ version, name, enabled, author, createdAt }: VersionRo
 export const dlpRoutes = new Hono<AppEnv>()
   .get('/dlp/detectors', query(noQuery), (context) =>
     context.json({
-      data: KNOWN_DETECTORS.map(({ id, category, description, minimumScore }) => ({
+      data: BUILT_IN_DETECTORS.map(({ id, category, description, minimumScore }) => ({
         id,
         category,
         description,
@@ -60,65 +60,46 @@ export const dlpRoutes = new Hono<AppEnv>()
     }),
   )
   .get(POLICIES, query(pageQuery), async (context) => {
-    const { organizationId } = context.req.param()
     const page = pageRequest(context.req.valid('query'))
-    return context.json(
-      listBody(await listPolicies(administrationOf(context), organizationId, page), present),
-    )
+    return context.json(listBody(await listPolicies(administrationOf(context), page), present))
   })
   .post(POLICIES, query(noQuery), jsonBody(policyCreation), async (context) => {
-    const { organizationId } = context.req.param()
-    const row = await createPolicy(administrationOf(context), organizationId, context.req.valid('json'))
+    const row = await createPolicy(administrationOf(context), context.req.valid('json'))
     return context.json(present(row), 201)
   })
   .get(POLICY, query(noQuery), async (context) => {
-    const { organizationId, policyId } = context.req.param()
-    const id = idParameter('Policy', policyId)
-    return context.json(present(await readPolicy(administrationOf(context), organizationId, id)))
+    const id = pathId(context, 'Policy')
+    return context.json(present(await readPolicy(administrationOf(context), id)))
   })
   .put(POLICY, query(noQuery), jsonBody(policyUpdate), async (context) => {
-    const { organizationId, policyId } = context.req.param()
-    const id = idParameter('Policy', policyId)
-    const update = context.req.valid('json')
-    return context.json(present(await changePolicy(administrationOf(context), organizationId, id, update)))
+    const id = pathId(context, 'Policy')
+    const row = await changePolicy(administrationOf(context), id, context.req.valid('json'))
+    return context.json(present(row))
   })
   .delete(POLICY, query(noQuery), async (context) => {
-    const { organizationId, policyId } = context.req.param()
-    const id = idParameter('Policy', policyId)
-    await removePolicy(administrationOf(context), organizationId, id)
+    const id = pathId(context, 'Policy')
+    await removePolicy(administrationOf(context), id)
     return context.json({ id, deleted: true })
   })
   .get(VERSIONS, query(pageQuery), async (context) => {
-    const { organizationId, policyId } = context.req.param()
-    const page = await listVersions(
-      administrationOf(context),
-      organizationId,
-      idParameter('Policy', policyId),
-      pageRequest(context.req.valid('query')),
-    )
-    return context.json(listBody(page, presentVersion))
+    const id = pathId(context, 'Policy')
+    const page = pageRequest(context.req.valid('query'))
+    return context.json(listBody(await listVersions(administrationOf(context), id, page), presentVersion))
   })
   .get(VERSION, query(noQuery), async (context) => {
-    const { organizationId, policyId, version } = context.req.param()
-    const row = await readVersion(
-      administrationOf(context),
-      organizationId,
-      idParameter('Policy', policyId),
-      versionParameter(version),
-    )
+    const id = pathId(context, 'Policy')
+    const version = versionParameter(context.req.param('version'))
+    const row = await readVersion(administrationOf(context), id, version)
     return context.json({ ...presentVersion(row), ...(row.body as object) })
   })
   .post(TEST, query(noQuery), jsonBody(policyTrial), async (context) => {
-    const { organizationId } = context.req.param()
-    const result = await tryPolicy(administrationOf(context), organizationId, context.req.valid('json'))
+    const result = await tryPolicy(administrationOf(context), context.req.valid('json'))
     context.header('cache-control', 'no-store')
     return context.json(result)
   })
   .post(DRY_RUN, query(noQuery), jsonBody(policyDryRun), async (context) => {
-    const { organizationId } = context.req.param()
     const { withFindings, ...result } = await dryRunPolicy(
       administrationOf(context),
-      organizationId,
       context.req.valid('json'),
     )
     return context.json({ ...result, with_findings: withFindings })

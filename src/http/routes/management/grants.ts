@@ -1,15 +1,11 @@
 import { Hono } from 'hono'
-import {
-  createGrant,
-  type GrantRow,
-  listGrants,
-  removeGrant,
-} from '../../../governance/administration/grants.ts'
+import { type GrantRow, selectGrants } from '../../../governance/administration/grants.store.ts'
+import { createGrant, removeGrant } from '../../../governance/administration/grants.ts'
 import { grantCreation, grantListQuery, noQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
-import { administrationOf, idParameter, pageRequest } from './request.ts'
+import { administrationOf, pageRequest, pathId } from './request.ts'
 
 const GRANTS = '/organizations/:organizationId/grants'
 const GRANT = '/organizations/:organizationId/grants/:grantId'
@@ -24,24 +20,16 @@ const present = (row: GrantRow) => ({
 
 export const grantRoutes = new Hono<AppEnv>()
   .get(GRANTS, query(grantListQuery), async (context) => {
-    const { organizationId } = context.req.param()
-    const parameters = context.req.valid('query')
-    const page = await listGrants(
-      administrationOf(context),
-      organizationId,
-      { modelId: parameters.model_id },
-      pageRequest(parameters),
-    )
+    const { model_id: modelId, ...paging } = context.req.valid('query')
+    const page = await selectGrants(administrationOf(context), { modelId }, pageRequest(paging))
     return context.json(listBody(page, present))
   })
   .post(GRANTS, query(noQuery), jsonBody(grantCreation), async (context) => {
-    const { organizationId } = context.req.param()
-    const row = await createGrant(administrationOf(context), organizationId, context.req.valid('json'))
+    const row = await createGrant(administrationOf(context), context.req.valid('json'))
     return context.json(present(row), 201)
   })
   .delete(GRANT, query(noQuery), async (context) => {
-    const { organizationId, grantId } = context.req.param()
-    const id = idParameter('Grant', grantId)
-    await removeGrant(administrationOf(context), organizationId, id)
+    const id = pathId(context, 'Grant')
+    await removeGrant(administrationOf(context), id)
     return context.json({ id, deleted: true })
   })

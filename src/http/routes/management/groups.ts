@@ -1,9 +1,8 @@
 import { Hono } from 'hono'
+import { type GroupRow, selectGroups } from '../../../governance/administration/groups.store.ts'
 import {
   createGroup,
-  type GroupRow,
   listGroupMembers,
-  listGroups,
   readGroup,
   removeGroup,
   setGroupMember,
@@ -13,7 +12,7 @@ import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
 import { presentMember } from './present-member.ts'
-import { administrationOf, idParameter, pageRequest } from './request.ts'
+import { administrationOf, pageRequest, pathId } from './request.ts'
 
 const GROUPS = '/organizations/:organizationId/groups'
 const GROUP = '/organizations/:organizationId/groups/:groupId'
@@ -29,55 +28,31 @@ const present = (row: GroupRow) => ({
 
 export const groupRoutes = new Hono<AppEnv>()
   .get(GROUPS, query(pageQuery), async (context) => {
-    const { organizationId } = context.req.param()
     const page = pageRequest(context.req.valid('query'))
-    return context.json(listBody(await listGroups(administrationOf(context), organizationId, page), present))
+    return context.json(listBody(await selectGroups(administrationOf(context), page), present))
   })
   .post(GROUPS, query(noQuery), jsonBody(groupCreation), async (context) => {
-    const { organizationId } = context.req.param()
     const { name } = context.req.valid('json')
-    return context.json(present(await createGroup(administrationOf(context), organizationId, name)), 201)
+    return context.json(present(await createGroup(administrationOf(context), name)), 201)
   })
   .get(GROUP, query(noQuery), async (context) => {
-    const { organizationId, groupId } = context.req.param()
-    const id = idParameter('Group', groupId)
-    return context.json(present(await readGroup(administrationOf(context), organizationId, id)))
+    const id = pathId(context, 'Group')
+    return context.json(present(await readGroup(administrationOf(context), id)))
   })
   .delete(GROUP, query(noQuery), async (context) => {
-    const { organizationId, groupId } = context.req.param()
-    const id = idParameter('Group', groupId)
-    await removeGroup(administrationOf(context), organizationId, id)
+    const id = pathId(context, 'Group')
+    await removeGroup(administrationOf(context), id)
     return context.json({ id, deleted: true })
   })
   .get(MEMBERS, query(pageQuery), async (context) => {
-    const { organizationId, groupId } = context.req.param()
-    const page = await listGroupMembers(
-      administrationOf(context),
-      organizationId,
-      idParameter('Group', groupId),
-      pageRequest(context.req.valid('query')),
-    )
-    return context.json(listBody(page, presentMember))
+    const id = pathId(context, 'Group')
+    const page = pageRequest(context.req.valid('query'))
+    return context.json(listBody(await listGroupMembers(administrationOf(context), id, page), presentMember))
   })
-  .put(MEMBER, query(noQuery), async (context) => {
-    const { organizationId, groupId, userId } = context.req.param()
-    const row = await setGroupMember(
-      administrationOf(context),
-      organizationId,
-      idParameter('Group', groupId),
-      idParameter('User', userId),
-      true,
-    )
-    return context.json(presentMember(row))
-  })
-  .delete(MEMBER, query(noQuery), async (context) => {
-    const { organizationId, groupId, userId } = context.req.param()
-    const row = await setGroupMember(
-      administrationOf(context),
-      organizationId,
-      idParameter('Group', groupId),
-      idParameter('User', userId),
-      false,
-    )
+  .on(['PUT', 'DELETE'], MEMBER, query(noQuery), async (context) => {
+    const groupId = pathId(context, 'Group')
+    const userId = pathId(context, 'User')
+    const belongs = context.req.method === 'PUT'
+    const row = await setGroupMember(administrationOf(context), groupId, userId, belongs)
     return context.json(presentMember(row))
   })

@@ -1,11 +1,6 @@
 import { Hono } from 'hono'
-import {
-  createKey,
-  type KeyRow,
-  listKeys,
-  readKey,
-  revokeKey,
-} from '../../../governance/administration/keys.ts'
+import { type KeyRow, selectKeys } from '../../../governance/administration/keys.store.ts'
+import { createKey, readKey, revokeKey } from '../../../governance/administration/keys.ts'
 import { keyCreation, keyListQuery, noQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
@@ -27,38 +22,24 @@ const present = (row: KeyRow) => ({
 
 export const keyRoutes = new Hono<AppEnv>()
   .get(KEYS, query(keyListQuery), async (context) => {
-    const { organizationId } = context.req.param()
-    const parameters = context.req.valid('query')
-    const page = await listKeys(
-      administrationOf(context),
-      organizationId,
-      { userId: parameters.user_id },
-      pageRequest(parameters),
-    )
+    const { user_id: userId, ...paging } = context.req.valid('query')
+    const page = await selectKeys(administrationOf(context), { userId }, pageRequest(paging))
     return context.json(listBody(page, present))
   })
   .post(KEYS, query(noQuery), jsonBody(keyCreation), async (context) => {
-    const { organizationId } = context.req.param()
-    const body = context.req.valid('json')
-    const { row, key } = await createKey(administrationOf(context), organizationId, {
-      userId: body.user_id,
-      label: body.label,
-      scopes: body.scopes,
-      expiresAt: body.expires_at,
-    })
+    const { user_id: userId, label, scopes, expires_at: expiresAt } = context.req.valid('json')
+    const values = { userId, label, scopes, expiresAt }
+    const { row, key } = await createKey(administrationOf(context), values)
     context.header('cache-control', 'no-store')
     return context.json({ ...present(row), key }, 201)
   })
   .get(KEY, query(noQuery), async (context) => {
-    const { organizationId, keyId } = context.req.param()
-    return context.json(
-      present(await readKey(administrationOf(context), organizationId, keyParameter(keyId))),
-    )
+    const id = keyParameter(context.req.param('keyId'))
+    return context.json(present(await readKey(administrationOf(context), id)))
   })
   .delete(KEY, query(noQuery), async (context) => {
-    const { organizationId, keyId } = context.req.param()
-    const row = await revokeKey(administrationOf(context), organizationId, keyParameter(keyId))
-    return context.json(present(row))
+    const id = keyParameter(context.req.param('keyId'))
+    return context.json(present(await revokeKey(administrationOf(context), id)))
   })
 
 function keyParameter(text: string): string {

@@ -10,7 +10,7 @@ import { dlpRoutes } from './dlp.ts'
 import { grantRoutes } from './grants.ts'
 import { groupRoutes } from './groups.ts'
 import { keyRoutes } from './keys.ts'
-import { modelRoutes } from './models.ts'
+import { modelManagementRoutes } from './models.ts'
 import { organizationRoutes } from './organizations.ts'
 import { providerRoutes } from './providers.ts'
 import { organizationScope } from './request.ts'
@@ -26,7 +26,7 @@ const limitLength = bodyLimit({
 })
 
 /**
- * The management API, to be mounted at `/api`. Nobody but an administrator gets past the first line, and nothing of an
+ * The management API, to be mounted at `/api`. Only administrators pass the first line, and nothing of an
  * organization is reached without the second: each route below adds the check that the ids in its path belong to it.
  */
 export const managementRoutes = new Hono<AppEnv>()
@@ -42,4 +42,4 @@ export const managementRoutes = new Hono<AppEnv>()
   .route('/', usageRoutes)
   .route('/', auditRoutes)
   .route('/', providerRoutes)
-  .route('/', modelRoutes)
+  .route('/', modelManagementRoutes)

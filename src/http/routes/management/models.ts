@@ -38,7 +38,7 @@ const present = (row: ModelRow) => ({
   created_at: row.createdAt,
 })
 
-export const modelRoutes = new Hono<AppEnv>()
+export const modelManagementRoutes = new Hono<AppEnv>()
   .use('/models/*', deploymentScope())
   .get('/models', query(pageQuery), async (context) => {
     const page = await listModels(administrationOf(context), pageRequest(context.req.valid('query')))

@@ -1,9 +1,12 @@
 import { Hono } from 'hono'
+import type { z } from 'zod'
+import {
+  type OrganizationRow,
+  selectOrganizations,
+} from '../../../governance/administration/organizations.store.ts'
 import {
   changeOrganization,
   createOrganization,
-  listOrganizations,
-  type OrganizationRow,
   readOrganization,
 } from '../../../governance/administration/organizations.ts'
 import {
@@ -15,7 +18,10 @@ import {
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
-import { administrationOf, deploymentScope, idParameter, pageRequest } from './request.ts'
+import { administrationOf, deploymentScope, pageRequest } from './request.ts'
+
+/** `organizationScope` has checked that it exists. */
+const ORGANIZATION = '/organizations/:organizationId'
 
 const present = (row: OrganizationRow) => ({
   id: row.id,
@@ -28,16 +34,20 @@ const present = (row: OrganizationRow) => ({
   created_at: row.createdAt,
 })
 
+const valuesOf = (body: z.infer<typeof organizationUpdate>) => ({
+  name: body.name,
+  rateLimitPerMinute: body.rate_limit_per_minute,
+  userRateLimitPerMinute: body.user_rate_limit_per_minute,
+  ledgerShards: body.ledger_shards,
+  disabled: body.disabled,
+})
+
 export const organizationRoutes = new Hono<AppEnv>()
   .get('/organizations', query(organizationListQuery), async (context) => {
-    const parameters = context.req.valid('query')
+    const { slug, ...paging } = context.req.valid('query')
+    const { database } = context.get('deps')
     const scope = context.get('administrator').organizationId
-    const page = await listOrganizations(
-      administrationOf(context),
-      scope,
-      { slug: parameters.slug },
-      pageRequest(parameters),
-    )
+    const page = await selectOrganizations(database, scope, { slug }, pageRequest(paging))
     return context.json(listBody(page, present))
   })
   .post(
@@ -46,30 +56,15 @@ export const organizationRoutes = new Hono<AppEnv>()
     query(noQuery),
     jsonBody(organizationCreation),
     async (context) => {
-      const body = context.req.valid('json')
-      const row = await createOrganization(administrationOf(context), {
-        name: body.name,
-        slug: body.slug,
-        rateLimitPerMinute: body.rate_limit_per_minute,
-        userRateLimitPerMinute: body.user_rate_limit_per_minute,
-        ledgerShards: body.ledger_shards,
-      })
-      return context.json(present(row), 201)
+      const { name, slug, ...limits } = context.req.valid('json')
+      const values = { ...valuesOf(limits), name, slug }
+      return context.json(present(await createOrganization(administrationOf(context), values)), 201)
     },
   )
-  .get('/organizations/:organizationId', query(noQuery), async (context) => {
-    const organizationId = idParameter('Organization', context.req.param('organizationId'))
-    return context.json(present(await readOrganization(administrationOf(context), organizationId)))
-  })
-  .put('/organizations/:organizationId', query(noQuery), jsonBody(organizationUpdate), async (context) => {
-    const organizationId = idParameter('Organization', context.req.param('organizationId'))
-    const body = context.req.valid('json')
-    const row = await changeOrganization(administrationOf(context), organizationId, {
-      name: body.name,
-      rateLimitPerMinute: body.rate_limit_per_minute,
-      userRateLimitPerMinute: body.user_rate_limit_per_minute,
-      ledgerShards: body.ledger_shards,
-      disabled: body.disabled,
-    })
-    return context.json(present(row))
+  .get(ORGANIZATION, query(noQuery), async (context) =>
+    context.json(present(await readOrganization(administrationOf(context)))),
+  )
+  .put(ORGANIZATION, query(noQuery), jsonBody(organizationUpdate), async (context) => {
+    const values = valuesOf(context.req.valid('json'))
+    return context.json(present(await changeOrganization(administrationOf(context), values)))
   })

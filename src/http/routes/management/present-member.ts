@@ -1,6 +1,6 @@
-import type { MemberRow } from '../../../governance/administration/members.ts'
+import type { MemberRow } from '../../../governance/administration/members.store.ts'
 
-/** A user in its place in an organization, as users and group members are answered. */
+/** A member as the lists of users and of a group's members return it. */
 export const presentMember = (row: MemberRow) => ({
   id: row.userId,
   email: row.email,

@@ -10,7 +10,7 @@ import { noQuery, pageQuery, providerCreation, providerUpdate } from '../../../w
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
-import { administrationOf, deploymentScope, idParameter, pageRequest } from './request.ts'
+import { administrationOf, deploymentScope, pageRequest, pathId } from './request.ts'
 
 /** The credential goes in and never comes out. */
 const present = (row: ProviderRow) => ({
@@ -35,16 +35,16 @@ export const providerRoutes = new Hono<AppEnv>()
     return context.json(present(row), 201)
   })
   .get('/providers/:providerId', query(noQuery), async (context) => {
-    const id = idParameter('Provider', context.req.param('providerId'))
+    const id = pathId(context, 'Provider')
     return context.json(present(await readProvider(administrationOf(context), id)))
   })
   .put('/providers/:providerId', query(noQuery), jsonBody(providerUpdate), async (context) => {
-    const id = idParameter('Provider', context.req.param('providerId'))
+    const id = pathId(context, 'Provider')
     const { name, base_url: baseUrl, credential, disabled } = context.req.valid('json')
     const changes = { name, baseUrl, credential, disabled }
     return context.json(present(await changeProvider(administrationOf(context), id, changes)))
   })
   .delete('/providers/:providerId', query(noQuery), async (context) => {
-    const id = idParameter('Provider', context.req.param('providerId'))
+    const id = pathId(context, 'Provider')
     return context.json(present(await changeProvider(administrationOf(context), id, { disabled: true })))
   })

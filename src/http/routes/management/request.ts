@@ -1,6 +1,7 @@
 import type { MiddlewareHandler } from 'hono'
 import type { Administration } from '../../../governance/administration/administration.ts'
 import { readOrganization } from '../../../governance/administration/organizations.ts'
+import { DEPLOYMENT_ORGANIZATION_ID } from '../../../governance/principal.ts'
 import { ApiError, notFound } from '../../../lib/api-error.ts'
 import { isUuid } from '../../../wire/management.ts'
 import type { PagePosition, PageRequest } from '../../../wire/page-cursor.ts'
@@ -10,16 +11,17 @@ import { unknownId } from '../../validated-request.ts'
 
 // What every route of the management API does with a request before its own work begins.
 
-/** Told when a change stands but a ledger could not be told: it learns of it within a minute. */
+/** Set when a change stands but could not be published: ledgers see it within a minute. */
 const PROPAGATION_HEADER = 'x-headgate-propagation'
 
-/** The slice of a request that administration works with. */
+/** The slice of a request that administration works with, for the organization of its path or the deployment. */
 export function administrationOf(context: AppContext): Administration {
   const { configuration, clock, database, ledgerOf } = context.get('deps')
   return {
     clock,
     database,
     ledgerOf,
+    organizationId: context.req.param('organizationId') ?? DEPLOYMENT_ORGANIZATION_ID,
     pepperRing: configuration.KEY_PEPPERS,
     vaultRing: configuration.VAULT_KEYS,
     egressAllow: configuration.EGRESS_ALLOW,
@@ -34,13 +36,16 @@ export function administrationOf(context: AppContext): Administration {
   }
 }
 
-/** An id from the path. @throws ApiError `not_found` for text that can be no id of anything. */
-export function idParameter(entity: string, text: string): string {
+type Entity = 'Organization' | 'User' | 'Group' | 'Grant' | 'Policy' | 'Provider'
+
+/** The UUID in the path, `:groupId` for a Group. @throws ApiError `not_found` for text that can be no id of anything. */
+export function pathId(context: AppContext, entity: Entity): string {
+  const text = context.req.param(`${entity.toLowerCase()}Id`) ?? ''
   if (!isUuid(text)) throw unknownId(entity, text)
   return text
 }
 
-/** What a list is asked for, from its validated query. */
+/** The page that a list returns, from its validated query. */
 export function pageRequest(parameters: { limit: number; cursor?: PagePosition | undefined }): PageRequest {
   return { limit: parameters.limit, after: parameters.cursor ?? null }
 }
@@ -49,12 +54,12 @@ export function pageRequest(parameters: { limit: number; cursor?: PagePosition |
  * Lets a request on to the routes of an organization that exists and that this administrator administers.
  * @throws ApiError `not_found` otherwise.
  */
-export function organizationScope(): MiddlewareHandler<AppEnv, '/organizations/:organizationId/*'> {
+export function organizationScope(): MiddlewareHandler<AppEnv> {
   return async function organizationScope(context, next) {
-    const organizationId = idParameter('Organization', context.req.param('organizationId'))
+    const organizationId = pathId(context, 'Organization')
     const scope = context.get('administrator').organizationId
     if (scope !== null && scope !== organizationId) throw notFound('Organization', organizationId)
-    await readOrganization(administrationOf(context), organizationId)
+    await readOrganization(administrationOf(context))
     await next()
   }
 }

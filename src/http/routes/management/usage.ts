@@ -1,10 +1,10 @@
 import { Hono } from 'hono'
 import {
-  listUsageEvents,
-  readUsageTotals,
+  selectUsageEvents,
+  selectUsageTotals,
   type UsageEventRow,
   type UsageTotals,
-} from '../../../governance/administration/usage.ts'
+} from '../../../governance/administration/records.store.ts'
 import { usageEventQuery, usageQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
@@ -40,14 +40,9 @@ const presentEvent = (row: UsageEventRow) => ({
 
 export const usageRoutes = new Hono<AppEnv>()
   .get(USAGE, query(usageQuery), async (context) => {
-    const { organizationId } = context.req.param()
     const { group_by: groupBy, from, to, ...paging } = context.req.valid('query')
-    const page = await readUsageTotals(
-      administrationOf(context),
-      organizationId,
-      { groupBy, from, to },
-      pageRequest(paging),
-    )
+    const filter = { groupBy, from, to }
+    const page = await selectUsageTotals(administrationOf(context), filter, pageRequest(paging))
     // Calls without a user or key have an empty group.
     const present = (row: UsageTotals) => ({
       [groupBy]: row.group === '' ? null : row.group,
@@ -58,13 +53,7 @@ export const usageRoutes = new Hono<AppEnv>()
     return context.json(listBody(page, present))
   })
   .get(EVENTS, query(usageEventQuery), async (context) => {
-    const { organizationId } = context.req.param()
     const { from, to, ...paging } = context.req.valid('query')
-    const page = await listUsageEvents(
-      administrationOf(context),
-      organizationId,
-      { from, to },
-      pageRequest(paging),
-    )
+    const page = await selectUsageEvents(administrationOf(context), { from, to }, pageRequest(paging))
     return context.json(listBody(page, presentEvent))
   })

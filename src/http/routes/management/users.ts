@@ -1,8 +1,8 @@
 import { Hono } from 'hono'
+import { selectMembers } from '../../../governance/administration/members.store.ts'
 import {
   addMember,
   changeMember,
-  listMembers,
   readMember,
   setEntitlement,
 } from '../../../governance/administration/members.ts'
@@ -11,7 +11,7 @@ import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query, unknownId } from '../../validated-request.ts'
 import { presentMember } from './present-member.ts'
-import { administrationOf, idParameter, pageRequest } from './request.ts'
+import { administrationOf, pageRequest, pathId } from './request.ts'
 
 const USERS = '/organizations/:organizationId/users'
 const USER = '/organizations/:organizationId/users/:userId'
@@ -19,68 +19,33 @@ const ENTITLEMENT = '/organizations/:organizationId/users/:userId/entitlements/:
 
 export const userRoutes = new Hono<AppEnv>()
   .get(USERS, query(userListQuery), async (context) => {
-    const { organizationId } = context.req.param()
-    const parameters = context.req.valid('query')
-    const page = await listMembers(
-      administrationOf(context),
-      organizationId,
-      { email: parameters.email },
-      pageRequest(parameters),
-    )
+    const { email, ...paging } = context.req.valid('query')
+    const page = await selectMembers(administrationOf(context), { email }, pageRequest(paging))
     return context.json(listBody(page, presentMember))
   })
   .post(USERS, query(noQuery), jsonBody(userCreation), async (context) => {
-    const { organizationId } = context.req.param()
     const { email, name, role, rate_limit_per_minute: rateLimitPerMinute = null } = context.req.valid('json')
     const member = { email, name, role, rateLimitPerMinute }
-    return context.json(
-      presentMember(await addMember(administrationOf(context), organizationId, member)),
-      201,
-    )
+    return context.json(presentMember(await addMember(administrationOf(context), member)), 201)
   })
   .get(USER, query(noQuery), async (context) => {
-    const { organizationId, userId } = context.req.param()
-    const row = await readMember(administrationOf(context), organizationId, idParameter('User', userId))
-    return context.json(presentMember(row))
+    const id = pathId(context, 'User')
+    return context.json(presentMember(await readMember(administrationOf(context), id)))
   })
   .put(USER, query(noQuery), jsonBody(userUpdate), async (context) => {
-    const { organizationId, userId } = context.req.param()
+    const id = pathId(context, 'User')
     const { name, role, rate_limit_per_minute: rateLimitPerMinute, disabled } = context.req.valid('json')
-    const row = await changeMember(administrationOf(context), organizationId, idParameter('User', userId), {
-      name,
-      role,
-      rateLimitPerMinute,
-      disabled,
-    })
-    return context.json(presentMember(row))
+    const values = { name, role, rateLimitPerMinute, disabled }
+    return context.json(presentMember(await changeMember(administrationOf(context), id, values)))
   })
   .delete(USER, query(noQuery), async (context) => {
-    const { organizationId, userId } = context.req.param()
-    const row = await changeMember(administrationOf(context), organizationId, idParameter('User', userId), {
-      disabled: true,
-    })
-    return context.json(presentMember(row))
+    const id = pathId(context, 'User')
+    return context.json(presentMember(await changeMember(administrationOf(context), id, { disabled: true })))
   })
-  .put(ENTITLEMENT, query(noQuery), async (context) => {
-    const { organizationId, userId, name } = context.req.param()
-    const row = await setEntitlement(
-      administrationOf(context),
-      organizationId,
-      idParameter('User', userId),
-      entitlementParameter(name),
-      true,
-    )
-    return context.json(presentMember(row))
-  })
-  .delete(ENTITLEMENT, query(noQuery), async (context) => {
-    const { organizationId, userId, name } = context.req.param()
-    const row = await setEntitlement(
-      administrationOf(context),
-      organizationId,
-      idParameter('User', userId),
-      entitlementParameter(name),
-      false,
-    )
+  .on(['PUT', 'DELETE'], ENTITLEMENT, query(noQuery), async (context) => {
+    const id = pathId(context, 'User')
+    const name = entitlementParameter(context.req.param('name'))
+    const row = await setEntitlement(administrationOf(context), id, name, context.req.method === 'PUT')
     return context.json(presentMember(row))
   })
 

@@ -79,7 +79,7 @@ describe.each(PROTOCOLS)('the bytes of a %s stream', (name, protocol) => {
         const stream = streamOf(name, random)
         const frames = stream.split('\n\n').length - 1
         for (const upTo of [frames, random.below(frames), random.below(frames)]) {
-          const { told, failure, inspection } = relayed(
+          const { output, failure, inspection } = relayed(
             protocol,
             policyOf(action).responseInspection(),
             stream,
@@ -92,8 +92,8 @@ describe.each(PROTOCOLS)('the bytes of a %s stream', (name, protocol) => {
           expect(Math.min(inspected, uninspected, released, withheld)).toBeGreaterThanOrEqual(0)
           if (action === 'warn') continue
           // Masked values show their last four digits.
-          expect(told).not.toContain(CODE)
-          expect(told).not.toContain('1234-5')
+          expect(output).not.toContain(CODE)
+          expect(output).not.toContain('1234-5')
         }
       }
       expect(blocked > 0).toBe(action === 'block')

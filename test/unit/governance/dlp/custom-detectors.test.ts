@@ -1,19 +1,21 @@
 import { describe, expect, it } from 'vitest'
 import {
-  boundedLength,
   compilePattern,
-  findAll,
+  findMatches,
   PatternError,
-} from '../../../../src/governance/dlp/detectors/custom-patterns.ts'
+} from '../../../../src/governance/dlp/detectors/custom/patterns.ts'
 import { detect } from '../../../../src/governance/dlp/scan/detect.ts'
-import { safeLength } from '../../../../src/governance/dlp/stream/hold-back.ts'
-import type { CustomDetector } from '../../../../src/governance/dlp/types.ts'
+import { holdBack } from '../../../../src/governance/dlp/stream/hold-back.ts'
+import type { CustomDetector, Profile } from '../../../../src/governance/dlp/types.ts'
 import { found, profileOf } from './finding.ts'
 
 const patternOf = (pattern: string, more: Partial<CustomDetector> = {}) =>
   profileOf([], { custom: [{ id: 'custom', kind: 'pattern', pattern, score: 1, ...more }] })
 const dictionaryOf = (terms: readonly string[], more: Partial<CustomDetector> = {}) =>
   profileOf([], { custom: [{ id: 'terms', kind: 'dictionary', terms, score: 1, ...more }] })
+
+/** Leading units that a stream can release. */
+const safeLength = (context: string, text: string, profile: Profile) => holdBack(context, text, profile).safe
 
 describe('custom patterns', () => {
   it('find every match', () => {
@@ -63,7 +65,7 @@ describe('custom patterns', () => {
     ['x.*?y', null],
     ['\\Qab\\E', null],
   ])('%s has at most %s units', (source, longest) => {
-    expect(boundedLength(compilePattern(source))).toBe(longest)
+    expect(compilePattern(source).longest).toBe(longest)
   })
 
   it('hold a stream while a match may have begun, and all of it if a match has no bound', () => {
@@ -78,10 +80,10 @@ describe('custom patterns', () => {
 
   it('treat the rest as one match after many that each read far', () => {
     const text = 'x'.repeat(200_000)
-    const matches = findAll(compilePattern('x(?:.*y)?'), text, 0)
+    const matches = findMatches(compilePattern('x(?:.*y)?'), text, 0)
     expect(matches.length).toBeLessThan(100)
     expect(matches.at(-1)?.end).toBe(text.length)
-    expect(findAll(compilePattern('x+'), 'x '.repeat(2000), 0)).toHaveLength(2000)
+    expect(findMatches(compilePattern('x+'), 'x '.repeat(2000), 0)).toHaveLength(2000)
   })
 })
 
@@ -103,7 +105,7 @@ describe('dictionaries', () => {
     expect(found(text, dictionaryOf(terms))).toEqual(expected.map((each) => `terms: ${each}`))
   })
 
-  it('mind the case if asked to', () => {
+  it('compare the case where ignoreCase is off', () => {
     expect(found('Apple apple', dictionaryOf(['Apple'], { ignoreCase: false }))).toEqual(['terms: Apple'])
   })
 

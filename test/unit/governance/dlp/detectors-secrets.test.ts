@@ -127,7 +127,7 @@ describe('tokens and keys', () => {
   ])('no private key: %s', (text) => expect(only('private_key')(text)).toEqual([]))
 })
 
-describe('secrets that words tell', () => {
+describe('secrets after words that name them', () => {
   it.each([
     ['password: ', 'hunter2!'], ['"password": "', 'a(b)c,d1'], ['DB_PASSWORD=', 'Tr0ub4dor&3'], ['api_key = "', '9f8a7b6c5d4e3f2a1b0c9d8e'],
     ['client_secret: ', 'Zx9-kLm_42pQ7rT'], ['Authorization: Bearer ', 'abcDEF123456ghiJKL7890'], ['?token=', 'abcdef0123456789abcdef'],

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import { compileDictionary } from '../../../../src/governance/dlp/detectors/dictionary.ts'
+import { compileDictionary } from '../../../../src/governance/dlp/detectors/custom/dictionary.ts'
 import { LARGEST_DICTIONARIES } from '../../../../src/wire/dlp.ts'
 import { SeededRandom } from '../../../dlp/corpus/seeded-random.ts'
 

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { detectorOf } from '../../../../src/governance/dlp/detectors/profile-detector.ts'
+import { detectorOf } from '../../../../src/governance/dlp/policy/profile-detector.ts'
 import {
   dataUrlHead,
   encodedReplacement,
   isEncodedText,
-} from '../../../../src/governance/dlp/scan/encoded-text.ts'
+} from '../../../../src/governance/dlp/source/encoded-text.ts'
 import { TextStream } from '../../../../src/governance/dlp/stream/text-stream.ts'
 
 const CODE = 'KX-1234-567890'
@@ -21,10 +21,10 @@ const base64 = (text: string | Uint8Array) => Buffer.from(text as string).toStri
 
 function replaced(contents: string) {
   const bytes = encode(contents)
-  const told = encodedReplacement(bytes, new TextStream(detector, () => '[ß]'))
-  if (!told) return null
-  expect(told.released + told.withheld).toBe(bytes.length)
-  return Buffer.from(told.contents).toString('latin1')
+  const replacement = encodedReplacement(bytes, new TextStream(detector, () => '[ß]'))
+  if (!replacement) return null
+  expect(replacement.released + replacement.withheld).toBe(bytes.length)
+  return Buffer.from(replacement.contents).toString('latin1')
 }
 
 describe('a text in base64', () => {

@@ -1,4 +1,4 @@
-import { DETECTORS } from '../../../../src/governance/dlp/detectors/registry.ts'
+import { BUILT_IN_DETECTORS } from '../../../../src/governance/dlp/detectors/registry.ts'
 import { detect } from '../../../../src/governance/dlp/scan/detect.ts'
 import type { Action, CustomDetector, Profile } from '../../../../src/governance/dlp/types.ts'
 
@@ -17,7 +17,7 @@ export function profileOf(
   }
 }
 
-export const EVERYTHING = profileOf(DETECTORS.map(({ id }) => id))
+export const EVERYTHING = profileOf(BUILT_IN_DETECTORS.map(({ id }) => id))
 
 /** What is found in a text, as `detector: characters`. */
 export function found(text: string, profile: Profile = EVERYTHING): string[] {

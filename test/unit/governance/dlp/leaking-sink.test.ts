@@ -4,7 +4,7 @@ import { callerOf, checkEnded, moveTimersByHand, run } from '../../gateway/relay
 import { chunks, events } from '../../gateway/stream-reading.ts'
 import { CODE, PROTOCOLS, policyOf } from './relayed-stream.ts'
 
-/** The sink of the relay, which a test can break: it then lets one byte more out than it was asked to. */
+/** The sink of the relay, which a test can break: then it sends one byte more than it was given. */
 const sink = vi.hoisted(() => {
   // Files before this one have loaded the relay with the real sink, and those that follow must not get this one.
   vi.resetModules()

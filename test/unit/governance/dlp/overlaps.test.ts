@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { DETECTORS } from '../../../../src/governance/dlp/detectors/registry.ts'
+import { BUILT_IN_DETECTORS } from '../../../../src/governance/dlp/detectors/registry.ts'
 import { detect } from '../../../../src/governance/dlp/scan/detect.ts'
 import type { Action, Profile } from '../../../../src/governance/dlp/types.ts'
 import { EVERYTHING, found, profileOf } from './finding.ts'
@@ -57,7 +57,7 @@ describe('overlapping findings', () => {
 describe('profiles', () => {
   const text = 'ada@example.com 4111 1111 1111 1111'
 
-  it('nothing is found that is not asked for', () => {
+  it('nothing is found without a rule', () => {
     expect(found(text, profileOf([]))).toEqual([])
     expect(found(text, profileOf(['email']))).toEqual(['email: ada@example.com'])
   })
@@ -87,12 +87,12 @@ describe('profiles', () => {
 
 describe('the list of detectors', () => {
   it('names each once, with a category and a description', () => {
-    expect(new Set(DETECTORS.map(({ id }) => id)).size).toBe(DETECTORS.length)
-    for (const { id, description, baseScore } of DETECTORS) {
+    expect(new Set(BUILT_IN_DETECTORS.map(({ id }) => id)).size).toBe(BUILT_IN_DETECTORS.length)
+    for (const { id, description, minimumScore } of BUILT_IN_DETECTORS) {
       expect(id).toMatch(/^[a-z][a-z0-9_]*$/)
       expect(description.length).toBeGreaterThan(5)
-      expect(baseScore).toBeGreaterThan(0)
-      expect(baseScore).toBeLessThanOrEqual(1)
+      expect(minimumScore).toBeGreaterThan(0)
+      expect(minimumScore).toBeLessThanOrEqual(1)
     }
   })
 })

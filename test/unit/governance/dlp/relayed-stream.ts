@@ -48,10 +48,10 @@ export const PROTOCOLS: ReadonlyArray<readonly [name: string, protocol: Protocol
 
 const decoder = new TextDecoder()
 
-/** What becomes of a stream at a relay, without its time. */
+/** The output of a relay, without its times. */
 export interface Relayed {
-  told: string
-  /** What ended it, if not its end. */
+  output: string
+  /** The error that ended it early. */
   failure: unknown
   inspection: Inspection
 }
@@ -84,6 +84,6 @@ export function relayed(
   pipeline.abandon()
   const { end } = pipeline
   const farewell = end?.kind === 'failed' ? (end.farewell ?? []) : []
-  const told = decoder.decode(joinBytes([...units, ...farewell]))
-  return { told, failure: (end?.kind === 'failed' && end.error) || null, inspection }
+  const output = decoder.decode(joinBytes([...units, ...farewell]))
+  return { output, failure: (end?.kind === 'failed' && end.error) || null, inspection }
 }

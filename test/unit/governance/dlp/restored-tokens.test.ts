@@ -1,9 +1,14 @@
 import { describe, expect, it } from 'vitest'
-import { PatternError } from '../../../../src/governance/dlp/detectors/custom-patterns.ts'
-import { detectorOf, restoringDetector } from '../../../../src/governance/dlp/detectors/profile-detector.ts'
+import { PatternError } from '../../../../src/governance/dlp/detectors/custom/patterns.ts'
 import { TokenVault } from '../../../../src/governance/dlp/policy/actions.ts'
 import { callPolicy } from '../../../../src/governance/dlp/policy/call-policy.ts'
-import { type TextDetector, TextStream } from '../../../../src/governance/dlp/stream/text-stream.ts'
+import { detectorOf, restoringDetector } from '../../../../src/governance/dlp/policy/profile-detector.ts'
+import {
+  applySegments,
+  type ReleasedText,
+  type TextDetector,
+  TextStream,
+} from '../../../../src/governance/dlp/stream/text-stream.ts'
 import type { CustomDetector } from '../../../../src/governance/dlp/types.ts'
 import { CODE_PATTERN, profileOf, vaultOf } from './relayed-stream.ts'
 
@@ -19,25 +24,19 @@ const pattern = (id: string, source: string): CustomDetector => ({
 })
 
 /** A text in pieces of a length, tokens restored and findings marked. */
-function told(detector: TextDetector | null, text: string, length: number): string {
-  if (!detector) throw new Error('nothing to look for')
+function outputOf(detector: TextDetector | null, text: string, length: number): string {
+  if (!detector) throw new Error('no detector')
   const stream = new TextStream(detector, (span, found) =>
     span.detector === 'restored-token' ? vault.valueOf(found) : '#',
   )
-  let output = ''
-  let at = 0
-  const take = (segments: ReturnType<TextStream['push']>) => {
-    for (const { units, replacement } of segments) {
-      output += replacement ?? text.slice(at, at + units)
-      at += units
-    }
+  const segments: ReleasedText[] = []
+  for (let from = 0; from < text.length; from += length) {
+    segments.push(...stream.push(text.slice(from, from + length)))
   }
-  for (let from = 0; from < text.length; from += length) take(stream.push(text.slice(from, from + length)))
-  take(stream.end())
-  return output
+  return applySegments(text, [...segments, ...stream.end()])
 }
 
-describe('tokens in a text that is looked through', () => {
+describe('tokens in a text that is inspected', () => {
   // Each holds another part of the end of a text back.
   const others: CustomDetector[][] = [
     [],
@@ -54,7 +53,7 @@ describe('tokens in a text that is looked through', () => {
       const detector = restoringDetector(inner, vault)
       const text = `${TOKEN}, [${TOKEN}] [[${TOKEN}]] x${TOKEN}${TOKEN}.[[EMAIL_0000 ${TOKEN}`
       const expected = text.replaceAll(TOKEN, VALUE)
-      for (let length = 1; length <= 64; length++) expect(told(detector, text, length)).toBe(expected)
+      for (let length = 1; length <= 64; length++) expect(outputOf(detector, text, length)).toBe(expected)
     },
   )
 
@@ -67,7 +66,7 @@ describe('tokens in a text that is looked through', () => {
       }
       const text = `a ${TOKEN}, ${TOKEN} b`
       for (const length of [1, 5, 60]) {
-        expect(told(restoringDetector(holding, vault), text, length)).toBe(text.replaceAll(TOKEN, VALUE))
+        expect(outputOf(restoringDetector(holding, vault), text, length)).toBe(text.replaceAll(TOKEN, VALUE))
       }
     }
   })
@@ -77,7 +76,7 @@ describe('tokens in a text that is looked through', () => {
       detectorOf(profileOf('response', 'redact', [pattern('around', 'key:.{0,40};')])),
       vault,
     )
-    for (const length of [1, 7, 100]) expect(told(detector, `a key:${TOKEN}; b`, length)).toBe('a # b')
+    for (const length of [1, 7, 100]) expect(outputOf(detector, `a key:${TOKEN}; b`, length)).toBe('a # b')
   })
 
   it('are not findings by what their own text looks like', () => {
@@ -85,27 +84,27 @@ describe('tokens in a text that is looked through', () => {
       detectorOf(profileOf('response', 'redact', [pattern('name', 'EMAIL_[0-9a-f]+')])),
       vault,
     )
-    expect(told(detector, `of ${TOKEN}.`, 3)).toBe(`of ${VALUE}.`)
+    expect(outputOf(detector, `of ${TOKEN}.`, 3)).toBe(`of ${VALUE}.`)
   })
 
   it('of others stay', () => {
     const foreign = new TokenVault(new Uint8Array(32), 'o/other').tokenFor('email', VALUE)
     expect(foreign).not.toBe(TOKEN)
-    expect(told(restoringDetector(null, vault), `${foreign} ${TOKEN}`, 2)).toBe(`${foreign} ${VALUE}`)
+    expect(outputOf(restoringDetector(null, vault), `${foreign} ${TOKEN}`, 2)).toBe(`${foreign} ${VALUE}`)
   })
 })
 
-it('a policy that cannot be applied is told before anything is looked at', () => {
+it('a policy that cannot be applied fails before any text is inspected', () => {
   const broken = profileOf('response', 'redact', [pattern('broken', '(?=x)')])
   const profiles = { request: null, response: broken, tool_arguments: null, tool_result: null }
   expect(() => callPolicy(profiles, vaultOf())).toThrow(PatternError)
 })
 
-it('a long text that is held is not looked at anew for every piece', () => {
-  let looks = 0
+it('a long text that is held back is not scanned again for every piece', () => {
+  let scanned = 0
   const detector: TextDetector = {
     tail: (_context, text) => {
-      looks += text.length
+      scanned += text.length
       return { safe: 0, spans: [] }
     },
     rest: () => [],
@@ -114,7 +113,7 @@ it('a long text that is held is not looked at anew for every piece', () => {
   const stream = new TextStream(detector, () => null)
   for (let piece = 0; piece < 20_000; piece++) stream.push('abcde')
   expect(stream.heldUnits).toBe(100_000)
-  // Anew for each piece it would be a thousand million.
-  expect(looks).toBeLessThan(3_000_000)
+  // A scan for each piece would read a thousand million units.
+  expect(scanned).toBeLessThan(3_000_000)
   expect(stream.end()).toEqual([{ units: 100_000, replacement: null }])
 })

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { detect, detectAfter } from '../../../../src/governance/dlp/scan/detect.ts'
-import { inspectTail } from '../../../../src/governance/dlp/stream/hold-back.ts'
-import type { CustomDetector, Profile, Span } from '../../../../src/governance/dlp/types.ts'
+import { holdBack } from '../../../../src/governance/dlp/stream/hold-back.ts'
+import type { CustomDetector, Finding, Profile } from '../../../../src/governance/dlp/types.ts'
 import { SeededRandom } from '../../lib/seeded-random.ts'
 import { EVERYTHING, profileOf } from './finding.ts'
 
 /** Texts of each kind and profile. */
 const ROUNDS = Number(process.env.FUZZ_ROUNDS ?? 12)
 
-const told = ({ detector, start, end, score }: Span, base: number): string =>
+const told = ({ detector, start, end, score }: Finding, base: number): string =>
   `${start + base}-${end + base} ${detector} ${score.toFixed(2)}`
 
 interface Passage {
@@ -26,7 +26,7 @@ function stream(text: string, profile: Profile, nextLength: () => number): Passa
     const length = nextLength()
     held += text.slice(index, index + length)
     index += length
-    const { safe, spans } = inspectTail(context, held, profile)
+    const { safe, spans } = holdBack(context, held, profile)
     passage.found.push(...spans.map((span) => told(span, released)))
     context = (context + held.slice(0, safe)).slice(-128)
     held = held.slice(safe)
@@ -157,7 +157,7 @@ describe('a stream finds what the whole text has', () => {
 
   it('the test sees a stream that releases too early', () => {
     const held = 'card 4111 1111 1111'
-    const { safe } = inspectTail('', held, EVERYTHING)
+    const { safe } = holdBack('', held, EVERYTHING)
     expect(safe).toBe(5)
     const early = detectAfter(held.slice(0, 10), `${held.slice(10)} 1111`, EVERYTHING)
     expect(early).toEqual([])
@@ -185,9 +185,9 @@ describe('how much a stream holds', () => {
     ['a key is open', 'a -----BEGIN PRIVATE KEY-----\nMIIE', 2],
     ['an escape is open', 'pay 4111 1111 1111 1111&#3', 4],
     ['half a character', 'hello \ud83d', 6],
-  ])('%s', (_, text, safe) => expect(inspectTail('', text, EVERYTHING).safe).toBe(safe))
+  ])('%s', (_, text, safe) => expect(holdBack('', text, EVERYTHING).safe).toBe(safe))
 
   it('nothing where nothing is asked for', () => {
-    expect(inspectTail('', '4111 1111', profileOf([]))).toEqual({ safe: 9, spans: [] })
+    expect(holdBack('', '4111 1111', profileOf([]))).toEqual({ safe: 9, spans: [] })
   })
 })

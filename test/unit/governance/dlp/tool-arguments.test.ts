@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { detectorOf } from '../../../../src/governance/dlp/detectors/profile-detector.ts'
 import { PolicyEngine } from '../../../../src/governance/dlp/policy/policy-engine.ts'
+import { detectorOf } from '../../../../src/governance/dlp/policy/profile-detector.ts'
 import { fullProfile } from '../../../dlp/engine-under-test.ts'
 import { SeededRandom } from '../../lib/seeded-random.ts'
 import { CODE, CODE_PATTERN, vaultOf } from './relayed-stream.ts'
@@ -19,17 +19,17 @@ function argumentsAfter(text: string, random = new SeededRandom(1)): string {
   const source = JSON.stringify(text).slice(1, -1)
   const field = { path: ['arguments'], json: true, kind: 'tool_arguments' as const }
   const whole = engine().inspect({ ...field, partial: false }, encoder.encode(source))
-  const asked = engine()
+  const pieces = engine()
   for (let at = 0; at < text.length; ) {
     const length = 1 + random.below(9)
     const piece = JSON.stringify(text.slice(at, at + length)).slice(1, -1)
-    asked.inspect({ ...field, partial: true, key: 'k' }, encoder.encode(piece))
+    pieces.inspect({ ...field, partial: true, key: 'k' }, encoder.encode(piece))
     at += length
   }
-  const held = asked.end('k').map(({ contents }) => decoder.decode(contents))
-  const told = JSON.parse(`"${whole ? decoder.decode(whole.contents) : source}"`) as string
-  expect(JSON.parse(`"${held.join('')}"`)).toBe(told)
-  return told
+  const held = pieces.end('k').map(({ contents }) => decoder.decode(contents))
+  const output = JSON.parse(`"${whole ? decoder.decode(whole.contents) : source}"`) as string
+  expect(JSON.parse(`"${held.join('')}"`)).toBe(output)
+  return output
 }
 
 describe('arguments of a tool', () => {
@@ -65,9 +65,9 @@ describe('arguments of a tool', () => {
       const json = JSON.stringify({ a: value(0) })
       const escaped = random.chance(0.5) ? json : json.replaceAll('K', '\\u004b').replaceAll('1', '\\u0031')
       const source = isJson(escaped) ? escaped : json
-      const told = argumentsAfter(source, random)
-      expect(isJson(told), told).toBe(true)
-      const plain = JSON.stringify(JSON.parse(told))
+      const output = argumentsAfter(source, random)
+      expect(isJson(output), output).toBe(true)
+      const plain = JSON.stringify(JSON.parse(output))
       expect(plain).not.toContain(CODE)
       expect(plain).not.toMatch(/4111 ?1111 ?1111 ?1111/)
     }

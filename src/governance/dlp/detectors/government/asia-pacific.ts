@@ -1,136 +1,24 @@
-import { isDate, isUniform, luhn, part, verhoeff, weightedSum } from '../checksums.ts'
-import { grouped, type NumberDetector, type WordDetector } from '../detector.ts'
-
-/** Twelve digits, the first 2 to 9, Verhoeff (UIDAI). */
-const aadhaar: NumberDetector = {
-  id: 'in_aadhaar',
-  category: 'government',
-  description: 'Indian Aadhaar number (Verhoeff)',
-  baseScore: 0.75,
-  forms: [
-    { shapes: grouped('4 4 4', ' -'), score: 0.75 },
-    { shapes: ['12'], score: 0.35 },
-  ],
-  context: ['aadhaar', 'aadhar', 'adhaar', 'adhar', 'uidai', 'uid', 'आधार'],
-  contextScore: 0.95,
-  validate: (digits) => digits > '2' && !isUniform(digits) && verhoeff(digits),
-}
-
-/** The fourth letter is the kind of holder. */
-const indianAccountNumber: WordDetector = {
-  id: 'in_pan',
-  category: 'government',
-  description: 'Indian permanent account number (PAN)',
-  baseScore: 0.7,
-  first: 'letter',
-  lengths: [10],
-  pattern: /[A-Z]{3}[ABCFGHJLPTK][A-Z]\d{4}[A-Z](?![A-Za-z0-9])/y,
-  context: ['pan', 'permanent account', 'income tax', 'pan card'],
-  contextScore: 0.95,
-  validate: (match) => match.slice(5, 9) !== '0000',
-}
+import { isDate, isUniform, luhn, numberIn, verhoeff, weightedSum } from '../checksums.ts'
+import { type NationalDetector, nationalNumber, nationalWord } from './national.ts'
 
 const CN_WEIGHTS = [7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2]
 
 /** Region, date of birth, sequence, and a check character 0-9 or X (GB 11643-1999, ISO 7064 MOD 11-2). */
 function isChineseNumber(code: string): boolean {
-  const year = part(code, 6, 10)
+  const year = numberIn(code, 6, 10)
   const known = /^[1-9]/.test(code) && year >= 1900 && year <= 2100
-  if (!known || !isDate(part(code, 12, 14), part(code, 10, 12), year)) return false
+  if (!known || !isDate(numberIn(code, 12, 14), numberIn(code, 10, 12), year)) return false
   return '10X98765432'[weightedSum(code, CN_WEIGHTS) % 11] === code[17]?.toUpperCase()
 }
 
 const CHINESE = {
   id: 'cn_resident_id',
-  category: 'government',
   description: 'Chinese resident identity number (date of birth, check character)',
   baseScore: 0.92,
-  context: ['身份证', '身份证号', '公民身份', 'id card', 'resident identity', 'identity card', 'citizen id'],
+  context: '身份证, 身份证号, 公民身份, id card, resident identity, identity card, citizen id',
   contextScore: 0.98,
   validate: isChineseNumber,
 } as const
-
-const chineseNumber: NumberDetector = {
-  ...CHINESE,
-  forms: [{ shapes: ['18', '6 8 4', '6-8-4'], score: 0.92 }],
-}
-const chineseNumberWithLetter: WordDetector = {
-  ...CHINESE,
-  first: 'digit',
-  lengths: [18],
-  pattern: /\d{17}[Xx](?![A-Za-z0-9])/y,
-}
-
-/** Twelve digits; weights 2 to 7 from the right, modulo 11 (Ordinance 85 of 2014). */
-const japaneseNumber: NumberDetector = {
-  id: 'jp_my_number',
-  category: 'government',
-  description: 'Japanese individual number (My Number, check digit)',
-  baseScore: 0.45,
-  forms: [
-    { shapes: grouped('4 4 4', ' -'), score: 0.45 },
-    { shapes: ['12'], score: 0.3 },
-  ],
-  context: ['my number', 'mynumber', 'マイナンバー', '個人番号', 'individual number', 'kojin bango'],
-  contextScore: 0.95,
-  validate(digits) {
-    const rest = weightedSum(digits, [6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11
-    return !isUniform(digits) && (rest <= 1 ? 0 : 11 - rest) === Number(digits[11])
-  },
-}
-
-/** Date of birth, then the century and sex. Numbers given out since October 2020 have no check digit. */
-const koreanNumber: NumberDetector = {
-  id: 'kr_rrn',
-  category: 'government',
-  description: 'Korean resident registration number (date of birth)',
-  baseScore: 0.8,
-  forms: [
-    { shapes: ['6-7'], score: 0.8 },
-    { shapes: ['6 7'], score: 0.45 },
-    { shapes: ['13'], score: 0.3 },
-  ],
-  context: [
-    '주민등록',
-    '주민등록번호',
-    '주민번호',
-    'rrn',
-    'resident registration',
-    'alien registration',
-    '외국인등록',
-  ],
-  contextScore: 0.95,
-  validate: (digits) => /^.{6}[1-8]/.test(digits) && isDate(part(digits, 4, 6), part(digits, 2, 4)),
-}
-
-const australianTaxFile: NumberDetector = {
-  id: 'au_tfn',
-  category: 'government',
-  description: 'Australian tax file number (weighted modulo 11)',
-  baseScore: 0.45,
-  forms: [
-    { shapes: grouped('3 3 3', ' -'), score: 0.45 },
-    { shapes: ['9'], score: 0.2 },
-  ],
-  context: ['tfn', 'tax file', 'tax file number', 'australian tax'],
-  contextScore: 0.95,
-  validate: (digits) => weightedSum(digits, [1, 4, 3, 7, 5, 8, 6, 9, 10]) % 11 === 0 && !isUniform(digits),
-}
-
-const australianMedicare: NumberDetector = {
-  id: 'au_medicare',
-  category: 'government',
-  description: 'Australian Medicare card number (check digit)',
-  baseScore: 0.75,
-  forms: [
-    { shapes: ['4 5 1', '4-5-1', '4 5 1/1', '4 5 1-1', '4 5 1 1'], score: 0.75 },
-    { shapes: ['10', '11'], score: 0.2 },
-  ],
-  context: ['medicare', 'medicare card', 'medicare number'],
-  contextScore: 0.95,
-  validate: (digits) =>
-    /^[2-6]/.test(digits) && weightedSum(digits, [1, 3, 7, 9, 1, 3, 7, 9]) % 10 === Number(digits[8]),
-}
 
 const SG_LETTERS = {
   S: 'JZIHGFEDCBA',
@@ -140,117 +28,135 @@ const SG_LETTERS = {
   M: 'XWUTRQPNJLK',
 }
 
-const singaporeNumber: WordDetector = {
-  id: 'sg_nric',
-  category: 'government',
-  description: 'Singapore NRIC or FIN (check letter)',
-  baseScore: 0.8,
-  first: 'letter',
-  lengths: [9],
-  pattern: /[STFGM]\d{7}[A-Z](?![A-Za-z0-9])/y,
-  context: ['nric', 'fin', 'identity card'],
-  contextScore: 0.95,
-  validate(match) {
-    const kind = match.charAt(0) as keyof typeof SG_LETTERS
-    const sum = weightedSum(match.slice(1), [2, 7, 6, 5, 4, 3, 2]) + (kind === 'M' ? 3 : 0)
-    return SG_LETTERS[kind][sum % 11] === match[8]
-  },
-}
-
-/** One or two letters, six digits, a check digit or A in brackets. */
-const hongKongNumber: WordDetector = {
-  id: 'hk_id',
-  category: 'government',
-  description: 'Hong Kong identity card number (check character)',
-  baseScore: 0.85,
-  first: 'letter',
-  lengths: [7, 8],
-  pattern: /[A-Z]{1,2}\d{6}\([0-9A]\)(?![A-Za-z0-9])/y,
-  context: ['hkid', 'identity card', '身份證'],
-  contextScore: 0.95,
-  validate(match) {
-    const code = match.replace(/[()]/g, '').padStart(9, ' ')
-    let sum = 0
-    for (let index = 0; index < 8; index++) {
-      const unit = code.charCodeAt(index)
-      sum += (unit === 32 ? 36 : unit >= 65 ? unit - 55 : unit - 48) * (9 - index)
-    }
-    return '0A987654321'[sum % 11] === code[8]
-  },
-  open: /[A-Z]{1,2}\d{6}\([0-9A]?\)?$/,
-}
-
 const TW_LETTERS = 'ABCDEFGHJKLMNPQRSTUVXYWZIO'
 
-const taiwaneseNumber: WordDetector = {
-  id: 'tw_id',
-  category: 'government',
-  description: 'Taiwanese identity number (check digit)',
-  baseScore: 0.5,
-  first: 'letter',
-  lengths: [10],
-  pattern: /[A-Z][1289]\d{8}(?![A-Za-z0-9])/y,
-  context: [
-    '身分證',
-    '身分證字號',
-    'national id',
-    'roc id',
-    'taiwan id',
-    'tw id',
-    'taiwan',
-    'taiwanese',
-    'identity',
-  ],
-  contextScore: 0.95,
-  validate(match) {
-    const letter = TW_LETTERS.indexOf(match.charAt(0)) + 10
-    const sum =
-      Math.floor(letter / 10) + (letter % 10) * 9 + weightedSum(match.slice(1), [8, 7, 6, 5, 4, 3, 2, 1, 1])
-    return sum % 10 === 0
-  },
-}
-
-const thaiNumber: NumberDetector = {
-  id: 'th_id',
-  category: 'government',
-  description: 'Thai identity number (modulo 11)',
-  baseScore: 0.9,
-  forms: [
-    { shapes: grouped('1 4 5 2 1', ' -'), score: 0.9 },
-    { shapes: ['13'], score: 0.35 },
-  ],
-  context: ['thai id', 'เลขประจำตัวประชาชน', 'บัตรประชาชน', 'national id'],
-  contextScore: 0.95,
-  validate: (digits) =>
-    (11 - (weightedSum(digits, [13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2]) % 11)) % 10 === Number(digits[12]),
-}
-
-/** Luhn over nine digits, leading zeros included. */
-const israeliNumber: NumberDetector = {
-  id: 'il_id',
-  category: 'government',
-  description: 'Israeli identity number (Luhn), near a word that names it',
-  baseScore: 0.2,
-  forms: [{ shapes: ['9', '8-1'], score: 0.2 }],
-  context: ['teudat zehut', 'israeli id', 'תעודת זהות', 'ת ז', 'מספר זהות'],
-  contextScore: 0.95,
-  validate: (digits) => luhn(digits) && !isUniform(digits),
-}
-
-export const numberDetectors: readonly NumberDetector[] = [
-  aadhaar,
-  chineseNumber,
-  japaneseNumber,
-  koreanNumber,
-  australianTaxFile,
-  australianMedicare,
-  thaiNumber,
-  israeliNumber,
-]
-export const wordDetectors: readonly WordDetector[] = [
-  indianAccountNumber,
-  chineseNumberWithLetter,
-  singaporeNumber,
-  hongKongNumber,
-  taiwaneseNumber,
+export const ASIA_PACIFIC: readonly NationalDetector[] = [
+  /** Twelve digits, the first 2 to 9, Verhoeff (UIDAI). */
+  nationalNumber({
+    id: 'in_aadhaar',
+    description: 'Indian Aadhaar number (Verhoeff)',
+    forms: { '4 4 4, 4-4-4': 0.75, '12': 0.35 },
+    context: 'aadhaar, aadhar, adhaar, adhar, uidai, uid, आधार',
+    validate: (digits) => digits > '2' && !isUniform(digits) && verhoeff(digits),
+  }),
+  /** The fourth letter is the kind of holder. */
+  nationalWord({
+    id: 'in_pan',
+    description: 'Indian permanent account number (PAN)',
+    baseScore: 0.7,
+    first: 'letter',
+    lengths: [10],
+    pattern: /[A-Z]{3}[ABCFGHJLPTK][A-Z]\d{4}[A-Z](?![A-Za-z0-9])/y,
+    context: 'pan, permanent account, income tax, pan card',
+    validate: (match) => match.slice(5, 9) !== '0000',
+  }),
+  nationalNumber({
+    ...CHINESE,
+    forms: { '18, 6 8 4, 6-8-4': 0.92 },
+  }),
+  nationalWord({
+    ...CHINESE,
+    first: 'digit',
+    lengths: [18],
+    pattern: /\d{17}[Xx](?![A-Za-z0-9])/y,
+  }),
+  /** Twelve digits; weights 2 to 7 from the right, modulo 11 (Ordinance 85 of 2014). */
+  nationalNumber({
+    id: 'jp_my_number',
+    description: 'Japanese individual number (My Number, check digit)',
+    forms: { '4 4 4, 4-4-4': 0.45, '12': 0.3 },
+    context: 'my number, mynumber, マイナンバー, 個人番号, individual number, kojin bango',
+    validate(digits) {
+      const rest = weightedSum(digits, [6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2]) % 11
+      return !isUniform(digits) && (rest <= 1 ? 0 : 11 - rest) === Number(digits[11])
+    },
+  }),
+  /** Date of birth, then the century and sex. Numbers given out since October 2020 have no check digit. */
+  nationalNumber({
+    id: 'kr_rrn',
+    description: 'Korean resident registration number (date of birth)',
+    forms: { '6-7': 0.8, '6 7': 0.45, '13': 0.3 },
+    context: '주민등록, 주민등록번호, 주민번호, rrn, resident registration, alien registration, 외국인등록',
+    validate: (digits) => /^.{6}[1-8]/.test(digits) && isDate(numberIn(digits, 4, 6), numberIn(digits, 2, 4)),
+  }),
+  nationalNumber({
+    id: 'au_tfn',
+    description: 'Australian tax file number (weighted modulo 11)',
+    forms: { '3 3 3, 3-3-3': 0.45, '9': 0.2 },
+    context: 'tfn, tax file, tax file number, australian tax',
+    validate: (digits) => weightedSum(digits, [1, 4, 3, 7, 5, 8, 6, 9, 10]) % 11 === 0 && !isUniform(digits),
+  }),
+  nationalNumber({
+    id: 'au_medicare',
+    description: 'Australian Medicare card number (check digit)',
+    forms: { '4 5 1, 4-5-1, 4 5 1/1, 4 5 1-1, 4 5 1 1': 0.75, '10, 11': 0.2 },
+    context: 'medicare, medicare card, medicare number',
+    validate: (digits) =>
+      /^[2-6]/.test(digits) && weightedSum(digits, [1, 3, 7, 9, 1, 3, 7, 9]) % 10 === Number(digits[8]),
+  }),
+  nationalWord({
+    id: 'sg_nric',
+    description: 'Singapore NRIC or FIN (check letter)',
+    baseScore: 0.8,
+    first: 'letter',
+    lengths: [9],
+    pattern: /[STFGM]\d{7}[A-Z](?![A-Za-z0-9])/y,
+    context: 'nric, fin, identity card',
+    validate(match) {
+      const kind = match.charAt(0) as keyof typeof SG_LETTERS
+      const sum = weightedSum(match.slice(1), [2, 7, 6, 5, 4, 3, 2]) + (kind === 'M' ? 3 : 0)
+      return SG_LETTERS[kind][sum % 11] === match[8]
+    },
+  }),
+  /** One or two letters, six digits, a check digit or A in brackets. */
+  nationalWord({
+    id: 'hk_id',
+    description: 'Hong Kong identity card number (check character)',
+    baseScore: 0.85,
+    first: 'letter',
+    lengths: [7, 8],
+    pattern: /[A-Z]{1,2}\d{6}\([0-9A]\)(?![A-Za-z0-9])/y,
+    context: 'hkid, identity card, 身份證',
+    validate(match) {
+      const code = match.replace(/[()]/g, '').padStart(9, ' ')
+      let sum = 0
+      for (let index = 0; index < 8; index++) {
+        const unit = code.charCodeAt(index)
+        sum += (unit === 32 ? 36 : unit >= 65 ? unit - 55 : unit - 48) * (9 - index)
+      }
+      return '0A987654321'[sum % 11] === code[8]
+    },
+    open: /[A-Z]{1,2}\d{6}\([0-9A]?\)?$/,
+  }),
+  nationalWord({
+    id: 'tw_id',
+    description: 'Taiwanese identity number (check digit)',
+    baseScore: 0.5,
+    first: 'letter',
+    lengths: [10],
+    pattern: /[A-Z][1289]\d{8}(?![A-Za-z0-9])/y,
+    context: '身分證, 身分證字號, national id, roc id, taiwan id, tw id, taiwan, taiwanese, identity',
+    validate(match) {
+      const letter = TW_LETTERS.indexOf(match.charAt(0)) + 10
+      const sum =
+        Math.floor(letter / 10) + (letter % 10) * 9 + weightedSum(match.slice(1), [8, 7, 6, 5, 4, 3, 2, 1, 1])
+      return sum % 10 === 0
+    },
+  }),
+  nationalNumber({
+    id: 'th_id',
+    description: 'Thai identity number (modulo 11)',
+    forms: { '1 4 5 2 1, 1-4-5-2-1': 0.9, '13': 0.35 },
+    context: 'thai id, เลขประจำตัวประชาชน, บัตรประชาชน, national id',
+    validate: (digits) =>
+      (11 - (weightedSum(digits, [13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2]) % 11)) % 10 === Number(digits[12]),
+  }),
+  /** Luhn over nine digits, leading zeros included. */
+  nationalNumber({
+    id: 'il_id',
+    description: 'Israeli identity number (Luhn), near a word that names it',
+    forms: { '9, 8-1': 0.2 },
+    context: 'teudat zehut, israeli id, תעודת זהות, ת ז, מספר זהות',
+    validate: (digits) => luhn(digits) && !isUniform(digits),
+  }),
 ]

@@ -1,49 +1,19 @@
-import { icaoCheckDigit, isDate, part } from '../checksums.ts'
-import type { DetectorDescription, Found, NumberDetector, WordDetector } from '../detector.ts'
+import { icaoCheckDigit, isDate, numberIn } from '../checksums.ts'
+import type { Match, ScoredDetector } from '../detector.ts'
+import { type NationalDetector, nationalNumber, nationalWord } from './national.ts'
 
 const PASSPORT = {
   id: 'passport_number',
-  category: 'government',
   description: 'Passport number of the larger countries, near a word for passport',
   baseScore: 0.25,
-  context: [
-    'passport', 'passport no', 'passport number', 'passports', 'reisepass', 'reisepassnummer', 'passnummer', 'pass nr',
-    'passeport', 'pasaporte', 'passaporto', 'passaporte', 'paspoort', 'paspoortnummer', 'paszport', '护照', '旅券',
-    'パスポート', '여권', 'travel document', 'паспорт', 'passeports', 'pasaportes', 'útlevél', 'passi',
-  ], // biome-ignore format: a list
+  context:
+    'passport, passport no, passport number, passports, reisepass, reisepassnummer, passnummer, ' +
+    'pass nr, passeport, pasaporte, passaporto, passaporte, paspoort, paspoortnummer, paszport, 护照, ' +
+    '旅券, パスポート, 여권, travel document, паспорт, passeports, pasaportes, útlevél, passi',
   contextScore: 0.85,
 } as const
 
-/** US and GB: nine digits; RU: two, two and six digits. */
-const digitsOnly: NumberDetector = {
-  ...PASSPORT,
-  forms: [{ shapes: ['9', '8', '2 7', '2 2 6', '4 6', '10'], score: 0.15 }],
-  validate: () => true,
-}
-
-/** US (letter, 8 digits), DE, FR, IT, ES, NL, IN, CN, JP, KR, AU, CA, and others of these forms. */
-const letterFirst: WordDetector = {
-  ...PASSPORT,
-  first: 'letter',
-  lengths: [7, 8, 9, 10],
-  pattern:
-    /(?:[A-Z]\d{7,8}|[A-Z]{2}\d{6,7}|[A-Z]{3}\d{6}|[CFGHJK][CFGHJKLMNPRTVWXYZ0-9]{8}\d?|[A-NP-Z]{2}[A-NP-Z0-9]{6}\d)(?![A-Za-z0-9])/y,
-  validate: (match) => /\d/.test(match),
-}
-
-/** FR: two digits, two letters, five digits. */
-const digitFirst: WordDetector = {
-  ...PASSPORT,
-  first: 'digit',
-  lengths: [9],
-  pattern: /\d{2}[A-Z]{2}\d{5}(?![A-Za-z0-9])/y,
-  validate: () => true,
-}
-
-export const numberDetectors: readonly NumberDetector[] = [digitsOnly]
-export const wordDetectors: readonly WordDetector[] = [letterFirst, digitFirst]
-
-export const MACHINE_READABLE_ZONE: DetectorDescription = {
+export const MACHINE_READABLE_ZONE: ScoredDetector = {
   id: 'passport_mrz',
   category: 'government',
   description: 'Machine-readable line of a passport, visa or identity card (ICAO 9303, check digits)',
@@ -76,14 +46,42 @@ const checks = (field: string, digit: string | undefined): boolean => String(ica
 function datesCheck(match: RegExpExecArray): boolean {
   const [, birth = '', birthCheck, expiry = '', expiryCheck] = match
   return (
-    checks(birth, birthCheck) && checks(expiry, expiryCheck) && isDate(part(expiry, 4, 6), part(expiry, 2, 4))
+    checks(birth, birthCheck) &&
+    checks(expiry, expiryCheck) &&
+    isDate(numberIn(expiry, 4, 6), numberIn(expiry, 2, 4))
   )
 }
 
-/** Looks at a run of `A-Z 0-9 <`. @returns the whole run if it is a machine-readable line */
-export function readMachineReadableLine(text: string, start: number, end: number): Found | null {
+/** Reads a run of `A-Z 0-9 <`. @returns the whole run if it is a machine-readable line */
+export function readMachineReadableLine(text: string, start: number, end: number): Match | null {
   if (![30, 36, 44].includes(end - start)) return null
   return isMachineReadableLine(text.slice(start, end))
     ? { start, end, score: MACHINE_READABLE_ZONE.baseScore }
     : null
 }
+
+export const PASSPORTS: readonly NationalDetector[] = [
+  /** US and GB: nine digits; RU: two, two and six digits. */
+  nationalNumber({
+    ...PASSPORT,
+    forms: { '9, 8, 2 7, 2 2 6, 4 6, 10': 0.15 },
+    validate: () => true,
+  }),
+  /** US (letter, 8 digits), DE, FR, IT, ES, NL, IN, CN, JP, KR, AU, CA, and others of these forms. */
+  nationalWord({
+    ...PASSPORT,
+    first: 'letter',
+    lengths: [7, 8, 9, 10],
+    pattern:
+      /(?:[A-Z]\d{7,8}|[A-Z]{2}\d{6,7}|[A-Z]{3}\d{6}|[CFGHJK][CFGHJKLMNPRTVWXYZ0-9]{8}\d?|[A-NP-Z]{2}[A-NP-Z0-9]{6}\d)(?![A-Za-z0-9])/y,
+    validate: (match) => /\d/.test(match),
+  }),
+  /** FR: two digits, two letters, five digits. */
+  nationalWord({
+    ...PASSPORT,
+    first: 'digit',
+    lengths: [9],
+    pattern: /\d{2}[A-Z]{2}\d{5}(?![A-Za-z0-9])/y,
+    validate: () => true,
+  }),
+]

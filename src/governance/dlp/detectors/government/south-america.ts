@@ -1,5 +1,6 @@
-import { isUniform } from '../checksums.ts'
-import type { NumberDetector, WordDetector } from '../detector.ts'
+import { isUniform, weightedSum } from '../checksums.ts'
+import type { WordDetector } from '../detector.ts'
+import { type NationalDetector, nationalNumber, nationalWord } from './national.ts'
 
 /** Brazil's two check digits: weights from 2 up, from the right, modulo 11. */
 function brazilianCheckDigits(characters: string, highestWeight: number): boolean {
@@ -16,47 +17,23 @@ function brazilianCheckDigits(characters: string, highestWeight: number): boolea
   return true
 }
 
-const brazilianTaxpayer: NumberDetector = {
-  id: 'br_cpf',
-  category: 'government',
-  description: 'Brazilian taxpayer registry number of a person (CPF, two check digits)',
-  baseScore: 0.95,
-  forms: [
-    { shapes: ['3.3.3-2'], score: 0.95 },
-    { shapes: ['3 3 3 2', '3.3.3.2', '9-2', '3-3-3-2'], score: 0.8 },
-    { shapes: ['11'], score: 0.5 },
-  ],
-  context: ['cpf', 'cadastro de pessoas', 'contribuinte', 'receita federal'],
-  contextScore: 0.98,
-  validate: (digits) => !isUniform(digits) && brazilianCheckDigits(digits, 12),
-}
-
-const CNPJ_TEXT = {
+const CNPJ = {
   id: 'br_cnpj',
-  category: 'government',
   description: 'Brazilian registry number of a company (CNPJ, also with letters; two check digits)',
   baseScore: 0.95,
-  context: ['cnpj', 'cadastro nacional', 'empresa'],
+  context: 'cnpj, cadastro nacional, empresa',
   contextScore: 0.98,
 } as const
 
-const brazilianCompany: NumberDetector = {
-  ...CNPJ_TEXT,
-  forms: [
-    { shapes: ['2.3.3/4-2'], score: 0.95 },
-    { shapes: ['14'], score: 0.6 },
-  ],
-  validate: (digits) => !isUniform(digits) && brazilianCheckDigits(digits, 9),
-}
-
 /** Since 2026 the first twelve places may be letters, counted as their ASCII code less 48. */
-const brazilianCompanyWithLetters: WordDetector[] = (['letter', 'digit'] as const).map((first) => ({
-  ...CNPJ_TEXT,
-  first,
-  lengths: [2],
-  pattern: /[0-9A-Z]{2}\.[0-9A-Z]{3}\.[0-9A-Z]{3}\/[0-9A-Z]{4}-\d{2}(?![A-Za-z0-9])/y,
-  validate: (code) => /[A-Z]/.test(code) && brazilianCheckDigits(code.replace(/[./-]/g, ''), 9),
-}))
+const brazilianCompanyWithLetters = (first: WordDetector['first']): WordDetector =>
+  nationalWord({
+    ...CNPJ,
+    first,
+    lengths: [2],
+    pattern: /[0-9A-Z]{2}\.[0-9A-Z]{3}\.[0-9A-Z]{3}\/[0-9A-Z]{4}-\d{2}(?![A-Za-z0-9])/y,
+    validate: (code) => /[A-Z]/.test(code) && brazilianCheckDigits(code.replace(/[./-]/g, ''), 9),
+  })
 
 /** Check digit 0-9 or K: weights 2 to 7 from the right, modulo 11. */
 function chileanCheck(code: string): boolean {
@@ -70,57 +47,45 @@ function chileanCheck(code: string): boolean {
 
 const CHILEAN = {
   id: 'cl_rut',
-  category: 'government',
   description: 'Chilean tax number (RUT, modulo 11)',
   baseScore: 0.85,
-  context: ['rut', 'run', 'rol unico'],
-  contextScore: 0.95,
+  context: 'rut, run, rol unico',
 } as const
 
-const chileanTaxNumber: NumberDetector = {
-  ...CHILEAN,
-  forms: [
-    { shapes: ['2.3.3-1', '1.3.3-1'], score: 0.85 },
-    { shapes: ['8-1', '7-1'], score: 0.45 },
-  ],
-  validate: chileanCheck,
-}
-
-const chileanTaxNumberWithLetter: WordDetector = {
-  ...CHILEAN,
-  first: 'digit',
-  lengths: [1, 2, 7, 8],
-  pattern: /\d{1,2}\.?\d{3}\.?\d{3}-[kK](?![A-Za-z0-9])/y,
-  validate: chileanCheck,
-}
-
-const argentineTaxNumber: NumberDetector = {
-  id: 'ar_cuit',
-  category: 'government',
-  description: 'Argentine tax number (CUIT and CUIL, modulo 11)',
-  baseScore: 0.75,
-  forms: [
-    { shapes: ['2-8-1'], score: 0.75 },
-    { shapes: ['11'], score: 0.3 },
-  ],
-  context: ['cuit', 'cuil'],
-  contextScore: 0.95,
-  validate: (digits) => /^(?:2[03-7]|3[034])/.test(digits) && argentineSum(digits) % 11 === 0,
-}
-
-/** Weights 5 4 3 2 7 6 5 4 3 2 and the check digit once: divisible by 11. */
-function argentineSum(digits: string): number {
-  const weights = [5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1]
-  return weights.reduce((sum, weight, index) => sum + weight * Number(digits[index]), 0)
-}
-
-export const numberDetectors: readonly NumberDetector[] = [
-  brazilianTaxpayer,
-  brazilianCompany,
-  chileanTaxNumber,
-  argentineTaxNumber,
-]
-export const wordDetectors: readonly WordDetector[] = [
-  ...brazilianCompanyWithLetters,
-  chileanTaxNumberWithLetter,
+export const SOUTH_AMERICA: readonly NationalDetector[] = [
+  nationalNumber({
+    id: 'br_cpf',
+    description: 'Brazilian taxpayer registry number of a person (CPF, two check digits)',
+    forms: { '3.3.3-2': 0.95, '3 3 3 2, 3.3.3.2, 9-2, 3-3-3-2': 0.8, '11': 0.5 },
+    context: 'cpf, cadastro de pessoas, contribuinte, receita federal',
+    contextScore: 0.98,
+    validate: (digits) => !isUniform(digits) && brazilianCheckDigits(digits, 12),
+  }),
+  nationalNumber({
+    ...CNPJ,
+    forms: { '2.3.3/4-2': 0.95, '14': 0.6 },
+    validate: (digits) => !isUniform(digits) && brazilianCheckDigits(digits, 9),
+  }),
+  nationalNumber({
+    ...CHILEAN,
+    forms: { '2.3.3-1, 1.3.3-1': 0.85, '8-1, 7-1': 0.45 },
+    validate: chileanCheck,
+  }),
+  brazilianCompanyWithLetters('letter'),
+  brazilianCompanyWithLetters('digit'),
+  nationalWord({
+    ...CHILEAN,
+    first: 'digit',
+    lengths: [1, 2, 7, 8],
+    pattern: /\d{1,2}\.?\d{3}\.?\d{3}-[kK](?![A-Za-z0-9])/y,
+    validate: chileanCheck,
+  }),
+  nationalNumber({
+    id: 'ar_cuit',
+    description: 'Argentine tax number (CUIT and CUIL, modulo 11)',
+    forms: { '2-8-1': 0.75, '11': 0.3 },
+    context: 'cuit, cuil',
+    validate: (digits) =>
+      /^(?:2[03-7]|3[034])/.test(digits) && weightedSum(digits, [5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1]) % 11 === 0,
+  }),
 ]

@@ -1,114 +1,30 @@
-import { isUniform, part, remainder, weightedSum } from '../checksums.ts'
-import { grouped, type NumberDetector, type WordDetector } from '../detector.ts'
-
-/** Letters that are not given out: HMRC, National Insurance Manual NIM39110. The official sample has QQ. */
-const britishInsuranceNumber: WordDetector = {
-  id: 'gb_nino',
-  category: 'government',
-  description: 'UK National Insurance number (permitted prefixes)',
-  baseScore: 0.85,
-  first: 'letter',
-  lengths: [2, 4, 6, 8, 9],
-  pattern: /[A-Z]{2}[ -]?\d{2}[ -]?\d{2}[ -]?\d{2}[ -]?[A-D](?![A-Za-z0-9])/y,
-  context: [
-    'nino',
-    'ni',
-    'ni number',
-    'ni no',
-    'national insurance',
-    'national insurance number',
-    'insurance number',
-  ],
-  contextScore: 0.97,
-  validate(match) {
-    const prefix = match.slice(0, 2)
-    if (prefix === 'QQ') return true
-    return /^[ABCEGHJ-PRSTW-Z][ABCEGHJ-NPRSTW-Z]$/.test(prefix) && !/^(?:BG|GB|NK|KN|TN|NT|ZZ)$/.test(prefix)
-  },
-  open: /(?:^|[^A-Za-z0-9])[A-Z]{2}(?:[ -]?\d{2}){0,3}[ -]?\d?$/,
-}
-
-/** Weights 10 to 2, modulo 11 (NHS Data Dictionary). */
-const britishHealthNumber: NumberDetector = {
-  id: 'gb_nhs',
-  category: 'government',
-  description: 'UK National Health Service number (modulo 11)',
-  baseScore: 0.65,
-  forms: [
-    { shapes: ['3 3 4'], score: 0.65 },
-    { shapes: ['10', '3-3-4'], score: 0.3 },
-  ],
-  context: ['nhs', 'nhs number', 'nhs no', 'national health', 'health service', 'patient'],
-  contextScore: 0.95,
-  validate(digits) {
-    const check = 11 - (weightedSum(digits, [10, 9, 8, 7, 6, 5, 4, 3, 2]) % 11)
-    return check !== 10 && check % 11 === Number(digits[9]) && !isUniform(digits)
-  },
-}
+import { isUniform, numberIn, remainder, weightedSum } from '../checksums.ts'
+import { type NationalDetector, nationalNumber, nationalWord } from './national.ts'
 
 /** Key: 97 less the number modulo 97; Corsica's 2A and 2B count as 19 and 18 (INSEE). */
 function isFrenchNumber(code: string): boolean {
   const compact = code.replace(/[ .-]/g, '').replace('2A', '19').replace('2B', '18')
-  const month = part(compact, 3, 5)
+  const month = numberIn(compact, 3, 5)
   const known = /^[123478]/.test(compact) && month > 0 && (month <= 12 || (month >= 20 && month <= 99))
-  return known && compact.length === 15 && 97 - remainder(compact.slice(0, 13), 97) === part(compact, 13, 15)
+  return (
+    known && compact.length === 15 && 97 - remainder(compact.slice(0, 13), 97) === numberIn(compact, 13, 15)
+  )
 }
 
 const FRENCH = {
   id: 'fr_nir',
-  category: 'government',
   description: 'French social security number (NIR, two-digit key)',
   baseScore: 0.9,
-  context: [
-    'nir', 'insee', 'securite sociale', 'sécurité sociale', 'numero de securite sociale', 'secu', 'sécu', 'carte vitale',
-    'social security', 'assure', 'assuré',
-  ], // biome-ignore format: a list
+  context:
+    'nir, insee, securite sociale, sécurité sociale, numero de securite sociale, secu, sécu, ' +
+    'carte vitale, social security, assure, assuré',
   contextScore: 0.97,
   validate: isFrenchNumber,
 } as const
 
-const frenchNumber: NumberDetector = {
-  ...FRENCH,
-  forms: [
-    { shapes: [...grouped('1 2 2 2 3 3 2', ' -.'), '13 2', '13-2'], score: 0.9 },
-    { shapes: ['15'], score: 0.7 },
-  ],
-}
-
-const frenchNumberOfCorsica: WordDetector = {
-  ...FRENCH,
-  first: 'digit',
-  lengths: [1, 15, 13],
-  pattern: /[12][ .-]?\d{2}[ .-]?\d{2}[ .-]?2[AB][ .-]?\d{3}[ .-]?\d{3}[ .-]?\d{2}(?![A-Za-z0-9])/y,
-  open: /(?:^|[^A-Za-z0-9])[12][ .-]?\d{2}[ .-]?\d{2}[ .-]?2(?:[AB](?:[ .-]?\d{0,3}){0,3}[ .-]?)?$/,
-}
-
 const ODD_VALUES = [
   1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23,
 ]
-
-/** Odd places (counted from one) by table, even places by value; modulo 26 (D.M. 23/12/1976). */
-const italianFiscalCode: WordDetector = {
-  id: 'it_codice_fiscale',
-  category: 'government',
-  description: 'Italian fiscal code (check letter)',
-  baseScore: 0.95,
-  first: 'letter',
-  lengths: [16],
-  pattern: /[A-Z]{6}[0-9LMNP-V]{2}[A-EHLMPRST][0-9LMNP-V]{2}[A-Z][0-9LMNP-V]{3}[A-Z](?![A-Za-z0-9])/iy,
-  context: ['codice fiscale', 'cf', 'cod fiscale', 'fiscal code', 'tax code'],
-  contextScore: 0.98,
-  validate(match) {
-    const code = match.toUpperCase()
-    let sum = 0
-    for (let index = 0; index < 15; index++) {
-      const unit = code.charCodeAt(index)
-      const value = unit >= 65 ? unit - 65 : unit - 48
-      sum += index % 2 === 0 ? (ODD_VALUES[value] ?? 0) : value
-    }
-    return sum % 26 === code.charCodeAt(15) - 65
-  },
-}
 
 const SPANISH_LETTERS = 'TRWAGMYFPDXBNJZSQVHLCKE'
 
@@ -118,88 +34,119 @@ function spanishCheck(code: string): boolean {
   return SPANISH_LETTERS[Number(number) % 23] === compact.at(-1)
 }
 
-const spanishIdentity: WordDetector = {
-  id: 'es_dni',
-  category: 'government',
-  description: 'Spanish identity number (DNI, check letter)',
-  baseScore: 0.7,
-  first: 'digit',
-  lengths: [1, 2, 8, 9],
-  pattern: /(?:\d{8}|\d{1,2}\.\d{3}\.\d{3})[ -]?[A-HJ-NP-TV-Z](?![A-Za-z0-9])/y,
-  context: ['dni', 'nif', 'documento nacional', 'documento de identidad', 'identidad'],
-  contextScore: 0.96,
-  validate: spanishCheck,
-  open: /(?:^|[^A-Za-z0-9])(?:\d{8}|\d{1,2}\.\d{3}\.\d{3})[ -]?$/,
-}
-
-const spanishForeigner: WordDetector = {
-  id: 'es_nie',
-  category: 'government',
-  description: 'Spanish number of foreigners (NIE, check letter)',
-  baseScore: 0.85,
-  first: 'letter',
-  lengths: [1, 8, 9],
-  pattern: /[XYZ][ -]?\d{7}[ -]?[A-HJ-NP-TV-Z](?![A-Za-z0-9])/y,
-  context: ['nie', 'nif', 'extranjero', 'foreigner', 'identidad', 'numero de identidad de extranjero'],
-  contextScore: 0.97,
-  validate: spanishCheck,
-  open: /(?:^|[^A-Za-z0-9])[XYZ][ -]?\d{0,7}[ -]?$/,
-}
-
-const portugueseTaxNumber: NumberDetector = {
-  id: 'pt_nif',
-  category: 'government',
-  description: 'Portuguese tax number (NIF, modulo 11), near a word that names it',
-  baseScore: 0.3,
-  forms: [
-    { shapes: ['9'], score: 0.2 },
-    { shapes: grouped('3 3 3', ' .-'), score: 0.3 },
-  ],
-  context: [
-    'nif',
-    'contribuinte',
-    'portuguese',
-    'numero de contribuinte',
-    'número de contribuinte',
-    'fiscal',
-    'finanças',
-    'vat pt',
-  ],
-  contextScore: 0.95,
-  validate(digits) {
-    const check = 11 - (weightedSum(digits, [9, 8, 7, 6, 5, 4, 3, 2]) % 11)
-    return /^[1235689]/.test(digits) && (check > 9 ? 0 : check) === Number(digits[8]) && !isUniform(digits)
-  },
-}
-
-/** Weights 8 to 2, and 9 for a second letter, modulo 23. */
-const irishNumber: WordDetector = {
-  id: 'ie_pps',
-  category: 'government',
-  description: 'Irish personal public service number (check letter)',
-  baseScore: 0.6,
-  first: 'digit',
-  lengths: [8, 9],
-  pattern: /\d{7}[A-W][A-IW]?(?![A-Za-z0-9])/y,
-  context: ['pps', 'ppsn', 'personal public service', 'pps number'],
-  contextScore: 0.96,
-  validate(match) {
-    const second = match[8] === undefined || match[8] === 'W' ? 0 : match.charCodeAt(8) - 64
-    const sum = weightedSum(match, [8, 7, 6, 5, 4, 3, 2]) + second * 9
-    return 'WABCDEFGHIJKLMNOPQRSTUV'[sum % 23] === match[7]
-  },
-}
-
-export const numberDetectors: readonly NumberDetector[] = [
-  britishHealthNumber,
-  frenchNumber,
-  portugueseTaxNumber,
-]
-export const wordDetectors: readonly WordDetector[] = [
-  britishInsuranceNumber,
-  frenchNumberOfCorsica,
-  italianFiscalCode,
-  spanishIdentity,
-  spanishForeigner,
-  irishNumber,
+export const WESTERN_EUROPE: readonly NationalDetector[] = [
+  /** Letters that are not given out: HMRC, National Insurance Manual NIM39110. The official sample has QQ. */
+  nationalWord({
+    id: 'gb_nino',
+    description: 'UK National Insurance number (permitted prefixes)',
+    baseScore: 0.85,
+    first: 'letter',
+    lengths: [2, 4, 6, 8, 9],
+    pattern: /[A-Z]{2}[ -]?\d{2}[ -]?\d{2}[ -]?\d{2}[ -]?[A-D](?![A-Za-z0-9])/y,
+    context: 'nino, ni, ni number, ni no, national insurance, national insurance number, insurance number',
+    contextScore: 0.97,
+    validate(match) {
+      const prefix = match.slice(0, 2)
+      if (prefix === 'QQ') return true
+      return (
+        /^[ABCEGHJ-PRSTW-Z][ABCEGHJ-NPRSTW-Z]$/.test(prefix) && !/^(?:BG|GB|NK|KN|TN|NT|ZZ)$/.test(prefix)
+      )
+    },
+    open: /(?:^|[^A-Za-z0-9])[A-Z]{2}(?:[ -]?\d{2}){0,3}[ -]?\d?$/,
+  }),
+  /** Weights 10 to 2, modulo 11 (NHS Data Dictionary). */
+  nationalNumber({
+    id: 'gb_nhs',
+    description: 'UK National Health Service number (modulo 11)',
+    forms: { '3 3 4': 0.65, '10, 3-3-4': 0.3 },
+    context: 'nhs, nhs number, nhs no, national health, health service, patient',
+    validate(digits) {
+      const check = 11 - (weightedSum(digits, [10, 9, 8, 7, 6, 5, 4, 3, 2]) % 11)
+      return check !== 10 && check % 11 === Number(digits[9]) && !isUniform(digits)
+    },
+  }),
+  nationalNumber({
+    ...FRENCH,
+    forms: { '1 2 2 2 3 3 2, 1-2-2-2-3-3-2, 1.2.2.2.3.3.2, 13 2, 13-2': 0.9, '15': 0.7 },
+  }),
+  nationalWord({
+    ...FRENCH,
+    first: 'digit',
+    lengths: [1, 15, 13],
+    pattern: /[12][ .-]?\d{2}[ .-]?\d{2}[ .-]?2[AB][ .-]?\d{3}[ .-]?\d{3}[ .-]?\d{2}(?![A-Za-z0-9])/y,
+    open: /(?:^|[^A-Za-z0-9])[12][ .-]?\d{2}[ .-]?\d{2}[ .-]?2(?:[AB](?:[ .-]?\d{0,3}){0,3}[ .-]?)?$/,
+  }),
+  /** Odd places (counted from one) by table, even places by value; modulo 26 (D.M. 23/12/1976). */
+  nationalWord({
+    id: 'it_codice_fiscale',
+    description: 'Italian fiscal code (check letter)',
+    baseScore: 0.95,
+    first: 'letter',
+    lengths: [16],
+    pattern: /[A-Z]{6}[0-9LMNP-V]{2}[A-EHLMPRST][0-9LMNP-V]{2}[A-Z][0-9LMNP-V]{3}[A-Z](?![A-Za-z0-9])/iy,
+    context: 'codice fiscale, cf, cod fiscale, fiscal code, tax code',
+    contextScore: 0.98,
+    validate(match) {
+      const code = match.toUpperCase()
+      let sum = 0
+      for (let index = 0; index < 15; index++) {
+        const unit = code.charCodeAt(index)
+        const value = unit >= 65 ? unit - 65 : unit - 48
+        sum += index % 2 === 0 ? (ODD_VALUES[value] ?? 0) : value
+      }
+      return sum % 26 === code.charCodeAt(15) - 65
+    },
+  }),
+  nationalWord({
+    id: 'es_dni',
+    description: 'Spanish identity number (DNI, check letter)',
+    baseScore: 0.7,
+    first: 'digit',
+    lengths: [1, 2, 8, 9],
+    pattern: /(?:\d{8}|\d{1,2}\.\d{3}\.\d{3})[ -]?[A-HJ-NP-TV-Z](?![A-Za-z0-9])/y,
+    context: 'dni, nif, documento nacional, documento de identidad, identidad',
+    contextScore: 0.96,
+    validate: spanishCheck,
+    open: /(?:^|[^A-Za-z0-9])(?:\d{8}|\d{1,2}\.\d{3}\.\d{3})[ -]?$/,
+  }),
+  nationalWord({
+    id: 'es_nie',
+    description: 'Spanish number of foreigners (NIE, check letter)',
+    baseScore: 0.85,
+    first: 'letter',
+    lengths: [1, 8, 9],
+    pattern: /[XYZ][ -]?\d{7}[ -]?[A-HJ-NP-TV-Z](?![A-Za-z0-9])/y,
+    context: 'nie, nif, extranjero, foreigner, identidad, numero de identidad de extranjero',
+    contextScore: 0.97,
+    validate: spanishCheck,
+    open: /(?:^|[^A-Za-z0-9])[XYZ][ -]?\d{0,7}[ -]?$/,
+  }),
+  nationalNumber({
+    id: 'pt_nif',
+    description: 'Portuguese tax number (NIF, modulo 11), near a word that names it',
+    forms: { '9': 0.2, '3 3 3, 3.3.3, 3-3-3': 0.3 },
+    context:
+      'nif, contribuinte, portuguese, numero de contribuinte, número de contribuinte, fiscal, ' +
+      'finanças, vat pt',
+    validate(digits) {
+      const check = 11 - (weightedSum(digits, [9, 8, 7, 6, 5, 4, 3, 2]) % 11)
+      return /^[1235689]/.test(digits) && (check > 9 ? 0 : check) === Number(digits[8]) && !isUniform(digits)
+    },
+  }),
+  /** Weights 8 to 2, and 9 for a second letter, modulo 23. */
+  nationalWord({
+    id: 'ie_pps',
+    description: 'Irish personal public service number (check letter)',
+    baseScore: 0.6,
+    first: 'digit',
+    lengths: [8, 9],
+    pattern: /\d{7}[A-W][A-IW]?(?![A-Za-z0-9])/y,
+    context: 'pps, ppsn, personal public service, pps number',
+    contextScore: 0.96,
+    validate(match) {
+      const second = match[8] === undefined || match[8] === 'W' ? 0 : match.charCodeAt(8) - 64
+      const sum = weightedSum(match, [8, 7, 6, 5, 4, 3, 2]) + second * 9
+      return 'WABCDEFGHIJKLMNOPQRSTUV'[sum % 23] === match[7]
+    },
+  }),
 ]

@@ -1,10 +1,10 @@
 /**
- * Words and phrases of a customer, all looked for in one pass (Aho and Corasick, 1975). Case is folded unless asked
- * otherwise, any run of white space equals one space, and a term that starts or ends with a letter or digit only
+ * Words and phrases of a customer, all searched in one pass (Aho and Corasick, 1975). Case is folded if `ignoreCase` is
+ * set, any run of white space equals one space, and a term that starts or ends with a letter or digit only
  * matches where no other adjoins it, other than in scripts that write without spaces.
  */
 export interface Dictionary {
-  /** The matches, overlapping ones included; each end's longest only. */
+  /** The matches, also overlapping ones; only the longest at each end. */
   find(text: string): { start: number; end: number }[]
   /** The start of the longest end of `text` that more text may make a term; the text's length if there is none. */
   openFrom(text: string): number
@@ -45,7 +45,7 @@ function isWordUnit(code: number): boolean {
 
 const isSpace = (code: number): boolean => code === SPACE || (code >= 9 && code <= 13) || code === 0xa0
 
-/** Lower case of one unit; what has none of the same length stays. */
+/** Lower case of one unit, where that is one unit too. */
 function foldUnit(code: number): number {
   if (code >= 65 && code <= 90) return code + 32
   if (code < 128) return code
@@ -62,7 +62,7 @@ export function compileDictionary(terms: readonly string[], ignoreCase: boolean)
     find: (text) => find(automaton, text, fold),
     openFrom(text) {
       const open = openFrom(automaton, text, fold)
-      // A mark that follows may make another letter of the last one.
+      // A combining mark that follows can change the last letter.
       return composed ? Math.min(open, openFrom(automaton, text.slice(0, -1), fold)) : open
     },
   }
@@ -82,7 +82,7 @@ function spelling(term: string, fold: (code: number) => number): string {
 }
 
 function compile(spelled: readonly string[]): Automaton {
-  // By unit, as `sort` does without being told otherwise: what shares a beginning adjoins, the shortest first.
+  // `sort` compares by unit: terms with the same beginning adjoin, the shortest first.
   const sorted = [...new Set(spelled)].filter((term) => term !== '').sort()
   const size = stateCount(sorted)
   const automaton: Automaton = {
@@ -153,7 +153,7 @@ function addFallbacks(automaton: Automaton, size: number): void {
   }
 }
 
-/** The state that a unit leads to; 0, which is nobody's child, for none. */
+/** The state that a unit leads to; 0, the root, for none. */
 function childOf({ units, children }: Automaton, state: number, unit: number): number {
   let low = children[state] ?? 0
   const end = children[state + 1] ?? 0

@@ -1,20 +1,21 @@
 import { Buffer } from 'node:buffer'
 import { joinBytes } from '../../../lib/byte-edits.ts'
 import { readJsonText } from '../../../lib/json-text.ts'
+import { NO_DIGIT, PADDING, SIX_BITS } from '../detectors/base64.ts'
 import type { Replacement } from '../inspection.ts'
-import type { ReleasedText, TextStream } from '../stream/text-stream.ts'
+import { applySegments, isUnchanged, type ReleasedText, type TextStream } from '../stream/text-stream.ts'
 import { sourceSlices } from './source-slices.ts'
 
 /**
- * A data URL says within its first bytes whether it is encoded. One with other parameters, or with a number in its type,
- * is read as a text: there is room in them for what somebody says.
+ * The head of a data URL in base64. One with other parameters, or with a number in its type, is inspected as a text,
+ * because values fit into these.
  */
 const DATA_URL = /^data:(?![^,]*\d{9})[a-z0-9.+\\/-]*(?:;charset=[a-z0-9-]+)?;base64,/i
 const DATA_URL_HEAD_BYTES = 200
 
 const latin1 = (bytes: Uint8Array) => String.fromCharCode(...bytes)
 
-/** Bytes of the head of a data URL in base64; 0 for what is none. @param contents of a JSON string. */
+/** Bytes of the head of a data URL in base64; 0 if there is none. @param contents of a JSON string. */
 export const dataUrlHead = (contents: Uint8Array): number =>
   DATA_URL.exec(latin1(contents.subarray(0, DATA_URL_HEAD_BYTES)))?.[0].length ?? 0
 
@@ -33,7 +34,7 @@ export function isEncodedText(contents: Uint8Array): boolean {
 }
 
 /**
- * What becomes of a text that is there as base64: found in the text itself, and encoded anew when it is changed.
+ * Inspects the text that base64 encodes, and encodes it again when it is changed.
  * @param contents for which `isEncodedText` holds. @returns null when everything passes as it is.
  */
 export function encodedReplacement(contents: Uint8Array, stream: TextStream): Replacement | null {
@@ -42,15 +43,9 @@ export function encodedReplacement(contents: Uint8Array, stream: TextStream): Re
   let pending = ''
   let isUntouched = true
   const take = (segments: readonly ReleasedText[]) => {
-    let at = 0
-    let told = ''
-    for (const { units, replacement } of segments) {
-      isUntouched &&= replacement === null
-      told += replacement ?? pending.slice(at, at + units)
-      at += units
-    }
-    pending = pending.slice(at)
-    encoder.push(told)
+    isUntouched &&= isUnchanged(segments)
+    encoder.push(applySegments(pending, segments))
+    pending = pending.slice(segments.reduce((sum, { units }) => sum + units, 0))
   }
   for (const text of decodedTexts(contents)) {
     pending += text
@@ -58,7 +53,7 @@ export function encodedReplacement(contents: Uint8Array, stream: TextStream): Re
   }
   take(stream.end())
   if (isUntouched) return null
-  // None of the encoding's bytes stand for themselves: all of them are new ones.
+  // All bytes of the encoding are new, also those of unchanged text, so none of them counts as released.
   return {
     contents: joinBytes([head, ...encoder.end()]),
     released: head.length,
@@ -76,16 +71,7 @@ function* decodedTexts(contents: Uint8Array): Generator<string> {
   yield utf8.decode()
 }
 
-/** The six bits of each digit of base64, in both alphabets; `PADDING` and `OTHER` for other characters. */
-const PADDING = 64
-const OTHER = 65
-const SIX_BITS = new Uint8Array(128).fill(OTHER)
-const DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
-for (const [index, digit] of [...`${DIGITS}+/=`].entries()) SIX_BITS[digit.charCodeAt(0)] = index
-SIX_BITS['-'.charCodeAt(0)] = 62
-SIX_BITS['_'.charCodeAt(0)] = 63
-
-/** Lenient, as decoders of upstreams are: either alphabet, line ends, and what goes on after padding. */
+/** Lenient, as decoders of upstreams are: takes either alphabet, line ends, and more digits after padding. */
 class Base64Decoder {
   #bits = 0
   #count = 0
@@ -94,7 +80,7 @@ class Base64Decoder {
     const bytes = new Uint8Array(Math.ceil((text.length * 3) / 4) + 1)
     let length = 0
     for (let index = 0; index < text.length; index++) {
-      const value = SIX_BITS[text.charCodeAt(index)] ?? OTHER
+      const value = SIX_BITS[text.charCodeAt(index)] ?? NO_DIGIT
       if (value === PADDING) this.#count = 0
       if (value >= PADDING) continue
       this.#bits = ((this.#bits << 6) | value) & 0xffff
@@ -107,7 +93,7 @@ class Base64Decoder {
   }
 }
 
-/** Encodes a text that comes in pieces, which may cut a pair of surrogates. */
+/** Encodes a text in pieces, whose ends may lie inside of a pair of surrogates. */
 class Base64Encoder {
   readonly #pieces: Uint8Array[] = []
   #text = ''

@@ -1,27 +1,27 @@
-import { TOKEN, TOKEN_BEGINNING, type TokenVault } from '../policy/actions.ts'
-import { actionOf } from '../policy/policy.ts'
 import { detectAfter } from '../scan/detect.ts'
 import { planFor } from '../scan/plan.ts'
-import { inspectTail } from '../stream/hold-back.ts'
+import { beforeFindings, holdBack } from '../stream/hold-back.ts'
 import type { TextDetector } from '../stream/text-stream.ts'
-import type { Profile, Span } from '../types.ts'
+import type { Finding, Profile } from '../types.ts'
+import { TOKEN, TOKEN_BEGINNING, type TokenVault } from './actions.ts'
+import { actionOf } from './profiles.ts'
 
-/** Detector of tokens that stand for the caller's own values. */
+/** The detector of tokens that are replaced by the caller's own values. */
 export const RESTORED = 'restored-token'
 
 const compiled = new WeakMap<Profile, TextDetector>()
 
 /**
- * What looks at the texts of a profile; the same one for the same profile.
+ * The detector of a profile; the same one for the same profile.
  * @throws PatternError for a profile with a pattern that does not compile.
  */
 export function detectorOf(profile: Profile): TextDetector {
   const known = compiled.get(profile)
   if (known) return known
-  // Now, when nothing has been sent yet, and not at the first text.
+  // Compiled here, before anything is sent, so that a pattern fails before the first text.
   planFor(profile)
   const detector: TextDetector = {
-    tail: (context, text) => inspectTail(context, text, profile),
+    tail: (context, text) => holdBack(context, text, profile),
     rest: (context, text) => detectAfter(context, text, profile),
     actionOf: (span) => actionOf(profile, span) ?? 'allow',
   }
@@ -35,29 +35,29 @@ const nothing: Pick<TextDetector, 'tail' | 'rest'> = {
 }
 
 /**
- * Finds, besides what `detector` finds, the tokens of this call: their values go back to the caller they are of.
- * @param detector null where no policy covers the direction. @returns null where there is nothing to look for.
+ * Finds the tokens of this call beside what `detector` finds, so that their values return to the caller.
+ * @param detector null where no policy covers the direction. @returns null where nothing can be found.
  */
 export function restoringDetector(detector: TextDetector | null, vault: TokenVault): TextDetector | null {
   if (vault.isEmpty) return detector
-  const looksFor = detector ?? nothing
+  const inner = detector ?? nothing
   return {
     tail(context, text) {
       const beginning = TOKEN_BEGINNING.exec(text)
-      const found = looksFor.tail(context, text)
+      const found = inner.tail(context, text)
       const tokens = tokensIn(text, vault)
-      const safe = beforeSpans(Math.min(found.safe, beginning?.index ?? text.length), [
+      const safe = beforeFindings(Math.min(found.safe, beginning?.index ?? text.length), [
         ...tokens,
         ...found.spans,
       ])
       return { safe, spans: merged(tokens, found.spans).filter(({ end }) => end <= safe) }
     },
-    rest: (context, text) => merged(tokensIn(text, vault), looksFor.rest(context, text)),
+    rest: (context, text) => merged(tokensIn(text, vault), inner.rest(context, text)),
     actionOf: (span) => detector?.actionOf(span) ?? 'allow',
   }
 }
 
-function tokensIn(text: string, vault: TokenVault): Span[] {
+function tokensIn(text: string, vault: TokenVault): Finding[] {
   return [...text.matchAll(TOKEN)]
     .filter(([token]) => vault.valueOf(token) !== null)
     .map(({ 0: token, index }) => ({
@@ -69,20 +69,11 @@ function tokensIn(text: string, vault: TokenVault): Span[] {
     }))
 }
 
-/** Moves a boundary before every span that it would cut. */
-function beforeSpans(boundary: number, spans: readonly Span[]): number {
-  let safe = boundary
-  for (const { start, end } of [...spans].sort((left, right) => right.end - left.end)) {
-    if (start < safe && end > safe) safe = start
-  }
-  return safe
-}
-
 /**
- * In order. What is found inside of a token is about its name, not about a value; what is found around one or across
- * its end is about more than the token, which gives way.
+ * Merges both in order. A finding inside of a token is about the token's name, and is dropped. A token that a finding
+ * contains or overlaps is dropped, because the finding covers more.
  */
-function merged(tokens: readonly Span[], found: readonly Span[]): Span[] {
+function merged(tokens: readonly Finding[], found: readonly Finding[]): Finding[] {
   const real = found.filter(
     ({ start, end }) => !tokens.some((token) => start >= token.start && end <= token.end),
   )

@@ -4,19 +4,19 @@ import { type JsonText, offsetOf, readJsonText } from '../../../lib/json-text.ts
 interface Piece {
   source: Uint8Array
   text: JsonText
-  /** Units of this piece that were taken. */
+  /** Units of this piece that were taken off. */
   taken: number
 }
 
-/** Source of a text that arrived and was not decided about yet, unit for unit beside the text itself. */
+/** The source bytes of a text that is held back, unit for unit beside the text itself. */
 export class SourceText {
   #pieces: Piece[] = []
-  /** Pieces before this one were taken. */
+  /** Index of the first piece with units left. */
   #first = 0
-  /** Source bytes that were not taken. */
+  /** Source bytes that are left. */
   length = 0
 
-  /** @param source contents of a JSON string; copied, because it may have to outlive its frame. @returns its text. */
+  /** @param source contents of a JSON string; copied, because it may outlive its frame. @returns its text. */
   push(source: Uint8Array): string {
     const kept = source.slice()
     const text = readJsonText(kept)
@@ -42,7 +42,7 @@ export class SourceText {
       if (piece.taken === piece.text.text.length) this.#first++
       left -= count
     }
-    // Not one by one: a text that was held for long lies in very many pieces.
+    // Dropped in halves, because a text that was held back for long has very many pieces.
     if (this.#first * 2 > this.#pieces.length) {
       this.#pieces = this.#pieces.slice(this.#first)
       this.#first = 0

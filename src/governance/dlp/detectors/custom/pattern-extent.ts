@@ -1,7 +1,6 @@
 /**
- * What a pattern in RE2 syntax says about its matches: how long they can get, and what the beginnings of them look
- * like. A small reading of the syntax, only as exact as a bound needs: whatever it does not know makes the answer "no
- * bound", which is always safe.
+ * How long the matches of a pattern in RE2 syntax can get, and a pattern for their beginnings. The syntax is parsed only
+ * as far as a bound needs: anything else counts as "no bound", which is always safe.
  */
 export interface PatternExtent {
   /** The most UTF-16 units of a match; null for no bound. */

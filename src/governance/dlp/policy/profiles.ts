@@ -1,17 +1,16 @@
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import { sha256Hex } from '../../../lib/crypto.ts'
-import type { PolicyBody } from '../../../wire/dlp.ts'
-import { KNOWN_DETECTORS, type KnownDetector } from '../detectors/known-detectors.ts'
+import { ACTIONS, type PolicyBody } from '../../../wire/dlp.ts'
+import { BUILT_IN_DETECTORS, type BuiltInDetector } from '../detectors/registry.ts'
 import {
-  ACTIONS,
   type Action,
+  type ByDirection,
+  byDirection,
   type CustomDetector,
   type Direction,
   type Profile,
   type ProfileRule,
 } from '../types.ts'
-
-export const DIRECTIONS = ['request', 'response', 'tool_arguments', 'tool_result'] as const
 
 /** One version of a policy of an organization. */
 export interface DlpPolicy {
@@ -22,7 +21,7 @@ export interface DlpPolicy {
   body: PolicyBody
 }
 
-/** What a call is about, as far as scopes ask. */
+/** The properties of a call that scopes name. */
 export interface PolicySubject {
   groupIds: readonly string[]
   userId: string
@@ -32,8 +31,8 @@ export interface PolicySubject {
   integrationId: string | null
 }
 
-/** What holds for one call; null where no policy covers the direction. */
-export type Profiles = Readonly<Record<Direction, Profile | null>>
+/** The profiles of one call; null where no policy covers the direction. */
+export type Profiles = ByDirection<Profile | null>
 
 /** A policy that cannot be enforced as it stands. Calls it would hold for have to be refused. */
 export class PolicyError extends Error {
@@ -43,7 +42,7 @@ export class PolicyError extends Error {
   }
 }
 
-/** Beyond this the versions are told by a digest of them. */
+/** Longer texts are replaced by a digest. */
 const LONGEST_VERSION_TEXT = 160
 /** Sets of policies that apply together, of one organization: by group and model. */
 const REMEMBERED_SETS = 100
@@ -51,18 +50,18 @@ const REMEMBERED_SETS = 100
 const remembered = new WeakMap<readonly DlpPolicy[], BoundedMap<string, Profiles>>()
 
 /**
- * What the policies of an organization ask of one call: the union of those that are enabled and whose scope fits.
- * Where several rules speak of a detector, the most severe action whose minimum score a finding reaches counts, so a
- * profile has more than one rule for a detector where a higher score has a more severe action (`actionOf`).
+ * The profiles of one call: the union of the policies that are enabled and whose scope fits. Where several rules name
+ * a detector, the most severe action whose minimum score a finding reaches counts, so a profile has more than one rule
+ * for a detector where a higher score has a more severe action (`actionOf`).
  *
- * Pure. The same policies (the array `loadPolicies` gave) and the same set of them that fits give the same profiles
- * again, so that what is compiled for one is compiled once.
+ * Pure. The same array of policies with the same fitting ones returns the same profiles, so that their scan plans are
+ * compiled once.
  * @throws PolicyError for a rule on a detector that `detectors` does not have.
  */
 export function profilesFor(
   policies: readonly DlpPolicy[],
   subject: PolicySubject,
-  detectors: readonly KnownDetector[] = KNOWN_DETECTORS,
+  detectors: readonly BuiltInDetector[] = BUILT_IN_DETECTORS,
 ): Profiles {
   const fitting = policies.filter((policy) => policy.enabled && fits(policy.body.scope, subject))
   const key = fitting.map(({ id }) => id).join()
@@ -75,7 +74,7 @@ export function profilesFor(
   return profiles
 }
 
-/** The most severe action of the rules that a finding reaches; null when it reaches none, and so is no finding. */
+/** The most severe action of the rules whose minimum score a finding reaches; null when it reaches none. */
 export function actionOf(profile: Profile, finding: { detector: string; score: number }): Action | null {
   let severest: Action | null = null
   for (const rule of profile.rules) {
@@ -85,7 +84,7 @@ export function actionOf(profile: Profile, finding: { detector: string; score: n
   return severest
 }
 
-/** Names every version: `<policy id>@<version>` in order of the ids, or a digest of that where it gets long. */
+/** Names the version of every policy: `<policy id>@<version>` in order of the ids, or a digest of a longer text. */
 export function versionOf(policies: readonly Pick<DlpPolicy, 'id' | 'version'>[]): string {
   const text = policies
     .map(({ id, version }) => `${id}@${version}`)
@@ -107,14 +106,14 @@ function fits(scope: PolicyBody['scope'], subject: PolicySubject): boolean {
   )
 }
 
-/** Names of the patterns and dictionaries of each policy, as findings tell them. */
+/** The name of a policy's pattern or dictionary in findings. */
 type CustomNames = (policy: DlpPolicy, id: string) => string
 
 /**
- * An id is told as it is, unless another enabled policy uses it too or a detector is called so: then its policy is
- * told with it. Over all policies of the organization, so that a finding has one name in all of a user's calls.
+ * The name is the id, with that of its policy where another enabled policy or a detector has the same id. Over all
+ * policies of the organization, so that a finding has one name in all of a user's calls.
  */
-function customNames(policies: readonly DlpPolicy[], detectors: readonly KnownDetector[]): CustomNames {
+function customNames(policies: readonly DlpPolicy[], detectors: readonly BuiltInDetector[]): CustomNames {
   const taken = new Set(detectors.map(({ id }) => id))
   const shared = new Set<string>()
   for (const { enabled, body } of policies) {
@@ -129,26 +128,20 @@ function customNames(policies: readonly DlpPolicy[], detectors: readonly KnownDe
 function compileProfiles(
   policies: readonly DlpPolicy[],
   names: CustomNames,
-  detectors: readonly KnownDetector[],
+  detectors: readonly BuiltInDetector[],
 ): Profiles {
-  const compile = (direction: Direction) => compileProfile(policies, direction, names, detectors)
-  return {
-    request: compile('request'),
-    response: compile('response'),
-    tool_arguments: compile('tool_arguments'),
-    tool_result: compile('tool_result'),
-  }
+  return byDirection((direction) => compileProfile(policies, direction, names, detectors))
 }
 
 function compileProfile(
   policies: readonly DlpPolicy[],
   direction: Direction,
   names: CustomNames,
-  detectors: readonly KnownDetector[],
+  detectors: readonly BuiltInDetector[],
 ): Profile | null {
   const covering = policies.filter(({ body }) => body.directions.includes(direction))
   if (covering.length === 0) return null
-  const rules = withoutIdle(covering.flatMap((policy) => rulesOf(policy, names, detectors)))
+  const rules = withoutIneffective(covering.flatMap((policy) => rulesOf(policy, names, detectors)))
   const ruled = new Set(rules.map(({ detector }) => detector))
   const custom = covering.flatMap((policy) => customOf(policy, names)).filter(({ id }) => ruled.has(id))
   return {
@@ -160,12 +153,16 @@ function compileProfile(
   }
 }
 
-/** Tool results that nobody can look into stay out unless a policy says otherwise (design: Governance, DLP). */
+/** Tool results that cannot be inspected are blocked unless a policy allows them (design: Governance, DLP). */
 function blocksUninspectable({ uninspectable }: PolicyBody, direction: Direction): boolean {
   return (uninspectable[direction] ?? (direction === 'tool_result' ? 'block' : 'allow')) === 'block'
 }
 
-function rulesOf(policy: DlpPolicy, names: CustomNames, detectors: readonly KnownDetector[]): ProfileRule[] {
+function rulesOf(
+  policy: DlpPolicy,
+  names: CustomNames,
+  detectors: readonly BuiltInDetector[],
+): ProfileRule[] {
   const { patterns, dictionaries, rules } = policy.body
   const own = [...patterns, ...dictionaries].map(({ id }) => id)
   return rules.flatMap(({ detector, category, custom, minimum_score: minimum, action }): ProfileRule[] => {
@@ -187,8 +184,8 @@ function rulesOf(policy: DlpPolicy, names: CustomNames, detectors: readonly Know
   })
 }
 
-/** Drops rules that never decide: another one asks for no higher score and is at least as severe. */
-function withoutIdle(rules: readonly ProfileRule[]): ProfileRule[] {
+/** Drops rules without effect: another one has no higher minimum score and is at least as severe. */
+function withoutIneffective(rules: readonly ProfileRule[]): ProfileRule[] {
   const sorted = rules.toSorted(
     (left, right) =>
       compareText(left.detector, right.detector) ||
@@ -223,7 +220,7 @@ function customOf(policy: DlpPolicy, names: CustomNames): CustomDetector[] {
 
 const customDetectors = new WeakMap<object, CustomDetector>()
 
-/** One object for all directions and profiles: what it compiles to can be large, and is remembered by it. */
+/** One object for all directions and profiles: compiled detectors can be large, and are cached by its identity. */
 function sameCustom<Source extends object>(
   source: Source,
   id: string,

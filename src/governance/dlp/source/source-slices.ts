@@ -1,8 +1,8 @@
-/** A longer text is looked at in slices, so that its decoded form never lies in memory whole. */
+/** A longer text is inspected in slices, so that its decoded form is never in memory as a whole. */
 const SLICE_BYTES = 256 * 1024
 const BACKSLASH = 0x5c
 const LETTER_U = 0x75
-/** No escape is longer. */
+/** Bytes of `\\u1234`. */
 const LONGEST_ESCAPE = 6
 
 /** The contents of a JSON string in slices that split neither a character nor an escape. */
@@ -18,7 +18,7 @@ export function* sourceSlices(contents: Uint8Array): Generator<Uint8Array> {
 
 /** The first place at or after a slice's length at which neither an escape nor a character goes on. */
 function boundaryAfter(contents: Uint8Array, start: number): number {
-  // In ordinary memory: a large body lies in a resizable buffer, which the engine reads slowly byte by byte.
+  // A copy: a large body lies in a resizable buffer, which V8 reads slowly byte by byte.
   const slice = contents.slice(start, start + SLICE_BYTES + 2 * LONGEST_ESCAPE)
   let at = 0
   while (at < SLICE_BYTES) {

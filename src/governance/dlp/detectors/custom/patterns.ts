@@ -1,7 +1,7 @@
 import { RE2JS } from 're2js'
-import { extentOf } from './pattern-length.ts'
+import { extentOf } from './pattern-extent.ts'
 
-/** A pattern that this engine does not take; the message is for the person who wrote it. */
+/** A pattern that this engine does not support; the message is for its author. */
 export class PatternError extends Error {
   constructor(message: string) {
     super(message)
@@ -10,12 +10,10 @@ export class PatternError extends Error {
 }
 
 export interface CompiledPattern {
-  source: string
-  ignoreCase: boolean
   matcher: RE2JS
-  /** Most UTF-16 units a match can have; null if that has no bound. */
+  /** Most UTF-16 units of a match; null without a bound: then a stream is held back to its end. */
   longest: number | null
-  /** Matches a text whose end is a beginning of a match; null where that is not known. */
+  /** Matches a text whose end can begin a match; null where no such pattern could be derived. */
   beginning: RE2JS | null
   /** Whether each match ends where its last repeated character does, so that finding all matches takes linear time. */
   endsItself: boolean
@@ -25,7 +23,7 @@ const LONGEST_SOURCE = 512
 /** A state machine of this many instructions is still small; `(a{1000}){1000}` is not. */
 const LARGEST_PROGRAM = 5000
 
-/** What JavaScript and Perl know and RE2 does not, with the words to say so. */
+/** Syntax of JavaScript and Perl that RE2 lacks, with the message for it. */
 const UNSUPPORTED: readonly (readonly [RegExp, string])[] = [
   [
     /\(\?<?[=!]/,
@@ -59,10 +57,10 @@ export function compilePattern(source: string, flags = ''): CompiledPattern {
   if (matcher.matches(''))
     throw new PatternError('the pattern matches the empty text, so it would match everywhere')
   const { longest, endsItself, beginnings } = extentOf(source)
-  // A mark that follows a letter may make another of it, which only patterns of ASCII do not care about.
+  // A combining mark can change the letter before it, which does not matter to patterns of ASCII only.
   const known = longest !== null && beginnings !== '' && /^[\x20-\x7e]*$/.test(source)
   const beginning = known ? compileBeginning(beginnings, flags) : null
-  return { source, ignoreCase: flags.includes('i'), matcher, longest, beginning, endsItself }
+  return { matcher, longest, beginning, endsItself }
 }
 
 function compileBeginning(beginnings: string, flags: string): RE2JS | null {
@@ -75,8 +73,8 @@ function compileBeginning(beginnings: string, flags: string): RE2JS | null {
 }
 
 /**
- * The first unit of a text from which more text can make a match, for a pattern with a bound; the text's length if
- * there is none.
+ * The first unit of a text from which more text can make a match; the text's length if there is none. For a pattern
+ * without bound, 0.
  */
 export function openMatch({ longest, beginning }: CompiledPattern, text: string): number {
   if (longest === null) return 0
@@ -85,14 +83,6 @@ export function openMatch({ longest, beginning }: CompiledPattern, text: string)
   if (beginning === null) return from
   const matcher = beginning.matcher(text.slice(from))
   return matcher.find() ? from + matcher.start() : text.length
-}
-
-/**
- * The most UTF-16 units a match can have, or null: a stream whose texts are checked for a pattern without bound is
- * held to its end.
- */
-export function boundedLength(pattern: CompiledPattern): number | null {
-  return pattern.longest
 }
 
 function compile(source: string, flags: string): RE2JS {
@@ -108,7 +98,7 @@ function compile(source: string, flags: string): RE2JS {
   }
 }
 
-/** So many matches of a pattern that may read far beyond each of them, or as many as this many units of reading allow. */
+/** Matches of a pattern whose searches may each read to the text's end; more where the text is short. */
 const MOST_FAR_READING_MATCHES = 32
 const MOST_READING = 4_000_000
 
@@ -116,7 +106,7 @@ const MOST_READING = 4_000_000
  * All matches from `from` on, left to right. A pattern whose every search may read to the text's end would take
  * quadratic time for many matches; after 32 (in short texts more) all from the next match on counts as one.
  */
-export function findAll(
+export function findMatches(
   pattern: CompiledPattern,
   text: string,
   from: number,
