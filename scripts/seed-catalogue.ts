@@ -1,7 +1,7 @@
 import { asc, eq, inArray, notInArray, sql } from 'drizzle-orm'
 import { deploymentEpochs, modelRoutes, models, providers } from '../schema/models.ts'
 import {
-  type Credential,
+  type ProviderCredential,
   credentialOf,
   openCredential,
   sealCredential,
@@ -68,7 +68,7 @@ async function putProvider(
 }
 
 /** Whether the stored credential is this one; it is not when it was sealed under a key that is gone. */
-function holds(open: () => Credential, wanted: Credential): boolean {
+function holds(open: () => ProviderCredential, wanted: ProviderCredential): boolean {
   try {
     return sameMembers(open().parts, wanted.parts)
   } catch {

@@ -6,7 +6,7 @@ import { applyEdits, joinBytes } from '../lib/byte-edits.ts'
 import { readAll } from '../lib/bytes/read-bytes.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { PlannedCall, SentCall } from './calls/model-call.ts'
-import type { Route } from './catalog/catalog.ts'
+import type { CatalogRoute } from './catalog/catalog.ts'
 import { speaks } from './providers/provider.ts'
 import { sendToProvider } from './providers/send-to-provider.ts'
 import { countTokens } from './token-count/input-tokens.ts'
@@ -31,7 +31,7 @@ const NO_COUNTER = new Set([404, 405, 501])
 
 /** Until when a route's counter is not asked, in milliseconds since the epoch. */
 const silent = new BoundedMap<string, number>(MOST_ROUTES)
-const keyOf = ({ provider, upstreamModel }: Route) => `${provider.id} ${upstreamModel}`
+const keyOf = ({ provider, upstreamModel }: CatalogRoute) => `${provider.id} ${upstreamModel}`
 
 /**
  * Counts the tokens of a request for a model whose providers have no counter of the messages protocol: by the counter
@@ -70,7 +70,7 @@ export async function answerTokenCount(
 async function upstreamCount(
   deps: CountDeps,
   signal: AbortSignal,
-  route: Route,
+  route: CatalogRoute,
   body: Uint8Array,
 ): Promise<{ tokens: number | null; record: Attempt } | null> {
   const { provider } = route
@@ -91,7 +91,7 @@ async function upstreamCount(
   return { tokens: count.tokens, record }
 }
 
-function rememberSilence(route: Route, status: number | null, now: number): void {
+function rememberSilence(route: CatalogRoute, status: number | null, now: number): void {
   const absent = status !== null && NO_COUNTER.has(status)
   // A request that this counter refuses says nothing about the next one.
   if (!absent && status !== null && status < 500 && status !== 429) return
@@ -99,7 +99,7 @@ function rememberSilence(route: Route, status: number | null, now: number): void
 }
 
 /** @returns null for what the model would refuse: it is counted all the same, as messages upstreams do. */
-function counterRequest(body: Uint8Array, { upstreamModel }: Route): Uint8Array | null {
+function counterRequest(body: Uint8Array, { upstreamModel }: CatalogRoute): Uint8Array | null {
   try {
     const request = objectOf(parseJson(new TextDecoder().decode(body)))
     return new TextEncoder().encode(JSON.stringify(responsesCountRequest(request, upstreamModel)))
@@ -113,7 +113,7 @@ function counterRequest(body: Uint8Array, { upstreamModel }: Route): Uint8Array 
 async function askCounter(
   deps: CountDeps,
   signal: AbortSignal,
-  { provider, upstreamModel }: Route,
+  { provider, upstreamModel }: CatalogRoute,
   bytes: Uint8Array,
 ): Promise<{ status: number; tokens: number | null }> {
   const response = await sendToProvider(provider, {

@@ -56,11 +56,6 @@ export async function query(
   return neon(url).query(text, parameters)
 }
 
-/** Moves the clock of the Redis stand-in forward. */
-export async function advanceRedis(address: Pick<GatewayAddress, 'standIns'>, milliseconds: number) {
-  await post(`${address.standIns.redis}/control/advance`, { milliseconds })
-}
-
 /** @throws unless the answer is a success */
 async function post(url: string, body: unknown): Promise<void> {
   const response = await fetch(url, { method: 'POST', body: JSON.stringify(body) })

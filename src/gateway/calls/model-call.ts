@@ -6,7 +6,7 @@ import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { CatalogModel } from '../catalog/catalog.ts'
 import type { Operation } from '../operations.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
-import type { Candidate } from '../routes/call-routes.ts'
+import type { Route } from '../routes/call-routes.ts'
 import type { RouteRequest } from '../routes/route-request.ts'
 import type { ChargeBasis } from './charges.ts'
 
@@ -31,7 +31,7 @@ export interface PlannedCall {
   outline: RequestOutline
   model: CatalogModel
   /** Routes that can answer it; none only where the gateway answers by itself. */
-  candidates: readonly Candidate[]
+  routes: readonly Route[]
   policy: CallPolicy
   inspected: InspectedRequest
   /** The request of the first route that can express it; null where there is no route. */

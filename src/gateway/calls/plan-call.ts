@@ -12,7 +12,7 @@ import type { Catalog, CatalogModel } from '../catalog/catalog.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'
 import { inspectRequest } from '../protocols/request-inspection.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
-import { type Candidate, someCandidate } from '../routes/call-routes.ts'
+import { type Route, routesFor } from '../routes/call-routes.ts'
 import { type RouteRequest, routeRequest } from '../routes/route-request.ts'
 import { defaultCompletionTokens } from '../translation/requests/completions-to-chat.ts'
 import { boundsOf } from './charges.ts'
@@ -44,7 +44,7 @@ export async function planCall(
   const target = modelTarget(redact(outline.model))
   const model = read(() => allowedModel(catalog, rights.principal, request.operation, outline.model))
   if (model instanceof ApiError) return refusal(model, target)
-  const candidates = read(() => someCandidate(model, request.operation))
+  const candidates = read(() => routesFor(model, request.operation))
   if (candidates instanceof ApiError) return refusal(candidates, target)
   const policy = await policyFor(deps, rights.principal, target)
   const inspected = read(() => inspect(outline, request.operation, policy))
@@ -59,7 +59,7 @@ export async function planCall(
     requestBytes: outline.body.length,
     charged: OPERATIONS[request.operation].generates,
   }
-  return { kind: 'planned', ...known, rights, candidates, policy, firstRequest, basis }
+  return { kind: 'planned', ...known, rights, routes: candidates, policy, firstRequest, basis }
 }
 
 /** An ApiError is a decision here, which the caller records; all else is a fault. */
@@ -120,7 +120,7 @@ function inspect(outline: RequestOutline, operation: Operation, policy: CallPoli
  */
 function firstExpressible(
   planned: Parameters<typeof routeRequest>[0],
-  candidates: readonly Candidate[],
+  candidates: readonly Route[],
 ): RouteRequest | null {
   let refused: ApiError | null = null
   for (const candidate of candidates) {
@@ -137,7 +137,7 @@ function firstExpressible(
 function maximumOutputOf(
   outline: RequestOutline,
   operation: Operation,
-  candidates: readonly Candidate[],
+  candidates: readonly Route[],
   model: CatalogModel,
 ): number | null {
   const { translationLimitsOutput } = OPERATIONS[operation]

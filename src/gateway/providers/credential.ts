@@ -5,7 +5,7 @@ import { type KeyRing, seal, unseal } from '../../lib/crypto.ts'
 export type CredentialParts = Readonly<Record<string, string>>
 
 /** In clear. It leaves this folder only towards its provider, and the rest of the gateway only redacts it. */
-export interface Credential {
+export interface ProviderCredential {
   parts: CredentialParts
   /** Values that must not occur in anything that is sent to a caller. */
   secrets: readonly string[]
@@ -22,7 +22,7 @@ export const SECRET_ONLY: CredentialForm = { secret: { secret: true, required: t
  * @throws ApiError `invalid_request` for parts that are missing or not known. It quotes neither values nor names that were
  * given, because a secret may stand in the place of a name.
  */
-export function credentialOf(form: CredentialForm, given: string | CredentialParts): Credential {
+export function credentialOf(form: CredentialForm, given: string | CredentialParts): ProviderCredential {
   const parts = typeof given === 'string' ? { secret: given } : given
   const missing = Object.keys(form).filter((name) => form[name]?.required && !Object.hasOwn(parts, name))
   const unknown = Object.keys(parts).filter((name) => !Object.hasOwn(form, name)).length
@@ -47,7 +47,7 @@ const partsContext = (providerId: string) => `provider-credential:${providerId}`
 const plainContext = (providerId: string) => `provider:${providerId}`
 
 /** Seals a credential for the row of its provider. */
-export function sealCredential(ring: KeyRing, providerId: string, { parts }: Credential): string {
+export function sealCredential(ring: KeyRing, providerId: string, { parts }: ProviderCredential): string {
   return seal(ring, JSON.stringify(parts), partsContext(providerId))
 }
 
@@ -57,7 +57,7 @@ export function openCredential(
   providerId: string,
   form: CredentialForm,
   sealed: string,
-): Credential {
+): ProviderCredential {
   const parts = openParts(ring, providerId, sealed)
   return credentialOf(form, parts ?? unseal(ring, sealed, plainContext(providerId)))
 }

@@ -1,5 +1,5 @@
 import { SseReader } from '../../lib/sse.ts'
-import type { HeaderRecord, Target, Transport, UpstreamOperation } from './transport.ts'
+import type { HeaderRecord, RequestTarget, Transport, UpstreamOperation } from './transport.ts'
 
 export interface FixedHeaderOptions {
   baseUrl: string
@@ -40,7 +40,7 @@ export function fixedHeaderTransport(options: FixedHeaderOptions): Transport {
 function withForwarded(
   fixed: HeaderRecord,
   forwarded: ReadonlyArray<[name: string, sources: readonly string[]]>,
-  { callerHeaders }: Target,
+  { callerHeaders }: RequestTarget,
 ): HeaderRecord {
   if (!callerHeaders) return fixed
   let headers = fixed

@@ -1,6 +1,6 @@
 import type { FrameReader } from '../../lib/sse.ts'
 import { anthropic } from './anthropic.ts'
-import type { Credential } from './credential.ts'
+import type { ProviderCredential } from './credential.ts'
 import { openaiCompatible } from './openai-compatible.ts'
 import type { ProviderKindDefinition, Transport, UpstreamOperation } from './transport.ts'
 
@@ -22,7 +22,7 @@ export interface Provider {
   name: string
   kind: ProviderKind
   baseUrl: string
-  credential: Credential
+  credential: ProviderCredential
 }
 
 /** By the entry of the catalogue: one that was read again has its own. */

@@ -1,9 +1,9 @@
 import { EgressError, safeFetch } from '../../lib/safe-fetch.ts'
 import { type Provider, transportOf } from './provider.ts'
 import { bodyHash, bodyInit, type RequestBody } from './request-body.ts'
-import type { HeaderRecord, PreparedRequest, Target, Transport } from './transport.ts'
+import type { HeaderRecord, PreparedRequest, RequestTarget, Transport } from './transport.ts'
 
-export interface UpstreamRequest extends Target {
+export interface UpstreamRequest extends RequestTarget {
   body: RequestBody
   signal: AbortSignal
   /**

@@ -9,7 +9,7 @@ export type UpstreamOperation = Operation | 'input_tokens'
 export type HeaderRecord = Readonly<Record<string, string>>
 
 /** What is asked for, as far as address and headers depend on it. */
-export interface Target {
+export interface RequestTarget {
   operation: UpstreamOperation
   /** The model as the provider names it; some providers have it in the path. */
   upstreamModel: string
@@ -43,7 +43,7 @@ export interface Transport {
   /** Whether the provider has a path for the operation. */
   speaks(operation: UpstreamOperation): boolean
   /** Address, headers and body. @throws for an operation that it does not speak. */
-  prepare(target: Target, body: RequestBody): PreparedRequest
+  prepare(target: RequestTarget, body: RequestBody): PreparedRequest
   /** Returns the headers that authorize the request; null when `prepare` already wrote a fixed one. */
   authorize: ((request: RequestToAuthorize) => Promise<HeaderRecord>) | null
   /** Content type of its streams. Bytes may pass to callers unread only where this is `text/event-stream`. */

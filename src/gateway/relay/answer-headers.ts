@@ -1,4 +1,4 @@
-import type { Credential } from '../providers/credential.ts'
+import type { ProviderCredential } from '../providers/credential.ts'
 import { withoutCredential } from './credential-spellings.ts'
 
 /** Which headers of an upstream reach the caller. Cookies, hop-by-hop and infrastructure headers do not. */
@@ -28,7 +28,7 @@ const MOST_BYTES = 8 * 1024
  */
 export function answerHeaders(
   upstream: Headers,
-  credential: Pick<Credential, 'secrets'>,
+  credential: Pick<ProviderCredential, 'secrets'>,
 ): Record<string, string> {
   const ordered: Array<[string, string]> = []
   const limits: Array<[string, string]> = []
@@ -59,7 +59,7 @@ const lengthOf = ([name, value]: [string, string]) => name.length + Buffer.byteL
 /** Headers of a stream. `no-transform` keeps compressors on the way from holding frames back. */
 export const streamHeaders = (
   upstream: Headers,
-  credential: Pick<Credential, 'secrets'>,
+  credential: Pick<ProviderCredential, 'secrets'>,
 ): Record<string, string> => ({
   ...answerHeaders(upstream, credential),
   'content-type': 'text/event-stream; charset=utf-8',

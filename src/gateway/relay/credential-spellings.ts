@@ -1,4 +1,4 @@
-import type { Credential } from '../providers/credential.ts'
+import type { ProviderCredential } from '../providers/credential.ts'
 
 /** One way to write a credential: as text, and as the bytes of its UTF-8, one character for each. */
 interface Spelling {
@@ -11,7 +11,7 @@ const REDACTED = '[redacted]'
 const SHORTEST_ENCODED = 8
 const known = new WeakMap<Secrets, readonly Spelling[]>()
 
-type Secrets = Pick<Credential, 'secrets'>
+type Secrets = Pick<ProviderCredential, 'secrets'>
 
 /**
  * How an upstream may repeat the secrets of a credential: as they are, escaped in JSON, percent-encoded, or in base64 at any place of what

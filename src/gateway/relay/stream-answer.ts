@@ -9,7 +9,7 @@ import { OPERATIONS, type Operation } from '../operations.ts'
 import type { StreamReader } from '../protocols/protocol.ts'
 import { framesOf } from '../providers/provider.ts'
 import { type AttemptDeps, noAnswer, type UpstreamAttempt } from '../routes/attempt.ts'
-import type { Candidate } from '../routes/call-routes.ts'
+import type { Route } from '../routes/call-routes.ts'
 import { callerEncoder } from '../translation/caller-encoder.ts'
 import type { EventEncoder, ModelEvent } from '../translation/model-events.ts'
 import type { TranslatedCall } from '../translation/translated-call.ts'
@@ -43,7 +43,7 @@ export interface StreamedCall {
 
 export interface StreamToStart {
   response: Response
-  candidate: Candidate
+  route: Route
   reader: StreamReader
   inspection: Inspection
   /** Null between equal protocols. */
@@ -99,7 +99,7 @@ export async function startStream(deps: StreamDeps, stream: StreamToStart): Prom
     return { kind: 'stream', status, upstreamHeaders, content: { batches: events }, ended }
   }
   const { dialect } = OPERATIONS[caller.operation].protocol
-  const mayPass = stream.reader.passesUnread && mayLeaveUnread(stream.candidate.provider, response)
+  const mayPass = stream.reader.passesUnread && mayLeaveUnread(stream.route.provider, response)
   const http = new HttpStreamCaller(deps.clock, dialect, mayPass)
   const pipeline = pipelineOf(
     stream,
@@ -111,7 +111,7 @@ export async function startStream(deps: StreamDeps, stream: StreamToStart): Prom
 }
 
 function pipelineOf<Unit>(
-  { response, candidate: { provider }, reader, inspection, translated }: StreamToStart,
+  { response, route: { provider }, reader, inspection, translated }: StreamToStart,
   converter: FrameConverter<Unit>,
 ): StreamPipeline<Unit> {
   return new StreamPipeline({
@@ -126,12 +126,12 @@ function pipelineOf<Unit>(
 
 function unreadStream(
   deps: StreamDeps,
-  { candidate, attempt }: StreamToStart,
+  { route, attempt }: StreamToStart,
   pipeline: StreamPipeline<Uint8Array>,
   caller: HttpStreamCaller,
   taken: ReadableStream<Uint8Array>,
 ): UnreadStream {
-  return new UnreadStream(candidate.provider, {
+  return new UnreadStream(route.provider, {
     pipeline,
     caller,
     taken,
@@ -148,8 +148,8 @@ async function relayTo<Unit>(
   upstream: ReadableStream<Uint8Array>,
   way: { caller: StreamCaller<Unit>; pipeline: StreamPipeline<Unit>; unread: UnreadStream | null },
 ): Promise<{ ended: Promise<StreamEnd> }> {
-  const { candidate, reader, inspection, attempt, signal, basis, call, lost } = stream
-  const { provider } = candidate
+  const { route, reader, inspection, attempt, signal, basis, call, lost } = stream
+  const { provider } = route
   const leaseMilliseconds = deps.configuration.LEDGER_LEASE_MS
   const { caller, pipeline, unread } = way
   const relay = await relayStream({
@@ -202,9 +202,9 @@ function streamEnd(
 /** The encoder of a translated answer for a caller over HTTP. */
 export function encoderOf(
   deps: { clock: StreamDeps['clock'] },
-  { candidate, caller }: Pick<StreamToStart, 'candidate' | 'caller'>,
+  { route, caller }: Pick<StreamToStart, 'route' | 'caller'>,
 ): EventEncoder {
-  const protocol = candidate.translation?.caller
+  const protocol = route.translation?.caller
   if (!protocol || protocol === 'responses') throw new Error('turns of responses are taken as events')
   const { modelId, usageAsked } = caller
   const nowSeconds = Math.floor(deps.clock() / 1000)

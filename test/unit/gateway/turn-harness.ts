@@ -1,4 +1,3 @@
-import type { Redis } from '@upstash/redis'
 import { vi } from 'vitest'
 import type { CatalogDatabase } from '../../../src/gateway/catalog/catalog.store.ts'
 import type { ModelDeps } from '../../../src/gateway/invoke-model.ts'
@@ -139,14 +138,11 @@ export class TurnWorld {
     } as unknown as CatalogDatabase
     return {
       database,
-      redis: { get: async () => null, set: async () => 'OK', del: async () => 0 } as unknown as Redis,
       clock: () => Date.now(),
       waitUntil: (work) => void this.#work.push(work),
       ledgerOf: this.ledger.of,
       configuration: {
         VAULT_KEYS: RING,
-        KEY_PEPPERS: RING,
-        LIMITS_TIMEOUT_MS: 300,
         ORGANIZATION_RATE_LIMIT: 1_000,
         USER_RATE_LIMIT: 1_000,
         EGRESS_ALLOW: [],
