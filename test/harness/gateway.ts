@@ -55,9 +55,3 @@ export async function query(
   neonConfig.fetchEndpoint = (host, port) => `http://${host}:${port}/sql`
   return neon(url).query(text, parameters)
 }
-
-/** @throws unless the answer is a success */
-async function post(url: string, body: unknown): Promise<void> {
-  const response = await fetch(url, { method: 'POST', body: JSON.stringify(body) })
-  if (!response.ok) throw new Error(`${url} answered ${response.status}`)
-}
