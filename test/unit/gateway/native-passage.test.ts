@@ -1,13 +1,12 @@
+import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
-import { CredentialWatch } from '../../../src/gateway/relay/credential-spellings.ts'
-import { NativePassage } from '../../../src/gateway/relay/native-passage.ts'
+import { mayPassUnread, NativePassage } from '../../../src/gateway/relay/native-passage.ts'
 import { HttpStreamCaller } from '../../../src/gateway/relay/stream-caller.ts'
 import { PASSED_FRAMES, StreamPipeline } from '../../../src/gateway/relay/stream-pipeline.ts'
 import { type RelayEnd, relayStream } from '../../../src/gateway/relay/stream-relay.ts'
-import { mayLeaveUnread, UnreadStream } from '../../../src/gateway/relay/unread-streams.ts'
 import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
 import { SseReader } from '../../../src/lib/sse.ts'
 import { provideIdentityStream } from './identity-stream.ts'
@@ -45,6 +44,15 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
+const EVENT_STREAM = new Response('', { headers: { 'content-type': 'text/event-stream' } })
+const someProvider = () => ({
+  id: randomUUID(),
+  name: 'echo',
+  kind: 'openai-compatible' as const,
+  baseUrl: 'https://upstream.example/v1',
+  credential: { parts: { secret: SECRET }, secrets: [SECRET] },
+})
+
 /** A stream that flows, with all that stands around it. */
 async function flowing(protocol: Protocol, first: string, options = { usageAsked: true }) {
   let upstream!: ReadableStreamDefaultController<Uint8Array>
@@ -75,9 +83,9 @@ async function flowing(protocol: Protocol, first: string, options = { usageAsked
   })
   const caller = new HttpStreamCaller(Date.now, protocol.dialect, true)
   const written = vi.spyOn(caller, 'send')
-  const credential = new CredentialWatch({ secrets: [SECRET] })
+  const provider = someProvider()
   const common = { pipeline, caller, times: TIMES, clock: Date.now, upstreamAbort }
-  const passage = new NativePassage({ ...common, credential }, caller.taken as ReadableStream<Uint8Array>)
+  const passage = new NativePassage({ ...common, provider }, caller.taken as ReadableStream<Uint8Array>)
   const lease = { isLost: false, renew: () => {} }
   const started = relayStream({
     ...common,
@@ -118,7 +126,8 @@ async function flowing(protocol: Protocol, first: string, options = { usageAsked
     inspection,
     reader,
     pipeline,
-    credential,
+    provider,
+    passage,
     leave,
     lease,
     upstreamAbort,
@@ -253,7 +262,8 @@ describe('what is seen after it has left', () => {
     await advance(1_000)
     await run.send(`${SECRET.slice(9)}\n\n`)
     await advance(2_000)
-    expect(run.credential.found).toBe(true)
+    expect(run.passage.flags()).toEqual(['credential_echoed'])
+    expect(mayPassUnread(run.provider, EVENT_STREAM)).toBe(false)
   })
 
   it('is an edit that was missed', async () => {
@@ -266,30 +276,13 @@ describe('what is seen after it has left', () => {
 
 describe('a provider one of whose streams should not have left unread', () => {
   it('has its streams read first from then on', async () => {
-    const provider = {
-      id: 'prov_echo',
-      name: 'echo',
-      kind: 'openai-compatible' as const,
-      baseUrl: 'https://upstream.example/v1',
-      credential: { parts: { secret: SECRET }, secrets: [SECRET] },
-    }
-    const response = new Response('', { headers: { 'content-type': 'text/event-stream' } })
-    expect(mayLeaveUnread(provider, response)).toBe(true)
-    const run = await flowing(messages, START)
-    const caller = new HttpStreamCaller(Date.now, messages.dialect, true)
-    const unread = new UnreadStream(provider, {
-      pipeline: run.pipeline,
-      caller,
-      taken: caller.taken as ReadableStream<Uint8Array>,
-      times: TIMES,
-      clock: Date.now,
-      upstreamAbort: new AbortController(),
-    })
-    expect(unread.flags()).toEqual([])
-    expect(mayLeaveUnread(provider, response)).toBe(true)
-    run.pipeline.missedEdit = true
-    expect(unread.flags()).toEqual([])
-    expect(mayLeaveUnread(provider, response)).toBe(false)
+    const { passage, pipeline, provider } = await flowing(messages, START)
+    expect(mayPassUnread(provider, EVENT_STREAM)).toBe(true)
+    expect(passage.flags()).toEqual([])
+    expect(mayPassUnread(provider, EVENT_STREAM)).toBe(true)
+    pipeline.missedEdit = true
+    expect(passage.flags()).toEqual([])
+    expect(mayPassUnread(provider, EVENT_STREAM)).toBe(false)
   })
 })
 

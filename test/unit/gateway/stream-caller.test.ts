@@ -120,7 +120,7 @@ describe('a caller that is gone', () => {
     caller.abort()
     await waiting
     caller.send([encoder.encode('b')])
-    caller.fail('oh', null)
+    caller.fail('oh')
     await expect(writesOf(caller)).rejects.not.toBeNull()
   })
 })
@@ -132,7 +132,7 @@ describe('what the gateway says itself', () => {
   ])('is in the dialect of %s', async (_name, { dialect }, heartbeat, told) => {
     const caller = someCaller(dialect)
     caller.heartbeat()
-    caller.fail('oh', null)
+    caller.fail('oh')
     const [beat, ...rest] = (await writesOf(caller)).map((write) => decoder.decode(write))
     expect(beat).toBe(heartbeat)
     expect(rest.join('')).toContain('event: error\n')
