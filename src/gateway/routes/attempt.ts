@@ -7,6 +7,7 @@ import { TooLongError } from '../../lib/bytes/read-bytes.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { answerCharge, type ChargeBasis, inputUsage } from '../calls/charges.ts'
+import { transportOf } from '../providers/provider.ts'
 import { ProviderUnreachable, sendToProvider } from '../providers/send-to-provider.ts'
 import { LONGEST_ANSWER_BYTES, LONGEST_TRANSLATED_BYTES, readWhole } from '../relay/buffered-responses.ts'
 import type { Route } from './call-routes.ts'
@@ -93,7 +94,7 @@ export class UpstreamAttempt {
     try {
       this.abort.signal.throwIfAborted()
       beginTrial(this.#route, this.#startedAt)
-      const response = await sendToProvider(provider, {
+      const response = await sendToProvider(transportOf(provider), {
         operation,
         upstreamModel,
         body,

@@ -208,13 +208,10 @@ class Failover {
       this.#firstRequest = null
       return first
     }
-    try {
-      return routeRequest(this.#planned, route)
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.kind !== 'invalid_request') throw error
-      this.#untranslatable ??= error
-      return null
-    }
+    const request = routeRequest(this.#planned, route)
+    if (!(request instanceof ApiError)) return request
+    this.#untranslatable ??= request
+    return null
   }
 
   async #errorStatus(routeCall: RouteCall, response: Response): Promise<FailoverAnswer | null> {

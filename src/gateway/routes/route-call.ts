@@ -10,7 +10,7 @@ import { answerCharge, type Charge } from '../calls/charges.ts'
 import type { PlannedCall } from '../calls/model-call.ts'
 import { OPERATIONS } from '../operations.ts'
 import type { AnswerContext, AnswerReading, Protocol } from '../protocols/protocol.ts'
-import { isStream } from '../providers/provider.ts'
+import { transportOf } from '../providers/provider.ts'
 import type { BufferedResponses } from '../relay/buffered-responses.ts'
 import { withoutCredential } from '../relay/credential-spellings.ts'
 import { type CallerForm, type StartedStream, type StreamDeps, startStream } from '../relay/stream-answer.ts'
@@ -89,7 +89,9 @@ export class RouteCall {
     try {
       const response = await this.attempt.send(translated?.takeRequest() ?? body)
       if (response.status >= 400) return { kind: 'error_status', response }
-      if (isStream(route.provider, response)) return await this.#stream(response, lost)
+      const { streamType } = transportOf(route.provider)
+      const isStream = response.headers.get('content-type')?.includes(streamType) ?? false
+      if (isStream) return await this.#stream(response, lost)
       return await this.#buffered(response)
     } catch (error) {
       const isUpstreams = error instanceof ApiError && error.kind === 'upstream'

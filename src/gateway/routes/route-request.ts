@@ -1,3 +1,4 @@
+import { ApiError } from '../../lib/api-error.ts'
 import { applyEdits, type EditedBytes, joinBytes } from '../../lib/byte-edits.ts'
 import type { PlannedCall } from '../calls/model-call.ts'
 import { OPERATIONS } from '../operations.ts'
@@ -15,11 +16,21 @@ export interface RouteRequest {
   translated: TranslatedCall | null
 }
 
-/**
- * Makes the request for a route. For a translation only texts are edited before.
- * @throws ApiError invalid_request for what the route's protocol cannot express.
- */
+/** @returns the request for a route, or the error of a request that the route's protocol cannot express. */
 export function routeRequest(
+  planned: Pick<PlannedCall, 'request' | 'outline' | 'model' | 'inspected'>,
+  route: Route,
+): RouteRequest | ApiError {
+  try {
+    return requestFor(planned, route)
+  } catch (error) {
+    if (error instanceof ApiError && error.kind === 'invalid_request') return error
+    throw error
+  }
+}
+
+/** For a translation, only texts are edited before. @throws ApiError invalid_request */
+function requestFor(
   { request, outline, model, inspected }: Pick<PlannedCall, 'request' | 'outline' | 'model' | 'inspected'>,
   route: Route,
 ): RouteRequest {

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type CredentialForm, credentialOf } from '../../../../src/gateway/providers/credential.ts'
-import { sendThrough } from '../../../../src/gateway/providers/send-to-provider.ts'
+import { sendToProvider } from '../../../../src/gateway/providers/send-to-provider.ts'
 import type {
   PreparedRequest,
   ProviderKindDefinition,
@@ -111,8 +111,8 @@ describe('a transport that signs', () => {
     const sent = recordFetch()
     const transport = connected(signing((baseUrl) => ({ url: baseUrl + path, headers })))
     const bytes = new TextEncoder().encode(body)
-    const forms = [body, bytes, { pieces: [bytes.subarray(0, 5), bytes.subarray(5)], length: bytes.length }]
-    for (const each of forms) await sendThrough(transport, requestOf({ body: each, now: SUITE_TIME }))
+    const forms = [bytes, { pieces: [bytes.subarray(0, 5), bytes.subarray(5)], length: bytes.length }]
+    for (const each of forms) await sendToProvider(transport, requestOf({ body: each, now: SUITE_TIME }))
     const authorization =
       'AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, ' +
       `SignedHeaders=${signed}, Signature=${value}`
@@ -166,7 +166,7 @@ describe('a transport that exchanges its credential for a token', () => {
       Response.json(address === TOKENS ? { value: `token-${++issued}`, lifetime: 1_000 } : {}),
     )
     const transport = exchanging().connect(BASE, account)
-    for (const now of [0, 999, 1_000]) await sendThrough(transport, requestOf({ now, stream: true }))
+    for (const now of [0, 999, 1_000]) await sendToProvider(transport, requestOf({ now, stream: true }))
     expect(sent.map(({ address, headers }) => [address, headers.authorization])).toEqual([
       [TOKENS, undefined],
       [`${BASE}/models/model-1:streamPredict`, 'Bearer token-1'],
@@ -180,12 +180,12 @@ describe('a transport that exchanges its credential for a token', () => {
   it('sends nothing when there is no token, and says that it was for that', async () => {
     const sent = recordFetch(() => Promise.reject(new Error('no token today')))
     const transport = exchanging().connect(BASE, account)
-    await expect(sendThrough(transport, requestOf())).rejects.toMatchObject({
+    await expect(sendToProvider(transport, requestOf())).rejects.toMatchObject({
       reason: 'authorization_failed',
     })
     const reason = new Error('left')
     const signal = AbortSignal.abort(reason)
-    await expect(sendThrough(transport, requestOf({ signal }))).rejects.toBe(reason)
+    await expect(sendToProvider(transport, requestOf({ signal }))).rejects.toBe(reason)
     expect(sent.every(({ address }) => address === TOKENS)).toBe(true)
   })
 })

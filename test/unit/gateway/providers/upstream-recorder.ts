@@ -27,7 +27,7 @@ export function recordFetch(
 export const requestOf = (more: Partial<UpstreamRequest> = {}): UpstreamRequest => ({
   operation: 'chat_completions',
   upstreamModel: 'model-1',
-  body: '{}',
+  body: new TextEncoder().encode('{}'),
   callerHeaders: null,
   stream: false,
   signal: new AbortController().signal,
