@@ -20,7 +20,7 @@ export type { ProviderRow } from './catalog-administration.store.ts'
 type GivenCredential = string | CredentialParts
 
 /**
- * @throws ApiError `invalid_request` for an address that may not be called and for a credential that is not of the kind;
+ * @throws ApiError `invalid_request` for an address that may not be called and for a credential of another form;
  * `unprocessable` for a taken name.
  */
 export async function createProvider(
@@ -60,9 +60,10 @@ export async function readProvider(administration: Administration, providerId: s
 }
 
 /**
- * Changes name, address, credential or whether a provider is disabled.
- * @throws ApiError `not_found`; `invalid_request` for an address that may not be called and for a credential that is not
- * of the kind, which replaces all parts; `unprocessable` for another host without the credential: whoever may change addresses could otherwise have the stored one sent to their own.
+ * Changes name, address, credential (all its parts) or state of a provider. Another host needs the credential in the same
+ * request: otherwise the stored one could be sent to an address of the caller's choice.
+ * @throws ApiError `not_found`; `invalid_request` for an address that may not be called and for a credential of another
+ * form; `unprocessable` for another host without the credential.
  */
 export async function changeProvider(
   administration: Administration,
@@ -111,8 +112,8 @@ export async function changeProvider(
 }
 
 /**
- * Checks an address by the rules of every outgoing call, and that paths can be appended to it.
- * @returns it without a trailing slash.
+ * Checks an address by the rules of outbound calls, and that paths can be appended to it.
+ * @returns the address without a trailing slash.
  */
 function checkBaseUrl(address: string, egressAllow: readonly string[]): string {
   try {

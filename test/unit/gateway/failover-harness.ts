@@ -12,7 +12,7 @@ import type { GovernedCall } from '../../../src/governance/governed-call.ts'
 import { somePrincipal } from '../governance/fixtures.ts'
 import { someOpening } from '../governance/memory-ledger.ts'
 import { BASIS } from './http-relay.ts'
-import { type Answer, type Json, TurnWorld } from './turn-harness.ts'
+import { type Answer, type Json, TurnWorld } from './model-turn-harness.ts'
 
 /** Bytes of the request divided by those of a token. */
 export const INPUT = 100

@@ -10,9 +10,9 @@ import {
   silent,
   unreachable,
 } from './failover-harness.ts'
+import { type Answer, streamed, whole } from './model-turn-harness.ts'
 import { advance, moveTimersByHand, settle } from './relay-harness.ts'
 import { chunks } from './stream-reading.ts'
-import { type Answer, streamed, whole } from './turn-harness.ts'
 
 moveTimersByHand()
 beforeEach(() => {

@@ -3,7 +3,6 @@ import { interruptedOutcome } from '../../../src/gateway/calls/call-outcome.ts'
 import { TurnFailure } from '../../../src/gateway/calls/turn-failure.ts'
 import { outcomeOf, refusalOutcome, settle } from '../../../src/governance/governed-call.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
-import { chunks, events } from './stream-reading.ts'
 import {
   batchesOf,
   CREDENTIAL,
@@ -15,7 +14,8 @@ import {
   thrownBy,
   user,
   whole,
-} from './turn-harness.ts'
+} from './model-turn-harness.ts'
+import { chunks, events } from './stream-reading.ts'
 
 afterEach(() => vi.unstubAllGlobals())
 

@@ -1,8 +1,17 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { TurnFailure } from '../../../src/gateway/calls/turn-failure.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
+import {
+  batchesOf,
+  type Json,
+  said,
+  streamed,
+  TurnWorld,
+  thrownBy,
+  user,
+  whole,
+} from './model-turn-harness.ts'
 import { chunks, events } from './stream-reading.ts'
-import { batchesOf, type Json, said, streamed, TurnWorld, thrownBy, user, whole } from './turn-harness.ts'
 
 afterEach(() => vi.unstubAllGlobals())
 

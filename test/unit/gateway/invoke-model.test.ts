@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { KeyRights } from '../../../src/governance/identity/identity.store.ts'
-import { CATALOGUE_EPOCH, IDENTITY, TurnWorld, thrownBy, user } from './turn-harness.ts'
+import { CATALOGUE_EPOCH, IDENTITY, TurnWorld, thrownBy, user } from './model-turn-harness.ts'
 
 afterEach(() => vi.unstubAllGlobals())
 
