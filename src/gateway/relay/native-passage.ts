@@ -132,20 +132,19 @@ export class NativePassage {
     const { heartbeat, betweenEvents } = this.#options.times
     const longest = Math.max(10, Math.min(heartbeat, betweenEvents) / 4)
     const look = () => {
-      this.#looking = this.#look(copy, wait)
+      this.#looking = this.#look(copy)
     }
     this.#lookTimer = setTimeout(look, Math.min(wait, longest))
   }
 
-  async #look(copy: StreamCopy, waited: number): Promise<void> {
+  async #look(copy: StreamCopy): Promise<void> {
     const read = copy.length
     const passed = await this.#passed()
     await this.#observe(copy.arrived(Math.max(0, passed - read) + AHEAD_BYTES))
     if (this.#isOver) return
     const now = this.#options.clock()
     if (copy.length > read) this.lastArrival = now
-    const isMuch = copy.length - read > MANY_BYTES
-    this.#schedule(copy, isMuch ? SOON_MS : Math.min(BETWEEN_LOOKS_MS, 2 * Math.max(waited, FIRST_LOOK_MS)))
+    this.#schedule(copy, copy.length - read > MANY_BYTES ? SOON_MS : BETWEEN_LOOKS_MS)
     this.#decide(now, passed === copy.length && copy.isCaughtUp && this.#taken.isCaughtUp)
   }
 
@@ -205,6 +204,7 @@ export class NativePassage {
       caller.send([BLANK_LINE])
     }
   }
+
   /** Flags of the call after the stream's end. A stream that needed an edit has later ones of its provider read first. */
   flags(): string[] {
     const { pipeline, provider } = this.#options

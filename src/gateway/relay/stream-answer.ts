@@ -97,39 +97,27 @@ export async function startStream(deps: StreamDeps, stream: StreamToStart): Prom
 /** Resolves when the stream has started. @throws when it ended before. */
 async function relayTo<Unit>(
   deps: StreamDeps,
-  { response, route, reader, inspection, translated, attempt, signal, basis, call, lost }: StreamToStart,
+  stream: StreamToStart,
   caller: StreamCaller<Unit>,
   converter: FrameConverter<Unit>,
 ): Promise<{ ended: Promise<StreamEnd> }> {
+  const { response, route, reader, inspection, attempt, signal, basis } = stream
   if (!response.body) throw noAnswer('The upstream sent an empty answer.')
-  const { clock, configuration } = deps
   const { provider } = route
-  const { abort: upstreamAbort } = attempt
-  const times = relayTimesOf(configuration)
-  const pipeline = new StreamPipeline({
-    frames: transportOf(provider).frames(response),
-    reader,
-    inspection,
-    converter,
-    passes: translated === null,
-    redact: (bytes) => redactCredential(bytes, provider.credential),
-  })
+  const pipeline = pipelineOf(stream, converter)
+  const times = relayTimesOf(deps.configuration)
+  const common = { times, clock: deps.clock, upstreamAbort: attempt.abort }
   const passage =
     caller instanceof HttpStreamCaller && caller.taken
-      ? new NativePassage({ provider, pipeline, caller, times, clock, upstreamAbort }, caller.taken)
+      ? new NativePassage({ ...common, provider, pipeline, caller }, caller.taken)
       : null
   const relay = await relayStream({
+    ...common,
     upstream: response.body,
     pipeline,
     caller,
-    times,
-    clock,
     callerSignal: signal,
-    upstreamAbort,
-    lease: new CallLease(deps, call, configuration.LEDGER_LEASE_MS, () => {
-      const { usage, cost } = withLost(basis, streamCharge(basis, reader), lost)
-      return usage && { provider: provider.name, usage, cost }
-    }),
+    lease: leaseOf(deps, stream),
     awaitsUsage: () => reader.owesUsage,
     passage,
   })
@@ -142,6 +130,28 @@ async function relayTo<Unit>(
   const charged = end.error ? streamCharge(basis, reader).usage : null
   attempt.discard(`stream_${end.reason}`, charged ?? (end.reason === 'timeout' ? attempt.inputUsage : null))
   throw end.error ?? noAnswer(end.message)
+}
+
+function pipelineOf<Unit>(
+  { response, route: { provider }, reader, inspection, translated }: StreamToStart,
+  converter: FrameConverter<Unit>,
+): StreamPipeline<Unit> {
+  return new StreamPipeline({
+    frames: transportOf(provider).frames(response),
+    reader,
+    inspection,
+    converter,
+    passes: translated === null,
+    redact: (bytes) => redactCredential(bytes, provider.credential),
+  })
+}
+
+function leaseOf(deps: StreamDeps, { route, reader, call, basis, lost }: StreamToStart): CallLease {
+  const provider = route.provider.name
+  return new CallLease(deps, call, deps.configuration.LEDGER_LEASE_MS, () => {
+    const { usage, cost } = withLost(basis, streamCharge(basis, reader), lost)
+    return usage && { provider, usage, cost }
+  })
 }
 
 function streamEnd(
