@@ -84,7 +84,7 @@ export function relayToHttp(relay: HttpRelay): {
   return { body: caller.body, start }
 }
 
-/** An upstream that sends these chunks, each as it is asked for. */
+/** An upstream that sends these chunks, each when it is read. */
 export function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   const left = [...chunks]
   return new ReadableStream({

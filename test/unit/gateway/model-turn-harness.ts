@@ -65,7 +65,7 @@ const CATALOGUE = [
   route('messages-model', ...MESSAGES),
 ]
 
-/** A query of drizzle that answers rows, whatever is asked of it. */
+/** A query of drizzle that returns rows, whatever its parts. */
 function answering(rows: unknown[]): unknown {
   const query: unknown = new Proxy(() => query, {
     get: (_target, name) => (name === 'then' ? (resolve: (rows: unknown[]) => void) => resolve(rows) : query),
@@ -74,7 +74,7 @@ function answering(rows: unknown[]): unknown {
   return query
 }
 
-/** The runtime's stream of a known length; here nobody holds it to that. */
+/** The runtime's stream of a known length; this one does not enforce it. */
 class FixedLengthStreamStandIn extends TransformStream<Uint8Array, Uint8Array> {
   constructor(_length: number) {
     super()
@@ -237,7 +237,7 @@ export const whole =
       headers: { 'content-type': 'application/json', ...headers },
     })
 
-/** A stream that sends what it is told to, for as long as it is read. */
+/** A stream that sends what the test pushes, for as long as it is read. */
 export function openStream(): { answer: Answer; send: (text: string) => void; cancelled: () => boolean } {
   const encoder = new TextEncoder()
   let cancelled = false

@@ -53,7 +53,7 @@ const someProvider = () => ({
   credential: { parts: { secret: SECRET }, secrets: [SECRET] },
 })
 
-/** A stream that flows, with all that stands around it. */
+/** A stream that the runtime carries, with everything around it. */
 async function flowing(protocol: Protocol, first: string, options = { usageAsked: true }) {
   let upstream!: ReadableStreamDefaultController<Uint8Array>
   const stream = new ReadableStream<Uint8Array>({
@@ -139,8 +139,8 @@ const read = ({ inspected, uninspected, released, withheld }: Inspection['counts
   return released
 }
 
-describe('a stream that nothing has to change', () => {
-  it('flows without a write, and is metered and counted when it has ended', async () => {
+describe('a stream that needs no change', () => {
+  it('is carried without a write, and is metered and counted when it has ended', async () => {
     const run = await flowing(messages, START)
     const writes = run.written.mock.calls.length
     await run.send(TEXT + TEXT)
@@ -161,7 +161,7 @@ describe('a stream that nothing has to change', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('is looked at while it flows, so that what was used is known', async () => {
+  it('is read while it is carried, so that its usage is known', async () => {
     const run = await flowing(messages, START)
     await run.send(TEXT)
     await advance(1_000)
@@ -219,8 +219,8 @@ describe('silence', () => {
   })
 })
 
-describe('what is seen after it has left', () => {
-  it('ends the stream in the words of its dialect', async () => {
+describe('a frame that is read after it was passed', () => {
+  it('ends the stream in its dialect', async () => {
     const run = await flowing(messages, START)
     const bad = 'data: {"broken\n\n'
     await run.send(bad)
@@ -230,7 +230,7 @@ describe('what is seen after it has left', () => {
     expect(run.upstreamAbort.signal.aborted).toBe(true)
   })
 
-  it('is not told twice where the upstream told it itself', async () => {
+  it('is not repeated where the upstream sent its own failure', async () => {
     const run = await flowing(messages, START)
     const error = events({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } })
     await run.send(error)
@@ -256,7 +256,7 @@ describe('what is seen after it has left', () => {
     expect(run.result).toMatchObject({ text: START + delta + stop, closed: true, end: { kind: 'completed' } })
   })
 
-  it('is a credential of ours, in two chunks', async () => {
+  it('may hold the gateway’s credential, in two chunks', async () => {
     const run = await flowing(messages, START)
     await run.send(`: ${SECRET.slice(0, 9)}`)
     await advance(1_000)
@@ -266,7 +266,7 @@ describe('what is seen after it has left', () => {
     expect(mayPassUnread(run.provider, EVENT_STREAM)).toBe(false)
   })
 
-  it('is an edit that was missed', async () => {
+  it('may have needed an edit', async () => {
     const run = await flowing(chatCompletions, chunks({ choices: [{ index: 0, delta: { content: 'a' } }] }))
     await run.send(chunks({ choices: [{ index: 0, delta: { content: 'b' } }], usage: null }))
     await advance(1_000)
@@ -274,7 +274,7 @@ describe('what is seen after it has left', () => {
   })
 })
 
-describe('a provider one of whose streams should not have left unread', () => {
+describe('a provider one of whose streams needed an edit', () => {
   it('has its streams read first from then on', async () => {
     const { passage, pipeline, provider } = await flowing(messages, START)
     expect(mayPassUnread(provider, EVENT_STREAM)).toBe(true)
@@ -286,7 +286,7 @@ describe('a provider one of whose streams should not have left unread', () => {
   })
 })
 
-describe('a stream whose chunks have to be changed', () => {
+describe('a stream whose chunks need edits', () => {
   it('is written chunk by chunk', async () => {
     const withUsage = chunks({ choices: [{ index: 0, delta: { content: 'a' } }], usage: null })
     const without = chunks({ choices: [{ index: 0, delta: { content: 'a' } }] })
@@ -301,7 +301,7 @@ describe('a stream whose chunks have to be changed', () => {
 })
 
 describe('the end of a call', () => {
-  it('is the caller leaving, with what was used until then', async () => {
+  it('is the caller leaving, with the usage until then', async () => {
     const run = await flowing(messages, START)
     await run.send(TEXT)
     run.leave.abort()

@@ -60,7 +60,7 @@ describe('sendToProvider', () => {
     ])
   })
 
-  it('sends on what the transport knows of the caller, and never one call’s with the next', async () => {
+  it('forwards the caller’s headers that the transport knows, and never those of another call', async () => {
     const sent = recordFetch()
     const provider = messages()
     const callerHeaders = new Headers({
@@ -89,7 +89,7 @@ describe('sendToProvider', () => {
     expect(new TextDecoder().decode(sent[2]?.body as Uint8Array)).toBe('{"a":1}{"a":1}')
   })
 
-  it('cannot be asked for what its kind does not speak', async () => {
+  it('throws for an operation that its kind does not speak', async () => {
     const sent = recordFetch()
     expect(speaks(chat(), 'messages')).toBe(false)
     expect([speaks(chat(), 'responses'), speaks(messages(), 'responses')]).toEqual([false, false])
@@ -112,7 +112,7 @@ describe('sendToProvider', () => {
     expect(sent).toHaveLength(1)
   })
 
-  it('tells an upstream that is not there, and an aborted call by its reason', async () => {
+  it('throws for an unreachable upstream, and the reason of an aborted call', async () => {
     recordFetch(() => Promise.reject(new Error('connection refused')))
     const failed = sendToProvider(chat(), requestOf())
     await expect(failed).rejects.toBeInstanceOf(ProviderUnreachable)

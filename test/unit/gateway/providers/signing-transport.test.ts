@@ -123,7 +123,7 @@ describe('a transport that signs', () => {
     }
   })
 
-  it('knows its secret parts, which are redacted, from the others, which are not', () => {
+  it('separates its secret parts, which are redacted, from the others', () => {
     const credential = credentialOf(FORM, { ...SUITE, session_token: 'a session' })
     expect(credential.secrets.toSorted()).toEqual([SUITE.secret_key, 'a session'].toSorted())
     expect(() => credentialOf(FORM, 'a secret alone')).toThrow(/missing: `key_id`, `secret_key`, `region`/)
@@ -160,7 +160,7 @@ describe('a transport that exchanges its credential for a token', () => {
 
   const account = { service_account: '{"private_key":"x"}' }
 
-  it('asks for it through the guarded fetch, once for its lifetime', async () => {
+  it('requests it through the guarded fetch, once for its lifetime', async () => {
     let issued = 0
     const sent = recordFetch(({ address }) =>
       Response.json(address === TOKENS ? { value: `token-${++issued}`, lifetime: 1_000 } : {}),
@@ -177,7 +177,7 @@ describe('a transport that exchanges its credential for a token', () => {
     expect(sent[0]).toMatchObject({ body: account.service_account, redirect: 'manual' })
   })
 
-  it('sends nothing when there is no token, and says that it was for that', async () => {
+  it('sends nothing without a token, and names that as the reason', async () => {
     const sent = recordFetch(() => Promise.reject(new Error('no token today')))
     const transport = exchanging().connect(BASE, account)
     await expect(sendToProvider(transport, requestOf())).rejects.toMatchObject({

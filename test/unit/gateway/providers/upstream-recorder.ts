@@ -1,7 +1,7 @@
 import { vi } from 'vitest'
 import type { UpstreamRequest } from '../../../../src/gateway/providers/send-to-provider.ts'
 
-/** What left through `fetch`. */
+/** A request that was sent through `fetch`. */
 export interface Sent {
   address: unknown
   method: string | undefined
