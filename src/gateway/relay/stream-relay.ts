@@ -59,7 +59,6 @@ class StreamRelay<Unit> {
   readonly #watch: ReturnType<typeof setInterval>
   /** Units that came before the answer started. */
   #waiting: Unit[] = []
-  #committed = false
   #reading = false
   #clientLeft = false
   /** Set when the caller left and only the usage is missing: the end of the wait for it. */
@@ -98,7 +97,7 @@ class StreamRelay<Unit> {
       this.#release()
       return { started: false, end }
     }
-    this.#committed = pipeline.committed = true
+    pipeline.committed = true
     this.#send(this.#waiting.splice(0))
     return { started: true, ended: this.#pump(this.#reading ? read : null) }
   }
@@ -175,7 +174,7 @@ class StreamRelay<Unit> {
 
   #send(units: Unit[]): void {
     if (this.#leaving || units.length === 0) return
-    if (this.#committed) this.#options.caller.send(units)
+    if (this.#options.pipeline.committed) this.#options.caller.send(units)
     else this.#waiting.push(...units)
   }
 
@@ -198,7 +197,7 @@ class StreamRelay<Unit> {
       this.#passage?.leave()
       return
     }
-    if (this.#committed) caller.abort()
+    if (pipeline.committed) caller.abort()
     if (this.#isOver || this.#leaving) return
     // Client left after the content: wait for usage, so that billing is exact.
     if (pipeline.started && awaitsUsage()) this.#leaving = setTimeout(this.#stop, REST_MS)
@@ -228,12 +227,12 @@ class StreamRelay<Unit> {
       else this.#stopUpstream()
       return
     }
-    if (this.#committed && caller.unread > 0 && now - caller.lastTaken >= LONGEST_UNTAKEN_MS) this.#leave()
+    if (pipeline.committed && caller.unread > 0 && now - caller.lastTaken >= LONGEST_UNTAKEN_MS) this.#leave()
     if (!this.#reading || this.#isOver) return
     if (now - this.#lastRead >= (pipeline.started ? times.betweenEvents : times.firstEvent)) {
       pipeline.fail('timeout', 'The upstream stopped sending.')
       this.#stopUpstream()
-    } else if (this.#committed && caller.unread === 0 && now - caller.lastSent >= times.heartbeat) {
+    } else if (pipeline.committed && caller.unread === 0 && now - caller.lastSent >= times.heartbeat) {
       caller.heartbeat()
     }
   }
