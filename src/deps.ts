@@ -89,7 +89,7 @@ function createRedis(configuration: Configuration): Redis {
   return new Redis({
     url: configuration.UPSTASH_REDIS_REST_URL,
     token: configuration.UPSTASH_REDIS_REST_TOKEN,
-    // The default repeats for over four seconds; the limits have their own fallback. (`false`
+    // The default repeats for over four seconds, on the path of every call; limits have their own fallback. (`false`
     // would still try twice.)
     retry: { retries: 0 },
     // The limits give up sooner; this ends the connection itself, one of the few that may wait for headers at a time.
