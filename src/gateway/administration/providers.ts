@@ -4,7 +4,12 @@ import { DEPLOYMENT_ORGANIZATION_ID } from '../../governance/principal.ts'
 import { invalidRequest, notFound } from '../../lib/api-error.ts'
 import { checkEgress, EgressError } from '../../lib/safe-fetch.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
-import { type CredentialParts, credentialOf, sealCredential } from '../providers/credential.ts'
+import {
+  type CredentialParts,
+  credentialOf,
+  type ProviderCredential,
+  sealCredential,
+} from '../providers/credential.ts'
 import { PROVIDER_KINDS } from '../providers/provider.ts'
 import {
   insertProvider,
@@ -20,6 +25,7 @@ export type { ProviderRow } from './catalog-administration.store.ts'
 type GivenCredential = string | CredentialParts
 
 /**
+ * Creates a provider with its sealed credential.
  * @throws ApiError `invalid_request` for an address that may not be called and for a credential of another form;
  * `unprocessable` for a taken name.
  */
@@ -77,15 +83,7 @@ export async function changeProvider(
 ): Promise<ProviderRow> {
   const before = await readProvider(administration, providerId)
   const { name, disabled } = values
-  const credential =
-    values.credential === undefined
-      ? undefined
-      : credentialOf(PROVIDER_KINDS[before.kind].credential, values.credential)
-  const baseUrl =
-    values.baseUrl === undefined ? undefined : checkBaseUrl(values.baseUrl, administration.egressAllow)
-  if (baseUrl !== undefined && credential === undefined && !sameOrigin(baseUrl, before.baseUrl)) {
-    throw conflict('A base_url on another host needs its credential in the same request.')
-  }
+  const { credential, baseUrl } = checkedChange(administration, before, values)
   const epoch = await audited(
     administration,
     {
@@ -109,6 +107,21 @@ export async function changeProvider(
   )
   await publishCatalogue(administration, epoch)
   return readProvider(administration, providerId)
+}
+
+/** Checks a new address and credential. @throws ApiError as `changeProvider`. */
+function checkedChange(
+  { egressAllow }: Administration,
+  before: ProviderRow,
+  given: { baseUrl?: string | undefined; credential?: GivenCredential | undefined },
+): { baseUrl: string | undefined; credential: ProviderCredential | undefined } {
+  const form = PROVIDER_KINDS[before.kind].credential
+  const credential = given.credential === undefined ? undefined : credentialOf(form, given.credential)
+  const baseUrl = given.baseUrl === undefined ? undefined : checkBaseUrl(given.baseUrl, egressAllow)
+  if (baseUrl !== undefined && credential === undefined && !sameOrigin(baseUrl, before.baseUrl)) {
+    throw conflict('A base_url on another host needs its credential in the same request.')
+  }
+  return { baseUrl, credential }
 }
 
 /**

@@ -15,7 +15,7 @@ export interface CatalogModel {
   contextWindow: number
   maxOutputTokens: number
   prices: Prices
-  /** The README lists those that calls depend on. */
+  /** `docs/models.md` lists those that calls depend on. */
   capabilities: readonly string[]
   routes: CatalogRoute[]
 }

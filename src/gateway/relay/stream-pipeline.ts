@@ -18,7 +18,7 @@ export interface FrameConverter<Unit> {
   finish(): Unit[]
 }
 
-export interface PipelineOptions<Unit> {
+interface PipelineOptions<Unit> {
   frames: FrameReader
   reader: StreamReader
   inspection: Inspection
@@ -29,7 +29,7 @@ export interface PipelineOptions<Unit> {
   redact: (bytes: Uint8Array) => Uint8Array
 }
 
-export type FailureReason = 'empty' | 'cut' | 'timeout' | 'error'
+type FailureReason = 'empty' | 'cut' | 'timeout' | 'error'
 
 /** How a stream ended on the side of its upstream. */
 export type PipelineEnd<Unit> =

@@ -12,7 +12,7 @@ import { LONGEST_UNTAKEN_MS, type RelayTimes } from './stream-times.ts'
  * waits for it. A stream that needs no change is carried by the runtime from its first event on (native-passage).
  */
 
-export interface RelayOptions<Unit> {
+interface RelayOptions<Unit> {
   upstream: ReadableStream<Uint8Array>
   pipeline: StreamPipeline<Unit>
   caller: StreamCaller<Unit>

@@ -33,7 +33,7 @@ export interface FailoverResult {
   responseCounts: InspectionCounts | null
 }
 
-export type FailoverAnswer =
+type FailoverAnswer =
   | BufferedAnswer
   | StartedStream
   /** The most useful error answer of an upstream. */
