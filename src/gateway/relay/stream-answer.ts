@@ -19,7 +19,6 @@ import { mayPassUnread, NativePassage } from './native-passage.ts'
 import { HttpStreamCaller, type StreamCaller } from './stream-caller.ts'
 import { type FrameConverter, PASSED_FRAMES, StreamPipeline } from './stream-pipeline.ts'
 import { type RelayEnd, relayStream } from './stream-relay.ts'
-import { relayTimesOf } from './stream-times.ts'
 
 export interface StreamDeps extends AttemptDeps, GovernanceDeps {
   configuration: AttemptDeps['configuration'] & {
@@ -105,7 +104,13 @@ async function relayTo<Unit>(
   if (!response.body) throw noAnswer('The upstream sent an empty answer.')
   const { provider } = route
   const pipeline = pipelineOf(stream, converter)
-  const times = relayTimesOf(deps.configuration)
+  const { configuration } = deps
+  const times = {
+    commit: configuration.STREAM_COMMIT_MS,
+    heartbeat: configuration.STREAM_HEARTBEAT_MS,
+    firstEvent: configuration.UPSTREAM_FIRST_EVENT_TIMEOUT_MS,
+    betweenEvents: configuration.UPSTREAM_EVENT_TIMEOUT_MS,
+  }
   const common = { times, clock: deps.clock, upstreamAbort: attempt.abort }
   const passage =
     caller instanceof HttpStreamCaller && caller.taken

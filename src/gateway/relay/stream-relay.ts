@@ -44,9 +44,8 @@ const REST_MS = 1_000
 /** Chunks that an upstream may send after its end until its connection is given up. */
 const READS_AFTER_END = 8
 
-export function relayStream<Unit>(options: RelayOptions<Unit>): Promise<RelayStart> {
-  return new StreamRelay(options).start()
-}
+export const relayStream = <Unit>(options: RelayOptions<Unit>): Promise<RelayStart> =>
+  new StreamRelay(options).start()
 
 class StreamRelay<Unit> {
   readonly #options: RelayOptions<Unit>

@@ -16,15 +16,17 @@ const MOST_CONVERSATIONS = 10_000
 /** `routeKey` by `conversationKey`, of conversations that are not on their first route. `until`: milliseconds since the epoch. */
 const moved = new BoundedMap<string, { route: string; until: number }>(MOST_CONVERSATIONS)
 
+type RoutedCall = Pick<PlannedCall, 'request' | 'model' | 'routes' | 'outline'>
+
 /** The route that one call's conversation is on. */
 export class Affinity {
   /** `routeKey` of a route other than the first; null for the first one. */
   readonly route: string | null
-  readonly #call: Pick<PlannedCall, 'request' | 'model' | 'routes' | 'outline'>
+  readonly #call: RoutedCall
   readonly #clock: Clock
   #key: string | null | undefined
 
-  constructor(call: Pick<PlannedCall, 'request' | 'model' | 'routes' | 'outline'>, clock: Clock) {
+  constructor(call: RoutedCall, clock: Clock) {
     this.#call = call
     this.#clock = clock
     this.route = this.#lookUp()
@@ -56,13 +58,9 @@ export class Affinity {
 
   get #conversation(): string | null {
     const { request, model, outline } = this.#call
-    const { principal, headers } = request
-    this.#key ??= conversationKey({
-      organizationId: principal.organizationId,
-      modelId: model.id,
-      headers,
-      outline,
-    })
+    const { headers, principal } = request
+    const { organizationId } = principal
+    this.#key ??= conversationKey({ organizationId, modelId: model.id, headers, outline })
     return this.#key
   }
 }
