@@ -1,9 +1,9 @@
 import { asc, eq, inArray, notInArray, sql } from 'drizzle-orm'
 import { deploymentEpochs, modelRoutes, models, providers } from '../schema/models.ts'
 import {
-  type ProviderCredential,
   credentialOf,
   openCredential,
+  type ProviderCredential,
   sealCredential,
 } from '../src/gateway/providers/credential.ts'
 import { PROVIDER_KINDS } from '../src/gateway/providers/provider.ts'
