@@ -22,9 +22,12 @@ const DURABLE_CONFIG = 'test/durable/vitest.config.ts'
 /** Files of the durable project that are campaigns: a part of `faults` too, with trials of their own. */
 const DURABLE_CAMPAIGNS = [
   'test/durable/durable-response-random.test.ts',
+  'test/durable/event-log-random.test.ts',
+  'test/durable/ledger-interleaving.test.ts',
+  'test/durable/ledger-shards.test.ts',
   'test/durable/response-restarts-random.test.ts',
 ]
-const CAMPAIGN_ENVIRONMENT = { RESPONSE_FAULT_RUNS: '200' }
+const CAMPAIGN_ENVIRONMENT = { EVENT_LOG_SEEDS: '10', LEDGER_SEEDS: '10', RESPONSE_FAULT_RUNS: '200' }
 
 const TEST_OPTION = /^--([a-z]+(?:-[a-z]+)*-(?:seeds|operations|runs|rounds|calls|seconds))(?:=(.*))?$/
 

@@ -9,7 +9,7 @@ import type { PlannedCall, SentCall } from './calls/model-call.ts'
 import { type CatalogRoute, routeKey } from './catalog/catalog.ts'
 import { speaks, transportOf } from './providers/provider.ts'
 import { sendToProvider } from './providers/send-to-provider.ts'
-import { countTokens } from './token-count/input-tokens.ts'
+import { countInputTokens } from './token-count/input-tokens.ts'
 import { responsesCountRequest } from './token-count/responses-count-request.ts'
 import { objectOf, parseJson } from './translation/json.ts'
 
@@ -47,7 +47,7 @@ export async function answerTokenCount(
   const { pieces, released, withheld } = applyEdits(outline.body, inspected.edits)
   const body = joinBytes(pieces)
   const attempt = await upstreamCount(deps, signal, route, body)
-  const inputTokens = attempt?.tokens ?? countTokens(body, { upstreamModel: route.upstreamModel })
+  const inputTokens = attempt?.tokens ?? countInputTokens(body, { upstreamModel: route.upstreamModel })
   const outcome = outcomeOf(opening, deps.clock(), {
     status: 200,
     provider: attempt?.record.provider ?? null,

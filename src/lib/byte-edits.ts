@@ -1,28 +1,27 @@
-/** Edits of a byte text: pieces of the source, in order, with replacements between them. */
-
+/** An edit of bytes. */
 export interface ByteEdit {
-  /** Source range that goes; empty for an insertion. */
+  /** Source range that is replaced; empty for an insertion. */
   start: number
   end: number
   replacement: Uint8Array | null
-  /** Source bytes that the replacement carries, which may be those of an earlier source; none unless told. */
+  /** Source bytes that the replacement contains, possibly of an earlier source. Default 0. */
   released?: number
-  /** Source bytes that go for good; all of the range unless told. */
+  /** Source bytes that are removed for good. Default: all of the range. */
   withheld?: number
 }
 
 export interface EditedBytes {
   pieces: Uint8Array[]
   length: number
-  /** Source bytes that stand in the result, and those that were cut out. Insertions are in neither. */
+  /** Source bytes in the result, and those that were cut out. Insertions count in neither. */
   released: number
   withheld: number
 }
 
 /**
- * Applies edits without copying what stays.
+ * Applies edits without copying unchanged bytes.
  * @param edits in any order, not overlapping.
- * @throws if two edits overlap, because one of them would be lost silently.
+ * @throws Error if two edits overlap, because one of them would be lost silently.
  */
 export function applyEdits(source: Uint8Array, edits: ByteEdit[]): EditedBytes {
   if (edits.length === 0)

@@ -3,8 +3,8 @@
  * hashing and signing, in the manner of RFC 8785.
  *
  * Unpaired surrogates and NUL become U+FFFD, because Postgres refuses both in jsonb
- * (https://www.postgresql.org/docs/current/datatype-json.html) and one such text from a caller must not be able to
- * keep a record from being stored.
+ * (https://www.postgresql.org/docs/current/datatype-json.html) and such a text from a caller
+ * must not prevent a record from being stored.
  *
  * @throws TypeError for what JSON cannot hold: NaN, infinities, bigint, functions, symbols, `undefined` in an array.
  */
@@ -20,12 +20,12 @@ export function canonicalJson(value: unknown): string {
   return objectText(value as Record<string, unknown>)
 }
 
-/** What JSON.stringify writes for NUL and for unpaired surrogates, or for a backslash before such letters. */
+/** Output of JSON.stringify for NUL and unpaired surrogates, or for a backslash before such letters. */
 const UNSTORABLE = /\\u(?:0000|d[89a-f])/
 
 /**
- * The members of an object as JSON, in the order that they have and without the braces, so that texts can be put
- * together. Postgres takes it: what it refuses is replaced as `canonicalJson` does. Cheap, for what every call needs.
+ * The members of an object as JSON, in their order and without the braces, so that texts can be joined. Characters that
+ * Postgres refuses are replaced as by `canonicalJson`. Cheap enough for every call.
  */
 export function membersText(value: object): string {
   const text = JSON.stringify(value)
@@ -42,7 +42,7 @@ function objectText(value: Record<string, unknown>): string {
   return `{${text}}`
 }
 
-/** Names as they are stored, in order, with the names they have in the value. */
+/** Names as they are stored, in order, with the names in the value. */
 function sortedNames(value: Record<string, unknown>): Array<[stored: string, source: string]> {
   const names = Object.keys(value).sort()
   if (names.every((name) => PLAIN.test(name))) return names.map((name) => [name, name])
@@ -50,7 +50,7 @@ function sortedNames(value: Record<string, unknown>): Array<[stored: string, sou
   return pairs.sort(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0))
 }
 
-/** Text that JSON writes as it is. */
+/** Text that needs no escape in JSON. */
 const PLAIN = /^[ !#-[\]-~]*$/
 
 const quoted = (text: string) => (PLAIN.test(text) ? `"${text}"` : JSON.stringify(storableText(text)))

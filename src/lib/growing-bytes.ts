@@ -1,4 +1,4 @@
-/** Bytes that are appended to without copying all of them each time: a long frame in small chunks stays cheap. */
+/** A buffer that doubles when it is full, so that appending many small chunks is linear. */
 export class GrowingBytes {
   #buffer = new Uint8Array(0)
   length = 0
@@ -19,7 +19,7 @@ export class GrowingBytes {
     return this.bytes
   }
 
-  /** Begins anew with a copy of `rest`: frames that were handed out keep the old buffer, and only they do. */
+  /** Restarts with a copy of `rest`: frames returned before are views of the old buffer. */
   restart(rest: Uint8Array): void {
     this.#buffer = rest.slice()
     this.length = rest.length

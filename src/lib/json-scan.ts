@@ -1,12 +1,12 @@
 /**
- * A one-pass JSON scanner over bytes. It checks the whole text against RFC 8259, keeps no tree, and tells a visitor
- * where strings and shallow values lie, so that a body can be read, checked and edited in place: every byte that
- * is not edited stays as it was sent. Memory is a stack of at most `MAXIMUM_DEPTH` entries, whatever the body holds.
+ * A one-pass JSON scanner over bytes. It checks the whole text against RFC 8259 and calls a visitor with the places of
+ * strings and shallow values, without a tree. Bodies can be edited in place, so that all other bytes stay as they were
+ * sent. Memory is a stack of at most `MAXIMUM_DEPTH` entries.
  */
 
 /**
- * Member names and element indexes from the root. Live: copy it to keep it. A name of more than `LONGEST_NAME_BYTES`
- * stands there by its beginning and its place, as the only one of that spelling.
+ * Member names and element indexes from the root. The scanner changes it in place: copy it to keep it. A name above
+ * `LONGEST_NAME_BYTES` is abbreviated to its first bytes and its offset, which makes it unique.
  */
 export type JsonPath = ReadonlyArray<string | number>
 
@@ -16,7 +16,7 @@ export interface JsonVisitor {
   /**
    * A string value; `start` and `end` enclose its contents without the quotes, escapes untouched.
    * @param name the last member name on the path, '' without one. @param within whether one of `watched` is on the
-   * path. Both are told because a search through the path of every string takes too long in a deep body.
+   * path. Both are passed because a search through the path of every string takes too long in a deep body.
    */
   string?(path: JsonPath, start: number, end: number, name: string, within: boolean): void
   /** Member names for `within`. */
@@ -26,7 +26,7 @@ export interface JsonVisitor {
    * @param memberStart where its key begins (for an element, or the root: where the value begins).
    */
   value?(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void
-  /** Values deeper than this many path entries are not told to `value`. Default 1: the root's members. */
+  /** Values deeper than this many path entries are not passed to `value`. Default 1: the root's members. */
   valueDepth?: number
 }
 
@@ -40,19 +40,19 @@ export class JsonSyntaxError extends Error {
   }
 }
 
-/** Deeper nesting is refused: no client needs it, and every later reader of the body would have to survive it. */
+/** Deeper nesting is refused: no client needs it, and later readers of the body may be recursive. */
 export const MAXIMUM_DEPTH = 256
 
 /**
- * The engine's compilers read resizable buffers slowly, and what they make of this code then is slow for all others:
- * such bytes are read through a window of ordinary memory.
+ * The engine reads resizable buffers slowly, and code that was compiled for them is slow for all others. Such bytes are
+ * read through a window of ordinary memory.
  */
 const isResizable = ({ buffer }: Uint8Array) => buffer instanceof ArrayBuffer && buffer.resizable
 const WINDOW_BYTES = 16 * 1024
 
-/** A longer name is nobody's, and its text could take several times the memory of the body. */
+/** No protocol has longer names, and their text could take several times the memory of the body. */
 export const LONGEST_NAME_BYTES = 1024
-const TOLD_NAME_BYTES = 64
+const ABBREVIATED_NAME_BYTES = 64
 const NO_NAMES: ReadonlySet<string> = new Set()
 
 const QUOTE = 0x22
@@ -64,7 +64,7 @@ const CLOSE_BRACE = 0x7d
 const OPEN_BRACKET = 0x5b
 const CLOSE_BRACKET = 0x5d
 
-/** A byte order mark inside a string is a character of it: a decoder that drops it would confuse two names. */
+/** A byte order mark within a string is a character of it: without it two different names would be equal. */
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 
 /**
@@ -75,7 +75,7 @@ export function scanJson(bytes: Uint8Array, visitor: JsonVisitor): void {
   new Scanner(bytes, visitor).run()
 }
 
-/** By byte: what in a string needs a look. */
+/** By byte: 1 for bytes that end a run of plain bytes in a string. */
 const ENDS_PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte < 0x20 || byte === QUOTE || byte === BACKSLASH ? 1 : 0,
 )
@@ -139,7 +139,7 @@ class Scanner {
       this.#scanString()
       const within = this.#watchedAt !== Number.POSITIVE_INFINITY
       this.#visitor.string?.(this.#path, start + 1, this.#at - 1, this.#name, within)
-      this.#tell('string', start)
+      this.#visitValue('string', start)
     } else if (byte === OPEN_BRACE || byte === OPEN_BRACKET) return this.#open(byte === OPEN_BRACE)
     else if (byte === 0x74) this.#literal('true', 'boolean')
     else if (byte === 0x66) this.#literal('false', 'boolean')
@@ -197,10 +197,10 @@ class Scanner {
     const start = this.#starts.pop() ?? 0
     this.#memberStart = this.#memberStarts.pop() ?? 0
     this.#name = this.#names.pop() ?? ''
-    this.#tell(kind, start)
+    this.#visitValue(kind, start)
   }
 
-  #tell(kind: JsonKind, start: number): void {
+  #visitValue(kind: JsonKind, start: number): void {
     if (this.#path.length <= this.#valueDepth) {
       this.#visitor.value?.(this.#path, kind, start, this.#at, this.#memberStart)
     }
@@ -233,7 +233,7 @@ class Scanner {
       if (offset < 0) return decodeString(this.#bytes, start, end, escaped)
       return decodeString(this.#window, offset, end - this.#windowStart, escaped)
     }
-    return `${decoder.decode(this.#bytes.subarray(start, start + TOLD_NAME_BYTES))}… at byte ${start}`
+    return `${decoder.decode(this.#bytes.subarray(start, start + ABBREVIATED_NAME_BYTES))}… at byte ${start}`
   }
 
   /** @returns whether the string holds an escape. */
@@ -247,19 +247,14 @@ class Scanner {
       if (byte === BACKSLASH) {
         escaped = true
         at = this.#scanEscape(at)
-      } else if (byte === undefined) {
-        this.#at = at
-        this.#fail('unterminated string')
-      } else if (byte < 0x20) {
-        this.#at = at
-        this.#fail('control character in a string')
-      }
+      } else if (byte === undefined) this.#fail('unterminated string', at)
+      else if (byte < 0x20) this.#fail('control character in a string', at)
     }
     this.#at = at + 1
     return escaped
   }
 
-  /** @returns where in a string something stands that is not a plain byte, or where the window ends. */
+  /** @returns the offset of the next byte that is not plain, or the end of the window. */
   #skipPlain(at: number): number {
     const window = this.#window
     let index = at - this.#windowStart
@@ -271,11 +266,11 @@ class Scanner {
     const byte = this.#byteAt(at + 1) ?? 0
     if (byte === 0x75) {
       for (let digit = at + 2; digit < at + 6; digit++) {
-        if (!isHexDigit(this.#byteAt(digit) ?? 0)) this.#failAt('invalid unicode escape', at)
+        if (!isHexDigit(this.#byteAt(digit) ?? 0)) this.#fail('invalid unicode escape', at)
       }
       return at + 6
     }
-    if (!'"\\/bfnrt'.includes(String.fromCharCode(byte))) this.#failAt('invalid escape', at)
+    if (!'"\\/bfnrt'.includes(String.fromCharCode(byte))) this.#fail('invalid escape', at)
     return at + 2
   }
 
@@ -295,7 +290,7 @@ class Scanner {
       if (sign === 0x2b || sign === 0x2d) this.#at++
       this.#digits()
     }
-    this.#tell('number', start)
+    this.#visitValue('number', start)
   }
 
   #digits(): void {
@@ -311,7 +306,7 @@ class Scanner {
       if (this.#byteAt(start + index) !== text.charCodeAt(index)) this.#fail('unexpected character')
     }
     this.#at += text.length
-    this.#tell(kind, start)
+    this.#visitValue(kind, start)
   }
 
   #skipSpace(): void {
@@ -322,11 +317,7 @@ class Scanner {
     }
   }
 
-  #fail(message: string): never {
-    throw new JsonSyntaxError(message, this.#at)
-  }
-
-  #failAt(message: string, at: number): never {
+  #fail(message: string, at = this.#at): never {
     throw new JsonSyntaxError(message, at)
   }
 }
@@ -335,8 +326,8 @@ const isDigit = (byte: number) => byte >= 0x30 && byte <= 0x39
 const isHexDigit = (byte: number) => isDigit(byte) || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66)
 
 /**
- * The text of a JSON string's contents, whose escapes are valid. Short ones are put together here: for them a decoder
- * and a parser take many times as long.
+ * The text of a JSON string's contents, whose escapes are valid. Short strings are decoded here: a text decoder and a
+ * parser take many times as long for them.
  * @param escaped false skips the search for escapes.
  */
 export function decodeString(bytes: Uint8Array, start: number, end: number, escaped = true): string {
@@ -372,11 +363,11 @@ function hexadecimal(bytes: Uint8Array, start: number): number {
   return value
 }
 
-/** What the byte after a backslash stands for (RFC 8259 section 7). */
+/** By the byte after a backslash: the character (RFC 8259 section 7). */
 const ESCAPED: string[] = []
 for (const [letter, character] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t']) {
   ESCAPED[(letter as string).charCodeAt(0)] = character as string
 }
 
-/** Up to this a decoder takes longer than it takes to put the text together. */
+/** Up to this size a text decoder takes longer than decoding byte by byte. */
 const SHORT_BYTES = 48

@@ -1,4 +1,4 @@
-/** The contents of a JSON string as text, with the place of each of its units in the source. */
+/** The contents of a JSON string as text, with the source offset of each of its UTF-16 units. */
 export interface JsonText {
   text: string
   /** Source offset of each UTF-16 unit, and of the end; null when every unit is one byte. */
@@ -14,7 +14,7 @@ const SHORT_ESCAPES: Record<string, string> = { b: '\b', f: '\f', n: '\n', r: '\
 export function readJsonText(source: Uint8Array): JsonText {
   const text = decoder.decode(source)
   if (text.length === source.length && !source.includes(BACKSLASH)) return { text, offsets: null }
-  // What is no UTF-8 became a character of another length than it has in the source.
+  // Invalid UTF-8 became a replacement character, which has another length than its source.
   const isBroken = text.includes(REPLACEMENT)
   const offsets = new Uint32Array(text.length + 1)
   const units: string[] = []
@@ -45,7 +45,7 @@ function unescaped(text: string, at: number): string {
   return SHORT_ESCAPES[kind] ?? kind
 }
 
-/** Bytes of one unit: those of a pair of surrogates are counted at its first. */
+/** Bytes of one unit; those of a surrogate pair count at its first unit. */
 function utf8Length(text: string, at: number): number {
   const unit = text.charCodeAt(at)
   if (unit < 0x80) return 1
@@ -55,7 +55,7 @@ function utf8Length(text: string, at: number): number {
 }
 
 /**
- * Bytes that one replacement character stands for: its own three, or as much of a character as there is
+ * Source bytes of one replacement character: its own three, or the incomplete character that it replaces
  * (https://www.unicode.org/versions/latest/core-spec/chapter-3/#G66453, maximal subparts).
  */
 function replacedLength(source: Uint8Array, at: number): number {
@@ -74,7 +74,7 @@ function replacedLength(source: Uint8Array, at: number): number {
   return count
 }
 
-/** Where a unit begins in the source. */
+/** The source offset of a unit. */
 export const offsetOf = ({ offsets }: JsonText, unit: number): number =>
   offsets === null ? unit : (offsets[unit] ?? 0)
 

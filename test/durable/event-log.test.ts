@@ -196,7 +196,7 @@ describe('tails', () => {
 
   it('that nobody reads hold up neither the log nor other readers', async () => {
     const log = newEventLog()
-    const stuck = await Promise.all(Array.from({ length: 20 }, () => log().tailOf(0)))
+    const stuck = await Promise.all(Array.from({ length: 5 }, () => log().tailOf(0)))
     const reader = new TailReader(await log().tailOf(0))
     const list = Array.from({ length: 40 }, (_, index) => largeEvent(index + 1, 0.3))
     for (const one of list) await log().append([{ ...one, boundary: true }])

@@ -3,6 +3,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
 import { NO_USAGE } from '../../src/governance/credits.ts'
 import type { RecordBody } from '../../src/governance/ledger/records/record-body.ts'
+import { SeededRandom } from '../unit/lib/seeded-random.ts'
 import { useDatabaseGate } from './database-gate.ts'
 import {
   creditSum,
@@ -16,18 +17,6 @@ import {
 
 const STEPS = 120
 const gate = useDatabaseGate()
-
-type Random = (below: number) => number
-
-function randomFrom(seed: number): Random {
-  let state = seed * 2_654_435_769
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below
-  }
-}
 
 /** What the callers were told, which has to be what Postgres says in the end. */
 class Expectations {
@@ -43,27 +32,30 @@ class Expectations {
   readonly unknown = new Set<string>()
 }
 
-type Act = (organization: Organization, random: Random, expected: Expectations) => Promise<unknown>
+type Act = (organization: Organization, random: SeededRandom, expected: Expectations) => Promise<unknown>
 
-const anyOf = <Item>(items: Iterable<Item>, random: Random): Item | undefined => {
+const anyOf = <Item>(items: Iterable<Item>, random: SeededRandom): Item | undefined => {
   const list = [...items]
-  return list[random(list.length || 1)]
+  return list[random.below(list.length || 1)]
 }
 
 /** Calls a method up to three times, sometimes although it was answered: callers and networks repeat. */
-async function repeatedly<Result>(random: Random, use: () => Promise<Result>): Promise<Result | undefined> {
+async function repeatedly<Result>(
+  random: SeededRandom,
+  use: () => Promise<Result>,
+): Promise<Result | undefined> {
   let answer: Result | undefined
-  for (let tries = 1 + random(3); tries > 0; tries -= 1) {
+  for (let tries = 1 + random.below(3); tries > 0; tries -= 1) {
     const result = await use().catch(() => undefined)
     answer ??= result
-    if (answer !== undefined && random(3) > 0) break
+    if (answer !== undefined && random.below(3) > 0) break
   }
   return answer
 }
 
 const open: Act = async (organization, random, expected) => {
   const call = organization.opening()
-  const reserve = random(4) === 0 ? 0 : 1 + random(60)
+  const reserve = random.below(4) === 0 ? 0 : 1 + random.below(60)
   const result = await repeatedly(random, () => organization.open(reserve, call))
   if (result === undefined) expected.unknown.add(call.callId)
   else if (result.kind !== 'admitted') expected.refused.add(call.callId)
@@ -76,7 +68,7 @@ const open: Act = async (organization, random, expected) => {
 const close: Act = async (organization, random, expected) => {
   const callId = anyOf(expected.held.keys(), random)
   if (callId === undefined) return
-  const cost = random((expected.held.get(callId) ?? 0) + 1)
+  const cost = random.below((expected.held.get(callId) ?? 0) + 1)
   const closed = () => organization.ledger.close(callId, outcome({ cost })).then(() => ({ stored: true }))
   const held = expected.held.get(callId) ?? 0
   expected.held.delete(callId)
@@ -93,8 +85,8 @@ const close: Act = async (organization, random, expected) => {
 const extend: Act = async (organization, random, expected) => {
   const callId = anyOf(expected.held.keys(), random)
   if (callId === undefined) return
-  const cost = random((expected.held.get(callId) ?? 0) + 1)
-  const progress = random(2) === 0 ? null : { provider: 'p', usage: { ...NO_USAGE, output: 1 }, cost }
+  const cost = random.below((expected.held.get(callId) ?? 0) + 1)
+  const progress = random.below(2) === 0 ? null : { provider: 'p', usage: { ...NO_USAGE, output: 1 }, cost }
   await repeatedly(random, () => organization.ledger.extend(callId, LEASE_MS, progress))
 }
 
@@ -109,7 +101,7 @@ const refuse: Act = async (organization, random, expected) => {
 }
 
 const grant: Act = async (organization, random, expected) => {
-  const credit = organization.grant(random(200))
+  const credit = organization.grant(random.below(200))
   const result = await repeatedly(random, () => organization.ledger.grantCredits(credit))
   if (result) expected.granted.set(credit.id, credit.amount)
 }
@@ -117,11 +109,11 @@ const grant: Act = async (organization, random, expected) => {
 const flush: Act = (organization) => organization.ledger.flush().catch(() => undefined)
 const wake: Act = (organization) => organization.runAlarm().catch(() => undefined)
 const crash: Act = () => abortAllDurableObjects()
-const passTime: Act = async (_, random) => vi.setSystemTime(Date.now() + random(LEASE_MS))
+const passTime: Act = async (_, random) => vi.setSystemTime(Date.now() + random.below(LEASE_MS))
 const evict: Act = (organization) => organization.evict().catch(() => undefined)
 
 const turnGate: Act = async (_, random) => {
-  gate.mode = (['open', 'open', 'away', 'answer_lost'] as const)[random(4)] ?? 'open'
+  gate.mode = (['open', 'open', 'away', 'answer_lost'] as const)[random.below(4)] ?? 'open'
 }
 
 /** Everything that Postgres has not got goes with the storage: calls that are open leave no trace. */
@@ -139,13 +131,13 @@ const loseStorage: Act = async (organization, _, expected) => {
 const TOGETHER = [open, open, open, close, close, close, extend, refuse, grant, flush, wake]
 const BETWEEN = [turnGate, passTime, evict, crash]
 
-async function runSteps(organization: Organization, random: Random, expected: Expectations) {
+async function runSteps(organization: Organization, random: SeededRandom, expected: Expectations) {
   for (let step = 0; step < STEPS; step += 1) {
-    const acts = Array.from({ length: 1 + random(5) }, () => anyOf(TOGETHER, random) ?? open)
-    if (random(12) === 0) acts.splice(random(acts.length), 0, crash)
+    const acts = Array.from({ length: 1 + random.below(5) }, () => anyOf(TOGETHER, random) ?? open)
+    if (random.below(12) === 0) acts.splice(random.below(acts.length), 0, crash)
     await Promise.all(acts.map((act) => act(organization, random, expected)))
-    if (random(3) === 0) await anyOf(BETWEEN, random)?.(organization, random, expected)
-    if (random(60) === 0) await loseStorage(organization, random, expected)
+    if (random.below(3) === 0) await anyOf(BETWEEN, random)?.(organization, random, expected)
+    if (random.below(60) === 0) await loseStorage(organization, random, expected)
     const balance = await organization.ledger.balance().catch(() => null)
     expect(balance?.available ?? 0).toBeGreaterThanOrEqual(0)
   }
@@ -168,7 +160,7 @@ describe('any interleaving of calls, faults and time', () => {
     async (seed) => {
       const organization = newOrganization()
       const expected = new Expectations()
-      const random = randomFrom(seed)
+      const random = new SeededRandom(seed)
       await organization.ledger.grantCredits(organization.grant(300))
       await runSteps(organization, random, expected)
       await settleEverything(organization)

@@ -202,11 +202,12 @@ describe('a record that Postgres refuses', () => {
       await organization.evict()
       expect(await organization.ledger.flush()).toEqual({ pending: 8, since: started })
       const lines = gate.errorLog.map((line) => JSON.parse(line))
-      const named = lines.filter(({ event }) => event === 'ledger.record_refused')
+      // Ledgers of earlier tests may log their retries meanwhile.
+      const named = lines.filter(({ event, id }) => event === 'ledger.record_refused' && id === refused)
       expect(named).toHaveLength(2)
-      expect(named[0]).toMatchObject({ sequence: 13, id: refused, code: '23514' })
-      const failed = lines.find(({ event }) => event === 'ledger.flush_failed')
-      expect(failed).toMatchObject({ pending: 8, since: started })
+      expect(named[0]).toMatchObject({ sequence: 13, code: '23514' })
+      const failed = lines.filter(({ event }) => event === 'ledger.flush_failed')
+      expect(failed).toContainEqual(expect.objectContaining({ pending: 8, since: started }))
       expect(gate.errorLog.join()).not.toContain('192.0.2.1')
     } finally {
       await database.execute(sql`ALTER TABLE audit_records DROP CONSTRAINT refuses`)

@@ -3,6 +3,7 @@ import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
 import type { CreditBalance } from '../../src/governance/ledger/ledger.ts'
 import { readChain } from '../../src/governance/ledger/records/ledger.store.ts'
+import { SeededRandom } from '../unit/lib/seeded-random.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import { database, LEASE_MS, outcome } from './ledger-harness.ts'
 import {
@@ -175,19 +176,19 @@ describe('any interleaving of calls, transfers, deaths and time', () => {
     { timeout: 120_000 },
     async (seed) => {
       const organization = shardedOrganization()
-      const random = randomFrom(seed)
+      const random = new SeededRandom(seed)
       const open = new Map<string, { shard: number; reserve: number }>()
       const told = new Map<string, number>()
       await organization.ledger.grantCredits(organization.grant(500))
       for (let step = 0; step < 40; step += 1) {
-        gate.mode = (['open', 'open', 'open', 'away', 'answer_lost'] as const)[random(5)] ?? 'open'
+        gate.mode = (['open', 'open', 'open', 'away', 'answer_lost'] as const)[random.below(5)] ?? 'open'
         // The first calls of a shard need Postgres.
         if (step < 3) gate.mode = 'open'
-        const acts = Array.from({ length: 2 + random(8) }, () => act(organization, random, open, told))
-        if (random(4) === 0) acts.push(abortAllDurableObjects())
+        const acts = Array.from({ length: 2 + random.below(8) }, () => act(organization, random, open, told))
+        if (random.below(4) === 0) acts.push(abortAllDurableObjects())
         await Promise.all(acts)
-        if (random(5) === 0) passTime(random(90_000))
-        if (random(5) === 0) await organization.runAlarms().catch(() => {})
+        if (random.below(5) === 0) passTime(random.below(90_000))
+        if (random.below(5) === 0) await organization.runAlarms().catch(() => {})
       }
       gate.mode = 'open'
       await settleEverything(organization)
@@ -205,30 +206,18 @@ describe('any interleaving of calls, transfers, deaths and time', () => {
   )
 })
 
-type Random = (below: number) => number
-
-function randomFrom(seed: number): Random {
-  let state = seed * 2_654_435_769
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % below
-  }
-}
-
 /** Opens a call, or ends one that is open. */
 async function act(
   organization: Sharded,
-  random: Random,
+  random: SeededRandom,
   open: Map<string, { shard: number; reserve: number }>,
   told: Map<string, number>,
 ): Promise<void> {
   const [first] = open
-  if (first && random(2) === 0) {
+  if (first && random.below(2) === 0) {
     const [callId, { shard, reserve }] = first
     open.delete(callId)
-    const cost = random(reserve + 1)
+    const cost = random.below(reserve + 1)
     const isStored = await organization
       .ledgerOf(shard)
       .close(callId, outcome({ cost }))
@@ -240,8 +229,8 @@ async function act(
     return
   }
   const call = organization.opening()
-  const shard = random(SHARDS)
-  const reserve = random(60)
+  const shard = random.below(SHARDS)
+  const reserve = random.below(60)
   const admission = await organization.open(shard, reserve, call).catch(() => null)
   if (admission?.kind === 'admitted') open.set(call.callId, { shard, reserve })
 }

@@ -135,7 +135,6 @@ it('objects that die anywhere between and in turns go on or end once, and every 
     await settledCalls(caller.organization)
   }
   // Something of everything has to have happened.
-  // Something of everything has to have happened.
   expect(statuses.get('completed') ?? 0).toBeGreaterThan(RUNS / 20)
   expect(statuses.get('failed') ?? 0).toBeGreaterThan(RUNS / 20)
   expect(resumed).toBeGreaterThan(RUNS / 30)

@@ -17,7 +17,7 @@ import {
 
 type Json = Record<string, unknown>
 
-const OPTIONS = { modelId: 'model-1', usageAsked: true, nowSeconds: 1_700_000_000 }
+const OPTIONS = { modelId: 'model-1', usageRequested: true, nowSeconds: 1_700_000_000 }
 const SOURCE = { type: 'web_search_result_location', url: 'https://a.example', title: 'A', cited_text: 'a' }
 const FEW = 3_000
 

@@ -94,11 +94,11 @@ describe.each(forms)('JSON mode, %s', (_form, form) => {
     ['is in a bare fence', '```\n[1]\n```', '[1]'],
     ['has words after its fence', '```json\n{"a":1}\n```\n\nDone.', '{"a":1}'],
     ['has words before its fence', 'Here is the JSON:\n\n```json\n{"a":1}\n```', '{"a":1}'],
-    ['has words around bare JSON', 'Here it is:\n{"a":1}\n\nDone.', '{"a":1}'],
+    ['has words around bare JSON', 'Here it is:\n{"a":1}\n\nDone.', 'Here it is:\n{"a":1}\n\nDone.'],
     ['is prose', 'I cannot do that.', 'I cannot do that.'],
     ['is nothing', '', ''],
     ['ends within its fence', '```json\n{"a":', '{"a":'],
-  ])('2: cuts what is no JSON where the answer %s', async (_what, said, expected) => {
+  ])('2: removes the fence where the answer %s', async (_what, said, expected) => {
     const { opening, text: frame, ending, whole } = CHAT_ON_MESSAGES.upstream
     const pieces = said.match(/[\s\S]{1,3}/g) ?? []
     const script = await registerAnswers(gateway(), [

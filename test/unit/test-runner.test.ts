@@ -42,7 +42,14 @@ describe('the runs of vitest', () => {
   const runs = (...parameters: string[]) => runsOf(readCommand(parameters))
   const DURABLE = ['--config', 'test/durable/vitest.config.ts']
   const CAMPAIGN = 'test/durable/durable-response-random.test.ts'
-  const CAMPAIGNS = [CAMPAIGN, 'test/durable/response-restarts-random.test.ts']
+  const CAMPAIGNS = [
+    CAMPAIGN,
+    'test/durable/event-log-random.test.ts',
+    'test/durable/ledger-interleaving.test.ts',
+    'test/durable/ledger-shards.test.ts',
+    'test/durable/response-restarts-random.test.ts',
+  ]
+  const TRIALS = { EVENT_LOG_SEEDS: '10', LEDGER_SEEDS: '10', RESPONSE_FAULT_RUNS: '200' }
 
   it('are one for the projects of the root, and one in the Workers runtime', () => {
     expect(runs('ledger', '--ledger-seeds', '9', '-t', 'name')).toEqual([
@@ -55,13 +62,13 @@ describe('the runs of vitest', () => {
     expect(runs('--project', 'unit')).toEqual([{ parameters: ['--project', 'unit'], environment: {} }])
   })
 
-  it('of faults take in the campaigns in that runtime, with 200 trials unless told otherwise', () => {
+  it('of faults take in the campaigns in that runtime, with more trials unless told otherwise', () => {
     expect(runs('--project', 'faults', '--bail=1')).toEqual([
       { parameters: ['--project', 'faults', '--bail=1'], environment: {} },
-      { parameters: [...DURABLE, '--bail=1', ...CAMPAIGNS], environment: { RESPONSE_FAULT_RUNS: '200' } },
+      { parameters: [...DURABLE, '--bail=1', ...CAMPAIGNS], environment: TRIALS },
     ])
     const [, campaign] = runs('--project', 'faults', '--response-fault-runs', '1000')
-    expect(campaign?.environment).toEqual({ RESPONSE_FAULT_RUNS: '1000' })
+    expect(campaign?.environment).toEqual({ ...TRIALS, RESPONSE_FAULT_RUNS: '1000' })
   })
 
   it('of faults leave them out when other files are asked for', () => {

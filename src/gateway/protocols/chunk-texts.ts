@@ -4,19 +4,19 @@ import { encodeFrame } from '../../lib/sse.ts'
 import { type FrameString, type HeldFrame, heldText, inspectPiece, type TextKind } from './streamed-texts.ts'
 
 /**
- * Texts of a chat completion stream, each followed over its chunks: by the index of its choice, and for tool calls by
- * theirs, because places in a chunk say nothing.
+ * Texts of a chat completion stream, each followed over its chunks by the indexes of its choice and tool call.
+ * Positions within a chunk do not identify them.
  */
 
 type Path = ReadonlyArray<string | number>
 
-/** What a chunk says besides its texts. */
+/** Choices and indexes of a chunk. */
 export interface ChunkPlaces {
   /** By position in the chunk: the index of each choice. */
   choices: readonly number[]
   /** Positions of choices that end with it. */
   finished: ReadonlySet<number>
-  /** Indexes that elements name for themselves, by their path. */
+  /** The `index` members of elements, by the path of the element. */
   indexes: ReadonlyMap<string, number>
 }
 
@@ -26,25 +26,26 @@ const pathKey = (path: Path) => JSON.stringify(path)
 export class ChunkTexts {
   readonly #inspection: Inspection
   readonly #inBlocks: boolean
-  /** By choice: the part of an answer that is being told, where it is told in blocks. */
+  /** By choice: the current part of an answer that is sent in blocks. */
   readonly #parts = new Map<number, Part>()
-  /** Parts that end within the chunk at hand, as `<choice>:<part>`. */
+  /** Parts that end within the current chunk, as `<choice>:<part>`. */
   readonly #closing = new Set<string>()
-  /** Where the text of each key stands in a choice. */
+  /** By key: the path of a text within its choice. */
   readonly #places = new Map<string, Path>()
 
-  /** @param inBlocks whether the caller gets the parts of an answer one after the other, as blocks. */
+  /** @param inBlocks whether the caller receives an answer as consecutive blocks. */
   constructor(inspection: Inspection, inBlocks = false) {
     this.#inspection = inspection
     this.#inBlocks = inBlocks
   }
 
   /**
-   * What was held back of a part of the answer goes out before another part begins: it could not be told later in the
-   * same block. For callers that get blocks, to be asked before the edits of a chunk.
-   * @param head what a frame begins with.
+   * Ends the part of the answer that another part follows: its held-back text could not be added to its block later.
+   * Only for callers that receive blocks; called before `edits`.
+   * @param head members that every frame repeats.
+   * @returns frames with the held-back text.
    */
-  beforeOthers(
+  endedParts(
     strings: readonly FrameString[],
     places: ChunkPlaces,
     head: () => Record<string, unknown>,
@@ -53,13 +54,13 @@ export class ChunkTexts {
     this.#closing.clear()
     const frames: HeldFrame[] = []
     for (const [choice, parts] of partsIn(strings, places)) {
-      const told = this.#parts.get(choice)
+      const current = this.#parts.get(choice)
       const last = PARTS.findLast((part) => parts.has(part)) ?? 'text'
       this.#parts.set(choice, last)
       for (const part of parts) if (part !== last) this.#closing.add(`${choice}:${part}`)
-      // Arguments of tools are told each in its place, however late.
-      if (told !== undefined && told !== 'call' && !parts.has(told))
-        frames.push(...this.#endPart(choice, told, head))
+      // Fragments of arguments name their call, so they may come at any time.
+      if (current !== undefined && current !== 'call' && !parts.has(current))
+        frames.push(...this.#endPart(choice, current, head))
     }
     return frames
   }
@@ -71,7 +72,7 @@ export class ChunkTexts {
     return keys.flatMap(([key]) => this.#inspection.end(key).map((held) => this.#frame(held, head())))
   }
 
-  /** Shows the strings of a chunk to the inspection. */
+  /** Inspects the strings of a chunk. */
   edits(strings: readonly FrameString[], source: Uint8Array, places: ChunkPlaces): ByteEdit[] {
     const edits: ByteEdit[] = []
     for (const string of strings) {
@@ -85,7 +86,7 @@ export class ChunkTexts {
     const [root, position, member] = string.path
     const streamed = root === 'choices' && typeof position === 'number' && isStreamed(string.path)
     if (!streamed) {
-      const field = { path: string.path, partial: false, ...kindOf(string.path) }
+      const field = { path: string.path, partial: false, ...chunkTextKind(string.path) }
       return member === 'logprobs' ? null : this.#inspection.text(field, source, string.start, string.end)
     }
     const place = resolved(string.path, places.indexes)
@@ -93,10 +94,10 @@ export class ChunkTexts {
     const key = `${choice}:${pathKey(place)}`
     this.#places.set(key, place)
     const last = places.finished.has(position) || this.#closing.has(`${choice}:${partOf(place)}`)
-    return inspectPiece(this.#inspection, string, source, { key, ...kindOf(string.path), last })
+    return inspectPiece(this.#inspection, string, source, { key, ...chunkTextKind(string.path), last })
   }
 
-  /** Ends the texts of a choice, or all. @returns frames that tell what was held back of them. */
+  /** Ends the texts of a choice, or all texts. @returns frames with the text that was held back. */
   end(choice: number | null, head: Record<string, unknown>): HeldFrame[] {
     return this.#inspection.end(choice === null ? '' : `${choice}:`).map((held) => this.#frame(held, head))
   }
@@ -114,11 +115,11 @@ export class ChunkTexts {
 const isStreamed = (path: Path): boolean =>
   path[2] === 'text' || (path[2] === 'delta' && path[3] !== 'annotations' && path[path.length - 1] !== 'name')
 
-/** In the order in which those of one chunk are told. */
+/** In the order in which the parts of one chunk are sent. */
 const PARTS = ['reasoning', 'text', 'call'] as const
 type Part = (typeof PARTS)[number]
 
-/** The parts that a chunk says something of, by choice. */
+/** The parts that have text in a chunk, by choice. */
 function partsIn(strings: readonly FrameString[], { choices }: ChunkPlaces): Map<number, Set<Part>> {
   const found = new Map<number, Set<Part>>()
   for (const { path, start, end } of strings) {
@@ -131,7 +132,7 @@ function partsIn(strings: readonly FrameString[], { choices }: ChunkPlaces): Map
   return found
 }
 
-/** What a text is a part of, in the words of those who tell it in blocks. @param path in a chunk or in a choice. */
+/** The part of the answer that a text belongs to. @param path in a chunk or in a choice. */
 function partOf(path: Path): Part {
   const place = path[0] === 'choices' ? path.slice(2) : path
   const [, member] = place
@@ -140,13 +141,13 @@ function partOf(path: Path): Part {
   return member === 'content' && !place.includes('thinking') ? 'text' : 'reasoning'
 }
 
-/** What a text of an answer is. Tools of free form are called with a text, others with JSON. */
-export function kindOf(path: Path): TextKind {
+/** Direction and form of a text. Custom tools take a text as `input`, functions take JSON as `arguments`. */
+export function chunkTextKind(path: Path): TextKind {
   const name = String(path[path.length - 1])
   return { kind: ARGUMENTS.has(name) ? 'tool_arguments' : 'response', json: name === 'arguments' }
 }
 
-/** The path within its choice, elements by the index that they name. */
+/** The path within its choice, with elements by their `index` members. */
 function resolved(path: Path, indexes: ReadonlyMap<string, number>): Path {
   return path.slice(2).map((part, at) => {
     if (typeof part !== 'number') return part
@@ -154,7 +155,7 @@ function resolved(path: Path, indexes: ReadonlyMap<string, number>): Path {
   })
 }
 
-/** A text where it belongs, with no more around it than that takes. */
+/** A text at its path, in the fewest objects and lists that the path needs. */
 function nested(place: Path, text: string): Record<string, unknown> {
   let value: unknown = text
   for (const part of [...place].reverse()) {
@@ -166,5 +167,5 @@ function nested(place: Path, text: string): Record<string, unknown> {
 const withIndex = (index: number, value: unknown): unknown =>
   typeof value === 'object' && value !== null ? { index, ...value } : value
 
-/** The path of an element whose `index` ended, as `ChunkPlaces.indexes` names it. */
+/** Key in `ChunkPlaces.indexes` of the element whose `index` has this path. */
 export const elementKey = (path: Path): string => pathKey(path.slice(0, -1))

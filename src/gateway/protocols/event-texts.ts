@@ -10,10 +10,10 @@ import { lastName } from './text-fields.ts'
 
 /** Members of blocks that their deltas continue. */
 const CONTINUED = new Set(['text', 'thinking'])
-/** Events whose deltas hold pieces of texts; that of the message tells what is known at once. */
+/** Type of the events whose deltas hold pieces of texts. The delta of a message holds whole values. */
 const STREAMING = 'content_block_delta'
 
-/** What an event says besides its texts. */
+/** Members of an event that identify its texts. */
 export interface TextEvent {
   type: string
   /** Index of the block that it is about. */
@@ -25,18 +25,18 @@ export interface TextEvent {
 export class EventTexts {
   readonly #inspection: Inspection
   readonly #signsThinking: boolean
-  /** Types of the deltas that have a member. */
+  /** By member of a delta: the type of the delta. */
   readonly #types = new Map<string, string>()
-  /** Blocks of thinking that were changed: what its provider signed is no longer what it wrote. */
+  /** Changed blocks of thinking: their signatures no longer fit. */
   readonly changedThinking = new Set<number>()
 
-  /** @param signsThinking whether the caller gets the signatures of thinking, and may send them back. */
+  /** @param signsThinking whether the caller receives signatures of thinking, and may send them back. */
   constructor(inspection: Inspection, signsThinking: boolean) {
     this.#inspection = inspection
     this.#signsThinking = signsThinking
   }
 
-  /** @param event what the strings stand in. */
+  /** Inspects the strings of an event. */
   edits(strings: readonly FrameString[], source: Uint8Array, event: TextEvent): ByteEdit[] {
     const edits: ByteEdit[] = []
     for (const string of strings) {
@@ -63,7 +63,7 @@ export class EventTexts {
     return edit
   }
 
-  /** Ends the texts of a block, or all. @returns frames that tell what was held back of them. */
+  /** Ends the texts of a block, or all texts. @returns frames with the text that was held back. */
   end(block: number | null): HeldFrame[] {
     return this.#inspection.end(block === null ? '' : `${block}:`).map((held) => {
       const [index = '0', ...names] = held.key.split(':')
@@ -76,14 +76,14 @@ export class EventTexts {
   }
 }
 
-/** A text that is there as a whole. */
+/** A text that is not streamed in pieces. */
 export function fieldOf(path: JsonPath): TextField {
-  const kind = kindOf(path)
+  const kind = eventDirection(path)
   return { path, partial: false, kind, ...(kind === 'tool_arguments' && { name: lastName(path) }) }
 }
 
-/** What a tool is called with, and what one that ran at the provider found. */
-export function kindOf(path: JsonPath): Direction {
+/** Whether a text is input of a tool, the result of a tool of the provider, or the answer itself. */
+export function eventDirection(path: JsonPath): Direction {
   if (path.includes('input')) return 'tool_arguments'
   const nested = path[0] === 'content_block' ? path[1] : path[2]
   return nested === 'content' ? 'tool_result' : 'response'

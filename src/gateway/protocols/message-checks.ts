@@ -1,12 +1,12 @@
 import type { JsonKind } from '../../lib/json-scan.ts'
 import type { MessagesCheck } from './request-outline.ts'
 
-/** Readers differ in which one they take, and policies hold for what a message is. */
+/** Parsers differ in which of two members they take, and policies depend on the role. */
 const givenTwice = (index: number) => `messages.${index}.role: May be given once only.`
 
 const CHAT_ROLES = ['system', 'developer', 'user', 'assistant', 'tool']
 
-/** Messages of chat completions: known roles, content of a known kind, `tool_call_id` on tool messages. */
+/** Messages of chat completions: valid roles, content of a valid kind, `tool_call_id` on tool messages. */
 export class ChatMessagesCheck implements MessagesCheck {
   problem: string | null = null
   #role: string | null = null

@@ -7,18 +7,18 @@ import type { RequestOutline } from './request-outline.ts'
 import type { HeldFrame, TextKind } from './streamed-texts.ts'
 import type { RequestMembers } from './text-fields.ts'
 
-/** A wire format. Pure: it reads and edits bytes, it reaches nothing. */
+/** A wire format. Pure: it reads and edits bytes, without I/O. */
 export interface Protocol {
   /** Reads and checks a request body. @throws ApiError invalid_request */
   outline(body: Uint8Array): RequestOutline
   requestTexts: RequestTexts
   /** Top-level members that are not sent upstream (interface: Chat completions, Messages). */
   removals: readonly string[]
-  /** Whether usage on a stream has to be asked for with `stream_options`. */
+  /** Whether a stream has usage only if `stream_options` requests it. */
   usageIsOptional: boolean
   /**
-   * Edits of this protocol alone, besides those that all have.
-   * @param changedThinking blocks of thinking whose text is edited besides, as `<message>.<block>`.
+   * Edits that only this protocol needs.
+   * @param changedThinking blocks of thinking with edited text, as `<message>.<block>`.
    */
   ownEdits?(body: Uint8Array, changedThinking?: ReadonlySet<string>): ByteEdit[]
   /** Reads a whole answer. @throws JsonSyntaxError if it is not JSON. */
@@ -27,19 +27,19 @@ export interface Protocol {
   dialect: Dialect
 }
 
-/** What the texts of a request are, by their place in it. */
+/** Direction and form of the texts of a request, by their path. */
 export interface RequestTexts extends RequestMembers {
-  kindOf(path: JsonPath, outline: RequestOutline): TextKind
-  /** Names the block of thinking that a text belongs to; null for other texts. */
+  messageTextKind(path: JsonPath, outline: RequestOutline): TextKind
+  /** Key of the block of thinking that a text belongs to; null for other texts. */
   thinkingOf(path: JsonPath): string | null
-  /** Names the block whose signature a string is, where it is to be emptied when its text is edited. */
+  /** Key of the block whose signature a string is; the signature is emptied when the text of the block is edited. */
   signatureOf?(path: JsonPath): string | null
 }
 
-/** What the gateway itself says on a stream of this protocol. */
+/** Frames that the gateway itself sends on a stream of this protocol. */
 export interface Dialect {
   heartbeat: Uint8Array
-  /** Frames that tell a failure after the stream has begun (interface: Events). */
+  /** Frames of a failure after the stream has begun (interface: Events). */
   failure(message: string): Uint8Array[]
 }
 
@@ -47,33 +47,22 @@ export interface AnswerContext {
   inspection: Inspection
   /** The model id to write in place of the upstream's; null leaves the upstream's. */
   modelId: string | null
-  /** Whether the caller asked for usage on its stream. */
-  usageAsked: boolean
+  /** Whether the caller requested usage on its stream. */
+  usageRequested: boolean
   /** The caller's protocol, where the answer is translated to it. */
   translatedTo?: 'chat_completions' | 'completions' | 'messages' | 'responses' | null
 }
 
-/** How the protocols of callers give a translated answer. */
-const TRANSLATED_ANSWERS: Record<
-  NonNullable<AnswerContext['translatedTo']>,
-  { keepsSignatures: boolean; tellsInParts: boolean }
-> = {
-  chat_completions: { keepsSignatures: false, tellsInParts: false },
-  completions: { keepsSignatures: false, tellsInParts: false },
-  messages: { keepsSignatures: false, tellsInParts: true },
-  responses: { keepsSignatures: true, tellsInParts: true },
-}
-
-/** Whether the caller gets the signatures of thinking, and sends them back with it. */
+/** Whether the caller receives the signatures of thinking, and sends them back with it. */
 export const keepsSignatures = ({ translatedTo }: AnswerContext): boolean =>
-  !translatedTo || TRANSLATED_ANSWERS[translatedTo].keepsSignatures
+  !translatedTo || translatedTo === 'responses'
 
-/** Whether the caller gets the parts of an answer one after the other, so that none goes on after another has begun. */
-export const tellsInParts = ({ translatedTo }: AnswerContext): boolean =>
-  !!translatedTo && TRANSLATED_ANSWERS[translatedTo].tellsInParts
+/** Whether the caller receives an answer as blocks, of which none continues after another has begun. */
+export const sendsBlocks = ({ translatedTo }: AnswerContext): boolean =>
+  translatedTo === 'messages' || translatedTo === 'responses'
 
-/** Whether a caller of the same protocol gets every text as the upstream writes it. */
-export const leavesTexts = ({ inspection, modelId, translatedTo }: AnswerContext): boolean =>
+/** Whether a caller of the same protocol receives every text as the upstream writes it. */
+export const leavesTextsUnchanged = ({ inspection, modelId, translatedTo }: AnswerContext): boolean =>
   modelId === null && !translatedTo && inspection.engine.passive === true
 
 export interface AnswerReading {
@@ -83,7 +72,7 @@ export interface AnswerReading {
   textBytes: number
 }
 
-/** What a stream has used so far. */
+/** Usage of a stream so far. */
 export interface Meter {
   /** Usage as reported so far; `final` when nothing more can change it. */
   usage(): { usage: Usage; final: boolean } | null
@@ -91,25 +80,25 @@ export interface Meter {
   readonly textBytes: number
 }
 
-/** Follows one stream, a frame at a time. */
+/** Reads one stream, frame by frame. */
 export interface StreamReader extends Meter {
   read(frame: SseFrame): FrameVerdict
-  /** True once the stream has ended as its protocol demands. */
+  /** Whether the stream has ended as its protocol demands. */
   readonly ended: boolean
-  /** All of the answer has come, and only its usage is yet to be told. */
-  readonly owesUsage: boolean
-  /** Whether nothing of what follows has to be changed, as far as the request and the beginning show. */
+  /** The answer is complete; only its usage is still to come. */
+  readonly usagePending: boolean
+  /** Whether the rest of the stream needs no change, judging by the request and the frames so far. */
   readonly passesUnread: boolean
-  /** What is still owed to a caller when the upstream closed the stream: frames of a tolerated early end, or null when it was cut off. */
-  closing(): HeldFrame[] | null
+  /** Frames that complete the stream after the upstream has closed it; null when it was cut off. */
+  closingFrames(): HeldFrame[] | null
 }
 
 export type FrameVerdict =
-  /** `before` goes out ahead of the frame. */
+  /** `before` is sent ahead of the frame. */
   | { kind: 'forward'; edits: ByteEdit[]; started: boolean; before?: HeldFrame[] }
   | { kind: 'drop' }
   /**
-   * The upstream told an error in its stream. `forward` when its own frame says it best to a caller of the same protocol:
-   * the edits of that frame. The message has been edited.
+   * The upstream sent an error in its stream. `message` is edited. `forward` holds the edits of the upstream's own
+   * frame, where a caller of the same protocol receives that frame.
    */
   | { kind: 'failure'; message: string; forward: ByteEdit[] | null }

@@ -1,29 +1,29 @@
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import type { Protocol } from './protocol.ts'
-import type { RequestOutline, TopMember } from './request-outline.ts'
+import type { RequestOutline } from './request-outline.ts'
 
 const encoder = new TextEncoder()
 
-/** Where an edited request goes. */
+/** The model that an edited request is sent to. */
 export interface RequestTarget {
   upstreamModel: string
-  /** Of the model; none means that nothing is known of it. */
+  /** Of the model; empty when they are unknown. */
   capabilities: readonly string[]
-  /** Blocks of thinking whose text is edited besides, as `<message>.<block>`. */
+  /** Blocks of thinking with edited text, as `<message>.<block>`. */
   changedThinking?: ReadonlySet<string>
 }
 
 /**
- * The edits that same-protocol traffic permits (design: Models): removed members, the upstream's model id, usage asked
- * for on streams, and a JSON mode that the model does not have.
+ * The edits that same-protocol traffic permits (design: Models): removed members, the upstream's model id, usage
+ * requested on streams, and a JSON mode that the model does not have.
  */
 export function requestEdits(outline: RequestOutline, protocol: Protocol, target: RequestTarget): ByteEdit[] {
   const { upstreamModel } = target
   const removals = new Set(protocol.removals)
   if (outline.jsonObject && lacks(target, 'json_object')) removals.add('response_format')
   const edits = [
-    ...removalEdits(outline.members, removals),
+    ...removalEdits(outline.members, ({ name }) => removals.has(name)),
     ...(protocol.ownEdits?.(outline.body, target.changedThinking) ?? []),
   ]
   const model = outline.members.find((member) => member.name === 'model')
@@ -34,29 +34,33 @@ export function requestEdits(outline: RequestOutline, protocol: Protocol, target
       replacement: encoder.encode(JSON.stringify(upstreamModel)),
     })
   }
-  if (outline.stream && protocol.usageIsOptional && !outline.usageAsked) edits.push(...usageEdits(outline))
+  if (outline.stream && protocol.usageIsOptional && !outline.usageRequested)
+    edits.push(...usageEdits(outline))
   return edits
 }
 
-/** Interface, JSON mode, case 3: accepted, and without effect. A model of which nothing is known is taken to have it. */
+/** Interface, JSON mode, case 3: accepted, and without effect. A model of unknown capabilities is sent the member. */
 const lacks = ({ capabilities }: RequestTarget, word: string) =>
   capabilities.length > 0 && !capabilities.includes(word)
 
-/** Cuts members out with the comma that would be left over: the one after, or for the last members the one before. */
-function removalEdits(members: readonly TopMember[], names: ReadonlySet<string>): ByteEdit[] {
-  const edits: ByteEdit[] = []
-  let lastKept = members.length - 1
-  while (lastKept >= 0 && names.has(members[lastKept]?.name ?? '')) lastKept--
-  for (let index = 0; index < lastKept; index++) {
-    const member = members[index]
-    const next = members[index + 1]
-    if (member && next && names.has(member.name)) {
-      edits.push({ start: member.memberStart, end: next.memberStart, replacement: null })
-    }
-  }
-  const last = members[members.length - 1]
-  if (last && lastKept < members.length - 1) {
-    const start = members[lastKept]?.end ?? members[0]?.memberStart ?? 0
+/**
+ * Cuts members or elements out, each with one comma: the one after it, or for the last ones the one before.
+ * @param places of all members or elements, in their order.
+ */
+export function removalEdits<Place extends { memberStart: number; end: number }>(
+  places: readonly Place[],
+  isRemoved: (place: Place) => boolean,
+): ByteEdit[] {
+  const lastKept = places.findLastIndex((place) => !isRemoved(place))
+  const edits = places.slice(0, lastKept + 1).flatMap((place, index): ByteEdit[] => {
+    const next = places[index + 1]
+    return next && isRemoved(place)
+      ? [{ start: place.memberStart, end: next.memberStart, replacement: null }]
+      : []
+  })
+  const last = places[places.length - 1]
+  if (last && lastKept < places.length - 1) {
+    const start = places[lastKept]?.end ?? places[0]?.memberStart ?? 0
     edits.push({ start, end: last.end, replacement: null })
   }
   return edits
@@ -67,7 +71,7 @@ function usageEdits({ body, members }: RequestOutline): ByteEdit[] {
   const options = members.find((member) => member.name === 'stream_options')
   if (!options) return [insertion(members[0]?.memberStart ?? 1, '"stream_options":{"include_usage":true},')]
   const { start, end } = options
-  // Without the options themselves: null.
+  // The member is null.
   if (options.kind !== 'object')
     return [{ start, end, replacement: encoder.encode('{"include_usage":true}') }]
   const edits: ByteEdit[] = []
@@ -88,7 +92,7 @@ const insertion = (at: number, text: string): ByteEdit => ({
   replacement: encoder.encode(text),
 })
 
-/** The edits of texts that are left when others cut a part of the body out. Neither overlap among themselves. */
+/** The edits of texts that lie outside the cuts. Neither list overlaps within itself. */
 export function outsideOf(cuts: readonly ByteEdit[], texts: ByteEdit[]): ByteEdit[] {
   if (texts.length === 0 || cuts.length === 0) return texts
   const byStart = (left: ByteEdit, right: ByteEdit) => left.start - right.start

@@ -8,65 +8,65 @@ import type { Protocol, RequestTexts } from './protocol.ts'
 import type { RequestOutline } from './request-outline.ts'
 import { SourceData } from './source-data.ts'
 import { inspectOwnValue, type TextKind } from './streamed-texts.ts'
-import { MESSAGES_MEMBERS } from './technical-members.ts'
+import { MESSAGES_STRUCTURE } from './technical-members.ts'
 import { isUnreadable, lastName, OWN_DATA, requestString } from './text-fields.ts'
 
-export interface RequestInspection {
+export interface InspectedRequest {
   edits: ByteEdit[]
-  /** Where there is content that no text engine reads, such as images. */
+  /** Directions with content that no text engine reads, such as images. */
   uninspectable: ReadonlySet<Direction>
-  /** Blocks of thinking that were changed, as `<message>.<block>`: what their provider signed is not what is sent. */
+  /** Changed blocks of thinking, as `<message>.<block>`: their signatures no longer fit. */
   changedThinking: ReadonlySet<string>
 }
 
 /**
- * Shows every text of a request to the inspection. Removed members do not leave and are not inspected. What nothing is
- * looked for in is only counted.
+ * Inspects every text of a request. Removed members are not sent and not inspected. Without a policy the texts are only
+ * counted.
  */
 export function inspectRequest(
   outline: RequestOutline,
   protocol: Protocol,
   inspection: Inspection,
-): RequestInspection {
+): InspectedRequest {
   if (inspection.engine.passive) {
     inspection.count(outline.textBytes)
     inspection.endUnit(outline.body.length)
     return NOTHING_FOUND
   }
-  const scan = new RequestInspector(outline, protocol, inspection)
+  const scan = new RequestTextScan(outline, protocol, inspection)
   scanJson(outline.body, scan)
   scan.removeSignatures()
   inspection.endUnit(outline.body.length)
   return scan
 }
 
-const NOTHING_FOUND: RequestInspection = { edits: [], uninspectable: new Set(), changedThinking: new Set() }
+const NOTHING_FOUND: InspectedRequest = { edits: [], uninspectable: new Set(), changedThinking: new Set() }
 
-/** A shorter number is nobody's. */
+/** Shorter numbers identify no person. */
 const SHORTEST_NUMBER_BYTES = 9
-/** Names without digits and marks are those of protocols, and words. */
+/** Names without digits and punctuation are protocol names or words. */
 const PLAIN_NAME = /^[A-Za-z_]{1,40}$/
 
-/** A text, by its place. */
+/** A text and its place in the body. */
 interface PlacedText {
   field: TextField
   start: number
   end: number
 }
 
-class RequestInspector {
+class RequestTextScan {
   readonly edits: ByteEdit[] = []
   readonly uninspectable = new Set<Direction>()
   readonly changedThinking = new Set<string>()
   readonly watched: ReadonlySet<string>
-  /** What a tool was called with may hold numbers and names at any depth. */
+  /** Tool input may hold numbers and names at any depth. */
   readonly valueDepth = MAXIMUM_DEPTH
   readonly #outline: RequestOutline
   readonly #body: Uint8Array
   readonly #removed: ReadonlySet<string>
   readonly #inspection: Inspection
   readonly #texts: RequestTexts
-  /** Where blocks of thinking have their signatures. */
+  /** Places of the signatures of blocks of thinking. */
   readonly #signatures = new Map<string, { start: number; end: number }>()
   readonly #sources = new SourceData<PlacedText>()
 
@@ -80,7 +80,7 @@ class RequestInspector {
   }
 
   value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
-    // Prompts may be given as the numbers of their tokens.
+    // A prompt may be a list of token ids.
     if (path[0] === 'prompt' && kind === 'number') this.uninspectable.add('request')
     if (path[0] !== 'messages' || path[4] !== 'input') {
       if (path[path.length - 1] === 'source') this.#endSource(path)
@@ -112,7 +112,7 @@ class RequestInspector {
     if (thinking !== null) this.changedThinking.add(thinking)
   }
 
-  /** Base64 of what is no text stays uninspected. */
+  /** Base64 of binary content is not inspected. */
   #inspectEncoded({ field, start, end }: PlacedText): void {
     if (!isEncodedText(this.#body.subarray(start, end))) return
     this.#inspect({ field: { ...field, json: false, encoded: true }, start, end })
@@ -129,28 +129,33 @@ class RequestInspector {
     return { field: { ...this.#fieldOf(path, name), path: [...path] }, start, end }
   }
 
-  /** Names, and numbers that could be somebody's: they can only be blocked or told, because they have to stay what they are. */
+  /** Names, and numbers that could identify a person: findings in them can block or be recorded, never be changed. */
   #inspectFixed(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
     const name = path[path.length - 1]
     const isName = typeof name === 'string' && !PLAIN_NAME.test(name)
     const isNumber = kind === 'number' && end - start >= SHORTEST_NUMBER_BYTES
     if ((!isName && !isNumber) || this.#removed.has(String(path[0]))) return
-    const field = { path, partial: false, fixed: true, kind: this.#texts.kindOf(path, this.#outline).kind }
+    const field = {
+      path,
+      partial: false,
+      fixed: true,
+      kind: this.#texts.messageTextKind(path, this.#outline).kind,
+    }
     const nameStart = memberStart + 1
     if (isName) this.#inspection.text(field, this.#body, nameStart, endOfString(this.#body, nameStart))
     if (isNumber) this.#inspection.text({ ...field, name: lastName(path) }, this.#body, start, end)
   }
 
-  /** What a string tells besides what it says. */
+  /** Notes unreadable content, and the signatures of thinking. */
   #note(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
     if (isUnreadable(path, this.#body, start, end, name, own)) {
-      this.uninspectable.add(this.#texts.kindOf(path, this.#outline).kind)
+      this.uninspectable.add(this.#texts.messageTextKind(path, this.#outline).kind)
     }
     const signed = name === 'signature' ? this.#texts.signatureOf?.(path) : null
     if (signed) this.#signatures.set(signed, { start, end })
   }
 
-  /** A signature of thinking that is edited is of another text. */
+  /** Empties the signatures of changed thinking: they sign another text. */
   removeSignatures(): void {
     for (const [block, place] of this.#signatures) {
       if (this.changedThinking.has(block)) this.edits.push({ ...place, replacement: null })
@@ -158,7 +163,7 @@ class RequestInspector {
   }
 
   #fieldOf(path: JsonPath, name: string): TextField {
-    const kind = this.#texts.kindOf(path, this.#outline)
+    const kind = this.#texts.messageTextKind(path, this.#outline)
     const isNamed = kind.kind === 'tool_arguments' && !kind.json
     return { path, partial: false, ...kind, ...(isNamed && { name }) }
   }
@@ -166,24 +171,24 @@ class RequestInspector {
 
 const REQUEST: TextKind = { kind: 'request', json: false }
 
-/** What a text of a request is: what tools were called with, what they answered, or what the caller says itself. */
+/** Whether a text of a request is input of a tool, the result of a tool, or the caller's own. */
 function kindOf(path: JsonPath, { toolMessages }: RequestOutline): TextKind {
   if (path[0] !== 'messages' || typeof path[1] !== 'number') return REQUEST
   const last = path[path.length - 1]
   if (last === 'arguments') return { kind: 'tool_arguments', json: true }
   if (toolMessages.has(path[1])) return { kind: 'tool_result', json: false }
   if (path[2] === 'tool_calls') return { kind: 'tool_arguments', json: false }
-  // Blocks of the messages protocol: what a tool was called with, and blocks that hold content of their own.
+  // Blocks of the messages protocol: tool input, and tool results, which hold content.
   if (path[2] !== 'content') return REQUEST
   if (path[4] === 'input') return { kind: 'tool_arguments', json: false }
   return path[4] === 'content' ? { kind: 'tool_result', json: false } : REQUEST
 }
 
 /** Requests with `messages`, of either protocol, and legacy completions. */
-export const MESSAGES_TEXTS: RequestTexts = {
+export const MESSAGES_REQUEST_TEXTS: RequestTexts = {
   ownData: OWN_DATA,
-  members: MESSAGES_MEMBERS,
-  kindOf,
+  members: MESSAGES_STRUCTURE,
+  messageTextKind: kindOf,
   // Their protocol cuts blocks that were changed (`unsignedThinkingEdits`).
   thinkingOf: (path) => (path[0] === 'messages' && path[4] === 'thinking' ? `${path[1]}.${path[3]}` : null),
 }

@@ -3,7 +3,13 @@ import type { z } from 'zod'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { decodeString, type JsonKind, type JsonPath, JsonSyntaxError, scanJson } from '../../lib/json-scan.ts'
 import { THREAD_DETAILS } from '../../wire/model-requests.ts'
-import { type RequestMembers, requestString } from './text-fields.ts'
+import {
+  FILE_TYPES,
+  IMAGE_TYPES,
+  LONGEST_TYPE_BYTES,
+  type RequestMembers,
+  requestString,
+} from './text-fields.ts'
 
 /** A top-level member of a request, by its place in the body. */
 export interface TopMember {
@@ -15,30 +21,30 @@ export interface TopMember {
   end: number
 }
 
-/** What Headgate knows of a request body without holding it as a tree. */
+/** The members of a request body that the gateway reads, without a tree of it. */
 export interface RequestOutline {
   body: Uint8Array
   members: TopMember[]
   model: string
   stream: boolean
-  /** Whether the caller asked for usage on its stream. */
-  usageAsked: boolean
+  /** Whether the caller requested usage on its stream. */
+  usageRequested: boolean
   /** The most tokens it may generate for one choice; null leaves it to the model's maximum. */
   maximumOutput: number | null
   choices: number
-  /** Content whose token count its bytes do not bound. */
+  /** Counts of content whose tokens are not bounded by its bytes. */
   images: number
   documents: number
   hasTools: boolean
-  /** Of the texts that leave and are inspected. */
+  /** Of the texts that are sent and inspected. */
   textBytes: number
   /** Indexes of the messages, or items, that are results of tools. */
   toolMessages: ReadonlySet<number>
-  /** Whether JSON without a schema is asked for (interface: JSON mode). */
+  /** Whether the request is for JSON without a schema (interface: JSON mode). */
   jsonObject: boolean
 }
 
-/** Checks the elements of `messages` as they pass, in constant memory. Says the first thing wrong. */
+/** Checks the elements of `messages` during the scan, in constant memory. Keeps the first problem. */
 export interface MessagesCheck {
   /** A member of a message has ended: `text` is its value when it is a short string. */
   member(index: number, name: string, kind: JsonKind, text: string | null): void
@@ -48,7 +54,7 @@ export interface MessagesCheck {
 }
 
 export interface OutlineRules {
-  /** Members that are not in its shape are not read. */
+  /** Only members of its shape are read. */
   schema: z.ZodObject
   /** Null for requests without `messages`. */
   messages: (() => MessagesCheck) | null
@@ -57,7 +63,7 @@ export interface OutlineRules {
   texts: RequestMembers
   /** A required member that is not `messages`. */
   required?: string
-  /** Whether `input` is required in their place, a list of items. */
+  /** Whether `input`, a list of items, is required in place of `messages`. */
   hasItems?: boolean
   maximumOutput(fields: Record<string, unknown>): number | null
   /** Choices for one prompt. */
@@ -65,13 +71,13 @@ export interface OutlineRules {
 }
 
 /**
- * Of what the rules know, only scalars and short arrays are parsed, and of objects only the members that rules read:
- * a tree takes many times the bytes of its text.
+ * Members whose values are not parsed. Others are parsed if they are scalars or short arrays; of objects only the
+ * members of `READ_INSIDE` are: a tree takes many times the bytes of its text.
  */
 const UNPARSED = new Set(['tools', 'input'])
 const READ_INSIDE = new Set(['type', 'include_usage'])
 const LARGEST_PARSED_BYTES = 64 * 1024
-/** Names are remembered, to tell when one is given twice. */
+/** Names are kept in memory to detect duplicates. */
 const MOST_MEMBERS = 1000
 const EMPTY_OF_KIND: Record<JsonKind, unknown> = {
   object: {},
@@ -81,23 +87,13 @@ const EMPTY_OF_KIND: Record<JsonKind, unknown> = {
   boolean: false,
   null: null,
 }
-const IMAGE_TYPES = new Set(['image_url', 'image', 'input_audio', 'input_image'])
-const DOCUMENT_TYPES = new Set([
-  'document',
-  'file',
-  'container_upload',
-  'input_file',
-  'video_url',
-  'input_video',
-])
-/** Tools that the caller runs itself. */
+const DOCUMENT_TYPES = ['document', ...FILE_TYPES]
+/** Types of tools that the caller runs itself. */
 const CLIENT_TOOLS = new Set(['function', 'custom'])
 /** Items that are results of tools. */
 const OUTPUT_TYPES = new Set(['function_call_output', 'custom_tool_call_output'])
-/** Members that make the provider look things up, as its own tools do. */
+/** Members that let the provider run tools of its own. */
 const SERVER_TOOL_MEMBERS = new Set(['web_search_options', 'mcp_servers'])
-/** The longest of these names, if every character of it is written as an escape. */
-const LONGEST_TYPE_BYTES = 6 * 16
 const decoder = new TextDecoder()
 /** A name that folding does not change. */
 const PLAIN_NAME = /^[a-z0-9_]*$/
@@ -128,7 +124,7 @@ export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOu
     members: scan.members,
     model: fields.model as string,
     stream: fields.stream === true,
-    usageAsked: streamOptions?.include_usage === true,
+    usageRequested: streamOptions?.include_usage === true,
     maximumOutput: rules.maximumOutput(fields),
     choices: rules.choices(fields) * Math.max(1, scan.prompts),
     images: scan.images,
@@ -141,11 +137,10 @@ export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOu
 }
 
 function checkFields(scan: OutlineScan, rules: OutlineRules): Record<string, unknown> {
-  if (!fits(rules.schema, scan.fields)) {
-    const issue = rules.schema.safeParse(scan.fields).error?.issues[0]
-    const path = issue?.path.join('.') ?? ''
-    const message = issue?.message ?? 'invalid body'
-    const text = message.startsWith(path) ? `${message}.` : `${path}: ${message}.`
+  const [issue] = rules.schema.safeParse(scan.fields).error?.issues ?? []
+  if (issue) {
+    const path = issue.path.join('.')
+    const text = issue.message.startsWith(path) ? `${issue.message}.` : `${path}: ${issue.message}.`
     const details = path === 'thread' ? { details: THREAD_DETAILS } : {}
     throw new ApiError('invalid_request', text, { code: 'invalid_body', ...details })
   }
@@ -162,29 +157,12 @@ function checkFields(scan: OutlineScan, rules: OutlineRules): Record<string, unk
   return scan.fields
 }
 
-/** Names of members that a schema does not allow to be absent. */
-const requiredNames = new WeakMap<z.ZodObject, readonly string[]>()
-
-/**
- * Whether fields satisfy a schema without transforms. Only the members that are there are parsed: most requests have few
- * of those that a schema knows, and a whole parse looks at all of them.
- */
-function fits(schema: z.ZodObject, fields: Record<string, unknown>): boolean {
-  let required = requiredNames.get(schema)
-  if (!required) {
-    required = Object.keys(schema.shape).filter((name) => !schema.shape[name].safeParse(undefined).success)
-    requiredNames.set(schema, required)
-  }
-  if (required.some((name) => !Object.hasOwn(fields, name))) return false
-  return Object.keys(fields).every((name) => schema.shape[name].safeParse(fields[name]).success)
-}
-
 /** RFC 8259 section 8.1: JSON between systems is UTF-8. Broken sequences could read differently here and upstream. */
 export function checkUtf8(body: Uint8Array): void {
   if (!isUtf8(body)) throw invalidRequest('The body is not valid UTF-8.')
 }
 
-/** A value the rules look at, or an empty one of its kind where its kind is all they look at. */
+/** The value of a member, or an empty value of its kind where the rules read only the kind. */
 function fieldOf(name: string, kind: JsonKind, bytes: Uint8Array): unknown {
   if (kind === 'object' || UNPARSED.has(name) || bytes.length > LARGEST_PARSED_BYTES) {
     return EMPTY_OF_KIND[kind]
@@ -192,7 +170,7 @@ function fieldOf(name: string, kind: JsonKind, bytes: Uint8Array): unknown {
   return JSON.parse(decoder.decode(bytes))
 }
 
-/** @throws ApiError invalid_request for one that is given twice or in another case: readers differ in which they take. */
+/** @throws ApiError invalid_request for a duplicate or another spelling: parsers differ in which one they take. */
 function membersRead(parent: string, bytes: Uint8Array): Record<string, unknown> {
   const places = new Map<string, [JsonKind, number, number]>()
   scanJson(bytes, {
@@ -249,11 +227,11 @@ class OutlineScan {
 
   #type(path: JsonPath, start: number, end: number): void {
     const type = decodeString(this.#body, start, end)
-    // A tool that runs at the provider puts what it finds into the input. Of responses none is told to the provider.
+    // Results of a tool that runs at the provider become input. Turns of responses send no such tool.
     if (path[0] === 'tools' && path.length === 3)
       this.documents += this.#rules.hasItems || CLIENT_TOOLS.has(type) ? 0 : 1
-    else if (IMAGE_TYPES.has(type)) this.images++
-    else if (DOCUMENT_TYPES.has(type)) this.documents++
+    else if (IMAGE_TYPES.includes(type)) this.images++
+    else if (DOCUMENT_TYPES.includes(type)) this.documents++
   }
 
   value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
@@ -279,7 +257,7 @@ class OutlineScan {
     }
   }
 
-  /** Of several types the last one counts, as for who reads the item. */
+  /** Of several types the last one counts, as in the parser of the item. */
   #itemType(index: number, type: string | null): void {
     if (type !== null && OUTPUT_TYPES.has(type)) this.toolMessages.add(index)
     else this.toolMessages.delete(index)
@@ -301,7 +279,7 @@ class OutlineScan {
     this.fields[name] = kind === 'object' ? membersRead(name, bytes) : fieldOf(name, kind, bytes)
   }
 
-  /** Some upstreams read names without regard to case: `Model` after `model` would name another model there. */
+  /** Some upstreams ignore the case of names: `Model` after `model` would select another model there. */
   #checkSpelling(name: string): void {
     if (PLAIN_NAME.test(name)) return
     const folded = name.normalize('NFKC').toLowerCase()

@@ -4,13 +4,13 @@ import { encodeFrame, HEARTBEAT_COMMENT } from '../../lib/sse.ts'
 import type { Protocol, RequestTexts } from './protocol.ts'
 import { type OutlineRules, outlineRequest, type RequestOutline } from './request-outline.ts'
 import type { TextKind } from './streamed-texts.ts'
-import { ITEMS_MEMBERS } from './technical-members.ts'
+import { ITEMS_STRUCTURE } from './technical-members.ts'
 import { OWN_DATA } from './text-fields.ts'
 
 /**
- * One turn of a response, as `src/responses` asks for it: the members of a responses request, with all items of the
- * context as `input`. It is answered by events of the model, and always translated, so that this protocol is only ever
- * a caller's.
+ * One turn of a response, as requested by `src/responses`: the members of a responses request, with all items of the
+ * context as `input`. The answer is a stream of model events. Turns are always translated, so no upstream has this
+ * protocol.
  */
 
 const turn = z.looseObject({
@@ -23,14 +23,14 @@ const turn = z.looseObject({
   tools: z.array(z.unknown(), 'tools must be an array').nullish(),
 })
 
-/** Of a call: what is called with them, and what. */
+/** Members of a call that hold its tool and its input. */
 const ARGUMENTS_OF_ITEMS = new Set(['input', 'name', 'namespace'])
 
 const texts: RequestTexts = {
-  // The list of items is named like what other protocols call tools with.
+  // Here `input` is the list of items; in other protocols it is the input of a tool.
   ownData: new Set([...OWN_DATA].filter((name) => name !== 'input')),
-  members: ITEMS_MEMBERS,
-  kindOf,
+  members: ITEMS_STRUCTURE,
+  messageTextKind: itemTextKind,
   thinkingOf: (path) => (path[0] === 'input' && path[2] === 'content' ? String(path[1]) : null),
   signatureOf: (path) => (isOfItem(path) ? String(path[1]) : null),
 }
@@ -48,7 +48,7 @@ const rules: OutlineRules = {
 /** Whether a value is a member of an item. */
 const isOfItem = (path: JsonPath): boolean => path[0] === 'input' && path.length === 3
 
-function kindOf(path: JsonPath, { toolMessages }: RequestOutline): TextKind {
+function itemTextKind(path: JsonPath, { toolMessages }: RequestOutline): TextKind {
   if (path[0] !== 'input' || typeof path[1] !== 'number') return { kind: 'request', json: false }
   if (toolMessages.has(path[1]) || path[2] === 'output') return { kind: 'tool_result', json: false }
   if (path[2] === 'arguments') return { kind: 'tool_arguments', json: true }
@@ -61,8 +61,8 @@ export const responses: Protocol = {
   requestTexts: texts,
   removals: [],
   usageIsOptional: false,
-  readAnswer: spokenByNobody,
-  streamReader: spokenByNobody,
+  readAnswer: notAnUpstreamProtocol,
+  streamReader: notAnUpstreamProtocol,
   dialect: {
     heartbeat: HEARTBEAT_COMMENT,
     failure(message) {
@@ -72,6 +72,6 @@ export const responses: Protocol = {
   },
 }
 
-function spokenByNobody(): never {
-  throw new Error('no upstream speaks the protocol of turns')
+function notAnUpstreamProtocol(): never {
+  throw new Error('turns of responses are not an upstream protocol')
 }

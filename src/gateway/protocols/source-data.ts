@@ -4,15 +4,15 @@ import { decodeString, type JsonPath } from '../../lib/json-scan.ts'
 const LONGEST_TYPE_BYTES = 6 * 6
 
 /**
- * What looks like base64 in the `data` of a source may be a text: the source's `type` tells, and members stand in any
- * order. Data waits here for the end of its source. What does not say that it is base64, and nothing else, is text.
+ * Holds the `data` of sources until the source ends. Data that looks like base64 is text unless the source's `type` is
+ * `base64`, and members come in any order.
  */
 export class SourceData<Place> {
   readonly #waiting: Array<{ depth: number; place: Place }> = []
-  /** By path length of a source that is open. */
+  /** By path length of an open source. */
   readonly #isBase64 = new Map<number, boolean>()
 
-  /** Told of every string that is no text. @returns whether it waits here, as `place` says. */
+  /** Called for every string that is no text. @returns whether its `place` is held until its source ends. */
   string(path: JsonPath, bytes: Uint8Array, start: number, end: number, place: () => Place): boolean {
     const depth = path.length - 1
     if (path[depth - 1] !== 'source') return false
@@ -25,7 +25,7 @@ export class SourceData<Place> {
     return true
   }
 
-  /** Told of the end of every value. @returns what has waited for it. */
+  /** Called at the end of every value. @returns the places that it held. */
   end(path: JsonPath): Array<{ place: Place; isBase64: boolean }> {
     const depth = path.length
     if (path[depth - 1] !== 'source') return []

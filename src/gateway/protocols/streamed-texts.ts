@@ -4,15 +4,15 @@ import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { JsonKind, JsonPath } from '../../lib/json-scan.ts'
 
-/** A frame of our own that tells what was held back of a text. */
+/** A frame of our own with held-back text. */
 export interface HeldFrame {
   bytes: Uint8Array
-  /** For the sink: source bytes of earlier frames that pass with it, and those that never will. */
+  /** Source bytes of earlier frames that are released with it, and those that are withheld for good. */
   released: number
   withheld: number
 }
 
-/** What a text is. */
+/** Direction and form of a text. */
 export interface TextKind {
   kind: Direction
   /** Whether it is JSON by itself. */
@@ -28,14 +28,14 @@ export interface FrameString {
 
 /** The text of a stream that a string is a piece of. */
 export interface StreamedText extends TextKind {
-  /** Begins with the part of the answer that the text belongs to, and ends as that part does. */
+  /** Begins with the key of the choice or block that the text belongs to, and ends with it. */
   key: string
   /** Whether the text ends with this piece. */
   last: boolean
   signed?: boolean
 }
 
-/** Shows a piece to the inspection. @returns the edit that it asks for. */
+/** Inspects a piece of a streamed text. @returns the edit that the inspection demands. */
 export function inspectPiece(
   inspection: Inspection,
   { path, start, end }: FrameString,
@@ -60,7 +60,7 @@ export function inspectPiece(
 }
 
 /**
- * Shows what the strings of a tool's input do not: names within it, and numbers.
+ * Inspects names and numbers of a tool's input; its strings are inspected apart.
  * @param place of a value at or within `input`.
  */
 export function inspectOwnValue(
@@ -78,6 +78,6 @@ export function inspectOwnValue(
 
 const decoder = new TextDecoder()
 
-/** What was held back, as text. */
+/** Held-back contents as text. */
 export const heldText = ({ contents }: HeldText): string =>
   JSON.parse(`"${decoder.decode(contents)}"`) as string

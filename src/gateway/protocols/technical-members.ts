@@ -1,15 +1,15 @@
 import type { JsonPath } from '../../lib/json-scan.ts'
 
 /**
- * What a string is that a protocol defines for itself and not for what somebody says:
- * - `word` is one of few, such as a type; a value of another form is text.
- * - `fixed` has to arrive byte for byte, such as the id that a result names its call by, or a signature. Changed, it
- *   would break the request, so that a finding in it can only block the call; else it stays, and is told.
- * - `ours` is what the gateway knows already: the model, which is of the catalogue, and proofs that it has unsealed.
+ * A string that a protocol defines, as opposed to text of a person or model:
+ * - `word` is one of a few values, such as a type; a value of another form is text.
+ * - `fixed` has to arrive byte for byte, such as the id of a call, or a signature. A change would break the request, so
+ *   a finding in it can block the call or be recorded.
+ * - `ours` comes from the gateway itself: the model of the catalogue, and proofs that it has unsealed.
  */
 export type TechnicalKind = 'word' | 'fixed' | 'ours'
 
-/** The technical members of an object, and the objects or lists of them in it that are known. */
+/** The technical members of an object, and its members that are known objects or lists of them. */
 export interface KnownObject {
   technical: ReadonlyMap<string, TechnicalKind>
   members: ReadonlyMap<string, KnownObject>
@@ -28,7 +28,7 @@ const CACHE_CONTROL = known({ type: 'word', ttl: 'word' })
 const DETAILED = known({ detail: 'word', format: 'word' })
 const FORMAT = known({ type: 'word' })
 
-/** What parts and blocks hold besides other ones. */
+/** Members of parts and blocks, without the parts and blocks within them. */
 const CONTENT_MEMBERS: Record<string, KnownObject> = {
   cache_control: CACHE_CONTROL,
   caller: TYPED,
@@ -40,7 +40,7 @@ const CONTENT_MEMBERS: Record<string, KnownObject> = {
 }
 const CONTENT = contentObject()
 
-/** Parts and blocks, which may hold others, also in their source. */
+/** Parts and blocks, which may hold others in `content` and in their source. */
 function contentObject(): KnownObject {
   const members = new Map(Object.entries(CONTENT_MEMBERS))
   const { technical } = known({
@@ -100,10 +100,10 @@ const settings = {
 const TOP: Record<string, TechnicalKind> = { model: 'ours', service_tier: 'word' }
 
 /** Requests with `messages`, of either protocol, and legacy completions. */
-export const MESSAGES_MEMBERS = known(TOP, { ...settings, system: CONTENT, messages: MESSAGE })
+export const MESSAGES_STRUCTURE = known(TOP, { ...settings, system: CONTENT, messages: MESSAGE })
 
 /** Turns of responses: their `input` is a list of items. Proofs of thinking in them come from our own seal. */
-export const ITEMS_MEMBERS = known(TOP, {
+export const ITEMS_STRUCTURE = known(TOP, {
   ...settings,
   input: known(
     {
@@ -119,19 +119,19 @@ export const ITEMS_MEMBERS = known(TOP, {
   ),
 })
 
-/** Names that are technical anywhere: most strings have none of them, and cost no more than this look. */
+/** All technical names: most strings have none of them, so that one look-up decides. */
 const NAMES = new Set([
   ...['model', 'service_tier', 'type', 'role', 'ttl', 'detail', 'format', 'media_type', 'id', 'call_id'],
   ...['tool_call_id', 'tool_use_id', 'signature', 'encrypted_content', 'redacted', 'origin'],
 ])
 
 /**
- * What a string is that stands at a path, as far as its protocol defines it there. Everything within a member that the
- * protocol does not know is the caller's own, whatever it is named.
+ * The kind of the technical string at a path. Everything within a member that the protocol does not define is the
+ * caller's own, under any name.
  * @param name the last member name on the path. @returns null for text.
  */
 export function technicalKind(root: KnownObject, path: JsonPath, name: string): TechnicalKind | null {
-  // What stands in a list of its own is not what the protocol means by the name.
+  // A list under a technical name is not the member that the protocol defines.
   if (!NAMES.has(name) || path[path.length - 1] !== name) return null
   let object = root
   for (let index = 0; index < path.length - 1; index++) {
@@ -145,15 +145,15 @@ export function technicalKind(root: KnownObject, path: JsonPath, name: string): 
 }
 
 const LONGEST_WORD_BYTES = 80
-/** Dates are part of words (`web_search_20250305`); longer runs of digits are numbers of something. */
+/** Dates are part of words (`web_search_20250305`); longer runs of digits are numbers. */
 const MOST_DIGITS = 8
-/** By byte: small letters and what joins them, and digits. */
+/** By byte: 1 for lower-case letters and punctuation of words, 2 for digits. */
 const WORD = Uint8Array.from({ length: 128 }, (_, byte) => {
   const character = String.fromCharCode(byte)
   return /\d/.test(character) ? 2 : Number(/[a-z_./+-]/.test(character))
 })
 
-/** Whether a string has the form of what protocols name types, roles and formats by. */
+/** Whether a string has the form of a type, role or format. */
 export function isWord(bytes: Uint8Array, start: number, end: number): boolean {
   if (end - start > LONGEST_WORD_BYTES) return false
   let digits = 0

@@ -3,8 +3,8 @@ import { decodeString, type JsonPath } from '../../lib/json-scan.ts'
 import { isWord, type KnownObject, technicalKind } from './technical-members.ts'
 
 /**
- * Which strings of an answer or item are text. Everything is, unless it is listed: a member that a vendor adds tomorrow
- * is inspected from its first day. What callers send is told by its place besides (`requestString`).
+ * Members of an answer or item that are not text. All others are: a member that a vendor adds later is inspected from
+ * its first day. The path of a string decides too in requests (`requestString`).
  */
 const TECHNICAL = new Set([
   'model',
@@ -27,7 +27,7 @@ const TECHNICAL = new Set([
   'format',
 ])
 
-/** What a tool is called with, and schemas, are the caller's own data, whatever their members are named. */
+/** Members that hold tool input or schemas: the caller's own data, under any member names. */
 export const OWN_DATA: ReadonlySet<string> = new Set([
   'input',
   'properties',
@@ -37,24 +37,15 @@ export const OWN_DATA: ReadonlySet<string> = new Set([
 ])
 
 /** Types of parts and blocks whose content is not text. */
-const UNREADABLE = new Set([
-  'image_url',
-  'image',
-  'input_audio',
-  'input_image',
-  'document_url',
-  'file',
-  'container_upload',
-  'input_file',
-  'video_url',
-  'input_video',
-])
+export const IMAGE_TYPES = ['image_url', 'image', 'input_audio', 'input_image']
+export const FILE_TYPES = ['file', 'container_upload', 'input_file', 'video_url', 'input_video']
+const UNREADABLE = new Set([...IMAGE_TYPES, ...FILE_TYPES, 'document_url'])
 /** Sources of the messages protocol whose content is text that stands there. */
 const READABLE_SOURCES = new Set(['text', 'content'])
-/** The longest of these, if every character of it is written as an escape. */
-const LONGEST_TYPE_BYTES = 6 * 16
+/** The longest of these types with every character written as an escape. */
+export const LONGEST_TYPE_BYTES = 6 * 16
 
-/** Members whose `data` is, as a rule, encoded content that no text engine can read. */
+/** Members whose `data` is usually encoded content that no text engine can read. */
 const BINARY_PARENTS = new Set(['source', 'input_audio', 'audio', 'file'])
 /** Members that may be data URLs; in responses an image is one without an object around it. */
 const DATA_URL_MEMBERS = new Set(['url', 'image_url', 'file_url', 'file_data'])
@@ -80,21 +71,21 @@ export function isText(
   return !isBinary(path, bytes, start, end, name)
 }
 
-/** Where a request holds strings that are no text of the caller. */
+/** Places in a request of strings that are not the caller's text. */
 export interface RequestMembers {
-  /** Members that hold the caller's own data, whatever is named within them. */
+  /** Members that hold the caller's own data, under any names within them. */
   ownData: ReadonlySet<string>
-  /** Where strings stand that are no text. */
+  /** Tree of the members that hold technical strings. */
   members: KnownObject
 }
 
 /**
- * What is to be done with a string of a request: `text` is inspected; `fixed` too, but not changed; `encoded` is content
- * that may be a text in base64; a `word` of the protocol says nothing.
+ * Treatment of a string of a request: `text` is inspected; `fixed` is inspected and never changed; `encoded` may be
+ * text in base64; a `word` of the protocol is not inspected.
  */
 export type RequestString = 'text' | 'fixed' | 'encoded' | 'word'
 
-/** @returns what a string of a request is, by its place and its form. @param texts of its protocol. */
+/** @returns the treatment of a string by its path and form. @param texts of its protocol. */
 export function requestString(
   texts: RequestMembers,
   path: JsonPath,
@@ -111,7 +102,7 @@ export function requestString(
   return isBinary(path, bytes, start, end, name) ? 'encoded' : 'text'
 }
 
-/** The same string, whether it is or tells of content that no text engine reads, such as an image. */
+/** Whether a string is content that no text engine reads, such as an image, or the type of such content. */
 export function isUnreadable(
   path: JsonPath,
   bytes: Uint8Array,
@@ -121,7 +112,7 @@ export function isUnreadable(
   own = path.some((part) => OWN_DATA.has(String(part))),
 ): boolean {
   if (own) return false
-  // A source says by its type what it is, and its data may be a text that looks otherwise.
+  // The type of a source decides: its data may be text that looks like base64.
   if (path[path.length - 2] === 'source' && name === 'data') return false
   if (name !== 'type') return !TECHNICAL.has(name) && isBinary(path, bytes, start, end, name)
   // A document is as readable as its source.
@@ -135,7 +126,7 @@ const isType = (types: ReadonlySet<string>, bytes: Uint8Array, start: number, en
 function isBinary(path: JsonPath, bytes: Uint8Array, start: number, end: number, name: string): boolean {
   if (DATA_URL_MEMBERS.has(name) && end - start >= SHORTEST_DATA_URL_BYTES) {
     const head = dataUrlHead(bytes.subarray(start, end))
-    // Behind the head anything may stand.
+    // The contents after the head may be anything.
     if (head > 0) return isBase64(bytes, start + head, end)
   }
   // The `data` of a plain text document is that text, and its path is the same.

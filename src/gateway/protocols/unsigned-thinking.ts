@@ -1,23 +1,23 @@
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, scanJson } from '../../lib/json-scan.ts'
+import { removalEdits } from './request-edits.ts'
 
 /**
- * Thinking of a model of another family reaches callers of the messages protocol without a signature, and they send it
- * back with the conversation. A provider that signs its thinking refuses such a block, so that a conversation could
- * never move to its models: the block stays behind. So does thinking whose text is edited: its signature is of another
- * text.
+ * Thinking of another family's model reaches callers of the messages protocol without a signature, and they send it
+ * back with the conversation. A provider that signs its thinking refuses such a block, so the block is cut out.
+ * Thinking with edited text is cut out too, because its signature no longer fits.
  */
 
 interface Element {
-  start: number
+  memberStart: number
   end: number
   unsigned: boolean
 }
 
-/** No conversation has more; an edit takes much more memory than the bytes that it is about. */
+/** Limit of edits: an edit takes much more memory than the bytes that it removes. */
 const MOST_EDITS = 10_000
 
-/** Found in a fraction of a scan's time; only a body that has it is scanned. */
+/** A search for these takes a fraction of a scan's time; only a body that has one is scanned. */
 const UNSIGNED = [Buffer.from('"signature":""'), Buffer.from('"signature": ""')]
 
 const NONE: ReadonlySet<string> = new Set()
@@ -67,26 +67,18 @@ class ContentScan {
 
   #element(start: number, end: number): void {
     const unsigned = this.#isThinking && this.#isUnsigned && this.edits.length < MOST_EDITS
-    // Neighbours that stay are one: only where unsigned ones begin and end matters.
+    // Adjacent blocks that stay are one element: only the ends of unsigned ones matter.
     const last = this.#elements[this.#elements.length - 1]
     if (last && !unsigned && !last.unsigned) last.end = end
-    else if (this.#elements.length < MOST_EDITS) this.#elements.push({ start, end, unsigned })
+    else if (this.#elements.length < MOST_EDITS) this.#elements.push({ memberStart: start, end, unsigned })
     this.#isThinking = this.#isUnsigned = false
   }
 
-  /** A message of nothing else keeps what it has: empty content would be refused as well. */
+  /** A message of such blocks alone keeps them: empty content would be refused as well. */
   #content(): void {
     const elements = this.#elements
     this.#elements = []
-    const lastKept = elements.findLastIndex((element) => !element.unsigned)
-    for (const [index, element] of elements.entries()) {
-      const next = elements[index + 1]
-      if (element.unsigned && next && index < lastKept) {
-        this.edits.push({ start: element.start, end: next.start, replacement: null })
-      }
-    }
-    const last = elements[elements.length - 1]
-    const kept = elements[lastKept]
-    if (kept && last && kept !== last) this.edits.push({ start: kept.end, end: last.end, replacement: null })
+    if (elements.every(({ unsigned }) => unsigned)) return
+    this.edits.push(...removalEdits(elements, ({ unsigned }) => unsigned))
   }
 }

@@ -2,13 +2,13 @@ import { NO_USAGE, type Usage } from '../../governance/credits.ts'
 
 type Counts = Record<string, unknown>
 
-/** More than any model reads or writes: a larger figure, as one below 0, is a fault of who tells it, and no figure. */
+/** More than any model reads or writes. Larger and negative counts are faults of the upstream and are ignored. */
 const MOST_TOKENS = 1_000_000_000
 
 const isCount = (value: unknown): value is number =>
   typeof value === 'number' && value >= 0 && value <= MOST_TOKENS
 const count = (value: unknown): number => (isCount(value) ? Math.floor(value) : 0)
-/** Absent, or a figure that can be one. */
+/** Absent, or a count within the limits. */
 const isCredible = (value: unknown): boolean => typeof value !== 'number' || isCount(value)
 const member = (value: unknown): Counts =>
   typeof value === 'object' && value !== null ? (value as Counts) : {}
@@ -24,7 +24,7 @@ export function usageOfChat(value: unknown): Usage | null {
   if (!isCredible(usage.prompt_tokens) || !isCredible(usage.completion_tokens)) return null
   const details = member(usage.prompt_tokens_details)
   const prompt = count(usage.prompt_tokens)
-  // DeepSeek and Moonshot have names of their own for what the cache gave.
+  // DeepSeek and Moonshot have other names for cached tokens.
   const cached = details.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens
   const cacheRead = count(cached)
   const cacheWrite = count(details.cache_write_tokens)
@@ -40,8 +40,8 @@ export function usageOfChat(value: unknown): Usage | null {
 }
 
 /**
- * xAI counts reasoning beside `completion_tokens` (https://docs.x.ai/docs/guides/reasoning); its total says so. It is
- * generated and charged like all output.
+ * xAI counts reasoning outside `completion_tokens` (https://docs.x.ai/docs/guides/reasoning), as its total shows. Such
+ * tokens are charged like all output.
  */
 function outputOfChat(usage: Counts, prompt: number, reasoning: number): number {
   const completion = count(usage.completion_tokens)
@@ -64,8 +64,8 @@ export function usageOfChatBody(value: unknown): Usage | null {
 }
 
 /**
- * Usage of messages, over what was known. On a stream figures are cumulative: a later one replaces an earlier one,
- * and an absent or null one changes nothing. `input_tokens` excludes cached tokens there.
+ * Usage of messages, merged into the usage known so far. On a stream figures are cumulative: a later one replaces an
+ * earlier one, and an absent or null one changes nothing. `input_tokens` excludes cached tokens there.
  * @returns null when the value counts neither input nor output.
  */
 export function usageOfMessages(value: unknown, known: Usage | null): Usage | null {
@@ -74,7 +74,7 @@ export function usageOfMessages(value: unknown, known: Usage | null): Usage | nu
   const before = known ?? NO_USAGE
   const details = member(usage.cache_creation)
   const hour = number(details.ephemeral_1h_input_tokens) ?? before.cacheWrite1Hour
-  // Later events count what was written to the cache in one figure, without its classes.
+  // Later events count cache writes in one figure, without their lifetimes.
   const written = number(usage.cache_creation_input_tokens)
   return {
     input: number(usage.input_tokens) ?? before.input,

@@ -64,8 +64,8 @@ function bufferedAnswer(
   const headers = answerHeaders(upstreamHeaders, credential)
   if ('pieces' in content) return { status, headers, body: handOver(content.pieces) }
   const { operation } = request
-  const { usageAsked } = outline
-  const encoder = encoderOf(deps, { route, caller: { operation, modelId: model.id, usageAsked } })
+  const { usageRequested } = outline
+  const encoder = encoderOf(deps, { route, caller: { operation, modelId: model.id, usageRequested } })
   if (outline.stream) {
     // The upstream did not stream: its whole answer becomes the stream that the caller asked for.
     const frames = content.events.flatMap((event) => encoder.frames(event))

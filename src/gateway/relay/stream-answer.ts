@@ -48,7 +48,7 @@ interface StreamToStart {
   basis: ChargeBasis
   /** What earlier attempts may be charged for. */
   lost: Usage | null
-  caller: { operation: Operation; modelId: string; usageAsked: boolean }
+  caller: { operation: Operation; modelId: string; usageRequested: boolean }
 }
 
 /** A stream that has begun. */
@@ -123,7 +123,7 @@ async function relayTo<Unit>(
     caller,
     callerSignal: signal,
     lease: leaseOf(deps, stream),
-    awaitsUsage: () => reader.owesUsage,
+    awaitsUsage: () => reader.usagePending,
     passage,
   })
   if (relay.started) {
@@ -183,8 +183,8 @@ export function encoderOf(
 ): EventEncoder {
   const protocol = route.translation?.caller
   if (!protocol || protocol === 'responses') throw new Error('turns of responses are taken as events')
-  const { modelId, usageAsked } = caller
-  return callerEncoder({ caller: protocol, modelId, usageAsked, nowSeconds: Math.floor(clock() / 1000) })
+  const { modelId, usageRequested } = caller
+  return callerEncoder({ caller: protocol, modelId, usageRequested, nowSeconds: Math.floor(clock() / 1000) })
 }
 
 const framesOfEvents = (translated: TranslatedCall, encoder: EventEncoder): FrameConverter<Uint8Array> => ({

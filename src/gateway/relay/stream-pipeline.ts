@@ -111,7 +111,7 @@ export class StreamPipeline<Unit> {
     if (this.end) return units
     const { reader } = this.#options
     try {
-      const due = reader.closing()
+      const due = reader.closingFrames()
       if (due !== null && (this.started || this.committed)) this.#complete(due, units)
       else if (this.started) this.fail('cut', 'The upstream ended its answer early.')
       else this.fail('empty', 'The upstream sent an empty answer.')

@@ -123,7 +123,7 @@ export class RouteCall {
       basis,
       lost,
       // Not the plan itself: it would keep the request's body, up to 50 MB, for as long as the stream lasts.
-      caller: { operation: request.operation, modelId: model.id, usageAsked: outline.usageAsked },
+      caller: { operation: request.operation, modelId: model.id, usageRequested: outline.usageRequested },
     })
   }
 
@@ -194,7 +194,7 @@ export class RouteCall {
     return {
       inspection,
       modelId: translation || upstreamModel === model.id ? null : model.id,
-      usageAsked: translation !== null || outline.usageAsked,
+      usageRequested: translation !== null || outline.usageRequested,
       translatedTo: translation?.caller ?? null,
     }
   }

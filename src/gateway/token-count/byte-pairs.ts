@@ -1,19 +1,19 @@
 import { NO_TOKEN, type Vocabulary } from './vocabulary.ts'
 
-/** Longer pieces are merged with a heap: searching the smallest rank anew for every merge is quadratic. */
+/** Longer pieces are merged with a heap, because a search for the smallest rank before every merge is quadratic. */
 const SHORT = 48
 /** A heap that fits into the processor's nearest cache is three times as fast as one of the largest texts. */
 export const LONGEST_PIECE = 4_096
 
 /**
- * Byte pair encoding as tiktoken does it: of all neighbours whose bytes together are a token, those with the smallest
- * rank are joined, the leftmost first, until none are left. Reuses its memory; not for use by two at once.
+ * Byte pair encoding as in tiktoken: adjacent parts whose bytes together are a token are joined, the pair of the
+ * smallest rank first and of equal ones the leftmost, until none are left. Reuses its memory: one caller at a time.
  */
 export class BytePairs {
-  /** Searches in the vocabulary so far: the work that was done. */
+  /** Look-ups in the vocabulary so far, as a measure of work. */
   lookups = 0
   readonly #vocabulary: Vocabulary
-  /** Of the part that begins at a place: where it ends, where the one before begins, its rank with the next. */
+  /** Of the part that begins at an offset: its end, the start of the part before it, its rank with the next part. */
   #ends = new Int32Array(SHORT + 1)
   #previous = new Int32Array(SHORT + 1)
   #ranks = new Int32Array(SHORT + 1)
@@ -75,7 +75,7 @@ export class BytePairs {
     while (this.#heapSize > 0) {
       const entry = this.#pop()
       const at = entry % LONGEST_PIECE
-      // A part that was joined or grew since has another rank by now.
+      // Stale entry: the part was joined since, or has another rank.
       if (this.#ranks[at] !== Math.floor(entry / LONGEST_PIECE)) continue
       const second = ends[at] as number
       const end = ends[second] as number
@@ -109,7 +109,7 @@ export class BytePairs {
     this.#ends = new Int32Array(size)
     this.#previous = new Int32Array(size)
     this.#ranks = new Int32Array(size)
-    // Every place once, and at most two more for every join.
+    // One entry for every offset, and at most two for every join.
     this.#heap = new Float64Array(3 * size)
   }
 

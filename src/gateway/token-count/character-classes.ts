@@ -1,6 +1,6 @@
 /**
- * What the tokenizer's splitting rule has to know of a character. The lowest two bits say in which half of a word it
- * may stand: the first, that of upper case letters, or the second, that of lower case letters.
+ * Classes of characters in the tokenizer's splitting rule. The lowest two bits are the halves of a word that a
+ * character may belong to: the first half has upper-case letters, the second lower-case letters.
  */
 export const OTHER = 0
 export const UPPER = 1
@@ -12,12 +12,12 @@ export const NUMBER = 8
 export const SPACE = 16
 /** A carriage return or line feed. */
 export const BREAK = 32
-/** What is met at the end of the text. */
+/** The end of the text. */
 export const END = 64
 
 const UNKNOWN = 255
 
-/** Filled as characters are met: most texts use a few hundred. */
+/** By code point; filled on demand, because most texts use a few hundred characters. */
 const classes = new Uint8Array(0x11_0000).fill(UNKNOWN)
 
 /** @param codePoint of a character; any number from 0 to 0x10ffff. */

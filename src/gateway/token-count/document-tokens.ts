@@ -6,16 +6,16 @@ import type { ImageRule } from './image-tokens.ts'
  */
 const PAGE_TEXT_TOKENS = 2_000
 const PAGE_SIZE = { width: 1_545, height: 2_000 }
-/** The most pages that vendors take in one request, for files that do not say how many they have. */
+/** Vendors' limit of pages in one request, for files whose page count cannot be read. */
 const MOST_PAGES = 100
 /** Characters of base64 that are decoded at a time, a multiple of four. */
 const SLICE = 65_536
-/** Bytes that are looked at again with the next slice, so that no mark is missed between two. */
+/** Bytes that are read again with the next slice, so that no mark between two slices is missed. */
 const OVERLAP = 64
 
 /**
- * The most tokens that a PDF file comes to: by its pages where it says how many it has, else as many as fit into its
- * bytes. A file without a number is as a rule compressed as a whole.
+ * Upper bound of the tokens of a PDF file: by its page count, else by its bytes. A file without a readable page count
+ * is usually compressed as a whole.
  * @param base64 of the file, as characters.
  */
 export function documentTokens(base64: Uint8Array, image: ImageRule): number {
@@ -25,7 +25,7 @@ export function documentTokens(base64: Uint8Array, image: ImageRule): number {
   return pages > 0 ? pages * perPage : Math.min(Math.max(bytes, perPage), MOST_PAGES * perPage)
 }
 
-/** A linearized file tells its pages first (`/N`), others in the root of their page tree (`/Count`), or one by one. */
+/** The page count: `/N` of a linearized file, `/Count` in the root of the page tree, or the number of page objects. */
 function pagesOf(base64: Uint8Array): number {
   let declared = 0
   let listed = 0
@@ -35,7 +35,7 @@ function pagesOf(base64: Uint8Array): number {
     if (slice === null) return 0
     const text = kept + slice
     for (const [mark, start, pages] of marksOf(text)) {
-      // What begins in the overlap may be cut off here, and is found whole with the next slice.
+      // A mark in the overlap may be cut off; the next slice has all of it.
       if (start >= text.length - OVERLAP && at + SLICE < base64.length) continue
       if (mark === 'page') listed++
       else declared = Math.max(declared, pages)

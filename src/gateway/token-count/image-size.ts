@@ -3,7 +3,7 @@ export interface ImageSize {
   height: number
 }
 
-/** A photo's thumbnail and colour profile stand before its size; no camera writes more than this. */
+/** Limit of segments before the size of a photo, such as its thumbnail and colour profile; no camera writes more. */
 const MOST_SEGMENTS = 200
 
 /**
@@ -11,14 +11,14 @@ const MOST_SEGMENTS = 200
  * @param base64 of the image, as characters. @returns null for anything else.
  */
 export function imageSize(base64: Uint8Array): ImageSize | null {
-  // An escaped slash shifts every place after it.
+  // A backslash is a JSON escape, which would shift all following offsets.
   if (base64.includes(0x5c)) return null
   const image = new Base64Reader(base64)
   const size = pngSize(image) ?? gifSize(image) ?? webpSize(image) ?? jpegSize(image)
   return size && size.width > 0 && size.height > 0 ? size : null
 }
 
-/** Bytes of encoded content by their place; 0 past its end. */
+/** Bytes of encoded content by offset; 0 past its end. */
 class Base64Reader {
   readonly #base64: Uint8Array
 

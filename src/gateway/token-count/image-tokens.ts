@@ -1,6 +1,6 @@
 import type { ImageSize } from './image-size.ts'
 
-/** What an image comes to. @param size null where it is unknown: the most that one can come to. */
+/** Tokens of an image. @param size null for unknown, which counts as the largest image. */
 export type ImageRule = (size: ImageSize | null) => number
 
 /** Tiles of 512 pixels, after the image was shrunk to 2,048 by 2,048 and its short side to 768. */
@@ -14,7 +14,7 @@ const tiles =
 
 function shrunk(size: ImageSize, limit: number, side: (...sides: number[]) => number): ImageSize {
   const scale = Math.min(1, limit / side(size.width, size.height))
-  // Rounded up: which way a vendor rounds is not said.
+  // Rounded up, because vendors do not publish how they round.
   return { width: Math.ceil(size.width * scale), height: Math.ceil(size.height * scale) }
 }
 
@@ -34,10 +34,10 @@ const crops: ImageRule = (size) => {
 }
 
 /**
- * The first that fits a model's id. OpenAI's rules and figures are of its guide; where callers measured less than it
- * says, the guide holds. `detail` is not sent, and `auto` may be `original` on models that have it (10,000 patches).
- * https://platform.openai.com/docs/guides/images-vision#calculating-costs
- * https://community.openai.com/t/1377015 (multipliers as charged)
+ * The first rule that matches a model's id. OpenAI's are from its guide, even where callers measured less. Requests
+ * have no `detail`, and `auto` may mean `original` on models that have it (10,000 patches).
+ * https://platform.openai.com/docs/guides/images-vision#calculating-costs https://community.openai.com/t/1377015
+ * (multipliers as charged)
  */
 const RULES: ReadonlyArray<[RegExp, ImageRule]> = [
   [/gpt-4o-mini/, tiles(2_833, 5_667)],

@@ -1,5 +1,6 @@
 import { decodeString, type JsonKind, type JsonPath, scanJson } from '../../lib/json-scan.ts'
 import { type Json, objectOf } from '../translation/json.ts'
+import { isDropped } from '../translation/requests/member-rules.ts'
 import { MESSAGES_BLOCKS } from '../translation/requests/messages-members.ts'
 import { documentTokens } from './document-tokens.ts'
 import { imageSize } from './image-size.ts'
@@ -9,47 +10,47 @@ import { familyOf, type ModelFamily, tokensOf } from './model-families.ts'
 import { type JsonLayout, TextCounter } from './text-counter.ts'
 import { memberCount, TOOLS_FRAME, toolText } from './tool-text.ts'
 
-/** Where two texts meet, together they may be one token more than apart. */
+/** Two adjacent texts may take one token more together than apart; rounded up. */
 const JOIN_TOKENS = 2
-/** What a model is told about the form of its answer, besides the schema. */
+/** Instructions about the output format, besides the schema. */
 const FORMAT_TOKENS = 64
-/** A tool that has to be called is named once more. */
+/** The name of a tool that must be called is repeated. */
 const CHOICE_TOKENS = 8
-/** What callers were charged for tools beyond their text: https://github.com/hmarr/openai-chat-tokens */
+/** Charges for tools beyond their text, as measured by callers: https://github.com/hmarr/openai-chat-tokens */
 const TOOLS_TOKENS = 4
 const MEMBER_TOKENS = 2
 /** `{"type": "function", "function": ...}` around a definition. */
 const DEFINITION_TOKENS = 12
-/** Larger definitions, and those after so many bytes, are counted as they are written, without a tree of them. */
+/** Definitions above these sizes, alone or in sum, are counted as JSON text without a tree of them. */
 const LARGEST_TOOL_BYTES = 256 * 1024
 const MOST_TREE_BYTES = 4 * 1024 * 1024
 /** A schema becomes up to six times as long in TypeScript (`1e20` in a list of examples). */
 const LONGEST_TEXT_FACTOR = 8
 const SHORTEST_TEXT = 1_024
 /**
- * Blocks and tools that are looked at. No vendor takes more messages (https://docs.claude.com/en/api/messages): what
- * follows counts as a token for every byte of it, only to be more.
+ * Limit of blocks and tools that are read. No vendor takes more messages (https://docs.claude.com/en/api/messages).
+ * Beyond it every byte counts as a token.
  */
 const MOST_PARTS = 100_000
 /**
- * Bytes of these parts. Those within others are read once more for each level: the largest body is read so twice, as
- * is one file in a tool's result.
+ * Limit of their bytes. Nested blocks are read once more for each level: the limit allows the largest body twice, as
+ * for one file in a tool's result.
  */
 const MOST_PART_BYTES = 128 * 1024 * 1024
-/** Blocks within blocks: results hold blocks, documents hold blocks. Nothing that is valid is deeper. */
+/** Nesting of blocks: results and documents hold blocks. Valid requests are not deeper. */
 const DEEPEST_BLOCK = 4
 
 /**
- * Counts the input tokens of a messages request as a chat completions model will be charged for it: of OpenAI's models
- * by their own vocabulary, of others by a factor for each kind of text, rounded up. The rules are in the files of this
- * folder; an image whose size cannot be read, and a file whose pages cannot, count as the largest there is.
+ * Counts the input tokens that a chat completions model is charged for a messages request. OpenAI's models are counted
+ * with their own vocabulary, others by a factor for each kind of text, rounded up. An image without a readable size,
+ * and a file without a readable page count, count as the largest.
  *
  * @param body a messages request that was checked before: JSON in valid UTF-8. No tree of it is built.
- * @param options.upstreamModel the provider's name of the model, which tells its family
+ * @param options.upstreamModel the provider's name of the model, which determines its family
  * @returns tokens; not below what is charged, as far as the vendor's rules are known
  * @throws JsonSyntaxError if the body is not JSON
  */
-export function countTokens(body: Uint8Array, { upstreamModel }: { upstreamModel: string }): number {
+export function countInputTokens(body: Uint8Array, { upstreamModel }: { upstreamModel: string }): number {
   return new RequestCounter(body, upstreamModel).count()
 }
 
@@ -66,9 +67,9 @@ class RequestCounter {
   /** Of definitions that were read as trees. */
   #treeBytes = 0
   /** Blocks and tools so far, and their bytes. */
-  #looked = 0
-  #lookedBytes = 0
-  /** Parts of the message at hand that are said in its own name, and not as a tool's result. */
+  #partsRead = 0
+  #partBytesRead = 0
+  /** Parts of the current message, without tool results. */
   #parts = 0
   #results = 0
 
@@ -105,7 +106,7 @@ class RequestCounter {
     if (path.length === 4 && path[2] === 'content') this.#block(range, 0)
     else if (path.length === 3 && path[2] === 'content' && range.kind === 'string') this.#part(range)
     else if (path.length === 2) {
-      // Results are messages of their own; one that holds nothing else does not arrive.
+      // Results become messages of their own; a message of results alone is not sent.
       if (this.#parts > 0 || this.#results === 0) this.#more += this.#family.message
       this.#parts = 0
       this.#results = 0
@@ -119,7 +120,7 @@ class RequestCounter {
     if (path.length === 1) this.#parts = 0
   }
 
-  /** A text in a message's own name. */
+  /** A text of the current message. */
   #part(range: JsonRange | undefined): void {
     if (this.#parts++ > 0) this.#more += JOIN_TOKENS
     this.#text(range)
@@ -129,7 +130,7 @@ class RequestCounter {
     if (range.kind !== 'object' || depth > DEEPEST_BLOCK || this.#isBeyond(range)) return
     const members = membersOf(this.#body, range)
     const type = shortText(this.#body, members.get('type'))
-    if (Object.hasOwn(MESSAGES_BLOCKS, type) && MESSAGES_BLOCKS[type]?.treatment === 'dropped') return
+    if (isDropped(MESSAGES_BLOCKS, type)) return
     if (type === 'tool_use') this.#toolUse(members)
     else if (type === 'tool_result') this.#toolResult(members, depth)
     else if (type === 'image') this.#imageBlock(members)
@@ -137,16 +138,16 @@ class RequestCounter {
     else this.#textBlock(members, depth)
   }
 
-  /** Counts a part. @returns true for one that is not looked at. */
+  /** Counts a part against the limits. @returns true for a part beyond them, whose bytes count as tokens. */
   #isBeyond({ start, end }: JsonRange): boolean {
-    this.#looked++
-    this.#lookedBytes += end - start
-    if (this.#looked <= MOST_PARTS && this.#lookedBytes <= MOST_PART_BYTES) return false
+    this.#partsRead++
+    this.#partBytesRead += end - start
+    if (this.#partsRead <= MOST_PARTS && this.#partBytesRead <= MOST_PART_BYTES) return false
     this.#more += end - start
     return true
   }
 
-  /** Of blocks that become text, whatever their kind: texts, summaries, search results. */
+  /** Blocks that become text: texts, summaries, search results. */
   #textBlock(members: JsonMembers, depth: number): void {
     for (const name of ['text', 'title', 'source', 'tool_name'] as const) {
       if (members.has(name)) this.#part(members.get(name))
@@ -206,7 +207,7 @@ class RequestCounter {
     this.#json(range, layout === 'typescript' ? 'indented' : layout)
   }
 
-  /** @returns false for a definition that is too much to be written as a type. */
+  /** @returns false for a definition that is too large to be rendered as a type. */
   #typescriptTool(range: JsonRange): boolean {
     const bytes = range.end - range.start
     if (bytes > LARGEST_TOOL_BYTES || this.#treeBytes + bytes > MOST_TREE_BYTES) return false

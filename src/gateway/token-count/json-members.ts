@@ -1,13 +1,13 @@
 import { decodeString, type JsonKind, scanJson } from '../../lib/json-scan.ts'
 
-/** A value by its place in a body. */
+/** Kind and place of a value in a body. */
 export interface JsonRange {
   kind: JsonKind
   start: number
   end: number
 }
 
-/** Members that a count looks at. Others are not kept: a body may have any number of them. */
+/** Members that a count reads. Others are not kept in memory: a body may have any number of them. */
 const NAMES = [
   'content',
   'context',
@@ -39,16 +39,15 @@ export function membersOf(body: Uint8Array, { start, end }: JsonRange): JsonMemb
 
 const isKnown = (name: unknown): name is (typeof NAMES)[number] => KNOWN.has(name as string)
 
-/** Tells every element of the array that lies in `body`. */
+/** Calls `visit` for every element of an array in `body`. */
 export function eachElement(
   body: Uint8Array,
   { start, end }: JsonRange,
-  tell: (element: JsonRange, index: number) => void,
+  visit: (element: JsonRange) => void,
 ): void {
   scanJson(body.subarray(start, end), {
     value(path, kind, from, to) {
-      const [index] = path
-      if (typeof index === 'number') tell({ kind, start: start + from, end: start + to }, index)
+      if (typeof path[0] === 'number') visit({ kind, start: start + from, end: start + to })
     },
   })
 }

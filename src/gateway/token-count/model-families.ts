@@ -1,17 +1,17 @@
 import { KIND, PIECE_KINDS, type PieceKind } from './piece-kinds.ts'
 import type { JsonLayout, TextTotals } from './text-counter.ts'
 
-/** How the models of a family count and are told what a request holds. */
+/** How the models of a family count tokens, and how a request is rendered for them. */
 export interface ModelFamily {
   /** How they differ from o200k_base; null where it is their own vocabulary. */
   tokenizer: Tokenizer | null
   /** Tokens around a message, its role included. */
   message: number
-  /** Tokens that stand once: what opens the answer, and what their template says before the first message. */
+  /** Tokens of a whole request: the opening of the answer, and the template before the first message. */
   frame: number
   /** Tokens around a tool call, and around a tool's result. */
   toolCall: number
-  /** How tools are shown: as TypeScript, or as JSON in a layout, with so many tokens of instructions. */
+  /** How tools are rendered: as TypeScript, or as JSON in a layout; `frame` counts the tokens of instructions. */
   tools: { layout: 'typescript' | JsonLayout; frame: number }
 }
 
@@ -24,8 +24,8 @@ interface Tokenizer {
 
 /**
  * Factors by which a vocabulary spends more tokens on a kind of text. Each row was fitted to 77 texts (prose in 26
- * languages, code, Markdown, JSON, logs) with the family's own tokenizer, so that none of them came out below its true
- * count: the smallest factors with which all are at least 2 % above.
+ * languages, code, Markdown, JSON, logs) with the family's own tokenizer, so that none is below its true count:
+ * the smallest factors with which all are at least 2 % above.
  */
 const factors = (row: readonly number[]): Record<PieceKind, number> =>
   Object.fromEntries(PIECE_KINDS.map((kind, index) => [kind, row[index] ?? 1])) as Record<PieceKind, number>
@@ -42,7 +42,7 @@ const FACTORS = {
   gemini: factors([1.18, 1, 1.01, 2.23, 1.02, 1.42, 1, 1.07, 1.03, 1.07, 1.13, 1.16, 1.2, 0.89, 0.7, 0.93, 1.17, 0.86, 2.07]),
 }
 
-/** Of vocabularies that nobody may look into, and of models that are not known: the most of all current ones. */
+/** The largest factor of each kind, for unpublished vocabularies and unknown models. */
 const most = (...rows: Record<PieceKind, number>[]): Record<PieceKind, number> =>
   Object.fromEntries(PIECE_KINDS.map((kind) => [kind, Math.max(...rows.map((row) => row[kind]))])) as Record<
     PieceKind,
@@ -79,23 +79,23 @@ const family = (
   tokenizer: { factors: rows, singleDigits },
   // `<|start_header_id|>role<|end_header_id|>`, two line breaks and `<|eot_id|>`: none of these families writes more.
   message: 6,
-  // What opens the answer, and the system prompt that Llama's and Qwen's templates write by themselves.
+  // The opening of the answer, and the default system prompt in the templates of Llama and Qwen.
   frame: 36,
   toolCall: 20,
-  // Qwen tells its models in 130 tokens how to call tools: https://huggingface.co/Qwen/Qwen2.5-7B-Instruct
+  // Qwen's template explains tool calls in 130 tokens: https://huggingface.co/Qwen/Qwen2.5-7B-Instruct
   tools: { layout: 'spaced', frame: 160 },
   ...more,
 })
 
-/** Models that reason are told besides in which channel to call. */
+/** The template of models that reason also names the channel for calls. */
 const HARMONY_TOOLS = { layout: 'typescript', frame: 16 } as const
 const LLAMA_TOOLS = { tools: { layout: 'indented', frame: 160 } } as const
 /** https://docs.claude.com/en/docs/agents-and-tools/tool-use/overview#pricing */
 const CLAUDE_TOOLS = { tools: { layout: 'spaced', frame: 840 } } as const
 
-/** The first that fits a model's id; ids of resellers begin with the vendor's name and a slash. */
+/** The first family that matches a model's id; ids of resellers begin with the vendor's name and a slash. */
 const FAMILIES: ReadonlyArray<[RegExp, ModelFamily]> = [
-  // What the open models are told before the first message: https://huggingface.co/openai/gpt-oss-20b
+  // The template of the open models before the first message: https://huggingface.co/openai/gpt-oss-20b
   [/gpt-oss/, { ...OPENAI, frame: 96, tools: HARMONY_TOOLS }],
   [/gpt-([5-9]|[12]\d)|(^|[/:])o[1-9]|codex/, { ...OPENAI, tools: HARMONY_TOOLS }],
   [/gpt-4o|gpt-4[.-][1-9](?!\d)/, OPENAI],

@@ -1,6 +1,6 @@
 /**
- * Kinds of pieces by their script. Tokenizers of other families differ from o200k_base mostly in how many tokens they
- * spend on a script, and so their counts are estimated kind by kind (model-families.ts).
+ * Kinds of pieces by their script. Tokenizers of other families differ from o200k_base mostly in the tokens for each
+ * script, so their counts are estimated by kind (model-families.ts).
  */
 export const PIECE_KINDS = [
   'word',
@@ -62,7 +62,7 @@ export function kindOfPiece(bytes: Uint8Array, start: number, end: number): numb
     if (byte <= lead || byte < 0xc2) continue
     lead = byte
     second = at + 1 < end ? (bytes[at + 1] as number) : 0
-    // Kana decide, whatever characters stand beside them.
+    // A piece with any kana counts as kana.
     if (byte === 0xe3 && second >= 0x81 && second <= 0x83) return KIND.kana
   }
   if (lead === 0) return kindOfAscii(bytes[end - 1] as number, bytes[start] as number)

@@ -1,16 +1,16 @@
 import { type Json, listOf, objectOf, present, textOf } from '../translation/json.ts'
 import { conversationOfMessages, systemMessage } from '../translation/requests/messages-conversation.ts'
-import { fitsStrictChat } from '../translation/requests/schemas.ts'
+import { responseFormatOfMessages } from '../translation/requests/output-format.ts'
 import { chatParallelCalls, chatToolChoice, chatTools } from '../translation/requests/tools.ts'
 
 /**
  * A messages request as the body of OpenAI's own counter, `POST /responses/input_tokens`
- * (https://platform.openai.com/docs/api-reference/responses/input-tokens). What is counted is what the call would send:
- * the conversation is translated to chat completions, and its messages told as items.
+ * (https://platform.openai.com/docs/api-reference/responses/input-tokens). It has the contents that the call would
+ * send: the conversation is translated to chat completions, and its messages become items.
  *
  * @param request a parsed messages request that was checked before
  * @param upstreamModel the model's id at its provider
- * @throws ApiError invalid_request naming what cannot be said on chat completions, as the call itself would
+ * @throws ApiError invalid_request naming what has no equivalent in chat completions, as for the call itself
  */
 export function responsesCountRequest(request: Json, upstreamModel: string): Json {
   const tools = chatTools(request)?.map(functionTool)
@@ -25,7 +25,7 @@ export function responsesCountRequest(request: Json, upstreamModel: string): Jso
   })
 }
 
-/** The beginning of an answer can be counted, even where it could not be continued. */
+/** A conversation that ends with the assistant can be counted, though the call would be refused. */
 function answerable(messages: unknown): Json[] {
   const turns = listOf(messages)
   return turns[turns.length - 1]?.role === 'assistant' ? [...turns, { role: 'user', content: [] }] : turns
@@ -59,7 +59,7 @@ function inputPart(part: Json): Json {
 
 function functionTool(tool: Json): Json {
   const made = objectOf(tool.function)
-  // The responses protocol makes tools strict where nothing is said; chat completions do not.
+  // Tools are strict by default in the responses protocol, not in chat completions.
   return { ...made, type: 'function', strict: made.strict === true }
 }
 
@@ -70,8 +70,6 @@ function toolChoice(request: Json): unknown {
 }
 
 function textFormat(request: Json): Json | undefined {
-  const format = objectOf(objectOf(request.output_config).format ?? request.output_format)
-  if (format.type !== 'json_schema') return undefined
-  const schema = objectOf(format.schema)
-  return { format: { type: 'json_schema', name: 'answer', strict: fitsStrictChat(schema), schema } }
+  const format = responseFormatOfMessages(request)
+  return format && { format: { type: 'json_schema', ...objectOf(format.json_schema) } }
 }

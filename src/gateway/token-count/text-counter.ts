@@ -3,26 +3,26 @@ import { KIND, kindOfPiece, PIECE_KINDS } from './piece-kinds.ts'
 import { PieceReader } from './text-pieces.ts'
 import { loadVocabulary } from './vocabulary.ts'
 
-/** Text is counted through a window of this size. */
+/** Size of the buffer through which text is counted. */
 const WINDOW_BYTES = 1 << 16
 /**
- * Longer pieces are cut, and so is one that fills the window: real text has none. The bytes join otherwise near a cut,
- * and this is more than that was seen to save.
+ * Added for every cut of a piece. Pieces longer than `LONGEST_PIECE` or the window are cut; real text has none. Near a
+ * cut the bytes join differently, by fewer tokens than this in all measurements.
  */
 const CUT_TOKENS = 8
-/** Room for what one escape or character writes, with the spaces that may follow it. */
+/** Room for one escape or character, with the spaces that may follow it. */
 const WRITE_ROOM = 16
 /**
- * Twice the largest context window of any model. What follows so many tokens only has to be counted as more, and is
- * not looked at: a token for every byte of it, which none has more of.
+ * Twice the largest context window of any model. Text beyond so many tokens is not read: every byte of it counts as a
+ * token, which is an upper bound.
  */
 const MOST_TOKENS = 4_000_000
 /**
- * The work that is done at most, about two seconds: real texts of `MOST_TOKENS` take half of it, and only words of
- * thousands of letters take more. What follows is counted as above.
+ * Limit of work, about two seconds. Real texts of `MOST_TOKENS` take half of it; only words of thousands of letters
+ * take more. Text beyond it counts in bytes, as above.
  */
 const MOST_LOOKUPS = 30_000_000
-/** What a number with an exponent may gain when it is written out, up to 21 digits. */
+/** Tokens that a number with an exponent may gain when it is written out, with up to 21 digits. */
 const EXPONENT_TOKENS = 7
 
 const QUOTE = 0x22
@@ -35,18 +35,18 @@ const LINE_AFTER = '\n    '
 /** `JSON.stringify`; Python's `json.dumps`; the same with every member on a line of its own. */
 export type JsonLayout = 'compact' | 'spaced' | 'indented'
 
-/** What texts came to, by kind of piece (places of `PIECE_KINDS`). */
+/** Counts of texts, by kind of piece (indexes of `PIECE_KINDS`). */
 export interface TextTotals {
   /** Tokens of o200k_base. */
   tokens: Float64Array
   digits: number
-  /** Tokens of no kind: of what was not looked at. */
+  /** Tokens of no kind, such as those of text that was not read. */
   more: number
 }
 
 /**
- * Counts the tokens of texts, each pushed in parts. Texts are UTF-8, and may be handed over as the contents of a JSON
- * string, whose escapes are undone here, so that no text is ever held as a whole.
+ * Counts the tokens of texts, each pushed in parts. Texts are UTF-8, or the contents of JSON strings, whose escapes are
+ * decoded here, so that no text is held in memory as a whole.
  */
 export class TextCounter {
   readonly totals: TextTotals = { tokens: new Float64Array(PIECE_KINDS.length), digits: 0, more: 0 }
@@ -56,7 +56,7 @@ export class TextCounter {
   readonly #reader = new PieceReader(this.#window)
   readonly #pairs = new BytePairs(loadVocabulary())
   #filled = 0
-  /** The first half of a surrogate pair that was written as two escapes. */
+  /** The first half of a surrogate pair in escapes, until the second half follows; else 0. */
   #highSurrogate = 0
   #words = 0
   #wordTokens = 0
@@ -64,12 +64,12 @@ export class TextCounter {
 
   readonly #limits: { tokens: number; lookups: number }
 
-  /** @param limits after which texts are no longer looked at. */
+  /** @param limits after which texts count in bytes. */
   constructor(limits: { tokens: number; lookups: number } = { tokens: MOST_TOKENS, lookups: MOST_LOOKUPS }) {
     this.#limits = limits
   }
 
-  /** Searches in the vocabulary so far: the work that was done. */
+  /** Look-ups in the vocabulary so far, as a measure of work. */
   get lookups(): number {
     return this.#pairs.lookups
   }
@@ -84,7 +84,7 @@ export class TextCounter {
     }
   }
 
-  /** Adds a JSON value as text, written anew: spaces as `layout` says, and no escape that is not needed. */
+  /** Adds a JSON value as text, serialized anew: white space by `layout`, and only the necessary escapes. */
   pushJsonSource(bytes: Uint8Array, start: number, end: number, layout: JsonLayout): void {
     let at = start
     let inString = false
@@ -95,7 +95,7 @@ export class TextCounter {
       if (byte === BACKSLASH) at = this.#pushNeededEscape(bytes, at)
       else if (!inString && byte <= 0x20) at++
       else {
-        // An e after a digit is an exponent: the words of JSON have it after letters.
+        // An e after a digit is an exponent; in `true` and `false` it follows a letter.
         if (!inString && (byte | 0x20) === 0x65 && isDigit(bytes[at - 1])) this.totals.more += EXPONENT_TOKENS
         at = this.#pushCharacter(bytes, at, end)
         if (!inString && layout !== 'compact') this.#pushSpaces(byte, layout)
@@ -112,11 +112,11 @@ export class TextCounter {
     }
   }
 
-  /** Ends the current text: what is pushed next does not join it. */
+  /** Ends the current text. */
   end(): void {
     this.#flushSurrogate()
     this.#count(true)
-    // Text in another language than English uses its letters now and then, and all its words are longer in tokens.
+    // In other languages than English even words without special letters take more tokens.
     const foreign = this.#latinWords > 0 && this.#latinWords * 40 >= this.#words
     this.#addTo(foreign ? KIND.foreignWord : KIND.word, this.#wordTokens)
     this.#words = 0
@@ -146,7 +146,7 @@ export class TextCounter {
       this.#window[this.#filled++] = spaces.charCodeAt(index)
   }
 
-  /** Makes room in the window. @returns true when enough was counted: the `rest` is added by its bytes. */
+  /** Makes room in the window. @returns true beyond the limits, where `rest` is added in bytes. */
   #isFull(rest: number): boolean {
     if (this.tokens >= this.#limits.tokens || this.lookups >= this.#limits.lookups) {
       this.totals.more += rest
@@ -167,7 +167,7 @@ export class TextCounter {
     return at + 6
   }
 
-  /** As `#pushEscape`, for a text that is JSON itself: what has to be escaped there stays so. */
+  /** As `#pushEscape`, for text that is JSON itself: necessary escapes stay. */
   #pushNeededEscape(bytes: Uint8Array, at: number): number {
     const letter = bytes[at + 1] as number
     const unit = letter === 0x75 ? unitOfEscape(bytes, at) : 0
@@ -178,7 +178,7 @@ export class TextCounter {
     return at + 2
   }
 
-  /** A UTF-16 code unit. Half of a pair without the other half becomes U+FFFD, as it does on the way to a provider. */
+  /** A UTF-16 code unit. An unpaired surrogate becomes U+FFFD, as in the encoded request. */
   #pushUnit(unit: number): void {
     const high = this.#highSurrogate
     if (high !== 0 && unit >= 0xdc00 && unit <= 0xdfff) {
@@ -209,7 +209,7 @@ export class TextCounter {
     }
   }
 
-  /** Counts the window's pieces; without `final`, the last one waits for what follows it. */
+  /** Counts the window's pieces; unless `final`, the last piece waits for the bytes that follow it. */
   #count(final: boolean): void {
     const window = this.#window
     const reader = this.#reader

@@ -2,8 +2,8 @@ import { BOTH, BREAK, classOf, END, LOWER, MARK, NUMBER, OTHER, SPACE, UPPER } f
 
 /**
  * Splits UTF-8 text into the pieces that o200k_base encodes one by one. The rule is the vendor's regular expression
- * (`pat_str` of o200k_base, https://github.com/openai/tiktoken/blob/main/tiktoken_ext/openai_public.py), written out:
- * every alternative is one run over the characters, so that no text makes it go back further than it came.
+ * (`pat_str` of o200k_base, https://github.com/openai/tiktoken/blob/main/tiktoken_ext/openai_public.py), as code:
+ * every alternative is one run over the characters, so that the work is linear.
  */
 export class PieceReader {
   readonly #bytes: Uint8Array
@@ -137,7 +137,7 @@ export class PieceReader {
     return 0
   }
 
-  /** The class of the character at a place; its length goes to `#size`. Broken UTF-8 reads byte by byte. */
+  /** The class of the character at a place; its length goes to `#size`. Invalid UTF-8 is read byte by byte. */
   #read(at: number): number {
     this.#size = 1
     if (at >= this.#end) {

@@ -1,10 +1,10 @@
 import { isPresent, type Json, objectOf, textOf } from '../translation/json.ts'
 
 /**
- * A tool as OpenAI's models read it: a TypeScript type in the namespace `functions`, its descriptions as comments.
- * The form is that of the open models, and what callers measured of the others
+ * A tool as rendered for OpenAI's models: a TypeScript type in the namespace `functions`, its descriptions as comments.
+ * The format is that of the open models, and agrees with callers' measurements of the others
  * (https://github.com/openai/harmony, https://cookbook.openai.com/articles/openai-harmony).
- * Every keyword of a schema is written once, so that the text and the work grow with the schema and no faster.
+ * Every keyword of a schema is written once, so that text and work are linear in the schema.
  *
  * @param tool of the messages protocol, no deeper than a scanned body may be.
  * @param longest characters that the text may have.
@@ -26,14 +26,14 @@ export function memberCount(schema: Json): number {
     .reduce<number>((sum, value) => sum + memberCount(value), properties.length)
 }
 
-/** Stands once around all tools. */
+/** Text around all tools. */
 export const TOOLS_FRAME = '# Tools\n\n## functions\n\nnamespace functions {\n\n} // namespace functions'
 
 const CHOICES = ['anyOf', 'oneOf'] as const
-/** What a type may be told by; the first that a schema has is what it is told by. */
+/** Keywords that define a type; of several in a schema the first one is rendered. */
 type Form = (typeof CHOICES)[number] | 'enum' | 'const' | 'type'
 
-/** Keywords that one form shows. With another they count like those of which it is not told whether they are shown. */
+/** Keywords that are rendered in one form only. In other forms they count like keywords of unknown rendering. */
 const SHOWN_BY: Record<Form, readonly string[]> = {
   anyOf: ['anyOf'],
   oneOf: ['oneOf'],
@@ -42,7 +42,7 @@ const SHOWN_BY: Record<Form, readonly string[]> = {
   type: ['properties', 'items', 'required'],
 }
 const SHOWN_OF_MEMBERS = ['title', 'examples', 'default']
-/** Those that every form shows, and those that no model is shown. */
+/** Keywords that are rendered in every form, and those that are never rendered. */
 const NEVER_COUNTED = new Set([
   ...['type', 'description', 'nullable'],
   ...['$schema', '$id', 'additionalProperties', 'strict'],
@@ -58,7 +58,7 @@ function formOf(schema: Json): Form {
   return schema.const === undefined ? 'type' : 'const'
 }
 
-/** The types of a schema, each once: a list of them may repeat itself, and each would bring its members anew. */
+/** The types of a schema without duplicates: each would render its members again. */
 function typesOf(schema: Json): string[] {
   const given = Array.isArray(schema.type) ? schema.type : [schema.type]
   const types = new Set(given.map(textOf).filter((type) => type !== ''))
@@ -67,7 +67,7 @@ function typesOf(schema: Json): string[] {
   return types.size === 0 ? ['any'] : [...types]
 }
 
-/** Appends only: to put inner texts into outer ones again and again copies them once for each level. */
+/** Appends to one list: nested strings would be copied once for each level. */
 class ToolWriter {
   readonly #pieces: string[] = []
   #room: number
@@ -102,7 +102,7 @@ class ToolWriter {
     if (text !== '') this.#write(`// ${text.replaceAll('\n', '\n// ')}\n`)
   }
 
-  /** Each of a list, with what stands between two of them. */
+  /** Every entry of a list, with a separator. */
   #each(list: readonly unknown[], between: string, write: (entry: unknown) => void): void {
     for (const [index, entry] of list.entries()) {
       if (this.#room < 0) return
@@ -131,7 +131,7 @@ class ToolWriter {
     } else this.#write(type === 'integer' ? 'number' : textOf(type))
   }
 
-  /** What is said of a type that is no member: whether a model is shown it is not told. */
+  /** A type that is no member. Whether its description is rendered is not published: it counts. */
   #inner(schema: Json): void {
     this.#comment(textOf(schema.description))
     this.#type(schema)
@@ -165,13 +165,13 @@ class ToolWriter {
     this.#remainder(schema, SHOWN_OF_MEMBERS)
   }
 
-  /** Which of the other keywords are shown is not told: they count, as a comment each. */
+  /** Whether other keywords are rendered is not published: each counts as a comment. */
   #remainder(schema: Json, shown: readonly string[]): void {
     if (this.#room < 0) return
     const shownByForm = SHOWN_BY[formOf(schema)]
     for (const [name, value] of Object.entries(schema)) {
       const isShown = NEVER_COUNTED.has(name) || shown.includes(name)
-      // Items may be a list of schemas, of which the type shows none.
+      // `items` may be a list of schemas, which the type does not render.
       const isInType = shownByForm.includes(name) && !(name === 'items' && Array.isArray(value))
       if (!isShown && !isInType && isPresent(value)) this.#write(`// ${name}: ${JSON.stringify(value)}\n`)
     }

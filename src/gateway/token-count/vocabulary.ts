@@ -2,15 +2,15 @@ import { o200kVocabulary, TOKEN_COUNT } from './o200k-vocabulary.ts'
 
 /**
  * The tokens of o200k_base and their ranks, as bytes and typed arrays: about 6 MB, where a map of strings takes 20 to
- * 70 (https://github.com/niieani/gpt-tokenizer and https://github.com/dqbd/tiktoken, measured), and one isolate of
- * 128 MB holds many callers' bodies besides.
+ * 70 (https://github.com/niieani/gpt-tokenizer and https://github.com/dqbd/tiktoken, measured), and an isolate has
+ * 128 MB for all bodies.
  */
 export interface Vocabulary {
   /** @returns the rank of the token that `bytes` hold from `start` to `end`, or `NO_TOKEN`. */
   rankOf(bytes: Uint8Array, start: number, end: number): number
 }
 
-/** Higher than every rank, so that the smallest of several ranks is found without a special case. */
+/** Higher than every rank, so that a search for the smallest rank needs no special case. */
 export const NO_TOKEN = 0x7fffffff
 
 /** A power of two, and more than twice the tokens, so that a search ends after few steps. */
@@ -21,8 +21,8 @@ const RANK_BITS = 18
 let loaded: Vocabulary | undefined
 
 /**
- * The vocabulary, made at the first call (about 30 ms). It is made without waiting for anything: what one request waits
- * for, no other request of the isolate may wait for too.
+ * The vocabulary, built at the first call (about 30 ms). It is built synchronously, because requests of an isolate
+ * cannot share a promise.
  */
 export function loadVocabulary(): Vocabulary {
   loaded ??= new HashedVocabulary(bytesOfBase64(o200kVocabulary()))
@@ -34,7 +34,7 @@ class HashedVocabulary implements Vocabulary {
   /** Where each token ends in the text, in the order of the tokens' bytes. */
   readonly #ends = new Uint32Array(TOKEN_COUNT)
   readonly #ranks = new Uint32Array(TOKEN_COUNT)
-  /** The position of a token plus one, at the place its hash says or the next free one; 0 is free. */
+  /** Hash table with linear probing: the position of a token plus one, 0 for a free slot. */
   readonly #slots = new Uint32Array(SLOTS)
   #longest = 0
 

@@ -5,11 +5,11 @@ import type { EventEncoder } from './model-events.ts'
 import type { CallerProtocol } from './translated-call.ts'
 
 export interface CallerEncoderOptions extends ChatEncoderOptions {
-  /** Responses take the events themselves. */
+  /** Responses consume the events directly. */
   caller: Exclude<CallerProtocol, 'responses'>
 }
 
-/** @returns what encodes the events of one call, streamed or whole, in its caller's protocol. */
+/** @returns the encoder of one call's events, streamed or whole, for its caller's protocol. */
 export function callerEncoder({ caller, ...options }: CallerEncoderOptions): EventEncoder {
   if (caller === 'messages') return new MessagesEncoder(options.modelId)
   return caller === 'completions' ? new CompletionEncoder(options) : new ChatEncoder(options)

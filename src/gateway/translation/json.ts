@@ -1,4 +1,4 @@
-/** Reading parsed bodies of which only the syntax is known. */
+/** A parsed body of which only the syntax has been checked. */
 export type Json = Record<string, unknown>
 
 export const isObject = (value: unknown): value is Json =>
@@ -6,24 +6,28 @@ export const isObject = (value: unknown): value is Json =>
 export const objectOf = (value: unknown): Json => (isObject(value) ? value : {})
 export const listOf = (value: unknown): Json[] => (Array.isArray(value) ? value.map(objectOf) : [])
 export const textOf = (value: unknown): string => (typeof value === 'string' ? value : '')
-/** The number that a member is, however it stands here; undefined for everything else. */
+/** The value of a number, raw or not; undefined for everything else. */
 export const numberOf = (value: unknown): number | undefined => {
   if (typeof value === 'number') return value
   return isRawNumber(value) ? Number((value as { rawJSON: string }).rawJSON) : undefined
 }
 export const isPresent = (value: unknown): boolean => value !== undefined && value !== null
 
-/** The given members that have a value; for bodies that must not carry `undefined` or null where none was sent. */
+/** The entry of a table under a name from a body, which may be one that every object inherits. */
+export const entryOf = <Value>(table: Readonly<Record<string, Value>>, name: string): Value | undefined =>
+  Object.hasOwn(table, name) ? table[name] : undefined
+
+/** The members that have a value: a body must not carry null where the caller sent nothing. */
 export function present(members: Json): Json {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => isPresent(value)))
 }
 
-/** Numbers of so many digits may be no exact numbers here. */
+/** Numbers of so many digits may be inexact as JavaScript numbers. */
 const MANY_DIGITS = /\d{16}/
 
 /**
- * Parses a body. Numbers that would lose digits on the way through stand as they were written, for `JSON.stringify` to
- * write them so again. @throws SyntaxError
+ * Parses a body. Numbers that would lose digits stay raw, so that `JSON.stringify` writes them unchanged.
+ * @throws SyntaxError
  */
 export function parseJson(text: string): unknown {
   if (!MANY_DIGITS.test(text)) return JSON.parse(text)
@@ -44,8 +48,8 @@ export function objectIn(text: string): Json | null {
   }
 }
 
-/** https://github.com/tc39/proposal-json-parse-with-source, which the language's types do not name yet. */
+/** https://github.com/tc39/proposal-json-parse-with-source, which TypeScript's library does not declare yet. */
 const extended = JSON as unknown as { rawJSON(text: string): unknown; isRawJSON(value: unknown): boolean }
 const rawNumber = (text: string): unknown => extended.rawJSON(text)
-/** Whether a value is a number that stands as it was written: an object of its own kind, which cannot be reckoned with. */
+/** Whether a value is a raw number: an object that keeps the source text and does not take part in arithmetic. */
 export const isRawNumber = (value: unknown): boolean => extended.isRawJSON(value)

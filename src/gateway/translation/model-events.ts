@@ -1,8 +1,9 @@
 import type { Usage } from '../../governance/credits.ts'
+import type { Json } from './json.ts'
 
 /**
- * One generation as it happens, whatever protocol it came in. Decoders make these from an upstream's stream or whole
- * answer, encoders render them in the caller's protocol. What a protocol cannot express is dropped there, never faked.
+ * One generation as a sequence of events, independent of protocols. Decoders read them from an upstream's stream or
+ * whole answer, encoders render them in the caller's protocol. Encoders drop what their protocol cannot express.
  */
 export type ModelEvent =
   | { type: 'start'; id: string; model: string; createdSeconds: number | null; usage: Usage | null }
@@ -10,16 +11,16 @@ export type ModelEvent =
   | { type: 'refusal'; choice: number; text: string }
   /** Readable reasoning. */
   | { type: 'reasoning'; choice: number; text: string }
-  /** Proof of origin of the reasoning before it, which ends with it. It means something to one family only. */
+  /** Proof of origin of the reasoning before it, which it ends. Only one family of models can verify it. */
   | { type: 'reasoning_signature'; choice: number; signature: string }
   /** Reasoning that only its own family can open. */
   | { type: 'redacted_reasoning'; choice: number; data: string }
   /** `call` counts the tool calls of a choice from 0. */
   | { type: 'tool_call'; choice: number; call: number; id: string; name: string }
   | { type: 'tool_arguments'; choice: number; call: number; json: string }
-  /** A source, in the words of the messages protocol, of the last `length` characters of text before it. */
+  /** A source, as in the messages protocol, of the last `length` characters of text before it. */
   | { type: 'citation'; choice: number; citation: Record<string, unknown>; length: number }
-  /** `stopSequence` and `explanation` (of a refusal) where the upstream tells them. */
+  /** `stopSequence` and `explanation` (of a refusal) are null where the upstream sends none. */
   | {
       type: 'stop'
       choice: number
@@ -27,7 +28,7 @@ export type ModelEvent =
       stopSequence: string | null
       explanation: string | null
     }
-  /** All that was used so far: a later one replaces an earlier one. */
+  /** Usage so far: a later event replaces an earlier one. */
   | { type: 'usage'; usage: Usage }
   | { type: 'end' }
 
@@ -42,9 +43,9 @@ export interface EventDecoder {
   answer(body: Record<string, unknown>): ModelEvent[]
 }
 
-/** Changes the events of one answer on their way to the caller. */
+/** Changes the events of one answer before they are encoded. */
 export interface EventFilter {
-  /** @returns what takes the place of the event. */
+  /** @returns the events that replace the given one. */
   events(event: ModelEvent): ModelEvent[]
 }
 
@@ -54,3 +55,11 @@ export interface EventEncoder {
   /** All events of a call as one answer. */
   answer(events: readonly ModelEvent[]): Record<string, unknown>
 }
+
+/** What an encoder makes of each event: one function for each type of event, over the encoder's state. */
+export type EventHandlers<State> = {
+  [Type in ModelEvent['type']]: (state: State, event: Extract<ModelEvent, { type: Type }>) => Json[]
+}
+
+export const handleEvent = <State>(handlers: EventHandlers<State>, state: State, event: ModelEvent): Json[] =>
+  (handlers[event.type] as (state: State, event: ModelEvent) => Json[])(state, event)

@@ -1,9 +1,8 @@
 /**
- * Names those who can check, and open, the signatures of some thinking: thinking goes back to no others. Claude's hold on
- * every platform that serves it (https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking); of all others
- * nothing is known, so that theirs hold for models of one family at one provider.
- * @param protocol that the model is asked in. @param upstreamModel its id at the provider, with whatever stands before
- * it there. @param providerId for the families that are not known.
+ * The origin of signed thinking: it is sent back only to models of the same origin. Claude's signatures hold on every
+ * platform that serves it (https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking). Other vendors
+ * publish nothing, so their origin is one family at one provider.
+ * @param protocol of the upstream. @param upstreamModel the model's id at the provider, with or without a prefix.
  */
 export function signatureOrigin(protocol: string, upstreamModel: string, providerId: string): string {
   const name = upstreamModel.toLowerCase()

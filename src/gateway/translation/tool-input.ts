@@ -1,15 +1,14 @@
 import { type Json, objectIn } from './json.ts'
 
 /**
- * The vendor's own word for arguments that are not JSON
+ * The vendor's own wrapper for arguments that are not JSON
  * (https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/fine-grained-tool-streaming).
  */
 const INVALID_JSON = 'INVALID_JSON'
 
 /**
- * Arguments of a call as the input of the messages protocol, which is an object. What a model wrote that is none, because
- * it was cut off or is malformed, is told under a name that says so: refusing it would end every conversation in which
- * it happened once, and dropping it would tell another call.
+ * Arguments of a call as the input of the messages protocol, which is an object. Cut-off or malformed arguments are
+ * wrapped under a name of their own: refusing them would end the conversation, and dropping them would change the call.
  */
 export function toolInput(written: string): Json {
   if (written.trim() === '') return {}

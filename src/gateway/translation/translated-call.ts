@@ -8,10 +8,9 @@ import { type Json, objectOf, parseJson } from './json.ts'
 import type { EventDecoder, EventFilter, ModelEvent } from './model-events.ts'
 import { chatToMessages } from './requests/chat-to-messages.ts'
 import { completionToChat, echoedPrompt } from './requests/completions-to-chat.ts'
-import { stripsFences, stripsFencesOfChat } from './requests/json-mode.ts'
 import { cutLargeStrings, restoreLargeStrings, TooMuchLeftError } from './requests/large-strings.ts'
 import { messagesToChat } from './requests/messages-to-chat.ts'
-import { stripsFencesOfResponses } from './requests/responses-settings.ts'
+import type { ConvertedRequest } from './requests/output-format.ts'
 import { responsesToChat } from './requests/responses-to-chat.ts'
 import { responsesToMessages } from './requests/responses-to-messages.ts'
 import { originalToolNames } from './requests/tool-names.ts'
@@ -27,13 +26,13 @@ export interface TranslationOptions {
   target: TargetModel
 }
 
-/** A body as it is sent: pieces in order, and the bytes of all of them. */
+/** A body in pieces, in order, and its length in bytes. */
 export interface TranslatedRequest {
   pieces: Uint8Array[]
   length: number
 }
 
-/** Without its long texts a body is parsed up to this size: a tree takes many times the bytes of its text. */
+/** Limit of a body without its long texts: a parsed tree takes many times the bytes of its text. */
 const LARGEST_TREE_BYTES = 8 * 1024 * 1024
 
 /** One call between two protocols: the request for the upstream, and its answer as events. */
@@ -41,7 +40,7 @@ export class TranslatedCall {
   readonly #upstream: UpstreamProtocol
   readonly #decoder: EventDecoder
   readonly #filter: EventFilter | null
-  /** The caller's names of tools that the upstream knows by others. */
+  /** The caller's names of tools that have another name upstream, by that name. */
   readonly #toolNames: ReadonlyMap<string, string>
   #request: TranslatedRequest | null
 
@@ -51,19 +50,22 @@ export class TranslatedCall {
    */
   constructor(body: Uint8Array, options: TranslationOptions) {
     const { text, cut } = cutBody(body, options.caller)
-    const asked = objectOf(parseJson(text))
+    const request = objectOf(parseJson(text))
     this.#upstream = options.upstream
     this.#decoder = options.upstream === 'messages' ? new MessagesDecoder() : new ChatDecoder()
-    // The response engine restores names itself, because its tools have namespaces besides.
-    this.#toolNames = options.caller === 'responses' ? new Map() : originalToolNames(asked)
-    const request = upstreamRequest(asked, options)
-    this.#filter = filterFor(asked, cut, options)
-    const pieces = restoreLargeStrings(JSON.stringify(request), cut)
+    // The response engine restores names itself, because its tools have namespaces.
+    this.#toolNames = options.caller === 'responses' ? new Map() : originalToolNames(request)
+    const { body: upstreamBody, jsonByInstruction } = convert(request, options)
+    if (jsonByInstruction) this.#filter = new FenceStripper()
+    else if (options.caller === 'completions' && request.echo === true) {
+      this.#filter = new PromptEcho(echoedPrompt(request, cut))
+    } else this.#filter = null
+    const pieces = restoreLargeStrings(JSON.stringify(upstreamBody), cut)
     this.#request = { pieces, length: pieces.reduce((length, piece) => length + piece.length, 0) }
   }
 
   /**
-   * Hands over what is sent, once: the call lives as long as its answer, and a body of 50 MB must not.
+   * Transfers ownership of the request: a body of 50 MB must not live as long as the answer.
    * @throws Error the second time.
    */
   takeRequest(): TranslatedRequest {
@@ -83,7 +85,7 @@ export class TranslatedCall {
 
   /**
    * @param body a whole answer of the upstream, after inspection.
-   * @returns the events that it would have streamed, or the message of an error that stands in its place.
+   * @returns the events that it would have streamed, or the message of an error in its place.
    * @throws SyntaxError if it is not JSON.
    */
   answer(body: Uint8Array): ModelEvent[] | { error: string } {
@@ -92,7 +94,7 @@ export class TranslatedCall {
     return error === null ? this.#forCaller(this.#decoder.answer(data)) : { error }
   }
 
-  /** The last events of an answer, streamed or whole: what was held back, and `end`. */
+  /** The last events of an answer, streamed or whole: held-back text, and `end`. */
   ending(): ModelEvent[] {
     return this.#filtered({ type: 'end' })
   }
@@ -127,41 +129,29 @@ function cutBody(body: Uint8Array, caller: CallerProtocol): { text: string; cut:
   }
 }
 
-type Converter = (request: Json, target: TargetModel) => Json
+type Converter = (request: Json, target: TargetModel) => ConvertedRequest
 
-const REQUESTS: Record<CallerProtocol, Partial<Record<UpstreamProtocol, Converter>>> = {
+const CONVERTERS: Record<CallerProtocol, Partial<Record<UpstreamProtocol, Converter>>> = {
   chat_completions: { messages: chatToMessages },
   completions: {
-    chat_completions: completionToChat,
+    chat_completions: (request, target) => ({
+      body: completionToChat(request, target),
+      jsonByInstruction: false,
+    }),
     messages: (request, target) => chatToMessages(completionToChat(request), target),
   },
   messages: { chat_completions: messagesToChat },
   responses: { chat_completions: responsesToChat, messages: responsesToMessages },
 }
 
-function upstreamRequest(asked: Json, { caller, upstream, target }: TranslationOptions): Json {
-  const convert = REQUESTS[caller][upstream]
-  if (!convert) throw new Error(`${caller} needs no translation to ${upstream}`)
-  const request = { ...convert(asked, target), model: target.upstreamModel }
-  // Without it a chat stream reports no usage at all, and every call is metered.
-  const streams = upstream === 'chat_completions' && asked.stream === true
-  return streams ? { ...request, stream_options: { include_usage: true } } : request
-}
-
-/** Whose answers lose a code fence, because JSON is asked for in words. */
-const STRIPS: Record<
-  CallerProtocol,
-  Partial<Record<UpstreamProtocol, (request: Json, target: TargetModel) => boolean>>
-> = {
-  chat_completions: { messages: stripsFences },
-  messages: { chat_completions: stripsFencesOfChat },
-  completions: {},
-  responses: stripsFencesOfResponses,
-}
-
-/** @param cut what was cut out of the request. */
-function filterFor(asked: Json, cut: Uint8Array[], options: TranslationOptions): EventFilter | null {
-  const { caller, upstream, target } = options
-  if (caller === 'completions') return asked.echo === true ? new PromptEcho(echoedPrompt(asked, cut)) : null
-  return STRIPS[caller][upstream]?.(asked, target) ? new FenceStripper() : null
+function convert(request: Json, { caller, upstream, target }: TranslationOptions): ConvertedRequest {
+  const converter = CONVERTERS[caller][upstream]
+  if (!converter) throw new Error(`${caller} needs no translation to ${upstream}`)
+  const { body, jsonByInstruction } = converter(request, target)
+  body.model = target.upstreamModel
+  // Without this option a chat stream reports no usage, and every call is metered.
+  if (upstream === 'chat_completions' && request.stream === true) {
+    body.stream_options = { include_usage: true }
+  }
+  return { body, jsonByInstruction }
 }

@@ -10,34 +10,34 @@ const TYPES: Record<number, string> = {
   429: 'rate_limit_error',
 }
 
-/** Clients of the messages protocol make room in a conversation only when an error reads like this. */
+/** Clients of the messages protocol compact a conversation only on an error with these words. */
 const TOO_LONG = 'prompt is too long'
 const CONTEXT_OVERFLOWS = new Set(['context_length_exceeded', 'string_above_max_length'])
-/** Servers without those codes (vLLM and its like) say it in OpenAI's words. */
+/** Servers without those codes, such as vLLM, use OpenAI's message. */
 const OVERFLOW_WORDS = /maximum context length/i
 const LONGEST_MESSAGE = 4_096
 
 /**
  * An error answer of a chat completions upstream in the envelope of the messages protocol.
- * @param status of the answer, which is kept. @param body as it came, JSON or not.
+ * @param status of the answer, which stays the same. @param body JSON or not.
  */
 export function messagesErrorBody(status: number, body: Uint8Array): Uint8Array {
   const error = upstreamError(body)
-  const told = textOf(error.message) || `The upstream answered with status ${status}.`
-  const message = isContextOverflow(error) && !told.includes(TOO_LONG) ? `${TOO_LONG}: ${told}` : told
+  const text = textOf(error.message) || `The upstream answered with status ${status}.`
+  const message = isContextOverflow(error) && !text.includes(TOO_LONG) ? `${TOO_LONG}: ${text}` : text
   const type = TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
   return new TextEncoder().encode(
     JSON.stringify({ type: 'error', error: { type, message: message.slice(0, LONGEST_MESSAGE) } }),
   )
 }
 
-/** Whether an error says that a conversation is too long for the model, in the words of either protocol. */
+/** Whether the conversation was too long for the model, by an error of either protocol. */
 export function isContextOverflow(error: Json): boolean {
-  const told = textOf(error.message)
-  return CONTEXT_OVERFLOWS.has(textOf(error.code)) || OVERFLOW_WORDS.test(told) || told.includes(TOO_LONG)
+  const text = textOf(error.message)
+  return CONTEXT_OVERFLOWS.has(textOf(error.code)) || OVERFLOW_WORDS.test(text) || text.includes(TOO_LONG)
 }
 
-/** @param body of an error answer, JSON or not. @returns `message`, and `code` and `type` where it tells them. */
+/** @param body of an error answer, JSON or not. @returns `message`, and `code` and `type` where it has them. */
 export function upstreamError(body: Uint8Array): Json {
   try {
     return errorIn(objectOf(JSON.parse(new TextDecoder().decode(body))))
@@ -46,20 +46,20 @@ export function upstreamError(body: Uint8Array): Json {
   }
 }
 
-/** `{ error: { message } }` as a rule; some servers put the message beside, or send text. */
+/** Usually `{ error: { message } }`; some servers put the message at the top, or send a string. */
 function errorIn(body: Json): Json {
   if (typeof body.error === 'string') return { message: body.error }
   return body.error ? objectOf(body.error) : { message: body.message ?? body.detail }
 }
 
 /**
- * What an upstream says in place of a whole answer though its status is 200, as some do when they fail late.
+ * The error that an upstream sends with status 200 in place of a whole answer, as some do when they fail late.
  * @param body parsed. @returns null for an answer.
  */
 export function errorInsteadOfAnswer(body: Json, upstream: 'chat_completions' | 'messages'): string | null {
   const parts = upstream === 'messages' ? body.content : body.choices
   const answered = Array.isArray(parts) && (upstream === 'messages' || parts.length > 0)
   if (answered && !isPresent(body.error)) return null
-  const told = isPresent(body.error) ? textOf(errorIn(body).message) : ''
-  return told || 'The upstream sent JSON that is no answer.'
+  const message = isPresent(body.error) ? textOf(errorIn(body).message) : ''
+  return message || 'The upstream sent JSON that is no answer.'
 }

@@ -16,11 +16,11 @@ const DONE = '[DONE]'
 
 const closing = (text: string) =>
   readStream(chatCompletions, text)
-    .reader.closing()
+    .reader.closingFrames()
     ?.map(({ bytes }) => decoder.decode(bytes))
 
 describe('a chat stream', () => {
-  it('passes byte for byte, with members that nobody knows, odd spelling and all', () => {
+  it('passes byte for byte, with unknown members and odd spelling', () => {
     const stream =
       'data: {"id":"c", "choices":[{"index":0,"delta":{"content":"\\u0041 é"},"logprobs":null}],"new":[1.0,1e2]}\r\n\r\n' +
       'id: 7\ndata:{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{\\"a\\":"}}]}}]}\n\n' +
@@ -35,7 +35,7 @@ describe('a chat stream', () => {
       false,
     ])
     expect(reader.ended).toBe(true)
-    expect(reader.closing()).toEqual([])
+    expect(reader.closingFrames()).toEqual([])
   })
 
   it('drops comments and empty frames of the upstream', () => {
@@ -69,17 +69,17 @@ describe('a chat stream', () => {
 describe('usage on a chat stream', () => {
   const usageChunk = chunk({ choices: [], usage: USAGE })
 
-  it('that was not asked for is read, and its chunk is dropped', () => {
+  it('that was not requested is read, and its chunk is dropped', () => {
     const stream = chunks(chunk({ choices: [delta('a')], usage: null }), usageChunk, DONE)
-    const { text, reader, verdicts } = readStream(chatCompletions, stream, { usageAsked: false })
+    const { text, reader, verdicts } = readStream(chatCompletions, stream, { usageRequested: false })
     expect(text).toBe(chunks(chunk({ choices: [delta('a')] }), DONE))
     expect(verdicts[1]).toEqual({ kind: 'drop' })
     expect(reader.usage()).toMatchObject({ final: true, usage: { input: 10, output: 4 } })
   })
 
-  it('that was asked for passes as it came', () => {
+  it('that was requested passes unchanged', () => {
     const stream = chunks(chunk({ choices: [delta('a')] }), usageChunk, DONE)
-    expect(readStream(chatCompletions, stream, { usageAsked: true }).text).toBe(stream)
+    expect(readStream(chatCompletions, stream, { usageRequested: true }).text).toBe(stream)
   })
 
   it.each([
@@ -90,20 +90,20 @@ describe('usage on a chat stream', () => {
     ['alone', '{"usage":null}', '{}'],
     ['escaped', '{"\\u0075sage":null,"id":"c"}', '{"id":"c"}'],
   ])('that is null goes from its chunk, asked or not: %s', (_name, from, to) => {
-    for (const usageAsked of [true, false]) {
-      expect(readStream(chatCompletions, chunks(from), { usageAsked }).text).toBe(chunks(to))
+    for (const usageRequested of [true, false]) {
+      expect(readStream(chatCompletions, chunks(from), { usageRequested }).text).toBe(chunks(to))
     }
   })
 
-  it('on a chunk with choices is cut out when nobody asked, and the chunk passes', () => {
+  it('on a chunk with choices is cut out unless requested, and the chunk passes', () => {
     const last = { choices: [stop()], usage: USAGE, id: 'c' }
     const { text, reader } = readStream(chatCompletions, chunks(last, DONE))
     expect(text).toBe(chunks({ choices: [stop()], id: 'c' }, DONE))
     expect(reader.usage()?.usage.output).toBe(4)
-    expect(readStream(chatCompletions, chunks(last), { usageAsked: true }).text).toBe(chunks(last))
+    expect(readStream(chatCompletions, chunks(last), { usageRequested: true }).text).toBe(chunks(last))
   })
 
-  it('is the last that was told, and nothing that is nested counts', () => {
+  it('is the last one reported, and nested members do not count', () => {
     const { reader } = readStream(
       chatCompletions,
       chunks(
@@ -116,7 +116,7 @@ describe('usage on a chat stream', () => {
     expect(reader.usage()?.usage).toMatchObject({ input: 10, output: 2 })
   })
 
-  it('is unknown until it is told', () => {
+  it('is unknown until it is reported', () => {
     expect(
       readStream(chatCompletions, chunks(chunk({ choices: [delta('a')], usage: null }))).reader.usage(),
     ).toBeNull()
@@ -182,7 +182,7 @@ describe('errors in a chat stream', () => {
     ['with an empty message', { message: '' }, 'The upstream reported an error.'],
     ['with a message that is none', { message: {} }, 'The upstream reported an error.'],
     ['a number', 500, 'The upstream reported an error.'],
-  ])('are told in our words for the frame, in the upstream’s for the cause: %s', (_name, error, message) => {
+  ])('are sent in our envelope, with the upstream’s message: %s', (_name, error, message) => {
     const { verdicts } = readStream(chatCompletions, chunks({ error, choices: [delta('x')] }))
     expect(verdicts).toEqual([{ kind: 'failure', message, forward: null }])
   })
@@ -232,7 +232,7 @@ describe('errors in a chat stream', () => {
   })
 })
 
-describe('what a chat stream says of itself', () => {
+describe('state of a chat stream', () => {
   it('the model id is ours where the upstream’s differs, in each chunk and only there', () => {
     const stream = chunks(
       { model: 'theirs', choices: [{ delta: { content: 'model' }, model: 'theirs' }] },
@@ -298,7 +298,7 @@ describe('what a chat stream says of itself', () => {
     const { text, reader } = readStream(completions, stream, { modelId: 'ours' })
     expect(text).toBe(stream.replace('theirs', 'ours'))
     expect(reader.textBytes).toBe(3)
-    expect(reader.closing()).toHaveLength(1)
+    expect(reader.closingFrames()).toHaveLength(1)
   })
 
   it('the heartbeat is a comment', () => {
@@ -310,7 +310,7 @@ describe('a whole chat answer', () => {
   const read = (body: string, modelId: string | null = null, engine = notingEngine()) => {
     const bytes = encoder.encode(body)
     const inspection = new Inspection(engine)
-    const reading = chatCompletions.readAnswer(bytes, { inspection, modelId, usageAsked: false })
+    const reading = chatCompletions.readAnswer(bytes, { inspection, modelId, usageRequested: false })
     const edited = applyEdits(bytes, reading.edits)
     inspection.sink(edited.released, edited.withheld)
     const { inspected, uninspected, released, withheld } = inspection.counts
@@ -343,7 +343,7 @@ describe('a whole chat answer', () => {
   )
 
   it('that is not JSON is an error', () => {
-    const context = { inspection: new Inspection(passAllEngine), modelId: null, usageAsked: false }
+    const context = { inspection: new Inspection(passAllEngine), modelId: null, usageRequested: false }
     expect(() => chatCompletions.readAnswer(encoder.encode('<html>'), context)).toThrow(JsonSyntaxError)
   })
 })

@@ -95,7 +95,7 @@ describe('messages', () => {
     for (const value of values) expect(refusal(messages, message({ [name]: value }))).toBe(expected)
   })
 
-  it('tell tool runners that threads are what is not supported', () => {
+  it('name threads as unsupported for tool runners', () => {
     expect(() => outline(messages, message({ thread: { id: 't' } }))).toThrow(
       expect.objectContaining({
         details: { error_code: 'thread_unsupported_request', unsupported: ['thread'] },

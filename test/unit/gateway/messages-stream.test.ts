@@ -27,7 +27,7 @@ const STOP = { type: 'message_stop' }
 const usageOf = (stream: string) => readStream(messages, stream).reader.usage()
 
 describe('a messages stream', () => {
-  it('passes byte for byte: thinking, signatures, tools, citations, pings and events nobody knows', () => {
+  it('passes byte for byte: thinking, signatures, tools, citations, pings and unknown events', () => {
     const unusual = 'event: ping\r\ndata: { "type" : "ping" , "n":1.0 }\r\n\r\n'
     const stream = `${events(
       start({ input_tokens: 5, output_tokens: 1 }),
@@ -64,7 +64,7 @@ describe('a messages stream', () => {
     expect(started.filter((value) => !value)).toHaveLength(2)
     expect(started[1]).toBe(false)
     expect(reader.ended).toBe(true)
-    expect(reader.closing()).toEqual([])
+    expect(reader.closingFrames()).toEqual([])
   })
 
   it.each(['constructor', 'toString', '__proto__', 'hasOwnProperty'])(
@@ -84,18 +84,18 @@ describe('a messages stream', () => {
     }
   })
 
-  it('drops comments, and is cut off unless it told why it stopped', () => {
+  it('drops comments, and is cut off without a stop reason', () => {
     const cut = `: c\n\n${events(start({}), textDelta('a'))}`
     const { text, reader } = readStream(messages, cut)
     expect(text).toBe(cut.slice(5))
     expect(reader.ended).toBe(false)
-    expect(reader.closing()).toBeNull()
-    expect(readStream(messages, '').reader.closing()).toBeNull()
+    expect(reader.closingFrames()).toBeNull()
+    expect(readStream(messages, '').reader.closingFrames()).toBeNull()
   })
 
   it('is given the end that its upstream left out', () => {
     const stopped = readStream(messages, events(start({}), textDelta('a'), finish({ output_tokens: 3 })))
-    const owed = stopped.reader.closing()?.map(({ bytes }) => new TextDecoder().decode(bytes))
+    const owed = stopped.reader.closingFrames()?.map(({ bytes }) => new TextDecoder().decode(bytes))
     expect(owed).toEqual(['event: message_stop\ndata: {"type":"message_stop"}\n\n'])
   })
 })
@@ -168,7 +168,7 @@ describe('usage on a messages stream', () => {
     expect(usageOf(events({ type: 'content_block_delta', usage: { output_tokens: 5 } }))).toBeNull()
   })
 
-  it('is not final when message_delta tells none', () => {
+  it('is not final when message_delta has none', () => {
     for (const usage of [undefined, null, {}]) {
       expect(usageOf(events(start(START), finish(usage)))).toEqual({ usage: KNOWN, final: false })
     }
@@ -211,7 +211,7 @@ describe('errors in a messages stream', () => {
   })
 })
 
-describe('what a messages stream says of itself', () => {
+describe('state of a messages stream', () => {
   it('the model id is ours in message_start, and nowhere it is not the model', () => {
     const stream = events(start({ input_tokens: 1 }, 'theirs'), {
       type: 'message_delta',
@@ -270,7 +270,7 @@ describe('a whole message', () => {
     const bytes = encoder.encode(body)
     const engine = notingEngine(/secret/)
     const inspection = new Inspection(engine)
-    const reading = messages.readAnswer(bytes, { inspection, modelId, usageAsked: false })
+    const reading = messages.readAnswer(bytes, { inspection, modelId, usageRequested: false })
     const edited = applyEdits(bytes, reading.edits)
     const { inspected, uninspected } = inspection.counts
     expect(inspected + uninspected).toBe(bytes.length)

@@ -24,10 +24,9 @@ const STOP = events(
 )
 const PING = 'event: ping\ndata: {"type":"ping"}\n\n'
 
-const turn = globalThis.setTimeout
 /** Lets the streams run: they take turns of the event loop, and no timers. */
 async function settle(): Promise<void> {
-  for (let round = 0; round < 8; round++) await new Promise<void>((resolve) => turn(resolve, 0))
+  for (let round = 0; round < 8; round++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 async function advance(milliseconds: number): Promise<void> {
@@ -54,7 +53,7 @@ const someProvider = () => ({
 })
 
 /** A stream that the runtime carries, with everything around it. */
-async function flowing(protocol: Protocol, first: string, options = { usageAsked: true }) {
+async function flowing(protocol: Protocol, first: string, options = { usageRequested: true }) {
   let upstream!: ReadableStreamDefaultController<Uint8Array>
   const stream = new ReadableStream<Uint8Array>({
     start(controller) {
@@ -92,7 +91,7 @@ async function flowing(protocol: Protocol, first: string, options = { usageAsked
     upstream: stream,
     callerSignal: leave.signal,
     lease: lease as never,
-    awaitsUsage: () => reader.owesUsage,
+    awaitsUsage: () => reader.usagePending,
     passage,
   })
   upstream.enqueue(encoder.encode(first))
@@ -294,7 +293,7 @@ describe('a stream whose chunks need edits', () => {
     await run.send(withUsage)
     await advance(4)
     expect(run.result.text).toBe(without + without)
-    const unasked = await flowing(chatCompletions, without, { usageAsked: false })
+    const unasked = await flowing(chatCompletions, without, { usageRequested: false })
     await unasked.send(chunks({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } }))
     expect(unasked.result.text).toBe(without)
   })

@@ -47,7 +47,7 @@ const decoder = new TextDecoder()
 /** Payloads that a caller gets, as the relay sends them; the counts are checked on the way. */
 function received(protocol: Protocol, stream: string, action: Action = 'redact') {
   const inspection = inspectionWith(action)
-  const reader = protocol.streamReader({ inspection, modelId: null, usageAsked: true })
+  const reader = protocol.streamReader({ inspection, modelId: null, usageRequested: true })
   const payloads: Array<Record<string, never>> = []
   let read = 0
   const tell = (bytes: Uint8Array) => {
@@ -67,7 +67,7 @@ function received(protocol: Protocol, stream: string, action: Action = 'redact')
     inspection.sink(edited.released, edited.withheld)
     tell(joinBytes(edited.pieces))
   }
-  for (const held of reader.closing() ?? []) inspection.sink(held.released, held.withheld)
+  for (const held of reader.closingFrames() ?? []) inspection.sink(held.released, held.withheld)
   const { inspected, uninspected, released, withheld } = inspection.counts
   expect(inspected + uninspected).toBe(read)
   expect(released + withheld).toBe(read)

@@ -165,7 +165,7 @@ export interface RunOptions {
   /** Makes the caller's frames; null between equal protocols. */
   converter?: FrameConverter<Uint8Array> | null
   times?: Partial<RelayTimes>
-  usageAsked?: boolean
+  usageRequested?: boolean
   inspection?: Inspection
   /** The caller was gone before it began. */
   leftBefore?: boolean
@@ -178,10 +178,10 @@ export async function run(options: RunOptions = {}): Promise<RelayRun> {
   const leave = new AbortController()
   if (options.leftBefore) leave.abort()
   const ledger = new MemoryLedger()
-  const { usageAsked = true } = options
+  const { usageRequested = true } = options
   const { body, start } = relayToHttp({
     upstream: upstream.stream,
-    reader: protocol.streamReader({ inspection, modelId: null, usageAsked }),
+    reader: protocol.streamReader({ inspection, modelId: null, usageRequested }),
     inspection,
     dialect: (options.caller ?? protocol).dialect,
     converter: options.converter ?? null,

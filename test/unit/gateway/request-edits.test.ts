@@ -156,7 +156,7 @@ describe('stream_options', () => {
     const large = `{${base},"stream_options":{"include_usage":false,"note":"${'x'.repeat(100_000)}"}}`
     expect(sent(chatCompletions, large)).toBe(large.replace('"include_usage":false', '"include_usage":true'))
     const asked = large.replace('"include_usage":false', '"include_usage":true')
-    expect(chatCompletions.outline(encoder.encode(asked)).usageAsked).toBe(true)
+    expect(chatCompletions.outline(encoder.encode(asked)).usageRequested).toBe(true)
   })
 })
 

@@ -89,7 +89,7 @@ describe('every body', () => {
     expect(refusal(chatCompletions, many(999))).toBe('The body has too many members.')
   })
 
-  it('tells members by kind and place', () => {
+  it('has members by kind and place', () => {
     const body = ' { "model" : "m" , "messages":[{"role":"user"}],"\\u0078":1}'
     const { members } = outline(chatCompletions, body)
     expect(members.map(({ name, kind, start, end }) => [name, kind, body.slice(start, end)])).toEqual([
@@ -144,7 +144,7 @@ describe('chat completions', () => {
     expect(outline(chatCompletions, chat(nulls))).toMatchObject({
       model: 'm',
       stream: false,
-      usageAsked: false,
+      usageRequested: false,
       maximumOutput: null,
       choices: 1,
       images: 0,
@@ -173,7 +173,7 @@ describe('chat completions', () => {
     })
     expect(outline(chatCompletions, body)).toMatchObject({
       stream: true,
-      usageAsked: true,
+      usageRequested: true,
       maximumOutput: 10,
     })
     expect(refusal(chatCompletions, chat({ stop: 'x', tool_choice: 'auto', logprobs: {} }))).toBe('accepted')
@@ -244,7 +244,7 @@ describe('completions', () => {
     expect(outline(completions, completion(members)).choices).toBe(choices)
   })
 
-  it('generate up to the model’s maximum unless told otherwise', () => {
+  it('generate up to the model’s maximum by default', () => {
     expect(outline(completions, completion({})).maximumOutput).toBeNull()
     expect(outline(completions, completion({ max_tokens: 900 })).maximumOutput).toBe(900)
   })

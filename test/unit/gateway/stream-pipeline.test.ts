@@ -39,7 +39,7 @@ class Piped {
     this.inspection = inspection
     this.pipeline = new StreamPipeline({
       frames: options.frames ?? new SseReader(),
-      reader: protocol.streamReader({ inspection, modelId: null, usageAsked: true }),
+      reader: protocol.streamReader({ inspection, modelId: null, usageRequested: true }),
       inspection,
       converter: options.converter ?? PASSED_FRAMES,
       passes: options.passes ?? true,

@@ -9,7 +9,7 @@ const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 export interface ReadingOptions {
   modelId?: string | null
-  usageAsked?: boolean
+  usageRequested?: boolean
   engine?: TextEngine
 }
 
@@ -27,7 +27,7 @@ export function readStream(protocol: Protocol, stream: string, options: ReadingO
   const reader = protocol.streamReader({
     inspection,
     modelId: options.modelId ?? null,
-    usageAsked: options.usageAsked ?? false,
+    usageRequested: options.usageRequested ?? false,
   })
   const verdicts: FrameVerdict[] = []
   let text = ''

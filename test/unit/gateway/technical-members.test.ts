@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import {
-  ITEMS_MEMBERS,
+  ITEMS_STRUCTURE,
   isWord,
-  MESSAGES_MEMBERS,
+  MESSAGES_STRUCTURE,
   technicalKind,
 } from '../../../src/gateway/protocols/technical-members.ts'
 
 /** A path as text, and what stands there. */
-const kindAt = (root: typeof MESSAGES_MEMBERS, place: string) => {
+const kindAt = (root: typeof MESSAGES_STRUCTURE, place: string) => {
   const path = place.split('.').map((part) => (/^\d+$/.test(part) ? Number(part) : part))
   return technicalKind(root, path, path.findLast((part) => typeof part === 'string') as string)
 }
@@ -45,7 +45,7 @@ describe('what a string of a request is by its place', () => {
     ['constructor.type', null],
     ['messages.0.content.0.text', null],
   ] as const)('of messages: %s', (place, kind) => {
-    expect(kindAt(MESSAGES_MEMBERS, place)).toBe(kind)
+    expect(kindAt(MESSAGES_STRUCTURE, place)).toBe(kind)
   })
 
   it.each([
@@ -59,7 +59,7 @@ describe('what a string of a request is by its place', () => {
     ['prompt.id', null],
     ['messages.0.role', null],
   ] as const)('of items: %s', (place, kind) => {
-    expect(kindAt(ITEMS_MEMBERS, place)).toBe(kind)
+    expect(kindAt(ITEMS_STRUCTURE, place)).toBe(kind)
   })
 })
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { documentTokens } from '../../../src/gateway/token-count/document-tokens.ts'
 import { imageSize } from '../../../src/gateway/token-count/image-size.ts'
 import { imageRuleOf } from '../../../src/gateway/token-count/image-tokens.ts'
-import { countTokens } from '../../../src/gateway/token-count/input-tokens.ts'
+import { countInputTokens } from '../../../src/gateway/token-count/input-tokens.ts'
 
 const base64 = (bytes: number[] | string): Uint8Array =>
   new TextEncoder().encode(Buffer.from(bytes as string, 'latin1').toString('base64'))
@@ -145,7 +145,7 @@ describe('tokens of a PDF file', () => {
 
 describe('media in a request', () => {
   const count = (content: unknown, upstreamModel = 'gpt-4o'): number =>
-    countTokens(new TextEncoder().encode(JSON.stringify({ messages: [{ role: 'user', content }] })), {
+    countInputTokens(new TextEncoder().encode(JSON.stringify({ messages: [{ role: 'user', content }] })), {
       upstreamModel,
     })
   const data = (bytes: number[] | string): string => new TextDecoder().decode(base64(bytes))

@@ -1,6 +1,6 @@
 import { get_encoding } from 'tiktoken'
 import { describe, expect, it } from 'vitest'
-import { countTokens } from '../../../src/gateway/token-count/input-tokens.ts'
+import { countInputTokens } from '../../../src/gateway/token-count/input-tokens.ts'
 import { JsonSyntaxError } from '../../../src/lib/json-scan.ts'
 import { SAMPLES } from './token-count-samples.ts'
 import { TRUE_COUNTS } from './token-count-truths.ts'
@@ -13,7 +13,7 @@ type Body = Record<string, unknown>
 const count = (body: Body, upstreamModel = 'gpt-4o'): number =>
   countSource(JSON.stringify(body), upstreamModel)
 const countSource = (body: string, upstreamModel = 'gpt-4o'): number =>
-  countTokens(new TextEncoder().encode(body), { upstreamModel })
+  countInputTokens(new TextEncoder().encode(body), { upstreamModel })
 const said = (content: unknown): Body => ({ messages: [{ role: 'user', content }] })
 /** What a request gains by one content block. */
 const gain = (block: unknown, upstreamModel = 'gpt-4o'): number =>

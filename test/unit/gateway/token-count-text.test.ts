@@ -231,7 +231,8 @@ describe('words of thousands of letters', () => {
   it('are never counted below the truth where they fill a window', () => {
     const text = `${'word '.repeat(100)}${randomText(70_000, LETTERS, 13)}`
     const counter = counted(text)
-    expect(counter.tokens + counter.totals.more).toBeGreaterThanOrEqual(truth(text))
+    // The vendor's tokenizer (tiktoken 1.0.22) takes seconds for one word of this length.
+    expect(counter.tokens + counter.totals.more).toBeGreaterThanOrEqual(36_421)
   })
 
   it.each(texts)('take work in proportion to their length: %s', (_name, make) => {

@@ -87,7 +87,7 @@ export function translatedCall({ request, ...options }: CallOptions): Translated
 /** The encoder of a caller who asked for usage. Responses get the events themselves, here a frame each. */
 export function encoderOf(caller: CallerProtocol): EventEncoder {
   if (caller !== 'responses') {
-    return callerEncoder({ caller, modelId: 'asked-model', usageAsked: true, nowSeconds: 1_700_000_000 })
+    return callerEncoder({ caller, modelId: 'asked-model', usageRequested: true, nowSeconds: 1_700_000_000 })
   }
   return { frames: (event) => [encodeFrame(null, event)], answer: (events) => ({ events }) }
 }
@@ -128,7 +128,7 @@ export interface Relayed {
 export async function relayed(options: CallOptions, chunks: readonly Uint8Array[]): Promise<Relayed> {
   const call = translatedCall(options)
   const inspection = new Inspection(passAllEngine)
-  const meter = PROTOCOLS[options.upstream].streamReader({ inspection, modelId: null, usageAsked: true })
+  const meter = PROTOCOLS[options.upstream].streamReader({ inspection, modelId: null, usageRequested: true })
   const { body, start } = relayToHttp({
     upstream: streamOf(chunks),
     reader: meter,

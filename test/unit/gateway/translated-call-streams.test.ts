@@ -17,7 +17,7 @@ import { SeededRandom } from './translation/events/seeded-random.ts'
 beforeAll(provideIdentityStream)
 
 /** How often each stream is cut at random. */
-const SEEDS = Number(process.env.CHUNKING_SEEDS ?? 3)
+const SEEDS = Number(process.env.CHUNKING_SEEDS ?? 1)
 
 /** Scripts that count tokens of a stream and of a whole answer differently. */
 const COUNTED_APART = /script (fenced-json|refusal|usage-nulls)$/

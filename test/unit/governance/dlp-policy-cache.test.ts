@@ -7,29 +7,24 @@ import type { Database } from '../../../src/deps.ts'
 import { loadPolicies } from '../../../src/governance/dlp/policy/policies-cache.ts'
 import { PolicyError, profilesFor } from '../../../src/governance/dlp/policy/policy.ts'
 import { policyBody } from '../../../src/wire/dlp.ts'
-import { databaseAt, migrateDatabase } from './fixtures.ts'
-import { type Forwarder, type Service, startForwarder, startStandIn } from './stand-ins.ts'
+import { databaseAt } from './fixtures.ts'
+import { emptyPostgres, type Forwarder, startForwarder } from './stand-ins.ts'
 
-let postgres: Service
 let forwarder: Forwarder
 /** Not through the forwarder: what the test does is neither counted nor hindered. */
 let direct: Database
 let database: Database
 
 beforeAll(async () => {
-  postgres = await startStandIn('postgres')
+  const postgres = await emptyPostgres()
   forwarder = await startForwarder(postgres.url)
-  direct = databaseAt(postgres.url)
-  database = databaseAt(forwarder.url)
-  await migrateDatabase(direct)
+  direct = postgres.database
+  database = databaseAt(forwarder)
 }, 120_000)
 afterEach(() => {
   forwarder.behaviour = 'forward'
 })
-afterAll(async () => {
-  await forwarder?.close()
-  await postgres?.close()
-})
+afterAll(() => forwarder?.close())
 
 const body = (values: Record<string, unknown> = {}) =>
   policyBody.parse({ directions: ['request'], rules: [{ detector: 'email', action: 'block' }], ...values })

@@ -9,6 +9,7 @@ import type { Database, Deps } from '../../../src/deps.ts'
 import { parseConfiguration } from '../../../src/env.ts'
 import { createApiKey, digestApiKey } from '../../../src/governance/identity/api-key.ts'
 import type { Principal } from '../../../src/governance/principal.ts'
+import type { Forwarder } from './stand-ins.ts'
 
 const pepper = (fill: number) => Buffer.alloc(32, fill).toString('base64')
 
@@ -38,14 +39,14 @@ export function redisAt(url: string): Redis {
   })
 }
 
-const endpoints = new Map<string, string>()
+const endpoints = new Map<string, () => string>()
 
-/** The real driver, pointed at a stand-in or at a forwarder before it. */
-export function databaseAt(url: string): Database {
+/** The real driver, pointed at a stand-in, or at a forwarder that is asked for every query where that goes. */
+export function databaseAt(service: string | Pick<Forwarder, 'route'>): Database {
   // The driver's endpoint is global to the process; the host of the connection string tells databases apart.
   const host = `database-${endpoints.size}`
-  endpoints.set(host, `${url}/sql`)
-  neonConfig.fetchEndpoint = (asked) => endpoints.get(asked) ?? 'http://127.0.0.1:1/sql'
+  endpoints.set(host, typeof service === 'string' ? () => service : service.route)
+  neonConfig.fetchEndpoint = (asked) => `${endpoints.get(asked)?.() ?? 'http://127.0.0.1:1'}/sql`
   return drizzle({ client: neon(`postgres://user:word@${host}/headgate`) })
 }
 

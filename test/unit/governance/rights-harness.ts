@@ -6,8 +6,8 @@ import { apiKeys, groupMemberships, groups, memberships, organizations } from '.
 import type { Database } from '../../../src/deps.ts'
 import { type Identification, identify } from '../../../src/governance/identity/identify.ts'
 import type { Principal } from '../../../src/governance/principal.ts'
-import { type Caller, configuration, databaseAt, migrateDatabase, redisAt } from './fixtures.ts'
-import { type Forwarder, type Service, startForwarder, startStandIn } from './stand-ins.ts'
+import { type Caller, configuration, databaseAt } from './fixtures.ts'
+import { emptyPostgres, emptyRedis, type Forwarder, startForwarder } from './stand-ins.ts'
 
 export const away = { status: 503, body: '{"message":"away"}' } as const
 
@@ -21,13 +21,12 @@ export class RightsWorld {
   database!: Database
   postgres!: Forwarder
   redis!: Redis
-  #services: Service[] = []
 
   /** For all tests of a file. */
   static forFile(): RightsWorld {
     const world = new RightsWorld()
     beforeAll(() => world.#start(), 120_000)
-    afterAll(() => world.#end())
+    afterAll(() => world.postgres?.close())
     beforeEach(() => {
       for (const level of ['log', 'error'] as const) vi.spyOn(console, level).mockImplementation(() => {})
       // Past anything an earlier test left in the isolate's memory.
@@ -39,21 +38,11 @@ export class RightsWorld {
   }
 
   async #start(): Promise<void> {
-    const [postgres, redis] = await Promise.all([
-      startStandIn('postgres'),
-      startStandIn('redis', [], { LOCAL_REDIS_TOKEN: 'local-token' }),
-    ])
-    this.#services = [postgres, redis]
-    this.redis = redisAt(redis.url)
+    const [postgres, redis] = await Promise.all([emptyPostgres(), emptyRedis()])
+    this.redis = redis.redis
     this.postgres = await startForwarder(postgres.url)
-    this.direct = databaseAt(postgres.url)
-    this.database = databaseAt(this.postgres.url)
-    await migrateDatabase(this.direct)
-  }
-
-  async #end(): Promise<void> {
-    await this.postgres?.close()
-    await Promise.all(this.#services.map((service) => service.close()))
+    this.direct = postgres.database
+    this.database = databaseAt(this.postgres)
   }
 
   deps(values: Record<string, unknown> = {}) {

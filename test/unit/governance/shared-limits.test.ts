@@ -2,14 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { Redis } from '@upstash/redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { configuration, redisAt } from './fixtures.ts'
-import { type Forwarder, type Service, startForwarder, startStandIn, unusedUrl } from './stand-ins.ts'
+import { emptyRedis, type Forwarder, startForwarder, unusedUrl } from './stand-ins.ts'
 
 type Limits = typeof import('../../../src/governance/shared-limits.ts')
 type Guard = typeof import('../../../src/governance/identity/look-up-guard.ts')
 
 let limits: Limits
 let guard: Guard
-let redis: Service
 let forwarder: Forwarder
 /** The start of a minute; each test has its own, so that none meets what another left in the isolate's memory. */
 let minute = Date.UTC(2026, 10, 21, 12, 0)
@@ -24,14 +23,10 @@ beforeAll(async () => {
   vi.resetModules()
   limits = await import('../../../src/governance/shared-limits.ts')
   guard = await import('../../../src/governance/identity/look-up-guard.ts')
-  redis = await startStandIn('redis', [], { LOCAL_REDIS_TOKEN: 'local-token' })
-  forwarder = await startForwarder(redis.url)
+  forwarder = await startForwarder((await emptyRedis()).url)
 }, 60_000)
 
-afterAll(async () => {
-  await forwarder?.close()
-  await redis?.close()
-})
+afterAll(() => forwarder?.close())
 
 beforeEach(async () => {
   // The limiter reads the system's clock, so that is the one that is moved; timers stay real.

@@ -1,8 +1,12 @@
 import { spawn } from 'node:child_process'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import type { Redis } from '@upstash/redis'
+import { sql } from 'drizzle-orm'
+import type { Database } from '../../../src/deps.ts'
+import { databaseAt, migrateDatabase, redisAt } from './fixtures.ts'
 
 /** A service that a test started. Closing is the test's duty. */
 export interface Service {
@@ -31,7 +35,47 @@ export async function startStandIn(
     child.stdin.end()
     await ended
   }
+  // A service that is never closed must not keep this process running.
+  child.unref()
+  for (const pipe of [child.stdin, child.stdout] as Socket[]) pipe.unref()
   return { url: `http://127.0.0.1:${port}`, close }
+}
+
+declare global {
+  /** The stand-ins of this worker. Global, because some tests reset the modules. */
+  var sharedStandIns: { postgres?: Promise<Service>; redis?: Promise<Service> } | undefined
+}
+globalThis.sharedStandIns ??= {}
+const shared = globalThis.sharedStandIns
+
+async function startMigratedPostgres(): Promise<Service> {
+  const service = await startStandIn('postgres')
+  await migrateDatabase(databaseAt(service.url))
+  return service
+}
+
+/**
+ * Migrated, empty Postgres for one test file. The files of a worker run one after the other and share one process,
+ * which ends with the worker.
+ */
+export async function emptyPostgres(): Promise<{ url: string; database: Database }> {
+  shared.postgres ??= startMigratedPostgres()
+  const { url } = await shared.postgres
+  const database = databaseAt(url)
+  const { rows } = await database.execute<{ names: string }>(
+    sql`SELECT string_agg(quote_ident(tablename), ', ') AS names FROM pg_tables WHERE schemaname = 'public'`,
+  )
+  await database.execute(sql.raw(`TRUNCATE ${rows[0]?.names}`))
+  return { url, database }
+}
+
+/** Empty Redis, shared like Postgres. */
+export async function emptyRedis(): Promise<{ url: string; redis: Redis }> {
+  shared.redis ??= startStandIn('redis', [], { LOCAL_REDIS_TOKEN: 'local-token' })
+  const { url } = await shared.redis
+  const redis = redisAt(url)
+  await redis.flushall()
+  return { url, redis }
 }
 
 /** What a forwarder does with the next requests. */
@@ -44,6 +88,8 @@ export type Behaviour =
 
 export interface Forwarder extends Service {
   behaviour: Behaviour
+  /** Where the next request goes: straight to the service while it is forwarded, since a hop costs as much as a query. */
+  route(): string
   /** Requests that arrived, since the start or since it was last set. */
   requests: number
   /** Cuts the connections that are being stalled. */
@@ -70,6 +116,11 @@ export async function startForwarder(target: string): Promise<Forwarder> {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     behaviour: 'forward',
     requests: 0,
+    route: () => {
+      if (forwarder.behaviour !== 'forward') return forwarder.url
+      forwarder.requests += 1
+      return target
+    },
     cutStalled: () => {
       for (const response of stalled) response.destroy()
       stalled.clear()

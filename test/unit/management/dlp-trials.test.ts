@@ -158,10 +158,8 @@ it('lists what policies can look for', async () => {
     description: expect.any(String),
     minimum_score: expect.any(Number),
   })
-  for (const { id } of json.data) {
-    const answer = await test({ policy: policy({ detector: id, action: 'block' }), text: '' })
-    expect(answer.json.spans, id).toEqual([])
-  }
+  const rules = json.data.map(({ id }: { id: string }) => ({ detector: id, action: 'block' }))
+  expect((await test({ policy: policy(...rules), text: '' })).json.spans).toEqual([])
 })
 
 it('a text that is tried is stored nowhere, logged nowhere and not told to the audit', async () => {

@@ -5,8 +5,8 @@ import type { Database, Deps } from '../../../src/deps.ts'
 import type { AppEnv } from '../../../src/http/context.ts'
 import { renderError } from '../../../src/http/errors.ts'
 import { managementRoutes } from '../../../src/http/routes/management/management.ts'
-import { configuration, databaseAt, migrateDatabase, redisAt } from '../governance/fixtures.ts'
-import { type Forwarder, type Service, startForwarder, startStandIn } from '../governance/stand-ins.ts'
+import { configuration, databaseAt } from '../governance/fixtures.ts'
+import { emptyPostgres, emptyRedis, type Forwarder, startForwarder } from '../governance/stand-ins.ts'
 import { createMemoryLedgers, type MemoryLedgers } from './memory-ledger.ts'
 
 export const ADMIN_TOKEN = 'administration-token-of-the-tests'
@@ -20,16 +20,24 @@ export interface Answer {
   json: any
 }
 
+type Request = (
+  method: string,
+  path: string,
+  body?: unknown,
+  headers?: Record<string, string>,
+) => Promise<Answer>
+
 export interface Harness {
   app: Hono<AppEnv>
   database: Database
-  redis: Deps['redis']
   /** Between the API and Redis, to fail on demand. */
   redisForwarder: Forwarder
   /** Between the API and Postgres, to fail on demand. */
   postgresForwarder: Forwarder
   ledgers: MemoryLedgers
-  request(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>
+  request: Request
+  /** Requests to an API of another configuration, over the same Postgres and Redis. */
+  configured(values: Record<string, unknown>): Request
   close(): Promise<void>
 }
 
@@ -38,66 +46,68 @@ const unused = () => {
   throw new Error('the management API used something of the responses')
 }
 
-/** The management API as it is mounted, over the stand-ins. @param values configuration beside the defaults. */
+/**
+ * The management API as it is mounted, over Postgres and Redis of its own for the file that calls this.
+ *
+ * @param values configuration beside the defaults
+ */
 export async function startManagement(values: Record<string, unknown> = {}): Promise<Harness> {
-  const services: Service[] = []
-  const started = <Started extends Service>(service: Started): Started => {
-    services.unshift(service)
-    return service
-  }
-  const [postgres, redis] = await Promise.all([
-    startStandIn('postgres'),
-    startStandIn('redis', [], { LOCAL_REDIS_TOKEN: 'local-token' }),
-  ])
-  started(postgres)
-  started(redis)
-  const postgresForwarder = started(await startForwarder(postgres.url))
-  const redisForwarder = started(await startForwarder(redis.url))
-  const database = databaseAt(postgres.url)
-  await migrateDatabase(database)
-  const ledgers = createMemoryLedgers(database)
-  const settings = configuration({
-    ADMIN_TOKEN,
-    MANAGEMENT_RATE_LIMIT: 1_000_000,
-    DEGRADED_RATE_LIMIT: 1_000_000,
-    EGRESS_ALLOW: '127.0.0.1:9999,models.internal:8443',
-    ...values,
-  })
-  const deps: Deps = {
-    configuration: settings,
+  const [postgres, redis] = await Promise.all([emptyPostgres(), emptyRedis()])
+  const postgresForwarder = await startForwarder(postgres.url)
+  const redisForwarder = await startForwarder(redis.url)
+  const ledgers = createMemoryLedgers(postgres.database)
+  const deps: Omit<Deps, 'configuration' | 'redis'> = {
     clock: Date.now,
-    database: databaseAt(postgresForwarder.url),
-    redis: new Redis({
-      url: redisForwarder.url,
-      token: 'local-token',
-      retry: { retries: 0 },
-      signal: () => AbortSignal.timeout(Math.max(500, settings.LIMITS_TIMEOUT_MS)),
-      enableTelemetry: false,
-    }),
+    database: databaseAt(postgresForwarder),
     ledgerOf: ledgers.of,
     contentStore: { put: unused, get: unused, remove: unused },
     responseStream: unused,
     countRejectedCall: async () => {},
     waitUntil: () => {},
   }
-  const app = mount(deps)
+  const configured = (more: Record<string, unknown>) => {
+    const settings = configurationOf({ ...values, ...more })
+    return mount(() => ({ ...deps, configuration: settings, redis: redisThrough(redisForwarder, settings) }))
+  }
+  const app = configured({})
   return {
     app,
-    database,
-    redis: redisAt(redis.url),
+    configured: (more) => requestTo(configured(more)),
+    database: postgres.database,
     redisForwarder,
     postgresForwarder,
     ledgers,
-    request: (method, path, body, headers = {}) => request(app, method, path, body, headers),
+    request: requestTo(app),
     close: async () => {
-      for (const service of services) await service.close()
+      await postgresForwarder.close()
+      await redisForwarder.close()
     },
   }
 }
 
-function mount(deps: Deps): Hono<AppEnv> {
+const configurationOf = (values: Record<string, unknown>) =>
+  configuration({
+    ADMIN_TOKEN,
+    MANAGEMENT_RATE_LIMIT: 1_000_000,
+    DEGRADED_RATE_LIMIT: 1_000_000,
+    EGRESS_ALLOW: '127.0.0.1:9999,models.internal:8443',
+    ...values,
+  })
+
+const redisThrough = (forwarder: Forwarder, { LIMITS_TIMEOUT_MS }: Deps['configuration']) =>
+  new Redis({
+    url: forwarder.route(),
+    token: 'local-token',
+    retry: { retries: 0 },
+    signal: () => AbortSignal.timeout(Math.max(500, LIMITS_TIMEOUT_MS)),
+    enableTelemetry: false,
+  })
+
+/** @param depsOf what one request gets. */
+function mount(depsOf: () => Deps): Hono<AppEnv> {
   const app = new Hono<AppEnv>()
   app.use(async (context, next) => {
+    const deps = depsOf()
     context.set('deps', deps)
     context.set('requestId', `req_${crypto.randomUUID()}`)
     context.set('startedAt', deps.clock())
@@ -110,25 +120,21 @@ function mount(deps: Deps): Hono<AppEnv> {
   return app
 }
 
-async function request(
-  app: Hono<AppEnv>,
-  method: string,
-  path: string,
-  body: unknown,
-  headers: Record<string, string>,
-): Promise<Answer> {
-  const response = await app.request(`/api${path}`, {
-    method,
-    headers: {
-      authorization: `Bearer ${ADMIN_TOKEN}`,
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-      ...headers,
-    },
-    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-  })
-  const text = await response.text()
-  return { status: response.status, headers: response.headers, text, json: parse(text) }
-}
+const requestTo =
+  (app: Hono<AppEnv>): Request =>
+  async (method, path, body, headers = {}) => {
+    const response = await app.request(`/api${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${ADMIN_TOKEN}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+    })
+    const text = await response.text()
+    return { status: response.status, headers: response.headers, text, json: parse(text) }
+  }
 
 function parse(text: string): unknown {
   try {
@@ -209,14 +215,13 @@ export const someProvider = (values: Record<string, unknown> = {}) => ({
 /** Everything that is in the database, as text. */
 export async function dumpDatabase(database: Database): Promise<string> {
   const tables = await database.execute<{ name: string }>(
-    sql`select table_name as name from information_schema.tables where table_schema = 'public'`,
+    sql`select tablename as name from pg_tables where schemaname = 'public' order by 1`,
   )
-  const dumps: string[] = []
-  for (const { name } of tables.rows) {
-    const rows = await database.execute<{ text: string }>(
-      sql`select coalesce(string_agg(t::text, E'\n' order by t::text), '') as text from ${sql.identifier(name)} as t`,
-    )
-    dumps.push(`${name}\n${rows.rows[0]?.text ?? ''}`)
-  }
-  return dumps.sort().join('\n')
+  const selects = tables.rows.map(
+    ({ name }) => sql`select ${name} || ' ' || t::text as row from ${sql.identifier(name)} as t`,
+  )
+  const { rows } = await database.execute<{ row: string }>(
+    sql`${sql.join(selects, sql` union all `)} order by 1`,
+  )
+  return rows.map(({ row }) => row).join('\n')
 }

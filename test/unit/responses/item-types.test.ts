@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { RESPONSES_ITEMS } from '../../../src/gateway/translation/requests/responses-members.ts'
+import { RESPONSES_ITEMS } from '../../../src/gateway/translation/requests/responses-items.ts'
 import type { EmittedEvent } from '../../../src/responses/emitter/event-writer.ts'
 import { modelRequest } from '../../../src/responses/engine/model-request.ts'
 import { interruptedResponse } from '../../../src/responses/engine/recovery.ts'

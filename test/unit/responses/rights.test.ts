@@ -1,23 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import { eq, sql } from 'drizzle-orm'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { apiKeys, memberships, organizations } from '../../../schema/identity.ts'
 import type { Database } from '../../../src/deps.ts'
 import type { Principal } from '../../../src/governance/principal.ts'
 import { currentPrincipal } from '../../../src/responses/object/rights.ts'
 import { type Caller, configuration, databaseAt, grant, seedCaller } from '../governance/fixtures.ts'
-import { type Service, unusedUrl } from '../governance/stand-ins.ts'
-import { startStore } from './store-harness.ts'
+import { emptyPostgres, unusedUrl } from '../governance/stand-ins.ts'
 
 const NOW = Date.UTC(2026, 10, 21, 12, 0)
 
-let service: Service
 let database: Database
 
 beforeAll(async () => {
-  ;({ service, database } = await startStore())
+  ;({ database } = await emptyPostgres())
 })
-afterAll(() => service?.close())
 
 const rightsOf = (
   { organizationId, userId, keyId }: Omit<Caller, 'key'>,

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../src/deps.ts'
 import { newConversationId } from '../../../src/responses/ids.ts'
 import {
@@ -13,7 +13,7 @@ import {
   finishResponse,
   releaseConversation,
 } from '../../../src/responses/responses.store.ts'
-import type { Service } from '../governance/stand-ins.ts'
+import { emptyPostgres } from '../governance/stand-ins.ts'
 import {
   beginOf,
   bodiesOf,
@@ -23,16 +23,13 @@ import {
   NOW,
   rowCounts,
   someOwner,
-  startStore,
 } from './store-harness.ts'
 
 let database: Database
-let service: Service
 
 beforeAll(async () => {
-  ;({ database, service } = await startStore())
+  ;({ database } = await emptyPostgres())
 })
-afterAll(() => service?.close())
 
 const writerOf = async (owner: ReturnType<typeof someOwner>, conversationId: string) =>
   (await selectConversationContext(database, owner, conversationId))?.writer

@@ -10,33 +10,20 @@ import {
 } from '../../../src/responses/response-queries.store.ts'
 import { beginResponse, finishResponse } from '../../../src/responses/responses.store.ts'
 import { databaseAt } from '../governance/fixtures.ts'
-import { type Forwarder, type Service, startForwarder } from '../governance/stand-ins.ts'
-import {
-  beginOf,
-  endedResponse,
-  finalOf,
-  message,
-  rowCounts,
-  someOwner,
-  startStore,
-} from './store-harness.ts'
+import { emptyPostgres, type Forwarder, startForwarder } from '../governance/stand-ins.ts'
+import { beginOf, endedResponse, finalOf, message, rowCounts, someOwner } from './store-harness.ts'
 
 const MEGABYTE = 1_000_000
 
-let service: Service
 let forwarder: Forwarder
 /** Through a forwarder that counts requests. */
 let database: Database
 
 beforeAll(async () => {
-  ;({ service } = await startStore())
-  forwarder = await startForwarder(service.url)
-  database = databaseAt(forwarder.url)
+  forwarder = await startForwarder((await emptyPostgres()).url)
+  database = databaseAt(forwarder)
 })
-afterAll(async () => {
-  await forwarder?.close()
-  await service?.close()
-})
+afterAll(() => forwarder?.close())
 
 const bytesOf = (items: readonly StoredItem[] | undefined) =>
   (items ?? []).map(({ body }) => Buffer.from(body ?? '').toString('hex'))
@@ -77,24 +64,27 @@ describe('bodies', () => {
 })
 
 describe('many items', () => {
-  it('of 10,000 are written and read whole and in order', { timeout: 120_000 }, async () => {
+  /** More than one statement carries, and more than two answers (2,000 rows each). */
+  const COUNT = 5_000
+
+  it('of 5,000 are written and read whole and in order', { timeout: 120_000 }, async () => {
     const owner = someOwner()
-    const items = Array.from({ length: 10_000 }, (_, index) => message(`item ${index}`))
+    const items = Array.from({ length: COUNT }, (_, index) => message(`item ${index}`))
     const begin = beginOf({ conversation: { id: newConversationId(), creates: true } })
     await beginResponse(database, owner, begin)
-    const final = finalOf(begin, { inputItems: items.slice(0, 6_000), outputItems: items.slice(6_000) })
+    const final = finalOf(begin, { inputItems: items.slice(0, 3_000), outputItems: items.slice(3_000) })
     expect(await finishResponse(database, owner, final)).toBe('completed')
     expect(await finishResponse(database, owner, final)).toBe('completed')
     const context = await selectConversationContext(database, owner, begin.conversation?.id ?? '')
-    expect(context?.nextPosition).toBe(10_000)
+    expect(context?.nextPosition).toBe(COUNT)
     expect(context?.items).toEqual(items)
-    expect((await selectResponse(database, owner, begin.id))?.output).toEqual(items.slice(6_000))
+    expect((await selectResponse(database, owner, begin.id))?.output).toEqual(items.slice(3_000))
     const ids = items.map(({ id }) => id).toReversed()
     expect(await selectItems(database, owner, ids)).toEqual(items.toReversed())
-    expect(await rowCounts(database, owner)).toMatchObject({ items: 10_000, uses: 10_000, places: 10_000 })
+    expect(await rowCounts(database, owner)).toMatchObject({ items: COUNT, uses: COUNT, places: COUNT })
     const fork = await endedResponse(database, owner, { forkOf: begin.id })
     const forked = await selectConversationContext(database, owner, fork.conversationId)
-    expect(forked?.items).toHaveLength(10_002)
+    expect(forked?.items).toHaveLength(COUNT + 2)
   })
 
   it('of a megabyte each go ahead in parts, unseen until the rest is written', {
@@ -128,7 +118,7 @@ describe('many items', () => {
   it('read more than one answer can carry', { timeout: 120_000 }, async () => {
     const owner = someOwner()
     const text = 'x'.repeat(MEGABYTE)
-    const items = Array.from({ length: 40 }, (_, index) => message(`${index} ${text}`))
+    const items = Array.from({ length: 20 }, (_, index) => message(`${index} ${text}`))
     const made = await endedResponse(database, owner, {}, { inputItems: items, outputItems: [] })
     forwarder.requests = 0
     const context = await selectConversationContext(database, owner, made.conversationId)
@@ -137,12 +127,12 @@ describe('many items', () => {
     const seen: string[] = []
     for (let after: string | undefined, more = true; more; ) {
       const page = await listConversationItems(database, owner, made.conversationId, {
-        limit: 40,
+        limit: 20,
         order: 'desc',
         after,
       })
       if (page === null || page === 'unknown_item') throw new Error(String(page))
-      expect(page.items.length).toBeLessThan(40)
+      expect(page.items.length).toBeLessThan(20)
       seen.push(...page.items.map(({ id }) => id))
       after = seen.at(-1)
       more = page.hasMore

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../src/deps.ts'
 import { newConversationId } from '../../../src/responses/ids.ts'
 import {
@@ -7,7 +7,7 @@ import {
   selectResponseContext,
 } from '../../../src/responses/response-queries.store.ts'
 import { beginResponse, deleteResponse } from '../../../src/responses/responses.store.ts'
-import type { Service } from '../governance/stand-ins.ts'
+import { emptyPostgres } from '../governance/stand-ins.ts'
 import {
   beginOf,
   bodiesOf,
@@ -16,16 +16,13 @@ import {
   responseId,
   rowCounts,
   someOwner,
-  startStore,
 } from './store-harness.ts'
 
 let database: Database
-let service: Service
 
 beforeAll(async () => {
-  ;({ database, service } = await startStore())
+  ;({ database } = await emptyPostgres())
 })
-afterAll(() => service?.close())
 
 const writerOf = async (owner: ReturnType<typeof someOwner>, conversationId: string) =>
   (await selectConversationContext(database, owner, conversationId))?.writer

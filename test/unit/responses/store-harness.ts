@@ -6,22 +6,12 @@ import { newItemId } from '../../../src/responses/item-types/item-types.ts'
 import type { StoredItem } from '../../../src/responses/items/items.store.ts'
 import { beginResponse, finishResponse } from '../../../src/responses/responses.store.ts'
 import type { Owner } from '../../../src/responses/types.ts'
-import { databaseAt, migrateDatabase } from '../governance/fixtures.ts'
-import { type Service, startStandIn } from '../governance/stand-ins.ts'
 
 export type Begin = Parameters<typeof beginResponse>[2]
 export type Final = Parameters<typeof finishResponse>[2]
 
 /** A moment at which responses of the tests are made. */
 export const NOW = Date.UTC(2026, 4, 1, 12, 0, 0, 123)
-
-/** A migrated embedded Postgres in a process of its own, behind the driver that the Worker has. */
-export async function startStore(): Promise<{ database: Database; service: Service }> {
-  const service = await startStandIn('postgres')
-  const database = databaseAt(service.url)
-  await migrateDatabase(database)
-  return { database, service }
-}
 
 export const someOwner = (values: Partial<Owner> = {}): Owner => ({
   organizationId: randomUUID(),

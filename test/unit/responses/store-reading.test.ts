@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../src/deps.ts'
 import { newConversationId } from '../../../src/responses/ids.ts'
 import type { StoredItem } from '../../../src/responses/items/items.store.ts'
@@ -18,25 +18,14 @@ import {
   releaseConversation,
 } from '../../../src/responses/responses.store.ts'
 import type { Owner } from '../../../src/responses/types.ts'
-import type { Service } from '../governance/stand-ins.ts'
-import {
-  beginOf,
-  bodiesOf,
-  endedResponse,
-  finalOf,
-  message,
-  rowCounts,
-  someOwner,
-  startStore,
-} from './store-harness.ts'
+import { emptyPostgres } from '../governance/stand-ins.ts'
+import { beginOf, bodiesOf, endedResponse, finalOf, message, rowCounts, someOwner } from './store-harness.ts'
 
 let database: Database
-let service: Service
 
 beforeAll(async () => {
-  ;({ database, service } = await startStore())
+  ;({ database } = await emptyPostgres())
 })
-afterAll(() => service?.close())
 
 describe('ownership', () => {
   const owner = someOwner()

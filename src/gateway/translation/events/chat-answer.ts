@@ -9,7 +9,7 @@ interface WholeChoice {
   finishReason: unknown
 }
 
-/** @param chunks of one stream, as we write them. @returns the chat completion that they make. */
+/** @param chunks of one stream, as `ChatEncoder` writes them. @returns the chat completion with their contents. */
 export function chatAnswer(chunks: Json[]): Json {
   const choices = new Map<number, WholeChoice>()
   for (const chunk of chunks) {
@@ -53,12 +53,12 @@ function wholeChoice([index, choice]: [number, WholeChoice]): Json {
     type: 'function',
     function: { name, arguments: json },
   }))
-  const wordless = content === '' && (calls.length > 0 || refusal !== '')
+  const withoutText = content === '' && (calls.length > 0 || refusal !== '')
   return {
     index,
     message: {
       role: 'assistant',
-      content: wordless ? null : content,
+      content: withoutText ? null : content,
       refusal: refusal === '' ? null : refusal,
       ...(reasoning === '' ? {} : { reasoning_content: reasoning }),
       ...(calls.length === 0 ? {} : { tool_calls: calls }),

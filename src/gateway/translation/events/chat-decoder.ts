@@ -23,9 +23,9 @@ export class ChatDecoder implements EventDecoder {
   #events(data: Json, part: Part): ModelEvent[] {
     const started = this.#started ? [] : [startOf(data)]
     this.#started = true
-    const told = listOf(data.choices).flatMap((choice) => this.#choice(choice, part))
+    const events = listOf(data.choices).flatMap((choice) => this.#choice(choice, part))
     const usage = usageOfChatBody(data)
-    return [...started, ...told, ...(usage ? [{ type: 'usage', usage } as const] : [])]
+    return [...started, ...events, ...(usage ? [{ type: 'usage', usage } as const] : [])]
   }
 
   #choice(data: Json, part: Part): ModelEvent[] {
@@ -34,9 +34,9 @@ export class ChatDecoder implements EventDecoder {
     const content = contentOf(message.content)
     const reasoning = reasoningOf(message) + content.reasoning
     return [
-      ...spoken('reasoning', choice, reasoning),
-      ...spoken('text', choice, content.text),
-      ...spoken('refusal', choice, textOf(message.refusal)),
+      ...textEvents('reasoning', choice, reasoning),
+      ...textEvents('text', choice, content.text),
+      ...textEvents('refusal', choice, textOf(message.refusal)),
       ...this.#toolCalls(choice, message, part),
       ...this.#stop(choice, textOf(data.finish_reason)),
     ]
@@ -44,7 +44,7 @@ export class ChatDecoder implements EventDecoder {
 
   #toolCalls(choice: number, message: Json, part: Part): ModelEvent[] {
     const list = listOf(message.tool_calls)
-    // The form before tools: one call, without an id.
+    // The older form: one call, without an id.
     if (message.function_call) list.push({ index: LEGACY_INDEX, function: message.function_call })
     if (list.length === 0) return []
     const calls = this.#calls.get(choice) ?? new ChatToolCalls(choice)
@@ -52,13 +52,13 @@ export class ChatDecoder implements EventDecoder {
     return part === 'delta' ? calls.fragments(list) : calls.whole(list)
   }
 
-  /** @param finishReason empty where there is none; some servers send an empty one with every chunk. */
+  /** @param finishReason empty for none: some servers send an empty one with every chunk. */
   #stop(choice: number, finishReason: string): ModelEvent[] {
     if (finishReason === '') return []
     const calls = this.#calls.get(choice)
-    const told = stopReasonOfChat(finishReason)
-    // Several servers close a turn that calls tools with `stop`; callers act on calls only when told that there are some.
-    const reason = told === 'end' && calls?.some ? 'tool_calls' : told
+    const given = stopReasonOfChat(finishReason)
+    // Several servers end a turn of tool calls with `stop`; callers run the calls only on `tool_calls`.
+    const reason = given === 'end' && calls?.some ? 'tool_calls' : given
     return [
       ...(calls?.flush() ?? []),
       { type: 'stop', choice, reason, stopSequence: null, explanation: null },
@@ -66,7 +66,7 @@ export class ChatDecoder implements EventDecoder {
   }
 }
 
-/** No vendor counts from below zero. */
+/** No vendor uses negative indexes. */
 const LEGACY_INDEX = -1
 
 function startOf(data: Json): ModelEvent {
@@ -81,12 +81,12 @@ function startOf(data: Json): ModelEvent {
   }
 }
 
-const spoken = (type: 'text' | 'refusal' | 'reasoning', choice: number, text: string): ModelEvent[] =>
+const textEvents = (type: 'text' | 'refusal' | 'reasoning', choice: number, text: string): ModelEvent[] =>
   text === '' ? [] : [{ type, choice, text }]
 
 /**
- * Readable reasoning has no member of the vendor's own. DeepSeek and vLLM say `reasoning_content`, others `reasoning`,
- * OpenRouter also a list of details; servers that send several of them repeat themselves.
+ * Readable reasoning has no standard member. DeepSeek and vLLM send `reasoning_content`, others `reasoning`, OpenRouter
+ * also a list of details; servers that send several of them repeat the same text.
  */
 function reasoningOf(message: Json): string {
   const text = textOf(message.reasoning_content) || textOf(message.reasoning)

@@ -2,7 +2,13 @@ import type { Usage } from '../../../governance/credits.ts'
 import { randomBase62 } from '../../../lib/ids.ts'
 import { encodeFrame } from '../../../lib/sse.ts'
 import { type Json, objectOf } from '../json.ts'
-import type { EventEncoder, ModelEvent, StopReason } from '../model-events.ts'
+import {
+  type EventEncoder,
+  type EventHandlers,
+  handleEvent,
+  type ModelEvent,
+  type StopReason,
+} from '../model-events.ts'
 import { chatAnswer } from './chat-answer.ts'
 import { chatFinishReason } from './stop-reasons.ts'
 import { chatUsage } from './usage-encoding.ts'
@@ -10,19 +16,19 @@ import { chatUsage } from './usage-encoding.ts'
 export interface ChatEncoderOptions {
   /** The model id as the caller named it. */
   modelId: string
-  /** Whether the caller asked for usage on its stream. */
-  usageAsked: boolean
-  /** Seconds since the epoch, for upstreams that tell no time. */
+  /** Whether the caller requested usage on its stream. */
+  usageRequested: boolean
+  /** Seconds since the epoch, for upstreams that send no time. */
   nowSeconds: number
 }
 
 interface Choice {
-  /** Whether its first delta was told. */
+  /** Whether its first delta has been sent. */
   begun: boolean
-  /** Characters of text so far: sources are given by their place in it. */
+  /** Characters of text so far: citations refer to positions in it. */
   textLength: number
   refused: boolean
-  /** Calls in the order in which they were told, and whether any arguments of them were. */
+  /** Calls in the order in which they were sent, and whether arguments of them were. */
   calls: Map<number, { index: number; argued: boolean }>
   annotations: Json[]
   finished: boolean
@@ -36,10 +42,6 @@ interface EncoderState {
   usage: Usage | null
 }
 
-type Handlers = {
-  [Type in ModelEvent['type']]: (state: EncoderState, event: Extract<ModelEvent, { type: Type }>) => Json[]
-}
-
 /** Renders events as chat completion chunks, or as one chat completion. For one call. */
 export class ChatEncoder implements EventEncoder {
   readonly #state: EncoderState
@@ -51,28 +53,28 @@ export class ChatEncoder implements EventEncoder {
   frames(event: ModelEvent): Uint8Array[] {
     const chunks = this.#chunks(event)
     const { usage, options, head } = this.#state
-    if (event.type === 'end' && usage && options.usageAsked) {
+    if (event.type === 'end' && usage && options.usageRequested) {
       chunks.push({ ...head, choices: [], usage: chatUsage(usage) })
     }
     const frames = chunks.map((chunk) => encodeFrame(null, chunk))
     return event.type === 'end' ? [...frames, encodeFrame(null, '[DONE]')] : frames
   }
 
-  /** Folds the very chunks that a stream would have carried, so that both forms of an answer agree. */
+  /** Joins the chunks that a stream would have carried, so that both forms of an answer agree. */
   answer(events: readonly ModelEvent[]): Json {
     const chunks = events.flatMap((event) => this.#chunks(event))
     const { usage } = this.#state
     return { ...chatAnswer(chunks), ...(usage ? { usage: chatUsage(usage) } : {}) }
   }
 
-  #chunks<Event extends ModelEvent>(event: Event): Json[] {
-    const handler = HANDLERS[event.type] as (state: EncoderState, event: Event) => Json[]
-    return handler(this.#state, event).map((choice) => ({ ...this.#state.head, choices: [choice] }))
+  #chunks(event: ModelEvent): Json[] {
+    const choices = handleEvent(HANDLERS, this.#state, event)
+    return choices.map((choice) => ({ ...this.#state.head, choices: [choice] }))
   }
 }
 
-/** What each event adds to the choices of chunks. */
-const HANDLERS: Handlers = {
+/** The choices of the chunks that each event becomes. */
+const HANDLERS: EventHandlers<EncoderState> = {
   start(state, event) {
     state.head = {
       id: event.id.startsWith('chatcmpl') ? event.id : `chatcmpl-${event.id || randomBase62(22)}`,
@@ -85,21 +87,21 @@ const HANDLERS: Handlers = {
   },
   text(state, event) {
     choiceOf(state, event.choice).textLength += event.text.length
-    return told(state, event.choice, { content: event.text })
+    return delta(state, event.choice, { content: event.text })
   },
   refusal(state, event) {
     choiceOf(state, event.choice).refused = true
-    return told(state, event.choice, { refusal: event.text })
+    return delta(state, event.choice, { refusal: event.text })
   },
-  reasoning: (state, event) => told(state, event.choice, { reasoning_content: event.text }),
-  // Proofs and sealed reasoning mean something to their own family only; chat completions cannot carry them back.
+  reasoning: (state, event) => delta(state, event.choice, { reasoning_content: event.text }),
+  // Only their own family can read them, and chat completions have no place to send them back in.
   reasoning_signature: () => [],
   redacted_reasoning: () => [],
   tool_call(state, { choice, call, id, name }) {
     const { calls } = choiceOf(state, choice)
     const index = calls.size
     calls.set(call, { index, argued: false })
-    return told(state, choice, {
+    return delta(state, choice, {
       tool_calls: [{ index, id, type: 'function', function: { name, arguments: '' } }],
     })
   },
@@ -107,7 +109,7 @@ const HANDLERS: Handlers = {
     const known = choiceOf(state, choice).calls.get(call)
     if (!known) return []
     known.argued = true
-    return told(state, choice, { tool_calls: [{ index: known.index, function: { arguments: json } }] })
+    return delta(state, choice, { tool_calls: [{ index: known.index, function: { arguments: json } }] })
   },
   citation(state, { choice, citation, length }) {
     const { textLength, annotations } = choiceOf(state, choice)
@@ -149,12 +151,12 @@ function begun(state: EncoderState, index: number): Json[] {
   return [choiceChunk(index, { role: 'assistant', content: '' }, null)]
 }
 
-const told = (state: EncoderState, index: number, part: Json): Json[] => [
+const delta = (state: EncoderState, index: number, part: Json): Json[] => [
   ...begun(state, index),
   choiceChunk(index, part, null),
 ]
 
-/** What is owed to a choice before its end, and its end; once, whatever the upstream repeats. */
+/** The last chunks of a choice; once, even if the upstream repeats its end. */
 function finish(state: EncoderState, index: number, reason: StopReason, explanation: string | null): Json[] {
   const first = begun(state, index)
   const choice = choiceOf(state, index)
@@ -179,7 +181,7 @@ const choiceChunk = (index: number, delta: Json, finishReason: string | null): J
   finish_reason: finishReason,
 })
 
-/** Web sources have a place in chat completions; sources in documents have none and are dropped. */
+/** Chat completions have annotations for web sources; sources in documents are dropped. */
 function annotationOf(citation: Json, start: number, end: number): Json | null {
   const { url, title } = objectOf(citation)
   if (typeof url !== 'string') return null

@@ -9,9 +9,9 @@ interface Call {
   /** As the upstream gave it; empty as long as it gave none. */
   id: string
   name: string
-  /** Arguments that came before the call could be told. */
+  /** Arguments that arrived before the call was emitted. */
   held: string
-  told: boolean
+  emitted: boolean
   extent: JsonExtent
 }
 
@@ -23,20 +23,20 @@ interface Fragment {
 }
 
 /**
- * Puts the tool calls of one choice together from the fragments of a stream. The vendor keys them by `index` and names a
- * call once, in its first fragment. Other servers of the protocol leave the index out, send index 0 for every call, make
- * no id, repeat the name in each fragment, or send it in pieces. A piece that equals all of the name before it is taken
- * for its repetition.
+ * Assembles the tool calls of one choice from the fragments of a stream. The vendor keys them by `index` and names a
+ * call once, in its first fragment. Other servers of the protocol leave the index out, send index 0 for every call,
+ * make no id, repeat the name in each fragment, or send it in pieces. A piece that equals all of the name before it is
+ * taken for its repetition.
  */
 export class ChatToolCalls {
   readonly #choice: number
   readonly #calls: Call[] = []
-  /** Calls that were not told yet, with a name and without. */
+  /** Calls not emitted yet, with a name and without. */
   readonly #named = new Set<Call>()
   readonly #nameless = new Set<Call>()
   readonly #byIndex = new Map<number, Call>()
   readonly #byId = new Map<string, Call>()
-  readonly #idsTold = new Set<string>()
+  readonly #emittedIds = new Set<string>()
 
   constructor(choice: number) {
     this.#choice = choice
@@ -63,17 +63,17 @@ export class ChatToolCalls {
     return [...begun, ...this.flush()]
   }
 
-  /** Tells the calls that waited for more of their name. */
+  /** Emits the calls whose names could still have grown. */
   flush(): ModelEvent[] {
-    return this.#tellAll([...this.#nameless, ...this.#named])
+    return this.#emitAll([...this.#nameless, ...this.#named])
   }
 
-  /** Told in the order in which they began. */
-  #tellAll(calls: Call[]): ModelEvent[] {
-    return calls.sort((left, right) => left.number - right.number).flatMap((call) => this.#tell(call))
+  /** Emits calls in the order in which they began. */
+  #emitAll(calls: Call[]): ModelEvent[] {
+    return calls.sort((left, right) => left.number - right.number).flatMap((call) => this.#emit(call))
   }
 
-  /** The call that a fragment with an index or an id goes on with; undefined when it begins another one. */
+  /** The call that a fragment with an index or an id continues; undefined when it begins another one. */
   #callOf(fragment: Fragment): Call | undefined {
     const known = fragment.index === null ? this.#byId.get(fragment.id) : this.#byIndex.get(fragment.index)
     return known && beginsAnother(known, fragment) ? undefined : known
@@ -84,14 +84,14 @@ export class ChatToolCalls {
   }
 
   #begin(fragment: Fragment): ModelEvent[] {
-    // A call that has begun says that the names before it are whole.
-    const before = this.#tellAll([...this.#named])
+    // A new call completes the names of the calls before it.
+    const before = this.#emitAll([...this.#named])
     const call: Call = {
       number: this.#calls.length,
       id: '',
       name: '',
       held: '',
-      told: false,
+      emitted: false,
       extent: new JsonExtent(),
     }
     this.#calls.push(call)
@@ -105,25 +105,25 @@ export class ChatToolCalls {
       call.id = id
       this.#byId.set(id, call)
     }
-    if (!call.told && name !== call.name) {
+    if (!call.emitted && name !== call.name) {
       call.name += name
       this.#nameless.delete(call)
       this.#named.add(call)
     }
     call.extent.push(json)
-    if (call.told) return json === '' ? [] : [this.#arguments(call, json)]
+    if (call.emitted) return json === '' ? [] : [this.#arguments(call, json)]
     call.held += json
-    return call.held !== '' && call.name !== '' ? this.#tell(call) : []
+    return call.held !== '' && call.name !== '' ? this.#emit(call) : []
   }
 
-  #tell(call: Call): ModelEvent[] {
-    if (call.told) return []
-    call.told = true
+  #emit(call: Call): ModelEvent[] {
+    if (call.emitted) return []
+    call.emitted = true
     this.#named.delete(call)
     this.#nameless.delete(call)
-    const id = call.id === '' || this.#idsTold.has(call.id) ? newId('call') : call.id
-    this.#idsTold.add(id)
-    const told: ModelEvent = {
+    const id = call.id === '' || this.#emittedIds.has(call.id) ? newId('call') : call.id
+    this.#emittedIds.add(id)
+    const event: ModelEvent = {
       type: 'tool_call',
       choice: this.#choice,
       call: call.number,
@@ -132,7 +132,7 @@ export class ChatToolCalls {
     }
     const { held } = call
     call.held = ''
-    return held === '' ? [told] : [told, this.#arguments(call, held)]
+    return held === '' ? [event] : [event, this.#arguments(call, held)]
   }
 
   #arguments(call: Call, json: string): ModelEvent {
@@ -155,7 +155,7 @@ function fragmentOf(entry: Json): Fragment {
 /**
  * Gemini and others send parallel calls whole, each under index 0: a named fragment with an id of its own, or one that
  * brings more than white space after complete arguments, is another call, even with the same id: some servers make the
- * id of the tool's name. A new id alone means nothing: some servers make one for every fragment.
+ * id of the tool's name. A new id alone is no sign of another call: some servers make one for every fragment.
  */
 function beginsAnother(known: Call, { id, name, json }: Fragment): boolean {
   if (name === '') return false

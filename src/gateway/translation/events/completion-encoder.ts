@@ -2,7 +2,13 @@ import type { Usage } from '../../../governance/credits.ts'
 import { randomBase62 } from '../../../lib/ids.ts'
 import { encodeFrame } from '../../../lib/sse.ts'
 import { type Json, textOf } from '../json.ts'
-import type { EventEncoder, ModelEvent, StopReason } from '../model-events.ts'
+import {
+  type EventEncoder,
+  type EventHandlers,
+  handleEvent,
+  type ModelEvent,
+  type StopReason,
+} from '../model-events.ts'
 import type { ChatEncoderOptions } from './chat-encoder.ts'
 import { completionFinishReason } from './stop-reasons.ts'
 import { chatUsage } from './usage-encoding.ts'
@@ -16,10 +22,6 @@ interface EncoderState {
   usage: Usage | null
 }
 
-type Handlers = {
-  [Type in ModelEvent['type']]: (state: EncoderState, event: Extract<ModelEvent, { type: Type }>) => Json[]
-}
-
 /** Renders events in the shape of legacy completions (https://platform.openai.com/docs/api-reference/completions). */
 export class CompletionEncoder implements EventEncoder {
   readonly #state: EncoderState
@@ -29,17 +31,17 @@ export class CompletionEncoder implements EventEncoder {
   }
 
   frames(event: ModelEvent): Uint8Array[] {
-    const chunks = this.#choices(event).map((choice) => this.#chunk([choice], {}))
+    const chunks = handleEvent(HANDLERS, this.#state, event).map((choice) => this.#chunk([choice], {}))
     if (event.type !== 'end') return chunks
     const { usage, options } = this.#state
-    if (usage && options.usageAsked) chunks.push(this.#chunk([], { usage: chatUsage(usage) }))
+    if (usage && options.usageRequested) chunks.push(this.#chunk([], { usage: chatUsage(usage) }))
     return [...chunks, encodeFrame(null, '[DONE]')]
   }
 
-  /** Folds the very choices that a stream would have carried, so that both forms of an answer agree. */
+  /** Joins the choices that a stream would have carried, so that both forms of an answer agree. */
   answer(events: readonly ModelEvent[]): Json {
     const choices = new Map<number, Json>()
-    for (const part of events.flatMap((event) => this.#choices(event))) {
+    for (const part of events.flatMap((event) => handleEvent(HANDLERS, this.#state, event))) {
       const index = Number(part.index)
       const before = choices.get(index)
       choices.set(index, before ? { ...part, text: textOf(before.text) + textOf(part.text) } : part)
@@ -52,17 +54,12 @@ export class CompletionEncoder implements EventEncoder {
     }
   }
 
-  #choices<Event extends ModelEvent>(event: Event): Json[] {
-    const handler = HANDLERS[event.type] as (state: EncoderState, event: Event) => Json[]
-    return handler(this.#state, event)
-  }
-
   #chunk(choices: Json[], more: Json): Uint8Array {
     return encodeFrame(null, { ...this.#state.head, choices, ...more })
   }
 }
 
-const HANDLERS: Handlers = {
+const HANDLERS: EventHandlers<EncoderState> = {
   start(state, event) {
     state.head = {
       id: `cmpl-${event.id.replace(/^chatcmpl-/, '') || randomBase62(22)}`,
@@ -73,10 +70,10 @@ const HANDLERS: Handlers = {
     state.usage = event.usage
     return []
   },
-  text: (state, { choice, text }) => said(state, choice, text),
-  // The shape has no place for refusals but the text; the finish reason tells them apart.
-  refusal: (state, { choice, text }) => said(state, choice, text),
-  // It has none for reasoning, sources and tools either, and these requests cannot ask for them.
+  text: (state, { choice, text }) => textPart(state, choice, text),
+  // A refusal becomes text; the finish reason marks it.
+  refusal: (state, { choice, text }) => textPart(state, choice, text),
+  // Completions have no reasoning, sources and tools, and their requests cannot ask for them.
   reasoning: () => [],
   reasoning_signature: () => [],
   redacted_reasoning: () => [],
@@ -91,12 +88,12 @@ const HANDLERS: Handlers = {
   end: (state) => [...new Set([0, ...state.begun])].flatMap((choice) => finish(state, choice, 'end')),
 }
 
-function said(state: EncoderState, choice: number, text: string): Json[] {
+function textPart(state: EncoderState, choice: number, text: string): Json[] {
   state.begun.add(choice)
   return [part(choice, text, null)]
 }
 
-/** The end of a choice, once, whatever the upstream repeats. */
+/** The end of a choice; once, even if the upstream repeats it. */
 function finish(state: EncoderState, choice: number, reason: StopReason): Json[] {
   if (state.finished.has(choice)) return []
   state.finished.add(choice)

@@ -1,124 +1,85 @@
 import type { EventFilter, ModelEvent } from '../model-events.ts'
-import { ClosingFence } from './closing-fence.ts'
-import { JsonBeginning } from './json-beginning.ts'
 import { JsonExtent } from './json-extent.ts'
 
-/** Up to this a value is parsed when its brackets are closed, to know that it is JSON and not text in brackets. */
-const LONGEST_PARSED = 256 * 1024
+/** Longest text, in characters, that is held back while an opening fence may still follow. */
+const LONGEST_PREFACE = 1_024
+/** A fence that begins the answer may enclose any value; one after words has to enclose an object or array. */
+const OPENING_FENCE = /^\s*```[ \t]*(?:json[ \t]*)?[\r\n]|(?<!`)```\s*(?:json\s*)?(?=[{[])/i
+const BARE_JSON = /^\s*[{[]/
+const CLOSING_FENCE = '```'
+/** Longest white space, in characters, that is held back because a closing fence may follow it. */
+const LONGEST_BLANK = 256
 
 /**
- * Makes an answer that was asked for as JSON raw JSON (interface: JSON mode, case 2), as it streams. For one call.
+ * Removes the code fence around an answer that was requested as JSON (interface: JSON mode, case 2), while it streams.
+ * For one call; only text of the first choice is changed.
  *
- * - A code fence around the JSON is cut, and so are words before and after it. A fence without a name or named `json`
- *   opens it; it ends with its object or array, or at a fence after that, or at a fence at the very end.
- * - Of bare JSON nothing is cut but what follows it, once it has proved to be JSON. Text in brackets passes as it is.
- * - An answer that begins with words is held back, up to 1,024 characters, until a fence that holds a bracket or a line
- *   that begins as an object does (`{"` or `{}`) tells where its JSON begins; the words before are dropped then. Without
- *   any, and before a tool call, they pass as they are: a model may refuse, or say what it is about to look up.
- * - White space is held back where it may stand before a closing fence, up to 256 characters.
- *
- * The work is linear in the text, however it is cut into pieces.
+ * - The opening fence is removed with everything before it, if it begins within the first 1,024 characters.
+ * - The closing fence is the first one outside a JSON string. It is removed with everything after it.
+ * - An answer that begins with a bracket, and an answer without a fence, pass unchanged.
  */
 export class FenceStripper implements EventFilter {
-  #state: 'beginning' | 'fenced' | 'bare' | 'over' | 'plain' = 'beginning'
-  #beginning = new JsonBeginning()
-  readonly #extent = new JsonExtent()
-  readonly #closing = new ClosingFence()
-  /** The end of a fenced text that may be its closing fence. */
+  #state: 'before' | 'fenced' | 'after' | 'plain' = 'before'
+  /** Text not yet emitted: the preface, or white space and backticks that may be the closing fence. */
   #held = ''
-  /** The value so far, until its brackets are closed. */
-  #value: string[] = []
-  #valueLength = 0
-  #judged = false
+  /** Whether the fence has held anything but white space so far. */
+  #begun = false
+  readonly #value = new JsonExtent()
 
-  /** @returns the events to tell in place of the given one. Only text of the first choice is looked at. */
   events(event: ModelEvent): ModelEvent[] {
-    if (event.type === 'end') return [...spoken(this.#end()), event]
+    if (event.type === 'end') return [...textEvents(this.#flush()), event]
     if (!('choice' in event) || event.choice !== 0) return [event]
-    if (event.type === 'text') return spoken(this.#push(event.text))
-    if (event.type === 'tool_call') return [...spoken(this.#interrupt()), event]
-    return event.type === 'stop' ? [...spoken(this.#end()), event] : [event]
+    if (event.type === 'text') return textEvents(this.#push(event.text))
+    const endsText = event.type === 'tool_call' || event.type === 'stop'
+    return endsText ? [...textEvents(this.#flush()), event] : [event]
   }
 
   #push(text: string): string {
-    if (this.#state === 'beginning') {
-      const { told, beginning, rest } = this.#beginning.push(text)
-      if (beginning !== null) this.#state = beginning === 'none' ? 'plain' : beginning
-      return rest === '' ? told : told + this.#push(rest)
+    if (this.#state === 'plain') return text
+    if (this.#state === 'after') return ''
+    if (this.#state === 'fenced') return this.#insideFence(text)
+    this.#held += text
+    const isBare = BARE_JSON.test(this.#held)
+    const fence = isBare ? null : OPENING_FENCE.exec(this.#held.slice(0, LONGEST_PREFACE))
+    if (fence) {
+      const inside = this.#held.slice(fence.index + fence[0].length)
+      this.#held = ''
+      this.#state = 'fenced'
+      return this.#insideFence(inside)
     }
-    if (this.#state === 'over') return ''
-    return this.#state === 'plain' ? text : this.#inValue(text)
+    if (!isBare && this.#held.length < LONGEST_PREFACE) return ''
+    this.#state = 'plain'
+    return this.#takeHeld()
   }
 
-  #inValue(text: string): string {
-    for (let at = 0; at < text.length; at++) {
-      const character = text.charAt(at)
-      this.#extent.push(character)
-      if (this.#state === 'fenced') this.#closing.push(character)
-      if (!this.#extent.complete) continue
-      if (this.#closing.isWhole || this.#isJson(text.slice(0, at + 1))) {
-        this.#state = 'over'
-        return this.#release(text.slice(0, at + 1))
-      }
-      if (this.#state === 'bare') {
-        this.#state = 'plain'
-        return text
+  #insideFence(text: string): string {
+    let emitted = ''
+    for (const character of text) {
+      this.#value.push(character)
+      const isBlank = character.trim() === ''
+      if (isBlank && !this.#begun) continue
+      this.#begun = true
+      this.#held += character
+      const mayClose = !this.#value.inString && (isBlank || character === '`')
+      if (!mayClose || this.#held.length > LONGEST_BLANK) emitted += this.#takeHeld()
+      else if (this.#held.endsWith(CLOSING_FENCE)) {
+        this.#state = 'after'
+        break
       }
     }
-    this.#keep(text)
-    return this.#release(text)
+    return emitted
   }
 
-  /** @param text more of a fenced or bare text. @returns what of it can be told now. */
-  #release(text: string): string {
-    const all = this.#held + text
-    const end = all.length - this.#closing.held
-    this.#held = this.#state === 'over' ? '' : all.slice(end)
-    return all.slice(0, end)
+  /** The text held back when the answer, or this part of it, ends: a preface without a fence is an answer by itself. */
+  #flush(): string {
+    return this.#state === 'before' ? this.#takeHeld() : ''
   }
 
-  #keep(text: string): void {
-    if (this.#judged) return
-    this.#valueLength += text.length
-    if (this.#valueLength <= LONGEST_PARSED) this.#value.push(text)
-    else this.#value = []
-  }
-
-  /** To be asked when the brackets of the value are closed, which happens once to JSON. */
-  #isJson(text: string): boolean {
-    if (this.#judged) return false
-    this.#keep(text)
-    this.#judged = true
-    const value = this.#value.join('')
-    this.#value = []
-    return this.#valueLength > LONGEST_PARSED || parses(value)
-  }
-
-  /** A tool call parts texts: what came before it is no beginning of what follows. */
-  #interrupt(): string {
-    if (this.#state !== 'beginning') return ''
-    const held = this.#beginning.end()
-    this.#beginning = new JsonBeginning()
+  #takeHeld(): string {
+    const held = this.#held
+    this.#held = ''
     return held
   }
-
-  #end(): string {
-    const state = this.#state
-    const held = this.#held
-    this.#state = 'plain'
-    this.#held = ''
-    if (state === 'beginning') return this.#beginning.end()
-    return state === 'fenced' && !this.#closing.isCut ? held : ''
-  }
 }
 
-const spoken = (text: string): ModelEvent[] => (text === '' ? [] : [{ type: 'text', choice: 0, text }])
-
-function parses(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
+const textEvents = (text: string): ModelEvent[] => (text === '' ? [] : [{ type: 'text', choice: 0, text }])

@@ -1,6 +1,6 @@
 /**
- * Follows a JSON object or array that arrives in fragments, to know when it is over. It counts brackets outside of
- * strings and judges nothing else.
+ * Follows a JSON object or array that arrives in fragments, to detect its end. Counts brackets outside strings and
+ * validates nothing else.
  */
 export class JsonExtent {
   #depth = 0
@@ -8,9 +8,14 @@ export class JsonExtent {
   #inString = false
   #escaped = false
 
-  /** Whether the value is over, so that only white space can follow. Plain strings and numbers never count as over. */
+  /** Whether the value has ended, so that only white space can follow. Strings and numbers alone never end. */
   get complete(): boolean {
     return this.#begun && this.#depth === 0
+  }
+
+  /** Whether the last character belongs to a string, its closing quote excluded. */
+  get inString(): boolean {
+    return this.#inString
   }
 
   push(fragment: string): void {

@@ -1,7 +1,7 @@
 import { type Json, objectOf, textOf } from '../json.ts'
 import { toolInput } from '../tool-input.ts'
 
-/** @param events of one stream, as we write them: blocks follow each other. @returns the message that they make. */
+/** @param events of one stream, as `MessagesEncoder` writes them. @returns the message with their contents. */
 export function messageOf(events: Json[]): Json {
   const message: Json = {}
   const content: Json[] = []

@@ -1,19 +1,19 @@
 import type { Usage } from '../../../governance/credits.ts'
 import { usageOfMessages } from '../../protocols/usage.ts'
-import { type Json, listOf, objectOf, textOf } from '../json.ts'
+import { entryOf, type Json, listOf, objectOf, textOf } from '../json.ts'
 import type { EventDecoder, ModelEvent } from '../model-events.ts'
 import { stopReasonOfMessages } from './stop-reasons.ts'
 
-/** A block whose end has not been told. */
+/** A block that has not ended. */
 interface Block {
   /** The number of its tool call, null for blocks that are none. */
   call: number | null
-  /** Input that came with the beginning of the block; fragments take its place. */
+  /** Input that came with the start of the block; fragments replace it. */
   input: Json | null
   textLength: number
-  /** Held until the text that it is a source of is complete: citations arrive before it or amid it. */
+  /** Held back until their text is complete: citations arrive before it or within it. */
   citations: Json[]
-  /** Held to the end of the block, since a later signature replaces an earlier one. */
+  /** Held back to the end of the block, because a later signature replaces an earlier one. */
   signature: string
 }
 
@@ -21,7 +21,7 @@ interface DecoderState {
   usage: Usage | null
   calls: number
   blocks: Map<number, Block>
-  /** Blocks that are no calls and may hold something back. */
+  /** Blocks other than calls that may hold something back. */
   open: Set<Block>
 }
 
@@ -33,7 +33,7 @@ export class MessagesDecoder implements EventDecoder {
   readonly #state: DecoderState = { usage: null, calls: 0, blocks: new Map(), open: new Set() }
 
   frame(event: string | null, data: Json): ModelEvent[] {
-    return EVENTS.get(event || textOf(data.type))?.(this.#state, data) ?? []
+    return entryOf(EVENTS, event || textOf(data.type))?.(this.#state, data) ?? []
   }
 
   answer(body: Json): ModelEvent[] {
@@ -48,14 +48,14 @@ export class MessagesDecoder implements EventDecoder {
   }
 }
 
-/** Events that are not listed (`ping`, later ones) carry nothing that another protocol can say. */
-const EVENTS = new Map<string, Handler>([
-  ['message_start', messageStart],
-  ['content_block_start', blockStart],
-  ['content_block_delta', blockDelta],
-  ['content_block_stop', (state, data) => blockStop(state, Number(data.index))],
-  ['message_delta', messageDelta],
-])
+/** Events that are not listed (`ping`, later ones) have no equivalent in another protocol. */
+const EVENTS: Record<string, Handler> = {
+  message_start: messageStart,
+  content_block_start: blockStart,
+  content_block_delta: blockDelta,
+  content_block_stop: (state, data) => blockStop(state, Number(data.index)),
+  message_delta: messageDelta,
+}
 
 function messageStart(state: DecoderState, data: Json): ModelEvent[] {
   const message = objectOf(data.message)
@@ -66,17 +66,17 @@ function messageStart(state: DecoderState, data: Json): ModelEvent[] {
 }
 
 /**
- * Blocks of other types say nothing to another protocol: what a tool of the provider was asked and gave is told by the
- * text after it (`server_tool_use`, `*_tool_result`, `compaction`).
+ * Blocks of other types have no equivalent. The text after calls of the provider's own tools has their result
+ * (`server_tool_use`, `*_tool_result`, `compaction`).
  */
 function blockStart(state: DecoderState, data: Json): ModelEvent[] {
   const index = Number(data.index)
   // Some servers leave `content_block_stop` out, and some give every block the same index.
-  const settled = [...[...state.open].flatMap(settle), ...blockStop(state, index)]
+  const flushed = [...[...state.open].flatMap(flushBlock), ...blockStop(state, index)]
   state.open.clear()
   const content = objectOf(data.content_block)
   const block = newBlock(state, index, content.type === 'tool_use' ? state.calls++ : null)
-  return [...settled, ...(BLOCKS.get(textOf(content.type))?.(block, content) ?? [])]
+  return [...flushed, ...(entryOf(BLOCKS, textOf(content.type))?.(block, content) ?? [])]
 }
 
 function newBlock(state: DecoderState, index: number, call: number | null): Block {
@@ -86,13 +86,13 @@ function newBlock(state: DecoderState, index: number, call: number | null): Bloc
   return block
 }
 
-/** Text counts even where the beginning of its block was left out. */
+/** Text is read even where the upstream omits the start of its block. */
 function blockDelta(state: DecoderState, data: Json): ModelEvent[] {
   const delta = objectOf(data.delta)
   const index = Number(data.index)
   const block = state.blocks.get(index) ?? newBlock(state, index, null)
   if (block.call === null) state.open.add(block)
-  return DELTAS.get(textOf(delta.type))?.(block, delta) ?? []
+  return entryOf(DELTAS, textOf(delta.type))?.(block, delta) ?? []
 }
 
 function blockStop(state: DecoderState, index: number): ModelEvent[] {
@@ -100,7 +100,7 @@ function blockStop(state: DecoderState, index: number): ModelEvent[] {
   if (!block) return []
   state.blocks.delete(index)
   state.open.delete(block)
-  return settle(block)
+  return flushBlock(block)
 }
 
 function messageDelta(state: DecoderState, data: Json): ModelEvent[] {
@@ -120,65 +120,46 @@ function messageDelta(state: DecoderState, data: Json): ModelEvent[] {
 }
 
 /** A block as it begins: empty on the vendor's streams, whole in answers and on some servers' streams. */
-const BLOCKS = new Map<string, BlockHandler>([
-  [
-    'text',
-    (block, content) => {
-      block.citations = listOf(content.citations)
-      return spoken(block, textOf(content.text))
-    },
+const BLOCKS: Record<string, BlockHandler> = {
+  text(block, content) {
+    block.citations = listOf(content.citations)
+    return textEvents(block, textOf(content.text))
+  },
+  thinking(block, content) {
+    block.signature = textOf(content.signature)
+    return reasoningEvents(textOf(content.thinking))
+  },
+  redacted_thinking: (_block, content) => [
+    { type: 'redacted_reasoning', choice: 0, data: textOf(content.data) },
   ],
-  [
-    'thinking',
-    (block, content) => {
-      block.signature = textOf(content.signature)
-      return reasoned(textOf(content.thinking))
-    },
-  ],
-  [
-    'redacted_thinking',
-    (_block, content) => [{ type: 'redacted_reasoning', choice: 0, data: textOf(content.data) }],
-  ],
-  [
-    'tool_use',
-    (block, content) => {
-      block.input = objectOf(content.input)
-      const [id, name] = [textOf(content.id), textOf(content.name)]
-      return [{ type: 'tool_call', choice: 0, call: block.call ?? 0, id, name }]
-    },
-  ],
-])
+  tool_use(block, content) {
+    block.input = objectOf(content.input)
+    const [id, name] = [textOf(content.id), textOf(content.name)]
+    return [{ type: 'tool_call', choice: 0, call: block.call ?? 0, id, name }]
+  },
+}
 
-const DELTAS = new Map<string, BlockHandler>([
-  ['text_delta', (block, delta) => spoken(block, textOf(delta.text))],
-  ['thinking_delta', (_block, delta) => reasoned(textOf(delta.thinking))],
-  [
-    'signature_delta',
-    (block, delta) => {
-      block.signature = textOf(delta.signature)
-      return []
-    },
-  ],
-  [
-    'citations_delta',
-    (block, delta) => {
-      block.citations.push(objectOf(delta.citation))
-      return []
-    },
-  ],
-  [
-    'input_json_delta',
-    (block, delta) => {
-      const json = textOf(delta.partial_json)
-      if (block.call === null || json === '') return []
-      block.input = null
-      return [{ type: 'tool_arguments', choice: 0, call: block.call, json }]
-    },
-  ],
-])
+const DELTAS: Record<string, BlockHandler> = {
+  text_delta: (block, delta) => textEvents(block, textOf(delta.text)),
+  thinking_delta: (_block, delta) => reasoningEvents(textOf(delta.thinking)),
+  signature_delta(block, delta) {
+    block.signature = textOf(delta.signature)
+    return []
+  },
+  citations_delta(block, delta) {
+    block.citations.push(objectOf(delta.citation))
+    return []
+  },
+  input_json_delta(block, delta) {
+    const json = textOf(delta.partial_json)
+    if (block.call === null || json === '') return []
+    block.input = null
+    return [{ type: 'tool_arguments', choice: 0, call: block.call, json }]
+  },
+}
 
-/** Tells what was held back to the end of a block. */
-function settle(block: Block): ModelEvent[] {
+/** Emits what was held back to the end of a block. */
+function flushBlock(block: Block): ModelEvent[] {
   const { citations, signature, input, call, textLength } = block
   Object.assign(block, { citations: [], signature: '', input: null })
   const events = citations.map(
@@ -192,9 +173,10 @@ function settle(block: Block): ModelEvent[] {
   return events
 }
 
-function spoken(block: Block, text: string): ModelEvent[] {
+function textEvents(block: Block, text: string): ModelEvent[] {
   block.textLength += text.length
   return text === '' ? [] : [{ type: 'text', choice: 0, text }]
 }
 
-const reasoned = (text: string): ModelEvent[] => (text === '' ? [] : [{ type: 'reasoning', choice: 0, text }])
+const reasoningEvents = (text: string): ModelEvent[] =>
+  text === '' ? [] : [{ type: 'reasoning', choice: 0, text }]

@@ -2,7 +2,13 @@ import { NO_USAGE, type Usage } from '../../../governance/credits.ts'
 import { newId } from '../../../lib/ids.ts'
 import { encodeFrame } from '../../../lib/sse.ts'
 import type { Json } from '../json.ts'
-import type { EventEncoder, ModelEvent, StopReason } from '../model-events.ts'
+import {
+  type EventEncoder,
+  type EventHandlers,
+  handleEvent,
+  type ModelEvent,
+  type StopReason,
+} from '../model-events.ts'
 import { JsonExtent } from './json-extent.ts'
 import { messageOf } from './messages-answer.ts'
 import { messagesStopReason } from './stop-reasons.ts'
@@ -13,11 +19,11 @@ interface Block {
   /** The number of its call. */
   call: number | null
   start: Json
-  /** Deltas that wait until it is this block's turn. */
+  /** Deltas that wait until this block is the first. */
   waiting: Json[]
-  /** Arguments so far, of a call. */
+  /** Arguments of a call so far. */
   extent: JsonExtent
-  /** Thinking that has its signature: further thinking is another block. */
+  /** Whether thinking has its signature: further thinking is another block. */
   sealed: boolean
   /** The block that follows it, when one does. */
   next: Block | null
@@ -27,25 +33,21 @@ interface EncoderState {
   modelId: string
   started: boolean
   /**
-   * Blocks follow each other in this protocol, while events may go back and forth between tool calls. The first block is
-   * live; the others wait until nothing of it can follow, each linked to the next: there may be thousands.
+   * Blocks are sent one after the other, while events may alternate between tool calls. The first block is open; the
+   * others wait until it is complete, each linked to the next, because there may be thousands.
    */
   first: Block | null
   last: Block | null
   /** Blocks of calls among them, by the number of the call. */
   calls: Map<number, Block>
-  /** Whether the first block has been begun. */
+  /** Whether the start of the first block has been sent. */
   live: boolean
-  /** Blocks told so far. */
-  told: number
+  /** Blocks sent so far. */
+  sent: number
   calledTools: boolean
   refusal: string
   usage: Usage
   stop: { reason: StopReason; sequence: string | null; explanation: string | null } | null
-}
-
-type Handlers = {
-  [Type in ModelEvent['type']]: (state: EncoderState, event: Extract<ModelEvent, { type: Type }>) => Json[]
 }
 
 /** Renders events in the messages protocol, which has one choice: the first. For one call. */
@@ -61,7 +63,7 @@ export class MessagesEncoder implements EventEncoder {
       last: null,
       calls: new Map(),
       live: false,
-      told: 0,
+      sent: 0,
       calledTools: false,
       refusal: '',
       usage: NO_USAGE,
@@ -73,19 +75,18 @@ export class MessagesEncoder implements EventEncoder {
     return this.#events(event).map((data) => encodeFrame(String(data.type), data))
   }
 
-  /** Folds the very events a stream would have carried, so that both forms of an answer agree. */
+  /** Joins the events that a stream would have carried, so that both forms of an answer agree. */
   answer(events: readonly ModelEvent[]): Json {
     return messageOf(events.flatMap((event) => this.#events(event)))
   }
 
-  #events<Event extends ModelEvent>(event: Event): Json[] {
-    if ('choice' in event && event.choice !== 0) return []
-    const handler = HANDLERS[event.type] as (state: EncoderState, event: Event) => Json[]
-    return handler(this.#state, event)
+  #events(event: ModelEvent): Json[] {
+    const isOfOtherChoice = 'choice' in event && event.choice !== 0
+    return isOfOtherChoice ? [] : handleEvent(HANDLERS, this.#state, event)
   }
 }
 
-const HANDLERS: Handlers = {
+const HANDLERS: EventHandlers<EncoderState> = {
   start(state, event) {
     // A second one makes stream helpers throw.
     if (state.started) return []
@@ -94,27 +95,27 @@ const HANDLERS: Handlers = {
     return [{ type: 'message_start', message: emptyMessage(state, event.id, event.usage) }]
   },
   text: (state, { text }) => inText(state, { type: 'text_delta', text }),
-  // A refusal is text to the reader; that it was one is told by the stop reason.
+  // A refusal becomes text; the stop reason marks it.
   refusal(state, { text }) {
     state.refusal += text
     return inText(state, { type: 'text_delta', text })
   },
   reasoning: (state, { text }) => inThinking(state, { type: 'thinking_delta', thinking: text }),
   reasoning_signature(state, { signature }) {
-    const told = inThinking(state, { type: 'signature_delta', signature })
+    const events = inThinking(state, { type: 'signature_delta', signature })
     if (state.last) state.last.sealed = true
-    return told
+    return events
   },
-  redacted_reasoning: (state, { data }) => add(state, 'redacted', { type: 'redacted_thinking', data }),
+  redacted_reasoning: (state, { data }) => addBlock(state, 'redacted', { type: 'redacted_thinking', data }),
   tool_call(state, { call, id, name }) {
     state.calledTools = true
-    return add(state, 'call', { type: 'tool_use', id, name, input: {} }, call)
+    return addBlock(state, 'call', { type: 'tool_use', id, name, input: {} }, call)
   },
   tool_arguments(state, { call, json }) {
     const block = state.calls.get(call)
     if (!block) return []
     block.extent.push(json)
-    return wait(state, block, { type: 'input_json_delta', partial_json: json })
+    return enqueue(state, block, { type: 'input_json_delta', partial_json: json })
   },
   citation: (state, { citation }) => inText(state, { type: 'citations_delta', citation }),
   stop(state, event) {
@@ -147,12 +148,12 @@ const emptyMessage = (state: EncoderState, id: string, usage: Usage | null): Jso
   usage: startUsage(usage),
 })
 
-/** Why it ended. An upstream that does not say has ended as its content says. */
+/** The stop reason. Without one from the upstream it follows from the content. */
 function finalDelta(state: EncoderState): Json {
   const { stop, calledTools, refusal } = state
-  const told = stop?.reason ?? (calledTools ? 'tool_calls' : 'end')
+  const given = stop?.reason ?? (calledTools ? 'tool_calls' : 'end')
   // Chat completions end a refusal of the model itself with `stop`.
-  const reason = told === 'end' && refusal !== '' ? 'refusal' : told
+  const reason = given === 'end' && refusal !== '' ? 'refusal' : given
   const explanation = stop?.explanation ?? (refusal || null)
   return {
     stop_reason: messagesStopReason(reason),
@@ -163,21 +164,21 @@ function finalDelta(state: EncoderState): Json {
 
 function inText(state: EncoderState, delta: Json): Json[] {
   const { last } = state
-  if (last?.kind === 'text') return wait(state, last, delta)
-  return add(state, 'text', { type: 'text', text: '' }, null, delta)
+  if (last?.kind === 'text') return enqueue(state, last, delta)
+  return addBlock(state, 'text', { type: 'text', text: '' }, null, delta)
 }
 
 /**
- * Reasoning of another family has no signature here, and none is made up: it stays empty, by which a request that brings
- * the block back can tell it from one of the vendor's own.
+ * Reasoning of another family gets an empty signature, by which a request that sends the block back distinguishes it
+ * from the vendor's own.
  */
 function inThinking(state: EncoderState, delta: Json): Json[] {
   const { last } = state
-  if (last?.kind === 'thinking' && !last.sealed) return wait(state, last, delta)
-  return add(state, 'thinking', { type: 'thinking', thinking: '', signature: '' }, null, delta)
+  if (last?.kind === 'thinking' && !last.sealed) return enqueue(state, last, delta)
+  return addBlock(state, 'thinking', { type: 'thinking', thinking: '', signature: '' }, null, delta)
 }
 
-function add(
+function addBlock(
   state: EncoderState,
   kind: Block['kind'],
   start: Json,
@@ -192,21 +193,21 @@ function add(
   return advance(state, false)
 }
 
-function wait(state: EncoderState, block: Block, delta: Json): Json[] {
+function enqueue(state: EncoderState, block: Block, delta: Json): Json[] {
   block.waiting.push(delta)
   return advance(state, false)
 }
 
-/** Tells what can be told. @param ending whether nothing of any block can follow. */
+/** Sends what the order of blocks allows. @param ending whether all blocks are complete. */
 function advance(state: EncoderState, ending: boolean): Json[] {
   const events: Json[] = []
   for (let block = state.first; block; block = state.first) {
     if (!state.live) {
-      events.push({ type: 'content_block_start', index: state.told, content_block: block.start })
+      events.push({ type: 'content_block_start', index: state.sent, content_block: block.start })
     }
     state.live = true
     for (const delta of block.waiting.splice(0)) {
-      events.push({ type: 'content_block_delta', index: state.told, delta })
+      events.push({ type: 'content_block_delta', index: state.sent, delta })
     }
     const over = block.call === null || block.extent.complete || ending
     if (!block.next || !over) break
@@ -219,5 +220,5 @@ function advance(state: EncoderState, ending: boolean): Json[] {
 
 function stopOf(state: EncoderState): Json {
   state.live = false
-  return { type: 'content_block_stop', index: state.told++ }
+  return { type: 'content_block_stop', index: state.sent++ }
 }

@@ -1,6 +1,6 @@
 import type { EventFilter, ModelEvent } from '../model-events.ts'
 
-/** Events that a legacy completion has a form for. */
+/** Events that a legacy completion can express. */
 const VISIBLE = new Set<ModelEvent['type']>(['text', 'refusal', 'stop'])
 
 /** Puts the prompt of a legacy completion before the answer of each choice (`echo`). For one call. */
@@ -14,7 +14,7 @@ export class PromptEcho implements EventFilter {
   }
 
   events(event: ModelEvent): ModelEvent[] {
-    // An answer without any choice is rendered as one empty choice, whose prompt is echoed too.
+    // An answer without a choice is rendered as one empty choice, which has the prompt too.
     if (event.type === 'end') return [...(this.#begun.size === 0 ? this.#echo(0) : []), event]
     if (!('choice' in event) || !VISIBLE.has(event.type)) return [event]
     return [...this.#echo(event.choice), event]

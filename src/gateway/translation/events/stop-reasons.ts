@@ -26,7 +26,8 @@ const FROM_MESSAGES = new Map<string, StopReason>([
   ['model_context_window_exceeded', 'context_window'],
   ['tool_use', 'tool_calls'],
   ['refusal', 'refusal'],
-  // The provider stopped its own tool loop; no other protocol can name that, and the caller may ask it to continue.
+  // The provider paused its own tool loop; other protocols have no reason for that, and the caller may continue the
+  // turn.
   ['pause_turn', 'length'],
 ])
 
@@ -39,12 +40,12 @@ const TO_MESSAGES: Record<StopReason, string> = {
   refusal: 'refusal',
 }
 
-/** Legacy completions know three reasons, and no tools. */
+/** Legacy completions have three reasons, and no tools. */
 const TO_COMPLETIONS: Record<StopReason, string> = { ...TO_CHAT, tool_calls: 'stop' }
 
-/** @param reason a `finish_reason`. Reasons that a vendor adds later read as an ordinary end. */
+/** @param reason a `finish_reason`. An unknown reason counts as an ordinary end. */
 export const stopReasonOfChat = (reason: string): StopReason => FROM_CHAT.get(reason) ?? 'end'
-/** @param reason a `stop_reason`. Reasons that a vendor adds later read as an ordinary end. */
+/** @param reason a `stop_reason`. An unknown reason counts as an ordinary end. */
 export const stopReasonOfMessages = (reason: string): StopReason => FROM_MESSAGES.get(reason) ?? 'end'
 
 export const chatFinishReason = (reason: StopReason): string => TO_CHAT[reason]

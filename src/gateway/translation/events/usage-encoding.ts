@@ -3,7 +3,7 @@ import type { Json } from '../json.ts'
 
 const cacheWritten = (usage: Usage) => usage.cacheWrite5Minutes + usage.cacheWrite1Hour
 
-/** Usage as chat completions tell it: cached and cache-written tokens are part of the prompt there. */
+/** Usage of chat completions, whose prompt includes cached and cache-written tokens. */
 export function chatUsage(usage: Usage): Json {
   const prompt = usage.input + usage.cacheRead + cacheWritten(usage)
   return {
@@ -16,15 +16,15 @@ export function chatUsage(usage: Usage): Json {
 }
 
 /**
- * Usage as `message_start` of the messages protocol tells it.
- * @param usage null when it is not known yet: the figures are placeholders then, as the vendor's own are for output.
+ * Usage of `message_start`.
+ * @param usage null when it is not known yet: the counts are placeholders then, as the vendor's own are for output.
  */
 export function startUsage(usage: Usage | null): Json {
   return {
     input_tokens: usage?.input ?? 0,
     cache_creation_input_tokens: usage ? cacheWritten(usage) : 0,
     cache_read_input_tokens: usage?.cacheRead ?? 0,
-    // Other protocols do not say for how long a token was written to the cache.
+    // Other protocols do not report the lifetime of cached tokens.
     cache_creation: null,
     output_tokens: usage?.output || 1,
     output_tokens_details: null,
@@ -33,7 +33,7 @@ export function startUsage(usage: Usage | null): Json {
   }
 }
 
-/** Usage as `message_delta` of the messages protocol tells it: cumulative, over what `message_start` told. */
+/** Usage of `message_delta`: cumulative, replacing that of `message_start`. */
 export function finalUsage(usage: Usage): Json {
   return {
     input_tokens: usage.input,

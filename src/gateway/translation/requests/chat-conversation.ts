@@ -1,33 +1,15 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { isPresent, type Json, listOf, objectOf, present, textOf } from '../json.ts'
-import { toolInput } from '../tool-input.ts'
-import { CallIds, usableOnMessages } from './call-ids.ts'
 import { CHAT_MESSAGE_MEMBERS, CHAT_PARTS } from './chat-members.ts'
 import { mediaBlock } from './media.ts'
-import { refuseKind, refuseMembers } from './member-rules.ts'
+import { isDropped, refuseKind, refuseMembers } from './member-rules.ts'
+import { type Conversation, MessagesTurns } from './messages-turns.ts'
 import { usableToolName } from './tool-names.ts'
 
-export interface ConversationTurn {
-  role: 'user' | 'assistant'
-  content: Json[]
-}
-
-export interface Conversation {
-  system: Json[]
-  /** In turn, the user first. */
-  messages: ConversationTurn[]
-  /** Names of the tools that were called, as the vendor is told them. */
-  called: ReadonlySet<string>
-}
-
-/** A conversation of the messages protocol begins with the user; one of chat completions may begin with a greeting. */
-const ASSISTANT_BEGAN = '(The assistant begins the conversation.)'
-
 /**
- * Messages of chat completions as turns: system messages are hoisted, messages of one role become one turn, and the
- * results of a turn's calls stand first in the next one (https://docs.anthropic.com/en/docs/tool-use). A conversation
- * of system messages alone is told as the user's, because the protocol answers nothing else.
- * @throws ApiError naming what cannot be said, a call without a result, or a result without a call.
+ * Messages of chat completions in the messages protocol: system messages are hoisted, and messages of one role become
+ * one turn.
+ * @throws ApiError naming what has no equivalent, a call without a result, or a result without a call.
  */
 export function conversationOfChat(messages: unknown): Conversation {
   const conversation = new ConversationBuilder()
@@ -36,23 +18,20 @@ export function conversationOfChat(messages: unknown): Conversation {
 }
 
 class ConversationBuilder {
-  readonly #system: Json[][] = []
-  readonly #turns: ConversationTurn[] = []
-  readonly #called = new Set<string>()
-  readonly #ids = new CallIds(usableOnMessages)
-  /** Where the calls of the turn at hand stand in the request. */
+  readonly #turns = new MessagesTurns()
+  /** Place in the request of the calls of the current turn. */
   #callsAt = ''
 
   add(message: Json, place: string): void {
     refuseMembers(message, CHAT_MESSAGE_MEMBERS, `${place}.`)
     const role = textOf(message.role)
-    if (role === 'tool') appendTo(this.#turns, 'user', [this.#result(message, place)])
+    if (role === 'tool') this.#turns.add('user', [this.#result(message, place)])
     else if (role === 'assistant') {
       const content = [...assistantTexts(message, `${place}.content`), ...this.#calls(message, place)]
-      appendTo(this.#turns, 'assistant', marked(content, message.cache_control))
+      this.#turns.add('assistant', marked(content, message.cache_control))
     } else {
       const content = marked(blocksOf(message.content, `${place}.content`), message.cache_control)
-      if (role === 'user') appendTo(this.#turns, 'user', content)
+      if (role === 'user') this.#turns.add('user', content)
       else this.#hoist(content, place)
     }
   }
@@ -61,22 +40,19 @@ class ConversationBuilder {
     if (content.some((block) => block.type !== 'text')) {
       throw invalidRequest(`${place}.content: system messages of this model are text only.`)
     }
-    if (content.length > 0) this.#system.push(content)
+    this.#turns.addSystem(content)
   }
 
   finish(): Conversation {
     this.#refuseUnanswered()
-    const told = toldTurns(this.#system, this.#turns)
-    if (!told) throw invalidRequest('messages: at least one message must have content.')
-    return { ...told, called: this.#called }
+    return this.#turns.finish('messages: at least one message must have content.')
   }
 
   #calls(message: Json, place: string): Json[] {
     const calls = listOf(message.tool_calls)
-    const continues = this.#turns[this.#turns.length - 1]?.role === 'assistant'
-    if (!continues) {
+    if (this.#turns.lastRole !== 'assistant') {
       this.#refuseUnanswered()
-      this.#ids.nextTurn()
+      this.#turns.ids.nextTurn()
     }
     if (calls.length > 0) this.#callsAt = `${place}.tool_calls`
     return calls.map((call, position) => this.#call(call, `${place}.tool_calls.${position}`))
@@ -87,18 +63,11 @@ class ConversationBuilder {
       throw invalidRequest(`${place}: calls of custom tools are not supported by this model.`)
     }
     const made = objectOf(call.function)
-    const name = usableToolName(textOf(made.name))
-    this.#called.add(name)
-    return {
-      type: 'tool_use',
-      id: this.#ids.call(textOf(call.id)),
-      name,
-      input: toolInput(textOf(made.arguments)),
-    }
+    return this.#turns.toolUse(textOf(call.id), usableToolName(textOf(made.name)), textOf(made.arguments))
   }
 
   #result(message: Json, place: string): Json {
-    const id = this.#ids.answer(textOf(message.tool_call_id))
+    const id = this.#turns.ids.answer(textOf(message.tool_call_id))
     if (id === undefined) {
       throw invalidRequest(`${place}.tool_call_id: no tool call of the assistant before it has this id.`)
     }
@@ -115,61 +84,12 @@ class ConversationBuilder {
   }
 
   #refuseUnanswered(): void {
-    const [id] = this.#ids.unanswered()
+    const [id] = this.#turns.ids.unanswered()
     if (id === undefined) return
     throw invalidRequest(
       `${this.#callsAt}: the tool call ${JSON.stringify(id.slice(0, 80))} has no tool message.`,
     )
   }
-}
-
-/** Adds to the last turn where it is of that role, else as a turn of its own; nothing is no turn. */
-export function appendTo(turns: ConversationTurn[], role: ConversationTurn['role'], content: Json[]): void {
-  if (content.length === 0) return
-  const last = turns[turns.length - 1]
-  if (last?.role === role) for (const block of content) last.content.push(block)
-  else turns.push({ role, content })
-}
-
-/**
- * A conversation as the messages protocol takes it.
- * @param system blocks of each system message. @param turns of alternating roles; they are put right in place.
- * @returns null where there is nothing to answer.
- */
-export function toldTurns(
-  system: Json[][],
-  turns: ConversationTurn[],
-): Pick<Conversation, 'system' | 'messages'> | null {
-  if (turns.length === 0) {
-    const last = system.pop()
-    if (!last) return null
-    turns.push({ role: 'user', content: last })
-  } else if (turns[0]?.role === 'assistant') {
-    turns.unshift({ role: 'user', content: [{ type: 'text', text: ASSISTANT_BEGAN }] })
-  }
-  for (const turn of turns) turn.content = resultsFirst(turn.content)
-  return { system: system.flat(), messages: turns }
-}
-
-/** A second result of one call is part of the first: the vendor takes one. */
-function resultsFirst(content: Json[]): Json[] {
-  const results = new Map<unknown, Json[]>()
-  const others: Json[] = []
-  for (const block of content) {
-    const sameCall = results.get(block.tool_use_id)
-    if (block.type !== 'tool_result') others.push(block)
-    else if (sameCall) sameCall.push(block)
-    else results.set(block.tool_use_id, [block])
-  }
-  return [...[...results.values()].map(oneResult), ...others]
-}
-
-function oneResult(parts: Json[]): Json {
-  const [first = {}, second] = parts
-  if (!second) return first
-  const content = parts.flatMap((part) => listOf(part.content))
-  const marker = parts.map((part) => part.cache_control).find(isPresent)
-  return present({ ...first, content: content.length === 0 ? undefined : content, cache_control: marker })
 }
 
 /** The vendor refuses texts of nothing but white space. */
@@ -185,7 +105,7 @@ function blocksOf(content: unknown, place: string): Json[] {
   )
 }
 
-/** @throws ApiError for what the assistant cannot have said in the messages protocol, such as images. */
+/** @throws ApiError for parts that the messages protocol does not allow of the assistant, such as images. */
 function assistantTexts(message: Json, place: string): Json[] {
   const { content } = message
   const parts =
@@ -199,7 +119,7 @@ function assistantText(part: Json, place: string): Json[] {
   if (part.type === 'text') return textBlock(textOf(part.text), part.cache_control)
   if (part.type === 'refusal') return textBlock(textOf(part.refusal), part.cache_control)
   const kind = textOf(part.type)
-  if (Object.hasOwn(CHAT_PARTS, kind) && CHAT_PARTS[kind]?.treatment === 'dropped') return []
+  if (isDropped(CHAT_PARTS, kind)) return []
   return refuseKind(kind, place, "the assistant's parts")
 }
 

@@ -1,13 +1,13 @@
 import { isPresent, numberOf } from '../json.ts'
 import { dropped, holdsItems, kept, type MemberRules, refused, translated } from './member-rules.ts'
 
-const ANOTHER_TOKENIZER = 'counts tokens of another vendor’s tokenizer'
+const ANOTHER_TOKENIZER = 'has token ids of another vendor’s tokenizer'
 
-/** Members of a chat completion request on their way to a model of the messages protocol. */
+/** Members of a chat completion request converted to the messages protocol. */
 export const CHAT_MEMBERS: MemberRules = {
   audio: refused('audio output is not supported by this model.'),
-  frequency_penalty: dropped('sampling that the messages protocol does not have'),
-  function_call: dropped('nothing to choose from: `functions` are refused'),
+  frequency_penalty: dropped('the messages protocol has no such sampling'),
+  function_call: dropped('no effect without `functions`, which are refused'),
   functions: refused('functions are not supported by this model: send them as tools.', holdsItems),
   logit_bias: dropped(ANOTHER_TOKENIZER),
   logprobs: refused(
@@ -23,27 +23,27 @@ export const CHAT_MEMBERS: MemberRules = {
   moderation: refused('moderation within the request is not supported by this model.'),
   n: refused('only one choice is supported by this model.', (value) => (numberOf(value) ?? 1) !== 1),
   parallel_tool_calls: translated('`tool_choice.disable_parallel_tool_use`'),
-  prediction: dropped('speeds up, and changes nothing'),
-  presence_penalty: dropped('sampling that the messages protocol does not have'),
-  prompt_cache_key: dropped('the messages protocol finds its cache by itself'),
-  prompt_cache_options: dropped('markers of another family; `cache_control` of parts is kept'),
-  prompt_cache_retention: dropped('markers of another family; `cache_control` of parts is kept'),
-  reasoning_effort: translated('`thinking` and `output_config.effort`, as the model has them'),
+  prediction: dropped('only makes the answer faster'),
+  presence_penalty: dropped('the messages protocol has no such sampling'),
+  prompt_cache_key: dropped('the messages protocol needs no cache key'),
+  prompt_cache_options: dropped('specific to OpenAI; `cache_control` of parts is kept'),
+  prompt_cache_retention: dropped('specific to OpenAI; `cache_control` of parts is kept'),
+  reasoning_effort: translated('`thinking` and `output_config.effort`, as far as the model supports them'),
   response_format: translated(
-    '`output_config.format`, or an instruction where the model has none for it; `json_object` is an instruction',
+    '`output_config.format`, or an instruction where the model has no schemas; `json_object` becomes an instruction',
   ),
   safety_identifier: translated('`metadata.user_id`, where it is no e-mail address or telephone number'),
-  seed: dropped('no such promise in the messages protocol'),
+  seed: dropped('the messages protocol has no seed'),
   service_tier: dropped('tiers of another vendor'),
-  stop: translated('`stop_sequences`; those of white space alone are refused, as the vendor would'),
+  stop: translated('`stop_sequences`; those of white space alone are refused, as by the vendor'),
   store: dropped('nothing is stored at the provider'),
   stream: kept(),
-  stream_options: dropped('usage is always told; the caller gets it as asked'),
+  stream_options: dropped('usage is always requested; the caller receives it on request'),
   temperature: translated('at most 1; dropped where the model thinks or takes no sampling'),
-  thinking: translated('as the model has it; a member of the messages protocol that chat callers send too'),
-  tool_choice: translated('`tool_choice`, and the `tools` that `allowed_tools` leaves'),
+  thinking: translated('as the model supports it; a member of messages that chat callers send too'),
+  tool_choice: translated('`tool_choice`; `allowed_tools` reduces `tools`'),
   tools: translated('`tools` with `input_schema`; custom tools are refused'),
-  top_logprobs: dropped('says nothing without `logprobs`'),
+  top_logprobs: dropped('has no effect without `logprobs`'),
   top_p: kept('dropped beside `temperature`, and where the model thinks or takes no sampling'),
   user: translated('`metadata.user_id`, where it is no e-mail address or telephone number'),
   verbosity: dropped('no such setting in the messages protocol'),
@@ -54,30 +54,30 @@ function wantsMoreThanText(value: unknown): boolean {
   return Array.isArray(value) && value.some((kind) => kind !== 'text')
 }
 
-/** Members of one message of a chat completion request on its way to the messages protocol. */
+/** Members of one message of a chat completion request converted to the messages protocol. */
 export const CHAT_MESSAGE_MEMBERS: MemberRules = {
   audio: refused('earlier audio is kept at another provider and cannot be used by this model.'),
   cache_control: kept('on the last block of the message'),
-  content: translated('blocks; texts of nothing but white space are dropped, the vendor refuses them'),
+  content: translated('blocks; texts of white space alone are dropped, because the vendor refuses them'),
   function_call: refused('function calls of the older form are not supported: send them as tool_calls.'),
-  name: dropped('the messages protocol does not tell participants of one role apart'),
-  reasoning_content: dropped('without its signature it is no thinking block'),
+  name: dropped('the messages protocol has no names of participants'),
+  reasoning_content: dropped('a thinking block needs a signature'),
   refusal: translated('a text block'),
-  role: translated('system and developer messages become `system`, tool messages results of the user’s turn'),
+  role: translated(
+    'system and developer messages become `system`, tool messages become results in the user’s turn',
+  ),
   tool_call_id: translated('`tool_use_id`'),
   tool_calls: translated('tool_use blocks; calls of custom tools are refused'),
 }
 
-/** Content parts of chat completions on their way to the messages protocol. */
+/** Content parts of chat completions converted to the messages protocol. */
 export const CHAT_PARTS: MemberRules = {
   text: kept('with its `cache_control`'),
-  image_url: translated('an image block, without `detail`; refused where the assistant shows it'),
+  image_url: translated('an image block, without `detail`; refused in the assistant’s messages'),
   file: translated(
-    'a document block, of a PDF sent as `file_data`; others, and the assistant’s, are refused',
+    'a document block of a PDF in `file_data`; others are refused, and so are those of the assistant',
   ),
   refusal: translated('a text block'),
   input_audio: refused('the messages protocol has no audio'),
-  thinking: dropped(
-    'of the assistant, as some servers send it: without its signature it is no thinking block',
-  ),
+  thinking: dropped('of the assistant, as some servers send it; a thinking block needs a signature'),
 }

@@ -1,46 +1,51 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { isPresent, type Json, listOf, numberOf, objectOf, present, textOf } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
-import { type Conversation, type ConversationTurn, conversationOfChat } from './chat-conversation.ts'
+import { conversationOfChat } from './chat-conversation.ts'
 import { CHAT_MEMBERS } from './chat-members.ts'
-import { jsonInstruction } from './json-mode.ts'
 import { refuseMembers } from './member-rules.ts'
-import { messagesOutputFormat } from './output-format.ts'
+import type { Conversation, MessagesTurn } from './messages-turns.ts'
+import { type ConvertedRequest, messagesOutputFormat } from './output-format.ts'
 import { thinkingOfChat } from './reasoning.ts'
-import { messagesToolMembers } from './tools.ts'
+import { mayCallTools, messagesToolMembers } from './tools.ts'
 
 /**
  * A chat completion request as a messages request. What becomes of each member is in `CHAT_MEMBERS`; members that it
  * does not list are dropped.
- * @throws ApiError invalid_request naming the member whose loss would change what the answer means.
+ * @throws ApiError invalid_request naming the member whose loss would change the meaning of the answer.
  */
-export function chatToMessages(request: Json, target: TargetModel): Json {
+export function chatToMessages(request: Json, target: TargetModel): ConvertedRequest {
   refuseMembers(request, CHAT_MEMBERS)
   const given = listOf(request.messages)
-  const goesOn = given[given.length - 1]?.role === 'assistant'
-  return messagesRequest(request, target, conversationOfChat(request.messages), { goesOn })
+  const continuesAnswer = given[given.length - 1]?.role === 'assistant'
+  return buildMessagesRequest(request, target, conversationOfChat(request.messages), { continuesAnswer })
 }
 
 export interface ConversationEnd {
-  /** Whether the answer is to go on where the assistant ended, if the model can. */
-  goesOn: boolean
-  /** Where the caller told the schema of the answer, for the error; as chat completions have it unless told. */
+  /** Whether the answer is to continue the assistant's last text, if the model supports it. */
+  continuesAnswer: boolean
+  /** Place of the schema in the caller's request, for the error; that of chat completions by default. */
   schemaPlace?: string
 }
 
 /**
- * A messages request with a conversation that is one already, and all else as a chat completion request says it.
+ * A messages request from a converted conversation and the other members of a chat completion request.
  * @throws ApiError invalid_request
  */
-export function messagesRequest(
+export function buildMessagesRequest(
   request: Json,
   target: TargetModel,
   { system, messages, called }: Conversation,
-  { goesOn, schemaPlace }: ConversationEnd,
-): Json {
-  const turns = ended(messages, goesOn, target)
+  { continuesAnswer, schemaPlace }: ConversationEnd,
+): ConvertedRequest {
+  const turns = withAnswerableEnd(messages, continuesAnswer, target)
   const { tools, tool_choice } = messagesToolMembers(request, called)
-  const instruction = jsonInstruction(request, target)
+  const { format, instruction } = messagesOutputFormat(
+    objectOf(request.response_format),
+    target,
+    mayCallTools(request),
+    schemaPlace,
+  )
   if (instruction !== null) system.push({ type: 'text', text: instruction })
   const maxTokens = maximumOf(request, target)
   const last = turns[turns.length - 1]
@@ -48,11 +53,8 @@ export function messagesRequest(
     forced: ['any', 'tool'].includes(textOf(tool_choice?.type)) || last?.role === 'assistant',
     withinToolTurn: last?.content[0]?.type === 'tool_result' && !beginsWithThinking(turns[turns.length - 2]),
   })
-  const outputConfig = present({
-    effort: thinking.effort,
-    format: messagesOutputFormat(request, target, schemaPlace),
-  })
-  return present({
+  const outputConfig = present({ effort: thinking.effort, format })
+  const body = present({
     model: target.upstreamModel,
     max_tokens: maxTokens,
     system: system.length === 0 ? undefined : system,
@@ -66,16 +68,16 @@ export function messagesRequest(
     output_config: Object.keys(outputConfig).length === 0 ? undefined : outputConfig,
     metadata: endUser(request.safety_identifier) ?? endUser(request.user),
   })
+  return { body, jsonByInstruction: instruction !== null }
 }
 
 const THOUGHTS = new Set(['thinking', 'redacted_thinking'])
-const beginsWithThinking = (turn: ConversationTurn | undefined) =>
-  THOUGHTS.has(textOf(turn?.content[0]?.type))
+const beginsWithThinking = (turn: MessagesTurn | undefined) => THOUGHTS.has(textOf(turn?.content[0]?.type))
 
-/** The protocol demands a maximum; the model's own is what chat completions default to. */
+/** The protocol demands a maximum; the default of chat completions is that of the model. */
 function maximumOf(request: Json, target: TargetModel): number {
-  const asked = numberOf(request.max_completion_tokens) ?? numberOf(request.max_tokens)
-  return Math.min(asked ?? target.maxOutputTokens, target.maxOutputTokens)
+  const requested = numberOf(request.max_completion_tokens) ?? numberOf(request.max_tokens)
+  return Math.min(requested ?? target.maxOutputTokens, target.maxOutputTokens)
 }
 
 /** The vendor's range ends at 1, and it takes one of the two only. */
@@ -87,8 +89,8 @@ function samplingOf(request: Json): Json {
 }
 
 /**
- * The vendor refuses sequences of white space alone (https://github.com/BerriAI/litellm/issues/3286), and an answer that
- * does not stop there is another one. An empty sequence asks for nothing.
+ * The vendor refuses sequences of white space alone (https://github.com/BerriAI/litellm/issues/3286), and dropping one
+ * would change the answer. Empty sequences have no effect.
  */
 function stopSequences(stop: unknown): string[] | undefined {
   const texts = (Array.isArray(stop) ? stop : [stop]).map(textOf).filter((text) => text !== '')
@@ -104,7 +106,7 @@ const E_MAIL = /@/
 const TELEPHONE = /^\+?[\d\s().-]{7,}$/
 const LONGEST_USER_ID = 256
 
-/** The vendor refuses identifiers that tell who somebody is (https://github.com/BerriAI/litellm/issues/10106). */
+/** The vendor refuses identifiers of persons (https://github.com/BerriAI/litellm/issues/10106). */
 function endUser(id: unknown): Json | undefined {
   const text = textOf(id)
   const opaque = text !== '' && text.length <= LONGEST_USER_ID && !E_MAIL.test(text) && !TELEPHONE.test(text)
@@ -114,14 +116,18 @@ function endUser(id: unknown): Json | undefined {
 const CONTINUE = '(Continue from where you left off.)'
 
 /**
- * The end of a conversation that ends with the assistant. Models that take it as the beginning of their answer refuse
- * white space at its end; the others refuse it altogether and are asked to go on. So are all where the caller's own
- * conversation ends with somebody else, whose message has no place here: a blank one, or one of the system.
+ * The end of a conversation that ends with the assistant. Models that continue its text refuse white space at its end;
+ * the others refuse it altogether, so a turn of the user asks to continue. All models get that turn where the caller's
+ * last message is a blank or system message, which has no place here.
  */
-function ended(messages: ConversationTurn[], goesOn: boolean, target: TargetModel): ConversationTurn[] {
+function withAnswerableEnd(
+  messages: MessagesTurn[],
+  continuesAnswer: boolean,
+  target: TargetModel,
+): MessagesTurn[] {
   const last = messages[messages.length - 1]
   if (last?.role !== 'assistant') return messages
-  if (can(target, 'adaptive_thinking') || !goesOn) {
+  if (can(target, 'adaptive_thinking') || !continuesAnswer) {
     return [...messages, { role: 'user', content: [{ type: 'text', text: CONTINUE }] }]
   }
   const end = objectOf(last.content[last.content.length - 1])

@@ -9,20 +9,17 @@ import { leastEffort, samplingFor } from './reasoning.ts'
 
 /** https://platform.openai.com/docs/api-reference/completions/create */
 const DEFAULT_MAX_TOKENS = 16
-/**
- * The same of a chat model that reasons. Its reasoning counts, and even the least of it is hundreds of tokens: with 16 it
- * would answer nothing at all.
- */
+/** The default for a chat model that reasons: reasoning counts, and takes hundreds of tokens at the lowest effort. */
 const DEFAULT_REASONING_TOKENS = 4_096
 
-/** @returns the most tokens that a translated completion without a maximum asks for. */
+/** @returns the maximum of tokens that a translated completion requests by default. */
 export const defaultCompletionTokens = (capabilities: readonly string[]): number =>
   capabilities.includes('reasoning') ? DEFAULT_REASONING_TOKENS : DEFAULT_MAX_TOKENS
 
 /**
- * The prompt of a legacy completion request. Lists of one are common: several clients always send a list.
- * @throws ApiError invalid_request for several prompts, each of which would be a call of its own; and for prompts of
- * tokens, which mean nothing to another model's tokenizer.
+ * The prompt of a legacy completion request. Several clients always send a list, even of one prompt.
+ * @throws ApiError invalid_request for several prompts, which would be several calls, and for prompts of token ids,
+ * which another model's tokenizer cannot read.
  */
 function promptOf({ prompt }: Json): string {
   const prompts = Array.isArray(prompt) ? prompt : [prompt]
@@ -45,13 +42,13 @@ function promptOf({ prompt }: Json): string {
 }
 
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
-/** Bytes. An echoed prompt stands in the answer as text, which takes up to twice the memory. */
+/** Bytes. An echoed prompt is held as text, which takes up to twice the memory. */
 const MOST_ECHOED = 8 * 1024 * 1024
 
 /**
- * @param request without its long texts. @param cut those, as `cutLargeStrings` gave them.
- * @returns the prompt as the caller wrote it, to be put before the answers.
- * @throws ApiError invalid_request for more than an answer can hold.
+ * @param request without its long texts. @param cut those texts, from `cutLargeStrings`.
+ * @returns the prompt as the caller wrote it, to precede the answers.
+ * @throws ApiError invalid_request for a prompt above the limit.
  */
 export function echoedPrompt(request: Json, cut: readonly Uint8Array[]): string {
   const bytes = cut.reduce((sum, { length }) => sum + length, 0)
@@ -83,7 +80,7 @@ export function completionToChat(request: Json, chatModel?: TargetModel): Json {
   })
 }
 
-/** What the caller wants is text at once: the model is asked to reason as little as it can. */
+/** A completion is plain text, so the model is asked for its lowest effort. */
 function reasoningMembers({ max_tokens, ...members }: Json, chatModel: TargetModel): Json {
   const effort = leastEffort(chatModel)
   const standard = effort === 'none' ? DEFAULT_MAX_TOKENS : DEFAULT_REASONING_TOKENS

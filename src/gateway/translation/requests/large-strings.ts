@@ -1,3 +1,4 @@
+import { randomBase62 } from '../../../lib/ids.ts'
 import { type JsonPath, scanJson } from '../../../lib/json-scan.ts'
 
 const encoder = new TextEncoder()
@@ -6,30 +7,30 @@ const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 /** Bytes of contents, escapes as written. Below it a placeholder saves little. */
 const LARGE = 16 * 1024
 const CUT_MEMBERS = new Set(['text', 'content', 'data', 'url', 'file_data'])
-/** The same within the items of a responses request, where JSON of a caller's own is text. */
+/** The same within the items of a responses request, where a caller's own JSON is a string. */
 const CUT_OF_ITEMS = new Set(['text', 'content', 'output', 'image_url', 'file_data', 'data'])
-/** Members that hold a caller's own JSON: converters write some of it into a string once more. */
+/** Members that hold a caller's own JSON, of which converters serialize some into a string. */
 const OWN_JSON = ['input', 'properties', 'arguments']
 const DATA_URL = /^data:[^,]*;base64,/i
 const DATA_URL_HEAD = 200
 
 /**
- * Placeholders are drawn at random for each body, so that no text of a caller can hold one. They belong to the list of
- * what was cut.
+ * Random token of the placeholders of a body, so that no text of a caller can contain one. By the list of the strings
+ * that were cut.
  */
 const tokens = new WeakMap<readonly Uint8Array[], string>()
 
 const placeholder = (token: string, index: number) => `~${token}.${index}~`
 
-/** A body of which too much is left without its long strings. */
+/** The body is too large even without its long strings. */
 export class TooMuchLeftError extends Error {}
 
 /**
  * Takes the contents of long strings of a conversation out of a body, so that a large one is translated with a small
- * tree. Of a data URL the head stays, which says what it holds.
- * @param body JSON. @param mostBytes of what may be left, which is looked at before any of it is decoded: as text it
- * takes up to twice the memory.
- * @returns the JSON text without them, and what was cut: views of `body`, bytes as they stand in it.
+ * tree. The head of a data URL stays, because it has the media type.
+ * @param body JSON. @param mostBytes limit of the rest, checked before it is decoded: text takes up to twice the
+ * memory.
+ * @returns the JSON text with placeholders, and the strings that were cut: views of `body`, with their escapes.
  * @throws JsonSyntaxError, TooMuchLeftError
  */
 export function cutLargeStrings(
@@ -37,7 +38,7 @@ export function cutLargeStrings(
   mostBytes = Number.POSITIVE_INFINITY,
 ): { text: string; cut: Uint8Array[] } {
   const cut: Uint8Array[] = []
-  const token = randomToken()
+  const token = randomBase62(22)
   const cuts: Array<{ from: number; end: number }> = []
   let left = body.length
   scanJson(body, {
@@ -83,8 +84,8 @@ function cutFrom(path: JsonPath, body: Uint8Array, start: number, end: number): 
 }
 
 /**
- * The bytes of a translated body: placeholders give way to what was cut, wherever they ended up.
- * @param json as `JSON.stringify` wrote it. @param cut as `cutLargeStrings` gave it.
+ * Replaces the placeholders in a translated body with the strings that were cut.
+ * @param json from `JSON.stringify`. @param cut from `cutLargeStrings`.
  * @returns pieces of the body, in order.
  */
 export function restoreLargeStrings(json: string, cut: readonly Uint8Array[]): Uint8Array[] {
@@ -99,9 +100,4 @@ export function restoreLargeStrings(json: string, cut: readonly Uint8Array[]): U
     at = mark.index + mark[0].length
   }
   return [...pieces, encoder.encode(json.slice(at))]
-}
-
-function randomToken(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16))
-  return [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
 }

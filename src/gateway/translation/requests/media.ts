@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { type Json, objectOf, present, textOf } from '../json.ts'
+import { entryOf, type Json, objectOf, present, textOf } from '../json.ts'
 import { refuseKind } from './member-rules.ts'
 
 const DATA_URL = /^data:([^,]*?);base64,(.*)$/is
@@ -10,11 +10,11 @@ const IMAGE_TYPES = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp
 /**
  * A content part of chat completions that is no text, as a block of the messages protocol.
  * @param place of the part in the request, for the error.
- * @throws ApiError for what the messages protocol does not have.
+ * @throws ApiError for kinds that the messages protocol does not have.
  */
 export function mediaBlock(part: Json, place: string): Json {
   const kind = textOf(part.type)
-  const make = Object.hasOwn(FROM_CHAT, kind) ? FROM_CHAT[kind] : undefined
+  const make = entryOf(FROM_CHAT, kind)
   if (!make) return refuseKind(kind, place, 'parts')
   return make(part, place)
 }
@@ -73,7 +73,7 @@ export function pdfSource(file: Json, place: string): Json {
   return { type: 'base64', media_type: PDF, data: inline.data }
 }
 
-/** Media types without their parameters, in the one spelling that vendors take. */
+/** A data URL, with its media type in lower case and without parameters. */
 function inlineData(url: string): { mediaType: string; data: string } | null {
   const [, header, data] = DATA_URL.exec(url) ?? []
   if (header === undefined || data === undefined) return null
@@ -83,7 +83,7 @@ function inlineData(url: string): { mediaType: string; data: string } | null {
 
 /**
  * A block of the messages protocol that is no text, as content parts of chat completions.
- * @throws ApiError for what chat completions do not have.
+ * @throws ApiError for kinds that chat completions do not have.
  */
 export function mediaParts(block: Json, place: string): Json[] {
   if (block.type === 'image') {
@@ -124,7 +124,7 @@ function documentParts(block: Json, place: string): Json[] {
 
 /**
  * A file as chat completions take it: named, and as a data URL.
- * @param data a data URL, or base64 alone, which is taken for a PDF. @param name of the file, if it was told.
+ * @param data a data URL, or base64 alone, which counts as a PDF. @param name of the file, if known.
  */
 export const dataUrlOfFile = (
   data: string,

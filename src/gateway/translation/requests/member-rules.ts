@@ -1,18 +1,17 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json } from '../json.ts'
+import { entryOf, isPresent, type Json } from '../json.ts'
 
 /**
- * What becomes of a member on a translated pair. `kept` as it is, `translated` into the other protocol's words,
- * `dropped` because it only tunes or means something to its own family alone, `refused` because its loss would change
- * what the answer means.
+ * Treatment of a member in a translation. `kept` unchanged; `translated` to an equivalent; `dropped` because it only
+ * tunes the answer or is specific to its vendor; `refused` because its loss would change the meaning of the answer.
  */
 export type Treatment = 'kept' | 'translated' | 'dropped' | 'refused'
 
 export interface MemberRule {
   treatment: Treatment
-  /** What becomes of it, or why; told to the caller where it is refused. */
+  /** How or why; for a refused member the message of the error. */
   note: string
-  /** Of a refused member, the values that are; all others only state the default. */
+  /** Of a refused member: whether a value is refused; other values only state the default. */
   refuses?: (value: unknown) => boolean
 }
 
@@ -27,7 +26,10 @@ export const refused = (note: string, refuses: (value: unknown) => boolean = isP
   refuses,
 })
 
-/** For members that may be sent empty: whether there is anything in a list. */
+export const isDropped = (rules: MemberRules, name: string): boolean =>
+  entryOf(rules, name)?.treatment === 'dropped'
+
+/** Whether a list has elements, for members that may be sent empty. */
 export const holdsItems = (value: unknown): boolean => Array.isArray(value) && value.length > 0
 
 /**
@@ -36,7 +38,7 @@ export const holdsItems = (value: unknown): boolean => Array.isArray(value) && v
  */
 export function refuseMembers(members: Json, rules: MemberRules, place = ''): void {
   for (const [name, value] of Object.entries(members)) {
-    const rule = Object.hasOwn(rules, name) ? rules[name] : undefined
+    const rule = entryOf(rules, name)
     if (rule?.refuses?.(value)) throw invalidRequest(`${place}${name}: ${rule.note}`)
   }
 }

@@ -1,14 +1,14 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { type Json, listOf, objectOf, textOf } from '../json.ts'
+import { entryOf, type Json, listOf, objectOf, textOf } from '../json.ts'
 import { CallIds, usableOnChat } from './call-ids.ts'
 import { mediaParts } from './media.ts'
-import { refuseKind } from './member-rules.ts'
+import { isDropped, refuseKind } from './member-rules.ts'
 import { MESSAGES_BLOCKS } from './messages-members.ts'
 import { usableToolName } from './tool-names.ts'
 
 /**
- * Claude Code tells its version and a hash of the request in a first line of the system prompt. Only its own provider
- * reads it, and caches of all others find no two requests alike
+ * Claude Code writes its version and a hash of the request into the first line of the system prompt. Only its own
+ * provider reads it, and it defeats the prompt caches of all others
  * (https://github.com/anthropics/claude-code/issues/68900).
  */
 const ATTRIBUTION_LINE = /^\s*x-anthropic-billing-header:[^\n]*\n?/
@@ -24,13 +24,13 @@ export function systemMessage(system: unknown, instruction: string | null): Json
 
 /**
  * Turns of the messages protocol as messages of chat completions.
- * @throws ApiError naming what cannot be said.
+ * @throws ApiError naming what has no equivalent.
  */
 export function conversationOfMessages(messages: unknown): Json[] {
   const turns = listOf(messages)
   const ids = new CallIds(usableOnChat)
   if (turns[turns.length - 1]?.role === 'assistant') {
-    // In the vendor's words: chat completions answer anew, so the caller would join two texts that do not meet.
+    // The vendor's message. Chat completions begin a new answer, which would not continue the caller's text.
     throw invalidRequest(
       'messages: This model does not support assistant message prefill. The conversation must end with a user message.',
     )
@@ -49,10 +49,10 @@ function assistantMessage(blocks: Json[], ids: CallIds, place: string): Json[] {
   ids.nextTurn()
   for (const [position, block] of blocks.entries()) {
     if (block.type === 'tool_use') calls.push(toolCall(block, ids))
-    else text += spokenText(block, `${place}.${position}`)
+    else text += textOfBlock(block, `${place}.${position}`)
   }
   if (text === '' && calls.length === 0) return []
-  // Servers differ in whether they take a message without content; all take what vendors themselves answer with.
+  // Some servers refuse a message without `content`; all accept null, as in answers.
   return [
     {
       role: 'assistant',
@@ -68,15 +68,15 @@ function toolCall(block: Json, ids: CallIds): Json {
   return { id: ids.call(textOf(block.id)), type: 'function', function: { name, arguments: written } }
 }
 
-/** What a block of the assistant says; nothing, for those that mean something to their own provider only. */
-function spokenText(block: Json, place: string): string {
+/** The text of an assistant's block; empty for blocks that only their own provider can read. */
+function textOfBlock(block: Json, place: string): string {
   const parts = partsOf(block, place)
   if (parts.some((part) => part.type !== 'text'))
     refuseKind(textOf(block.type), place, "the assistant's blocks")
   return parts.map((part) => textOf(part.text)).join('')
 }
 
-/** Results answer the calls before anything else is said; what a result shows besides text follows as the user's. */
+/** Results must follow their calls directly; images and files of results come after them, as the user's. */
 function userMessages(blocks: Json[], ids: CallIds, place: string): Json[] {
   const results: Json[] = []
   const parts: Json[] = []
@@ -92,7 +92,7 @@ function userMessages(blocks: Json[], ids: CallIds, place: string): Json[] {
   return parts.length === 0 ? results : [...results, { role: 'user', content: plain(parts) }]
 }
 
-/** Text of a tool message whose result shows images or files alone. */
+/** Text of a tool message whose result has only images or files. */
 export const FOLLOWS = '(What the tool returned follows as an attachment.)'
 const ERROR_MARK = 'Error: '
 
@@ -118,18 +118,16 @@ const TEXTS: Record<string, (block: Json) => string> = {
       .join('\n'),
 }
 
-/** One block as content parts: texts, media, or none. @throws ApiError for kinds that cannot be said. */
+/** One block as content parts: texts, media, or none. @throws ApiError for kinds without an equivalent. */
 function partsOf(block: Json, place: string): Json[] {
   const kind = textOf(block.type)
-  if (Object.hasOwn(TEXTS, kind)) {
-    const text = TEXTS[kind]?.(block) ?? ''
-    return text === '' ? [] : [{ type: 'text', text }]
-  }
-  if (Object.hasOwn(MESSAGES_BLOCKS, kind) && MESSAGES_BLOCKS[kind]?.treatment === 'dropped') return []
+  const text = entryOf(TEXTS, kind)?.(block)
+  if (text !== undefined) return text === '' ? [] : [{ type: 'text', text }]
+  if (isDropped(MESSAGES_BLOCKS, kind)) return []
   return mediaParts(block, place)
 }
 
-/** One text alone is sent as text: some servers of the protocol take no parts. */
+/** A single text is sent as a string: some servers take no parts. */
 function plain(parts: Json[]): unknown {
   const [only] = parts
   return parts.length === 1 && objectOf(only).type === 'text' ? objectOf(only).text : parts

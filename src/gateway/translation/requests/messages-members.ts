@@ -1,10 +1,9 @@
 import { isPresent } from '../json.ts'
 import { dropped, holdsItems, kept, type MemberRules, refused, translated } from './member-rules.ts'
 
-const OWN_FAMILY = 'means something to its own provider only'
-const CACHE = 'chat completions have no cache markers'
+const OWN_FAMILY = 'specific to its provider'
 
-/** Members of a messages request, beta ones included, on their way to a model of chat completions. */
+/** Members of a messages request, beta ones included, converted to chat completions. */
 export const MESSAGES_MEMBERS: MemberRules = {
   betas: dropped(OWN_FAMILY),
   billing_policy: dropped(OWN_FAMILY),
@@ -12,7 +11,7 @@ export const MESSAGES_MEMBERS: MemberRules = {
   compaction: dropped('the whole conversation is sent'),
   container: refused('containers are not supported by this model.'),
   context_management: dropped('the whole conversation is sent'),
-  diagnostics: dropped('of the prompt cache of its own provider'),
+  diagnostics: dropped('about the prompt cache of its provider'),
   fallback_credit_token: dropped(OWN_FAMILY),
   fallbacks: dropped(OWN_FAMILY),
   inference_geo: refused('the region of inference cannot be chosen for this model.'),
@@ -27,9 +26,7 @@ export const MESSAGES_MEMBERS: MemberRules = {
   output_format: translated('`response_format`; the older name of `output_config.format`'),
   service_tier: dropped('tiers of another vendor'),
   speed: dropped('tiers of another vendor'),
-  stop_sequences: translated(
-    '`stop`; vendors differ in how many they take, models that reason may take none, and say so themselves',
-  ),
+  stop_sequences: translated('`stop`; some vendors take fewer, and some models that reason refuse it'),
   stream: kept(),
   system: translated('a system message'),
   temperature: kept('dropped for models that reason, which refuse it'),
@@ -37,28 +34,28 @@ export const MESSAGES_MEMBERS: MemberRules = {
   thread: refused('threads are not supported: send the whole conversation.'),
   tool_choice: translated('`tool_choice` and `parallel_tool_calls`'),
   tools: translated('function tools; tools of the provider are refused'),
-  top_k: dropped('sampling that chat completions do not have'),
+  top_k: dropped('chat completions have no such sampling'),
   top_p: kept('dropped for models that reason, which refuse it'),
   user_profile_id: dropped(OWN_FAMILY),
   workspace_id: dropped(OWN_FAMILY),
 }
 
-/** Content blocks of the messages protocol on their way to chat completions, in turns and within tool results. */
+/** Content blocks of the messages protocol converted to chat completions, in turns and within tool results. */
 export const MESSAGES_BLOCKS: MemberRules = {
   text: kept('without `cache_control` and `citations`'),
   image: translated('an image_url part; an image by file id is refused'),
-  document: translated('a file part of a PDF, text of a text; by URL or file id it is refused'),
+  document: translated('a file part for a PDF, text for text; refused by URL or file id'),
   search_result: translated('text of its title, source and content'),
   tool_use: translated('a tool call'),
   tool_result: translated(
-    'a tool message; errors are marked in its text, images and files follow as the user’s',
+    'a tool message; errors are marked in its text; images and files follow in a message of the user',
   ),
-  tool_reference: translated('text that names the tool'),
+  tool_reference: translated('text with the name of the tool'),
   compaction: translated('text of the summary'),
-  thinking: dropped('means something to its own family only'),
-  redacted_thinking: dropped('means something to its own family only'),
-  server_tool_use: dropped('ran at another provider; what came of it is told in the text after it'),
-  web_search_tool_result: dropped('readable by its own provider only'),
+  thinking: dropped('only its own family can read it'),
+  redacted_thinking: dropped('only its own family can read it'),
+  server_tool_use: dropped('ran at another provider; its result is in the text that follows'),
+  web_search_tool_result: dropped('only its own provider can read it'),
   web_fetch_tool_result: dropped('ran at another provider'),
   code_execution_tool_result: dropped('ran at another provider'),
   bash_code_execution_tool_result: dropped('ran at another provider'),
@@ -68,23 +65,9 @@ export const MESSAGES_BLOCKS: MemberRules = {
   mcp_tool_use: dropped('ran at another provider'),
   mcp_tool_result: dropped('ran at another provider'),
   mcp_tool_listing: dropped('tools of another provider'),
-  fallback: dropped('tells which model of another provider answered'),
+  fallback: dropped('names a model of another provider'),
   tool_addition: refused('changes the tools within a conversation'),
   tool_removal: refused('changes the tools within a conversation'),
   browser_state: refused('belongs to a tool of its provider'),
-  container_upload: refused('lies at another provider', isPresent),
-}
-
-/** Members of a tool definition of the messages protocol on their way to a function tool. */
-export const MESSAGES_TOOL_MEMBERS: MemberRules = {
-  allowed_callers: dropped('only the model itself calls'),
-  cache_control: dropped(CACHE),
-  defer_loading: dropped('all tools are told at once'),
-  description: kept(),
-  eager_input_streaming: dropped('a matter of its own provider'),
-  input_examples: dropped('chat completions have no place for them'),
-  input_schema: translated('`parameters`'),
-  name: translated('shortened where it is longer than 64 characters, and told back in full'),
-  strict: translated('kept where the schema fits what chat completions ask of strict tools'),
-  type: translated('`function`; tools of the provider, such as web_search_20250305, are refused'),
+  container_upload: refused('stored at another provider', isPresent),
 }

@@ -4,41 +4,47 @@ import { can, type TargetModel } from '../target-model.ts'
 import { refuseMembers } from './member-rules.ts'
 import { conversationOfMessages, systemMessage } from './messages-conversation.ts'
 import { MESSAGES_MEMBERS } from './messages-members.ts'
-import { chatOutputFormat } from './output-format.ts'
+import { type ConvertedRequest, chatOutputFormat, responseFormatOfMessages } from './output-format.ts'
 import { effortOfMessages, samplingFor } from './reasoning.ts'
-import { chatParallelCalls, chatToolChoice, chatTools, reasonsBeside } from './tools.ts'
+import { chatParallelCalls, chatToolChoice, chatTools, mayCallTools, reasonsBeside } from './tools.ts'
 
 /**
  * A messages request as a chat completion request. What becomes of each member is in `MESSAGES_MEMBERS`, of each block
  * in `MESSAGES_BLOCKS`; members that they do not list are dropped.
- * @throws ApiError invalid_request naming the member, block or tool whose loss would change what the answer means.
+ * @throws ApiError invalid_request naming the member, block or tool whose loss would change the meaning of the answer.
  */
-export function messagesToChat(request: Json, target: TargetModel): Json {
+export function messagesToChat(request: Json, target: TargetModel): ConvertedRequest {
   refuseMembers(request, MESSAGES_MEMBERS)
   const tools = chatTools(request)
   const reasons = can(target, 'reasoning')
-  const { responseFormat, instruction } = chatOutputFormat(request, target)
+  const toolChoice = tools && chatToolChoice(request)
+  const { format, instruction } = chatOutputFormat(
+    responseFormatOfMessages(request),
+    target,
+    mayCallTools({ tools, tool_choice: toolChoice }),
+  )
   const maxTokens = Math.min(numberOf(request.max_tokens) ?? target.maxOutputTokens, target.maxOutputTokens)
   const { temperature, top_p } = request
-  return present({
+  const body = present({
     model: target.upstreamModel,
-    messages: [...systemMessage(request.system, instruction), ...saidConversation(request.messages)],
-    // Reasoning models refuse the older name; other servers of the protocol know only that one.
+    messages: [...systemMessage(request.system, instruction), ...answerableConversation(request.messages)],
+    // Models that reason refuse the older name; some other servers take only that one.
     [reasons ? 'max_completion_tokens' : 'max_tokens']: maxTokens,
     stream: request.stream === true ? true : undefined,
     stream_options: request.stream === true ? { include_usage: true } : undefined,
     stop: stopTexts(request.stop_sequences),
     ...samplingFor({ temperature, top_p }, target),
     tools,
-    tool_choice: tools && chatToolChoice(request),
+    tool_choice: toolChoice,
     parallel_tool_calls: tools && chatParallelCalls(request),
     reasoning_effort: effort(request, target, tools),
-    response_format: responseFormat,
+    response_format: format,
   })
+  return { body, jsonByInstruction: instruction !== null }
 }
 
-/** A conversation that says nothing, or nothing to answer, is no conversation: the vendors of both protocols refuse it. */
-function saidConversation(turns: unknown): Json[] {
+/** Vendors of both protocols refuse a conversation that is empty or ends with the assistant. */
+function answerableConversation(turns: unknown): Json[] {
   const messages = conversationOfMessages(turns)
   const last = messages[messages.length - 1]
   if (last && last.role !== 'assistant') return messages

@@ -1,50 +1,89 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json, listOf, objectOf } from '../json.ts'
+import { isPresent, type Json, objectOf } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
-import { formatOfMessages, schemaInstruction, stripsFencesOfChat } from './json-mode.ts'
 import { constrainedSchema, fitsStrictChat, isOfObjectsAlone } from './schemas.ts'
 
+/** How a translated request requests JSON: by a member, by an instruction, or by both. */
+export interface OutputFormat {
+  format: Json | undefined
+  /** To be added to the system prompt. */
+  instruction: string | null
+}
+
+/** A converted request. */
+export interface ConvertedRequest {
+  body: Json
+  /**
+   * Whether only an instruction makes the answer JSON: the model may put a code fence around it, which has to be
+   * removed (interface: JSON mode).
+   */
+  jsonByInstruction: boolean
+}
+
+const NO_FORMAT: OutputFormat = { format: undefined, instruction: null }
+const RAW = 'Write it as raw JSON: no code fence, no explanation and nothing else before or after it.'
+const OBJECT_INSTRUCTION = `Answer with exactly one JSON object. ${RAW}`
+
+function schemaInstruction(schema: Json, mayCallTools: boolean): string {
+  const unless = mayCallTools ? ' Tools may still be called before the answer.' : ''
+  return `Answer with exactly one JSON value that fits the JSON schema below. ${RAW}${unless}\n\n${JSON.stringify(schema)}`
+}
+
 /**
- * `json_schema` of chat completions as the messages protocol's output format, for models that have one.
- * @param place of the schema in the caller's request, for the error.
- * @throws ApiError for a schema that the vendor cannot hold an answer to without changing what it allows.
+ * `response_format` of a chat completion request in the messages protocol, which has no JSON mode without a schema. An
+ * instruction beside tools that may be called would keep models from calling them, so there is none (case 4).
+ * @param format `response_format`. @param place of the schema in the caller's request, for the error.
+ * @throws ApiError for a schema that the vendor cannot enforce without changing what it allows.
  */
 export function messagesOutputFormat(
-  request: Json,
+  format: Json,
   target: TargetModel,
+  mayCallTools: boolean,
   place = 'response_format.json_schema.schema',
-): Json | undefined {
-  const format = objectOf(request.response_format)
-  if (format.type !== 'json_schema') return undefined
+): OutputFormat {
+  if (format.type === 'json_object') {
+    return { format: undefined, instruction: mayCallTools ? null : OBJECT_INSTRUCTION }
+  }
+  if (format.type !== 'json_schema') return NO_FORMAT
   const given = objectOf(format.json_schema).schema
   if (!isPresent(given)) throw invalidRequest(`${place}: Field required.`)
-  if (!can(target, 'json_schema')) return undefined
+  if (!can(target, 'json_schema')) {
+    return { format: undefined, instruction: schemaInstruction(objectOf(given), mayCallTools) }
+  }
   const schema = constrainedSchema(objectOf(given))
-  if (schema) return { type: 'json_schema', schema }
+  if (schema) return { format: { type: 'json_schema', schema }, instruction: null }
   throw invalidRequest(
     `${place}: objects with members of any name are not supported by this model: list their properties, or use ` +
       'json_object.',
   )
 }
 
-export interface ChatFormat {
-  responseFormat: Json | undefined
-  /** What the system message has to say where the model has no such format. */
-  instruction: string | null
+/** The output format of a messages request, under its current or its older name, as `response_format`. */
+export function responseFormatOfMessages(request: Json): Json | undefined {
+  const format = objectOf(objectOf(request.output_config).format ?? request.output_format)
+  if (format.type !== 'json_schema') return undefined
+  const schema = objectOf(format.schema)
+  return { type: 'json_schema', json_schema: { name: 'answer', strict: fitsStrictChat(schema), schema } }
 }
 
-/** The messages protocol's output format as `response_format`, as far as the model has it. */
-export function chatOutputFormat(request: Json, target: TargetModel): ChatFormat {
-  const format = formatOfMessages(request)
-  if (format.type !== 'json_schema') return { responseFormat: undefined, instruction: null }
-  const schema = objectOf(format.schema)
-  const callsTools = listOf(request.tools).length > 0 && objectOf(request.tool_choice).type !== 'none'
-  if (!stripsFencesOfChat(request, target)) {
-    const wanted = { name: 'answer', strict: fitsStrictChat(schema), schema }
-    return { responseFormat: { type: 'json_schema', json_schema: wanted }, instruction: null }
+/** @returns a `response_format` as far as the chat model supports it, and an instruction in place of the rest. */
+export function chatOutputFormat(
+  format: Json | undefined,
+  target: TargetModel,
+  mayCallTools: boolean,
+): OutputFormat {
+  if (!format) return NO_FORMAT
+  if (can(target, format.type === 'json_object' ? 'json_object' : 'json_schema')) {
+    return { format, instruction: null }
   }
-  // The mode is one of objects: beside a schema of something else it would ask for both.
+  if (format.type === 'json_object') {
+    return { format: undefined, instruction: mayCallTools ? null : OBJECT_INSTRUCTION }
+  }
+  const schema = objectOf(objectOf(format.json_schema).schema)
+  // JSON mode demands an object, which contradicts a schema of anything else.
   const asObject = can(target, 'json_object') && isOfObjectsAlone(schema)
-  const responseFormat = asObject ? { type: 'json_object' } : undefined
-  return { responseFormat, instruction: schemaInstruction(schema, callsTools) }
+  return {
+    format: asObject ? { type: 'json_object' } : undefined,
+    instruction: schemaInstruction(schema, mayCallTools),
+  }
 }

@@ -2,11 +2,11 @@ import { invalidRequest } from '../../../lib/api-error.ts'
 import { isObject, isPresent, type Json, numberOf } from '../json.ts'
 
 /**
- * Readers of members whose types nobody has checked before. Each throws ApiError invalid_request that names the place of
- * a value of another type. The optional ones take null for absent.
+ * Readers of members with unchecked types. Each throws ApiError invalid_request with the place of a value of the wrong
+ * type. The optional ones take null for absent.
  */
 
-const wrong = (place: string, wanted: string) => invalidRequest(`${place}: Input should be ${wanted}.`)
+const wrong = (place: string, expected: string) => invalidRequest(`${place}: Input should be ${expected}.`)
 
 export function textAt(value: unknown, place: string): string {
   if (typeof value === 'string') return value

@@ -1,4 +1,4 @@
-import { isPresent, type Json, numberOf, objectOf, present, textOf } from '../json.ts'
+import { entryOf, isPresent, type Json, numberOf, objectOf, present, textOf } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 
 /** Tokens of thinking for each effort, where a model takes a budget. */
@@ -15,7 +15,7 @@ const LEAST_BUDGET = 1_024
 const LEAST_ANSWER = 1_024
 
 /**
- * Efforts of chat completions as each model that thinks adaptively has them: `xhigh` is not known to all of them
+ * Efforts of chat completions on models that think adaptively: some of them lack `xhigh`
  * (https://platform.claude.com/docs/en/build-with-claude/effort). Some refuse to have thinking disabled, so `none` is
  * the least effort.
  */
@@ -36,9 +36,9 @@ export interface ThinkingMembers {
   samples: boolean
 }
 
-/** What in a request the vendor does not let the model think beside. */
+/** Properties of a request with which the vendor does not allow thinking. */
 export interface ThinkingObstacles {
-  /** `tool_choice` demands a call, or the answer goes on from a beginning. */
+  /** `tool_choice` demands a call, or the answer continues the assistant's text. */
   forced: boolean
   /** The turn has called tools before, and its thinking blocks are not there to be sent along. */
   withinToolTurn: boolean
@@ -65,11 +65,11 @@ export function thinkingOfChat(
 }
 
 function adaptiveThinking(request: Json, { forced }: ThinkingObstacles): ThinkingMembers {
-  const wanted = effortOfChat(request)
-  const effort = Object.hasOwn(EFFORTS, wanted) ? EFFORTS[wanted] : undefined
+  const requested = effortOfChat(request)
+  const effort = entryOf(EFFORTS, requested)
   const given = objectOf(request.thinking)
-  const asked = effort !== undefined || isPresent(given.type)
-  const thinks = asked && wanted !== 'none' && !forced
+  const isRequested = effort !== undefined || isPresent(given.type)
+  const thinks = isRequested && requested !== 'none' && !forced
   return {
     thinking: thinks ? present({ type: 'adaptive', display: given.display }) : undefined,
     effort,
@@ -77,12 +77,12 @@ function adaptiveThinking(request: Json, { forced }: ThinkingObstacles): Thinkin
   }
 }
 
-/** The effort that a chat request asks for; empty when it asks for none in particular. */
+/** The effort of a chat request; empty when it has none. */
 function effortOfChat(request: Json): string {
   const thinking = objectOf(request.thinking)
   if (thinking.type === 'disabled') return 'none'
-  const told = textOf(request.reasoning_effort)
-  if (told !== '' || thinking.type !== 'enabled') return told
+  const effort = textOf(request.reasoning_effort)
+  if (effort !== '' || thinking.type !== 'enabled') return effort
   return effortOfBudget(thinking.budget_tokens)
 }
 
@@ -90,7 +90,7 @@ function budgetOf(request: Json): number {
   const thinking = objectOf(request.thinking)
   if (thinking.type === 'enabled') return numberOf(thinking.budget_tokens) ?? 0
   const effort = effortOfChat(request) || (thinking.type === 'adaptive' ? 'medium' : '')
-  return Object.hasOwn(BUDGETS, effort) ? (BUDGETS[effort] ?? 0) : 0
+  return entryOf(BUDGETS, effort) ?? 0
 }
 
 function effortOfBudget(budget: unknown): string {
@@ -99,7 +99,7 @@ function effortOfBudget(budget: unknown): string {
   return tokens <= 8_192 ? 'medium' : 'high'
 }
 
-/** Every model of chat completions that reasons knows these three (https://platform.openai.com/docs/guides/reasoning). */
+/** The efforts that every chat model that reasons supports (https://platform.openai.com/docs/guides/reasoning). */
 const CHAT_EFFORTS: Record<string, string> = {
   low: 'low',
   medium: 'medium',
@@ -111,7 +111,7 @@ const CHAT_EFFORTS: Record<string, string> = {
 /**
  * Members that only tune and that chat models refuse while they reason
  * (https://platform.openai.com/docs/guides/reasoning, https://docs.x.ai/docs/guides/reasoning). `stop` is none of them:
- * its loss would make another answer, and some models that reason take it, so the others say so themselves.
+ * its loss would change the answer, and some models that reason take it, so it is passed on.
  */
 const REFUSED_BY_REASONING = new Set([
   'temperature',
@@ -127,7 +127,7 @@ export const samplingFor = (members: Json, target: TargetModel): Json =>
     ? Object.fromEntries(Object.entries(members).filter(([name]) => !REFUSED_BY_REASONING.has(name)))
     : members
 
-/** The least that a chat model that reasons can be asked to; every one of them knows `low`. */
+/** The lowest effort of a chat model that reasons; all of them support `low`. */
 export const leastEffort = (target: TargetModel): 'none' | 'low' =>
   can(target, 'tools_without_reasoning') ? 'none' : 'low'
 
@@ -136,6 +136,6 @@ export function effortOfMessages(request: Json): string | undefined {
   const thinking = objectOf(request.thinking)
   const effort = textOf(objectOf(request.output_config).effort)
   if (thinking.type === 'disabled') return 'low'
-  if (Object.hasOwn(CHAT_EFFORTS, effort)) return CHAT_EFFORTS[effort]
-  return thinking.type === 'enabled' ? effortOfBudget(thinking.budget_tokens) : undefined
+  const budgeted = thinking.type === 'enabled' ? effortOfBudget(thinking.budget_tokens) : undefined
+  return entryOf(CHAT_EFFORTS, effort) ?? budgeted
 }

@@ -2,14 +2,14 @@ import { invalidRequest } from '../../../lib/api-error.ts'
 import { isPresent, type Json, listOf, textOf } from '../json.ts'
 import { refuseKind } from './member-rules.ts'
 import { nameAt, objectsAt, optionalText, textAt } from './read-values.ts'
-import { RESPONSES_ITEMS } from './responses-members.ts'
+import { RESPONSES_ITEMS } from './responses-items.ts'
 import { type Part, partsAt } from './responses-parts.ts'
 import { customToolArguments, type ResponsesTools } from './responses-tools.ts'
 
-/** A tool call together with what came of it. */
-export interface AnsweredCall {
+/** A tool call with its output. */
+export interface CallWithOutput {
   callId: string
-  /** As the model is told it. */
+  /** As the model knows the tool. */
   name: string
   /** JSON, unless the model wrote something else. */
   arguments: string
@@ -24,28 +24,28 @@ export interface Thought {
   origin: string | undefined
 }
 
-/** What the assistant said in one go; `item` tells the texts of one message from those of another. */
-export type Said =
+/** One part of an assistant's step; `item` distinguishes texts of different messages. */
+export type AssistantPart =
   | { kind: 'text' | 'refusal'; text: string; item: number }
   | { kind: 'thought'; thought: Thought }
-  | { kind: 'call'; call: AnsweredCall }
+  | { kind: 'call'; call: CallWithOutput }
 
 /** Calls are answered at the end of the step that makes them, wherever their outputs stood. */
-export type Step =
+export type ConversationStep =
   | { role: 'system'; texts: string[] }
   | { role: 'user'; parts: Part[] }
-  | { role: 'assistant'; said: Said[] }
+  | { role: 'assistant'; parts: AssistantPart[] }
 
 /**
  * `instructions` and the items of `input` as steps: consecutive items of the assistant are one, and so are consecutive
- * instructions of system and developer. What becomes of each kind of item is in `RESPONSES_ITEMS`.
- * @throws ApiError invalid_request naming the item that cannot be said, a call without an output, or the reverse.
+ * instructions of system and developer. `RESPONSES_ITEMS` has the treatment of each kind of item.
+ * @throws ApiError invalid_request naming the item without an equivalent, a call without an output, or the reverse.
  */
-export function conversationOfResponses(request: Json, tools: ResponsesTools): Step[] {
+export function conversationOfResponses(request: Json, tools: ResponsesTools): ConversationStep[] {
   const builder = new StepBuilder(tools)
   const instructions = optionalText(request.instructions, 'instructions')
-  if (instructions !== undefined) builder.instruct([instructions])
-  if (typeof request.input === 'string') builder.ask([{ kind: 'text', text: request.input }])
+  if (instructions !== undefined) builder.addInstructions([instructions])
+  if (typeof request.input === 'string') builder.addUser([{ kind: 'text', text: request.input }])
   else {
     for (const [item, { value, place }] of objectsAt(request.input, 'input').entries()) {
       builder.add(value, place, item)
@@ -56,11 +56,11 @@ export function conversationOfResponses(request: Json, tools: ResponsesTools): S
 
 class StepBuilder {
   readonly #tools: ResponsesTools
-  readonly #steps: Step[] = []
-  /** The step that goes on with the next item of the assistant; none after anything else. */
-  #said: Said[] | null = null
+  readonly #steps: ConversationStep[] = []
+  /** Parts of the step that the next item of the assistant continues; null after any other item. */
+  #assistantParts: AssistantPart[] | null = null
   /** By their id, which some clients use more than once. Calls of one id are answered in their order. */
-  readonly #calls = new Map<string, { calls: AnsweredCall[]; places: string[]; answers: number }>()
+  readonly #calls = new Map<string, { calls: CallWithOutput[]; places: string[]; answers: number }>()
   readonly #outputs: Array<{ callId: string; parts: Part[]; place: string }> = []
 
   constructor(tools: ResponsesTools) {
@@ -72,7 +72,7 @@ class StepBuilder {
     const type =
       isPresent(item.type) || !isPresent(item.role) ? nameAt(item.type, `${place}.type`) : 'message'
     if (type === 'message') this.#message(item, place, index)
-    else if (type === 'reasoning') this.#say({ kind: 'thought', thought: thoughtOf(item) })
+    else if (type === 'reasoning') this.#addPart({ kind: 'thought', thought: thoughtOf(item) })
     else if (type === 'function_call') {
       this.#call(item, textAt(item.arguments, `${place}.arguments`), place)
     } else if (type === 'custom_tool_call') {
@@ -82,22 +82,22 @@ class StepBuilder {
     } else if (!Object.hasOwn(RESPONSES_ITEMS, type)) refuseKind(type, place, 'items')
   }
 
-  instruct(texts: string[]): void {
-    const said = texts.filter((text) => text.trim() !== '')
-    if (said.length === 0) return
-    this.#said = null
+  addInstructions(texts: string[]): void {
+    const given = texts.filter((text) => text.trim() !== '')
+    if (given.length === 0) return
+    this.#assistantParts = null
     const last = this.#steps[this.#steps.length - 1]
-    if (last?.role === 'system') for (const text of said) last.texts.push(text)
-    else this.#steps.push({ role: 'system', texts: said })
+    if (last?.role === 'system') for (const text of given) last.texts.push(text)
+    else this.#steps.push({ role: 'system', texts: given })
   }
 
-  ask(parts: Part[]): void {
-    this.#said = null
+  addUser(parts: Part[]): void {
+    this.#assistantParts = null
     this.#steps.push({ role: 'user', parts })
   }
 
   /** @throws ApiError for calls and outputs that do not belong together. */
-  finish(): Step[] {
+  finish(): ConversationStep[] {
     for (const { callId, parts, place } of this.#outputs) {
       const same = this.#calls.get(callId)
       // An output too many is more of the last one's.
@@ -118,12 +118,12 @@ class StepBuilder {
     return this.#steps
   }
 
-  #say(said: Said): void {
-    if (!this.#said) {
-      this.#said = []
-      this.#steps.push({ role: 'assistant', said: this.#said })
+  #addPart(part: AssistantPart): void {
+    if (!this.#assistantParts) {
+      this.#assistantParts = []
+      this.#steps.push({ role: 'assistant', parts: this.#assistantParts })
     }
-    this.#said.push(said)
+    this.#assistantParts.push(part)
   }
 
   #message(item: Json, place: string, index: number): void {
@@ -131,17 +131,17 @@ class StepBuilder {
     // A message of the assistant that only called has no content with some clients.
     const content = role === 'assistant' ? (item.content ?? []) : item.content
     const parts = partsAt(content, `${place}.content`)
-    if (role === 'user') this.ask(parts)
+    if (role === 'user') this.addUser(parts)
     else if (role === 'assistant') {
       for (const [position, part] of parts.entries()) {
         const { kind, text } = writtenPart(part, `${place}.content[${position}]`, "the assistant's parts")
-        this.#say({ kind, text, item: index })
+        this.#addPart({ kind, text, item: index })
       }
     } else if (role === 'system' || role === 'developer') {
       const texts = parts.map((part, position) =>
         writtenPart(part, `${place}.content[${position}]`, 'parts of instructions'),
       )
-      this.instruct(texts.map(({ text }) => text))
+      this.addInstructions(texts.map(({ text }) => text))
     } else {
       throw invalidRequest(`${place}.role: Input should be 'user', 'assistant', 'system' or 'developer'.`)
     }
@@ -151,20 +151,20 @@ class StepBuilder {
     const callId = nameAt(item.call_id, `${place}.call_id`)
     const namespace = optionalText(item.namespace, `${place}.namespace`) ?? null
     const name = this.#tools.nameOf(namespace, nameAt(item.name, `${place}.name`))
-    const call: AnsweredCall = { callId, name, arguments: written, output: [] }
+    const call: CallWithOutput = { callId, name, arguments: written, output: [] }
     const same = this.#calls.get(callId)
     if (same) {
       same.calls.push(call)
       same.places.push(place)
     } else this.#calls.set(callId, { calls: [call], places: [place], answers: 0 })
-    this.#say({ kind: 'call', call })
+    this.#addPart({ kind: 'call', call })
   }
 
   #output(item: Json, place: string): void {
     const callId = nameAt(item.call_id, `${place}.call_id`)
     this.#outputs.push({ callId, parts: partsAt(item.output, `${place}.output`), place })
-    // What the assistant says next, it says knowing this output.
-    this.#said = null
+    // The assistant's next item was generated with this output, so it begins a new step.
+    this.#assistantParts = null
   }
 }
 
@@ -180,14 +180,14 @@ function writtenPart(
 
 const quoted = (id: string): string => JSON.stringify(id.slice(0, 80))
 
-const wordOf = (value: unknown): string | undefined => textOf(value) || undefined
+const textOrNone = (value: unknown): string | undefined => textOf(value) || undefined
 
-/** Reasoning only tunes: what of it has another type than it was given out with is not there. */
+/** Members of another type than the gateway sent count as absent: reasoning is optional. */
 const thoughtOf = (item: Json): Thought => ({
   text: listOf(item.content)
     .map((part) => textOf(part.text))
     .join(''),
-  signature: wordOf(item.signature),
-  redacted: wordOf(item.redacted),
-  origin: wordOf(item.origin),
+  signature: textOrNone(item.signature),
+  redacted: textOrNone(item.redacted),
+  origin: textOrNone(item.origin),
 })

@@ -1,10 +1,10 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json, present } from '../json.ts'
+import { entryOf, isPresent, type Json, present } from '../json.ts'
 import { dataUrlOfFile, imageSource, pdfSource } from './media.ts'
 import { refuseKind } from './member-rules.ts'
 import { nameAt, objectAt, objectsAt, optionalText, textAt } from './read-values.ts'
 
-/** What a message or the output of a tool holds, and where it stands in the request. */
+/** Part of a message or of a tool output; `place` is its place in the request, for errors. */
 export type Part =
   | { kind: 'text'; text: string }
   | { kind: 'refusal'; text: string }
@@ -18,7 +18,7 @@ export type Part =
     }
   | { kind: 'audio'; audio: Json; place: string }
 
-/** Clients send back what they got, and some name the parts of all roles alike. */
+/** Clients send back the parts of answers, and some use one type for all roles. */
 const READERS: Record<string, (part: Json, place: string) => Part> = {
   input_text: textPart,
   output_text: textPart,
@@ -31,7 +31,7 @@ const READERS: Record<string, (part: Json, place: string) => Part> = {
 
 /**
  * `content` of a message or `output` of a tool: a string or a list of parts.
- * @throws ApiError naming what is no part, or one that lies at another provider.
+ * @throws ApiError naming an invalid part, or one stored at another provider.
  */
 export function partsAt(content: unknown, place: string): Part[] {
   if (typeof content === 'string') return [{ kind: 'text', text: content }]
@@ -40,7 +40,7 @@ export function partsAt(content: unknown, place: string): Part[] {
   }
   return objectsAt(content, place).map(({ value, place }) => {
     const kind = nameAt(value.type, `${place}.type`)
-    const reader = Object.hasOwn(READERS, kind) ? READERS[kind] : undefined
+    const reader = entryOf(READERS, kind)
     return reader ? reader(value, place) : refuseKind(kind, place, 'parts')
   })
 }
@@ -80,7 +80,7 @@ function refuseFileId(part: Json, place: string): void {
   throw invalidRequest(`${place}.file_id: files of other providers are unknown here: send the contents.`)
 }
 
-/** What chat completions know of `detail`; `auto` is what they do when nothing is said. */
+/** Values of `detail` on chat completions; `auto` is their default. */
 const CHAT_DETAILS: Record<string, string> = { low: 'low', high: 'high', original: 'high' }
 
 /**
@@ -90,7 +90,7 @@ const CHAT_DETAILS: Record<string, string> = { low: 'low', high: 'high', origina
 export function chatPart(part: Part): Json {
   if (part.kind === 'image') {
     const { url, detail = '' } = part
-    const known = Object.hasOwn(CHAT_DETAILS, detail) ? CHAT_DETAILS[detail] : undefined
+    const known = entryOf(CHAT_DETAILS, detail)
     return { type: 'image_url', image_url: present({ url, detail: known }) }
   }
   if (part.kind === 'audio') return { type: 'input_audio', input_audio: part.audio }

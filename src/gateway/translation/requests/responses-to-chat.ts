@@ -1,28 +1,33 @@
 import { type Json, present } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
+import { type ConvertedRequest, chatOutputFormat } from './output-format.ts'
 import { samplingFor } from './reasoning.ts'
 import { chatMessagesOfSteps } from './responses-chat-messages.ts'
 import { conversationOfResponses } from './responses-conversation.ts'
-import { chatFormatOf, type ResponsesSettings, settingsOfResponses } from './responses-settings.ts'
+import { type ResponsesSettings, settingsOfResponses } from './responses-settings.ts'
 import { ResponsesTools } from './responses-tools.ts'
-import { reasonsBeside } from './tools.ts'
+import { mayCallTools, reasonsBeside } from './tools.ts'
 
 /**
- * A turn of the responses protocol as a chat completion request. What becomes of each member is in `RESPONSES_MEMBERS`,
- * of each item in `RESPONSES_ITEMS`; members that they do not list are dropped.
- * @throws ApiError invalid_request naming the member or item that chat completions cannot say, or that is no such one.
+ * A turn of the responses protocol as a chat completion request. `RESPONSES_ITEMS` has the treatment of each item;
+ * members that are not read here are dropped.
+ * @throws ApiError invalid_request naming the member or item that is invalid or has no equivalent.
  */
-export function responsesToChat(request: Json, target: TargetModel): Json {
+export function responsesToChat(request: Json, target: TargetModel): ConvertedRequest {
   const settings = settingsOfResponses(request)
   const offered = new ResponsesTools(request.tools)
   const tools = offered.asFunctions()
   const tool_choice = offered.choice(request.tool_choice)
-  const { responseFormat, instruction } = chatFormatOf(settings.format, target, { tools, tool_choice })
+  const { format, instruction } = chatOutputFormat(
+    settings.format,
+    target,
+    mayCallTools({ tools, tool_choice }),
+  )
   const { maxTokens, stream } = settings
-  return present({
+  const body = present({
     model: target.upstreamModel,
     messages: chatMessagesOfSteps(conversationOfResponses(request, offered), instruction),
-    // Reasoning models refuse the older name; other servers of the protocol know only that one.
+    // Models that reason refuse the older name; some other servers take only that one.
     [can(target, 'reasoning') ? 'max_completion_tokens' : 'max_tokens']:
       maxTokens === undefined ? undefined : Math.min(maxTokens, target.maxOutputTokens),
     stream: stream ? true : undefined,
@@ -32,10 +37,11 @@ export function responsesToChat(request: Json, target: TargetModel): Json {
     tool_choice,
     parallel_tool_calls: offered.parallel(request.parallel_tool_calls),
     reasoning_effort: effort(settings, target, tools),
-    response_format: responseFormat,
+    response_format: format,
     user: settings.user,
     ...(isOpenAi(target) ? settings.ofOpenAi : {}),
   })
+  return { body, jsonByInstruction: instruction !== null }
 }
 
 function effort(settings: ResponsesSettings, target: TargetModel, tools: Json[] | undefined) {
@@ -43,6 +49,6 @@ function effort(settings: ResponsesSettings, target: TargetModel, tools: Json[] 
   return reasonsBeside(tools, target) ? settings.effort : 'none'
 }
 
-/** By the model's name, for everybody serves this protocol. The vendor's open models are served by others. */
+/** By the model's name, because many vendors have this protocol. OpenAI's open models are served by others. */
 const isOpenAi = ({ upstreamModel }: TargetModel): boolean =>
   /^(openai\/)?(gpt-(?!oss)|chatgpt-|codex-|o\d)/.test(upstreamModel)

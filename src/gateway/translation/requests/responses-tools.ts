@@ -4,10 +4,10 @@ import { nameAt, objectsAt, optionalFlag, optionalObject, optionalText } from '.
 import { fitsStrictChat } from './schemas.ts'
 import { usableToolName } from './tool-names.ts'
 
-/** A tool as its caller named it. */
+/** A tool under its caller's name. */
 export interface NamedTool {
   name: string
-  /** Of the `namespace` tool that it was given within. */
+  /** Name of the `namespace` tool that contains it. */
   namespace: string | null
   kind: 'function' | 'custom'
 }
@@ -20,9 +20,8 @@ interface OfferedTool extends NamedTool {
 }
 
 /**
- * The name that a model is told for a tool. It depends on the tool alone, may be told to every upstream as it is, and is
- * what `usableToolName` makes of itself; where two tools of a request would get one name, the later one gets another
- * (`upstreamTools`).
+ * The upstream name of a tool. It depends on the tool alone, and every upstream accepts it unchanged. Where two tools
+ * of a request would have the same one, the later tool gets another (`upstreamTools`).
  */
 export const upstreamToolName = (namespace: string | null, name: string): string =>
   usableToolName(fullName(namespace, name))
@@ -32,8 +31,8 @@ const fullName = (namespace: string | null, name: string) =>
 
 /**
  * @param tools of a responses request.
- * @returns the caller's tools by the names that the model calls them by.
- * @throws ApiError invalid_request for what is no tool, and for two tools of one name.
+ * @returns the caller's tools by their upstream names.
+ * @throws ApiError invalid_request for an invalid tool, and for two tools of one name.
  */
 export const upstreamTools = (tools: unknown): ReadonlyMap<string, NamedTool> =>
   new Map(
@@ -43,28 +42,28 @@ export const upstreamTools = (tools: unknown): ReadonlyMap<string, NamedTool> =>
     ]),
   )
 
-/** What of `tools`, and of the names in calls and choices, goes upstream. */
+/** The tools of a request, with the names and choices that are sent upstream. */
 export class ResponsesTools {
   readonly #offered: readonly OfferedTool[]
   readonly #byKey: ReadonlyMap<string, OfferedTool>
   /** By the name alone, for choices that name no namespace. */
   readonly #byName: ReadonlyMap<string, OfferedTool>
 
-  /** @throws ApiError invalid_request for what is no tool, and for two tools of one name. */
+  /** @throws ApiError invalid_request for an invalid tool, and for two tools of one name. */
   constructor(tools: unknown) {
     this.#offered = offeredTools(tools)
     this.#byKey = new Map(this.#offered.map((tool) => [keyOf(tool.namespace, tool.name), tool]))
     this.#byName = new Map(this.#offered.map((tool) => [tool.name, tool]))
   }
 
-  /** @returns the name that the model is told for a tool that is called or chosen, offered or not. */
+  /** @returns the upstream name of a called or chosen tool, offered or not. */
   nameOf(namespace: string | null, name: string): string {
     return this.#byKey.get(keyOf(namespace, name))?.upstreamName ?? upstreamToolName(namespace, name)
   }
 
   /**
    * As function tools of chat completions.
-   * @param strictOf whether a schema that its caller wants to be strict may be told so.
+   * @param strictOf whether a schema may be sent as strict where the caller wants it.
    */
   asFunctions(strictOf: (schema: Json) => boolean = fitsStrictChat): Json[] | undefined {
     const tools = this.#offered.map((tool) => ({
@@ -75,9 +74,9 @@ export class ResponsesTools {
   }
 
   /**
-   * `tool_choice` in the words of chat completions; undefined where there is nothing to choose from. The tools stay as
-   * they are, because prompt caches begin with them: a list of allowed tools is held to by who takes the calls. Tools
-   * that the provider would run are not there, so nobody can be made to call them.
+   * `tool_choice` of chat completions; undefined without tools. A list of allowed tools does not change the tools,
+   * because prompt caches begin with them: the response engine refuses other calls. Tools of the provider are not
+   * offered, so they cannot be chosen.
    * @throws ApiError for choices that name no tool.
    */
   choice(given: unknown): Json | string | undefined {
@@ -85,7 +84,7 @@ export class ResponsesTools {
     return this.#offered.length === 0 ? undefined : choice
   }
 
-  /** `parallel_tool_calls`: only its refusal is told, because several calls are what all models may make anyway. */
+  /** `parallel_tool_calls`: only false is sent, because true is the default of all models. */
   parallel(given: unknown): boolean | undefined {
     const parallel = optionalFlag(given, 'parallel_tool_calls')
     return parallel === false && this.#offered.length > 0 ? false : undefined
@@ -110,7 +109,7 @@ export class ResponsesTools {
     }
     const allowed = objectsAt(choice.tools, 'tool_choice.tools')
     const chosen = allowed.map(({ value, place }) => this.#chosen(value, place))
-    // Nothing that is here may be called then.
+    // None of the offered tools is allowed.
     if (chosen.every((tool) => tool === undefined)) return 'none'
     return (allowed.length === 1 && mode === 'required' && chosen[0]) || mode
   }
@@ -137,7 +136,7 @@ function offeredTools(tools: unknown): OfferedTool[] {
       toolsOf(inner.value, inner.place, namespace),
     )
   })
-  const told = new Set<string>()
+  const usedNames = new Set<string>()
   const given = new Set<string>()
   return found.map((tool) => {
     const { namespace, name, place } = tool
@@ -146,16 +145,16 @@ function offeredTools(tools: unknown): OfferedTool[] {
       throw invalidRequest(`${place}.name: two tools are named ${JSON.stringify(name.slice(0, 80))}.`)
     }
     given.add(key)
-    const upstreamName = freeName(fullName(namespace, name), told)
-    told.add(upstreamName)
+    const upstreamName = freeName(fullName(namespace, name), usedNames)
+    usedNames.add(upstreamName)
     return { ...tool, upstreamName }
   })
 }
 
-/** A function `a__b` has the name of a function `b` of the namespace `a`. The space makes the name a marked one. */
-function freeName(name: string, told: ReadonlySet<string>): string {
+/** A function `a__b` collides with a function `b` of the namespace `a`. The space makes the name a hashed one. */
+function freeName(name: string, used: ReadonlySet<string>): string {
   let free = usableToolName(name)
-  for (let count = 2; told.has(free); count++) free = usableToolName(`${name} ${count}`)
+  for (let count = 2; used.has(free); count++) free = usableToolName(`${name} ${count}`)
   return free
 }
 
@@ -176,8 +175,8 @@ function plainFunction(
   const given = optionalObject(definition.parameters, `${place}.parameters`) ?? {}
   // The vendor refuses schemas of anything but objects, and none at all in some servers of its protocol.
   const parameters = isPresent(given.type) ? given : { type: 'object', properties: {}, ...given }
-  // In responses it is strict unless it says otherwise, as far as the schema allows; chat completions refuse what does
-  // not fit, and constrain nothing unless told so.
+  // Responses make functions strict by default, as far as the schema allows. Here only an explicit flag is sent: chat
+  // completions refuse schemas that do not fit.
   const strict = optionalFlag(definition.strict, `${place}.strict`) === true && strictOf(parameters)
   return present({
     name: upstreamName,
@@ -187,7 +186,7 @@ function plainFunction(
   })
 }
 
-/** A tool that takes free text, for models that only know functions. */
+/** A custom tool, which takes free text, as a function with one argument. */
 function customFunction({ upstreamName, definition, place }: OfferedTool): Json {
   const format = optionalObject(definition.format, `${place}.format`) ?? {}
   const grammar = optionalText(format.definition, `${place}.format.definition`)
@@ -210,8 +209,8 @@ function customFunction({ upstreamName, definition, place }: OfferedTool): Json 
 export const customToolArguments = (input: string): string => JSON.stringify({ input })
 
 /**
- * The way back: what a model that called the function in its place wrote; all of it where it is malformed, and nothing
- * for a call without arguments.
+ * The reverse: the input of a custom tool from the arguments of its function. Malformed arguments are the input
+ * themselves; a call without arguments has an empty one.
  */
 export function customToolInput(written: string): string {
   const input = objectIn(written)?.input

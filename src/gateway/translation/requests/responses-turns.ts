@@ -1,82 +1,56 @@
-import { invalidRequest } from '../../../lib/api-error.ts'
 import { type Json, present } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
-import { toolInput } from '../tool-input.ts'
-import { CallIds, usableOnMessages } from './call-ids.ts'
-import { appendTo, type Conversation, type ConversationTurn, toldTurns } from './chat-conversation.ts'
-import type { AnsweredCall, Said, Step, Thought } from './responses-conversation.ts'
+import { type Conversation, MessagesTurns } from './messages-turns.ts'
+import type { AssistantPart, CallWithOutput, ConversationStep, Thought } from './responses-conversation.ts'
 import { partBlocks } from './responses-parts.ts'
 
 /**
- * Steps of a responses conversation as turns of the messages protocol. Thinking of the model's own family stands where
- * it was thought (https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking#preserving-thinking-blocks).
- * @throws ApiError for media that the protocol does not have, and for a conversation that says nothing.
+ * Steps of a responses conversation as turns of the messages protocol. Thinking of the model's own family keeps its
+ * place (https://docs.anthropic.com/en/docs/build-with-claude/extended-thinking#preserving-thinking-blocks).
+ * @throws ApiError for media that the protocol does not have, and for a conversation without content.
  */
-export function turnsOfSteps(steps: readonly Step[], target: TargetModel): Conversation {
-  const writer = new TurnWriter(target)
-  for (const step of steps) writer.add(step)
-  return writer.finish()
-}
-
-class TurnWriter {
-  readonly #target: TargetModel
-  readonly #system: Json[][] = []
-  readonly #turns: ConversationTurn[] = []
-  readonly #called = new Set<string>()
-  readonly #ids = new CallIds(usableOnMessages)
-
-  constructor(target: TargetModel) {
-    this.#target = target
-  }
-
-  add(step: Step): void {
-    if (step.role === 'system') this.#system.push(step.texts.map((text) => ({ type: 'text', text })))
-    else if (step.role === 'user') appendTo(this.#turns, 'user', step.parts.flatMap(partBlocks))
+export function turnsOfSteps(steps: readonly ConversationStep[], target: TargetModel): Conversation {
+  const turns = new MessagesTurns()
+  for (const step of steps) {
+    if (step.role === 'system') turns.addSystem(step.texts.map((text) => ({ type: 'text', text })))
+    else if (step.role === 'user') turns.add('user', step.parts.flatMap(partBlocks))
     else {
       const results: Json[] = []
-      appendTo(
-        this.#turns,
+      turns.add(
         'assistant',
-        step.said.flatMap((said) => this.#blocks(said, results)),
+        step.parts.flatMap((part) => {
+          if (part.kind !== 'call') return blocksOf(part, target)
+          const call = turns.toolUse(part.call.callId, part.call.name, part.call.arguments)
+          results.push(resultBlock(part.call, call.id))
+          return [call]
+        }),
       )
-      appendTo(this.#turns, 'user', results)
+      turns.add('user', results)
     }
   }
-
-  finish(): Conversation {
-    const turns: ConversationTurn[] = []
-    for (const { role, content } of this.#turns) {
-      appendTo(turns, role, role === 'assistant' ? withProperThinking(content) : content)
-    }
-    const told = toldTurns(this.#system, turns)
-    if (!told) throw invalidRequest('input: at least one item must have content.')
-    return { ...told, called: this.#called }
-  }
-
-  /** @param results takes those of calls. */
-  #blocks(said: Said, results: Json[]): Json[] {
-    if (said.kind === 'call') return [this.#call(said.call, results)]
-    if (said.kind === 'thought') return thinkingBlocks(said.thought, this.#target)
-    return said.text.trim() === '' ? [] : [{ type: 'text', text: said.text }]
-  }
-
-  #call(call: AnsweredCall, results: Json[]): Json {
-    const id = this.#ids.call(call.callId)
-    const output = call.output.flatMap(partBlocks)
-    this.#called.add(call.name)
-    results.push(
-      present({ type: 'tool_result', tool_use_id: id, content: output.length === 0 ? undefined : output }),
-    )
-    return { type: 'tool_use', id, name: call.name, input: toolInput(call.arguments) }
-  }
+  return turns.finish('input: at least one item must have content.', withProperThinking)
 }
 
-/** What a thought is worth to this model: without a proof that its own family made it, nothing. */
+function blocksOf(part: Exclude<AssistantPart, { kind: 'call' }>, target: TargetModel): Json[] {
+  if (part.kind === 'thought') return thinkingBlocks(part.thought, target)
+  return part.text.trim() === '' ? [] : [{ type: 'text', text: part.text }]
+}
+
+function resultBlock({ output }: CallWithOutput, id: unknown): Json {
+  const content = output.flatMap(partBlocks)
+  return present({
+    type: 'tool_result',
+    tool_use_id: id,
+    content: content.length === 0 ? undefined : content,
+  })
+}
+
+/** Thinking without proof that the model's own family made it is dropped. */
 function thinkingBlocks({ text, signature, redacted, origin }: Thought, target: TargetModel): Json[] {
   const own = origin !== undefined && origin === target.origin
   if (!own || !(can(target, 'reasoning') || can(target, 'adaptive_thinking'))) return []
   if (redacted !== undefined) return [{ type: 'redacted_thinking', data: redacted }]
-  // Models that tell nothing of their thinking sign an empty text.
+  // Models that return no thinking sign an empty text.
   return signature === undefined ? [] : [{ type: 'thinking', thinking: text, signature }]
 }
 

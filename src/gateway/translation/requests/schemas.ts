@@ -22,8 +22,8 @@ const LISTED = new Set(['anyOf', 'allOf', 'oneOf'])
 
 /**
  * A schema as the messages protocol takes it for constrained answers: no object has members beyond those listed, and
- * constraints that the vendor cannot hold an answer to are told in the description instead.
- * @returns null when an object must have members of free names, which cannot be said there.
+ * constraints that the vendor cannot enforce move to the description.
+ * @returns null when an object must have members of free names, which the vendor cannot express.
  */
 export function constrainedSchema(schema: Json): Json | null {
   const found = { freeNames: false }
@@ -35,7 +35,7 @@ export function constrainedSchema(schema: Json): Json | null {
 function constrained(given: Json, found: { freeNames: boolean }, merges = true): Json {
   const schema = merges ? mergedSchema(given) : given
   const result: Json = {}
-  const untold: Json = {}
+  const unsupported: Json = {}
   const deeper = (value: unknown) => constrained(objectOf(value), found)
   const part = (value: unknown) => constrained(objectOf(value), found, false)
   for (const [keyword, value] of Object.entries(schema)) {
@@ -43,12 +43,12 @@ function constrained(given: Json, found: { freeNames: boolean }, merges = true):
     else if (NAMED.has(keyword)) result[keyword] = mapMembers(objectOf(value), deeper)
     else if (keyword === 'allOf' && Array.isArray(value)) result.allOf = value.map(part)
     else if (keyword === 'anyOf' && Array.isArray(value)) result.anyOf = value.map(deeper)
-    // Beside other alternatives it is told: the vendor has one list of them.
+    // The vendor has one list of alternatives: a second one moves to the description.
     else if (isAlternatives(keyword, schema)) result.anyOf = (value as unknown[]).map(deeper)
     else if (keyword === 'items') result.items = deeper(value)
     else if (keyword === 'format' && FORMATS.has(textOf(value))) result.format = value
     else if (keyword === 'minItems' && (value === 0 || value === 1)) result.minItems = value
-    else if (keyword !== 'additionalProperties' && keyword !== '$schema') untold[keyword] = value
+    else if (keyword !== 'additionalProperties' && keyword !== '$schema') unsupported[keyword] = value
   }
   if (isPresent(schema.$ref)) return withDefinitions(result)
   // Alternatives close their own objects.
@@ -56,7 +56,7 @@ function constrained(given: Json, found: { freeNames: boolean }, merges = true):
     if (hasFreeNames(schema)) found.freeNames = true
     result.additionalProperties = false
   }
-  return describe(result, untold)
+  return describe(result, unsupported)
 }
 
 /** Values within `enum` and `const` are scalars at the vendor. */
@@ -79,7 +79,7 @@ const isObjectSchema = (schema: Json): boolean =>
   (Array.isArray(schema.type) && schema.type.includes('object')) ||
   isPresent(schema.properties)
 
-/** Whether what a schema allows is an object in any case, as far as its own keywords say. */
+/** Whether a schema allows only objects, judging by its own keywords. */
 export const isOfObjectsAlone = ({ type, properties }: Json): boolean =>
   type === 'object' || (type === undefined && isPresent(properties))
 
@@ -94,12 +94,12 @@ function hasFreeNames(schema: Json): boolean {
   return typed || !isPresent(schema.properties)
 }
 
-function describe(schema: Json, untold: Json): Json {
-  const constraints = Object.entries(untold).map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
+function describe(schema: Json, unsupported: Json): Json {
+  const constraints = Object.entries(unsupported).map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
   if (constraints.length === 0) return schema
-  const told = `(${constraints.join(', ')})`
+  const note = `(${constraints.join(', ')})`
   const described = textOf(schema.description)
-  return { ...schema, description: described === '' ? told : `${described} ${told}` }
+  return { ...schema, description: described === '' ? note : `${described} ${note}` }
 }
 
 /**

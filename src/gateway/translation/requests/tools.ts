@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
-import { isPresent, type Json, listOf, objectOf, present, textOf } from '../json.ts'
+import { entryOf, isPresent, type Json, listOf, objectOf, present, textOf } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { refuseKind } from './member-rules.ts'
 import { constrainedSchema, fitsStrictChat } from './schemas.ts'
@@ -14,7 +14,7 @@ export interface ToolMembers {
 
 /**
  * `tools`, `functions` called earlier, `tool_choice`, `parallel_tool_calls` and `web_search_options` of a chat
- * completion request in the words of the messages protocol.
+ * completion request in the messages protocol.
  * @param called names of the tools that the conversation has called.
  * @throws ApiError for custom tools and for choices that name no tool.
  */
@@ -31,7 +31,7 @@ function messagesTool(tool: Json, index: number): Json {
   const made = objectOf(tool.function)
   if (tool.type !== 'function') refuseKind(textOf(tool.type), `tools.${index}`, 'tools')
   const parameters = objectOf(made.parameters ?? NO_PARAMETERS)
-  // The vendor can hold a call only to a schema that it can hold an answer to.
+  // The vendor enforces the same schemas for calls as for answers.
   const strict = made.strict === true ? constrainedSchema(parameters) : null
   return present({
     name: usableToolName(textOf(made.name)),
@@ -53,8 +53,8 @@ function narrowed(tools: Json[], choice: unknown): Json[] {
   if (unknown !== undefined) {
     throw invalidRequest(`tool_choice.allowed_tools: no function tool is named ${JSON.stringify(unknown)}.`)
   }
-  const wanted = new Set(names)
-  const allowed = tools.filter((tool) => wanted.has(textOf(tool.name)))
+  const chosen = new Set(names)
+  const allowed = tools.filter((tool) => chosen.has(textOf(tool.name)))
   // With none allowed they are all offered, because earlier calls need them, and none may be chosen.
   return allowed.length === 0 ? tools : allowed
 }
@@ -96,7 +96,7 @@ function messagesToolChoice(request: Json): Json | undefined {
 function choiceOf(choice: unknown): Json | undefined {
   if (!isPresent(choice)) return undefined
   if (typeof choice === 'string') {
-    const type = Object.hasOwn(CHOICES, choice) ? CHOICES[choice] : undefined
+    const type = entryOf(CHOICES, choice)
     if (type) return { type }
     throw invalidRequest("tool_choice: Input should be 'auto', 'none', 'required' or an object.")
   }
@@ -137,15 +137,15 @@ export function chatTools(request: Json): Json[] | undefined {
 
 const CHAT_CHOICES: Record<string, string> = { auto: 'auto', any: 'required', none: 'none' }
 
-/** `tool_choice` of the messages protocol in the words of chat completions. */
+/** `tool_choice` of the messages protocol as that of chat completions. */
 export function chatToolChoice(request: Json): Json | string | undefined {
   const choice = objectOf(request.tool_choice)
   const type = textOf(choice.type)
   if (type === 'tool') return { type: 'function', function: { name: usableToolName(textOf(choice.name)) } }
-  return Object.hasOwn(CHAT_CHOICES, type) ? CHAT_CHOICES[type] : undefined
+  return entryOf(CHAT_CHOICES, type)
 }
 
-/** `disable_parallel_tool_use`, which says nothing where no tool may be called. */
+/** `disable_parallel_tool_use`, which has no effect where no tool may be called. */
 export function chatParallelCalls(request: Json): boolean | undefined {
   const choice = objectOf(request.tool_choice)
   return choice.disable_parallel_tool_use === true && choice.type !== 'none' ? false : undefined

@@ -41,7 +41,7 @@ const EVENTS = [
   { type: 'message_stop' },
 ]
 const readerOf = () =>
-  messages.streamReader({ inspection: new Inspection(passAllEngine), modelId: null, usageAsked: true })
+  messages.streamReader({ inspection: new Inspection(passAllEngine), modelId: null, usageRequested: true })
 
 describe('a binary event stream', () => {
   it('is read like Server-Sent Events by the protocol that it carries, in chunks of any length', () => {

@@ -81,10 +81,10 @@ describe('the tables of members', () => {
   ]
   /** One of these is a proper value of every member that is kept or refused. */
   const SAMPLES = [true, 2, 0.5, 'sample', ['sample'], [{ sample: 1 }], { sample: 1 }]
-  /** Not told to the upstream under its own name but by what it asks for. */
+  /** Sent to the upstream only together with other members. */
   const NOT_ALONE = new Set(['stream_options'])
 
-  it.each(TABLES)('say what happens on %s', (name, rules) => {
+  it.each(TABLES)('match the treatment of members on %s', (name, rules) => {
     const pair = pairs.find((each) => each.name === name) as Pair
     for (const [member, { treatment, refuses }] of Object.entries(rules)) {
       const outcomes = SAMPLES.map((sample) => ({ sample, outcome: withMember(pair, member, sample) }))
@@ -115,7 +115,7 @@ describe('the tables of members', () => {
 })
 
 describe('docs/fidelity.md', () => {
-  it('says what these tests say; `npm run generate:fidelity` writes it anew', async () => {
+  it('agrees with these tests; `npm run generate:fidelity` writes it anew', async () => {
     const written = existsSync(FIDELITY_FILE) ? readFileSync(FIDELITY_FILE, 'utf8') : ''
     expect(written).toBe(await fidelityDocument())
   })

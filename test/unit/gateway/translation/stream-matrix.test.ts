@@ -126,21 +126,21 @@ describe.each(pairs)('$caller on $upstream', (pair) => {
   // Between different protocols those that end well are cut in the tests of TranslatedCall.
   const cut = pair.caller === pair.upstream ? fixtures : broken
 
-  it.each(cut)('tells %s the same wherever its bytes are split', async (_name, { text }) => {
+  it.each(cut)('sends the same for %s wherever its bytes are split', async (_name, { text }) => {
     const atOnce = await answerStreamed(pair, [encoder.encode(text)])
     for (const [name, chunks] of chunkings(text)) {
       expect(settled(await answerStreamed(pair, chunks)), name).toBe(settled(atOnce))
     }
   })
 
-  it.each(ended)('tells %s streamed as it tells it whole', async (name, { text }) => {
+  it.each(ended)('sends the same for %s streamed and whole', async (name, { text }) => {
     const streamed = assembled(pair.caller, await answerStreamed(pair, [encoder.encode(text)]))
     expect(streamed.ended).toBe(true)
     const whole = answerWhole(pair, wholeOf(pair, name, text))
     expect(meaning(streamed)).toEqual(meaning({ ...whole, ended: true }))
   })
 
-  it.each(broken)('tells that %s did not end', async (_name, { text }) => {
+  it.each(broken)('marks %s as cut off', async (_name, { text }) => {
     const streamed = assembled(pair.caller, await answerStreamed(pair, [encoder.encode(text)]))
     expect(streamed.error).toMatchObject({
       message: expect.stringMatching(/Overloaded\.|ended its answer early/),

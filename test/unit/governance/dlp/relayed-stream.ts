@@ -74,7 +74,7 @@ export function relayed(
       },
       push: (chunk) => sse.push(chunk).slice(0, upTo),
     },
-    reader: protocol.streamReader({ inspection, modelId: null, usageAsked: true }),
+    reader: protocol.streamReader({ inspection, modelId: null, usageRequested: true }),
     inspection,
     converter: PASSED_FRAMES,
     passes: true,

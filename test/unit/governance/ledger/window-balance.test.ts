@@ -2,21 +2,16 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { WindowBalance } from '../../../../src/governance/ledger/shards/window-balance.ts'
 import { SlidingWindows } from '../../../../src/governance/ledger/sliding-windows.ts'
 import { redisAt } from '../fixtures.ts'
-import { type Forwarder, type Service, startForwarder, startStandIn } from '../stand-ins.ts'
+import { emptyRedis, type Forwarder, startForwarder } from '../stand-ins.ts'
 
 const SHARDS = 4
 const MINUTE = Date.UTC(2026, 10, 21, 12, 0)
 
-let redis: Service
 let forwarder: Forwarder
 beforeAll(async () => {
-  redis = await startStandIn('redis', [], { LOCAL_REDIS_TOKEN: 'local-token' })
-  forwarder = await startForwarder(redis.url)
+  forwarder = await startForwarder((await emptyRedis()).url)
 }, 60_000)
-afterAll(async () => {
-  await forwarder?.close()
-  await redis?.close()
-})
+afterAll(() => forwarder?.close())
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['Date'], now: MINUTE })
   vi.spyOn(console, 'log').mockImplementation(() => undefined)

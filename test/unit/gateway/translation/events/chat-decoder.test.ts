@@ -46,7 +46,7 @@ const rows: Array<[name: keyof typeof streams, events: ModelEvent[]]> = [
   ],
   ['oddIndexes', [...toolCall(), call(1, 'find', 'call_b'), args(1, '{"q":2}'), stop('tool_calls')]],
   ['toolInFinish', [...toolCall(), stop('tool_calls')]],
-  // A turn with calls that the server closes with `stop` is told as one that calls tools.
+  // A turn with calls that the server closes with `stop` ends as one that calls tools.
   ['sameIndex', [...bothCalls, stop('tool_calls')]],
   ['sameIndexNoArguments', [call(0, 'look', 'call_a'), call(1, 'look', 'call_b'), stop('tool_calls')]],
   ['noIndex', [...bothCalls, stop('tool_calls')]],

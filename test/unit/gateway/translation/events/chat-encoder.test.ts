@@ -17,8 +17,8 @@ import {
 
 type Json = Record<string, unknown>
 
-const encoder = (usageAsked = false) =>
-  new ChatEncoder({ modelId: 'model-1', usageAsked, nowSeconds: 1_800_000_000 })
+const encoder = (usageRequested = false) =>
+  new ChatEncoder({ modelId: 'model-1', usageRequested, nowSeconds: 1_800_000_000 })
 const HEAD = {
   id: 'chatcmpl-x-1',
   object: 'chat.completion.chunk',
@@ -69,7 +69,7 @@ const rows: Array<[name: string, events: ModelEvent[], chunks: unknown[]]> = [
     [chunk({ refusal: 'No' }), chunk({ refusal: '.' }), chunk({}, 'content_filter')],
   ],
   [
-    'a refusal that is told with its end',
+    'a refusal explained at its end',
     [text('a'), stop('refusal', { explanation: 'Not that.' })],
     [chunk({ content: 'a' }), chunk({ refusal: 'Not that.' }), chunk({}, 'content_filter')],
   ],
@@ -185,7 +185,7 @@ describe('a stream to a caller of chat completions', () => {
     expect(choices[2]?.message.annotations).toEqual([annotation('https://a.example', 'A', 1, 2)])
   })
 
-  it('tells usage in a chunk of its own, before the end, to callers who asked', () => {
+  it('sends requested usage in a chunk of its own, before the end', () => {
     const usage = {
       input: 10,
       cacheRead: 4,
@@ -195,7 +195,7 @@ describe('a stream to a caller of chat completions', () => {
       reasoning: 3,
     }
     const events = [start(), text('a'), stop('end'), { type: 'usage', usage } as const, end]
-    const told = {
+    const expected = {
       prompt_tokens: 17,
       completion_tokens: 7,
       total_tokens: 24,
@@ -203,13 +203,13 @@ describe('a stream to a caller of chat completions', () => {
       completion_tokens_details: { reasoning_tokens: 3 },
     }
     const asked = payloads(encoder(true), events) as Json[]
-    expect(asked.slice(-2)).toEqual([{ ...HEAD, choices: [], usage: told }, '[DONE]'])
+    expect(asked.slice(-2)).toEqual([{ ...HEAD, choices: [], usage: expected }, '[DONE]'])
     expect(asked.slice(0, -2).some((payload) => 'usage' in payload)).toBe(false)
     expect(JSON.stringify(payloads(encoder(false), events))).not.toContain('usage')
-    expect(encoder(false).answer(events).usage).toEqual(told)
+    expect(encoder(false).answer(events).usage).toEqual(expected)
   })
 
-  it('tells no usage that nobody counted', () => {
+  it('sends no usage where the upstream reported none', () => {
     expect(payloads(encoder(true), [start(), stop('end'), end])).toHaveLength(3)
     expect(encoder(true).answer([start(), stop('end'), end])).not.toHaveProperty('usage')
   })
@@ -226,7 +226,7 @@ describe('a stream to a caller of chat completions', () => {
   })
 })
 
-const reasons: Array<[reason: Extract<ModelEvent, { type: 'stop' }>['reason'], told: string]> = [
+const reasons: Array<[reason: Extract<ModelEvent, { type: 'stop' }>['reason'], expected: string]> = [
   ['end', 'stop'],
   ['stop_sequence', 'stop'],
   ['length', 'length'],
@@ -236,9 +236,9 @@ const reasons: Array<[reason: Extract<ModelEvent, { type: 'stop' }>['reason'], t
 ]
 
 describe('a whole chat completion', () => {
-  it.each(reasons)('ends with %s as %s', (reason, told) => {
+  it.each(reasons)('ends with %s as %s', (reason, expected) => {
     const { choices } = encoder().answer([start(), text('a'), stop(reason), end]) as { choices: Json[] }
-    expect(choices[0]?.finish_reason).toBe(told)
+    expect(choices[0]?.finish_reason).toBe(expected)
   })
 
   it('is what the stream would have been', () => {

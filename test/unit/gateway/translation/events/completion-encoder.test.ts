@@ -21,7 +21,7 @@ type Json = Record<string, unknown>
 const encoder = (more: Partial<ChatEncoderOptions> = {}) =>
   new CompletionEncoder({
     modelId: 'model-1',
-    usageAsked: false,
+    usageRequested: false,
     nowSeconds: 1_800_000_000,
     ...more,
   })
@@ -71,11 +71,11 @@ describe('a stream to a caller of completions', () => {
     expect(payloads(encoder(), [start(), ...events, end])).toEqual([...chunks, '[DONE]'])
   })
 
-  it('tells usage to callers who asked', () => {
+  it('sends usage on request', () => {
     const events = [start(), text('a'), stop('end'), usage, end]
-    const told = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
-    expect(payloads(encoder({ usageAsked: true }), events).slice(-2)).toMatchObject([
-      { ...HEAD, choices: [], usage: told },
+    const expected = { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 }
+    expect(payloads(encoder({ usageRequested: true }), events).slice(-2)).toMatchObject([
+      { ...HEAD, choices: [], usage: expected },
       '[DONE]',
     ])
     expect(JSON.stringify(payloads(encoder(), events))).not.toContain('usage')
@@ -126,9 +126,13 @@ describe('an echoed prompt', () => {
     ['a choice that says nothing', [stop('length'), end], [text('P'), stop('length'), end]],
     ['an answer without choices', [start(), end], [start(), text('P'), end]],
     ['a refusal', [refusal('No.'), end], [text('P'), refusal('No.'), end]],
-    ['what is told to nobody', [reasoning('Hm.'), text('a')], [reasoning('Hm.'), text('P'), text('a')]],
-  ])('stands before %s', (_what, events, told) => {
-    expect(echoed('P', ...events)).toEqual(told)
+    [
+      'events that completions cannot express',
+      [reasoning('Hm.'), text('a')],
+      [reasoning('Hm.'), text('P'), text('a')],
+    ],
+  ])('stands before %s', (_what, events, expected) => {
+    expect(echoed('P', ...events)).toEqual(expected)
   })
 
   it('that is empty adds nothing', () => {

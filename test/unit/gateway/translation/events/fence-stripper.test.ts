@@ -13,7 +13,7 @@ const strip = (pieces: string[]) => {
   )
 }
 
-const rows: Array<[given: string, told: string]> = [
+const rows: Array<[given: string, emitted: string]> = [
   ['```json\n{"a":1}\n```', '{"a":1}'],
   ['```\n{"a":1}\n```', '{"a":1}'],
   ['```JSON\r\n{"a":1}\r\n```\r\n', '{"a":1}'],
@@ -22,62 +22,49 @@ const rows: Array<[given: string, told: string]> = [
   ['```json{"a":1}```', '{"a":1}'],
   ['```{"a":1}```', '{"a":1}'],
   ['```json\n42\n```', '42'],
+  ['```json\n"text"\n```\nDone.', '"text"'],
   // Cut off by its length: there is no closing fence.
   ['```json\n{"a":', '{"a":'],
   ['```json\n{"a":1}\n``', '{"a":1}'],
-  ['```json\n{"a":1\n``', '{"a":1\n``'],
   ['```json\n```', ''],
   ['```json\n', ''],
-  // Fences amid the body, in strings or not.
+  // A fence in a string.
   ['```json\n{"a":"```json\\n{}\\n```"}\n```', '{"a":"```json\\n{}\\n```"}'],
-  ['```json\n{"a":"x```', '{"a":"x'],
+  ['```json\n{"a":"\\"```"}\n```', '{"a":"\\"```"}'],
   ['```json\n{"a":"` `` ```"} ``` `', '{"a":"` `` ```"}'],
-  // Words after the fence, and after the value.
+  // Words after the fence, and before it.
   ['```json\n{"a":1}\n```\n\nDone.', '{"a":1}'],
   ['```json\n{"a":[{}]}\n```\n\n```json\n{"b":2}\n```', '{"a":[{}]}'],
-  ['```json\n{"a":1}\n\nThe value of a is 1.\n```', '{"a":1}'],
   ['```json\n{}\n````', '{}'],
-  ['{"a":1}\n\nThe value of a is 1.', '{"a":1}'],
-  ['{"a":1}\n```', '{"a":1}'],
-  ['{"a":1}{"b":2}', '{"a":1}'],
-  // What is no JSON ends with a fence outside of its brackets, or at its end.
-  ['```json\n{a: 1}\n```\n\nDone.', '{a: 1}'],
-  ['```json\n{a: 1}, {b: 2}\n```', '{a: 1}, {b: 2}'],
-  ['```json\n"text"\n```\nDone.', '"text"\n```\nDone.'],
-  // Words before the fence, and before the value.
   ['Here is the JSON:\n```json\n{"a":1}\n```', '{"a":1}'],
   ['Here is the JSON:\n\n```\n[1]\n```\n\nDone.', '[1]'],
   ['Here: ```json\n{"a":1}\n```', '{"a":1}'],
   ['As `json`, ``or so``:\n```json\n{"a":1}\n```', '{"a":1}'],
-  ['Here is the JSON:\n\n {"a":1}\nDone.', '{"a":1}'],
-  ['Here is the JSON:\n{ }', '{ }'],
   ['```sh\nrun\n```\nsays\n```json\n{"a":1}\n```', '{"a":1}'],
-  // Bare JSON, to the byte.
-  ['{"a":1}', '{"a":1}'],
-  [' {"a":"```"} \n', ' {"a":"```"}'],
-  ['\ufeff[1]', '\ufeff[1]'],
-  ['{"a":', '{"a":'],
-  // Text in brackets, and other text.
-  ['[Note: nothing was found.] Ask ```again```.', '[Note: nothing was found.] Ask ```again```.'],
-  ['{name} is missing.\n```', '{name} is missing.\n```'],
-  ['I cannot do that.', 'I cannot do that.'],
-  ['I cannot use {} or {"a":1} here.', 'I cannot use {} or {"a":1} here.'],
-  ['These are missing:\n{name}\n{"place', '{"place'],
-  ['These are missing:\n{name}\n[1]', 'These are missing:\n{name}\n[1]'],
-  ['Run this:\n```\nls\n```\n', 'Run this:\n```\nls\n```\n'],
-  ['```python\n{}\n```', '```python\n{}\n```'],
-  ['```jsonl\n{}\n```', '```jsonl\n{}\n```'],
-  ['````json\n{}\n````', '````json\n{}\n````'],
-  ['``{}', '``{}'],
-  ['```json', '```json'],
-  ['', ''],
-  ['  \n ', '  \n '],
+  // Bare JSON, with words around it or not.
+  ...unchanged('{"a":1}', ' {"a":"```"} \n', '\ufeff[1]', '{"a":', '{"a":1}\n\nThe value of a is 1.'),
+  ...unchanged('Here is the JSON:\n\n {"a":1}\nDone.', '[Note: nothing was found.] Ask ```again```.'),
+  // Other text.
+  ...unchanged('I cannot do that.', 'I cannot use {} or {"a":1} here.', 'Run this:\n```\nls\n```\n'),
+  ...unchanged(
+    '```python\n{}\n```',
+    '```jsonl\n{}\n```',
+    '````json\n{}\n````',
+    '``{}',
+    '```json',
+    '',
+    '  \n ',
+  ),
 ]
 
+function unchanged(...texts: string[]): Array<[string, string]> {
+  return texts.map((each) => [each, each])
+}
+
 describe('the code fence around an answer', () => {
-  it.each(rows)('%j', (given, told) => {
-    expect(strip([given])).toBe(told)
-    expect(strip([...given])).toBe(told)
+  it.each(rows)('%j', (given, emitted) => {
+    expect(strip([given])).toBe(emitted)
+    expect(strip([...given])).toBe(emitted)
   })
 
   it('is cut alike, whatever the pieces', () => {
@@ -126,35 +113,31 @@ describe('what is held back', () => {
     expect(given(['{', '"a"', ': "``` ', '```', ' '])).toEqual(['{', '"a"', ': "``` ', '```', ' '])
   })
 
-  it('is words until there are too many of them', () => {
+  it('is a preface up to its limit', () => {
     const pieces = ['So ', '\n`', '``', 'js', 'on', '5 ']
     expect(given(pieces)).toEqual(pieces.map(() => ''))
-    const told = given([...pieces, 'x'.repeat(1_011), 'y'])
-    expect(told.slice(-2)).toEqual([`${pieces.join('')}${'x'.repeat(1_011)}`, 'y'])
+    const emitted = given([...pieces, 'x'.repeat(1_011), 'y'])
+    expect(emitted.slice(-2)).toEqual([`${pieces.join('')}${'x'.repeat(1_011)}`, 'y'])
   })
 
-  it('is not so much that JSON is found behind a long text', () => {
+  it('is not so much that a fence is found behind a long text', () => {
     const given = `${'All of it was looked at. '.repeat(50)}\n\`\`\`json\n{}\n\`\`\``
     expect(strip([given])).toBe(given)
     expect(strip([...given])).toBe(given)
   })
 
-  it('is an end until it is ruled out', () => {
-    expect(given(['```json\n{"a":"x', ' ', '\n`', '`', '`', ' ', 'y', '",\n', '`'])).toEqual([
-      '{"a":"x',
+  it('is a closing fence until it is ruled out', () => {
+    expect(given(['```json\n[', ' ', '\n`', '`', '1', '\n', '``', '`', '2'])).toEqual([
+      '[',
       '',
       '',
       '',
+      ' \n``1',
       '',
       '',
-      ' \n``` y',
-      '",',
+      '',
       '',
     ])
-  })
-
-  it('is no mark that white space has parted from the next', () => {
-    expect(given(['```json\n{', '`', ' ', '``', '\n', '}'])).toEqual(['{', '', '`', '', ' ``', '\n}'])
   })
 
   const blanks = Array.from({ length: 300 }, () => ' '.repeat(20))
@@ -176,10 +159,10 @@ describe('what is held back', () => {
     let difference = 0
     for (const piece of pieces) {
       difference += piece.length - textOf(stripper.events(text(piece))).length
-      // What is behind a fence is cut, not held.
+      // White space after an opening fence is removed, not held.
       if (pieces[0] !== '```json\n') expect(difference).toBeLessThan(1_024 + openings)
     }
-    // Whether cut or held: the end tells no more than a little.
+    // Whether removed or held: the end emits no more than a little.
     expect(textOf(stripper.events(end)).length).toBeLessThanOrEqual(1_024)
   })
 })
@@ -217,7 +200,7 @@ function leastProcessorTime(work: () => void): number {
 }
 
 describe('other events', () => {
-  it('pass in their order, what was held before the end', () => {
+  it('pass in their order', () => {
     const stripper = new FenceStripper()
     const events = [
       start(),
@@ -233,7 +216,6 @@ describe('other events', () => {
       reasoning('`'),
       text('{a}'),
       call(0, 'look'),
-      text('\n`'),
       stop('end'),
       end,
     ])
@@ -257,52 +239,22 @@ describe('other events', () => {
     expect(events.flatMap((event) => stripper.events(event))).toEqual([events[0], events[1], text('{}')])
   })
 
-  it('tells what was held where an answer just ends', () => {
+  it('emit what is held where an answer ends without a stop', () => {
     const stripper = new FenceStripper()
     expect([text('``'), end].flatMap((event) => stripper.events(event))).toEqual([text('``'), end])
   })
 })
 
-/** The rule for a whole text, said in another way. */
+/** The rule for a whole text, written in another way. */
 function wholeResult(whole: string): string {
-  const opening = /^\s*```[ \t]*(?:json[ \t]*)?(?=[\r\n{[])\s*/i.exec(whole)
-  if (opening) return fencedResult(whole.slice(opening[0].length))
-  if (/^\s*[{[]/.test(whole)) return bareResult(whole)
-  const fence = /(?<!`)```[ \t]*(?:json[ \t]*)?(?:[\r\n]\s*)?(?=[{[])/i.exec(whole)
-  const line = /[\r\n]\s*(?=\{\s*["}])/.exec(whole)
-  const code = /(?<!`)```/.exec(whole)?.index ?? whole.length
-  if (line && line.index < code) return bareResult(whole.slice(line.index + line[0].length))
-  return fence ? fencedResult(whole.slice(fence.index + fence[0].length)) : whole
-}
-
-function bareResult(text: string): string {
-  const value = text.trimStart()
-  const json = prefixesOf(value).find(isJson)
-  return json === undefined ? text : text.slice(0, text.length - value.length) + json
-}
-
-function fencedResult(text: string): string {
-  const json = bareResult(text)
-  if (json !== text || isJson(json)) return json
-  const closed = prefixesOf(text).find((prefix) => prefix.endsWith('```') && isClosed(prefix.slice(0, -3)))
-  const body = (closed ?? text).trimEnd()
-  return body.endsWith('```') ? body.slice(0, -3).trimEnd() : body
-}
-
-const prefixesOf = (text: string): string[] => Array.from(text, (_, at) => text.slice(0, at + 1))
-
-function isJson(text: string): boolean {
-  try {
-    return typeof JSON.parse(text) === 'object'
-  } catch {
-    return false
-  }
-}
-
-/** Whether the brackets outside of strings are closed, and there are some. */
-function isClosed(text: string): boolean {
-  const brackets = text.replace(/"(?:\\.|[^"\\])*(?:"|\\?$)/gs, '').replace(/[^{}[\]]/g, '')
-  let depth = 0
-  for (const bracket of brackets) depth = Math.max(0, depth + (bracket === '{' || bracket === '[' ? 1 : -1))
-  return /[{[]/.test(brackets) && depth === 0
+  if (/^\s*[{[]/.test(whole)) return whole
+  const first = /^\s*```[ \t]*(?:json[ \t]*)?[\r\n]/i.exec(whole)
+  const opening = first ?? /(?<!`)```\s*(?:json\s*)?(?=[{[])/i.exec(whole)
+  if (!opening) return whole
+  const inside = whole.slice(opening.index + opening[0].length)
+  const tokens: string[] = inside.match(/"(?:\\.|[^"\\])*(?:"|\\?$)|```|./gs) ?? []
+  const closing = tokens.indexOf('```')
+  const body = tokens.slice(0, closing < 0 ? tokens.length : closing)
+  while (/^[\s`]$/.test(body.at(-1) ?? '')) body.pop()
+  return body.join('').trimStart()
 }

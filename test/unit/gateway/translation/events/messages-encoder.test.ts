@@ -49,7 +49,7 @@ const NO_COUNTS = {
 }
 
 describe('a stream to a caller of the messages protocol', () => {
-  it('names every event, and tells a placeholder for usage first', () => {
+  it('names every event, and begins with a placeholder for usage', () => {
     const events = [start(), text('Hi'), stop('end'), end]
     const frames = readFrames(events.flatMap((event) => encoder().frames(event)))
     for (const { event, data } of frames) expect(event).toBe((data as Json).type)
@@ -98,7 +98,7 @@ describe('a stream to a caller of the messages protocol', () => {
     expect(payloads(encoder(), [start(), start()])).toHaveLength(1)
   })
 
-  it('tells the final usage, cumulative', () => {
+  it('sends the final usage, cumulative', () => {
     const usage = {
       input: 1,
       cacheRead: 2,
@@ -121,7 +121,7 @@ describe('a stream to a caller of the messages protocol', () => {
     })
   })
 
-  it('tells only the first choice', () => {
+  it('sends only the first choice', () => {
     expect(blocksOf([text('b', 1), text('a'), stop('end')])).toEqual(textBlock(0, 'a'))
   })
 })
@@ -222,7 +222,7 @@ describe('blocks follow each other', () => {
     expect(blocksOf(events)).toEqual(blocks)
   })
 
-  it('tells a call while it is written, and the next one as soon as it is over', () => {
+  it('streams a call, and the next one as soon as it is complete', () => {
     const one = encoder()
     const at = (event: ModelEvent) => payloads(one, [event]).length
     expect([start(), call(0, 'look'), args(0, '{"q"'), args(0, ':[1]'), args(0, '}')].map(at)).toEqual([
@@ -263,8 +263,8 @@ describe('the reason of the end', () => {
   })
 
   it('comes with the sequence that matched', () => {
-    const { delta: told } = finalOf([stop('stop_sequence', { stopSequence: '###' })])
-    expect(told).toEqual({ stop_reason: 'stop_sequence', stop_sequence: '###', stop_details: null })
+    const { delta: expected } = finalOf([stop('stop_sequence', { stopSequence: '###' })])
+    expect(expected).toEqual({ stop_reason: 'stop_sequence', stop_sequence: '###', stop_details: null })
   })
 
   it('shows a refusal as text', () => {

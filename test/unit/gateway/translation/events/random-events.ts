@@ -17,17 +17,17 @@ const VALUES = [
  */
 export function randomEvents(random: SeededRandom, family: 'chat' | 'messages'): ModelEvent[] {
   if (random.chance(8)) return refusalOf(random, family)
-  const told: ModelEvent[] = []
+  const expected: ModelEvent[] = []
   const counter = { calls: 0 }
   const segments = random.below(6)
   for (let segment = 0; segment < segments; segment++) {
     const kind = random.below(10)
-    if (kind < 4) told.push(...spoken(random, family))
-    else if (kind < 6) told.push(...thought(random, family))
-    else told.push(...calls(random, family, counter))
+    if (kind < 4) expected.push(...spoken(random, family))
+    else if (kind < 6) expected.push(...thought(random, family))
+    else expected.push(...calls(random, family, counter))
   }
   const reason = counter.calls > 0 ? 'tool_calls' : random.pick(['end', 'length', 'refusal'] as const)
-  return [start(), ...told, ...ending(random, random.chance(10) ? 'length' : reason), end]
+  return [start(), ...expected, ...ending(random, random.chance(10) ? 'length' : reason), end]
 }
 
 function refusalOf(random: SeededRandom, family: 'chat' | 'messages'): ModelEvent[] {

@@ -21,7 +21,7 @@ interface Dialect {
   decoder: () => EventDecoder
 }
 
-const options = { modelId: 'model-1', usageAsked: true, nowSeconds: 1_800_000_000 }
+const options = { modelId: 'model-1', usageRequested: true, nowSeconds: 1_800_000_000 }
 const chat: Dialect = { encoder: () => new ChatEncoder(options), decoder: () => new ChatDecoder() }
 const messages: Dialect = {
   encoder: () => new MessagesEncoder('model-1'),
@@ -68,7 +68,7 @@ function saidBy(events: ModelEvent[]) {
   return said
 }
 
-describe('what is told can be read again', () => {
+describe('encoded events decode to the same events', () => {
   it('in chat completions', () =>
     forEachSeed(SEEDS, (random) => {
       const events = randomEvents(random, 'chat')
@@ -91,7 +91,7 @@ describe('what is told can be read again', () => {
     }))
 })
 
-describe('a stream and a whole answer say the same', () => {
+describe('a stream and a whole answer have the same contents', () => {
   const pairs: Array<[name: string, upstream: Dialect, family: 'chat' | 'messages', caller: Dialect]> = [
     ['chat completions to messages', chat, 'chat', messages],
     ['messages to chat completions', messages, 'messages', chat],
@@ -163,7 +163,7 @@ describe('official clients put a stream together to the whole answer', () => {
 })
 
 describe('arguments that are not JSON', () => {
-  it.each(MESSAGES_CLIENTS)('reach %s as they are, and it tells so', async (_name, accumulate) => {
+  it.each(MESSAGES_CLIENTS)('reach %s unchanged', async (_name, accumulate) => {
     const one = messages.encoder()
     const events = [start(), call(0, 'look'), args(0, "{'q': 1}"), stop('tool_calls'), end]
     const made = accumulate(

@@ -17,7 +17,7 @@ export const MESSAGE = 'choices.0.message'
 const SAID = { chat: [`${MESSAGE}.content`], messages: ['content'], completions: ['choices.0.text'] }
 
 export const words: Group<AnswerFeature> = {
-  title: 'What is said',
+  title: 'Content',
   features: [
     {
       name: 'Text',
@@ -42,25 +42,25 @@ export const words: Group<AnswerFeature> = {
         'chat:messages': becomes({ [`${MESSAGE}.content`]: 'One, two.' }),
         'completions:messages': becomes({ 'choices.0.text': 'One, two.' }),
       },
-      note: 'one text',
+      note: 'joined to one text',
     },
     {
-      name: 'Code fence around JSON that was asked for',
+      name: 'Code fence around requested JSON',
       onlyOn: ['chat:messages'],
       asked: { chat: { response_format: { type: 'json_object' } } },
       said: { messages: content(text('```json\n{"a": 1}\n```')) },
       places: SAID,
       expected: { 'chat:messages': becomes({ [`${MESSAGE}.content`]: '{"a": 1}' }) },
-      note: 'taken off',
+      note: 'removed',
     },
     {
-      name: 'Words around JSON that was asked for',
+      name: 'Text around requested JSON in a code fence',
       onlyOn: ['chat:messages'],
       asked: { chat: { response_format: { type: 'json_object' } } },
       said: { messages: content(text('Here is the JSON:\n```json\n{"a": 1}\n```\n\nDone.')) },
       places: SAID,
       expected: { 'chat:messages': becomes({ [`${MESSAGE}.content`]: '{"a": 1}' }) },
-      note: 'dropped: after it, and up to 1,024 characters before it; prose without JSON is kept',
+      note: 'removed: all text after the fence, and up to 1,024 characters before it; text without a fence is kept',
     },
     {
       name: 'Prompt before the answer (`echo`)',
@@ -74,7 +74,7 @@ export const words: Group<AnswerFeature> = {
       },
     },
     {
-      name: 'Refusal in words of the model',
+      name: 'Refusal with a text of the model',
       said: { chat: choice({ content: null, refusal: 'I cannot do that.' }) },
       places: {
         chat: [`${MESSAGE}.refusal`],
@@ -112,7 +112,7 @@ export const words: Group<AnswerFeature> = {
         }),
         'completions:messages': becomes({ 'choices.0.finish_reason': 'content_filter' }),
       },
-      note: '`content_filter`, with the explanation as `refusal`; its category is lost',
+      note: '`content_filter`, with the explanation as `refusal`, without its category',
     },
     {
       name: 'Reasoning that can be read',
@@ -141,7 +141,7 @@ export const words: Group<AnswerFeature> = {
         messages: ['content.0.signature'],
       },
       expected: { 'chat:messages': 'dropped', 'completions:messages': 'dropped' },
-      note: 'chat cannot send it back; it is never made up',
+      note: 'chat cannot send it back; the gateway never invents one',
     },
     {
       name: 'Redacted thinking',
@@ -154,7 +154,7 @@ export const words: Group<AnswerFeature> = {
       said: { chat: choice({ content: 'Hi', audio: { id: 'audio_1', data: 'AAAA', expires_at: 1 } }) },
       places: { chat: [`${MESSAGE}.audio`], messages: ['content.1'] },
       expected: { 'messages:chat': 'dropped', 'completions:chat': 'dropped' },
-      note: 'cannot be asked for there',
+      note: 'cannot be requested there',
     },
   ],
 }
@@ -195,7 +195,7 @@ export const sources: Group<AnswerFeature> = {
         'completions:chat': 'dropped',
         'completions:messages': 'dropped',
       },
-      note: 'messages cites by what only its provider knows, so a chat model’s sources have no place there',
+      note: 'citations of messages need data of their own provider, so a chat model’s sources cannot be expressed',
     },
     {
       name: 'Source in a document',

@@ -18,7 +18,7 @@ export function assembled(wire: Wire, stream: string): Json {
   return { ...answer, ...(error ? { error } : {}), ended: payloads.some((text) => text.includes(ended)) }
 }
 
-/** Members of deltas that come in pieces; all others are told once, or again. */
+/** Members of deltas that come in pieces; all others are sent once, or repeated. */
 const PIECES = new Set(['content', 'refusal', 'reasoning_content', 'reasoning', 'arguments', 'text'])
 const BY_INDEX = new Set(['tool_calls', 'choices'])
 

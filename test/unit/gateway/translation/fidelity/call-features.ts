@@ -74,7 +74,7 @@ export const calls: Group<AnswerFeature> = {
         }),
         'completions:chat': 'dropped',
       },
-      note: 'blocks of messages follow each other: the second waits for the first',
+      note: 'blocks of messages are sequential: the second waits for the first',
     },
     {
       name: 'Name of a tool that was shortened',
@@ -121,7 +121,7 @@ export const calls: Group<AnswerFeature> = {
         }),
         'completions:messages': becomes({ 'choices.0.text': 'Wait.' }),
       },
-      note: 'chat does not say which came first',
+      note: 'chat does not keep the order of text and calls',
     },
     {
       name: 'Arguments that are not JSON',
@@ -132,7 +132,7 @@ export const calls: Group<AnswerFeature> = {
         'messages:chat': becomes({ 'content.0.input': { INVALID_JSON: '{"city":' } }),
         'completions:chat': 'dropped',
       },
-      note: 'in the vendor’s own word for them; a stream carries them as they are',
+      note: 'under the vendor’s own key for them; on a stream unchanged',
     },
     {
       name: 'Calls of a tool of the provider, and what it gave',
@@ -145,7 +145,7 @@ export const calls: Group<AnswerFeature> = {
       },
       places: { chat: [`${MESSAGE}.tool_calls`], messages: ['content.0', 'content.1'] },
       expected: { 'chat:messages': 'dropped', 'completions:messages': 'dropped' },
-      note: 'what it found is told in the text, with its sources',
+      note: 'its results are in the text, with their sources',
     },
     {
       name: 'Turn that the provider paused',
@@ -160,7 +160,7 @@ export const calls: Group<AnswerFeature> = {
         'chat:messages': becomes({ 'choices.0.finish_reason': 'length' }),
         'completions:messages': becomes({ 'choices.0.finish_reason': 'length' }),
       },
-      note: '`length`: the answer so far, which the caller may send back to have it continued',
+      note: '`length`; the caller may send the answer back to continue it',
     },
   ],
 }

@@ -50,7 +50,7 @@ export const conversationFeatures: Group = {
           messages: [user([text('Hello'), text('And now?')])],
         }),
       },
-      note: 'moves to the beginning: messages has one system prompt',
+      note: 'moved to the start: messages has one system prompt',
     },
     {
       name: 'Turns of user and assistant',
@@ -82,7 +82,7 @@ export const conversationFeatures: Group = {
       },
       places: { chat: ['messages.1.content'], messages: ['messages.1.content'] },
       expected: { 'messages:chat': becomes({ 'messages.1.content': 'Hi there.' }) },
-      note: 'on chat one text, joined as they are',
+      note: 'on chat joined without a separator',
     },
     {
       name: 'Several messages of one role in a row',
@@ -104,7 +104,7 @@ export const conversationFeatures: Group = {
           ],
         }),
       },
-      note: 'a turn of the user that says so stands before it',
+      note: 'preceded by a turn of the user that states this',
     },
     {
       name: 'Beginning of the answer (prefill), model takes one',
@@ -117,7 +117,7 @@ export const conversationFeatures: Group = {
         'chat:messages': becomes({ 'messages.-1': assistant([text('Hi,')]) }),
         'messages:chat': refused('prefill'),
       },
-      note: 'chat models answer anew, so the two texts would not meet',
+      note: 'chat models begin a new answer, which would not continue the text',
     },
     {
       name: 'Beginning of the answer (prefill), model that thinks adaptively',
@@ -135,7 +135,7 @@ export const conversationFeatures: Group = {
         'messages:messages': 'kept',
         'messages:chat': refused('prefill'),
       },
-      note: 'such models refuse it; a turn of the user asks to go on',
+      note: 'such models refuse it; a turn of the user asks to continue',
     },
     {
       name: 'Texts of white space alone',
@@ -203,7 +203,7 @@ export const cacheFeatures: Group = {
       said: { messages: { cache_control: MARK } },
       places: { chat: ['cache_control'], messages: ['cache_control'] },
       expected: { 'messages:messages': 'dropped', 'messages:chat': 'dropped' },
-      note: 'removed on every call, as the interface says',
+      note: 'removed on every call (interface)',
     },
     {
       name: '`prompt_cache_key`, `prompt_cache_retention`',

@@ -9,20 +9,16 @@ import type { MemberRules } from '../../../../../src/gateway/translation/request
 import {
   MESSAGES_BLOCKS,
   MESSAGES_MEMBERS,
-  MESSAGES_TOOL_MEMBERS,
 } from '../../../../../src/gateway/translation/requests/messages-members.ts'
-import {
-  RESPONSES_ITEMS,
-  RESPONSES_MEMBERS,
-  RESPONSES_PARTS,
-} from '../../../../../src/gateway/translation/requests/responses-members.ts'
+import { RESPONSES_ITEMS } from '../../../../../src/gateway/translation/requests/responses-items.ts'
 import { ANSWER_GROUPS, REQUEST_GROUPS } from './cases.ts'
+import { MESSAGES_TOOL_MEMBERS, RESPONSES_MEMBERS, RESPONSES_PARTS } from './documented-members.ts'
 import { type AnswerFeature, type Feature, type Group, pairs } from './features.ts'
 import { type Observation, observeAnswer, observeRequest } from './verdicts.ts'
 
 export const FIDELITY_FILE = join(import.meta.dirname, '../../../../../docs/fidelity.md')
 
-/** The whole of docs/fidelity.md, from what the gateway's code makes of every case. */
+/** The whole of docs/fidelity.md, from the results of the gateway's code on every case. */
 export async function fidelityDocument(): Promise<string> {
   const requests = await table(REQUEST_GROUPS, async (feature) => observeRequest(feature))
   const answers = await table(ANSWER_GROUPS, (feature) =>
@@ -36,43 +32,43 @@ const INTRODUCTION = `# What survives between protocols
 
 <!-- Generated from test/unit/gateway/translation/fidelity by \`npm run generate:fidelity\`; do not edit. -->
 
-Every model can be called as chat completions, as messages and as legacy completions, whatever its provider speaks. Where
-you speak the provider's own protocol, your bytes pass. Where you do not, the call is translated, and some things have no
-words on the other side. This page says what becomes of each of them. It is generated from tests that put every line
-through the code that serves calls, so it says what happens, not what is planned.
+Every model can be called with chat completions, messages and legacy completions, whatever protocol its provider has.
+After this page you can tell which features of a request and an answer survive a translation. Between equal protocols the
+bytes pass unchanged. Otherwise the call is translated, and some features have no equivalent. The page is generated from
+tests that run every line through the code that serves calls.
 
-Columns say how you call, then what the model's provider speaks: chat → messages is an OpenAI client with a Claude model,
-messages → chat an Anthropic client (or Claude Code) with an OpenAI model. Completions reach a provider's own completions
-only for models with the capability \`completions\`; all others are asked as a chat.
+A column names the caller's protocol, then that of the model's provider. Chat → messages is an OpenAI client with a Claude
+model; messages → chat is an Anthropic client (or Claude Code) with an OpenAI model. Completions are sent as completions
+only to models with the capability \`completions\`, and as a chat to all others.
 
 | | |
 |---|---|
-| kept | arrives as it was said: the same value under the same name |
-| translated | arrives in the other protocol's words |
-| *dropped* | is left out: it only tunes, or means something to its own provider only |
-| **refused** | 400 \`invalid_request_error\` that names the member: without it the answer would mean something else |
-| (empty) | cannot be said in that protocol |
+| kept | sent unchanged: the same value under the same name |
+| translated | sent as the other protocol's equivalent |
+| *dropped* | left out: it only tunes the answer, or is specific to one provider |
+| **refused** | 400 \`invalid_request_error\` that names the member: its loss would change the meaning of the answer |
+| (empty) | does not exist in the caller's protocol |
 
-In short: conversations, images, PDFs, function tools and their results, JSON schemas, limits, reasoning effort, stop
-reasons and usage go across in both directions. Cache markers and web search reach Claude models from chat clients too.
-Signatures of thinking, citations of documents, log probabilities, several choices, sound, files by id and tools that run
-at the provider stay within their family. If you depend on one of those, call the model in its provider's protocol.`
+Translated in both directions: conversations, images, PDFs, function tools and their results, JSON schemas, limits,
+reasoning effort, stop reasons and usage. Cache markers and web search also work from chat clients to Claude models.
+Available only in the provider's own protocol: signatures of thinking, citations of documents, log probabilities, several
+choices, audio, files by id, and tools that run at the provider.`
 
 const REQUESTS = `## Requests
 
-Models differ in what they can do. Lines that say nothing of the model are about one that does not reason and has JSON
-modes. A line for models that reason says so, because what such models refuse is left out for them.`
+Models differ in their capabilities. A line without a word about the model is about one that does not reason and has JSON
+modes. Lines about models that reason are marked, because members that such models refuse are left out.`
 
 const ANSWERS = `## Answers
 
-Whole answers and streams say the same: every line is tested in both forms where both have it.`
+Whole answers and streams have the same contents: every line is tested in both forms where both exist.`
 
 const MEMBERS = `## Every member
 
-The decisions that translation makes, from the tables in \`src/gateway/translation/requests\`. Members that stand in no
-table are dropped on translated calls. \`null\` counts as absent. Completions on a messages provider go by their own table
-first, then by those of chat completions; so do the members of a response, whose items become turns of messages directly.
-Responses are always translated, and a member that is not told to the model (such as \`store\`) is in none of these tables.`
+The treatment of every member, from the tables that translation reads. Members in no table are dropped on translated
+calls. \`null\` counts as absent. Completions for a messages provider follow their own table first, then those of chat
+completions; so do the members of a response, whose items become turns of messages directly. Responses are always
+translated. Members that are not sent to the model (such as \`store\`) are in none of these tables.`
 
 const HEADINGS = pairs.map(({ caller, upstream }) => `${caller} → ${upstream}`)
 

@@ -84,7 +84,7 @@ export const failures: Group<AnswerFeature> = {
       expected: {
         'messages:chat': becomes({ error: { type: 'rate_limit_error', message: 'Slow down.' }, status: 429 }),
       },
-      note: 'chat and completions get the provider’s own words unchanged, as the interface says',
+      note: 'chat and completions receive the provider’s body unchanged (interface)',
     },
     {
       name: 'Error: conversation too long',
@@ -101,7 +101,7 @@ export const failures: Group<AnswerFeature> = {
           status: 400,
         }),
       },
-      note: 'in the words by which clients of messages make room',
+      note: 'with the message on which clients of messages compact the conversation',
     },
     {
       name: 'Error amid the stream',
@@ -127,7 +127,7 @@ export const failures: Group<AnswerFeature> = {
         'completions:chat': inTheStream('Overloaded.'),
         'completions:messages': inTheStream('Overloaded.'),
       },
-      note: 'its message in the caller’s shape; the provider’s own code only between messages and messages',
+      note: 'its message in the caller’s format; the provider’s own code only on messages → messages',
     },
     {
       name: 'Stream that breaks off',
@@ -144,7 +144,7 @@ export const failures: Group<AnswerFeature> = {
         'completions:chat': cut('completions'),
         'completions:messages': cut('completions'),
       },
-      note: 'what came is told, then an error: never a stream that just stops',
+      note: 'the text so far, then an error',
     },
     {
       name: 'Stream without `[DONE]` after its finish reason',
@@ -157,7 +157,7 @@ export const failures: Group<AnswerFeature> = {
         'messages:chat': becomes({ 'content.0.text': 'Hel', ended: true }),
         'completions:chat': becomes({ 'choices.0.text': 'Hel', ended: true }),
       },
-      note: 'counts as complete; the end is told',
+      note: 'counts as complete, and the end is sent',
     },
   ],
 }

@@ -52,12 +52,12 @@ export interface Feature {
   expected: Partial<Record<PairName, Expected>>
   /** For the reader who wonders what it becomes, or why it does not arrive. */
   note?: string
-  /** Of the model that is asked; one that does not reason unless told otherwise. */
+  /** Of the model; one that does not reason by default. */
   capabilities?: readonly string[]
 }
 
 export interface AnswerFeature extends Feature {
-  /** In which forms of an answer it can happen; both unless told otherwise. */
+  /** Forms of an answer in which it can happen; both by default. */
   forms?: readonly Form[]
   /** Of an error that comes in place of an answer. */
   status?: number
@@ -88,7 +88,7 @@ function at(value: unknown, path: readonly string[]): unknown {
 }
 
 export const becomes = (words: Json): Expected => ({ becomes: words })
-export const refused = (told: string): Expected => ({ refused: told })
+export const refused = (converted: string): Expected => ({ refused: converted })
 
 /** A conversation of its own instead of the plain one. */
 export const conversation = (...messages: Json[]): Json => ({ messages })

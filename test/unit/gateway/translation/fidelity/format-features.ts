@@ -28,7 +28,7 @@ export const formatFeatures: Group = {
           system: [{ type: 'text', text: `Answer with exactly one JSON object. ${RAW}` }],
         }),
       },
-      note: 'an instruction; code fences are taken off the answer',
+      note: 'an instruction; a code fence around the answer is removed',
     },
     {
       name: '`json_object` beside tools',
@@ -40,7 +40,7 @@ export const formatFeatures: Group = {
       },
       places: { chat: ['response_format'], messages: ['system', 'output_config'] },
       expected: { 'chat:messages': 'dropped' },
-      note: 'the answer may be prose, as the interface says; use a schema',
+      note: 'the answer may be prose (interface); use a schema',
     },
     {
       name: '`json_object`, model without it',
@@ -53,7 +53,7 @@ export const formatFeatures: Group = {
           system: [{ type: 'text', text: `Answer with exactly one JSON object. ${RAW}` }],
         }),
       },
-      note: 'accepted and without effect between equal protocols, as the interface says',
+      note: 'accepted and without effect between equal protocols (interface)',
     },
     {
       name: 'JSON of a schema',
@@ -78,7 +78,7 @@ export const formatFeatures: Group = {
           'messages.0': { role: 'system', content: FITS },
         }),
       },
-      note: 'the schema as an instruction; without the mode where the schema is not one of an object',
+      note: 'the schema as an instruction; without the mode unless the schema is of an object',
     },
     {
       name: 'JSON of a schema, model without any JSON mode',
@@ -92,7 +92,7 @@ export const formatFeatures: Group = {
         'chat:messages': becomes({ system: [{ type: 'text', text: FITS }] }),
         'messages:chat': becomes({ 'messages.0': { role: 'system', content: FITS } }),
       },
-      note: 'the schema as an instruction; code fences are taken off the answer',
+      note: 'the schema as an instruction; a code fence around the answer is removed',
     },
     {
       name: 'Schema with members of any name',
@@ -110,7 +110,7 @@ export const formatFeatures: Group = {
           },
         }),
       },
-      note: 'models of messages cannot be held to it',
+      note: 'models of messages cannot enforce it',
     },
     {
       name: 'Limits of values in a schema (`minimum`, `pattern`)',
@@ -125,7 +125,7 @@ export const formatFeatures: Group = {
           'output_config.format.schema.properties.answer': { type: 'string', description: '(maxLength: 9)' },
         }),
       },
-      note: 'told in the description, where the provider cannot enforce them',
+      note: 'added to the description, where the provider cannot enforce them',
     },
     {
       name: 'Formats of other servers (`response_format` of another type)',

@@ -104,7 +104,7 @@ export const limitFeatures: Group = {
         'messages:chat': becomes({ stop: ['#'] }),
         'completions:messages': becomes({ stop_sequences: ['#'] }),
       },
-      note: 'some chat models that reason refuse them, and say so themselves',
+      note: 'passed on; some chat models that reason refuse them',
     },
     member('temperature', 0.5, ['chat', 'messages', 'completions'], {}),
     member(
@@ -125,7 +125,7 @@ export const limitFeatures: Group = {
       {
         name: '`temperature`, model that reasons',
         capabilities: REASONS,
-        note: 'such chat models refuse it; from chat it is passed on, for them to say so',
+        note: 'such chat models refuse it; on chat → chat it is passed on',
       },
     ),
     member(
@@ -174,7 +174,7 @@ export const limitFeatures: Group = {
       'completions:messages': refused('only one choice'),
     }),
     member('prediction', { type: 'content', content: 'Hello' }, ['chat'], NO_TWIN, {
-      note: 'makes the answer faster, and no other',
+      note: 'only makes the answer faster',
     }),
     member('verbosity', 'low', ['chat'], NO_TWIN),
   ],

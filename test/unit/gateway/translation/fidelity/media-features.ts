@@ -76,7 +76,7 @@ export const mediaFeatures: Group = {
       },
       places: PART,
       expected: { 'chat:messages': refused('file_data'), 'messages:chat': refused('base64 or as a URL') },
-      note: 'files lie at one provider',
+      note: 'files are stored at one provider',
     },
     {
       name: 'PDF in the request (base64)',
@@ -100,7 +100,7 @@ export const mediaFeatures: Group = {
           },
         }),
       },
-      note: 'its name is its title',
+      note: 'the file name becomes the title',
     },
     {
       name: 'PDF by URL',
@@ -124,7 +124,7 @@ export const mediaFeatures: Group = {
       note: 'text of the user',
     },
     {
-      name: 'Citations of a document asked for',
+      name: 'Citations of a document requested',
       said: {
         messages: document(
           { type: 'text', media_type: 'text/plain', data: 'It is cold.' },

@@ -35,7 +35,7 @@ export const reasoningFeatures: Group = {
       said: { chat: { ...PLAN, ...effort('none') } },
       places: THINKING,
       expected: { 'chat:messages': 'dropped' },
-      note: 'nothing said is the same: such models think only when told to',
+      note: 'the same as no member: such models think only on request',
     },
     {
       name: 'Effort, `max_tokens` leaves no room',
@@ -59,7 +59,7 @@ export const reasoningFeatures: Group = {
       said: { chat: { ...PLAN, ...effort('none') } },
       places: THINKING,
       expected: { 'chat:messages': becomes({ output_config: { effort: 'low' } }) },
-      note: 'some of them refuse to have it disabled',
+      note: 'the lowest effort, because some of them refuse to disable thinking',
     },
     {
       name: 'Effort, model that does not reason',
@@ -81,7 +81,7 @@ export const reasoningFeatures: Group = {
       },
       places: THINKING,
       expected: { 'chat:messages': 'dropped' },
-      note: 'providers of messages do not let a model think then',
+      note: 'providers of messages do not allow thinking then',
     },
     {
       name: '`thinking` with a budget',
@@ -112,7 +112,7 @@ export const reasoningFeatures: Group = {
       said: { messages: { ...PLAN, thinking: { type: 'disabled' } } },
       places: THINKING,
       expected: { 'messages:chat': becomes({ reasoning_effort: 'low' }) },
-      note: 'the least that every chat model that reasons knows',
+      note: 'the lowest effort that every chat model that reasons supports',
     },
     {
       name: '`thinking` beside tools, model takes tools only without reasoning',

@@ -72,12 +72,12 @@ function begun(pair: Pair, asked: Json): TranslatedCall | null {
 }
 
 const encoderOf = ({ caller }: Pair): EventEncoder =>
-  callerEncoder({ caller: CALLERS[caller], modelId: MODEL, usageAsked: true, nowSeconds: 1_700_000_000 })
+  callerEncoder({ caller: CALLERS[caller], modelId: MODEL, usageRequested: true, nowSeconds: 1_700_000_000 })
 
 const contextOf = (pair: Pair, inspection = new Inspection(passAllEngine)): AnswerContext => ({
   inspection,
   modelId: pair.caller === pair.upstream ? MODEL : null,
-  usageAsked: true,
+  usageRequested: true,
 })
 
 const parsed = (bytes: Uint8Array) => JSON.parse(decoder.decode(bytes)) as Json

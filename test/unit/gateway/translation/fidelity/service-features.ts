@@ -26,7 +26,7 @@ export const thoughtFeatures: Group = {
       said: { messages: thinks(thought('c2ln')) },
       places: SECOND,
       expected: { 'messages:chat': 'dropped' },
-      note: 'means something to its own family only',
+      note: 'only its own family can verify it',
     },
     {
       name: 'Thinking without a signature (of a model of another family)',
@@ -36,7 +36,7 @@ export const thoughtFeatures: Group = {
         messages: ['messages.1.content.0.thinking', 'messages.1.content.0.signature'],
       },
       expected: { 'messages:messages': 'dropped', 'messages:chat': 'dropped' },
-      note: 'providers that sign their thinking would refuse the conversation',
+      note: 'providers that sign thinking would refuse it',
     },
     {
       name: 'Redacted thinking',
@@ -96,7 +96,7 @@ export const serviceFeatures: Group = {
         'completions:completions': 'dropped',
         ...HERE_AND_THERE,
       },
-      'removed on every call, as the interface says',
+      'removed on every call (interface)',
     ),
     {
       name: '`user`, `safety_identifier`',
@@ -143,7 +143,7 @@ export const serviceFeatures: Group = {
       { id: 'thread_1' },
       ['messages'],
       { 'messages:messages': refused('thread is not supported'), 'messages:chat': refused('thread') },
-      'it would be open to every organization',
+      'threads of a provider would be open to every organization',
     ),
     member(
       'a_member_of_tomorrow',
@@ -168,7 +168,7 @@ export const completionFeatures: Group = {
         'completions:chat': becomes(conversation(user('Once upon a time'))),
         'completions:messages': becomes(conversation(user([text('Once upon a time')]))),
       },
-      note: 'a message of the user: a chat model answers it and does not go on with it',
+      note: 'a message of the user: a chat model answers it instead of continuing it',
     },
     {
       name: 'Several prompts',
@@ -178,7 +178,7 @@ export const completionFeatures: Group = {
         'completions:chat': refused('only one prompt'),
         'completions:messages': refused('only one prompt'),
       },
-      note: 'a request for each prompt, or a model that serves completions natively',
+      note: 'send one request for each prompt, or use a model with native completions',
     },
     {
       name: 'Prompt of tokens',

@@ -28,8 +28,8 @@ function chunks({ choices, usage, ...answer }: Json): Json[] {
   const parts = (choices as Json[]).flatMap((choice) =>
     choice.message === undefined ? completionParts(choice) : chatParts(choice),
   )
-  const told = parts.map((choice) => ({ ...head, choices: [choice] }))
-  return usage === undefined ? told : [...told, { ...head, choices: [], usage }]
+  const converted = parts.map((choice) => ({ ...head, choices: [choice] }))
+  return usage === undefined ? converted : [...converted, { ...head, choices: [], usage }]
 }
 
 function completionParts({ text, finish_reason, logprobs = null, ...choice }: Json): Json[] {

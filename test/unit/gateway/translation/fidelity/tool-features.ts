@@ -25,7 +25,7 @@ const TOOL = { chat: ['tools.0'], messages: ['tools.0'] }
 const CHOICE = { chat: ['tool_choice', 'parallel_tool_calls'], messages: ['tool_choice'] }
 /** Longer than chat completions take it; what it becomes there depends on the name alone. */
 export const LONG_NAME = `mcp__${'very_'.repeat(12)}long_name`
-export const SHORT_NAME = 'mcp__very_very_very_very_very_very_very_very_very_1obyjdz0mluai3'
+export const SHORT_NAME = 'mcp__very_very_very_very_very_very_very_very_very_5b76bf9a401218'
 
 export const toolDefinitions: Group = {
   title: 'Tools',
@@ -76,7 +76,7 @@ export const toolDefinitions: Group = {
           'tools.0.function.name': SHORT_NAME,
         }),
       },
-      note: 'shortened; the caller gets its own name back',
+      note: 'shortened; the caller receives its own name',
     },
     {
       name: 'Examples of input',

@@ -107,7 +107,7 @@ export const toolHistory: Group = {
           'messages.3': user([IMAGE_PART]),
         }),
       },
-      note: 'on chat it follows as the user’s',
+      note: 'on chat a message of the user that follows',
     },
     {
       name: 'Result that is an error',
@@ -162,7 +162,7 @@ export const toolHistory: Group = {
       expected: {
         'chat:messages': becomes({ 'messages.1.content.0.input': { INVALID_JSON: '{"city":' } }),
       },
-      note: 'messages takes objects only; what was written stands in one',
+      note: 'messages takes objects only; the text is wrapped in one',
     },
     {
       name: 'Id that the other protocol does not take',
@@ -198,7 +198,7 @@ export const toolHistory: Group = {
           'messages.2.tool_call_id': 'call_1',
         }),
       },
-      note: 'numbered, the same each time the conversation comes back',
+      note: 'numbered, the same in every request of the conversation',
     },
     {
       name: 'Calls in a conversation that offers no tools now',
@@ -221,14 +221,14 @@ export const toolHistory: Group = {
         }),
         'messages:chat': becomes({ 'messages.1': called }),
       },
-      note: 'providers of messages demand the tools; none of them may be called',
+      note: 'providers of messages require the tools; none of them may be called',
     },
     {
       name: 'Call without a result',
       said: { chat: { ...CHAT_TOOLS, ...conversation(HELLO, called, user('And now?')) } },
       places: REST,
       expected: { 'chat:messages': refused('has no tool message') },
-      note: 'every provider refuses it; here it is told before a call is made',
+      note: 'every provider refuses it; here before the call is sent',
     },
     {
       name: 'Earlier calls of a tool of the provider, with their results',
@@ -245,7 +245,7 @@ export const toolHistory: Group = {
       },
       places: { chat: ['messages.1'], messages: ['messages.1'] },
       expected: { 'messages:chat': becomes({ 'messages.1': assistant('It is cold.') }) },
-      note: 'what the assistant said of them remains',
+      note: 'the assistant’s text about them is kept',
     },
   ],
 }

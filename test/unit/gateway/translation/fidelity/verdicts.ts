@@ -110,8 +110,8 @@ function verdictOf({ before, seen, usual, expected }: Comparison): Observation['
 export function asExpected({ pair, expected, refusal }: Observation) {
   if (expected === 'kept' || expected === 'dropped') return { pair: pair.name, verdict: expected }
   if ('becomes' in expected) return { pair: pair.name, verdict: 'translated', seen: expected.becomes }
-  const told = refusal?.includes(expected.refused) ? refusal : expected.refused
-  return { pair: pair.name, verdict: 'refused', refusal: told }
+  const converted = refusal?.includes(expected.refused) ? refusal : expected.refused
+  return { pair: pair.name, verdict: 'refused', refusal: converted }
 }
 
 export function asObserved({ pair, verdict, seen, refusal, expected }: Observation) {

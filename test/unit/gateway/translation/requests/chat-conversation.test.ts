@@ -18,7 +18,7 @@ describe('system messages', () => {
     expect(request.messages).toEqual([user([text('Hi')])])
   })
 
-  it('tells the last of them as the user’s when there is nothing else', () => {
+  it('become the user’s when there is no other message', () => {
     expect(said(system('Only.'))).toMatchObject({ messages: [user([text('Only.')])] })
     expect(said(system('Only.'))).not.toHaveProperty('system')
     expect(said(system('One.'), system('Two.'))).toMatchObject({
@@ -57,7 +57,7 @@ describe('turns', () => {
     expect(turns(user('a'), assistant('b'))).toEqual([user([text('a')]), assistant([text('b')])])
   })
 
-  it('says all of what the assistant said, or refuses it', () => {
+  it('keeps all content of the assistant, or refuses it', () => {
     const spoken = [
       { type: 'thinking', thinking: [text('Hm.')] },
       text('b'),
@@ -67,13 +67,13 @@ describe('turns', () => {
       assistant([text('b'), text('No.')]),
     )
     const image = { type: 'image_url', image_url: { url: 'https://a.example/b.png' } }
-    for (const [part, told] of [
+    for (const [part, converted] of [
       [image, 'of type image_url'],
       [{ type: 'constructor' }, 'of type constructor'],
       [{ text: 'x' }, 'without a type'],
     ] as const) {
       expect(refusal(() => said(user('a'), assistant([text('b'), part]), user('c')))).toBe(
-        `messages.1.content.1: the assistant's parts ${told} are not supported by this model.`,
+        `messages.1.content.1: the assistant's parts ${converted} are not supported by this model.`,
       )
     }
   })
@@ -137,8 +137,8 @@ describe('turns', () => {
       { tool_calls: [{ id: 'a', type: 'custom', custom: { name: 'f', input: 'x' } }] },
       'messages.1.tool_calls.0: calls of custom tools are not supported by this model.',
     ],
-  ])('refuses %j of an assistant', (more, told) => {
-    expect(refusal(() => said(user('a'), assistant(null, more)))).toBe(told)
+  ])('refuses %j of an assistant', (more, converted) => {
+    expect(refusal(() => said(user('a'), assistant(null, more)))).toBe(converted)
   })
 })
 
@@ -152,7 +152,7 @@ describe('a conversation that ends with the assistant', () => {
     )
   })
 
-  it('is asked to be continued where it does not', () => {
+  it('is followed by a request to continue where the model refuses prefill', () => {
     const request = fromChat({ ...ending, reasoning_effort: 'low' }, target('reasoning', 'adaptive_thinking'))
     expect(request.messages).toEqual([
       user([text('a')]),
@@ -243,7 +243,7 @@ describe('tool calls and results', () => {
     else expect(block?.input).toEqual(input)
   })
 
-  it('tells ids that the vendor takes, once each, and their results the same', () => {
+  it('sends each id once, as the vendor accepts it, and the same in its result', () => {
     const odd = 'functions.look:0'
     const round = [
       assistant(null, { tool_calls: [call(odd), call('x')] }),
@@ -259,7 +259,7 @@ describe('tool calls and results', () => {
     ])
   })
 
-  it('tells the calls of one id apart, and joins results of one call', () => {
+  it('distinguishes calls of one id, and joins results of one call', () => {
     expect(
       turns(
         user('q'),
@@ -302,8 +302,8 @@ describe('tool calls and results', () => {
       [user('q'), assistant(null, { tool_calls: [call('a')] }), user('x'), assistant('y'), user('z')],
       'messages.1.tool_calls: the tool call "a" has no tool message.',
     ],
-  ])('refuses %s', (_case, messages, told) => {
-    expect(refusal(() => said(...messages))).toBe(told)
+  ])('refuses %s', (_case, messages, converted) => {
+    expect(refusal(() => said(...messages))).toBe(converted)
   })
 })
 
@@ -373,9 +373,9 @@ describe('images and files', () => {
     ],
     [{ type: 'constructor' }, ': parts of type constructor are not supported by this model.'],
     [{}, ': parts without a type are not supported by this model.'],
-  ])('refuses %j', (part, told) => {
+  ])('refuses %j', (part, converted) => {
     expect(refusal(() => said(user('x'), assistant('y'), user([text('z'), part])))).toBe(
-      `messages.2.content.1${told}`,
+      `messages.2.content.1${converted}`,
     )
   })
 })

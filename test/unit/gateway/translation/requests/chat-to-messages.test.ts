@@ -3,7 +3,7 @@ import type { Json } from '../../../../../src/gateway/translation/json.ts'
 import { fromChat, refusal, target } from './requests.ts'
 
 describe('members of a chat completion request', () => {
-  it('says the least where nothing more is asked for', () => {
+  it('has only the required members by default', () => {
     expect(fromChat({})).toEqual({
       model: 'upstream-model',
       max_tokens: 10_000,
@@ -61,7 +61,7 @@ describe('members of a chat completion request', () => {
 
   const BLANK_STOP =
     'stop: sequences of white space alone are not supported by this model: cut the answer where you need it.'
-  const REFUSED: Array<[asked: Json, told: string]> = [
+  const REFUSED: Array<[asked: Json, converted: string]> = [
     [{ n: 2 }, 'n: only one choice is supported by this model.'],
     [{ logprobs: true }, 'logprobs: log probabilities are not supported by this model.'],
     [{ logprobs: {} }, 'logprobs: log probabilities are not supported by this model.'],
@@ -78,8 +78,8 @@ describe('members of a chat completion request', () => {
       'moderation: moderation within the request is not supported by this model.',
     ],
   ]
-  it.each(REFUSED)('refuses %j', (asked, told) => {
-    expect(refusal(() => fromChat(asked))).toBe(told)
+  it.each(REFUSED)('refuses %j', (asked, converted) => {
+    expect(refusal(() => fromChat(asked))).toBe(converted)
   })
 })
 

@@ -32,8 +32,8 @@ describe('the prompt of a legacy completion', () => {
     [['a', 1], TOKENS],
     [{}, 'prompt: Input should be a string or an array of strings.'],
     [[null], 'prompt: Input should be a string or an array of strings.'],
-  ])('refuses %j', (prompt, told) => {
-    expect(refusal(() => completionToChat({ prompt }))).toBe(told)
+  ])('refuses %j', (prompt, converted) => {
+    expect(refusal(() => completionToChat({ prompt }))).toBe(converted)
   })
 })
 
@@ -41,7 +41,7 @@ describe('a legacy completion as a chat', () => {
   const asChat = (members: Json, model?: ReturnType<typeof target>) =>
     completionToChat({ model: 'm', prompt: 'x', ...members }, model)
 
-  it('says the prompt as the user’s, with the vendor’s default maximum', () => {
+  it('sends the prompt as the user’s, with the vendor’s default maximum', () => {
     expect(asChat({})).toEqual({ model: 'm', messages: [{ role: 'user', content: 'x' }], max_tokens: 16 })
     expect(asChat({ max_tokens: null })).toHaveProperty('max_tokens', 16)
   })
@@ -108,12 +108,12 @@ describe('a legacy completion as a chat', () => {
     [{ suffix: 'z' }, 'suffix: text cannot be inserted before a suffix on this model.'],
     [{ best_of: 2 }, 'best_of: the best of several completions cannot be chosen on this model.'],
     [{ logprobs: 0 }, 'logprobs: log probabilities are not supported by this model.'],
-  ])('refuses %j', (members, told) => {
-    expect(refusal(() => asChat(members))).toBe(told)
+  ])('refuses %j', (members, converted) => {
+    expect(refusal(() => asChat(members))).toBe(converted)
   })
 
   it('goes on to the messages protocol', () => {
-    expect(chatToMessages(asChat({ stop: '#', temperature: 2 }), target())).toEqual({
+    expect(chatToMessages(asChat({ stop: '#', temperature: 2 }), target()).body).toEqual({
       model: 'upstream-model',
       max_tokens: 16,
       temperature: 1,

@@ -12,8 +12,8 @@ import {
 import {
   MESSAGES_BLOCKS,
   MESSAGES_MEMBERS,
-  MESSAGES_TOOL_MEMBERS,
 } from '../../../../../src/gateway/translation/requests/messages-members.ts'
+import { MESSAGES_TOOL_MEMBERS } from '../fidelity/documented-members.ts'
 import { OfficialTypes } from './official-types.ts'
 
 const chat = new OfficialTypes('openai', 'resources/chat/completions/completions.d.ts')
@@ -66,14 +66,14 @@ describe('what becomes of the members of a request', () => {
     )
   })
 
-  it.each(TABLES)('says why, wherever something is lost: %s', (_table, rules) => {
+  it.each(TABLES)('has a note for every member that is lost: %s', (_table, rules) => {
     for (const [name, rule] of Object.entries(rules)) {
       if (rule.treatment !== 'kept') expect(rule.note, name).not.toBe('')
       if (rule.refuses) expect(rule.treatment, name).toBe('refused')
     }
   })
 
-  it('refuses by the value, and passes members that no table knows', () => {
+  it('refuses by the value, and passes members in no table', () => {
     const rules = CHAT_MEMBERS
     expect(() =>
       refuseMembers({ n: 1, logprobs: false, audio: null, constructor: 1, new_one: {} }, rules),

@@ -25,7 +25,7 @@ const result = (id: string, content: unknown, more: Json = {}) => ({
 const tool = (id: string, content: string) => ({ role: 'tool', tool_call_id: id, content })
 
 describe('members of a messages request', () => {
-  it('says the least where nothing more is asked for', () => {
+  it('has only the required members by default', () => {
     expect(fromMessages({})).toEqual({
       model: 'upstream-model',
       max_tokens: 100,
@@ -71,8 +71,8 @@ describe('members of a messages request', () => {
     [{ container: 'c' }, 'container: containers are not supported by this model.'],
     [{ mcp_servers: [{ type: 'url' }] }, 'mcp_servers: MCP servers are not supported by this model.'],
     [{ inference_geo: 'us' }, 'inference_geo: the region of inference cannot be chosen for this model.'],
-  ])('refuses %j', (asked, told) => {
-    expect(refusal(() => fromMessages(asked))).toBe(told)
+  ])('refuses %j', (asked, converted) => {
+    expect(refusal(() => fromMessages(asked))).toBe(converted)
   })
 
   it('speaks to models that reason as they ask for it', () => {
@@ -142,7 +142,7 @@ describe('turns of the messages protocol', () => {
     ).toEqual([user([text('a'), text('b')]), { role: 'assistant', content: 'cd' }, user('e'), user('f')])
   })
 
-  it('puts results before what else the user says, and what they show after them', () => {
+  it('puts results before other content of the user, and their images after them', () => {
     expect(
       turns(
         user('q'),
@@ -184,7 +184,7 @@ describe('turns of the messages protocol', () => {
     ])
   })
 
-  it('tells ids that chat completions take, and passes results of no call as they are', () => {
+  it('sends ids that chat completions accept, and passes results without a call unchanged', () => {
     const long = `toolu_${'x'.repeat(60)}`
     expect(
       turns(
@@ -214,7 +214,7 @@ describe('turns of the messages protocol', () => {
   })
 })
 
-describe('a conversation that says nothing', () => {
+describe('an empty conversation', () => {
   it.each<[Json[]]>([
     [[]],
     [[user('')]],
@@ -271,7 +271,7 @@ describe('blocks of the messages protocol', () => {
     expect(turns(user([block]))).toEqual([{ role: 'user', content }])
   })
 
-  it('tells a tool that a result refers to', () => {
+  it('names a tool that a result refers to', () => {
     const messages = [
       user('q'),
       assistant([use('a')]),
@@ -297,11 +297,11 @@ describe('blocks of the messages protocol', () => {
     [{ type: 'tool_addition' }, ': blocks of type tool_addition are not supported by this model.'],
     [{ type: 'constructor' }, ': blocks of type constructor are not supported by this model.'],
     [{}, ': blocks without a type are not supported by this model.'],
-  ])('refuses %j', (block, told) => {
-    expect(refusal(() => turns(user([text('x'), block])))).toBe(`messages.0.content.1${told}`)
+  ])('refuses %j', (block, converted) => {
+    expect(refusal(() => turns(user([text('x'), block])))).toBe(`messages.0.content.1${converted}`)
     const within = user([text('x'), result('a', [block])])
     expect(refusal(() => turns(user('q'), assistant([use('a')]), within))).toBe(
-      `messages.2.content.1.content.0${told}`,
+      `messages.2.content.1.content.0${converted}`,
     )
   })
 

@@ -1,11 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { type Json, listOf, objectOf } from '../../../../../src/gateway/translation/json.ts'
-import {
-  stripsFences,
-  stripsFencesOfChat,
-} from '../../../../../src/gateway/translation/requests/json-mode.ts'
 import { constrainedSchema, fitsStrictChat } from '../../../../../src/gateway/translation/requests/schemas.ts'
-import { fromChat, fromMessages, functionTool, refusal, target, text } from './requests.ts'
+import {
+  chatInstructsJson,
+  fromChat,
+  fromMessages,
+  functionTool,
+  messagesInstructsJson,
+  refusal,
+  target,
+  text,
+} from './requests.ts'
 
 const CLOSED = { additionalProperties: false }
 const POINT = { type: 'object', properties: { x: { type: 'number' } }, required: ['x'] }
@@ -28,7 +33,7 @@ describe('schemas that the messages protocol takes', () => {
       },
     ],
     [
-      'constraints, told instead',
+      'constraints, described instead',
       { type: 'integer', minimum: 1, maximum: 9, description: 'A digit.' },
       { type: 'integer', description: 'A digit. (minimum: 1, maximum: 9)' },
     ],
@@ -173,8 +178,8 @@ describe('response_format for the messages protocol', () => {
     expect(system(request)).toHaveLength(1)
     expect(system(request)[0]).toContain(JSON.stringify(POINT))
     expect(system(request)[0]).toContain('Tools may still be called')
-    expect(stripsFences(schemaFormat(POINT), target())).toBe(true)
-    expect(stripsFences(schemaFormat(POINT), target('json_schema'))).toBe(false)
+    expect(chatInstructsJson(schemaFormat(POINT), target())).toBe(true)
+    expect(chatInstructsJson(schemaFormat(POINT), target('json_schema'))).toBe(false)
   })
 
   it('is an instruction after the system prompt for json_object', () => {
@@ -196,7 +201,7 @@ describe('response_format for the messages protocol', () => {
     ['with reasoning', { reasoning_effort: 'low' }, true],
   ])('json_object %s: enforced by instruction: %s', (_case, members, enforced) => {
     const asked = { ...jsonObject, ...members }
-    expect(stripsFences(asked, target('json_schema', 'reasoning'))).toBe(enforced)
+    expect(chatInstructsJson(asked, target('json_schema', 'reasoning'))).toBe(enforced)
     const request = fromChat(asked, target('json_schema', 'reasoning'))
     expect(system(request).length).toBe(enforced ? 1 : 0)
     expect(listOf(request.tools)).toHaveLength(listOf(members.tools).length)
@@ -205,7 +210,7 @@ describe('response_format for the messages protocol', () => {
 
   it.each([{ type: 'text' }, null, undefined])('asks for nothing with %j', (response_format) => {
     expect(fromChat({ response_format })).not.toHaveProperty('system')
-    expect(stripsFences({ response_format }, target())).toBe(false)
+    expect(chatInstructsJson({ response_format }, target())).toBe(false)
   })
 })
 
@@ -250,7 +255,7 @@ describe('the output format for chat completions', () => {
       [asked(closed), target('json_schema'), false],
       [{}, target(), false],
     ] as const) {
-      expect(stripsFencesOfChat(members, model)).toBe(strips)
+      expect(messagesInstructsJson(members, model)).toBe(strips)
     }
   })
 

@@ -16,7 +16,7 @@ const huge = parseJson(HUGE)
 const parsed = (text: string) => objectOf(parseJson(text))
 
 describe('a number of more digits than a number has here', () => {
-  it('is told from an object, and can be reckoned with', () => {
+  it('is no object, and has a numeric value', () => {
     expect(JSON.stringify(huge)).toBe(HUGE)
     expect(isObject(huge)).toBe(false)
     expect(objectOf(huge)).toEqual({})

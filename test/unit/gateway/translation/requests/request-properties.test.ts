@@ -17,8 +17,8 @@ describe('random requests', () => {
       const random = new SeededRandom(seed)
       const request = randomChatRequest(random)
       const before = JSON.stringify(request)
-      const told = chatToMessages(request, random.pick(MODELS))
-      expect(brokenMessagesRules(told), `seed ${seed}: ${JSON.stringify(told, null, 1)}`).toEqual([])
+      const { body } = chatToMessages(request, random.pick(MODELS))
+      expect(brokenMessagesRules(body), `seed ${seed}: ${JSON.stringify(body, null, 1)}`).toEqual([])
       expect(JSON.stringify(request), `seed ${seed} was changed`).toBe(before)
     }
   })
@@ -26,23 +26,23 @@ describe('random requests', () => {
   it('of chat callers lose no text', () => {
     for (const seed of SEEDS) {
       const request = randomChatRequest(new SeededRandom(seed))
-      const told = JSON.stringify(chatToMessages(request, target()))
-      for (const text of textsOf(request.messages)) expect(told, `seed ${seed}`).toContain(inJson(text))
+      const body = JSON.stringify(chatToMessages(request, target()).body)
+      for (const text of textsOf(request.messages)) expect(body, `seed ${seed}`).toContain(inJson(text))
     }
   })
 
   it('of messages callers keep the rules of chat completions', () => {
     for (const seed of SEEDS) {
       const random = new SeededRandom(seed)
-      const told = messagesToChat(randomMessagesRequest(random, false), random.pick(MODELS))
-      expect(brokenChatRules(told), `seed ${seed}: ${JSON.stringify(told, null, 1)}`).toEqual([])
+      const { body } = messagesToChat(randomMessagesRequest(random, false), random.pick(MODELS))
+      expect(brokenChatRules(body), `seed ${seed}: ${JSON.stringify(body, null, 1)}`).toEqual([])
     }
   })
 
   it('of messages callers come back the same', () => {
     for (const seed of SEEDS) {
       const request = randomMessagesRequest(new SeededRandom(seed), true)
-      const back = chatToMessages(messagesToChat(request, target()), target())
+      const back = chatToMessages(messagesToChat(request, target()).body, target()).body
       const same = { ...withoutMarkers(request), model: 'upstream-model' }
       expect(numbered(back), `seed ${seed}`).toEqual(numbered(same))
     }

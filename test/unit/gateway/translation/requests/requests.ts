@@ -13,13 +13,20 @@ const HELLO = [{ role: 'user', content: 'Hello' }]
 
 /** A chat completion request with these members, as a messages request. */
 export const fromChat = (members: Json, model = target('json_schema', 'vision')): Json =>
-  chatToMessages({ model: 'm', messages: HELLO, ...members }, model)
+  chatToMessages({ model: 'm', messages: HELLO, ...members }, model).body
 
 /** A messages request with these members, as a chat completion request. */
 export const fromMessages = (members: Json, model = target('json_schema', 'vision')): Json =>
-  messagesToChat({ model: 'm', max_tokens: 100, messages: HELLO, ...members }, model)
+  messagesToChat({ model: 'm', max_tokens: 100, messages: HELLO, ...members }, model).body
 
-/** What is told of a request that cannot be said. */
+/** Whether a chat completion request with these members asks a model of the messages protocol for JSON in words. */
+export const chatInstructsJson = (members: Json, model: TargetModel): boolean =>
+  chatToMessages({ model: 'm', messages: HELLO, ...members }, model).jsonByInstruction
+/** The same for a messages request and a chat model. */
+export const messagesInstructsJson = (members: Json, model: TargetModel): boolean =>
+  messagesToChat({ model: 'm', max_tokens: 100, messages: HELLO, ...members }, model).jsonByInstruction
+
+/** The message of the error with which a request is refused. */
 export function refusal(translate: () => unknown): string {
   try {
     translate()

@@ -103,7 +103,7 @@ describe('items that are none', () => {
       'input[1].output: Input should be a string or an array of parts.',
     ],
     ['instructions that are none', { instructions: ['x'] }, 'instructions: Input should be a string.'],
-  ])('refuses %s', (_case, members, told) => {
-    expect(refusal(() => toChat(members))).toBe(told)
+  ])('refuses %s', (_case, members, converted) => {
+    expect(refusal(() => toChat(members))).toBe(converted)
   })
 })

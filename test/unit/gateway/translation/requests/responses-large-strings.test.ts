@@ -68,13 +68,13 @@ describe('long strings of a turn of responses', () => {
   it.each<[string, (json: Json) => Json]>([
     ['chat completions', (json) => toChat(json, target())],
     ['messages', (json) => toMessages(json, ofFamily('reasoning'))],
-  ])('are told as they are on %s', (_protocol, translation) => {
+  ])('are sent unchanged on %s', (_protocol, translation) => {
     const body = bytesOf(request)
     const { text, cut } = cutLargeStrings(body)
     expect(cut).toHaveLength(11)
     expect(text.length).toBeLessThan(3 * LARGE + 4_000)
     const json = JSON.stringify(translation(objectOf(JSON.parse(text))))
-    const told = new TextDecoder().decode(joinBytes(restoreLargeStrings(json, cut)))
-    expect(JSON.parse(told)).toEqual(JSON.parse(JSON.stringify(translation(request))))
+    const converted = new TextDecoder().decode(joinBytes(restoreLargeStrings(json, cut)))
+    expect(JSON.parse(converted)).toEqual(JSON.parse(JSON.stringify(translation(request))))
   })
 })

@@ -1,14 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '../../../../../src/gateway/translation/json.ts'
-import {
-  RESPONSES_ITEMS,
-  RESPONSES_MEMBERS,
-  RESPONSES_PARTS,
-} from '../../../../../src/gateway/translation/requests/responses-members.ts'
-import { stripsFencesOfResponses } from '../../../../../src/gateway/translation/requests/responses-settings.ts'
+import { RESPONSES_ITEMS } from '../../../../../src/gateway/translation/requests/responses-items.ts'
+import { RESPONSES_MEMBERS, RESPONSES_PARTS } from '../fidelity/documented-members.ts'
 import { OfficialTypes } from './official-types.ts'
 import { refusal, target, user } from './requests.ts'
-import { toChat, toMessages, tool } from './responses.ts'
+import { instructsJson, toChat, toMessages, tool } from './responses.ts'
 
 describe('members of a turn as those of a chat completion request', () => {
   const reasons = target('reasoning', 'json_schema', 'json_object')
@@ -17,7 +13,7 @@ describe('members of a turn as those of a chat completion request', () => {
   const schema = { type: 'object', properties: { a: {} } }
   const format = (more: Json) => ({ text: { format: { type: 'json_schema', name: 'x y', ...more } } })
   const wanted = (json_schema: Json) => ({ response_format: { type: 'json_schema', json_schema } })
-  const named = expect.stringMatching(/^x_y_[a-z0-9]{14}$/)
+  const named = expect.stringMatching(/^x_y_[0-9a-f]{14}$/)
   const tools = [tool('f')]
 
   it.each<[string, Json, Json, ReturnType<typeof target>?]>([
@@ -120,22 +116,22 @@ describe('members of a turn as those of a chat completion request', () => {
       /exactly one JSON object/,
     ],
   ])('asks in words for %s that the model has no mode for', (_case, asked, model, responseFormat, words) => {
-    const told = toChat({ instructions: 'Be brief.', ...asked }, model)
-    expect(told.response_format).toEqual(responseFormat)
-    expect(told.messages).toEqual([{ role: 'system', content: expect.stringMatching(words) }, user('Hello')])
-    expect(JSON.stringify(told.messages)).toContain('Be brief.')
-    expect(stripsFencesOfResponses.chat_completions(asked, model)).toBe(true)
-    expect(stripsFencesOfResponses.chat_completions(asked, target('json_schema', 'json_object'))).toBe(false)
+    const converted = toChat({ instructions: 'Be brief.', ...asked }, model)
+    expect(converted.response_format).toEqual(responseFormat)
+    expect(converted.messages).toEqual([
+      { role: 'system', content: expect.stringMatching(words) },
+      user('Hello'),
+    ])
+    expect(JSON.stringify(converted.messages)).toContain('Be brief.')
+    expect(instructsJson(asked, model).onChat).toBe(true)
+    expect(instructsJson(asked, target('json_schema', 'json_object')).onChat).toBe(false)
   })
 
   it('lets tools be called instead of asking for an object', () => {
     const asked = { text: { format: { type: 'json_object' } }, tools }
     expect(toChat(asked, target()).messages).toEqual([user('Hello')])
-    expect(stripsFencesOfResponses.chat_completions(asked, target())).toBe(false)
-    expect(stripsFencesOfResponses.messages(asked, target())).toBe(false)
-    expect(stripsFencesOfResponses.messages({ ...asked, tools: [{ type: 'web_search' }] }, target())).toBe(
-      true,
-    )
+    expect(instructsJson(asked, target())).toEqual({ onChat: false, onMessages: false })
+    expect(instructsJson({ ...asked, tools: [{ type: 'web_search' }] }, target()).onMessages).toBe(true)
   })
 
   it.each<[Json, string]>([
@@ -156,15 +152,15 @@ describe('members of a turn as those of a chat completion request', () => {
     [{ reasoning: { effort: 3 } }, 'reasoning.effort: Input should be a string.'],
     [{ user: 5 }, 'user: Input should be a string.'],
     [{ parallel_tool_calls: 'no' }, 'parallel_tool_calls: Input should be a boolean.'],
-  ])('refuses %j', (asked, told) => {
-    expect(refusal(() => toChat(asked))).toBe(told)
-    expect(refusal(() => toMessages(asked))).toBe(told)
+  ])('refuses %j', (asked, converted) => {
+    expect(refusal(() => toChat(asked))).toBe(converted)
+    expect(refusal(() => toMessages(asked))).toBe(converted)
   })
 })
 
 describe('the tables of what becomes of a turn', () => {
   const official = new OfficialTypes('openai', 'resources/responses/responses.d.ts')
-  /** Matters of the response, not of one turn: the model is not told of them. */
+  /** Members of the response, not of one turn: they are not sent to the model. */
   const OF_RESPONSES = new Set([
     'access_programs',
     'background',

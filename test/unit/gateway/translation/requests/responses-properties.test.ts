@@ -153,10 +153,10 @@ describe('random turns of the responses protocol', () => {
       const request = turn.make()
       const before = JSON.stringify(request)
       const model = random.pick(CHAT_MODELS)
-      const told = responsesToChat(request, model)
-      const written = JSON.stringify(told)
+      const { body } = responsesToChat(request, model)
+      const written = JSON.stringify(body)
       const at = `seed ${seed}: ${before} as ${written}`
-      expect(brokenChatRules(told), at).toEqual([])
+      expect(brokenChatRules(body), at).toEqual([])
       expect(checkChat(JSON.parse(written) as Json, traits.of(model.upstreamModel), false), at).toEqual({
         fault: undefined,
         unknownMembers: [],
@@ -173,10 +173,10 @@ describe('random turns of the responses protocol', () => {
       const request = turn.make()
       const before = JSON.stringify(request)
       const model = random.pick(MESSAGES_MODELS)
-      const told = responsesToMessages(request, model)
-      const written = JSON.stringify(told)
+      const { body } = responsesToMessages(request, model)
+      const written = JSON.stringify(body)
       const at = `seed ${seed}: ${before} as ${written}`
-      expect(brokenMessagesRules(told), at).toEqual([])
+      expect(brokenMessagesRules(body), at).toEqual([])
       const context = { version: '2023-06-01', betas: '', counting: false, acceptUnknown: false }
       const checked = checkMessages(JSON.parse(written) as Json, {
         ...context,
@@ -188,14 +188,14 @@ describe('random turns of the responses protocol', () => {
     }
   })
 
-  it('tell thinking as it was, where it is told', () => {
-    let told = 0
+  it('send thinking unchanged, where they send it', () => {
+    let converted = 0
     for (const seed of SEEDS) {
       const request = new RandomTurn(new SeededRandom(seed)).make()
       const own = listOf(request.input).filter((each) => each.type === 'reasoning' && each.origin === FAMILY)
       const proofs = own.map((each) => textOf(each.signature) || textOf(each.redacted))
-      const { messages } = responsesToMessages(request, MESSAGES_MODELS[1] as ReturnType<typeof ofFamily>)
-      const blocks = listOf(messages).flatMap((turn) => listOf(turn.content))
+      const { body } = responsesToMessages(request, MESSAGES_MODELS[1] as ReturnType<typeof ofFamily>)
+      const blocks = listOf(body.messages).flatMap((turn) => listOf(turn.content))
       const kept = blocks.map(
         (block) => textOf(block.signature) || (block.type === 'redacted_thinking' ? textOf(block.data) : ''),
       )
@@ -204,9 +204,9 @@ describe('random turns of the responses protocol', () => {
         proofs.filter((proof) => inOrder.includes(proof)),
         `seed ${seed}`,
       ).toEqual(inOrder)
-      told += inOrder.length
+      converted += inOrder.length
     }
-    expect(told).toBeGreaterThan(200)
+    expect(converted).toBeGreaterThan(200)
   })
 })
 
@@ -229,7 +229,7 @@ describe('values of any type', () => {
     [{ type: 'message' }],
   ]
 
-  it('are said or refused as an invalid request', () => {
+  it('are converted or refused as an invalid request', () => {
     let refused = 0
     for (const seed of SEEDS) {
       const random = new SeededRandom(seed)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '../../../../../src/gateway/translation/json.ts'
-import { RESPONSES_ITEMS } from '../../../../../src/gateway/translation/requests/responses-members.ts'
+import { RESPONSES_ITEMS } from '../../../../../src/gateway/translation/requests/responses-items.ts'
 import { assistant, call, system, toolMessage, user } from './requests.ts'
 import {
   answers,
@@ -222,9 +222,9 @@ describe('items as messages of chat completions', () => {
     expect(said(hi, { type, id: 'x', call_id: 'y', role: 'user', output: 'z' })).toEqual([user('Hi')])
   })
 
-  it('says instructions before everything', () => {
-    const told = toChat({ instructions: 'Be brief.', input: [item('developer', 'Really.'), hi] })
-    expect(told.messages).toEqual([system('Be brief.\n\nReally.'), user('Hi')])
+  it('puts instructions before all messages', () => {
+    const converted = toChat({ instructions: 'Be brief.', input: [item('developer', 'Really.'), hi] })
+    expect(converted.messages).toEqual([system('Be brief.\n\nReally.'), user('Hi')])
   })
 
   it('takes a string for input', () => {

@@ -115,20 +115,23 @@ describe('items as turns of the messages protocol', () => {
     expect(toMessages({ input: items }).messages).toEqual(messages)
   })
 
-  it('says all instructions first', () => {
-    const told = toMessages({ instructions: 'a', input: [hi, item('developer', 'b'), item('system', ' ')] })
-    expect(told.system).toEqual([text('a'), text('b')])
-    expect(told.messages).toEqual([HI])
+  it('puts all instructions first', () => {
+    const converted = toMessages({
+      instructions: 'a',
+      input: [hi, item('developer', 'b'), item('system', ' ')],
+    })
+    expect(converted.system).toEqual([text('a'), text('b')])
+    expect(converted.messages).toEqual([HI])
   })
 
-  it('asks what instructions alone say', () => {
-    const told = toMessages({ instructions: 'a', input: [] })
-    expect([told.system, told.messages]).toEqual([undefined, [user([text('a')])]])
+  it('sends instructions alone as the user’s', () => {
+    const converted = toMessages({ instructions: 'a', input: [] })
+    expect([converted.system, converted.messages]).toEqual([undefined, [user([text('a')])]])
   })
 
   it('offers tools that were called and are not there any more', () => {
-    const told = toMessages({ input: [hi, calls('c'), answers('c')] })
-    expect([told.tools, told.tool_choice]).toEqual([
+    const converted = toMessages({ input: [hi, calls('c'), answers('c')] })
+    expect([converted.tools, converted.tool_choice]).toEqual([
       [expect.objectContaining({ name: 'look' })],
       { type: 'none' },
     ])
@@ -175,8 +178,8 @@ describe('items as turns of the messages protocol', () => {
       },
       'text.format.schema: objects with members of any name are not supported by this model: list their properties, or use json_object.',
     ],
-  ])('refuses %s', (_case, members, told) => {
-    expect(refusal(() => toMessages(members))).toBe(told)
+  ])('refuses %s', (_case, members, converted) => {
+    expect(refusal(() => toMessages(members))).toBe(converted)
   })
 })
 

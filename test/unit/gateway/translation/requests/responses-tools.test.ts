@@ -71,7 +71,7 @@ describe('tools', () => {
     expect(toolsOf(given)).toEqual([{ type: 'function', function: made }])
   })
 
-  it('says a custom tool of free text', () => {
+  it('converts a custom tool of free text', () => {
     expect(JSON.stringify(toolsOf({ type: 'custom', name: 'run' }))).toContain('Free text.')
   })
 
@@ -117,9 +117,9 @@ describe('tools', () => {
     ],
     [[{ type: 'custom', name: 'c', format: 'text' }], 'tools[0].format: Input should be an object.'],
     [[tool('f'), { type: 'custom', name: 'f' }], 'tools[1].name: two tools are named "f".'],
-  ])('refuses %j', (tools, told) => {
-    expect(refusal(() => toChat({ tools }))).toBe(told)
-    expect(refusal(() => toMessages({ tools }))).toBe(told)
+  ])('refuses %j', (tools, converted) => {
+    expect(refusal(() => toChat({ tools }))).toBe(converted)
+    expect(refusal(() => toMessages({ tools }))).toBe(converted)
   })
 })
 
@@ -137,7 +137,7 @@ describe('names of tools', () => {
     tool('files.read'),
   ]
 
-  it('are told apart by their namespaces', () => {
+  it('are distinguished by their namespaces', () => {
     expect([...upstreamTools(tools)]).toEqual([
       ['look', { name: 'look', namespace: null, kind: 'function' }],
       ['mcp__gw__read', { name: 'read', namespace: 'mcp__gw', kind: 'function' }],
@@ -147,13 +147,13 @@ describe('names of tools', () => {
     ])
   })
 
-  it('are those that the requests tell', () => {
+  it('are those of the converted requests', () => {
     const names = [...upstreamTools(tools).keys()]
     expect(listOf(toChat({ tools }).tools).map((each) => objectOf(each.function).name)).toEqual(names)
     expect(listOf(toMessages({ tools }).tools).map((each) => each.name)).toEqual(names)
   })
 
-  it('are taken everywhere and renamed by nobody', () => {
+  it('are accepted everywhere and never renamed', () => {
     const names = [...upstreamTools(tools).keys()]
     for (const name of names) expect(name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
     expect(originalToolNames({ tools: names.map((name) => tool(name)) }).size).toBe(0)
@@ -211,7 +211,7 @@ describe('the choice of a tool', () => {
     ['of a function', named('f'), one('f'), { type: 'tool', name: 'f' }],
     ['of a custom tool', named('c', 'custom'), one('c'), { type: 'tool', name: 'c' }],
     ['within a namespace', { ...named('h'), namespace: 'n' }, one('n__h'), { type: 'tool', name: 'n__h' }],
-    ['within a namespace that is not told', named('h'), one('n__h'), { type: 'tool', name: 'n__h' }],
+    ['within a namespace that is not given', named('h'), one('n__h'), { type: 'tool', name: 'n__h' }],
     ['of a hosted tool', { type: 'web_search' }, 'auto', { type: 'auto' }],
     ['of some', allowed('auto', named('f'), named('g')), 'auto', { type: 'auto' }],
     ['of one that may be called', allowed('auto', named('f')), 'auto', { type: 'auto' }],
@@ -241,9 +241,9 @@ describe('the choice of a tool', () => {
     [allowed('any', named('f')), "tool_choice.mode: Input should be 'auto' or 'required'."],
     [allowed('auto', named('nobody')), 'tool_choice.tools[0].name: no tool is named "nobody".'],
     [{ type: 'allowed_tools', mode: 'auto' }, 'tool_choice.tools: Input should be an array.'],
-  ])('refuses %j', (tool_choice, told) => {
-    expect(refusal(() => toChat({ tools, tool_choice }))).toBe(told)
-    expect(refusal(() => toMessages({ tools, tool_choice }))).toBe(told)
+  ])('refuses %j', (tool_choice, converted) => {
+    expect(refusal(() => toChat({ tools, tool_choice }))).toBe(converted)
+    expect(refusal(() => toMessages({ tools, tool_choice }))).toBe(converted)
   })
 
   it('lets only one be called at a time', () => {

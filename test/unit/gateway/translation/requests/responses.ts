@@ -16,10 +16,16 @@ const HELLO = [{ type: 'message', role: 'user', content: 'Hello' }]
 
 /** A turn of the responses protocol with these members, as a chat completion request. */
 export const toChat = (members: Json, model = BASIC): Json =>
-  responsesToChat({ model: 'm', input: HELLO, ...members }, model)
+  responsesToChat({ model: 'm', input: HELLO, ...members }, model).body
 /** The same as a messages request. */
 export const toMessages = (members: Json, model = BASIC): Json =>
-  responsesToMessages({ model: 'm', input: HELLO, ...members }, model)
+  responsesToMessages({ model: 'm', input: HELLO, ...members }, model).body
+
+/** Whether the answer is JSON by instruction alone. */
+export const instructsJson = (members: Json, model: TargetModel) => ({
+  onChat: responsesToChat({ model: 'm', input: HELLO, ...members }, model).jsonByInstruction,
+  onMessages: responsesToMessages({ model: 'm', input: HELLO, ...members }, model).jsonByInstruction,
+})
 
 export const item = (role: string, content: unknown, more: Json = {}): Json => ({
   type: 'message',

@@ -117,8 +117,8 @@ describe('the choice of tools for the messages protocol', () => {
       'tool_choice: choices of type custom are not supported by this model.',
     ],
     [allowed('auto', 'f', 'h'), 'tool_choice.allowed_tools: no function tool is named "h".'],
-  ])('refuses %j', (tool_choice, told) => {
-    expect(refusal(() => fromChat({ tools, tool_choice }))).toBe(told)
+  ])('refuses %j', (tool_choice, converted) => {
+    expect(refusal(() => fromChat({ tools, tool_choice }))).toBe(converted)
   })
 })
 
@@ -126,7 +126,7 @@ describe('calls of earlier turns without tools', () => {
   const messages = [user('q'), assistant(null, { tool_calls: [call('a', 'f'), call('b', 'f')] })]
   const answered = [...messages, toolMessage('a', '1'), toolMessage('b', '2')]
 
-  it('tells the tools that were called, which may not be called again', () => {
+  it('offers the tools that were called, which may not be called again', () => {
     const { tools, tool_choice } = fromChat({ messages: answered })
     expect(tools).toEqual([
       {
@@ -256,7 +256,7 @@ describe('names of tools', () => {
     },
   )
 
-  it('are the same in tools, choices and calls, and can be told back', () => {
+  it('are the same in tools, choices and calls, and can be restored', () => {
     const asked = {
       tools: [{ name: LONG, input_schema: EMPTY }, { name: 'f' }],
       tool_choice: { type: 'tool', name: LONG },
@@ -267,24 +267,24 @@ describe('names of tools', () => {
       user([{ type: 'tool_result', tool_use_id: 'a', content: 'r' }]),
     ]
     const request = fromMessages({ ...asked, messages })
-    const told = usableToolName(LONG)
-    expect(objectOf(listOf(request.tools)[0]?.function).name).toBe(told)
-    expect(request.tool_choice).toEqual({ type: 'function', function: { name: told } })
-    expect(objectOf(listOf(listOf(request.messages)[1]?.tool_calls)[0]?.function).name).toBe(told)
-    expect([...originalToolNames(asked)]).toEqual([[told, LONG]])
+    const converted = usableToolName(LONG)
+    expect(objectOf(listOf(request.tools)[0]?.function).name).toBe(converted)
+    expect(request.tool_choice).toEqual({ type: 'function', function: { name: converted } })
+    expect(objectOf(listOf(listOf(request.messages)[1]?.tool_calls)[0]?.function).name).toBe(converted)
+    expect([...originalToolNames(asked)]).toEqual([[converted, LONG]])
   })
 
-  it('are told back to chat callers alike', () => {
+  it('are restored for chat callers too', () => {
     const asked = {
       tools: [functionTool('functions.look')],
       tool_choice: { type: 'function', function: { name: 'functions.look' } },
     }
-    const told = usableToolName('functions.look')
+    const converted = usableToolName('functions.look')
     expect(fromChat(asked)).toMatchObject({
-      tools: [{ name: told }],
-      tool_choice: { type: 'tool', name: told },
+      tools: [{ name: converted }],
+      tool_choice: { type: 'tool', name: converted },
     })
-    expect([...originalToolNames(asked)]).toEqual([[told, 'functions.look']])
+    expect([...originalToolNames(asked)]).toEqual([[converted, 'functions.look']])
     expect(originalToolNames({}).size).toBe(0)
   })
 })

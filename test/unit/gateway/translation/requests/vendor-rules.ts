@@ -3,8 +3,8 @@ import { type Json, listOf, objectOf, textOf } from '../../../../../src/gateway/
 /** What in a messages request its vendor would refuse (https://docs.anthropic.com/en/api/messages). */
 export function brokenMessagesRules(request: Json): string[] {
   const broken: string[] = []
-  const rule = (holds: boolean, told: string) => {
-    if (!holds) broken.push(told)
+  const rule = (holds: boolean, converted: string) => {
+    if (!holds) broken.push(converted)
   }
   const turns = listOf(request.messages)
   rule(turns.length > 0, 'no turn')
@@ -77,8 +77,8 @@ const textsWithin = (blocks: Json[]): string[] =>
 /** What in a chat completion request its vendor would refuse (https://platform.openai.com/docs/api-reference/chat). */
 export function brokenChatRules(request: Json): string[] {
   const broken: string[] = []
-  const rule = (holds: boolean, told: string) => {
-    if (!holds) broken.push(told)
+  const rule = (holds: boolean, converted: string) => {
+    if (!holds) broken.push(converted)
   }
   let open: string[] = []
   for (const [index, message] of listOf(request.messages).entries()) {

@@ -38,8 +38,8 @@ describe('a schema that a chat model cannot be held to', () => {
     [[], '{"a":1}'],
     [['json_object'], '{"a":1}'],
     [['json_schema'], FENCED],
-  ])('has its answer rid of a code fence: %j', (capabilities, told) => {
-    expect(textIn(resultOf(asked(capabilities), completionOf(FENCED)))).toBe(told)
+  ])('has its answer rid of a code fence: %j', (capabilities, converted) => {
+    expect(textIn(resultOf(asked(capabilities), completionOf(FENCED)))).toBe(converted)
   })
 
   it('has its stream rid of one too', () => {
@@ -47,8 +47,8 @@ describe('a schema that a chat model cannot be held to', () => {
     const pieces = ['``', '`json\n{"a"', ':1}\n`', '``'].map((content) => chunkOf({ content }))
     const events = [...pieces, chunkOf({}, 'stop')].flatMap((chunk) => eventsOf(call, chunk))
     const encoding = encoderOf('messages')
-    const told = textOf([...events, ...call.ending()].flatMap((event) => encoding.frames(event)))
-    const texts = told
+    const converted = textOf([...events, ...call.ending()].flatMap((event) => encoding.frames(event)))
+    const texts = converted
       .split('\n\n')
       .filter((frame) => frame.includes('text_delta'))
       .map((frame) => parseFrame(encoder.encode(`${frame}\n\n`)).data)
@@ -56,7 +56,7 @@ describe('a schema that a chat model cannot be held to', () => {
     expect(texts.join('')).toBe('{"a":1}')
   })
 
-  it('leaves answers alone that nobody asked to be JSON', () => {
+  it('leaves answers unchanged where JSON was not requested', () => {
     const options: CallOptions = { caller: 'messages', upstream: 'chat_completions', target: target() }
     expect(textIn(resultOf(options, completionOf(FENCED)))).toBe(FENCED)
   })
@@ -82,7 +82,7 @@ describe('long prompts of legacy completions', () => {
     },
   )
 
-  it('are told back as they were written, and refused where they are longer than an answer can be', () => {
+  it('are echoed unchanged, and refused above the limit', () => {
     const prompt = `"é"\n${'a'.repeat(20_000)}`
     const { choices } = resultOf(asked({ prompt, echo: true }, 'chat_completions'), completionOf('!'))
     expect((choices as Json[])[0]?.text).toBe(`${prompt}!`)

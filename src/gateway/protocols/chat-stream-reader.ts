@@ -1,0 +1,157 @@
+import type { Usage } from '../../governance/credits.ts'
+import type { ByteEdit } from '../../lib/byte-edits.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
+import { ChunkScan } from './chunk-scan.ts'
+import { ChunkTexts } from './chunk-texts.ts'
+import { editedJson, moveToFrame, scanFrame } from './frame-json.ts'
+import {
+  type AnswerContext,
+  type FrameVerdict,
+  leavesTextsUnchanged,
+  type StreamReader,
+  sendsBlocks,
+} from './protocol.ts'
+import type { HeldFrame } from './streamed-texts.ts'
+import { usageOfChat } from './usage.ts'
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
+
+export class ChatStreamReader implements StreamReader {
+  ended = false
+  textBytes = 0
+  /** Choices that have begun, and those that have a finish reason. */
+  readonly #begun = new Set<number>()
+  readonly #finished = new Set<number>()
+  #usage: Usage | null = null
+  /** The usage came with the last finish reason or after it. */
+  #usageIsLast = false
+  /** Whether a chunk had a member `usage` or no choices. If none had, the following chunks have no usage either. */
+  #mayHaveUsage = false
+  readonly #context: AnswerContext
+  readonly #texts: ChunkTexts
+  /** The last chunk, whose head our own chunks repeat; kept only where texts are inspected. */
+  #lastChunk: Uint8Array | null = null
+
+  constructor(context: AnswerContext) {
+    this.#context = context
+    this.#texts = new ChunkTexts(context.inspection, sendsBlocks(context))
+  }
+
+  read(frame: SseFrame): FrameVerdict {
+    const { inspection } = this.#context
+    if (frame.data === null) {
+      inspection.endUnit(frame.bytes.length)
+      // Comments of the upstream are its own heartbeats; ours run on our clock.
+      return { kind: 'drop' }
+    }
+    if (isDone(frame.data)) {
+      this.ended = true
+      inspection.endUnit(frame.bytes.length)
+      const before = this.#held(null)
+      return { kind: 'forward', edits: exactDone(frame.data, frame.dataStart), started: false, before }
+    }
+    return this.#readChunk(frame, frame.data)
+  }
+
+  #readChunk(frame: SseFrame, data: Uint8Array): FrameVerdict {
+    const scan = new ChunkScan(data, this.#context, true)
+    const before: HeldFrame[] = []
+    const failure = scanFrame(frame, this.#context.inspection, () => {
+      scanJson(data, scan)
+      if (!scan.strings) return
+      before.push(...this.#texts.endedParts(scan.strings, scan, () => this.#head()))
+      scan.edits.push(...this.#texts.edits(scan.strings, data, scan))
+    })
+    if (failure) return failure
+    if (scan.strings) this.#lastChunk = data.slice()
+    if (scan.error || frame.event === 'error') {
+      return { kind: 'failure', message: errorMessage(data, scan), forward: null }
+    }
+    this.textBytes += scan.textBytes
+    for (const [position, index] of scan.choices.entries()) {
+      this.#begun.add(index)
+      if (scan.finished.has(position)) this.#finished.add(index)
+    }
+    const usage = usageOfChat(scan.usageValue())
+    if (usage) {
+      this.#usage = usage
+      this.#usageIsLast = this.#isComplete
+    }
+    for (const position of scan.finished) before.push(...this.#held(scan.choices[position] ?? position))
+    return this.#editUsage(scan, frame, before)
+  }
+
+  /** Frames with the held-back text of a choice, or of all choices. */
+  #held(choice: number | null): HeldFrame[] {
+    return this.#lastChunk ? this.#texts.end(choice, this.#head()) : []
+  }
+
+  /** Members that every chunk of this stream repeats. */
+  #head(): Record<string, unknown> {
+    const last = this.#lastChunk ? JSON.parse(decoder.decode(this.#lastChunk)) : {}
+    const { id, object, created, model } = last as Record<string, unknown>
+    return { id, object, created, model: this.#context.modelId ?? model }
+  }
+
+  /** Interface, chat completion object: usage is omitted from intermediate chunks, and sent only on request. */
+  #editUsage(scan: ChunkScan, frame: SseFrame, before: HeldFrame[]): FrameVerdict {
+    this.#mayHaveUsage ||= scan.usage !== null || scan.choices.length === 0
+    if (scan.usage) {
+      const unasked = scan.usage.kind === 'object' && !this.#context.usageRequested
+      if (unasked && scan.choices.length === 0) return { kind: 'drop' }
+      const intermediate = scan.choices.length > 0 && scan.finished.size === 0
+      if (unasked || intermediate || scan.usage.kind === 'null') scan.removeUsage()
+    }
+    moveToFrame(scan.edits, frame)
+    return { kind: 'forward', edits: scan.edits, started: true, before }
+  }
+
+  /** Some upstreams omit `[DONE]` after the finish reasons; clients wait for it. */
+  closingFrames(): HeldFrame[] | null {
+    if (this.ended) return []
+    if (!this.#isComplete) return null
+    this.#usageIsLast = true
+    return [...this.#held(null), { bytes: encodeFrame(null, DONE), released: 0, withheld: 0 }]
+  }
+
+  /** Every choice that has begun has its finish reason. */
+  get #isComplete(): boolean {
+    return this.#begun.size > 0 && this.#finished.size === this.#begun.size
+  }
+
+  /**
+   * Usage that was not requested is cut out, and so is the `usage: null` that some upstreams write into every chunk.
+   */
+  get passesUnread(): boolean {
+    return leavesTextsUnchanged(this.#context) && this.#context.usageRequested && !this.#mayHaveUsage
+  }
+
+  get usagePending(): boolean {
+    return this.#isComplete && !this.ended && !this.#usageIsLast
+  }
+
+  /** Usage reported before the last finish reason is not final. */
+  usage(): { usage: Usage; final: boolean } | null {
+    return this.#usage && { usage: this.#usage, final: this.ended || this.#usageIsLast }
+  }
+}
+
+export const DONE = '[DONE]'
+const isDone = (data: Uint8Array) => data.length < 12 && decoder.decode(data).trim() === DONE
+
+/** Official clients compare the payload exactly: spaces around it would keep them waiting. */
+function exactDone(data: Uint8Array, start: number): ByteEdit[] {
+  if (data.length === DONE.length) return []
+  return [{ start, end: start + data.length, replacement: encoder.encode(DONE) }]
+}
+
+/** The upstream's error message after the edits of its chunk. */
+function errorMessage(data: Uint8Array, scan: ChunkScan): string {
+  const body = editedJson(data, scan.edits)
+  const error = scan.error ? (body as { error: unknown }).error : body
+  const message =
+    typeof error === 'object' && error !== null ? (error as { message?: unknown }).message : error
+  return typeof message === 'string' && message !== '' ? message : 'The upstream reported an error.'
+}

@@ -1,0 +1,118 @@
+import type { ByteEdit } from '../../lib/byte-edits.ts'
+import { type JsonKind, type JsonPath, scanJson } from '../../lib/json-scan.ts'
+import { chunkTextKind, elementKey } from './chunk-texts.ts'
+import { jsonAt } from './frame-json.ts'
+import type { AnswerContext } from './protocol.ts'
+import { outsideOf, removalEdits } from './request-edits.ts'
+import type { TopMember } from './request-outline.ts'
+import type { FrameString } from './streamed-texts.ts'
+import { isText, isUnreadable } from './text-fields.ts'
+
+const encoder = new TextEncoder()
+const NULL = encoder.encode('null')
+/** `choices`, a choice, `delta`, `tool_calls`, a call, `index`. */
+const DEEPEST_INDEX = 6
+
+/** Scans an answer or a chunk: passes texts to the inspection, finds usage and errors, collects edits. */
+export class ChunkScan {
+  /** Reaches the indexes of tool calls where texts are followed over chunks. */
+  readonly valueDepth: number
+  readonly edits: ByteEdit[] = []
+  error: { start: number; end: number } | null = null
+  usage: { kind: JsonKind; start: number; end: number } | null = null
+  /** By position in this chunk: the index of each choice, and which of them have ended. */
+  readonly choices: number[] = []
+  readonly finished = new Set<number>()
+  textBytes = 0
+  /** Texts that are inspected after the whole chunk has been scanned; null when each is inspected at once. */
+  readonly strings: FrameString[] | null
+  /** The `index` members of tool calls, by the path of the call. */
+  readonly indexes = new Map<string, number>()
+  /** Moonshot reports usage within the choice: https://platform.moonshot.ai/docs/api/chat */
+  #choiceUsage: { start: number; end: number } | null = null
+  readonly #bytes: Uint8Array
+  readonly #context: AnswerContext
+  readonly #partial: boolean
+  /** Whether a policy inspects texts. */
+  readonly #active: boolean
+
+  constructor(bytes: Uint8Array, context: AnswerContext, partial: boolean) {
+    this.#bytes = bytes
+    this.#context = context
+    this.#partial = partial
+    this.#active = !context.inspection.engine.passive
+    this.strings = partial && this.#active ? [] : null
+    this.valueDepth = this.strings ? DEEPEST_INDEX : 3
+  }
+
+  string(path: JsonPath, start: number, end: number): void {
+    if (this.#active && isUnreadable(path, this.#bytes, start, end))
+      this.#context.inspection.uninspectable(chunkTextKind(path).kind)
+    if (!isText(path, this.#bytes, start, end)) return
+    const isLogprob = path[0] === 'choices' && path[2] === 'logprobs'
+    // Log probabilities repeat the text, many times over where alternatives were requested.
+    if (path[0] === 'choices' && !isLogprob) this.textBytes += end - start
+    if (this.#active && isLogprob) return
+    if (this.strings) {
+      this.strings.push({ path: [...path], start, end })
+      return
+    }
+    const field = { path, partial: this.#partial, ...chunkTextKind(path) }
+    const edit = this.#context.inspection.text(field, this.#bytes, start, end)
+    if (edit) this.edits.push(edit)
+  }
+
+  value(path: JsonPath, kind: JsonKind, start: number, end: number): void {
+    if (path.length === 1) this.#member(String(path[0]), kind, start, end)
+    else if (path[0] === 'choices' && typeof path[1] === 'number') {
+      if (path.length <= 3) this.#choice(path[1], path[2], kind, start, end)
+      else if (path[path.length - 1] === 'index' && kind === 'number') {
+        this.indexes.set(elementKey(path), Number(jsonAt(this.#bytes, { start, end })))
+      }
+    }
+  }
+
+  #choice(
+    position: number,
+    name: JsonPath[number] | undefined,
+    kind: JsonKind,
+    start: number,
+    end: number,
+  ): void {
+    this.choices[position] ??= position
+    if (name === 'index' && kind === 'number') {
+      this.choices[position] = Number(jsonAt(this.#bytes, { start, end }))
+    } else if (name === 'finish_reason' && kind === 'string' && end - start > '""'.length) {
+      this.finished.add(position)
+    } else if (name === 'usage' && kind === 'object') this.#choiceUsage = { start, end }
+    // They repeat every token of the text, as text and as bytes, so they would reveal what is held back or replaced.
+    else if (name === 'logprobs' && kind === 'object' && this.#active) {
+      this.edits.push({ start, end, replacement: NULL })
+    }
+  }
+
+  #member(name: string, kind: JsonKind, start: number, end: number): void {
+    if (name === 'usage') this.usage = { kind, start, end }
+    else if (name === 'error' && kind !== 'null') this.error = { start, end }
+    else if (name === 'model' && this.#context.modelId !== null) {
+      this.edits.push({ start, end, replacement: encoder.encode(JSON.stringify(this.#context.modelId)) })
+    }
+  }
+
+  usageValue(): unknown {
+    const place = this.usage?.kind === 'object' ? this.usage : this.#choiceUsage
+    return place && jsonAt(this.#bytes, place)
+  }
+
+  /** Cuts the `usage` member out of the chunk, with the texts inside it. */
+  removeUsage(): void {
+    const members: TopMember[] = []
+    scanJson(this.#bytes, {
+      value(path, kind, start, end, memberStart) {
+        if (path.length === 1) members.push({ name: String(path[0]), kind, memberStart, start, end })
+      },
+    })
+    const cuts = removalEdits(members, ({ name }) => name === 'usage')
+    this.edits.splice(0, this.edits.length, ...cuts, ...outsideOf(cuts, [...this.edits]))
+  }
+}

@@ -1,0 +1,139 @@
+import type { Usage } from '../../governance/credits.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
+import { EventScan } from './event-scan.ts'
+import { EventTexts, type TextEvent } from './event-texts.ts'
+import { moveToFrame, scanFrame } from './frame-json.ts'
+import {
+  type AnswerContext,
+  type FrameVerdict,
+  keepsSignatures,
+  leavesTextsUnchanged,
+  type StreamReader,
+} from './protocol.ts'
+import type { HeldFrame } from './streamed-texts.ts'
+import { usageOfMessages } from './usage.ts'
+
+const MESSAGE_STOP = encodeFrame('message_stop', { type: 'message_stop' })
+
+export class MessagesStreamReader implements StreamReader {
+  ended = false
+  /** A stop reason has come: no content can follow. */
+  stopped = false
+  textBytes = 0
+  readonly texts: EventTexts
+  /** The event with the stop reason has the usage. */
+  readonly usagePending = false
+  #usage: Usage | null = null
+  /** Usage has come that counts output; `message_start` has only a placeholder for it. */
+  #outputCounted = false
+  readonly #context: AnswerContext
+
+  constructor(context: AnswerContext) {
+    this.#context = context
+    this.texts = new EventTexts(context.inspection, keepsSignatures(context))
+  }
+
+  read(frame: SseFrame): FrameVerdict {
+    const { inspection } = this.#context
+    const { data } = frame
+    if (data === null) {
+      inspection.endUnit(frame.bytes.length)
+      return { kind: 'drop' }
+    }
+    const scan = new EventScan(data, this.#context, true)
+    const failure = scanFrame(frame, inspection, () => {
+      scanJson(data, scan)
+      if (scan.strings) scan.edits.push(...this.texts.edits(scan.strings, data, eventOf(frame, scan)))
+    })
+    if (failure) return failure
+    const type = typeOf(frame, scan)
+    const handler = Object.hasOwn(EVENTS, type) ? EVENTS[type] : undefined
+    const verdict = (handler ?? forward)(this, scan)
+    moveToFrame(scan.edits, frame)
+    return verdict
+  }
+
+  /** Called by the event table. @param output whether this usage counts output. */
+  addUsage(value: unknown, output: boolean): void {
+    const usage = usageOfMessages(value, this.#usage)
+    if (usage === null) return
+    this.#usage = usage
+    this.#outputCounted ||= output
+  }
+
+  /** Some upstreams omit `message_stop` after the stop reason; official clients throw without it. */
+  closingFrames(): HeldFrame[] | null {
+    if (this.ended) return []
+    if (!this.stopped) return null
+    return [...this.texts.end(null), { bytes: MESSAGE_STOP, released: 0, withheld: 0 }]
+  }
+
+  get passesUnread(): boolean {
+    return leavesTextsUnchanged(this.#context)
+  }
+
+  /** Usage reported before the stop reason is not final. */
+  usage(): { usage: Usage; final: boolean } | null {
+    const final = this.#outputCounted && (this.stopped || this.ended)
+    return this.#usage && { usage: this.#usage, final }
+  }
+}
+
+/** Index of the block that a delta or stop belongs to. */
+function blockOf(scan: EventScan): number | null {
+  const index = scan.parse('index')
+  return typeof index === 'number' ? index : null
+}
+
+const typeOf = (frame: SseFrame, scan: EventScan): string => frame.event || String(scan.parse('type') ?? '')
+
+const eventOf = (frame: SseFrame, scan: EventScan): TextEvent => ({
+  type: typeOf(frame, scan),
+  block: blockOf(scan) ?? 0,
+  delta: String(scan.parse('delta', 'type') ?? ''),
+})
+
+type EventHandler = (reader: MessagesStreamReader, scan: EventScan) => FrameVerdict
+
+const forward: EventHandler = (_reader, scan) => ({ kind: 'forward', edits: scan.edits, started: true })
+
+/** Events that the gateway reads; all others pass unchanged. */
+const EVENTS: Record<string, EventHandler> = {
+  message_start(reader, scan) {
+    reader.addUsage(scan.parse('message', 'usage'), false)
+    return forward(reader, scan)
+  },
+  content_block_delta(reader, scan) {
+    reader.textBytes += scan.textBytes
+    if (!scan.isSignature) return forward(reader, scan)
+    // The signature ends the thinking, so that all of its changes are known here.
+    const block = blockOf(scan) ?? 0
+    const before = reader.texts.end(block)
+    if (reader.texts.changedThinking.has(block)) scan.removeSignature()
+    return { kind: 'forward', edits: scan.edits, started: true, before }
+  },
+  content_block_stop: (reader, scan) => ({
+    kind: 'forward',
+    edits: scan.edits,
+    started: true,
+    before: reader.texts.end(blockOf(scan)),
+  }),
+  message_delta(reader, scan) {
+    reader.addUsage(scan.parse('usage'), true)
+    reader.stopped ||= typeof scan.parse('delta', 'stop_reason') === 'string'
+    return forward(reader, scan)
+  },
+  message_stop(reader, scan) {
+    reader.ended = true
+    return { kind: 'forward', edits: scan.edits, started: true, before: reader.texts.end(null) }
+  },
+  ping: (_reader, scan) => ({ kind: 'forward', edits: scan.edits, started: false }),
+  error(_reader, scan) {
+    const { error } = scan.edited() as { error?: { message?: unknown } | null }
+    const message = error?.message
+    const known = typeof message === 'string' && message !== ''
+    const text = known ? message : 'The upstream reported an error.'
+    return { kind: 'failure', message: text, forward: scan.edits }
+  },
+}
