@@ -1,9 +1,9 @@
 import { asc, eq, inArray, notInArray, sql } from 'drizzle-orm'
 import { deploymentEpochs, modelRoutes, models, providers } from '../schema/models.ts'
 import {
-  type Credential,
   credentialOf,
   openCredential,
+  type ProviderCredential,
   sealCredential,
 } from '../src/gateway/providers/credential.ts'
 import { PROVIDER_KINDS } from '../src/gateway/providers/provider.ts'
@@ -68,7 +68,7 @@ async function putProvider(
 }
 
 /** Whether the stored credential is this one; it is not when it was sealed under a key that is gone. */
-function holds(open: () => Credential, wanted: Credential): boolean {
+function holds(open: () => ProviderCredential, wanted: ProviderCredential): boolean {
   try {
     return sameMembers(open().parts, wanted.parts)
   } catch {

@@ -6,8 +6,8 @@ import { applyEdits, joinBytes } from '../lib/byte-edits.ts'
 import { readAll } from '../lib/bytes/read-bytes.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { PlannedCall, SentCall } from './calls/model-call.ts'
-import type { Route } from './catalog/catalog.ts'
-import { speaks } from './providers/provider.ts'
+import { type CatalogRoute, routeKey } from './catalog/catalog.ts'
+import { speaks, transportOf } from './providers/provider.ts'
 import { sendToProvider } from './providers/send-to-provider.ts'
 import { countInputTokens } from './token-count/input-tokens.ts'
 import { responsesCountRequest } from './token-count/responses-count-request.ts'
@@ -18,20 +18,19 @@ interface CountDeps {
   configuration: { EGRESS_ALLOW: readonly string[] }
 }
 
-/** Above this a body is counted here: the other protocol's request would need its tree. */
-const LARGEST_ASKED_BYTES = 1024 * 1024
-/** A counter that does not answer soon is not waited for. */
+/** A longer body is counted here: the other protocol's request would be made from a tree of it. */
+const LONGEST_SENT_BYTES = 1024 * 1024
 const COUNTER_TIMEOUT_MS = 3_000
-/** How long a route without a counter is not asked again, and one whose counter failed. */
+/** How long a route's counter is not called after it was missing, and after it failed. */
 const NO_COUNTER_MS = 10 * 60_000
 const FAILED_COUNTER_MS = 30_000
 const LONGEST_COUNT_BYTES = 64 * 1024
 const MOST_ROUTES = 1_000
+/** Statuses of a provider that has no counter. */
 const NO_COUNTER = new Set([404, 405, 501])
 
-/** Until when a route's counter is not asked, in milliseconds since the epoch. */
-const silent = new BoundedMap<string, number>(MOST_ROUTES)
-const keyOf = ({ provider, upstreamModel }: Route) => `${provider.id} ${upstreamModel}`
+/** Until when the counter of a route (by `routeKey`) is not called, in milliseconds since the epoch. */
+const restingUntil = new BoundedMap<string, number>(MOST_ROUTES)
 
 /**
  * Counts the tokens of a request for a model whose providers have no counter of the messages protocol: by the counter
@@ -45,16 +44,15 @@ export async function answerTokenCount(
 ): Promise<SentCall> {
   const [route] = model.routes
   if (!route) throw new Error('a model without routes')
-  const edited = applyEdits(outline.body, inspected.edits)
-  const body = joinBytes(edited.pieces)
+  const { pieces, released, withheld } = applyEdits(outline.body, inspected.edits)
+  const body = joinBytes(pieces)
   const attempt = await upstreamCount(deps, signal, route, body)
   const inputTokens = attempt?.tokens ?? countInputTokens(body, { upstreamModel: route.upstreamModel })
-  const { released, withheld } = edited
   const outcome = outcomeOf(opening, deps.clock(), {
     status: 200,
     provider: attempt?.record.provider ?? null,
     attempts: attempt ? [attempt.record] : [],
-    // Counted here, nothing has left.
+    // Null when the tokens were counted here: nothing was sent.
     request: attempt ? { ...inspected.counts, released, withheld } : null,
     dlp: { policyVersion: policy.version, findings: policy.findings() },
   })
@@ -66,40 +64,37 @@ export async function answerTokenCount(
   return { kind: 'answered', answer, outcome: Promise.resolve(outcome) }
 }
 
-/** @returns null when no counter of the provider was asked; `tokens` is null when it did not answer. */
+/** @returns null when no counter was called; `tokens` is null when it gave no count. */
 async function upstreamCount(
   deps: CountDeps,
   signal: AbortSignal,
-  route: Route,
+  route: CatalogRoute,
   body: Uint8Array,
 ): Promise<{ tokens: number | null; record: Attempt } | null> {
-  const { provider } = route
-  if (!speaks(provider, 'input_tokens') || body.length > LARGEST_ASKED_BYTES) return null
-  if ((silent.get(keyOf(route)) ?? 0) > deps.clock()) return null
+  const { provider, upstreamModel } = route
+  const startedAt = deps.clock()
+  if (!speaks(provider, 'input_tokens') || body.length > LONGEST_SENT_BYTES) return null
+  if ((restingUntil.get(routeKey(route)) ?? 0) > startedAt) return null
   const request = counterRequest(body, route)
   if (!request) return null
-  const startedAt = deps.clock()
-  const count = await askCounter(deps, signal, route, request).catch(() => ({ status: null, tokens: null }))
-  if (count.tokens === null) rememberSilence(route, count.status, deps.clock())
-  const record = {
-    provider: provider.name,
-    upstreamModel: route.upstreamModel,
-    status: count.status,
-    failure: count.status === null ? 'unreachable' : null,
-    durationMilliseconds: deps.clock() - startedAt,
-  }
-  return { tokens: count.tokens, record }
+  const { status, tokens } = await callCounter(deps, signal, route, request).catch(() => NO_ANSWER)
+  if (tokens === null) noteFailure(route, status, deps.clock())
+  const failure = status === null ? 'unreachable' : null
+  const durationMilliseconds = deps.clock() - startedAt
+  return { tokens, record: { provider: provider.name, upstreamModel, status, failure, durationMilliseconds } }
 }
 
-function rememberSilence(route: Route, status: number | null, now: number): void {
+const NO_ANSWER = { status: null, tokens: null }
+
+function noteFailure(route: CatalogRoute, status: number | null, now: number): void {
   const absent = status !== null && NO_COUNTER.has(status)
-  // A request that this counter refuses says nothing about the next one.
+  // Any other 4xx but 429 is about this request alone.
   if (!absent && status !== null && status < 500 && status !== 429) return
-  silent.set(keyOf(route), now + (absent ? NO_COUNTER_MS : FAILED_COUNTER_MS))
+  restingUntil.set(routeKey(route), now + (absent ? NO_COUNTER_MS : FAILED_COUNTER_MS))
 }
 
-/** @returns null for what the model would refuse: it is counted all the same, as messages upstreams do. */
-function counterRequest(body: Uint8Array, { upstreamModel }: Route): Uint8Array | null {
+/** @returns null for a request that the model would refuse: it is counted here, as messages upstreams do. */
+function counterRequest(body: Uint8Array, { upstreamModel }: CatalogRoute): Uint8Array | null {
   try {
     const request = objectOf(parseJson(new TextDecoder().decode(body)))
     return new TextEncoder().encode(JSON.stringify(responsesCountRequest(request, upstreamModel)))
@@ -110,16 +105,16 @@ function counterRequest(body: Uint8Array, { upstreamModel }: Route): Uint8Array 
 }
 
 /** https://platform.openai.com/docs/api-reference/responses/input-tokens */
-async function askCounter(
+async function callCounter(
   deps: CountDeps,
   signal: AbortSignal,
-  { provider, upstreamModel }: Route,
-  bytes: Uint8Array,
+  { provider, upstreamModel }: CatalogRoute,
+  body: Uint8Array,
 ): Promise<{ status: number; tokens: number | null }> {
-  const response = await sendToProvider(provider, {
+  const response = await sendToProvider(transportOf(provider), {
     operation: 'input_tokens',
     upstreamModel,
-    body: bytes,
+    body,
     callerHeaders: null,
     stream: false,
     signal: AbortSignal.any([signal, AbortSignal.timeout(COUNTER_TIMEOUT_MS)]),

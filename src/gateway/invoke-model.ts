@@ -1,6 +1,6 @@
 /**
- * The one door to a model, in three steps: a call is admitted (planned, allowed, paid for, opened in the ledger), sent
- * (over its routes, inspected and metered on the way back), and settled by whoever sent it. No other module reaches a
+ * The one door to a model, in three steps: a call is admitted (planned, allowed, opened in the ledger with its
+ * reservation), sent (over its routes, inspected and metered), and settled by its sender. No other module reaches a
  * provider.
  */
 import type { PolicyDeps } from '../governance/dlp/policy/policy-for-call.ts'
@@ -23,16 +23,15 @@ import { answerTokenCount } from './count-tokens.ts'
 import { OPERATIONS } from './operations.ts'
 import { BufferedResponses } from './relay/buffered-responses.ts'
 import { type HttpAnswerDeps, httpAnswer } from './relay/http-answer.ts'
-import { Affinity, type AffinityDeps } from './routes/affinity.ts'
-import { type DispatchDeps, dispatch, longestDispatch } from './routes/failover.ts'
+import { type FailoverDeps, longestFailover, sendWithFailover } from './routes/failover.ts'
 
-export type ModelDeps = DispatchDeps & CatalogDeps & PolicyDeps & RenewDeps & AffinityDeps & HttpAnswerDeps
+export type ModelDeps = FailoverDeps & CatalogDeps & PolicyDeps & RenewDeps & HttpAnswerDeps
 
 /**
- * Plans a call and has it admitted. Plan and rights are those that the ledger knows to be current: where it calls them
- * stale, both are made anew.
+ * Plans a call and admits it. When the ledger reports the rights or the catalogue as stale, both are read anew and the
+ * call is planned again.
  * @returns the open call, which its holder has to settle, or a refusal that is recorded.
- * @throws whatever Postgres or the ledger throws when they cannot be asked: nothing may be sent then.
+ * @throws the error of Postgres or the ledger when they cannot be reached: nothing may be sent then.
  */
 export async function admitModelCall(
   deps: ModelDeps,
@@ -59,28 +58,28 @@ export async function admitModelCall(
   throw new ApiError('internal', 'The rights of the caller keep changing.')
 }
 
-/** What is reserved for a call, for how long, and what is settled for it when it is never closed: its input. */
+/** The reservation of a call, its lease, and the settlement of a call that is never closed: its input. */
 function reservationOf(
   { configuration }: ModelDeps,
-  { request, model, outline, candidates, basis }: PlannedCall,
+  { request, model, outline, routes, basis }: PlannedCall,
 ) {
   const { outputLimit, generates } = OPERATIONS[request.operation]
   const { usage, cost } = estimatedCharge(basis, inputUsage(basis))
-  const longest = longestDispatch(configuration, outline.stream, candidates.length)
+  const longest = longestFailover(configuration, outline.stream, routes.length)
   return {
     target: modelTarget(model.id),
     reserve: generates ? basis.bounds.reserve : 0,
     // Every route may use its whole time before the first event.
     leaseMilliseconds: longest + configuration.LEDGER_LEASE_MS,
-    estimate: usage && { provider: candidates[0]?.provider.name ?? '', usage, cost },
+    estimate: usage && { provider: routes[0]?.provider.name ?? '', usage, cost },
     advice: `Lower ${outputLimit}`,
   }
 }
 
 /**
- * Sends an admitted call over its routes and makes its caller's answer of what comes back.
+ * Sends an admitted call over its routes and makes the answer for its caller.
  * @param signal fires when the caller leaves, which ends the call.
- * @returns never throws. `outcome` is to be settled; of a stream it comes with its end.
+ * @returns never throws. `outcome` is to be settled; of a stream it resolves at the end.
  */
 export async function sendModelCall(
   deps: ModelDeps,
@@ -88,25 +87,13 @@ export async function sendModelCall(
   call: GovernedCall,
   signal: AbortSignal,
 ): Promise<SentCall> {
-  if (planned.candidates.length === 0) return answerTokenCount(deps, planned, call, signal)
-  const answers = new BufferedResponses()
+  if (planned.routes.length === 0) return answerTokenCount(deps, planned, call, signal)
+  const buffered = new BufferedResponses()
   try {
-    const affinity = affinityOf(deps, planned)
-    const sent = await dispatch(deps, planned, call, { signal, form: 'http', affinity, answers })
+    const sent = await sendWithFailover(deps, planned, call, { signal, form: 'http', buffered })
     const outcome = outcomeOfSent(deps, planned, call, sent)
-    return { ...httpAnswer(deps, planned, sent, { signal, answers }), outcome }
+    return { ...httpAnswer(deps, planned, sent, { signal, buffered }), outcome }
   } finally {
-    answers.release()
+    buffered.release()
   }
-}
-
-/** Where the conversation of a call belongs. Counting tokens uses no prompt cache. */
-export function affinityOf(
-  deps: AffinityDeps,
-  { request, candidates, model, outline }: PlannedCall,
-): Affinity | null {
-  if (!OPERATIONS[request.operation].generates) return null
-  const { organizationId } = request.principal
-  const { headers } = request
-  return Affinity.begin(deps, candidates, { organizationId, modelId: model.id, headers, outline })
 }

@@ -1,25 +1,25 @@
-/** One turn of a response: a governed model call whose answer is taken as events. */
+/** One turn of a response: a governed model call whose answer is a sequence of events. */
 import type { CallOutcome } from '../governance/audit-record.ts'
 import type { GovernedCall, Refused } from '../governance/governed-call.ts'
 import { outcomeOfSent } from './calls/call-outcome.ts'
 import type { ChargeBasis } from './calls/charges.ts'
 import type { AdmittedCall, ModelRequest, PlannedCall } from './calls/model-call.ts'
 import { TurnFailure } from './calls/turn-failure.ts'
-import { admitModelCall, affinityOf, type ModelDeps } from './invoke-model.ts'
+import { admitModelCall, type ModelDeps } from './invoke-model.ts'
 import { BufferedResponses } from './relay/buffered-responses.ts'
 import { redactCredential } from './relay/credential-spellings.ts'
 import { errorOf } from './relay/http-answer.ts'
-import { type Dispatched, dispatch } from './routes/failover.ts'
+import { type FailoverResult, sendWithFailover } from './routes/failover.ts'
 import { askedWait } from './routes/route-health.ts'
 import { originOf } from './routes/route-request.ts'
 import { textOf } from './translation/json.ts'
 import type { ModelEvent } from './translation/model-events.ts'
 import { isContextOverflow, upstreamError } from './translation/upstream-errors.ts'
 
-/** Its body is a turn body (`protocols/responses.ts`). */
+/** Its body is a model request (`protocols/responses.ts`). */
 export type TurnRequest = Omit<ModelRequest, 'operation'>
 
-/** A turn that the ledger holds open, as plain data: enough for another life of its response to settle it. */
+/** A turn that the ledger holds open. Plain data: the response object can settle it after a restart. */
 export interface OpenTurn {
   call: GovernedCall
   basis: ChargeBasis
@@ -32,9 +32,9 @@ export type AdmittedTurn = AdmittedCall & { open: OpenTurn }
 export type SentTurn =
   | {
       kind: 'answered'
-      /** Who gave the signatures of its thinking (`signatureOrigin`). */
+      /** Issuer of the signatures of its thinking (`signatureOrigin`). */
       origin: string
-      /** Each batch is what arrived together. To be iterated once; ending early stops the upstream. */
+      /** A batch is what arrived together. To be iterated once; ending early stops the upstream. */
       batches: AsyncIterable<ModelEvent[]>
       /** Never rejects. */
       outcome: Promise<CallOutcome>
@@ -46,14 +46,14 @@ export async function admitTurn(deps: ModelDeps, request: TurnRequest): Promise<
   const admitted = await admitModelCall(deps, { ...request, operation: 'responses' })
   if (admitted.kind === 'refused') return admitted
   const { planned, call } = admitted
-  const provider = planned.candidates[0]?.provider.name ?? null
+  const provider = planned.routes[0]?.provider.name ?? null
   return { ...admitted, open: { call, basis: planned.basis, provider } }
 }
 
 /**
- * Sends an admitted turn. Nothing is read of the answer before its batches are asked for, but its beginning.
- * @param signal ends the turn at any time: the batches throw its reason then.
- * @returns never throws. The batches throw TurnFailure for an answer that breaks off.
+ * Sends an admitted turn. Before the batches are iterated, only the beginning of the answer is read.
+ * @param signal ends the turn at any time; the batches then throw its reason.
+ * @returns never throws. The batches throw TurnFailure for an answer that fails before its end.
  */
 export async function sendTurn(
   deps: ModelDeps,
@@ -61,38 +61,37 @@ export async function sendTurn(
   call: GovernedCall,
   signal: AbortSignal,
 ): Promise<SentTurn> {
-  const answers = new BufferedResponses()
+  const buffered = new BufferedResponses()
   try {
-    const affinity = affinityOf(deps, planned)
-    const sent = await dispatch(deps, planned, call, { signal, form: 'events', affinity, answers })
+    const sent = await sendWithFailover(deps, planned, call, { signal, form: 'events', buffered })
     return turnOf(sent, outcomeOfSent(deps, planned, call, sent), signal, deps.clock())
   } finally {
-    answers.release()
+    buffered.release()
   }
 }
 
 /** @param now milliseconds since the epoch. */
 function turnOf(
-  { answer, candidate }: Dispatched,
+  { answer, route }: FailoverResult,
   outcome: Promise<CallOutcome>,
   signal: AbortSignal,
   now: number,
 ): SentTurn {
   if (answer.kind === 'failed') return { kind: 'failed', error: errorOf(answer.error), outcome }
-  if (answer.kind === 'client_left' || !candidate) {
+  if (answer.kind === 'client_left' || !route) {
     return { kind: 'failed', error: errorOf(signal.reason), outcome }
   }
   if (answer.kind === 'upstream_error') {
-    const body = redactCredential(answer.body, candidate.provider.credential)
+    const body = redactCredential(answer.body, route.provider.credential)
     return { kind: 'failed', error: upstreamRefusal(answer.response, body, now), outcome }
   }
   const { content } = answer
   if ('pieces' in content || 'body' in content) throw new Error('a turn is answered by events')
   const batches = 'events' in content ? [content.events] : content.batches
-  return { kind: 'answered', origin: originOf(candidate), batches: untilAborted(batches, signal), outcome }
+  return { kind: 'answered', origin: originOf(route), batches: untilAborted(batches, signal), outcome }
 }
 
-/** A turn that was ended by its signal has not come to its end, whatever came of it. */
+/** A turn that its signal ended fails, even when its answer has come in full. */
 async function* untilAborted(
   batches: AsyncIterable<ModelEvent[]> | Iterable<ModelEvent[]>,
   signal: AbortSignal,
@@ -101,9 +100,9 @@ async function* untilAborted(
   signal.throwIfAborted()
 }
 
-/** Characters of what an upstream says. */
+/** Characters of an upstream's error message. */
 const LONGEST_MESSAGE = 4_096
-/** Codes of upstreams are passed on where they are words, as all that clients know are. */
+/** Codes of upstreams are passed on where they are words; all codes that clients use are. */
 const WORD = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
 
 /** @param now milliseconds since the epoch. */

@@ -7,26 +7,26 @@ import type { CallerProtocol, UpstreamProtocol } from './translation/translated-
 /** What a caller asks of a model. */
 export type Operation = 'chat_completions' | 'completions' | 'messages' | 'count_tokens' | 'responses'
 
-/** What distinguishes an operation from the others. Code asks for a trait, never for an operation by name. */
-export interface OperationTraits {
+/** The differences between operations. Code tests a trait, never an operation by name. */
+interface OperationTraits {
   protocol: Protocol
-  /** What a call can be translated into, best first. */
+  /** The protocols that a call can be translated to, best first. */
   translatesTo: readonly UpstreamProtocol[]
-  /** The protocol that translations answer it in; null when it is not translated. */
+  /** The protocol of translated answers; null when the operation is not translated. */
   caller: CallerProtocol | null
   /** Whether a model is used: tokens are charged, credits reserved, and a prompt cache is warmed. */
   generates: boolean
   /** Whether the gateway answers by itself when no route speaks the operation. */
   answeredWithoutUpstream: boolean
-  /** A capability that a model needs, besides a provider that has the path; null for none. */
+  /** A capability that the model needs, besides a provider with the path; null for none. */
   capability: string | null
   /** Error kind of a model that does not exist (interface: Errors). */
   unknownModel: 'invalid_request' | 'not_found'
-  /** Whether errors of an upstream of another protocol are put into the caller's envelope (interface: Errors). */
+  /** Whether errors of an upstream of another protocol are translated to the caller's envelope (interface: Errors). */
   ownErrorEnvelope: boolean
-  /** The member of the request that bounds the output, as messages to the caller name it. */
+  /** The member of the request that bounds the output, for error messages. */
   outputLimit: string
-  /** Whether a translation bounds the output of a request that gives no limit. */
+  /** Whether a translation sets a limit on the output of a request that gives none. */
   translationLimitsOutput: boolean
 }
 
@@ -50,7 +50,7 @@ export const OPERATIONS: Readonly<Record<Operation, OperationTraits>> = {
     protocol: completions,
     translatesTo: ['chat_completions', 'messages'],
     caller: 'completions',
-    // Providers of chat completions have the path as a rule, but serve few models on it.
+    // Most providers of chat completions have the path, but serve few models on it.
     capability: 'completions',
     translationLimitsOutput: true,
   },

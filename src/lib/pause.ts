@@ -1,6 +1,6 @@
 /**
- * Waits so long, or until the signal fires, whichever is first.
- * @param milliseconds the wait; 0 does not wait at all. @throws the signal's reason.
+ * Waits for a time, or until the signal fires.
+ * @param milliseconds 0 does not wait at all. @throws the signal's reason.
  */
 export async function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()

@@ -2,10 +2,9 @@ import ipaddr from 'ipaddr.js'
 import { BoundedMap } from './bounded-map.ts'
 
 /**
- * The only way out of the process. Addresses come from administrators' data, never from callers, and still every
- * one is checked: https, an expected port, no literal private address, no redirect followed. Names that resolve to
- * private addresses are stopped by the platform (`global_fetch_strictly_public`) or, on one's own workerd, by its
- * network service.
+ * The only outbound fetch. Addresses come from administrators, never from callers, and still each is checked: https, an
+ * expected port, no literal private address, no redirect followed. Names that resolve to private addresses are blocked
+ * by the platform (`global_fetch_strictly_public`), or by the network service of a self-hosted workerd.
  */
 
 /** An address that may not be fetched. The message names the host and the rule, never a query or a credential. */
@@ -37,7 +36,7 @@ export function checkEgress(address: string, allow: readonly string[]): URL {
   return url
 }
 
-/** All that is routed of IPv6; outside of it are such forms as `::127.0.0.1` (https://www.iana.org/assignments/ipv6-address-space). */
+/** The routed part of IPv6; outside are forms such as `::127.0.0.1` (https://www.iana.org/assignments/ipv6-address-space). */
 const GLOBAL_UNICAST = ipaddr.IPv6.parseCIDR('2000::/3')
 
 /** The URL parser has already turned decimal, octal and hexadecimal forms into dotted ones. */
@@ -50,8 +49,8 @@ function isPublicHost(host: string): boolean {
 }
 
 /**
- * Addresses that may be fetched, as they are then written, by the exceptions that held. The rules read nothing but the
- * text, so the same text has the same verdict, and providers are called at few addresses. Refusals are not kept.
+ * Checked addresses in their normal form, by the list of exceptions. The result depends on the text alone, and providers
+ * have few addresses. Refusals are not cached.
  */
 const allowed = new WeakMap<readonly string[], BoundedMap<string, string>>()
 const MOST_ADDRESSES = 1_000
@@ -62,7 +61,7 @@ function checkedAddress(address: string, allow: readonly string[]): string {
   const checked = known.get(address)
   if (checked !== undefined) return checked
   const { href, search } = checkEgress(address, allow)
-  // A query may hold a secret, and there may be any number of them.
+  // A query may hold a secret, and the number of queries is not bounded.
   if (search === '') known.set(address, href)
   return href
 }

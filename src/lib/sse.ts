@@ -8,7 +8,7 @@ const SPACE = 0x20
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 
-/** A frame longer than this is refused: an upstream that never ends a frame must not fill the isolate. */
+/** A longer frame is refused: an upstream that never ends a frame must not fill the isolate. */
 export const MAXIMUM_FRAME_BYTES = 16 * 1024 * 1024
 
 /** An upstream that does not end its frame. */
@@ -19,24 +19,24 @@ export class FrameTooLongError extends Error {
   }
 }
 
-/** One event, with the place of its payload. */
+/** One event, with the position of its payload. */
 export interface SseFrame {
   /** The frame with its closing blank line. */
   bytes: Uint8Array
   event: string | null
   /** Where `data` begins in `bytes`. */
   dataStart: number
-  /** The payload; null when there is none (a comment, a retry, an empty `data:`): by the standard such a frame is no event. */
+  /** Null for a comment, a retry or an empty `data:`: by the standard such a frame is no event. */
   data: Uint8Array | null
 }
 
-/** Reads the frames of one stream, whatever its framing. */
+/** Reads the frames of one stream. Other framings than Server-Sent Events are converted to it. */
 export interface FrameReader {
   /** The beginning of a frame that is not complete yet. */
   readonly unfinished: Uint8Array
   /**
    * Takes a chunk.
-   * @returns the frames that it completes, each with its event as Server-Sent Events write it.
+   * @returns the frames that it completes.
    * @throws FrameTooLongError, or an error of the framing.
    */
   push(chunk: Uint8Array): SseFrame[]
@@ -74,7 +74,7 @@ export class SseSplitter {
    * @throws if an unfinished frame passes `MAXIMUM_FRAME_BYTES`.
    */
   push(chunk: Uint8Array): Uint8Array[] {
-    // Searched before, but for the line ends that may be the first half of a blank line.
+    // The pending bytes were searched before, except for line ends that may be the first half of a blank line.
     const from = Math.max(0, this.#pending.length - 3)
     const bytes = this.#pending.length === 0 ? chunk : this.#pending.append(chunk)
     const frames: Uint8Array[] = []
@@ -116,8 +116,8 @@ function lineEndLength(bytes: Uint8Array, at: number): number {
 }
 
 /**
- * Reads the fields of one frame. A payload sent as several `data:` lines is put on one, joined by spaces: our payloads
- * are JSON, where a line break between tokens means nothing, and edits need one place.
+ * Reads the fields of one frame. A payload of several `data:` lines is joined to one line, by spaces: payloads are JSON,
+ * where a line break between tokens has no meaning, and edits need one position.
  */
 export function parseFrame(bytes: Uint8Array): SseFrame {
   const frame: SseFrame = { bytes, event: null, dataStart: 0, data: null }
@@ -161,5 +161,5 @@ export function encodeFrame(event: string | null, data: unknown): Uint8Array {
   return encoder.encode(`${event === null ? '' : `event: ${event}\n`}data: ${text}\n\n`)
 }
 
-/** A comment frame, ignored by every reader: keeps a silent connection open. */
+/** A comment, which every reader ignores: keeps a silent connection open. */
 export const HEARTBEAT_COMMENT = encoder.encode(': heartbeat\n\n')

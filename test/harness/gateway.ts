@@ -55,14 +55,3 @@ export async function query(
   neonConfig.fetchEndpoint = (host, port) => `http://${host}:${port}/sql`
   return neon(url).query(text, parameters)
 }
-
-/** Moves the clock of the Redis stand-in forward. */
-export async function advanceRedis(address: Pick<GatewayAddress, 'standIns'>, milliseconds: number) {
-  await post(`${address.standIns.redis}/control/advance`, { milliseconds })
-}
-
-/** @throws unless the answer is a success */
-async function post(url: string, body: unknown): Promise<void> {
-  const response = await fetch(url, { method: 'POST', body: JSON.stringify(body) })
-  if (!response.ok) throw new Error(`${url} answered ${response.status}`)
-}

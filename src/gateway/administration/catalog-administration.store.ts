@@ -15,7 +15,7 @@ import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 
 // Providers and models belong to the deployment, so no function here takes an organization id.
 
-/** A provider without its credential, which only the catalogue's own store reads. */
+/** A provider without its credential, which only `catalog.store` reads. */
 const providerColumns = {
   id: providers.id,
   name: providers.name,
@@ -27,7 +27,7 @@ const providerColumns = {
 
 export type ProviderRow = Omit<typeof providers.$inferSelect, 'sealedCredential'>
 
-export interface RouteRow {
+interface RouteRow {
   providerId: string
   providerName: string
   upstreamModel: string
@@ -63,9 +63,9 @@ export async function selectProviders(database: Database, page: PageRequest): Pr
 }
 
 /**
- * @param atBaseUrl the address it has to have still, so that no credential is paired with an address it was not
- * given for. @param values `sealedCredential` replaces the one that is stored.
- * @returns the raised epoch, or null if the address was another one.
+ * @param atBaseUrl the address that the row must still have, so that no credential is combined with an address that it was
+ * not given for. @param values `sealedCredential` replaces the stored one.
+ * @returns the raised epoch; null when the address was another one.
  */
 export async function updateProvider(
   database: Database,
@@ -94,13 +94,13 @@ export async function updateProvider(
   return updated.length === 0 ? null : raisedEpoch(raised)
 }
 
-/** Which of these providers exist. */
+/** The ids of those providers that exist. */
 export async function selectProviderIds(database: Database, ids: string[]): Promise<Set<string>> {
   const rows = await database.select({ id: providers.id }).from(providers).where(inArray(providers.id, ids))
   return new Set(rows.map(({ id }) => id))
 }
 
-/** Writes a model with its routes, all of them, in one transaction. Its time of creation stays. */
+/** Writes a model and replaces all its routes, in one transaction. Its time of creation stays. */
 export async function replaceModel(
   database: Database,
   modelId: string,
@@ -134,7 +134,7 @@ export async function replaceModel(
   return raisedEpoch(raised)
 }
 
-/** Takes a model out of use. Its row stays, so that calls of the past can be recomputed from its prices. */
+/** Disables a model. Its row stays, so that the cost of past calls can be recomputed from its prices. */
 export async function updateModelDisabled(database: Database, modelId: string): Promise<number> {
   const [, raised] = await database.batch([
     database
@@ -153,7 +153,7 @@ export async function selectModel(database: Database, modelId: string): Promise<
   return { ...row, routes: routes.get(modelId) ?? [] }
 }
 
-/** Models in order of id, which is where a cursor points. */
+/** Models in order of id, which is the cursor's position. */
 export async function selectModels(database: Database, page: PageRequest): Promise<Page<ModelRow>> {
   const rows = await database
     .select()

@@ -27,7 +27,7 @@ export async function readModel(administration: Administration, modelId: string)
 }
 
 /**
- * Makes a model, or replaces what it was: every member, and all routes.
+ * Creates a model, or replaces every member and all routes of an existing one.
  * @returns the model, and whether it is new. @throws ApiError `not_found` for a provider of a route.
  */
 export async function putModel(
@@ -54,7 +54,7 @@ export async function putModel(
   return { row: await readModel(administration, modelId), created }
 }
 
-/** Takes a model out of use; a PUT brings it back. @throws ApiError `not_found`. */
+/** Disables a model; a PUT enables it again. @throws ApiError `not_found`. */
 export async function disableModel(administration: Administration, modelId: string): Promise<ModelRow> {
   await readModel(administration, modelId)
   const epoch = await audited(

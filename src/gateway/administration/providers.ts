@@ -4,7 +4,12 @@ import { DEPLOYMENT_ORGANIZATION_ID } from '../../governance/principal.ts'
 import { invalidRequest, notFound } from '../../lib/api-error.ts'
 import { checkEgress, EgressError } from '../../lib/safe-fetch.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
-import { type CredentialParts, credentialOf, sealCredential } from '../providers/credential.ts'
+import {
+  type CredentialParts,
+  credentialOf,
+  type ProviderCredential,
+  sealCredential,
+} from '../providers/credential.ts'
 import { PROVIDER_KINDS } from '../providers/provider.ts'
 import {
   insertProvider,
@@ -20,7 +25,8 @@ export type { ProviderRow } from './catalog-administration.store.ts'
 type GivenCredential = string | CredentialParts
 
 /**
- * @throws ApiError `invalid_request` for an address that may not be called and for a credential that is not of the kind;
+ * Creates a provider with its sealed credential.
+ * @throws ApiError `invalid_request` for an address that may not be called and for a credential of another form;
  * `unprocessable` for a taken name.
  */
 export async function createProvider(
@@ -60,9 +66,10 @@ export async function readProvider(administration: Administration, providerId: s
 }
 
 /**
- * Changes name, address, credential or whether a provider is disabled.
- * @throws ApiError `not_found`; `invalid_request` for an address that may not be called and for a credential that is not
- * of the kind, which replaces all parts; `unprocessable` for another host without the credential: whoever may change addresses could otherwise have the stored one sent to their own.
+ * Changes name, address, credential (all its parts) or state of a provider. Another host needs the credential in the same
+ * request: otherwise the stored one could be sent to an address of the caller's choice.
+ * @throws ApiError `not_found`; `invalid_request` for an address that may not be called and for a credential of another
+ * form; `unprocessable` for another host without the credential.
  */
 export async function changeProvider(
   administration: Administration,
@@ -76,15 +83,7 @@ export async function changeProvider(
 ): Promise<ProviderRow> {
   const before = await readProvider(administration, providerId)
   const { name, disabled } = values
-  const credential =
-    values.credential === undefined
-      ? undefined
-      : credentialOf(PROVIDER_KINDS[before.kind].credential, values.credential)
-  const baseUrl =
-    values.baseUrl === undefined ? undefined : checkBaseUrl(values.baseUrl, administration.egressAllow)
-  if (baseUrl !== undefined && credential === undefined && !sameOrigin(baseUrl, before.baseUrl)) {
-    throw conflict('A base_url on another host needs its credential in the same request.')
-  }
+  const { credential, baseUrl } = checkedChange(administration, before, values)
   const epoch = await audited(
     administration,
     {
@@ -110,9 +109,24 @@ export async function changeProvider(
   return readProvider(administration, providerId)
 }
 
+/** Checks a new address and credential. @throws ApiError as `changeProvider`. */
+function checkedChange(
+  { egressAllow }: Administration,
+  before: ProviderRow,
+  given: { baseUrl?: string | undefined; credential?: GivenCredential | undefined },
+): { baseUrl: string | undefined; credential: ProviderCredential | undefined } {
+  const form = PROVIDER_KINDS[before.kind].credential
+  const credential = given.credential === undefined ? undefined : credentialOf(form, given.credential)
+  const baseUrl = given.baseUrl === undefined ? undefined : checkBaseUrl(given.baseUrl, egressAllow)
+  if (baseUrl !== undefined && credential === undefined && !sameOrigin(baseUrl, before.baseUrl)) {
+    throw conflict('A base_url on another host needs its credential in the same request.')
+  }
+  return { baseUrl, credential }
+}
+
 /**
- * Checks an address by the rules of every outgoing call, and that paths can be appended to it.
- * @returns it without a trailing slash.
+ * Checks an address by the rules of outbound calls, and that paths can be appended to it.
+ * @returns the address without a trailing slash.
  */
 function checkBaseUrl(address: string, egressAllow: readonly string[]): string {
   try {

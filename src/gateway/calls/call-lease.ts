@@ -1,41 +1,36 @@
-import type { Usage } from '../../governance/credits.ts'
 import { extend, type GovernanceDeps, type GovernedCall } from '../../governance/governed-call.ts'
-import type { Meter } from '../protocols/protocol.ts'
-import { type ChargeBasis, streamCharge, withLost } from './charges.ts'
+import type { CallProgress } from '../../governance/ledger/ledger.ts'
 
-export interface LeaseOptions {
-  call: GovernedCall
-  basis: ChargeBasis
-  meter: Meter
-  /** What attempts before this one may be charged for. */
-  lost: Usage | null
-  /** Name of the provider that answers. */
-  provider: string
-  leaseMilliseconds: number
-}
-
-/** The ledger's hold on a running stream: renewed with what was used so far, so that nothing is lost if its end never comes. */
+/** The ledger's lease of a running stream, renewed with its usage so far: the settlement if its end never comes. */
 export class CallLease {
-  /** The ledger has settled the call because its lease ran out: what is sent now is on no account. */
+  /** The lease ran out and the ledger has settled the call: what is sent from now on is not accounted for. */
   isLost = false
   readonly #deps: GovernanceDeps
-  readonly #options: LeaseOptions
+  readonly #call: GovernedCall
+  readonly #milliseconds: number
+  readonly #progress: () => CallProgress | null
   #renewedAt: number
 
-  constructor(deps: GovernanceDeps, options: LeaseOptions) {
+  /** @param progress the usage so far; null where tokens are not charged. */
+  constructor(
+    deps: GovernanceDeps,
+    call: GovernedCall,
+    milliseconds: number,
+    progress: () => CallProgress | null,
+  ) {
     this.#deps = deps
-    this.#options = options
+    this.#call = call
+    this.#milliseconds = milliseconds
+    this.#progress = progress
     this.#renewedAt = deps.clock()
   }
 
   /** Renews the lease when a third of it has passed. @param now milliseconds since the epoch. */
   renew(now: number): void {
-    const { call, basis, meter, lost, provider, leaseMilliseconds } = this.#options
-    if (now - this.#renewedAt < leaseMilliseconds / 3) return
+    if (now - this.#renewedAt < this.#milliseconds / 3) return
     this.#renewedAt = now
-    const { usage, cost } = withLost(basis, streamCharge(basis, meter), lost)
-    extend(this.#deps, call, leaseMilliseconds, usage && { provider, usage, cost }).then((isOpen) => {
-      // Null is no answer: the lease may still be renewed by the next one.
+    extend(this.#deps, this.#call, this.#milliseconds, this.#progress()).then((isOpen) => {
+      // Null: the ledger did not answer. The next renewal may still succeed.
       if (isOpen === false) this.isLost = true
     })
   }

@@ -3,25 +3,25 @@ import { errorCodeOf, type GovernedCall, outcomeOf, refusalOutcome } from '../..
 import { ApiError } from '../../lib/api-error.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { CLIENT_LEFT, type StartedStream } from '../relay/stream-answer.ts'
-import type { Dispatched } from '../routes/failover.ts'
+import type { FailoverResult } from '../routes/failover.ts'
 import { answerCharge, type Charge, type ChargeBasis, NO_CHARGE, withLost } from './charges.ts'
 import type { PlannedCall } from './model-call.ts'
 
-/** What a call that was sent came to. Of a stream it is known at its end; it never rejects. */
+/** The outcome of a sent call. Of a stream it resolves at its end. Never rejects. */
 export function outcomeOfSent(
   deps: { clock: Clock },
   { basis, policy }: PlannedCall,
   { opening }: GovernedCall,
-  sent: Dispatched,
+  sent: FailoverResult,
 ): Promise<CallOutcome> {
-  // Named one by one: the plan holds the request's body, which must not live as long as a stream.
+  // Not the plan itself: it holds the request's body, which must not live as long as a stream.
   return settledOutcome(deps, { basis, policy, opening }, sent)
 }
 
 async function settledOutcome(
   { clock }: { clock: Clock },
   { basis, policy, opening }: Pick<PlannedCall, 'basis' | 'policy'> & Pick<GovernedCall, 'opening'>,
-  { answer, attempts, lost, candidate, requestCounts, responseCounts }: Dispatched,
+  { answer, attempts, lost, route, requestCounts, responseCounts }: FailoverResult,
 ): Promise<CallOutcome> {
   const end = answer.kind === 'stream' ? await answer.ended : endOf(answer)
   return outcomeOf(opening, clock(), {
@@ -29,9 +29,9 @@ async function settledOutcome(
     status: end.status,
     errorCode: end.errorCode,
     flags: end.flags,
-    provider: candidate?.provider.name ?? null,
+    provider: route?.provider.name ?? null,
     attempts,
-    request: attempts.length > 0 ? requestCounts : null,
+    request: requestCounts,
     response: end.counts ?? responseCounts,
     dlp: { policyVersion: policy.version, findings: policy.findings() },
   })
@@ -44,8 +44,8 @@ type End = Pick<CallOutcome, 'status' | 'errorCode' | 'flags'> & {
 
 const NOTHING: Pick<End, 'flags' | 'charge' | 'counts'> = { flags: [], charge: NO_CHARGE, counts: null }
 
-function endOf(answer: Exclude<Dispatched['answer'], StartedStream>): End {
-  if (answer.kind === 'whole') {
+function endOf(answer: Exclude<FailoverResult['answer'], StartedStream>): End {
+  if (answer.kind === 'buffered') {
     const { status, charge, counts } = answer
     return { ...NOTHING, status, errorCode: null, charge, counts }
   }
@@ -60,7 +60,7 @@ function endOf(answer: Exclude<Dispatched['answer'], StartedStream>): End {
   return { ...NOTHING, status: known?.status ?? 500, errorCode }
 }
 
-/** The outcome of a call whose caller died, estimated from what is known: a stream that broke off. */
+/** The outcome of a call whose sender died during its stream, estimated from the text that had come. */
 export function interruptedOutcome(
   open: { call: GovernedCall; basis: ChargeBasis; provider: string | null },
   textBytes: number,
@@ -68,12 +68,12 @@ export function interruptedOutcome(
 ): CallOutcome {
   const { call, basis, provider } = open
   const charge = answerCharge(basis, null, textBytes)
-  // Its status is 0: what its caller got is not known.
+  // Status 0: the one that the caller got is not known.
   const known = { ...charge, status: 0, errorCode: 'interrupted', provider, flags: ['interrupted'] }
   return outcomeOf(call.opening, now, known)
 }
 
-/** The outcome of a call that was admitted and is not sent after all. @param now milliseconds since the epoch. */
+/** The outcome of a call that was admitted but not sent. @param now milliseconds since the epoch. */
 export function unsentOutcome({ opening }: GovernedCall, now: number, error: unknown): CallOutcome {
   if (error instanceof ApiError) return refusalOutcome(opening, now, error)
   return outcomeOf(opening, now, { status: 500, errorCode: 'internal_error' })

@@ -12,42 +12,41 @@ import type { CatalogModel } from '../catalog/catalog.ts'
 import type { Meter } from '../protocols/protocol.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
 
-/** Bytes of text for one token in an estimate: low, because an estimate must not fall below what was used. */
+/** Bytes of text for one token in an estimate: low, because an estimate must not fall below the usage. */
 const BYTES_PER_TOKEN = 3
 /**
- * Tokens that one image or sound can come to beyond its bytes (a link is short, what it leads to is not). The dearest is
+ * The most tokens of one image or sound beyond its bytes: a link is short, its target is not. The highest known number is
  * gpt-4o-mini's, 48,169: https://platform.openai.com/docs/guides/images-vision
  */
 const IMAGE_TOKENS = 50_000
 /**
- * Of a picture or document in an estimate, on top of its bytes, which say nothing of what a link leads to: a picture of
- * 1024 x 1024 (https://platform.openai.com/docs/guides/images-vision), or some two pages.
+ * Tokens of a picture or document in an estimate, on top of its bytes, because it may be a link: a picture of 1024 x 1024
+ * (https://platform.openai.com/docs/guides/images-vision), or about two pages.
  */
 const LINKED_TOKENS = 1_000
-/** Tokens that providers put in front of tools for the model, on top of the tools themselves. */
+/** Tokens of the text that providers put before the tools of a request. */
 const TOOL_PREAMBLE_TOKENS = 1_000
 
-/** The most that a call can use, and what has to be free in the balance for it. */
+/** The most that a call can use, and the reservation for it. */
 export interface CallBounds {
   inputTokens: number
   /** Over all choices. */
   outputTokens: number
   /** Micro-credits. */
   reserve: number
-  /** Of pictures and documents, as they are estimated; absent where there are none. */
+  /** Of pictures and documents, estimated; absent where there are none. */
   linkedTokens?: number
 }
 
-/** What the charge of a call is computed from. Plain data: it can be stored with an open call. */
+/** The basis of a call's charge. Plain data: it is stored with an open call. */
 export interface ChargeBasis {
   prices: Prices
   bounds: CallBounds
   requestBytes: number
-  /** Whether tokens are charged at all: counting them is free. */
+  /** Whether tokens are charged: counting them is free. */
   charged: boolean
 }
 
-/** What a call is charged for. */
 export type Charge = Pick<CallOutcome, 'usage' | 'provenance' | 'cost'>
 
 export const NO_CHARGE: Charge = { usage: null, provenance: null, cost: 0 }
@@ -72,8 +71,8 @@ export function boundsOf(outline: RequestOutline, model: CatalogModel): CallBoun
 }
 
 /**
- * Usage of a call whose upstream reported none, or not all: over what it did report, from what passed, and never more
- * than the call was bound to.
+ * The usage of a call whose upstream reported none, or a part: estimated from the bytes that passed, at least what was
+ * reported, at most the bounds of the call.
  */
 export function estimateUsage(
   { requestBytes, bounds }: Pick<ChargeBasis, 'requestBytes' | 'bounds'>,
@@ -87,7 +86,7 @@ export function estimateUsage(
   return { ...known, output: Math.max(known.output, output) }
 }
 
-/** The input alone, estimated: of a request that an upstream read, and perhaps did nothing with. */
+/** The input alone, estimated: for a request that an upstream has read, with or without an answer. */
 export const inputUsage = (basis: ChargeBasis): Usage | null =>
   basis.charged ? estimateUsage(basis, 0, null) : null
 
@@ -98,20 +97,20 @@ export function answerCharge(basis: ChargeBasis, reported: Usage | null, textByt
   return charge(basis, estimateUsage(basis, textBytes, null), 'estimated')
 }
 
-/** The charge for what a stream has used so far: as reported, or estimated where the upstream has not reported it all. */
+/** The charge for a stream so far: as reported, or estimated where the upstream has not reported everything. */
 export function streamCharge(basis: ChargeBasis, meter: Meter): Charge {
   const reported = meter.usage()
   if (reported?.final) return charge(basis, reported.usage, 'reported')
   return charge(basis, estimateUsage(basis, meter.textBytes, reported?.usage ?? null), 'estimated')
 }
 
-/** The charge for a usage that is only estimated; nothing for none. */
+/** The charge for an estimated usage; no charge for null. */
 export const estimatedCharge = (basis: ChargeBasis, usage: Usage | null): Charge =>
   usage ? charge(basis, usage, 'estimated') : NO_CHARGE
 
 /**
- * A charge together with what attempts without a usable answer may be charged for. Nothing is taken for those that was
- * not reserved: beyond it the dearer of the two is what the call pays, and for lost attempts at most the reservation.
+ * A charge together with the usage of attempts without a usable answer. Where the sum exceeds the reservation, the call
+ * pays the higher of the two, and for lost attempts at most the reservation.
  * @param lost null for nothing.
  */
 export function withLost(basis: ChargeBasis, known: Charge, lost: Usage | null): Charge {

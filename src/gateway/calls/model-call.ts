@@ -6,13 +6,13 @@ import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { CatalogModel } from '../catalog/catalog.ts'
 import type { Operation } from '../operations.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
-import type { Candidate } from '../routes/call-routes.ts'
+import type { Route } from '../routes/call-routes.ts'
 import type { RouteRequest } from '../routes/route-request.ts'
 import type { ChargeBasis } from './charges.ts'
 
-// The values that a model call passes through: asked, planned, admitted, sent.
+// The states of a model call, as values: requested, planned, admitted, sent.
 
-/** What a caller asks of a model. */
+/** The request of a caller to a model. */
 export interface ModelRequest {
   operation: Operation
   body: Uint8Array
@@ -24,22 +24,22 @@ export interface ModelRequest {
   counted: boolean
 }
 
-/** A request that may be made, as far as it tells by itself: read, allowed, inspected, and its cost bounded. */
+/** A request that may be sent once the ledger admits it: read, allowed, inspected, its cost bounded. */
 export interface PlannedCall {
   request: ModelRequest
   rights: CallerRights
   outline: RequestOutline
   model: CatalogModel
-  /** Routes that can answer it; none only where the gateway answers by itself. */
-  candidates: readonly Candidate[]
+  /** The routes that can answer it; none only where the gateway answers by itself. */
+  routes: readonly Route[]
   policy: CallPolicy
   inspected: InspectedRequest
-  /** The request of the first route that can express it; null where there is no route. */
+  /** The request for the first route that can express it; null where there is no route. */
   firstRequest: RouteRequest | null
   basis: ChargeBasis
 }
 
-/** What the inspection of a request came to. */
+/** The result of the inspection of a request. */
 export interface InspectedRequest {
   edits: ByteEdit[]
   /** Blocks of thinking that were changed, as `<message>.<block>`. */
@@ -62,7 +62,7 @@ export interface ModelAnswer {
   body: Uint8Array | ReadableStream<Uint8Array>
 }
 
-/** What became of a call that was sent. `outcome` settles it; of a stream it comes with the end, and never rejects. */
+/** A call that was sent. `outcome` settles it; of a stream it resolves at the end. It never rejects. */
 export type SentCall =
   | { kind: 'answered'; answer: ModelAnswer; outcome: Promise<CallOutcome> }
   | { kind: 'failed'; error: Error; outcome: Promise<CallOutcome> }

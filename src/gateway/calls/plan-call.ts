@@ -12,14 +12,14 @@ import type { Catalog, CatalogModel } from '../catalog/catalog.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'
 import { inspectRequest } from '../protocols/request-inspection.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
-import { type Candidate, someCandidate } from '../routes/call-routes.ts'
+import { type Route, routesFor } from '../routes/call-routes.ts'
 import { type RouteRequest, routeRequest } from '../routes/route-request.ts'
 import { defaultCompletionTokens } from '../translation/requests/completions-to-chat.ts'
 import { boundsOf } from './charges.ts'
 import type { InspectedRequest, ModelRequest, PlannedCall } from './model-call.ts'
 
-/** A request that may not be made, with what its audit record says of it. */
-export interface RefusedPlan {
+/** A request that is refused, with what its audit record states. */
+interface RefusedPlan {
   kind: 'refused'
   error: ApiError
   target: Target | null
@@ -27,8 +27,8 @@ export interface RefusedPlan {
 }
 
 /**
- * Decides about a request all that can be decided without asking anybody: it is read, its model found and allowed, its
- * texts inspected under the policies in force, its cost bounded.
+ * Makes all decisions about a request that need no other party: it is read, its model found and allowed, its texts
+ * inspected under the policies in force, its cost bounded.
  * @throws ApiError internal when the policies cannot be read: nothing passes then.
  */
 export async function planCall(
@@ -37,48 +37,36 @@ export async function planCall(
   rights: CallerRights,
   catalog: Catalog,
 ): Promise<({ kind: 'planned' } & PlannedCall) | RefusedPlan> {
-  const { protocol } = OPERATIONS[request.operation]
-  const outline = read(() => protocol.outline(request.body))
-  if (outline instanceof ApiError) return refusal(outline, null)
-  // Until the catalogue knows it, this is any text of the caller, a key pasted into the wrong place as well.
-  const target = modelTarget(redact(outline.model))
-  const model = read(() => allowedModel(catalog, rights.principal, request.operation, outline.model))
-  if (model instanceof ApiError) return refusal(model, target)
-  const candidates = read(() => someCandidate(model, request.operation))
-  if (candidates instanceof ApiError) return refusal(candidates, target)
-  const policy = await policyFor(deps, rights.principal, target)
-  const inspected = read(() => inspect(outline, request.operation, policy))
-  if (inspected instanceof ApiError) return refusal(inspected, target, policy)
-  const known = { request, outline, model, inspected }
-  const firstRequest = read(() => firstExpressible(known, candidates))
-  if (firstRequest instanceof ApiError) return refusal(firstRequest, target, policy)
-  const maximumOutput = maximumOutputOf(outline, request.operation, candidates, model)
-  const basis = {
-    prices: model.prices,
-    bounds: boundsOf({ ...outline, maximumOutput }, model),
-    requestBytes: outline.body.length,
-    charged: OPERATIONS[request.operation].generates,
-  }
-  return { kind: 'planned', ...known, rights, candidates, policy, firstRequest, basis }
-}
-
-/** An ApiError is a decision here, which the caller records; all else is a fault. */
-function read<Result>(decide: () => Result): Result | ApiError {
+  const { operation } = request
+  let target: Target | null = null
+  let policy: CallPolicy | null = null
   try {
-    return decide()
+    const outline = OPERATIONS[operation].protocol.outline(request.body)
+    // Until the catalogue confirms it, the model is any text of the caller, possibly a key.
+    target = modelTarget(redact(outline.model))
+    const model = allowedModel(catalog, rights.principal, operation, outline.model)
+    const routes = routesFor(model, operation)
+    policy = await policyFor(deps, rights.principal, target)
+    const inspected = inspect(outline, operation, policy)
+    const known = { request, outline, model, inspected }
+    const firstRequest = firstExpressible(known, routes)
+    const basis = {
+      prices: model.prices,
+      bounds: boundsOf(
+        { ...outline, maximumOutput: maximumOutputOf(outline, operation, routes, model) },
+        model,
+      ),
+      requestBytes: outline.body.length,
+      charged: OPERATIONS[operation].generates,
+    }
+    return { kind: 'planned', ...known, rights, routes, policy, firstRequest, basis }
   } catch (error) {
-    if (error instanceof ApiError) return error
-    throw error
+    // Any other ApiError is a decision, which is recorded.
+    if (!(error instanceof ApiError) || error.kind === 'internal') throw error
+    const dlp = policy && { policyVersion: policy.version, findings: policy.findings() }
+    return { kind: 'refused', error, target, dlp }
   }
 }
-
-/** @param policy under which the request was inspected; null when it was refused before. */
-const refusal = (error: ApiError, target: Target | null, policy: CallPolicy | null = null): RefusedPlan => ({
-  kind: 'refused',
-  error,
-  target,
-  dlp: policy && { policyVersion: policy.version, findings: policy.findings() },
-})
 
 function allowedModel(
   catalog: Catalog,
@@ -101,7 +89,7 @@ function allowedModel(
   throw new ApiError('forbidden', message, { code: 'model_access_denied' })
 }
 
-/** Model ids come from callers: repeated short, without control characters and without what looks like a key. */
+/** Model ids come from callers: quoted short, without control characters and without texts that look like keys. */
 const printable = (text: string) => redact(text.slice(0, 100).replace(/\p{Cc}/gu, ''))
 
 function inspect(outline: RequestOutline, operation: Operation, policy: CallPolicy): InspectedRequest {
@@ -114,33 +102,32 @@ function inspect(outline: RequestOutline, operation: Operation, policy: CallPoli
 }
 
 /**
- * The request of the first route whose protocol can express it. Made before the call is admitted: what no route can be
- * sent costs nothing.
+ * The request of the first route whose protocol can express it, made before the call is admitted: a request that no
+ * route can be sent costs nothing.
  * @throws ApiError invalid_request of the first route when none can.
  */
 function firstExpressible(
   planned: Parameters<typeof routeRequest>[0],
-  candidates: readonly Candidate[],
+  routes: readonly Route[],
 ): RouteRequest | null {
   let refused: ApiError | null = null
-  for (const candidate of candidates) {
-    const request = read(() => routeRequest(planned, candidate))
+  for (const route of routes) {
+    const request = routeRequest(planned, route)
     if (!(request instanceof ApiError)) return request
-    if (request.kind !== 'invalid_request') throw request
     refused ??= request
   }
   if (refused) throw refused
   return null
 }
 
-/** A legacy completion in translation asks for a maximum of its own; elsewhere an upstream may generate all it can. */
+/** A translated legacy completion has a default maximum; elsewhere an upstream may generate as much as the model can. */
 function maximumOutputOf(
   outline: RequestOutline,
   operation: Operation,
-  candidates: readonly Candidate[],
+  routes: readonly Route[],
   model: CatalogModel,
 ): number | null {
   const { translationLimitsOutput } = OPERATIONS[operation]
-  const limited = translationLimitsOutput && candidates.every(({ translation }) => translation)
+  const limited = translationLimitsOutput && routes.every(({ translation }) => translation)
   return outline.maximumOutput ?? (limited ? defaultCompletionTokens(model.capabilities) : null)
 }

@@ -1,4 +1,4 @@
-/** An upstream refused a turn, or broke off. `message` may be sent to callers: it is without our credential. */
+/** An upstream refused a turn, or broke off. `message` may be sent to callers: the gateway's credential is cut out. */
 export class TurnFailure extends Error {
   /** Of the upstream's answer; null when it broke off after its beginning. */
   readonly status: number | null

@@ -5,9 +5,9 @@ import { deploymentEpochs, modelRoutes, models, providers } from '../../../schem
 export type CatalogDatabase = NeonHttpDatabase
 
 /**
- * Every usable route of every enabled model, models in order of id, routes best first, with the epoch of the catalogue. The
- * epoch is read first: rows may be newer than it, never older. The catalogue belongs to the deployment; which of its
- * models an organization may use is decided by its grants.
+ * Every route of every enabled model, with the epoch of the catalogue; models in order of id, routes best first. The
+ * epoch is read first: rows may be newer than it, never older. The catalogue belongs to the deployment; grants decide
+ * which of its models an organization may use.
  */
 export async function readCatalogue(database: CatalogDatabase) {
   const epoch = database

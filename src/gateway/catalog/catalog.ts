@@ -6,7 +6,7 @@ import { openCredential } from '../providers/credential.ts'
 import { PROVIDER_KINDS, type Provider, type ProviderKind } from '../providers/provider.ts'
 import { type CatalogDatabase, readCatalogue } from './catalog.store.ts'
 
-/** A model as callers name it, with the places that serve it, best first. */
+/** A model under the id that callers use, with its routes, best first. */
 export interface CatalogModel {
   id: string
   ownedBy: string
@@ -15,15 +15,19 @@ export interface CatalogModel {
   contextWindow: number
   maxOutputTokens: number
   prices: Prices
-  /** Words for what the model can do; those that calls depend on are listed in the README. */
+  /** `docs/models.md` lists those that calls depend on. */
   capabilities: readonly string[]
-  routes: Route[]
+  routes: CatalogRoute[]
 }
 
-export interface Route {
+export interface CatalogRoute {
   provider: Provider
   upstreamModel: string
 }
+
+/** Identifies a route in the memory of an isolate. */
+export const routeKey = ({ provider, upstreamModel }: CatalogRoute): string =>
+  `${provider.id} ${upstreamModel}`
 
 export interface CatalogDeps {
   database: CatalogDatabase
@@ -31,10 +35,10 @@ export interface CatalogDeps {
   configuration: { VAULT_KEYS: KeyRing }
 }
 
-/** A catalogue is read again after this time, should a change have left no trace in its epoch. */
+/** A catalogue is read again after this time, in case a change did not raise its epoch. */
 const LONGEST_USE_MILLISECONDS = 60_000
 
-/** The models of the deployment as they were at an epoch of the catalogue. */
+/** The models of the deployment at one epoch of the catalogue. */
 export interface Catalog {
   epoch: number
   models: ReadonlyMap<string, CatalogModel>
@@ -43,9 +47,9 @@ export interface Catalog {
 let cached: (Catalog & { at: number }) | undefined
 
 /**
- * The models of the deployment, cached by each isolate. Whether they are current is told by the ledger at each admission.
- * @param epoch of the catalogue now, where it is known: what was read at another one is read again.
- * @throws whatever the database throws when it has to be asked and cannot be.
+ * The models of the deployment, cached by each isolate. The ledger compares their epoch at each admission.
+ * @param epoch the current one, where it is known: a catalogue of another epoch is read again.
+ * @throws the database's error when the catalogue has to be read and cannot be.
  */
 export async function loadCatalog(deps: CatalogDeps, epoch?: number): Promise<Catalog> {
   const now = deps.clock()
@@ -55,7 +59,7 @@ export async function loadCatalog(deps: CatalogDeps, epoch?: number): Promise<Ca
   const models = new Map<string, CatalogModel>()
   const providers = new Map<string, Provider | null>()
   for (const row of read.rows) {
-    // One object for each provider, which then is prepared for calls once.
+    // One object for each provider: its transport is made once.
     if (!providers.has(row.providerId)) {
       providers.set(row.providerId, providerOf(row, deps.configuration.VAULT_KEYS))
     }
@@ -83,10 +87,7 @@ function addRow(models: Map<string, CatalogModel>, row: Row, provider: Provider)
   models.set(row.id, model)
 }
 
-/**
- * @returns null for one that is disabled, and when the credential does not open: one provider's lost key must not take all
- * models away.
- */
+/** @returns null for a disabled provider, and for a credential that does not open: the other providers stay usable. */
 function providerOf(row: Row, ring: KeyRing): Provider | null {
   const { providerId: id, providerName: name, baseUrl } = row
   const kind: ProviderKind = row.providerKind

@@ -11,7 +11,7 @@ export const anthropic: ProviderKindDefinition = {
       paths: { messages: '/v1/messages', count_tokens: '/v1/messages/count_tokens' },
       // https://docs.anthropic.com/en/api/versioning: the version is required.
       headers: { 'x-api-key': secret, 'anthropic-version': '2023-06-01' },
-      // The interface names brand headers neutrally; clients send the brand's own. Both are taken.
+      // The interface has neutral names for brand headers; clients send the brand's own. Both are accepted.
       forwarded: {
         'anthropic-version': ['anthropic-version', 'provider-version'],
         'anthropic-beta': ['anthropic-beta', 'provider-beta'],

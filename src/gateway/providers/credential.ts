@@ -4,8 +4,8 @@ import { type KeyRing, seal, unseal } from '../../lib/crypto.ts'
 
 export type CredentialParts = Readonly<Record<string, string>>
 
-/** In clear. It leaves this folder only towards its provider, and the rest of the gateway only redacts it. */
-export interface Credential {
+/** In clear. Only its provider is sent it; other parts of the gateway use it to redact it. */
+export interface ProviderCredential {
   parts: CredentialParts
   /** Values that must not occur in anything that is sent to a caller. */
   secrets: readonly string[]
@@ -14,15 +14,16 @@ export interface Credential {
 /** The parts that a kind of provider needs, by name. A part that is not secret (a region) is not redacted. */
 export type CredentialForm = Readonly<Record<string, { secret: boolean; required: boolean }>>
 
-/** One secret, such as an API key. A credential that is given as plain text is this part. */
+/** One secret, such as an API key. A credential in plain text is this part. */
 export const SECRET_ONLY: CredentialForm = { secret: { secret: true, required: true } }
 
 /**
- * @param given as the management API takes it: one text is the part `secret`.
- * @throws ApiError `invalid_request` for parts that are missing or not known. It quotes neither values nor names that were
+ * Checks a credential against the form of its kind.
+ * @param given as in the management API; a text is the part `secret`.
+ * @throws ApiError `invalid_request` for missing or unknown parts. The message quotes neither values nor names that were
  * given, because a secret may stand in the place of a name.
  */
-export function credentialOf(form: CredentialForm, given: string | CredentialParts): Credential {
+export function credentialOf(form: CredentialForm, given: string | CredentialParts): ProviderCredential {
   const parts = typeof given === 'string' ? { secret: given } : given
   const missing = Object.keys(form).filter((name) => form[name]?.required && !Object.hasOwn(parts, name))
   const unknown = Object.keys(parts).filter((name) => !Object.hasOwn(form, name)).length
@@ -40,24 +41,24 @@ export function credentialOf(form: CredentialForm, given: string | CredentialPar
 const listed = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')
 
 /**
- * What a sealed credential is bound to, so that it does not open in another provider's row. Before credentials had parts,
- * the secret itself was sealed, under a context of its own: no secret can be mistaken for a record of parts.
+ * Binds a sealed credential to its provider, so that it does not open in another provider's row. Before credentials had
+ * parts, the secret itself was sealed, under the plain context: no secret can be mistaken for a record of parts.
  */
 const partsContext = (providerId: string) => `provider-credential:${providerId}`
 const plainContext = (providerId: string) => `provider:${providerId}`
 
 /** Seals a credential for the row of its provider. */
-export function sealCredential(ring: KeyRing, providerId: string, { parts }: Credential): string {
+export function sealCredential(ring: KeyRing, providerId: string, { parts }: ProviderCredential): string {
   return seal(ring, JSON.stringify(parts), partsContext(providerId))
 }
 
-/** Opens what `sealCredential` made, or a secret that was sealed alone. @throws if it cannot be opened, or lacks a part. */
+/** Opens a credential of `sealCredential`, or a secret that was sealed alone. @throws when it does not open, or lacks a part. */
 export function openCredential(
   ring: KeyRing,
   providerId: string,
   form: CredentialForm,
   sealed: string,
-): Credential {
+): ProviderCredential {
   const parts = openParts(ring, providerId, sealed)
   return credentialOf(form, parts ?? unseal(ring, sealed, plainContext(providerId)))
 }

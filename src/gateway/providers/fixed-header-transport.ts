@@ -1,17 +1,17 @@
 import { SseReader } from '../../lib/sse.ts'
-import type { HeaderRecord, Target, Transport, UpstreamOperation } from './transport.ts'
+import type { HeaderRecord, RequestTarget, Transport, UpstreamOperation } from './transport.ts'
 
-export interface FixedHeaderOptions {
+interface FixedHeaderOptions {
   baseUrl: string
   /** Paths under the base URL; an operation that is absent is not spoken. */
   paths: Readonly<Partial<Record<UpstreamOperation, string>>>
   /** Headers of every request, the one that authorizes it included. */
   headers: HeaderRecord
-  /** Headers of the caller to send on, under the name the upstream knows, by every name they may come with. */
+  /** Headers of the caller to forward: under the upstream's name, the names that callers may use. */
   forwarded: Readonly<Record<string, readonly string[]>>
 }
 
-/** The transport of providers that take JSON, answer JSON or Server-Sent Events, and are shown a fixed credential. */
+/** The transport of providers that take JSON, answer JSON or Server-Sent Events, and take a fixed credential header. */
 export function fixedHeaderTransport(options: FixedHeaderOptions): Transport {
   const forwarded = Object.entries(options.forwarded)
   const urls: Partial<Record<UpstreamOperation, string>> = Object.fromEntries(
@@ -36,11 +36,11 @@ export function fixedHeaderTransport(options: FixedHeaderOptions): Transport {
   }
 }
 
-/** The same record where the caller sent none of the headers. */
+/** Returns the shared record where the caller sent none of the headers. */
 function withForwarded(
   fixed: HeaderRecord,
   forwarded: ReadonlyArray<[name: string, sources: readonly string[]]>,
-  { callerHeaders }: Target,
+  { callerHeaders }: RequestTarget,
 ): HeaderRecord {
   if (!callerHeaders) return fixed
   let headers = fixed

@@ -1,12 +1,11 @@
-import type { FrameReader } from '../../lib/sse.ts'
 import { anthropic } from './anthropic.ts'
-import type { Credential } from './credential.ts'
+import type { ProviderCredential } from './credential.ts'
 import { openaiCompatible } from './openai-compatible.ts'
 import type { ProviderKindDefinition, Transport, UpstreamOperation } from './transport.ts'
 
 /**
- * Providers are thin transports: address, authorization, framing, and the headers of the caller that they understand.
- * The contents of bodies and frames belong to the protocols.
+ * Providers are thin transports: address, authorization, framing, and the caller's headers that they understand. The
+ * contents of bodies and frames belong to the protocols.
  */
 
 export type ProviderKind = 'openai-compatible' | 'anthropic'
@@ -22,13 +21,13 @@ export interface Provider {
   name: string
   kind: ProviderKind
   baseUrl: string
-  credential: Credential
+  credential: ProviderCredential
 }
 
-/** By the entry of the catalogue: one that was read again has its own. */
+/** By the object of the provider: each reading of the catalogue makes new ones. */
 const transports = new WeakMap<Provider, Transport>()
 
-/** How a provider is called. */
+/** The transport of a provider, made at its first use. */
 export function transportOf(provider: Provider): Transport {
   const known = transports.get(provider)
   if (known) return known
@@ -39,11 +38,3 @@ export function transportOf(provider: Provider): Transport {
 
 export const speaks = (provider: Provider, operation: UpstreamOperation): boolean =>
   transportOf(provider).speaks(operation)
-
-/** Whether an answer is a stream, in the framing of its provider. */
-export const isStream = (provider: Provider, response: Response): boolean =>
-  response.headers.get('content-type')?.includes(transportOf(provider).streamType) ?? false
-
-/** A reader of one stream: bytes in whatever chunks they come, whole frames out. */
-export const framesOf = (provider: Provider, response: Response): FrameReader =>
-  transportOf(provider).frames(response)

@@ -1,15 +1,13 @@
 import { EgressError, safeFetch } from '../../lib/safe-fetch.ts'
-import { type Provider, transportOf } from './provider.ts'
 import { bodyHash, bodyInit, type RequestBody } from './request-body.ts'
-import type { HeaderRecord, PreparedRequest, Target, Transport } from './transport.ts'
+import type { HeaderRecord, PreparedRequest, RequestTarget, Transport } from './transport.ts'
 
-export interface UpstreamRequest extends Target {
+export interface UpstreamRequest extends RequestTarget {
   body: RequestBody
   signal: AbortSignal
   /**
-   * Called once a connection stands; null where that is not asked for, because it costs something. Where the platform
-   * makes the connections (on Cloudflare) this says nothing of the host: one that cannot be reached is an answer there,
-   * 520 to 530.
+   * Called once a connection stands; null where it is not needed, because watching costs time. On Cloudflare the platform
+   * makes the connections, so that this is no sign of the host: an unreachable one is an answer there, 520 to 530.
    */
   onConnected: (() => void) | null
   /** Loopback and private addresses that are allowed (configuration EGRESS_ALLOW). */
@@ -18,8 +16,7 @@ export interface UpstreamRequest extends Target {
   now: number
 }
 
-/** Why there is no answer: the address is not allowed, nobody answered, or our own credential did not authorize it. */
-export type UnreachableReason = 'egress_denied' | 'unreachable' | 'redirected' | 'authorization_failed'
+type UnreachableReason = 'egress_denied' | 'unreachable' | 'redirected' | 'authorization_failed'
 
 export class ProviderUnreachable extends Error {
   readonly reason: UnreachableReason
@@ -31,16 +28,11 @@ export class ProviderUnreachable extends Error {
 }
 
 /**
- * Sends one call.
+ * Sends one request through the transport of a provider.
  * @returns the upstream's answer, whatever its status; only redirects are refused.
  * @throws ProviderUnreachable, or the abort reason of `signal`.
  */
-export function sendToProvider(provider: Provider, request: UpstreamRequest): Promise<Response> {
-  return sendThrough(transportOf(provider), request)
-}
-
-/** The same through any transport. */
-export async function sendThrough(transport: Transport, request: UpstreamRequest): Promise<Response> {
+export async function sendToProvider(transport: Transport, request: UpstreamRequest): Promise<Response> {
   const prepared = transport.prepare(request, request.body)
   const headers = transport.authorize
     ? await authorizedHeaders(transport.authorize, prepared, request)
@@ -80,7 +72,7 @@ async function authorizedHeaders(
   return { ...headers, ...added }
 }
 
-/** What fails inside is told as a provider that is not there; a call that was aborted, as its reason. */
+/** A failure inside becomes ProviderUnreachable; after an abort, the reason of the signal is thrown. */
 async function guarded<Result>(
   { signal }: UpstreamRequest,
   reason: UnreachableReason,

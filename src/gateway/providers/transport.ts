@@ -3,18 +3,18 @@ import type { Operation } from '../operations.ts'
 import type { CredentialForm, CredentialParts } from './credential.ts'
 import type { RequestBody } from './request-body.ts'
 
-/** What an upstream is asked; `input_tokens` is the token counter of the responses protocol. */
+/** Operations of upstreams; `input_tokens` is the token counter of the responses protocol. */
 export type UpstreamOperation = Operation | 'input_tokens'
 
 export type HeaderRecord = Readonly<Record<string, string>>
 
-/** What is asked for, as far as address and headers depend on it. */
-export interface Target {
+/** The part of a request on which its address and headers depend. */
+export interface RequestTarget {
   operation: UpstreamOperation
   /** The model as the provider names it; some providers have it in the path. */
   upstreamModel: string
   stream: boolean
-  /** The caller's headers, of which the transport takes what it knows; null when none mean anything to it. */
+  /** The caller's headers, of which the transport forwards those that it knows; null when none apply. */
   callerHeaders: Headers | null
 }
 
@@ -30,7 +30,7 @@ export interface RequestToAuthorize {
   method: 'POST'
   url: string
   headers: HeaderRecord
-  /** SHA-256 of the body in lowercase hex; computed once, and only if asked for. */
+  /** SHA-256 of the body in lowercase hex; computed once, and only when called. */
   bodyHash(): Promise<string>
   /** Milliseconds since the epoch. */
   now: number
@@ -38,23 +38,23 @@ export interface RequestToAuthorize {
   send(address: string, init: RequestInit): Promise<Response>
 }
 
-/** How one provider is called. It keeps nothing that belongs to a request: all requests of an isolate share it. */
+/** How one provider is called. All requests of an isolate share it, so it holds no state of a request. */
 export interface Transport {
   /** Whether the provider has a path for the operation. */
   speaks(operation: UpstreamOperation): boolean
   /** Address, headers and body. @throws for an operation that it does not speak. */
-  prepare(target: Target, body: RequestBody): PreparedRequest
-  /** Returns the headers that authorize the request; null when `prepare` already wrote a fixed one. */
+  prepare(target: RequestTarget, body: RequestBody): PreparedRequest
+  /** Returns the headers that authorize the request; null when `prepare` already sets a fixed one. */
   authorize: ((request: RequestToAuthorize) => Promise<HeaderRecord>) | null
-  /** Content type of its streams. Bytes may pass to callers unread only where this is `text/event-stream`. */
+  /** Content type of its streams. Only `text/event-stream` may be passed to callers unread. */
   streamType: string
   /** A reader of one stream. */
   frames(response: Response): FrameReader
 }
 
-/** A kind of provider: what credential it needs, and how providers of it are called. */
+/** A kind of provider: its form of credentials and its transport. */
 export interface ProviderKindDefinition {
   credential: CredentialForm
-  /** Made once for each provider entry: what is the same for all its calls is computed here. */
+  /** Called once for each provider: computes what is the same for all its calls. */
   connect(baseUrl: string, credential: CredentialParts): Transport
 }

@@ -1,7 +1,7 @@
-import type { Credential } from '../providers/credential.ts'
+import type { ProviderCredential } from '../providers/credential.ts'
 import { withoutCredential } from './credential-spellings.ts'
 
-/** Which headers of an upstream reach the caller. Cookies, hop-by-hop and infrastructure headers do not. */
+/** Headers of an upstream that are forwarded. Cookies, hop-by-hop and infrastructure headers are not. */
 const FORWARDED = new Set([
   'content-type',
   'retry-after',
@@ -12,23 +12,23 @@ const FORWARDED = new Set([
 ])
 const FORWARDED_PREFIXES = ['x-ratelimit-', 'anthropic-ratelimit-']
 
-/** The upstream's id of the request, for its support: under another name, because `x-request-id` is ours. */
+/** The upstream's request id, for its support; forwarded under another name, because `x-request-id` is the gateway's. */
 const REQUEST_ID_SOURCES = ['request-id', 'x-request-id']
 
 /**
- * Bytes of all of them together. Clients give up on more than they take for a head: Node on 16 KB
+ * Bytes of all forwarded headers. Clients fail when the head of an answer exceeds their limit: 16 KB for Node
  * (https://nodejs.org/api/cli.html#--max-http-header-sizesize).
  */
 const MOST_BYTES = 8 * 1024
 
 /**
- * What does not fit into `MOST_BYTES` is left out, limits before all others and of them the longest.
- * @param credential cut out of every value, should an upstream repeat it.
- * @returns values by name in lower case: a record costs a fraction of what `Headers` do.
+ * The headers to forward, up to `MOST_BYTES`: of the others, those of rate limits are dropped first, the longest of them.
+ * @param credential cut out of every value, in case an upstream repeats it.
+ * @returns values by name in lower case: a record costs a fraction of `Headers`.
  */
 export function answerHeaders(
   upstream: Headers,
-  credential: Pick<Credential, 'secrets'>,
+  credential: Pick<ProviderCredential, 'secrets'>,
 ): Record<string, string> {
   const ordered: Array<[string, string]> = []
   const limits: Array<[string, string]> = []
@@ -53,13 +53,13 @@ export function answerHeaders(
   return headers
 }
 
-/** With a colon, a space and a line end. Characters of a header may take up to three bytes on the way out. */
+/** With a colon, a space and a line end. A character of a value may become several bytes when it is sent. */
 const lengthOf = ([name, value]: [string, string]) => name.length + Buffer.byteLength(value) + 4
 
-/** Headers of a stream. `no-transform` keeps compressors on the way from holding frames back. */
+/** Headers of a stream. `no-transform` prevents compressing proxies from holding frames back. */
 export const streamHeaders = (
   upstream: Headers,
-  credential: Pick<Credential, 'secrets'>,
+  credential: Pick<ProviderCredential, 'secrets'>,
 ): Record<string, string> => ({
   ...answerHeaders(upstream, credential),
   'content-type': 'text/event-stream; charset=utf-8',

@@ -3,29 +3,28 @@ import { OwnedBytes, type Room } from '../../lib/bytes/owned-bytes.ts'
 import { PartReader } from '../../lib/bytes/read-bytes.ts'
 import { writeBytes } from '../../lib/bytes/write-bytes.ts'
 
-// Whole answers of upstreams are in the isolate's budget from when they are read until their callers have them.
+// Whole answers of upstreams count in the isolate's budget until their callers have read them.
 
-/** Up to this they are not counted: a call that is paid for does not fail because large bodies take all the room. */
-export const SMALL_ANSWER_BYTES = 64 * 1024
-/** As of requests (interface: Limits). */
+/** Smaller answers are not counted, so that a charged call does not fail while large bodies fill the budget. */
+const SMALL_ANSWER_BYTES = 64 * 1024
+/** The limit of requests (interface: Limits). */
 export const LONGEST_ANSWER_BYTES = 50 * 1024 * 1024
-/** Of one that is parsed to a tree, which takes several times as much; as one frame of a stream. */
+/** For an answer that is parsed to a tree, which takes several times as much memory; the same as for a frame. */
 export const LONGEST_TRANSLATED_BYTES = 16 * 1024 * 1024
-/** A caller that takes nothing for so long is gone, or as good as gone. */
+/** A caller that takes nothing for this long counts as gone. */
 const LONGEST_UNREAD_MS = 5 * 60_000
 
-/** In bytes; infinite where it is not told, and where what comes is not what was sent. HTTP holds a sender to it. */
-const toldLength = ({ headers }: Response): number =>
+/** In bytes, which HTTP enforces; infinite where it is not declared, and for a body that the runtime decompresses. */
+const declaredLength = ({ headers }: Response): number =>
   headers.has('content-encoding')
     ? Number.POSITIVE_INFINITY
     : Number(headers.get('content-length') ?? Number.POSITIVE_INFINITY)
 
 /**
- * Reads an answer whole.
- * @param room whose answer it is, in the budget of this isolate. @param longest bytes that it may have.
- * @param arrived told what has come, in bytes.
- * @throws TooLongError, ApiError rate_limited when it does not fit beside what this isolate holds already, and
- * BrokenStreamError.
+ * Reads a whole answer.
+ * @param room the budget of this isolate, and the organization of the answer. @param longest in bytes.
+ * @param arrived called with the bytes of each part.
+ * @throws TooLongError, BrokenStreamError, and ApiError rate_limited when the answer does not fit into the budget.
  */
 export async function readWhole(
   response: Response,
@@ -33,9 +32,9 @@ export async function readWhole(
   longest: number,
   arrived: (bytes: number) => void,
 ): Promise<OwnedBytes> {
-  const told = toldLength(response)
-  // Gathered by the runtime, which takes less than to read it in parts.
-  if (told <= SMALL_ANSWER_BYTES || !response.body)
+  const declared = declaredLength(response)
+  // Cheaper than reading it in parts.
+  if (declared <= SMALL_ANSWER_BYTES || !response.body)
     return OwnedBytes.of(new Uint8Array(await response.arrayBuffer()))
   const reader = new PartReader(response.body)
   const small = new OwnedBytes(SMALL_ANSWER_BYTES)
@@ -48,7 +47,7 @@ export async function readWhole(
         arrived(part.length)
         if (length <= SMALL_ANSWER_BYTES) return small.append(part)
         if (!large) {
-          large = new OwnedBytes(Math.min(told, longest), room)
+          large = new OwnedBytes(Math.min(declared, longest), room)
           large.append(small.bytes)
         }
         large.append(part)
@@ -63,20 +62,20 @@ export async function readWhole(
   }
 }
 
-/** The whole answers of one call, and the room they take. */
+/** The whole answers of one call, and their budget. */
 export class BufferedResponses {
   #owned: OwnedBytes[] = []
 
-  /** @returns its bytes, which are gone after `release` when they are many. */
+  /** @returns the bytes of an answer. Those of a large one are not valid after `release`. */
   take(answer: OwnedBytes): Uint8Array {
     this.#owned.push(answer)
     return answer.bytes
   }
 
   /**
-   * Makes what the caller is given: small answers are, large ones are sent without another copy of them, as fast as the
-   * caller reads, and keep their room until then.
-   * @param signal fires when the caller leaves. @param waitUntil given what goes on after this.
+   * The body for the caller. A small one is returned as bytes. A large one is sent without another copy, at the pace of the
+   * caller, and keeps its budget until then.
+   * @param signal fires when the caller leaves. @param waitUntil takes the sending of a large body.
    */
   handOver(
     pieces: readonly Uint8Array[],
@@ -84,16 +83,16 @@ export class BufferedResponses {
     waitUntil: (work: Promise<unknown>) => void,
   ): Uint8Array | ReadableStream<Uint8Array> {
     const length = pieces.reduce((sum, piece) => sum + piece.length, 0)
-    if (length <= SMALL_ANSWER_BYTES) return joinBytes(pieces.map(kept))
+    if (length <= SMALL_ANSWER_BYTES) return joinBytes(pieces.map(lasting))
     const sent = this.#owned.splice(0)
     const { readable, writable } = new FixedLengthStream(length)
     const written = writeBytes(writable, pieces, { longestWait: LONGEST_UNREAD_MS, signal })
-    // A caller that left, or takes nothing, is not waited for.
+    // Rejects when the caller left, or takes nothing.
     waitUntil(written.catch(() => {}).finally(() => releaseAll(sent)))
     return readable
   }
 
-  /** Gives back what was not handed over. */
+  /** Releases the answers that were not handed over. */
   release(): void {
     releaseAll(this.#owned.splice(0))
   }
@@ -103,6 +102,6 @@ function releaseAll(owned: readonly OwnedBytes[]): void {
   for (const bytes of owned) bytes.release()
 }
 
-/** The same bytes, in memory that stays when large buffers are freed. */
-const kept = (bytes: Uint8Array): Uint8Array =>
+/** Bytes that stay valid after `release`: a copy, where they lie in a buffer that it frees. */
+const lasting = (bytes: Uint8Array): Uint8Array =>
   bytes.buffer instanceof ArrayBuffer && bytes.buffer.resizable ? bytes.slice() : bytes

@@ -1,21 +1,22 @@
-import type { Credential } from '../providers/credential.ts'
+import type { ProviderCredential } from '../providers/credential.ts'
 
-/** One way to write a credential: as text, and as the bytes of its UTF-8, one character for each. */
+/** One encoding of a secret: as text, and as its UTF-8 bytes, each as one Latin-1 character. */
 interface Spelling {
   text: string
   bytes: string
 }
 
 const REDACTED = '[redacted]'
-/** Of what a credential is encoded to: less of it may well be something else. */
+/** A shorter encoding of a secret may well be another text. */
 const SHORTEST_ENCODED = 8
+/** By credential, because they are expensive to make. */
 const known = new WeakMap<Secrets, readonly Spelling[]>()
 
-type Secrets = Pick<Credential, 'secrets'>
+type Secrets = Pick<ProviderCredential, 'secrets'>
 
 /**
- * How an upstream may repeat the secrets of a credential: as they are, escaped in JSON, percent-encoded, or in base64 at any place of what
- * was encoded (`Bearer <credential>`, `<user>:<credential>`). Made once for each credential.
+ * The forms in which an upstream may repeat the secrets of a credential: plain, escaped in JSON, percent-encoded, or in
+ * base64 at any position of the encoded text (`Bearer <credential>`, `<user>:<credential>`).
  * @returns the longest first, so that none is cut in the middle of another; none for an empty secret.
  */
 function spellingsOf(credential: Secrets): readonly Spelling[] {
@@ -36,7 +37,7 @@ function spell(secret: string): string[] {
   return [secret, ...encoded.filter(({ length }) => length >= SHORTEST_ENCODED)]
 }
 
-/** Libraries differ in which characters they escape besides those that must be, and in the case of the digits. */
+/** Libraries differ in the characters that they escape without need, and in the case of the digits. */
 function inJson(text: string): string[] {
   const plain = JSON.stringify(text).slice(1, -1)
   const escaped = (characters: RegExp) =>
@@ -55,7 +56,7 @@ function inJson(text: string): string[] {
 }
 
 function inPercent(text: string): string[] {
-  // Otherwise it could not be encoded, nor sent.
+  // `encodeURI` throws for a lone surrogate.
   const wellFormed = text.toWellFormed()
   const form = new URLSearchParams({ text }).toString().slice('text='.length)
   return [encodeURI(wellFormed), encodeURIComponent(wellFormed), form].flatMap((each) => [
@@ -64,7 +65,7 @@ function inPercent(text: string): string[] {
   ])
 }
 
-/** Three bytes are four characters, of which the first and the last may hold bits of what stands beside. */
+/** Three bytes become four characters. The first and the last one may hold bits of the neighbouring bytes. */
 function inBase64(text: string): string[] {
   const source = Buffer.from(text, 'utf8')
   return [0, 1, 2].flatMap((before) => {
@@ -76,7 +77,7 @@ function inBase64(text: string): string[] {
   })
 }
 
-/** A text, such as the value of a header, without the secrets of our credential in any of their spellings. */
+/** Cuts the secrets of the gateway's credential out of a text, such as the value of a header. */
 export function withoutCredential(text: string, credential: Secrets): string {
   let rest = text
   for (const spelling of spellingsOf(credential)) {
@@ -85,9 +86,9 @@ export function withoutCredential(text: string, credential: Secrets): string {
   return rest
 }
 
-/** The same for a body; the very same bytes when none occurs. */
+/** As `withoutCredential`, for a body. @returns the same array when no secret occurs. */
 export function redactCredential(body: Uint8Array, credential: Secrets): Uint8Array {
-  // Latin-1 maps every byte to one character and back, so bytes that are not ours survive whatever they are.
+  // Latin-1 maps every byte to one character and back, so all other bytes stay as they are.
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1')
   let rest = text
   for (const { bytes } of spellingsOf(credential)) {
@@ -96,12 +97,11 @@ export function redactCredential(body: Uint8Array, credential: Secrets): Uint8Ar
   return rest === text ? body : Buffer.from(rest, 'latin1')
 }
 
-/** Looks for a credential in a stream that it cannot change, whatever its chunks. */
+/** Searches a stream for a credential, across chunks, without changing it. */
 export class CredentialWatch {
-  /** A chunk had it, in one of its spellings. */
   found = false
   readonly #spellings: readonly Spelling[]
-  /** Characters at the end of the last chunk that may be the beginning of it. */
+  /** The end of the last chunk, which may be the beginning of a secret. */
   #tail = ''
 
   constructor(credential: Secrets) {

@@ -3,10 +3,10 @@ import { TurnFailure } from '../calls/turn-failure.ts'
 import type { ModelEvent } from '../translation/model-events.ts'
 import type { StreamCaller } from './stream-caller.ts'
 
-/** Batches of events that may wait for their reader before the upstream is no longer read. */
+/** Batches that may wait for their reader until the upstream is no longer read. */
 const MOST_UNREAD_BATCHES = 64
 
-/** A caller in this isolate that takes the events of a turn themselves, a batch for each chunk that came. */
+/** A caller in this isolate that takes the events of a turn, a batch for each chunk of the upstream. */
 export class EventStreamCaller implements StreamCaller<ModelEvent>, AsyncIterable<ModelEvent[]> {
   readonly mostUnread = MOST_UNREAD_BATCHES
   readonly gone: Promise<void>
@@ -18,9 +18,9 @@ export class EventStreamCaller implements StreamCaller<ModelEvent>, AsyncIterabl
   #failure: Error | null = null
   #closed = false
   /** Wakes the reader. */
-  #arrived: () => void = () => {}
-  /** Ends the wait for the reader. */
-  #goOn: () => void = () => {}
+  #wakeReader: () => void = () => {}
+  /** Ends the sender's wait for the reader. */
+  #wakeSender: () => void = () => {}
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -37,16 +37,16 @@ export class EventStreamCaller implements StreamCaller<ModelEvent>, AsyncIterabl
     this.lastSent = this.#clock()
     if (this.#batches.length === 0) this.lastTaken = this.lastSent
     this.#batches.push([...units])
-    this.#arrived()
+    this.#wakeReader()
   }
 
   someTaken(): Promise<void> {
     return new Promise((resolve) => {
-      this.#goOn = resolve
+      this.#wakeSender = resolve
     })
   }
 
-  /** The response object has heartbeats of its own for its readers. */
+  /** Nothing is sent: the response object has heartbeats of its own for its readers. */
   heartbeat(): void {
     this.lastSent = this.#clock()
   }
@@ -58,27 +58,27 @@ export class EventStreamCaller implements StreamCaller<ModelEvent>, AsyncIterabl
 
   close(): void {
     this.#closed = true
-    this.#arrived()
+    this.#wakeReader()
   }
 
   abort(): void {
     this.close()
-    this.#goOn()
+    this.#wakeSender()
   }
 
-  /** To be iterated once. Ending early is leaving. @throws TurnFailure after the last batch of a stream that failed. */
+  /** To be iterated once. Ending early means that the caller leaves. @throws TurnFailure after the last batch of a stream that failed. */
   async *[Symbol.asyncIterator](): AsyncGenerator<ModelEvent[]> {
     try {
       for (;;) {
         const batch = this.#batches.shift()
         if (batch) {
           this.lastTaken = this.#clock()
-          this.#goOn()
+          this.#wakeSender()
           yield batch
         } else if (this.#closed) {
           if (this.#failure) throw this.#failure
           return
-        } else await new Promise<void>((resolve) => (this.#arrived = resolve))
+        } else await new Promise<void>((resolve) => (this.#wakeReader = resolve))
       }
     } finally {
       this.#left.resolve()

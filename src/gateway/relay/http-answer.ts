@@ -1,89 +1,102 @@
-/** What comes back of a call, as the answer of a caller over HTTP. */
-
+/** The result of a sent call as the answer for a caller over HTTP. */
+import type { Clock } from '../../lib/clock.ts'
 import type { ModelAnswer, PlannedCall } from '../calls/model-call.ts'
-import type { Candidate } from '../routes/call-routes.ts'
-import type { Dispatched } from '../routes/failover.ts'
-import type { WholeAnswer } from '../routes/route-call.ts'
+import { OPERATIONS } from '../operations.ts'
+import type { Route } from '../routes/call-routes.ts'
+import type { FailoverResult } from '../routes/failover.ts'
+import type { BufferedAnswer, SendOptions } from '../routes/route-call.ts'
+import { retryAfterWait } from '../routes/route-health.ts'
+import { messagesErrorBody } from '../translation/upstream-errors.ts'
 import { answerHeaders, streamHeaders } from './answer-headers.ts'
-import type { BufferedResponses } from './buffered-responses.ts'
 import { redactCredential } from './credential-spellings.ts'
-import { CLIENT_LEFT, encoderOf, type StartedStream, type StreamDeps } from './stream-answer.ts'
-import { upstreamErrorAnswer } from './upstream-error-answer.ts'
+import { CLIENT_LEFT, encoderOf, type StartedStream } from './stream-answer.ts'
 
 export interface HttpAnswerDeps {
-  clock: StreamDeps['clock']
+  clock: Clock
   /** Lets the sending of a large answer go on after its headers. */
   waitUntil: (work: Promise<unknown>) => void
 }
 
-export interface HttpCaller {
-  /** Fires when the caller leaves. */
-  signal: AbortSignal
-  /** Holds the bodies that were read; what is handed over keeps its place in the isolate's budget until it was read. */
-  answers: BufferedResponses
-}
+type HandOver = (pieces: readonly Uint8Array[]) => ModelAnswer['body']
 
-type Answered = { kind: 'answered'; answer: ModelAnswer } | { kind: 'failed'; error: Error }
+const textEncoder = new TextEncoder()
 
-/** @returns the answer, or the error that is rendered in its place. */
+/**
+ * The answer of a call, or the error that is rendered in its place.
+ * @param options of the sending. Their `buffered` keeps the budget of a large body until its caller has read it.
+ */
 export function httpAnswer(
   deps: HttpAnswerDeps,
   planned: PlannedCall,
-  { answer, candidate }: Dispatched,
-  caller: HttpCaller,
-): Answered {
+  { answer, route }: FailoverResult,
+  { buffered, signal }: Pick<SendOptions, 'buffered' | 'signal'>,
+): { kind: 'answered'; answer: ModelAnswer } | { kind: 'failed'; error: Error } {
   if (answer.kind === 'failed') return { kind: 'failed', error: errorOf(answer.error) }
-  if (answer.kind === 'client_left' || !candidate) return { kind: 'answered', answer: notSent() }
-  if (answer.kind === 'stream') return { kind: 'answered', answer: streamedAnswer(answer, candidate) }
-  if (answer.kind === 'whole') {
-    return { kind: 'answered', answer: wholeAnswer(deps, planned, answer, candidate, caller) }
+  if (answer.kind === 'client_left' || !route) {
+    return { kind: 'answered', answer: { status: CLIENT_LEFT, headers: {}, body: new Uint8Array() } }
   }
-  // Only our own credential is cut out of it (interface: Errors).
-  const body = redactCredential(answer.body, candidate.provider.credential)
-  const error = upstreamErrorAnswer(answer.response, body, candidate)
-  return { kind: 'answered', answer: { ...error, body: handOver(deps, caller, [error.body]) } }
+  if (answer.kind === 'stream') return { kind: 'answered', answer: streamedAnswer(answer, route) }
+  const handOver: HandOver = (pieces) => buffered.handOver(pieces, signal, (work) => deps.waitUntil(work))
+  if (answer.kind === 'upstream_error') {
+    const { status, headers, body } = upstreamErrorAnswer(answer.response, answer.body, route, deps.clock())
+    return { kind: 'answered', answer: { status, headers, body: handOver([body]) } }
+  }
+  return { kind: 'answered', answer: bufferedAnswer(deps, planned, answer, route, handOver) }
 }
-
-/** The caller left before there was an answer. */
-const notSent = (): ModelAnswer => ({ status: CLIENT_LEFT, headers: {}, body: new Uint8Array() })
 
 export const errorOf = (error: unknown): Error =>
   error instanceof Error ? error : new Error('a call failed', { cause: error })
 
-function streamedAnswer(stream: StartedStream, { provider }: Candidate): ModelAnswer {
+function streamedAnswer(stream: StartedStream, { provider }: Route): ModelAnswer {
   if (!('body' in stream.content)) throw new Error('a stream of events has no body')
   const headers = streamHeaders(stream.upstreamHeaders, provider.credential)
   return { status: stream.status, headers, body: stream.content.body }
 }
 
-function wholeAnswer(
+function bufferedAnswer(
   deps: HttpAnswerDeps,
   { request, model, outline }: PlannedCall,
-  { status, upstreamHeaders, content }: WholeAnswer,
-  candidate: Candidate,
-  caller: HttpCaller,
+  { status, upstreamHeaders, content }: BufferedAnswer,
+  route: Route,
+  handOver: HandOver,
 ): ModelAnswer {
-  const { credential } = candidate.provider
+  const { credential } = route.provider
   const headers = answerHeaders(upstreamHeaders, credential)
-  if ('pieces' in content) return { status, headers, body: handOver(deps, caller, content.pieces) }
+  if ('pieces' in content) return { status, headers, body: handOver(content.pieces) }
   const { operation } = request
   const { usageRequested } = outline
-  const encoder = encoderOf(deps, { candidate, caller: { operation, modelId: model.id, usageRequested } })
+  const encoder = encoderOf(deps, { route, caller: { operation, modelId: model.id, usageRequested } })
   if (outline.stream) {
-    // The upstream would not stream: its answer is the stream that was asked for.
+    // The upstream did not stream: its whole answer becomes the stream that the caller asked for.
     const frames = content.events.flatMap((event) => encoder.frames(event))
-    return {
-      status: 200,
-      headers: streamHeaders(upstreamHeaders, credential),
-      body: handOver(deps, caller, frames),
-    }
+    return { status: 200, headers: streamHeaders(upstreamHeaders, credential), body: handOver(frames) }
   }
   headers['content-type'] = 'application/json'
   const body = textEncoder.encode(JSON.stringify(encoder.answer(content.events)))
-  return { status: 200, headers, body: handOver(deps, caller, [body]) }
+  return { status: 200, headers, body: handOver([body]) }
 }
 
-const textEncoder = new TextEncoder()
+const DEFAULT_RETRY_SECONDS = '1'
 
-const handOver = (deps: HttpAnswerDeps, { answers, signal }: HttpCaller, pieces: readonly Uint8Array[]) =>
-  answers.handOver(pieces, signal, (work) => deps.waitUntil(work))
+/**
+ * An upstream's error: unchanged in body and content type for callers of chat completions and of the same protocol,
+ * others get their own envelope. Only the gateway's own credential is cut out (interface: Errors).
+ * @param now milliseconds since the epoch.
+ */
+export function upstreamErrorAnswer(
+  response: Response,
+  body: Uint8Array,
+  { provider, translation }: Route,
+  now: number,
+): ModelAnswer & { body: Uint8Array } {
+  const { status } = response
+  const headers = answerHeaders(response.headers, provider.credential)
+  const wait = retryAfterWait(headers['retry-after'] ?? null, now)
+  // Interface, Limits: every 429 has a Retry-After of at least a second, also when the upstream sent none.
+  if (status === 429 && (wait === null || wait < 1_000)) headers['retry-after'] = DEFAULT_RETRY_SECONDS
+  const redacted = redactCredential(body, provider.credential)
+  if (!translation || !OPERATIONS[translation.caller].ownErrorEnvelope)
+    return { status, headers, body: redacted }
+  headers['content-type'] = 'application/json'
+  return { status, headers, body: messagesErrorBody(status, redacted) }
+}

@@ -1,51 +1,64 @@
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
-import type { CredentialWatch } from './credential-spellings.ts'
+import { type Provider, transportOf } from '../providers/provider.ts'
+import { CredentialWatch } from './credential-spellings.ts'
 import type { HttpStreamCaller } from './stream-caller.ts'
 import { StreamCopy } from './stream-copy.ts'
 import type { StreamPipeline } from './stream-pipeline.ts'
 import { LONGEST_UNTAKEN_MS, type RelayTimes } from './stream-times.ts'
 
 /**
- * Lets the runtime carry a stream that nothing has to change (design 4a): bytes reach the caller without passing
- * through JavaScript, which reads a copy of them now and then. The upstream is branched before the pipe, for the copy
- * and for what follows if the pipe is stopped; the caller's stream is branched behind it, to know what the caller has
- * taken. A pipe is only stopped in silence: workerd loses bytes that are on their way in it.
+ * Lets the runtime carry a stream that needs no change (design 4a): bytes reach the caller without passing through
+ * JavaScript, which reads a copy of them now and then. The upstream is branched before the pipe, for the copy and for
+ * the rest after a pipe that was stopped; the caller's stream is branched behind it, to measure what the caller has
+ * taken. A pipe is stopped only in silence: workerd loses the bytes that are in transit in a pipe that is stopped.
  */
 
-export interface PassageOptions {
-  pipeline: StreamPipeline<Uint8Array>
+interface PassageOptions {
+  provider: Provider
+  pipeline: StreamPipeline<unknown>
   caller: HttpStreamCaller
-  credential: CredentialWatch
   times: RelayTimes
   clock: Clock
   /** Aborts the request to the upstream. */
   upstreamAbort: AbortController
 }
 
-/** The first look at the copy comes late: most streams are over by then, and cost none. */
+const MOST_PROVIDERS = 10_000
+/** Ids of providers whose streams are read before they are passed: one of them needed an edit and did not get it. */
+const readFirst = new BoundedMap<string, true>(MOST_PROVIDERS)
+
+/** Whether the form of a provider's stream allows to pass it unread. */
+export function mayPassUnread(provider: Provider, response: Response): boolean {
+  if (transportOf(provider).streamType !== 'text/event-stream') return false
+  return !readFirst.get(provider.id) && !response.headers.get('content-encoding')
+}
+
+/** The first look at the copy is late: most streams have ended by then, and cost no look. */
 const FIRST_LOOK_MS = 500
 const BETWEEN_LOOKS_MS = 1_000
-/** After so many bytes in one look the next one comes at once: branches that are not read grow without limit. */
+/** After this many bytes in one look the next one follows soon: a branch that is not read grows without limit. */
 const MANY_BYTES = 512 * 1024
 const SOON_MS = 10
-/** How far the copy may be read ahead of the caller: what is read beyond waits in memory for a slow one. */
+/** How far the copy is read ahead of the caller: the pipe's branch holds in memory what a slow caller has not taken. */
 const AHEAD_BYTES = 64 * 1024
-/** How long a pipe that was cut off may take to hand over what had come. */
+/** How long a pipe that was cut off may take to pass on what had come. */
 const REST_MS = 1_000
 const BLANK_LINE = new TextEncoder().encode('\n\n')
 
-/** How a pipe ended: with its upstream, with a failure, or by us. */
+/** How a pipe ended: with its upstream, by a failure, or by `#stop`. */
 type Piped = 'ended' | 'failed' | 'stopped'
 
 export class NativePassage {
-  /** The caller left while its stream flowed. */
+  /** The caller left during the passage. */
   callerLeft = false
   /** When the upstream was last known to have sent something, in milliseconds since the epoch. */
   lastArrival: number
   readonly #options: PassageOptions
   readonly #taken: StreamCopy
+  readonly #credential: CredentialWatch
   readonly #stop = new AbortController()
-  /** What the caller was sent before. */
+  /** Bytes that the caller was sent before. */
   #before = 0
   #lastTaken: number
   #lookTimer: ReturnType<typeof setTimeout> | undefined
@@ -57,12 +70,13 @@ export class NativePassage {
   constructor(options: PassageOptions, taken: ReadableStream<Uint8Array>) {
     this.#options = options
     this.#taken = new StreamCopy(taken)
+    this.#credential = new CredentialWatch(options.provider.credential)
     this.lastArrival = this.#lastTaken = options.clock()
   }
 
   /**
-   * Carries a stream until it ends, or something has to be said in it, or its caller leaves.
-   * @returns where to read on; all that comes before has left, and was observed.
+   * Carries a stream until it ends, until the gateway has to write into it, or until its caller leaves.
+   * @returns the rest of the upstream; everything before it was passed and observed.
    */
   async carry(upstream: ReadableStream<Uint8Array>): Promise<StreamCopy> {
     const { caller, pipeline } = this.#options
@@ -80,25 +94,25 @@ export class NativePassage {
     await this.#observeUntil(piped, copy)
     this.release()
     caller.takeBack()
-    this.#speak(piped)
+    this.#writeDue(piped)
     return copy
   }
 
-  /** The caller has left: nothing more is for it. */
+  /** The caller has left: stops the pipe at once. */
   leave(): void {
     this.callerLeft = true
     this.#stop.abort()
     this.#options.caller.abort()
   }
 
-  /** Ends the stream once all that has come has left. */
+  /** Aborts the upstream; what had come is still passed. */
   cutOff(): void {
     this.#options.upstreamAbort.abort()
     clearTimeout(this.#cutTimer)
     this.#cutTimer = setTimeout(() => this.#stop.abort(), REST_MS)
   }
 
-  /** Without it the branch behind the pipe would gather all that the caller takes. */
+  /** Otherwise the branch behind the pipe would gather everything that the caller takes. */
   release(): void {
     this.#taken.cancel().catch(() => {})
   }
@@ -118,24 +132,23 @@ export class NativePassage {
     const { heartbeat, betweenEvents } = this.#options.times
     const longest = Math.max(10, Math.min(heartbeat, betweenEvents) / 4)
     const look = () => {
-      this.#looking = this.#look(copy, wait)
+      this.#looking = this.#look(copy)
     }
     this.#lookTimer = setTimeout(look, Math.min(wait, longest))
   }
 
-  async #look(copy: StreamCopy, waited: number): Promise<void> {
+  async #look(copy: StreamCopy): Promise<void> {
     const read = copy.length
     const passed = await this.#passed()
     await this.#observe(copy.arrived(Math.max(0, passed - read) + AHEAD_BYTES))
     if (this.#isOver) return
     const now = this.#options.clock()
     if (copy.length > read) this.lastArrival = now
-    const isMuch = copy.length - read > MANY_BYTES
-    this.#schedule(copy, isMuch ? SOON_MS : Math.min(BETWEEN_LOOKS_MS, 2 * Math.max(waited, FIRST_LOOK_MS)))
+    this.#schedule(copy, copy.length - read > MANY_BYTES ? SOON_MS : BETWEEN_LOOKS_MS)
     this.#decide(now, passed === copy.length && copy.isCaughtUp && this.#taken.isCaughtUp)
   }
 
-  /** How much of the upstream's bytes the caller has taken. */
+  /** How many bytes of the upstream the caller has taken. */
   async #passed(): Promise<number> {
     const before = this.#taken.length
     for await (const _ of this.#taken.arrived());
@@ -143,7 +156,7 @@ export class NativePassage {
     return this.#taken.length - this.#before
   }
 
-  /** @param isStill nothing is on its way: the caller has all that the upstream has sent. */
+  /** @param isStill nothing is in transit: the caller has everything that the upstream has sent. */
   #decide(now: number, isStill: boolean): void {
     const { pipeline, times } = this.#options
     const silence = now - this.lastArrival
@@ -162,33 +175,41 @@ export class NativePassage {
 
   async #observe(chunks: AsyncIterable<Uint8Array>): Promise<void> {
     for await (const chunk of chunks) {
-      this.#options.credential.look(chunk)
+      this.#credential.look(chunk)
       this.#options.pipeline.observe(chunk)
     }
   }
 
-  /** Observes what has left and was not looked at yet. */
+  /** Observes what was passed since the last look. */
   async #observeUntil(piped: Piped, copy: StreamCopy): Promise<void> {
     if (piped === 'ended') await this.#observe(copy.rest())
     else if (piped === 'stopped' && !this.callerLeft) {
-      // What came between the last look and the stop was either passed, or is still to be sent.
+      // What came between the last look and the stop was either passed, or is left in the copy.
       await this.#observe(copy.exactly((await this.#passed()) - copy.length))
     } else {
       await this.#observe(copy.arrived())
-      // A pipe that failed while its upstream lives has lost its caller.
+      // A pipe that failed while its upstream goes on has lost its caller.
       this.callerLeft ||= copy.isCaughtUp
     }
   }
 
-  /** Says what is due in a stream that no longer flows. */
-  #speak(piped: Piped): void {
+  /** Writes what is due after the pipe: a heartbeat, or the end of a frame that was cut. */
+  #writeDue(piped: Piped): void {
     const { caller, pipeline } = this.#options
     if (this.callerLeft) return
     if (piped === 'stopped') {
       if (this.#isSilent && pipeline.end === null) caller.heartbeat()
     } else if (pipeline.observeTornFrame() && pipeline.end?.kind !== 'completed') {
-      // Ends the frame that was cut, so that the next one is a frame of its own.
+      // Otherwise the caller would read the next frame as a part of the one that was cut.
       caller.send([BLANK_LINE])
     }
+  }
+
+  /** Flags of the call after the stream's end. A stream that needed an edit has later ones of its provider read first. */
+  flags(): string[] {
+    const { pipeline, provider } = this.#options
+    const { found } = this.#credential
+    if (pipeline.missedEdit || found) readFirst.set(provider.id, true)
+    return found ? ['credential_echoed'] : []
   }
 }

@@ -1,25 +1,24 @@
-/** An answer that its upstream streams: relayed to its caller from its first valid event on. */
+/** A streamed answer: relayed to its caller from its first valid event on. */
 import type { InspectionCounts } from '../../governance/audit-record.ts'
 import type { Usage } from '../../governance/credits.ts'
 import type { Inspection } from '../../governance/dlp/inspection.ts'
 import type { GovernanceDeps, GovernedCall } from '../../governance/governed-call.ts'
 import { CallLease } from '../calls/call-lease.ts'
-import { type Charge, type ChargeBasis, streamCharge } from '../calls/charges.ts'
+import { type Charge, type ChargeBasis, streamCharge, withLost } from '../calls/charges.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'
 import type { StreamReader } from '../protocols/protocol.ts'
-import { framesOf } from '../providers/provider.ts'
+import { transportOf } from '../providers/provider.ts'
 import { type AttemptDeps, noAnswer, type UpstreamAttempt } from '../routes/attempt.ts'
-import type { Candidate } from '../routes/call-routes.ts'
+import type { Route } from '../routes/call-routes.ts'
 import { callerEncoder } from '../translation/caller-encoder.ts'
 import type { EventEncoder, ModelEvent } from '../translation/model-events.ts'
 import type { TranslatedCall } from '../translation/translated-call.ts'
 import { redactCredential } from './credential-spellings.ts'
 import { EventStreamCaller } from './event-stream-caller.ts'
+import { mayPassUnread, NativePassage } from './native-passage.ts'
 import { HttpStreamCaller, type StreamCaller } from './stream-caller.ts'
 import { type FrameConverter, PASSED_FRAMES, StreamPipeline } from './stream-pipeline.ts'
 import { type RelayEnd, relayStream } from './stream-relay.ts'
-import { relayTimesOf } from './stream-times.ts'
-import { mayLeaveUnread, UnreadStream } from './unread-streams.ts'
 
 export interface StreamDeps extends AttemptDeps, GovernanceDeps {
   configuration: AttemptDeps['configuration'] & {
@@ -31,19 +30,12 @@ export interface StreamDeps extends AttemptDeps, GovernanceDeps {
   }
 }
 
-/** How a caller takes answers: as bytes over HTTP, or as the events themselves, in this isolate. */
+/** The form of an answer: bytes over HTTP, or events for a caller in this isolate. */
 export type CallerForm = 'http' | 'events'
 
-/** What of its call a stream needs to know. */
-export interface StreamedCall {
-  operation: Operation
-  modelId: string
-  usageRequested: boolean
-}
-
-export interface StreamToStart {
+interface StreamToStart {
   response: Response
-  candidate: Candidate
+  route: Route
   reader: StreamReader
   inspection: Inspection
   /** Null between equal protocols. */
@@ -54,9 +46,9 @@ export interface StreamToStart {
   signal: AbortSignal
   call: GovernedCall
   basis: ChargeBasis
-  /** What attempts before this one may be charged for. */
+  /** What earlier attempts may be charged for. */
   lost: Usage | null
-  caller: StreamedCall
+  caller: { operation: Operation; modelId: string; usageRequested: boolean }
 }
 
 /** A stream that has begun. */
@@ -68,8 +60,8 @@ export interface StartedStream {
   ended: Promise<StreamEnd>
 }
 
-/** What a stream came to: of its outcome, what the stream decides. */
-export interface StreamEnd {
+/** The part of a call's outcome that its stream decides. */
+interface StreamEnd {
   status: number
   errorCode: string | null
   flags: string[]
@@ -77,45 +69,80 @@ export interface StreamEnd {
   counts: InspectionCounts
 }
 
-/** Status of a call whose caller left before it ended; never sent, only recorded. */
+/** Status of a call whose caller left before its end; never sent, only recorded. */
 export const CLIENT_LEFT = 499
 
 /**
- * Starts a stream with its first valid event, or when its commit time is over.
+ * Starts a stream with its first valid event, or at its commit time.
  * @throws ApiError for a stream that ended before; `signal`'s reason when its caller left before.
  */
 export async function startStream(deps: StreamDeps, stream: StreamToStart): Promise<StartedStream> {
-  const { response, translated, form, caller } = stream
-  if (!response.body) throw noAnswer('The upstream sent an empty answer.')
+  const { response, route, reader, translated, form, caller } = stream
   const { status, headers: upstreamHeaders } = response
   if (form === 'events') {
     if (!translated) throw new Error('events are only made by translation')
     const events = new EventStreamCaller(deps.clock)
-    const { ended } = await relayTo(deps, stream, response.body, {
-      caller: events,
-      pipeline: pipelineOf(stream, eventsOf(translated)),
-      unread: null,
-    })
+    const { ended } = await relayTo(deps, stream, events, eventsOf(translated))
     return { kind: 'stream', status, upstreamHeaders, content: { batches: events }, ended }
   }
   const { dialect } = OPERATIONS[caller.operation].protocol
-  const mayPass = stream.reader.passesUnread && mayLeaveUnread(stream.candidate.provider, response)
+  const mayPass = reader.passesUnread && mayPassUnread(route.provider, response)
   const http = new HttpStreamCaller(deps.clock, dialect, mayPass)
-  const pipeline = pipelineOf(
-    stream,
-    translated ? framesOfEvents(translated, encoderOf(deps, stream)) : PASSED_FRAMES,
-  )
-  const unread = http.taken && unreadStream(deps, stream, pipeline, http, http.taken)
-  const { ended } = await relayTo(deps, stream, response.body, { caller: http, pipeline, unread })
+  const converter = translated ? framesOfEvents(translated, encoderOf(deps, stream)) : PASSED_FRAMES
+  const { ended } = await relayTo(deps, stream, http, converter)
   return { kind: 'stream', status, upstreamHeaders, content: { body: http.body }, ended }
 }
 
+/** Resolves when the stream has started. @throws when it ended before. */
+async function relayTo<Unit>(
+  deps: StreamDeps,
+  stream: StreamToStart,
+  caller: StreamCaller<Unit>,
+  converter: FrameConverter<Unit>,
+): Promise<{ ended: Promise<StreamEnd> }> {
+  const { response, route, reader, inspection, attempt, signal, basis } = stream
+  if (!response.body) throw noAnswer('The upstream sent an empty answer.')
+  const { provider } = route
+  const pipeline = pipelineOf(stream, converter)
+  const { configuration } = deps
+  const times = {
+    commit: configuration.STREAM_COMMIT_MS,
+    heartbeat: configuration.STREAM_HEARTBEAT_MS,
+    firstEvent: configuration.UPSTREAM_FIRST_EVENT_TIMEOUT_MS,
+    betweenEvents: configuration.UPSTREAM_EVENT_TIMEOUT_MS,
+  }
+  const common = { times, clock: deps.clock, upstreamAbort: attempt.abort }
+  const passage =
+    caller instanceof HttpStreamCaller && caller.taken
+      ? new NativePassage({ ...common, provider, pipeline, caller }, caller.taken)
+      : null
+  const relay = await relayStream({
+    ...common,
+    upstream: response.body,
+    pipeline,
+    caller,
+    callerSignal: signal,
+    lease: leaseOf(deps, stream),
+    awaitsUsage: () => reader.usagePending,
+    passage,
+  })
+  if (relay.started) {
+    return { ended: relay.ended.then((end) => streamEnd(end, basis, reader, inspection, passage)) }
+  }
+  const { end } = relay
+  if (end.kind === 'client_left') throw new Error('the caller left')
+  // A beginning that must not pass was generated all the same; a silent upstream may have read the input.
+  const charged = end.error ? streamCharge(basis, reader).usage : null
+  attempt.discard(`stream_${end.reason}`, charged ?? (end.reason === 'timeout' ? attempt.inputUsage : null))
+  throw end.error ?? noAnswer(end.message)
+}
+
 function pipelineOf<Unit>(
-  { response, candidate: { provider }, reader, inspection, translated }: StreamToStart,
+  { response, route: { provider }, reader, inspection, translated }: StreamToStart,
   converter: FrameConverter<Unit>,
 ): StreamPipeline<Unit> {
   return new StreamPipeline({
-    frames: framesOf(provider, response),
+    frames: transportOf(provider).frames(response),
     reader,
     inspection,
     converter,
@@ -124,62 +151,12 @@ function pipelineOf<Unit>(
   })
 }
 
-function unreadStream(
-  deps: StreamDeps,
-  { candidate, attempt }: StreamToStart,
-  pipeline: StreamPipeline<Uint8Array>,
-  caller: HttpStreamCaller,
-  taken: ReadableStream<Uint8Array>,
-): UnreadStream {
-  return new UnreadStream(candidate.provider, {
-    pipeline,
-    caller,
-    taken,
-    times: relayTimesOf(deps.configuration),
-    clock: deps.clock,
-    upstreamAbort: attempt.abort,
+function leaseOf(deps: StreamDeps, { route, reader, call, basis, lost }: StreamToStart): CallLease {
+  const provider = route.provider.name
+  return new CallLease(deps, call, deps.configuration.LEDGER_LEASE_MS, () => {
+    const { usage, cost } = withLost(basis, streamCharge(basis, reader), lost)
+    return usage && { provider, usage, cost }
   })
-}
-
-/** Resolves when the stream has started. @throws when it ended before. */
-async function relayTo<Unit>(
-  deps: StreamDeps,
-  stream: StreamToStart,
-  upstream: ReadableStream<Uint8Array>,
-  way: { caller: StreamCaller<Unit>; pipeline: StreamPipeline<Unit>; unread: UnreadStream | null },
-): Promise<{ ended: Promise<StreamEnd> }> {
-  const { candidate, reader, inspection, attempt, signal, basis, call, lost } = stream
-  const { provider } = candidate
-  const leaseMilliseconds = deps.configuration.LEDGER_LEASE_MS
-  const { caller, pipeline, unread } = way
-  const relay = await relayStream({
-    upstream,
-    pipeline,
-    caller,
-    times: relayTimesOf(deps.configuration),
-    clock: deps.clock,
-    callerSignal: signal,
-    upstreamAbort: attempt.abort,
-    lease: new CallLease(deps, {
-      call,
-      basis,
-      meter: reader,
-      lost,
-      provider: provider.name,
-      leaseMilliseconds,
-    }),
-    awaitsUsage: () => reader.usagePending,
-    passage: unread?.passage ?? null,
-  })
-  if (relay.started) {
-    return { ended: relay.ended.then((end) => streamEnd(end, basis, reader, inspection, unread)) }
-  }
-  const { end } = relay
-  if (end.kind === 'client_left') throw new Error('the caller left')
-  // A beginning that must not pass was generated all the same, and a silent upstream may have read the input.
-  const charged = end.error ? streamCharge(basis, reader).usage : null
-  attempt.discard(`stream_${end.reason}`, charged ?? (end.reason === 'timeout' ? attempt.inputUsage : null))
-  throw end.error ?? noAnswer(end.message)
 }
 
 function streamEnd(
@@ -187,10 +164,10 @@ function streamEnd(
   basis: ChargeBasis,
   reader: StreamReader,
   inspection: Inspection,
-  unread: UnreadStream | null,
+  passage: NativePassage | null,
 ): StreamEnd {
   const known = { charge: streamCharge(basis, reader), counts: inspection.counts }
-  const flags = unread?.flags() ?? []
+  const flags = passage?.flags() ?? []
   if (end.kind === 'completed') return { ...known, status: 200, errorCode: null, flags }
   if (end.kind === 'client_left') {
     return { ...known, status: CLIENT_LEFT, errorCode: 'client_left', flags: ['client_left', ...flags] }
@@ -201,14 +178,13 @@ function streamEnd(
 
 /** The encoder of a translated answer for a caller over HTTP. */
 export function encoderOf(
-  deps: { clock: StreamDeps['clock'] },
-  { candidate, caller }: Pick<StreamToStart, 'candidate' | 'caller'>,
+  { clock }: Pick<StreamDeps, 'clock'>,
+  { route, caller }: Pick<StreamToStart, 'route' | 'caller'>,
 ): EventEncoder {
-  const protocol = candidate.translation?.caller
+  const protocol = route.translation?.caller
   if (!protocol || protocol === 'responses') throw new Error('turns of responses are taken as events')
   const { modelId, usageRequested } = caller
-  const nowSeconds = Math.floor(deps.clock() / 1000)
-  return callerEncoder({ caller: protocol, modelId, usageRequested, nowSeconds })
+  return callerEncoder({ caller: protocol, modelId, usageRequested, nowSeconds: Math.floor(clock() / 1000) })
 }
 
 const framesOfEvents = (translated: TranslatedCall, encoder: EventEncoder): FrameConverter<Uint8Array> => ({

@@ -1,48 +1,49 @@
+import { joinBytes } from '../../lib/byte-edits.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Dialect } from '../protocols/protocol.ts'
 
-/** The end of a stream that a caller reads: takes units, and knows how far the caller is behind, and since when. */
+/** The sending end of a caller's stream. It measures how far the caller is behind, and since when. */
 export interface StreamCaller<Unit> {
-  /** How much was sent that the caller has not taken, in the measure of `mostUnread`. */
+  /** What was sent and the caller has not taken, in the unit of `mostUnread`. */
   readonly unread: number
-  /** Beyond this the upstream is no longer read. */
+  /** Up to this the upstream is read on. */
   readonly mostUnread: number
-  /** When something was sent last, in milliseconds since the epoch; at first when the caller began to wait. */
+  /** When something was last sent, in milliseconds since the epoch; at first when the caller began to wait. */
   readonly lastSent: number
-  /** When the caller last took something, or could have begun to. */
+  /** When the caller last took something, or was first able to. */
   readonly lastTaken: number
   /** Resolves when the caller has gone. */
   readonly gone: Promise<void>
   send(units: readonly Unit[]): void
   /** Waits until the caller has taken something, or is gone. */
   someTaken(): Promise<void>
-  /** Shows a caller that waits that its stream lives. */
+  /** Keeps a silent connection open. */
   heartbeat(): void
-  /** Tells a failure. @param farewell the upstream's own words for it; null for ours. */
-  fail(message: string, farewell: readonly Unit[] | null): void
+  /** Ends the stream with a failure. @param farewell the upstream's own units for it; else the caller's dialect expresses it. */
+  fail(message: string, farewell?: readonly Unit[]): void
   close(): void
-  /** Ends waits for a caller that is gone. */
+  /** Ends all waits for a caller that has gone. */
   abort(): void
 }
 
 /** Bytes that may wait for a slow caller. */
 const CALLER_BUFFER_BYTES = 64 * 1024
 /**
- * What follows a write sooner than this waits so long for company, in milliseconds: a write costs more than what is done
- * with an event before, and nobody sees a delay of so little.
+ * Milliseconds after a write within which further units are gathered for the next one: a write costs more than all
+ * processing of an event, and a delay this short is not noticed.
  */
 const QUICK_MS = 4
-/** So much is written at once. */
+/** This much is written at once. */
 const FULL_BYTES = 16 * 1024
 
 /** A caller that reads bytes over HTTP. */
 export class HttpStreamCaller implements StreamCaller<Uint8Array> {
   readonly body: ReadableStream<Uint8Array>
-  /** What the caller takes, a second time, for who lends the stream to a pipe; null where that is not intended. */
+  /** A copy of what the caller takes, for the native passage; null where the stream is not lent. */
   readonly taken: ReadableStream<Uint8Array> | null
   readonly mostUnread = CALLER_BUFFER_BYTES
   readonly gone: Promise<void>
-  /** Bytes sent so far, but for those that a pipe carried. */
+  /** Bytes sent so far, without those that a pipe carried. */
   sent = 0
   lastSent: number
   lastTaken = 0
@@ -58,16 +59,15 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
   readonly #clock: Clock
   readonly #dialect: Dialect
   readonly #left = Promise.withResolvers<void>()
-  /** Ends the wait for the caller to read. */
-  #goOn: () => void = () => {}
+  /** Ends the wait until the caller reads. */
+  #wakeSender: () => void = () => {}
 
   /**
-   * @param dialect what the gateway itself says to this caller.
-   * @param isLent whether the stream may be lent to a pipe.
+   * @param dialect of the gateway's own frames. @param canBeLent whether the stream may be lent to a pipe.
    */
-  constructor(clock: Clock, dialect: Dialect, isLent = false) {
+  constructor(clock: Clock, dialect: Dialect, canBeLent = false) {
     const { readable, writable } = new IdentityTransformStream()
-    const [body, taken] = isLent ? readable.tee() : [readable, null]
+    const [body, taken] = canBeLent ? readable.tee() : [readable, null]
     this.body = body
     this.taken = taken
     this.#clock = clock
@@ -83,14 +83,14 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
     return this.#unwritten + this.#heldBytes
   }
 
-  /** A writer that lets go of its stream says nothing of the caller. */
+  /** The promise rejects as well when the writer releases its lock, which is no sign of the caller. */
   #watch(): void {
     this.#writer.closed.catch(() => {
       if (!this.#isLent) this.#left.resolve()
     })
   }
 
-  /** Lends the stream to a pipe, when all that was sent has been taken. Nothing can be sent until it is taken back. */
+  /** Lends the stream to a pipe. All that was sent must have been taken; nothing can be sent until `takeBack`. */
   lend(): WritableStream<Uint8Array> {
     this.#isLent = true
     this.#writer.releaseLock()
@@ -104,11 +104,11 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
     this.#watch()
   }
 
-  /** All that comes together, or soon after the last write, leaves in one. */
+  /** Units that come together, or soon after the last write, leave in one write. */
   send(units: readonly Uint8Array[]): void {
     for (const { length } of units) this.#heldBytes += length
     this.#held.push(...units)
-    // No longer than that, also when the clock has been set back.
+    // At most QUICK_MS, also when the clock has been set back.
     const wait = Math.min(QUICK_MS, QUICK_MS - (this.#clock() - this.#writtenAt))
     if (wait <= 0 || this.#heldBytes >= FULL_BYTES) this.#writeHeld()
     else this.#timer ??= setTimeout(() => this.#writeHeld(), wait)
@@ -118,7 +118,7 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#heldBytes = 0
-    for (const bytes of joinedPieces(this.#held.splice(0))) this.#write(bytes)
+    if (this.#held.length > 0) this.#write(joined(this.#held.splice(0)))
   }
 
   #write(bytes: Uint8Array): void {
@@ -129,17 +129,17 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
     this.#writer.write(bytes).then(() => {
       this.#unwritten -= bytes.length
       this.lastTaken = this.#clock()
-      this.#goOn()
+      this.#wakeSender()
     }, this.#left.resolve)
   }
 
   /**
-   * The writer's `ready` would tell the same, but workerd replaces that promise whenever a write completes and room is
-   * still short, and the one that is awaited is then never resolved.
+   * Not the writer's `ready`: workerd replaces that promise when a write completes and room is still short, and the
+   * promise that was awaited then never resolves.
    */
   someTaken(): Promise<void> {
     return new Promise((resolve) => {
-      this.#goOn = resolve
+      this.#wakeSender = resolve
     })
   }
 
@@ -148,8 +148,8 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
     this.#write(this.#dialect.heartbeat)
   }
 
-  fail(message: string, farewell: readonly Uint8Array[] | null): void {
-    this.send(farewell ?? this.#dialect.failure(message))
+  fail(message: string, farewell: readonly Uint8Array[] = this.#dialect.failure(message)): void {
+    this.send(farewell)
     this.close()
   }
 
@@ -158,37 +158,26 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
     this.#writer.close().catch(() => {})
   }
 
-  /** A write that waits for a caller that is gone would wait forever. */
+  /** A write that waits for a caller that has gone would wait forever. */
   abort(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#held = []
     this.#heldBytes = 0
     this.#writer.abort().catch(() => {})
-    this.#goOn()
+    this.#wakeSender()
   }
 }
 
-/** Pieces of one chunk that lie next to each other are one piece again, without a copy; small ones are copied together. */
-function joinedPieces(pieces: readonly Uint8Array[]): Uint8Array[] {
-  if (pieces.length <= 1) return [...pieces]
-  const joined: Uint8Array[] = []
+/** All pieces as one; without a copy where they lie next to each other in one buffer. */
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  const [first = new Uint8Array()] = pieces
+  let length = 0
   for (const piece of pieces) {
-    const last = joined.at(-1)
-    const isNext = last?.buffer === piece.buffer && last.byteOffset + last.byteLength === piece.byteOffset
-    if (last && isNext) {
-      joined[joined.length - 1] = new Uint8Array(last.buffer, last.byteOffset, last.length + piece.length)
-    } else joined.push(piece)
+    if (piece.buffer !== first.buffer || piece.byteOffset !== first.byteOffset + length) {
+      return joinBytes(pieces)
+    }
+    length += piece.length
   }
-  return joined.length > 1 ? [copied(joined)] : joined
-}
-
-function copied(pieces: readonly Uint8Array[]): Uint8Array {
-  const whole = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0))
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.length
-  }
-  return whole
+  return new Uint8Array(first.buffer, first.byteOffset, length)
 }

@@ -1,8 +1,8 @@
-/** The second branch of a stream whose first one flows by itself: read now and then, as far as bytes have come. */
+/** The second branch of a stream whose first branch is piped: read now and then, as far as bytes have come. */
 
-/** A read that takes longer than this waits for bytes that have not come yet. */
+/** A read that takes longer than this waits for bytes that have not come. */
 const PATIENCE_MS = 2
-/** How often more is waited for in one go, where bytes come all the time. */
+/** How often `arrived` waits again while bytes come all the time. */
 const MOST_WAITS = 4
 
 type Read = ReadableStreamReadResult<Uint8Array>
@@ -13,10 +13,10 @@ export class StreamCopy {
   length = 0
   readonly #stream: ReadableStream<Uint8Array>
   #reader: ReadableStreamDefaultReader<Uint8Array> | null = null
-  /** The read that waits for bytes. Never more than one, and of one chunk: the other branch waits as well for what a read demands. */
+  /** The read in flight. Never more than one, of one chunk: what a branch demands, the other branch waits for as well. */
   #pending: Promise<Read> | null = null
   #isPending = false
-  /** What was read too much. */
+  /** The rest of a chunk that `exactly` took a part of. */
   #returned: Uint8Array | null = null
   #isOver = false
 
@@ -24,7 +24,7 @@ export class StreamCopy {
     this.#stream = stream
   }
 
-  /** Whether all that has come was read, and more may come. */
+  /** Whether everything that has come was read, and more may come. */
   get isCaughtUp(): boolean {
     return this.#isPending && !this.#isOver
   }
@@ -37,29 +37,25 @@ export class StreamCopy {
     return this.#taken(await this.#next())
   }
 
-  /** What has come, about as much as `limit`. The end and a failure are left to `read`. */
+  /** What has come, up to about `limit` bytes. The end and a failure are left to `read`. */
   async *arrived(limit = Number.POSITIVE_INFINITY): AsyncGenerator<Uint8Array> {
     const end = this.length + limit
     let before = -1
     for (let waits = 0; waits < MOST_WAITS && this.length > before; waits++) {
       before = this.length
-      yield* this.#arrivedWithin(PATIENCE_MS, end)
+      const late = Promise.withResolvers<null>()
+      const timer = setTimeout(() => late.resolve(null), PATIENCE_MS)
+      while (this.length < end && !this.#isOver) {
+        const result = await Promise.race([this.#next().catch(() => null), late.promise])
+        if (result === null || result.done) break
+        this.#taken(result)
+        yield result.value
+      }
+      clearTimeout(timer)
     }
   }
 
-  async *#arrivedWithin(milliseconds: number, end: number): AsyncGenerator<Uint8Array> {
-    const late = Promise.withResolvers<null>()
-    const timer = setTimeout(() => late.resolve(null), milliseconds)
-    while (this.length < end && !this.#isOver) {
-      const result = await Promise.race([this.#next().catch(() => null), late.promise])
-      if (result === null || result.done) break
-      this.#taken(result)
-      yield result.value
-    }
-    clearTimeout(timer)
-  }
-
-  /** All the rest of a stream that has ended; in one piece where nothing was read before, which costs least. */
+  /** The rest of a stream that has ended; in one piece where nothing was read before, which costs least. */
   async *rest(): AsyncGenerator<Uint8Array> {
     if (this.#reader) {
       for (let result = await this.read(); !result.done; result = await this.read()) yield result.value
@@ -72,7 +68,7 @@ export class StreamCopy {
     this.#pending = Promise.resolve(END)
   }
 
-  /** Reads as many bytes, and leaves what comes after them. */
+  /** Reads `count` bytes, and leaves what comes after them. */
   async *exactly(count: number): AsyncGenerator<Uint8Array> {
     for (let left = count; left > 0; ) {
       const { done, value } = await this.read()

@@ -1,50 +1,50 @@
 import type { Inspection } from '../../governance/dlp/inspection.ts'
 import { ApiError } from '../../lib/api-error.ts'
-import { applyEdits, joinBytes } from '../../lib/byte-edits.ts'
+import { applyEdits, type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { type FrameReader, FrameTooLongError, parseFrame, type SseFrame } from '../../lib/sse.ts'
 import type { FrameVerdict, StreamReader } from '../protocols/protocol.ts'
 import type { HeldFrame } from '../protocols/streamed-texts.ts'
 
 /**
- * What is done with the frames of an upstream's stream: each is read by its protocol, inspected, edited, counted, and
- * converted into what the caller takes. No I/O: chunks in, units for the caller out.
+ * Each frame of an upstream's stream is read by its protocol, inspected, edited, counted, and converted into units for
+ * the caller. No I/O: chunks in, units out.
  */
 
-/** Makes units for the caller, frames or events, of frames as the upstream's reader lets them pass. */
+/** Converts frames, after inspection and edits, into units for the caller: frames or events. */
 export interface FrameConverter<Unit> {
   convert(frame: SseFrame): Unit[]
-  /** Units that end the caller's stream. */
+  /** The units that end the caller's stream. */
   finish(): Unit[]
 }
 
-export interface PipelineOptions<Unit> {
+interface PipelineOptions<Unit> {
   frames: FrameReader
   reader: StreamReader
   inspection: Inspection
   converter: FrameConverter<Unit>
-  /** Whether frames pass as they are: the upstream's own frame tells an error best then. */
+  /** Whether caller and upstream speak the same protocol: an error frame of the upstream then passes as it is. */
   passes: boolean
-  /** Cuts our credential out of what an upstream says about an error. */
+  /** Cuts the gateway's credential out of an upstream's error. */
   redact: (bytes: Uint8Array) => Uint8Array
 }
 
-export type FailureReason = 'empty' | 'cut' | 'timeout' | 'error'
+type FailureReason = 'empty' | 'cut' | 'timeout' | 'error'
 
-/** How a stream ended, as far as the upstream and its frames are concerned. */
+/** How a stream ended on the side of its upstream. */
 export type PipelineEnd<Unit> =
   | { kind: 'completed' }
   | {
       kind: 'failed'
       reason: FailureReason
       message: string
-      /** The upstream's own frames for the failure; null leaves it to the caller's dialect. */
-      farewell: Unit[] | null
-      /** When the gateway itself ended it. */
+      /** The upstream's own units for the failure; absent where the caller's dialect has to express it. */
+      farewell?: Unit[]
+      /** The gateway itself ended the stream. */
       error?: ApiError
     }
 
-/** Characters of what an upstream says about its failure. */
+/** Characters of an upstream's error message. */
 const LONGEST_MESSAGE = 4_096
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -52,10 +52,10 @@ const decoder = new TextDecoder()
 export class StreamPipeline<Unit> {
   /** A valid event came. */
   started = false
-  /** The caller's stream has begun, with or without an event: an end without one is an end now. */
+  /** The caller's stream has begun, with or without an event: from now on an end without an event completes it. */
   committed = false
   end: PipelineEnd<Unit> | null = null
-  /** A frame that left unread should have been changed. */
+  /** A frame that was passed unread should have been edited. */
   missedEdit = false
   readonly #options: PipelineOptions<Unit>
 
@@ -63,7 +63,7 @@ export class StreamPipeline<Unit> {
     this.#options = options
   }
 
-  /** Takes a chunk of the upstream. @returns what goes to the caller; `end` tells whether that was the last of it. */
+  /** Takes a chunk of the upstream. @returns units for the caller, the last ones when `end` is set. */
   push(chunk: Uint8Array): Unit[] {
     const units: Unit[] = []
     try {
@@ -78,7 +78,7 @@ export class StreamPipeline<Unit> {
     return units
   }
 
-  /** Takes a chunk that has left as it came: it is read, metered and counted, and nothing is made of it. */
+  /** Takes a chunk that was passed to the caller unread: it is metered and counted, and yields no units. */
   observe(chunk: Uint8Array): void {
     try {
       for (const frame of this.#options.frames.push(chunk)) this.#observeFrame(frame)
@@ -87,26 +87,25 @@ export class StreamPipeline<Unit> {
     }
   }
 
-  /** The beginning of a frame has left, and nothing follows it. @returns whether there was one. */
+  /** Counts the beginning of a frame that was passed to the caller unread and has no end. @returns whether there is one. */
   observeTornFrame(): boolean {
-    const { frames, inspection } = this.#options
-    const { length } = frames.unfinished
-    inspection.endUnit(length)
-    inspection.sink(length, 0)
+    const { length } = this.unfinished
+    this.#options.inspection.endUnit(length)
+    this.#options.inspection.sink(length, 0)
     return length > 0
   }
 
-  /** What has come of a frame that is not complete yet. */
+  /** The beginning of a frame that is not complete yet. */
   get unfinished(): Uint8Array {
     return this.#options.frames.unfinished
   }
 
-  /** Whether what follows may leave without being read before. */
+  /** Whether the rest of the stream can be passed to the caller unread. */
   get passesUnread(): boolean {
     return this.started && this.end === null && this.#options.passes && this.#options.reader.passesUnread
   }
 
-  /** The upstream closed its stream: an end, or less than one. @returns the last units for the caller. */
+  /** The upstream closed its stream, at its end or before. @returns the last units for the caller. */
   close(): Unit[] {
     const units: Unit[] = []
     if (this.end) return units
@@ -123,11 +122,16 @@ export class StreamPipeline<Unit> {
   }
 
   /** Ends the stream with a failure, unless it has ended. */
-  fail(reason: FailureReason, message: string, farewell: Unit[] | null = null, error?: ApiError): void {
-    this.end ??= { kind: 'failed', reason, message, farewell, ...(error && { error }) }
+  fail(
+    reason: FailureReason,
+    message: string,
+    more: { farewell?: Unit[] | undefined; error?: ApiError } = {},
+  ): void {
+    const { farewell, error } = more
+    this.end ??= { kind: 'failed', reason, message, ...(farewell && { farewell }), ...(error && { error }) }
   }
 
-  /** What was held back will not be sent. */
+  /** Counts what is held back as withheld: it will not be sent. */
   abandon(): void {
     this.#options.inspection.abandon()
   }
@@ -141,15 +145,15 @@ export class StreamPipeline<Unit> {
     else {
       this.started ||= verdict.started
       for (const held of verdict.before ?? []) this.#release(held, units)
-      if (verdict.edits.length === 0) {
-        inspection.sink(frame.bytes.length, 0)
-        units.push(...this.#options.converter.convert(frame))
-        return
-      }
-      const edited = applyEdits(frame.bytes, verdict.edits)
-      inspection.sink(edited.released, edited.withheld)
-      units.push(...this.#options.converter.convert(parseFrame(joinBytes(edited.pieces))))
+      units.push(...this.#options.converter.convert(this.#edited(frame, verdict.edits)))
     }
+  }
+
+  /** The frame as it is sent; its bytes are counted by the sink. */
+  #edited(frame: SseFrame, edits: ByteEdit[]): SseFrame {
+    const { pieces, released, withheld } = applyEdits(frame.bytes, edits)
+    this.#options.inspection.sink(released, withheld)
+    return edits.length === 0 ? frame : parseFrame(joinBytes(pieces))
   }
 
   #observeFrame(frame: SseFrame): void {
@@ -158,9 +162,10 @@ export class StreamPipeline<Unit> {
     if (this.end) inspection.endUnit(frame.bytes.length)
     else {
       const verdict = this.#verdictOn(frame)
-      if (verdict.kind === 'failure')
-        this.fail('error', this.#ownWords(verdict.message), verdict.forward && [])
-      else if (frame.data !== null) this.missedEdit ||= verdict.kind === 'drop' || verdict.edits.length > 0
+      if (verdict.kind === 'failure') {
+        // The upstream's own frame, where it may pass, has passed already.
+        this.fail('error', this.#redacted(verdict.message), verdict.forward ? { farewell: [] } : {})
+      } else if (frame.data !== null) this.missedEdit ||= verdict.kind === 'drop' || verdict.edits.length > 0
       if (reader.ended) this.end ??= { kind: 'completed' }
     }
     inspection.sink(frame.bytes.length, 0)
@@ -176,7 +181,7 @@ export class StreamPipeline<Unit> {
     }
   }
 
-  /** A frame of ours with what was held back. */
+  /** A frame of the gateway with text that was held back. */
   #release({ bytes, released, withheld }: HeldFrame, units: Unit[]): void {
     this.#options.inspection.sink(released, withheld)
     units.push(...this.#options.converter.convert(parseFrame(bytes)))
@@ -188,29 +193,26 @@ export class StreamPipeline<Unit> {
     this.end ??= { kind: 'completed' }
   }
 
-  /** Only where the upstream's own frame is sent does anything of it leave, as it was inspected. */
+  /** The upstream's own frame is sent where it may pass; otherwise nothing of it but its message. */
   #upstreamError(frame: SseFrame, verdict: Extract<FrameVerdict, { kind: 'failure' }>): void {
     const { inspection, redact, passes, converter } = this.#options
-    const message = this.#ownWords(verdict.message)
+    const message = this.#redacted(verdict.message)
     if (verdict.forward === null || !passes) {
       inspection.refuse(frame.bytes.length)
       this.fail('error', message)
       return
     }
-    const edited = applyEdits(frame.bytes, verdict.forward)
-    inspection.sink(edited.released, edited.withheld)
-    const told = converter.convert(parseFrame(redact(joinBytes(edited.pieces))))
-    this.fail('error', message, told)
+    const { bytes } = this.#edited(frame, verdict.forward)
+    this.fail('error', message, { farewell: converter.convert(parseFrame(redact(bytes))) })
   }
 
-  /** The upstream's message as it may be told. */
-  #ownWords(message: string): string {
+  #redacted(message: string): string {
     return decoder.decode(this.#options.redact(encoder.encode(message))).slice(0, LONGEST_MESSAGE)
   }
 
   #failBy(error: unknown): void {
     if (error instanceof ApiError) {
-      this.fail('error', error.message, null, error)
+      this.fail('error', error.message, { error })
       return
     }
     const tooLong = error instanceof FrameTooLongError

@@ -1,73 +1,66 @@
-import type { ApiError } from '../../lib/api-error.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { CallLease } from '../calls/call-lease.ts'
 import type { NativePassage } from './native-passage.ts'
 import type { StreamCaller } from './stream-caller.ts'
-import type { FailureReason, StreamPipeline } from './stream-pipeline.ts'
+import type { PipelineEnd, StreamPipeline } from './stream-pipeline.ts'
 import { LONGEST_UNTAKEN_MS, type RelayTimes } from './stream-times.ts'
 
 /**
  * Carries one upstream stream to one caller, chunk by chunk. It starts with the upstream's first valid event (or after
  * `commit`), keeps a silent connection open with heartbeats, ends a failed stream in the caller's dialect, and stops the
  * upstream when the caller leaves (design: Models). A slow caller slows the upstream: nothing is read while too much
- * waits for it. Where nothing has to be changed, the runtime carries the stream from its first event on (native-passage).
+ * waits for it. A stream that needs no change is carried by the runtime from its first event on (native-passage).
  */
 
-export interface RelayOptions<Unit> {
+interface RelayOptions<Unit> {
   upstream: ReadableStream<Uint8Array>
   pipeline: StreamPipeline<Unit>
   caller: StreamCaller<Unit>
   times: RelayTimes
   clock: Clock
-  /** The caller's connection; one of three signs that it left, with the cancelled body and the failed write. */
+  /** Fires when the caller leaves; the cancelled body and the failed write are the other two signs. */
   callerSignal: AbortSignal
   /** Aborts the request to the upstream. */
   upstreamAbort: AbortController
-  /** Renewed while the stream lasts; a stream without one ends. */
+  /** Renewed while the stream lasts. A stream that has lost it ends. */
   lease: CallLease
-  /** Whether all of the answer has come, and only its usage is missing. */
+  /** Whether the whole answer has come except its usage. */
   awaitsUsage: () => boolean
-  /** Carries the stream where nothing of it has to be changed; null where each chunk is looked at. */
+  /** Carries a stream that needs no change; null where each chunk is read. */
   passage: NativePassage | null
 }
 
 type StreamSource = Pick<ReadableStreamDefaultReader<Uint8Array>, 'read' | 'cancel'>
 
-export type RelayEnd =
-  | { kind: 'completed' }
-  | { kind: 'client_left' }
-  /** `error` when the gateway itself ended it, as it is told before the stream has begun. */
-  | { kind: 'failed'; reason: FailureReason; message: string; error?: ApiError }
+export type RelayEnd<Unit = unknown> = PipelineEnd<Unit> | { kind: 'client_left' }
 
-/** Either the answer has started, or it ended before it could and can still be an HTTP error. */
+/** Either the answer has started, or it ended before and can still be an HTTP error. */
 export type RelayStart =
   | { started: true; ended: Promise<RelayEnd> }
   | { started: false; end: Exclude<RelayEnd, { kind: 'completed' }> }
 
-/** How long the rest of an upstream's answer is read after its end. */
+/** How long an upstream is read after the end of its answer, or after its caller left. */
 const REST_MS = 1_000
-/** What an upstream may still send after its end before its connection is given up. */
+/** Chunks that an upstream may send after its end until its connection is given up. */
 const READS_AFTER_END = 8
 
-export function relayStream<Unit>(options: RelayOptions<Unit>): Promise<RelayStart> {
-  return new StreamRelay(options).start()
-}
+export const relayStream = <Unit>(options: RelayOptions<Unit>): Promise<RelayStart> =>
+  new StreamRelay(options).start()
 
 class StreamRelay<Unit> {
   readonly #options: RelayOptions<Unit>
   readonly #upstream: ReadableStreamDefaultReader<Uint8Array>
-  /** What is read: the upstream, or after a passage the copy of its rest. */
+  /** The upstream, or after a passage the copy of its rest. */
   #source: StreamSource
-  /** The passage that carries the stream now, or may do so yet. */
+  /** The passage that carries the stream, or is going to; null after it. */
   #passage: NativePassage | null
   #passing = false
   readonly #watch: ReturnType<typeof setInterval>
   /** Units that came before the answer started. */
   #waiting: Unit[] = []
-  #committed = false
   #reading = false
   #clientLeft = false
-  /** The caller left when only the usage was missing, which is awaited for so long. */
+  /** Set when the caller left and only the usage is missing: the end of the wait for it. */
   #leaving: ReturnType<typeof setTimeout> | undefined
   #lastRead: number
 
@@ -103,14 +96,14 @@ class StreamRelay<Unit> {
       this.#release()
       return { started: false, end }
     }
-    this.#committed = pipeline.committed = true
+    pipeline.committed = true
     this.#send(this.#waiting.splice(0))
     return { started: true, ended: this.#pump(this.#reading ? read : null) }
   }
 
   /** @param pending the read that was in flight when the answer started. */
   async #pump(pending: Promise<Chunk> | null): Promise<RelayEnd> {
-    const { caller, pipeline } = this.#options
+    const { caller } = this.#options
     if (pending) this.#take(await pending)
     while (!this.#isOver) {
       if (this.#passage) await this.#passOn(this.#passage)
@@ -121,13 +114,12 @@ class StreamRelay<Unit> {
     const end = this.#end ?? { kind: 'client_left' }
     // Not awaited: the call is over for the upstream and the ledger, however slowly its caller reads the rest.
     if (end.kind === 'completed') caller.close()
-    else if (end.kind === 'failed' && pipeline.end?.kind === 'failed') {
-      caller.fail(end.message, pipeline.end.farewell)
-    } else caller.abort()
+    else if (end.kind === 'failed') caller.fail(end.message, end.farewell)
+    else caller.abort()
     return end
   }
 
-  /** Lets the runtime carry the stream as long as it can. */
+  /** Lets the runtime carry the stream as far as possible. */
   async #passOn(passage: NativePassage): Promise<void> {
     const { pipeline, upstream, clock } = this.#options
     if (!pipeline.started) return this.#take(await this.#read())
@@ -148,15 +140,12 @@ class StreamRelay<Unit> {
   }
 
   /** Null while the stream lasts. */
-  get #end(): RelayEnd | null {
+  get #end(): RelayEnd<Unit> | null {
     const { end } = this.#options.pipeline
-    if (this.#clientLeft || (end && this.#leaving)) return { kind: 'client_left' }
-    if (end?.kind !== 'failed') return end
-    const { reason, message, error } = end
-    return { kind: 'failed', reason, message, ...(error && { error }) }
+    return this.#clientLeft || (end && this.#leaving) ? { kind: 'client_left' } : end
   }
 
-  /** A failed read is data, so that nothing is left unhandled. */
+  /** A failed read is a value, so that no rejection is left unhandled. */
   async #read(): Promise<Chunk> {
     this.#reading = true
     try {
@@ -170,7 +159,7 @@ class StreamRelay<Unit> {
     }
   }
 
-  /** Synchronous: room for a chunk is awaited before it is read. */
+  /** Synchronous: the relay waits for the caller before it reads a chunk. */
   #take(chunk: Chunk): void {
     const { pipeline } = this.#options
     if (this.#isOver) return
@@ -184,11 +173,11 @@ class StreamRelay<Unit> {
 
   #send(units: Unit[]): void {
     if (this.#leaving || units.length === 0) return
-    if (this.#committed) this.#options.caller.send(units)
+    if (this.#options.pipeline.committed) this.#options.caller.send(units)
     else this.#waiting.push(...units)
   }
 
-  /** An upstream closes its answer right after its last event, and a connection read to the end can be used again. */
+  /** An upstream closes its answer right after its last event. A connection that was read to the end can be used again. */
   async #readRest(): Promise<void> {
     const timer = setTimeout(() => this.#source.cancel().catch(() => {}), REST_MS)
     try {
@@ -207,7 +196,7 @@ class StreamRelay<Unit> {
       this.#passage?.leave()
       return
     }
-    if (this.#committed) caller.abort()
+    if (pipeline.committed) caller.abort()
     if (this.#isOver || this.#leaving) return
     // Client left after the content: wait for usage, so that billing is exact.
     if (pipeline.started && awaitsUsage()) this.#leaving = setTimeout(this.#stop, REST_MS)
@@ -225,7 +214,7 @@ class StreamRelay<Unit> {
     this.#source.cancel().catch(() => {})
   }
 
-  /** Watches the upstream only while it is read: a caller that does not read is not the upstream's fault. */
+  /** Measures the silence of the upstream only while it is read, not while the relay waits for a slow caller. */
   #tick(): void {
     if (this.#isOver) return
     const { caller, pipeline, clock, times, lease } = this.#options
@@ -237,12 +226,12 @@ class StreamRelay<Unit> {
       else this.#stopUpstream()
       return
     }
-    if (this.#committed && caller.unread > 0 && now - caller.lastTaken >= LONGEST_UNTAKEN_MS) this.#leave()
+    if (pipeline.committed && caller.unread > 0 && now - caller.lastTaken >= LONGEST_UNTAKEN_MS) this.#leave()
     if (!this.#reading || this.#isOver) return
     if (now - this.#lastRead >= (pipeline.started ? times.betweenEvents : times.firstEvent)) {
       pipeline.fail('timeout', 'The upstream stopped sending.')
       this.#stopUpstream()
-    } else if (this.#committed && caller.unread === 0 && now - caller.lastSent >= times.heartbeat) {
+    } else if (pipeline.committed && caller.unread === 0 && now - caller.lastSent >= times.heartbeat) {
       caller.heartbeat()
     }
   }

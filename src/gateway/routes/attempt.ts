@@ -7,9 +7,10 @@ import { TooLongError } from '../../lib/bytes/read-bytes.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { answerCharge, type ChargeBasis, inputUsage } from '../calls/charges.ts'
+import { transportOf } from '../providers/provider.ts'
 import { ProviderUnreachable, sendToProvider } from '../providers/send-to-provider.ts'
 import { LONGEST_ANSWER_BYTES, LONGEST_TRANSLATED_BYTES, readWhole } from '../relay/buffered-responses.ts'
-import type { Candidate } from './call-routes.ts'
+import type { Route } from './call-routes.ts'
 import { beginTrial, heardLately, noteAnswer, noteSilence, noteUnreachable } from './route-health.ts'
 
 export interface AttemptDeps {
@@ -23,10 +24,10 @@ export interface AttemptDeps {
   }
 }
 
-/** What an attempt needs of the call it is made for. */
-export interface AttemptedCall {
+/** The call of an attempt. Not the plan itself, which holds the request's body: an attempt may live as long as a stream. */
+interface AttemptedCall {
   organizationId: string
-  /** Whether a stream is asked for. */
+  /** Whether the caller asked for a stream. */
   stream: boolean
   /** The caller's headers. */
   headers: Headers
@@ -39,51 +40,40 @@ export interface AttemptedCall {
 export const noAnswer = (message: string) =>
   new ApiError('upstream', message, { code: 'upstream_empty_body' })
 
-/** How far a request has come: whether it is connected is not known at first. */
-type Phase = 'unknown' | 'connecting' | 'waiting' | 'over'
-
-/** One request to one upstream, with its time-outs, and what is known of it whatever becomes of it. */
+/** One request to one upstream, with its time-outs. Its record and its costs are valid however it ends. */
 export class UpstreamAttempt {
   readonly abort = new AbortController()
+  /** For the audit record of the call. */
+  readonly record: Attempt
   /** Until when the upstream asked to wait, in milliseconds since the epoch; null when it did not. */
   askedUntil: number | null = null
+  /** What the upstream may charge although it gave no usable answer; null for nothing. */
+  lost: Usage | null = null
   readonly #deps: AttemptDeps
   readonly #call: AttemptedCall
-  readonly #candidate: Candidate
+  readonly #route: Route
   readonly #startedAt: number
   #timer: ReturnType<typeof setTimeout> | undefined
   #timedOut = false
-  #phase: Phase = 'unknown'
+  #phase: 'connecting' | 'waiting' | 'over' = 'connecting'
+  /** The upstream has the request, or may have it. */
   #sent = false
-  #status: number | null = null
-  #failure: string | null = null
-  #endedAt: number | null = null
-  #lost: Usage | null = null
   readonly #leave = () => this.abort.abort()
 
-  constructor(deps: AttemptDeps, call: AttemptedCall, candidate: Candidate) {
+  constructor(deps: AttemptDeps, call: AttemptedCall, route: Route) {
     this.#deps = deps
     this.#call = call
-    this.#candidate = candidate
+    this.#route = route
     this.#startedAt = deps.clock()
+    this.record = {
+      provider: route.provider.name,
+      upstreamModel: route.upstreamModel,
+      status: null,
+      failure: null,
+      durationMilliseconds: 0,
+    }
     call.signal.addEventListener('abort', this.#leave)
     if (call.signal.aborted) this.abort.abort()
-  }
-
-  /** For the audit record of the call. */
-  get record(): Attempt {
-    return {
-      provider: this.#candidate.provider.name,
-      upstreamModel: this.#candidate.upstreamModel,
-      status: this.#status,
-      failure: this.#failure,
-      durationMilliseconds: (this.#endedAt ?? this.#deps.clock()) - this.#startedAt,
-    }
-  }
-
-  /** What the upstream may charge for although it gave no usable answer; null for nothing. */
-  get lost(): Usage | null {
-    return this.#lost
   }
 
   /** The input alone, estimated; null where tokens are not charged. */
@@ -91,24 +81,24 @@ export class UpstreamAttempt {
     return inputUsage(this.#call.basis)
   }
 
-  /** Whether the upstream has the request, or may have it, and nothing else is known of what it charges. */
+  /** Whether the upstream has the request, or may have it, and its charge is not known. */
   get mayBeCharged(): boolean {
-    const isOpen = this.#failure === null || this.#failure === 'aborted'
-    return this.#sent && isOpen && (this.#status ?? 0) < 400
+    const { status, failure } = this.record
+    return this.#sent && (failure === null || failure === 'aborted') && (status ?? 0) < 400
   }
 
   /** @throws ApiError upstream when the provider cannot be reached in time. */
   async send(body: Pick<EditedBytes, 'pieces' | 'length'>): Promise<Response> {
     const { headers, stream } = this.#call
-    const { provider, operation, upstreamModel, translation } = this.#candidate
+    const { provider, operation, upstreamModel, translation } = this.#route
     try {
       this.abort.signal.throwIfAborted()
-      beginTrial(this.#candidate, this.#startedAt)
-      const response = await sendToProvider(provider, {
+      beginTrial(this.#route, this.#startedAt)
+      const response = await sendToProvider(transportOf(provider), {
         operation,
         upstreamModel,
         body,
-        // Versions and betas of one protocol mean nothing to another; the transport's own are pinned.
+        // Version and beta headers belong to one protocol; on translated calls the transport's own are pinned.
         callerHeaders: translation ? null : headers,
         stream,
         signal: this.abort.signal,
@@ -117,7 +107,7 @@ export class UpstreamAttempt {
         now: this.#startedAt,
       })
       this.#connected()
-      this.askedUntil = noteAnswer(this.#candidate, response, this.#deps.clock())
+      this.askedUntil = noteAnswer(this.#route, response, this.#deps.clock())
       this.#end(response.status, null)
       return response
     } catch (error) {
@@ -125,62 +115,25 @@ export class UpstreamAttempt {
     }
   }
 
-  /** A provider that answered just now is reachable: then the connection is not watched, which costs. */
+  /** A provider that answered just now is reachable: its connection is not watched, which would cost time. */
   #beginConnecting(): (() => void) | null {
-    if (heardLately(this.#candidate.provider, this.#startedAt)) {
+    if (heardLately(this.#route.provider, this.#startedAt)) {
       this.#wait()
       return null
     }
-    this.#phase = 'connecting'
     this.#limit(this.#deps.configuration.UPSTREAM_CONNECT_TIMEOUT_MS)
     return () => this.#connected()
   }
 
-  readonly #connected = (): void => {
+  #connected(): void {
     if (this.#phase === 'connecting' && !this.#timedOut) this.#wait()
   }
 
-  /** From here on the upstream has the request, or may have it. */
   #wait(): void {
-    const { configuration } = this.#deps
+    const { UPSTREAM_HEADERS_TIMEOUT_MS, UPSTREAM_ANSWER_TIMEOUT_MS } = this.#deps.configuration
     this.#phase = 'waiting'
     this.#sent = true
-    this.#limit(
-      this.#call.stream
-        ? configuration.UPSTREAM_HEADERS_TIMEOUT_MS
-        : configuration.UPSTREAM_ANSWER_TIMEOUT_MS,
-    )
-  }
-
-  #unanswered(error: unknown): ApiError {
-    const reason = this.#reasonOf(error)
-    this.#end(null, reason)
-    this.#remember(reason)
-    logEvent('warn', 'upstream_failed', {
-      provider: this.#candidate.provider.name,
-      reason,
-      error: errorText(error instanceof Error ? (error.cause ?? error) : error),
-    })
-    return noAnswer(
-      this.#timedOut ? 'The upstream did not answer in time.' : 'The upstream could not be reached.',
-    )
-  }
-
-  #reasonOf(error: unknown): string {
-    if (this.#timedOut) return this.#phase === 'connecting' ? 'connect_timeout' : 'timeout'
-    if (!(error instanceof ProviderUnreachable)) return 'aborted'
-    return error.reason
-  }
-
-  /** A connection that broke off later may be one that was kept open too long; it says nothing of the next. */
-  #remember(reason: string): void {
-    const now = this.#deps.clock()
-    if (reason === 'timeout') {
-      noteSilence(this.#candidate, now)
-      this.#lost = inputUsage(this.#call.basis)
-    } else if (reason === 'connect_timeout' || (reason === 'unreachable' && this.#phase === 'connecting')) {
-      noteUnreachable(this.#candidate, now)
-    }
+    this.#limit(this.#call.stream ? UPSTREAM_HEADERS_TIMEOUT_MS : UPSTREAM_ANSWER_TIMEOUT_MS)
   }
 
   #limit(milliseconds: number): void {
@@ -191,20 +144,44 @@ export class UpstreamAttempt {
     }, milliseconds)
   }
 
+  #unanswered(error: unknown): ApiError {
+    const reason = this.#reasonOf(error)
+    this.#end(null, reason)
+    const now = this.#deps.clock()
+    if (reason === 'timeout') {
+      noteSilence(this.#route, now)
+      this.lost = this.inputUsage
+    } else if (reason === 'connect_timeout' || (reason === 'unreachable' && this.#phase === 'connecting')) {
+      // A connection that breaks later may be one that was kept open too long: no sign for the next request.
+      noteUnreachable(this.#route, now)
+    }
+    logEvent('warn', 'upstream_failed', {
+      provider: this.record.provider,
+      reason,
+      error: errorText(error instanceof Error ? (error.cause ?? error) : error),
+    })
+    return noAnswer(
+      this.#timedOut ? 'The upstream did not answer in time.' : 'The upstream could not be reached.',
+    )
+  }
+
+  #reasonOf(error: unknown): string {
+    if (this.#timedOut) return this.#phase === 'connecting' ? 'connect_timeout' : 'timeout'
+    return error instanceof ProviderUnreachable ? error.reason : 'aborted'
+  }
+
   #end(status: number | null, failure: string | null): void {
-    this.#status = status
-    this.#failure = failure
-    this.#endedAt = this.#deps.clock()
+    const durationMilliseconds = this.#deps.clock() - this.#startedAt
+    Object.assign(this.record, { status, failure, durationMilliseconds } satisfies Partial<Attempt>)
   }
 
   /**
-   * Notes that the answer which had begun is of no use. The first reason counts.
-   * @param lost what the upstream may charge for it all the same.
+   * Records that an answer which had begun is of no use. The first reason counts.
+   * @param lost what the upstream may charge all the same.
    */
   discard(failure: string, lost: Usage | null = null): void {
-    this.#lost ??= lost
-    if (this.#failure !== null || this.#endedAt === null) return
-    this.#end(this.#status, failure)
+    this.lost ??= lost
+    if (this.record.failure === null) this.#end(this.record.status, failure)
   }
 
   /**
@@ -213,28 +190,25 @@ export class UpstreamAttempt {
    * it, which its caller can wait for.
    */
   async read(response: Response): Promise<OwnedBytes> {
-    const room = {
-      limitBytes: this.#deps.configuration.BUFFER_LIMIT_BYTES,
-      holder: this.#call.organizationId,
-    }
-    const longest = this.#candidate.translation ? LONGEST_TRANSLATED_BYTES : LONGEST_ANSWER_BYTES
+    const limitBytes = this.#deps.configuration.BUFFER_LIMIT_BYTES
+    const longest = this.#route.translation ? LONGEST_TRANSLATED_BYTES : LONGEST_ANSWER_BYTES
     let received = 0
     const arrived = (bytes: number) => {
       received += bytes
     }
     try {
-      return await readWhole(response, room, longest, arrived)
+      return await readWhole(response, { limitBytes, holder: this.#call.organizationId }, longest, arrived)
     } catch (error) {
       throw this.#unread(error, response.status, received)
     }
   }
 
-  /** No provider charges for an error; whatever else it sent, it has generated all of it. */
+  /** No provider charges for an error. An answer that was given up while it was read has been generated in full. */
   #unread(error: unknown, status: number, received: number): ApiError {
     const charged = status < 400
     const hasNoRoom = error instanceof ApiError
     if (!hasNoRoom && !(error instanceof TooLongError)) {
-      this.discard(this.#timedOut ? 'timeout' : 'cut', charged ? inputUsage(this.#call.basis) : null)
+      this.discard(this.#timedOut ? 'timeout' : 'cut', charged ? this.inputUsage : null)
       return noAnswer(
         this.#timedOut ? 'The upstream did not answer in time.' : 'The upstream broke off its answer.',
       )
@@ -247,7 +221,7 @@ export class UpstreamAttempt {
     return new ApiError('rate_limited', message, { retryAfterSeconds: 1 })
   }
 
-  /** Ends the time-outs of a request whose answer is read, or is a stream, which has times of its own. */
+  /** Ends the time-outs, once the answer has been read or is a stream, which has its own. */
   dispose(): void {
     this.#phase = 'over'
     clearTimeout(this.#timer)

@@ -1,75 +1,62 @@
 import { ApiError } from '../../lib/api-error.ts'
-import type { CatalogModel, Route } from '../catalog/catalog.ts'
+import { type CatalogModel, type CatalogRoute, routeKey } from '../catalog/catalog.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'
 import { speaks } from '../providers/provider.ts'
 import type { CallerProtocol, UpstreamProtocol } from '../translation/translated-call.ts'
-import { routeDigest } from './affinity.ts'
 import { restOf } from './route-health.ts'
 
-/** A place that can answer a call. */
-export interface Candidate extends Route {
-  /** What it is asked for, in its own protocol. */
+/** One way to answer a call. */
+export interface Route extends CatalogRoute {
+  /** What the upstream is asked for, in its own protocol. */
   operation: Operation
-  /** Set when the call has to be translated for it. */
+  /** Null when the upstream speaks the protocol of the call. */
   translation: { caller: CallerProtocol; upstream: UpstreamProtocol } | null
 }
 
 /**
- * The routes of a model that can answer a call: those that speak its protocol first, because nothing is lost on them,
- * the others translated; each group in the order of the catalogue.
+ * The routes of a model that can answer a call: those of the caller's protocol first, because nothing is lost on them,
+ * then the translated ones; each group in the order of the catalogue.
+ * @returns none only for operations that need no upstream.
+ * @throws ApiError when no provider of the model can answer the call.
  */
-export function candidatesFor(model: CatalogModel, operation: Operation): Candidate[] {
-  const { translatesTo, caller } = OPERATIONS[operation]
-  const native: Candidate[] = []
-  const translated: Candidate[] = []
+export function routesFor(model: CatalogModel, operation: Operation): Route[] {
+  const { translatesTo, caller, answeredWithoutUpstream } = OPERATIONS[operation]
+  const native: Route[] = []
+  const translated: Route[] = []
   for (const route of model.routes) {
+    const upstream = translatesTo.find((protocol) => speaks(route.provider, protocol))
     if (isNative(model, route, operation)) native.push({ ...route, operation, translation: null })
-    else {
-      const upstream = translatesTo.find((protocol) => speaks(route.provider, protocol))
-      if (!upstream || !caller) continue
+    else if (upstream && caller) {
       translated.push({ ...route, operation: upstream, translation: { caller, upstream } })
     }
   }
-  return [...native, ...translated]
+  const routes = [...native, ...translated]
+  if (routes.length > 0 || answeredWithoutUpstream) return routes
+  const message = `The model ${model.id} is not served on this path.`
+  throw new ApiError('invalid_request', message, { code: 'model_not_found' })
 }
 
 /** The provider has a path for the operation, and serves the model on it. */
-function isNative(model: CatalogModel, route: Route, operation: Operation): boolean {
+function isNative(model: CatalogModel, route: CatalogRoute, operation: Operation): boolean {
   if (!speaks(route.provider, operation)) return false
   const { capability } = OPERATIONS[operation]
   return capability === null || model.capabilities.includes(capability)
 }
 
 /**
- * Candidates in the order to try them now: the one that has the conversation, the others as they come, then those that
- * lately were not there, and last those that asked to wait, the soonest first.
- * @param home `routeDigest` of the one that has the conversation; null for none. @param now milliseconds since the epoch.
+ * Routes in the order to try them: the one that the conversation is on, the others as they come, then those that failed
+ * lately, and last those that asked to wait, the shortest wait first.
+ * @param current `routeKey` of the route that the conversation is on; null for none. @param now milliseconds since the epoch.
  */
-export function inOrder(
-  candidates: readonly Candidate[],
-  home: string | null,
-  now: number,
-): readonly Candidate[] {
-  if (candidates.length === 1) return candidates
-  const rank = (candidate: Candidate): [standing: number, until: number] => {
-    const rest = restOf(candidate, now)
+export function inOrder(routes: readonly Route[], current: string | null, now: number): readonly Route[] {
+  if (routes.length === 1) return routes
+  const rank = (route: Route): [standing: number, until: number] => {
+    const rest = restOf(route, now)
     if (rest) return [rest.reason === 'failed' ? 2 : 3, rest.until]
-    return [home !== null && routeDigest(candidate) === home ? 0 : 1, 0]
+    return [routeKey(route) === current ? 0 : 1, 0]
   }
-  return candidates
-    .map((candidate) => ({ candidate, rank: rank(candidate) }))
+  return routes
+    .map((route) => ({ route, rank: rank(route) }))
     .sort((left, right) => left.rank[0] - right.rank[0] || left.rank[1] - right.rank[1])
-    .map(({ candidate }) => candidate)
-}
-
-/**
- * @returns none only for operations that need no upstream.
- * @throws ApiError when no provider of the model can answer the call.
- */
-export function someCandidate(model: CatalogModel, operation: Operation): Candidate[] {
-  const candidates = candidatesFor(model, operation)
-  if (candidates.length > 0 || OPERATIONS[operation].answeredWithoutUpstream) return candidates
-  throw new ApiError('invalid_request', `The model ${model.id} is not served on this path.`, {
-    code: 'model_not_found',
-  })
+    .map(({ route }) => route)
 }

@@ -1,9 +1,9 @@
 import { joinBytes } from '../../lib/byte-edits.ts'
-import { hmacSha256Hex, sha256Hex } from '../../lib/crypto.ts'
+import { sha256Hex } from '../../lib/crypto.ts'
 import { decodeString, type JsonPath, scanJson } from '../../lib/json-scan.ts'
 import type { RequestOutline, TopMember } from '../protocols/request-outline.ts'
 
-/** A call as far as its conversation can be told from it. */
+/** What identifies the conversation of a call. */
 export interface ConversationCall {
   organizationId: string
   modelId: string
@@ -12,15 +12,15 @@ export interface ConversationCall {
   outline: Pick<RequestOutline, 'body' | 'members'>
 }
 
-/** Names that clients give a session, the neutral one and those that they send themselves. */
+/** Headers in which clients name a session: the neutral one, and those of single clients. */
 export const SESSION_HEADERS: readonly string[] = [
   'x-claude-code-session-id',
   'x-codeclient-session-id',
   'x-session-id',
 ]
-/** What conversations begin with, in the words of all protocols. */
+/** Members that hold the beginning of a conversation, in all protocols. */
 const BEGINNING = ['tools', 'system', 'instructions', 'messages', 'input', 'prompt']
-/** Lists that are read up to the first element of the user. */
+/** Lists that are read up to the first message of the user. */
 const CONVERSATIONS = new Set(['messages', 'input'])
 const LONGEST_NAME_BYTES = 4 * 1024
 /** How much of each part of a prompt is read: enough to tell conversations apart. */
@@ -29,15 +29,14 @@ const SEPARATOR = Uint8Array.of(0)
 const decoder = new TextDecoder()
 
 /**
- * A digest that stays the same from turn to turn of one conversation: of the name that the caller gives it
- * (`prompt_cache_key`, `metadata.user_id`, a session header), else of how it begins: tools, system prompt and first
+ * A digest that stays the same from turn to turn of one conversation. It is made of the caller's name for it
+ * (`prompt_cache_key`, `metadata.user_id`, a session header), else of its beginning: tools, system prompt and first
  * message of the user.
- * @param secret so that nobody who reads a digest can try texts against it.
- * @returns null when nothing tells the conversation.
+ * @returns null for a request that has neither.
  */
-export function conversationKey(call: ConversationCall, secret: Uint8Array): string | null {
+export function conversationKey(call: ConversationCall): string | null {
   const name = givenName(call) ?? beginningOf(call.outline)
-  return name && hmacSha256Hex(secret, JSON.stringify([call.organizationId, call.modelId, ...name]))
+  return name && sha256Hex(JSON.stringify([call.organizationId, call.modelId, ...name]))
 }
 
 function givenName({ headers, outline }: ConversationCall): [kind: string, value: string] | null {
@@ -49,7 +48,7 @@ function givenName({ headers, outline }: ConversationCall): [kind: string, value
   return session ? ['session', session] : null
 }
 
-/** The body was checked: what is read here is JSON. */
+/** The outline has checked that the body is JSON. */
 function shortValue({ body, members }: ConversationCall['outline'], name: string): unknown {
   const member = members.find((each) => each.name === name)
   if (!member || member.end - member.start > LONGEST_NAME_BYTES) return undefined
@@ -65,13 +64,13 @@ function beginningOf({ body, members }: ConversationCall['outline']): [kind: str
   return parts.length > 0 ? ['beginning', sha256Hex(joinBytes(parts))] : null
 }
 
-/** Everything has been read that is to be read. */
+/** Ends the scan: the first message of the user has been read. */
 class Enough extends Error {}
 
 /**
- * The strings of a member, of `messages` and `input` up to the first one of the user. Cache markers are left out, because
- * clients move them from turn to turn, and so are the types of blocks, because a text becomes a block when it gets a
- * marker, and what an item gets anew each time that it is sent.
+ * The strings of a member; of `messages` and `input`, up to the first message of the user. Left out is what changes from
+ * turn to turn: cache markers, which clients move; types of blocks, because a text becomes a block when it gets a marker;
+ * ids and status of items.
  */
 function textsOf(body: Uint8Array, member: TopMember): Uint8Array[] {
   const bytes = body.subarray(member.start, Math.min(member.end, member.start + READ_BYTES))
@@ -84,24 +83,24 @@ function textsOf(body: Uint8Array, member: TopMember): Uint8Array[] {
         readTo = end
         const isRole = path.length === 2 && path[1] === 'role'
         if (isRole && decodeString(bytes, start, end) === 'user') fromUser = true
-        if (!isMarker(path) && !isOfSending(member, path)) texts.push(bytes.subarray(start, end), SEPARATOR)
+        if (!isMarker(path) && !isVolatile(member, path)) texts.push(bytes.subarray(start, end), SEPARATOR)
       },
       value(path) {
         if (CONVERSATIONS.has(member.name) && path.length === 1 && fromUser) throw new Enough()
       },
     })
   } catch (error) {
-    // Else it was cut in the middle of a long text, which has not been told.
+    // Otherwise READ_BYTES end in the middle of a long text: its beginning counts as well.
     if (!(error instanceof Enough)) texts.push(bytes.subarray(readTo))
   }
   return texts
 }
 
-/** What an item has of its own each time that it is sent. */
-const OF_SENDING = new Set(['id', 'status'])
+/** Members of an item that clients may write anew in each request. */
+const VOLATILE = new Set(['id', 'status'])
 
-const isOfSending = ({ name }: TopMember, path: JsonPath): boolean =>
-  name === 'input' && path.length === 2 && OF_SENDING.has(String(path[1]))
+const isVolatile = ({ name }: TopMember, path: JsonPath): boolean =>
+  name === 'input' && path.length === 2 && VOLATILE.has(String(path[1]))
 
 const isMarker = (path: JsonPath): boolean =>
   path[path.length - 1] === 'type' || path.includes('cache_control')

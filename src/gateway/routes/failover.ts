@@ -1,82 +1,70 @@
-/** One call over its routes: each attempt is recorded, and only an attempt that gave nothing is followed by another. */
+/** One call over its routes: another route is tried only after one that gave no usable answer. */
 import type { Attempt, InspectionCounts } from '../../governance/audit-record.ts'
 import { addUsage, type Usage } from '../../governance/credits.ts'
 import type { GovernedCall } from '../../governance/governed-call.ts'
 import { ApiError } from '../../lib/api-error.ts'
+import { readAll } from '../../lib/bytes/read-bytes.ts'
 import { logEvent } from '../../lib/log.ts'
 import { pause } from '../../lib/pause.ts'
 import type { PlannedCall } from '../calls/model-call.ts'
-import type { BufferedResponses } from '../relay/buffered-responses.ts'
-import type { CallerForm, StartedStream, StreamDeps } from '../relay/stream-answer.ts'
-import type { Affinity } from './affinity.ts'
+import type { StartedStream, StreamDeps } from '../relay/stream-answer.ts'
+import { Affinity } from './affinity.ts'
 import { noAnswer } from './attempt.ts'
-import { type Candidate, inOrder } from './call-routes.ts'
-import { DeferredError } from './deferred-error.ts'
-import { type ErrorStatus, type RouteAnswer, RouteAttempt, type WholeAnswer } from './route-call.ts'
+import { inOrder, type Route } from './call-routes.ts'
+import { type BufferedAnswer, type RouteAnswer, RouteCall, type SendOptions } from './route-call.ts'
 import { restOf } from './route-health.ts'
 import { type RouteRequest, routeRequest } from './route-request.ts'
 
-export interface DispatchDeps extends StreamDeps {
+export interface FailoverDeps extends StreamDeps {
   configuration: StreamDeps['configuration'] & { UPSTREAM_RETRY_WAIT_MS: number }
 }
 
-/** What sending a call came to, over all its attempts. */
-export interface Dispatched {
-  answer: DispatchedAnswer
+/** The result of a call over all its attempts. */
+export interface FailoverResult {
+  answer: FailoverAnswer
   attempts: Attempt[]
   /** What attempts without a usable answer may be charged for; null for nothing. */
   lost: Usage | null
   /** The route that answered, or was tried last; null when none was. */
-  candidate: Candidate | null
-  /** What left as the request; null when nothing did. */
+  route: Route | null
+  /** Null when no request was sent. */
   requestCounts: InspectionCounts | null
-  /** What came of an answer that must not pass; null when nothing came. */
+  /** Of an answer that must not pass; null when none came. */
   responseCounts: InspectionCounts | null
 }
 
-export type DispatchedAnswer =
-  | WholeAnswer
+type FailoverAnswer =
+  | BufferedAnswer
   | StartedStream
-  /** The most useful error that an upstream answered. */
+  /** The most useful error answer of an upstream. */
   | { kind: 'upstream_error'; response: Response; body: Uint8Array }
   | { kind: 'failed'; error: unknown }
   /** @see CLIENT_LEFT */
   | { kind: 'client_left' }
 
-/** What a dispatch is made with besides its call. */
-export interface DispatchOptions {
-  /** Fires when the caller leaves. */
-  signal: AbortSignal
-  form: CallerForm
-  /** Where the conversation belongs; null for nowhere. */
-  affinity: Affinity | null
-  /** Takes the bodies that are read. */
-  answers: BufferedResponses
-}
-
 /**
  * Routes are tried while nothing was sent to the caller: the next one when the last could not be reached, gave no usable
  * answer, or answered a status of `movesOn`. Every other answer, such as a 400, is the caller's. A route that asked to
- * wait (`Retry-After`) is asked again before its time only when no other has answered; when its time comes within
- * UPSTREAM_RETRY_WAIT_MS and none answered, it is waited for and tried once more. A model with one route is asked once:
- * its errors are passed on, and callers repeat by themselves.
+ * wait (`Retry-After`) is tried before its time only when no other has answered; when its time comes within
+ * UPSTREAM_RETRY_WAIT_MS and none answered, the call waits for it and tries it once more. A model with one route is asked
+ * once: its errors are passed on, and callers repeat by themselves.
  * @returns the first answer, else the most useful error of an upstream, unchanged. Never throws.
  */
-export function dispatch(
-  deps: DispatchDeps,
+export function sendWithFailover(
+  deps: FailoverDeps,
   planned: PlannedCall,
   call: GovernedCall,
-  options: DispatchOptions,
-): Promise<Dispatched> {
-  return new Dispatch(deps, planned, call, options).run()
+  options: SendOptions,
+): Promise<FailoverResult> {
+  return new Failover(deps, planned, call, options).run()
 }
 
 /**
- * The longest that `dispatch` can take to begin an answer, in milliseconds.
- * @param stream whether a stream was asked for. @param routes how many there are.
+ * The longest time until `sendWithFailover` begins an answer, in milliseconds.
+ * @param stream whether the caller asked for a stream. @param routes their number.
  */
-export function longestDispatch(
-  configuration: DispatchDeps['configuration'],
+export function longestFailover(
+  configuration: FailoverDeps['configuration'],
   stream: boolean,
   routes: number,
 ): number {
@@ -89,228 +77,221 @@ export function longestDispatch(
   return (configuration.UPSTREAM_CONNECT_TIMEOUT_MS + attempt) * attempts + wait
 }
 
-/** Credentials that a provider refuses, and accounts without means, are ours: another provider may still answer. */
+/** The provider refuses the gateway's own credential or account: another provider may still answer. */
 const OURS = new Set([401, 402, 403])
-/** Time-outs, conflicts and limits of the upstream, as official SDKs repeat them. */
+/** Time-outs, conflicts and limits of the upstream, which official SDKs repeat as well. */
 const PASSING = new Set([408, 409, 429])
 
 const movesOn = (status: number): boolean => OURS.has(status) || PASSING.has(status) || status >= 500
 
-/** What of several errors helps the caller most: when to come back, then what is wrong there, then what is wrong here. */
+/** The order of errors for the caller: when to come back, then a fault of the upstream, then one of the gateway. */
 function usefulness(status: number): number {
   if (status === 429) return 2
   return OURS.has(status) ? 0 : 1
 }
 
-/** An attempt that ended with an error of the upstream, which is sent only if no other route answers. */
-interface Deferred {
-  route: RouteAttempt
-  status: number
-  answer: DeferredError
+/** The longest error body, in bytes, that is kept while other routes are tried. */
+const LONGEST_DEFERRED_BYTES = 1024 * 1024
+
+/** An error answer of an upstream, sent only if no other route answers. */
+interface DeferredError {
+  routeCall: RouteCall
+  response: Response
+  /** Read while other routes are tried; null when it broke off. */
+  body: Promise<Uint8Array | null>
 }
 
-class Dispatch {
-  readonly #deps: DispatchDeps
+class Failover {
+  readonly #deps: FailoverDeps
   readonly #planned: PlannedCall
   readonly #call: GovernedCall
-  readonly #options: DispatchOptions
+  readonly #options: SendOptions
+  readonly #affinity: Affinity
   /** In the order in which they were made. */
-  readonly #routes: RouteAttempt[] = []
-  /** By the candidate, so that the newer answer of one replaces the older. */
-  readonly #held = new Map<Candidate, Deferred>()
-  readonly #askedUntil = new Map<Candidate, number>()
-  /** The route whose error is sent, where that is not the last one. */
-  #answering: RouteAttempt | null = null
+  readonly #routeCalls: RouteCall[] = []
+  /** The latest of each route. */
+  readonly #deferred = new Map<Route, DeferredError>()
+  /** Until when routes asked to wait, in milliseconds since the epoch. */
+  readonly #askedUntil = new Map<Route, number>()
+  /** Where the answer is a deferred error, the call that received it. */
+  #answering: RouteCall | null = null
+  /** The first failure of an upstream, and of a translation: the result when no upstream sent an error. */
   #failure: ApiError | null = null
-  #refusal: ApiError | null = null
-  /** The request that was made with the plan, until it is sent. */
+  #untranslatable: ApiError | null = null
+  /** Made with the plan; null once it was sent. */
   #firstRequest: RouteRequest | null
 
-  constructor(deps: DispatchDeps, planned: PlannedCall, call: GovernedCall, options: DispatchOptions) {
+  constructor(deps: FailoverDeps, planned: PlannedCall, call: GovernedCall, options: SendOptions) {
     this.#deps = deps
     this.#planned = planned
     this.#call = call
     this.#options = options
+    this.#affinity = new Affinity(planned, deps.clock)
     this.#firstRequest = planned.firstRequest
   }
 
-  async run(): Promise<Dispatched> {
+  async run(): Promise<FailoverResult> {
     try {
-      const answer = (await this.#tryAll()) ?? (await this.#tryAgain()) ?? (await this.#bestError())
-      return this.#dispatched(answer)
+      return this.#result((await this.#tryAll()) ?? (await this.#tryAgain()) ?? (await this.#bestError()))
     } catch (error) {
-      return this.#dispatched(
-        this.#options.signal.aborted ? { kind: 'client_left' } : { kind: 'failed', error },
-      )
+      return this.#result(this.#options.signal.aborted ? { kind: 'client_left' } : { kind: 'failed', error })
     } finally {
-      for (const { route } of this.#held.values()) giveUp(route)
+      for (const { routeCall } of this.#deferred.values()) giveUp(routeCall)
     }
   }
 
-  async #tryAll(): Promise<DispatchedAnswer | null> {
-    const home = (await this.#options.affinity?.home) ?? null
-    for (const candidate of inOrder(this.#planned.candidates, home, this.#deps.clock())) {
-      if (this.#isAskedLater(candidate)) continue
-      const answer = await this.#try(candidate)
+  async #tryAll(): Promise<FailoverAnswer | null> {
+    for (const route of inOrder(this.#planned.routes, this.#affinity.route, this.#deps.clock())) {
+      const answer = this.#isSkipped(route) ? null : await this.#try(route)
       if (answer) return answer
     }
     return null
   }
 
-  /** Whether a candidate that asked to wait is left alone for now: others have answered, or can be waited for. */
-  #isAskedLater(candidate: Candidate): boolean {
-    const now = this.#deps.clock()
-    const rest = this.#alone ? null : restOf(candidate, now)
+  /** Whether a route that asked to wait is left alone for now: others have answered, or the call can wait for it. */
+  #isSkipped(route: Route): boolean {
+    const rest = this.#hasOneRoute ? null : restOf(route, this.#deps.clock())
     if (rest?.reason !== 'asked') return false
-    this.#askedUntil.set(candidate, rest.until)
-    return this.#held.size > 0 || this.#soonest() !== null
+    this.#askedUntil.set(route, rest.until)
+    return this.#deferred.size > 0 || this.#soonest() !== null
   }
 
-  get #alone(): boolean {
-    return this.#planned.candidates.length === 1
+  get #hasOneRoute(): boolean {
+    return this.#planned.routes.length === 1
   }
 
-  /** Waits for the candidate that is to be asked again soonest, if that is soon, and asks it once more. */
-  async #tryAgain(): Promise<DispatchedAnswer | null> {
+  /** Waits for the route with the shortest wait, if that is short, and tries it once more. */
+  async #tryAgain(): Promise<FailoverAnswer | null> {
     const soonest = this.#soonest()
     if (!soonest) return null
     await pause(soonest.wait, this.#options.signal)
-    return this.#try(soonest.candidate)
+    return this.#try(soonest.route)
   }
 
-  /** The candidate that may be asked again soonest; null when that takes too long, or none asked to wait. */
-  #soonest(): { candidate: Candidate; wait: number } | null {
+  /** The route with the shortest wait; null when that is too long, or none asked to wait. */
+  #soonest(): { route: Route; wait: number } | null {
     const [soonest] = [...this.#askedUntil].sort(([, left], [, right]) => left - right)
-    if (!soonest || this.#alone) return null
-    const [candidate, until] = soonest
+    if (!soonest || this.#hasOneRoute) return null
+    const [route, until] = soonest
     const longest = this.#deps.configuration.UPSTREAM_RETRY_WAIT_MS
     const wait = Math.max(0, until - this.#deps.clock())
-    return longest === 0 || wait > longest ? null : { candidate, wait }
+    return longest === 0 || wait > longest ? null : { route, wait }
   }
 
-  /** @returns null when another candidate may be tried. */
-  async #try(candidate: Candidate): Promise<DispatchedAnswer | null> {
-    const route = this.#routeTo(candidate)
-    if (!route) return null
+  /** @returns null when another route may be tried. */
+  async #try(route: Route): Promise<FailoverAnswer | null> {
+    const request = this.#requestFor(route)
+    if (!request) return null
     const lost = this.#lost()
-    this.#routes.push(route)
+    const routeCall = new RouteCall(this.#deps, this.#planned, this.#call, request, this.#options)
+    this.#routeCalls.push(routeCall)
     let answer: RouteAnswer | null = null
     try {
-      answer = await route.run(this.#call, lost, this.#options.form)
+      answer = await routeCall.run(lost)
     } finally {
       // The body of an error is still to be read, within the time-out of its attempt.
-      if (answer?.kind !== 'error_status') route.attempt.dispose()
+      if (answer?.kind !== 'error_status') routeCall.attempt.dispose()
     }
-    if (answer.kind === 'error_status') return this.#errorStatus(route, answer)
+    if (answer.kind === 'error_status') return this.#errorStatus(routeCall, answer.response)
     if (answer.kind === 'nothing') {
       this.#failure ??= answer.error
       return null
     }
-    await this.#options.affinity?.served(candidate)
+    this.#affinity.noteAnswer(route)
     return answer
   }
 
-  /** @returns null for a candidate that cannot express the request. */
-  #routeTo(candidate: Candidate): RouteAttempt | null {
-    const { signal, answers } = this.#options
-    const request = this.#requestFor(candidate)
-    return request && new RouteAttempt(this.#deps, this.#planned, request, signal, answers)
-  }
-
-  #requestFor(candidate: Candidate): RouteRequest | null {
+  /** @returns null for a route whose protocol cannot express the request. */
+  #requestFor(route: Route): RouteRequest | null {
     const first = this.#firstRequest
-    if (first?.candidate === candidate) {
+    if (first?.route === route) {
       this.#firstRequest = null
       return first
     }
-    try {
-      return routeRequest(this.#planned, candidate)
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.kind !== 'invalid_request') throw error
-      this.#refusal ??= error
-      return null
-    }
-  }
-
-  async #errorStatus(
-    route: RouteAttempt,
-    { response, askedUntil }: ErrorStatus,
-  ): Promise<DispatchedAnswer | null> {
-    const { status } = response
-    if (this.#alone || !movesOn(status)) return this.#readError(route, response)
-    const earlier = this.#held.get(route.candidate)
-    if (earlier) giveUp(earlier.route)
-    this.#held.delete(route.candidate)
-    this.#held.set(route.candidate, { route, status, answer: new DeferredError(response) })
-    if (askedUntil === null) this.#askedUntil.delete(route.candidate)
-    else this.#askedUntil.set(route.candidate, askedUntil)
-    if (OURS.has(status)) {
-      logEvent('error', 'upstream_refuses_us', { provider: route.candidate.provider.name, status })
-    }
+    const request = routeRequest(this.#planned, route)
+    if (!(request instanceof ApiError)) return request
+    this.#untranslatable ??= request
     return null
   }
 
-  /** @returns null when its body broke off: another candidate may be tried. */
-  async #readError(route: RouteAttempt, response: Response): Promise<DispatchedAnswer | null> {
+  async #errorStatus(routeCall: RouteCall, response: Response): Promise<FailoverAnswer | null> {
+    const { status } = response
+    if (this.#hasOneRoute || !movesOn(status)) return this.#readError(routeCall, response)
+    const { route } = routeCall.request
+    const earlier = this.#deferred.get(route)
+    if (earlier) giveUp(earlier.routeCall)
+    // Deleted first: a map keeps the place of a key that is set again.
+    this.#deferred.delete(route)
+    const body = response.body ? readAll(response.body, LONGEST_DEFERRED_BYTES) : new Uint8Array()
+    this.#deferred.set(route, { routeCall, response, body: Promise.resolve(body).catch(() => null) })
+    const { askedUntil } = routeCall.attempt
+    if (askedUntil === null) this.#askedUntil.delete(route)
+    else this.#askedUntil.set(route, askedUntil)
+    if (OURS.has(status)) logEvent('error', 'upstream_refuses_us', { provider: route.provider.name, status })
+    return null
+  }
+
+  /** @returns null when its body broke off: another route may be tried. */
+  async #readError(routeCall: RouteCall, response: Response): Promise<FailoverAnswer | null> {
+    const { attempt } = routeCall
     try {
-      const body = this.#options.answers.take(await route.attempt.read(response))
+      const body = this.#options.buffered.take(await attempt.read(response))
       return { kind: 'upstream_error', response, body }
     } catch (error) {
       if (!(error instanceof ApiError) || error.kind !== 'upstream') throw error
-      route.attempt.discard('unusable_answer')
+      attempt.discard('unusable_answer')
       this.#failure ??= error
       return null
     } finally {
-      route.attempt.dispose()
+      attempt.dispose()
     }
   }
 
-  /** @throws ApiError when no upstream has said anything. */
-  async #bestError(): Promise<DispatchedAnswer> {
-    const best = [...this.#held.values()].sort(
-      (left, right) => usefulness(right.status) - usefulness(left.status),
+  /** @throws ApiError when no upstream sent an error. */
+  async #bestError(): Promise<FailoverAnswer> {
+    const best = [...this.#deferred.values()].sort(
+      (left, right) => usefulness(right.response.status) - usefulness(left.response.status),
     )
-    for (const { route, answer } of best) {
-      const response = await answer.response()
-      const error = response && (await this.#readError(route, response))
-      if (!error) continue
-      this.#answering = route
-      return error
+    for (const { routeCall, response, body: reading } of best) {
+      const body = await reading
+      if (!body) continue
+      this.#answering = routeCall
+      return { kind: 'upstream_error', response, body }
     }
-    throw this.#failure ?? this.#refusal ?? noAnswer('The upstream gave no answer.')
+    throw this.#failure ?? this.#untranslatable ?? noAnswer('The upstream gave no answer.')
   }
 
   #lost(): Usage | null {
     let lost: Usage | null = null
-    for (const { attempt } of this.#routes) if (attempt.lost) lost = addUsage(lost, attempt.lost)
+    for (const { attempt } of this.#routeCalls) if (attempt.lost) lost = addUsage(lost, attempt.lost)
     return lost
   }
 
-  #dispatched(answer: DispatchedAnswer): Dispatched {
-    const last = this.#answering ?? this.#routes.at(-1)
+  #result(answer: FailoverAnswer): FailoverResult {
+    const last = this.#answering ?? this.#routeCalls.at(-1)
     return {
       answer,
-      attempts: this.#routes.map(({ attempt }) => attempt.record),
-      lost: this.#withPending(answer),
-      candidate: last?.candidate ?? null,
+      attempts: this.#routeCalls.map(({ attempt }) => attempt.record),
+      lost: this.#lostWithPending(answer),
+      route: last?.request.route ?? null,
       requestCounts: last?.requestCounts ?? null,
       responseCounts: last?.responseCounts ?? null,
     }
   }
 
-  /** An upstream that was sent the request when its caller left, or when the gateway failed, has read it. */
-  #withPending(answer: DispatchedAnswer): Usage | null {
+  /** When the caller left or the gateway failed, the upstream that had the request at that moment has read it. */
+  #lostWithPending(answer: FailoverAnswer): Usage | null {
     const lost = this.#lost()
-    const last = this.#routes.at(-1)
+    const attempt = this.#routeCalls.at(-1)?.attempt
     const isFault = answer.kind === 'failed' && !(answer.error instanceof ApiError)
-    if (answer.kind !== 'client_left' && !isFault) return lost
-    const pending = last?.attempt.mayBeCharged ? last.attempt.inputUsage : null
+    if ((answer.kind !== 'client_left' && !isFault) || !attempt?.mayBeCharged) return lost
+    const pending = attempt.inputUsage
     return pending ? addUsage(lost, pending) : lost
   }
 }
 
-/** The upstream may still be sending what will not be read. */
-function giveUp({ attempt }: RouteAttempt): void {
+/** Ends an attempt whose upstream may still be sending. */
+function giveUp({ attempt }: RouteCall): void {
   attempt.dispose()
   attempt.abort.abort()
 }

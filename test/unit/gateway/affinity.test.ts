@@ -1,11 +1,11 @@
-import type { Redis } from '@upstash/redis'
-import { beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Route } from '../../../src/gateway/catalog/catalog.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { type CatalogRoute, routeKey } from '../../../src/gateway/catalog/catalog.ts'
+import type { Operation } from '../../../src/gateway/operations.ts'
 import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
-import { Affinity, type AffinityDeps, routeDigest } from '../../../src/gateway/routes/affinity.ts'
+import { Affinity } from '../../../src/gateway/routes/affinity.ts'
 import { chat, outline } from './outlining.ts'
 
-const route = (id: string): Route => ({
+const route = (id: string): CatalogRoute => ({
   provider: {
     id,
     name: id,
@@ -19,111 +19,60 @@ const [FIRST, SECOND] = [route('first'), route('second')]
 const LIFETIME_MS = 5 * 60_000
 
 let now = Date.UTC(2026, 10, 21)
-let held: Map<string, string>
-let asked: string[]
-/** What Redis does instead of answering. */
-let fault: (() => Promise<never>) | null
-let written: Array<Promise<unknown>>
-
+// Far from what another test has left in the isolate's memory.
 beforeEach(() => {
-  vi.spyOn(console, 'log').mockImplementation(() => undefined)
-  // Far from what another test has left in the isolate's memory.
   now += 60 * 60_000
-  held = new Map()
-  asked = []
-  fault = null
-  written = []
 })
 
-const redis = {
-  get: async (key: string) => {
-    asked.push('get')
-    return fault ? fault() : (held.get(key) ?? null)
-  },
-  set: async (key: string, value: string, options: unknown) => {
-    asked.push(`set ${JSON.stringify(options)}`)
-    if (fault) return fault()
-    held.set(key, value)
-  },
-  del: async (key: string) => {
-    asked.push('del')
-    if (fault) return fault()
-    held.delete(key)
-  },
-} as unknown as Redis
-
-const deps: AffinityDeps = {
-  clock: () => now,
-  redis,
-  configuration: { KEY_PEPPERS: new Map([['p1', new Uint8Array(32)]]), LIMITS_TIMEOUT_MS: 30 },
-  waitUntil: (work) => written.push(work),
-}
-
-function begin(session: string, routes: Route[] = [FIRST, SECOND]): Affinity | null {
+function begin(
+  session: string,
+  routes: CatalogRoute[] = [FIRST, SECOND],
+  operation: Operation = 'chat_completions',
+): Affinity {
   const headers = new Headers({ 'x-session-id': session })
-  const call = { organizationId: 'o', modelId: 'm', headers, outline: outline(chatCompletions, chat({})) }
-  return Affinity.begin(deps, routes, call)
+  const call = {
+    request: { operation, headers, principal: { organizationId: 'o' } },
+    model: { id: 'm' },
+    routes,
+    outline: outline(chatCompletions, chat({})),
+  }
+  return new Affinity(call as unknown as ConstructorParameters<typeof Affinity>[0], () => now)
 }
 
-async function served(session: string, where: Route): Promise<void> {
-  await begin(session)?.served(where)
-  await Promise.all(written)
-}
+const answered = (session: string, where: CatalogRoute) => begin(session).noteAnswer(where)
+const routeOf = (session: string) => begin(session).route
 
-const home = (session: string) => begin(session)?.home
-
-describe('where a conversation belongs', () => {
-  it('is not asked when there is one route', () => {
-    expect(begin('one', [FIRST])).toBeNull()
-    expect(asked).toEqual([])
+describe('the route of a conversation', () => {
+  it('is the first one while that answers', () => {
+    answered('plain', FIRST)
+    expect(routeOf('plain')).toBeNull()
   })
 
-  it('is not told while the first route serves it', async () => {
-    await served('plain', FIRST)
-    expect(asked).toEqual(['get'])
-    expect(written).toEqual([])
+  it('is the one that took over, until the first one answers again', () => {
+    answered('moved', SECOND)
+    expect(routeOf('moved')).toBe(routeKey(SECOND))
+    expect(routeOf('not moved')).toBeNull()
+    answered('moved', FIRST)
+    expect(routeOf('moved')).toBeNull()
   })
 
-  it('is told when another took it over, with each use, and when the first has it again', async () => {
-    await served('moved', SECOND)
-    expect(await home('moved')).toBe(routeDigest(SECOND))
-    await served('moved', SECOND)
-    await served('moved', FIRST)
-    expect(await home('moved')).toBeNull()
-    const set = `set {"px":${LIFETIME_MS}}`
-    expect(asked).toEqual(['get', set, 'get', 'get', set, 'get', 'del', 'get'])
-    expect([...held.values()]).toEqual([])
+  it('is stored until five minutes after its last answer', () => {
+    answered('quiet', SECOND)
+    now += LIFETIME_MS - 1
+    expect(routeOf('quiet')).toBe(routeKey(SECOND))
+    answered('quiet', SECOND)
+    now += LIFETIME_MS - 1
+    expect(routeOf('quiet')).toBe(routeKey(SECOND))
+    now += 1
+    expect(routeOf('quiet')).toBeNull()
   })
 
-  it('is what Redis says, whatever this isolate knew', async () => {
-    await served('elsewhere', SECOND)
-    held.clear()
-    expect(await home('elsewhere')).toBeNull()
-  })
-
-  it.each<[string, () => Promise<never>]>([
-    ['fails', () => Promise.reject(new Error('away'))],
-    ['is silent', () => new Promise<never>(() => {})],
-  ])('is what this isolate knows while Redis %s, for as long as caches live', async (name, how) => {
-    await served(name, SECOND)
-    fault = how
-    expect(await home(name)).toBe(routeDigest(SECOND))
-    expect(await home(`not ${name}`)).toBeNull()
-    // Redis is left alone for a while.
-    expect(asked.filter((each) => each === 'get')).toHaveLength(2)
-    now += LIFETIME_MS
-    expect(await home(name)).toBeNull()
-  })
-
-  it('is kept by this isolate when it could not be told', async () => {
-    fault = () => Promise.reject(new Error('away'))
-    await served('untold', SECOND)
-    expect(await home('untold')).toBe(routeDigest(SECOND))
-  })
-
-  it.each([5, {}, null])('is nowhere when Redis holds %j', async (value) => {
-    await served('strange', SECOND)
-    for (const key of held.keys()) held.set(key, value as unknown as string)
-    expect(await home('strange')).toBeNull()
+  it('is not stored where there is one route, nor for counting tokens', () => {
+    begin('one', [FIRST]).noteAnswer(SECOND)
+    begin('count', [FIRST, SECOND], 'count_tokens').noteAnswer(SECOND)
+    expect([routeOf('one'), routeOf('count')]).toEqual([null, null])
+    answered('one', SECOND)
+    expect(begin('one', [FIRST]).route).toBeNull()
+    expect(begin('one', [FIRST, SECOND], 'count_tokens').route).toBeNull()
   })
 })

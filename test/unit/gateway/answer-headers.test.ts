@@ -46,7 +46,7 @@ describe('answerHeaders', () => {
     expect(answerHeaders(new Headers({ [name]: 'x' }), CREDENTIAL)).toEqual({})
   })
 
-  it('tells the upstream’s request id under a name of its own', () => {
+  it('forwards the upstream’s request id under a name of its own', () => {
     expect(answerHeaders(new Headers({ 'x-request-id': 'req_1' }), CREDENTIAL)).toEqual({
       'x-upstream-request-id': 'req_1',
     })
@@ -76,7 +76,7 @@ describe('answerHeaders', () => {
     expect(bytes).toBeLessThanOrEqual(8_192)
   })
 
-  it('leaves out one that is too long by itself, and tells the others', () => {
+  it('drops one that is too long by itself, and forwards the others', () => {
     const upstream = new Headers({ 'request-id': 'x'.repeat(9_000), 'x-ratelimit-limit': '9' })
     upstream.set('content-type', `text/${'x'.repeat(9_000)}`)
     expect(answerHeaders(upstream, CREDENTIAL)).toEqual({ 'x-ratelimit-limit': '9' })
@@ -97,7 +97,7 @@ describe('answerHeaders', () => {
 })
 
 describe('streamHeaders', () => {
-  it('says how a stream is to be carried, whatever the upstream said', () => {
+  it('sets the headers of a stream, whatever the upstream sent', () => {
     const upstream = new Headers({
       'content-type': 'text/event-stream',
       'cache-control': 'public, max-age=60',

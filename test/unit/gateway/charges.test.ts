@@ -137,7 +137,7 @@ describe('the reservation', () => {
     expect(counted(chat({ max_tokens: 5, user: 'u'.repeat(5000) }))).toEqual({ input: 900, output: 5 })
   })
 
-  it('takes the output that may be generated, as it was asked for or the model’s most, for each choice', () => {
+  it('takes the output that may be generated, the requested maximum or the model’s, for each choice', () => {
     expect(counted(chat({})).output).toBe(8000)
     expect(counted(chat({ max_tokens: 9_000 })).output).toBe(9_000)
     expect(counted(chat({ max_completion_tokens: 10, n: 3 })).output).toBe(30)
@@ -157,7 +157,7 @@ describe('the reservation', () => {
     expect(boundsOf(part('file'), { ...MODEL, prices: COUNTING, ...window }).reserve).toBe(80_000 + 1000)
   })
 
-  it('adds tokens for what providers say of tools, and the context window for a tool that they run', () => {
+  it('adds tokens for the preamble of tools, and the context window for a tool that the provider runs', () => {
     const window = { contextWindow: 50_000 }
     const withTool = (type: string) => chat({ max_tokens: 1, tools: [{ type }] })
     const own = withTool('function')
@@ -182,12 +182,12 @@ describe('the reservation', () => {
     const both = boundsOf(chat({ messages: [{ role: 'user', content }] }), MODEL)
     expect(estimate(300, 0, null, both)).toEqual({ ...NO_USAGE, input: 3_100 })
     expect(boundsOf(chat({}), MODEL)).not.toHaveProperty('linkedTokens')
-    // Where the upstream has said it, that is what it was.
+    // A reported number is exact.
     const reported = { ...NO_USAGE, input: 7 }
     expect(estimate(300, 0, reported, bounds)).toEqual(reported)
   })
 
-  it('stays an integer that can be compared, whatever is asked for', () => {
+  it('stays a safe integer, whatever is requested', () => {
     const many = outlineOf(completions, {
       model: 'm',
       prompt: Array.from({ length: 5000 }, () => 'a'),
@@ -294,7 +294,7 @@ describe('attempts that gave nothing', () => {
     { used: 90, reserve: 190, cost: 190, provenance: 'estimated' },
     { used: 90, reserve: 189, cost: INPUT, provenance: 'estimated' },
     { used: 110, reserve: 150, cost: 110, provenance: 'reported' },
-    // What an upstream reports is its word, also beyond what was put aside.
+    // A reported usage is charged in full, also beyond the reservation.
     { used: 170, reserve: 150, cost: 170, provenance: 'reported' },
     { used: 10, reserve: 70, cost: 70, provenance: 'estimated' },
   ])('cost no more than what was put aside: %j', ({ used, reserve, cost, provenance }) => {

@@ -22,7 +22,7 @@ describe('redactCredential', () => {
     expect(redactCredential(new Uint8Array(), { secrets: [KEY] })).toHaveLength(0)
   })
 
-  it('reads only the bytes it was given of a larger buffer', () => {
+  it('reads only its own bytes of a larger buffer', () => {
     const large = encoder.encode(`before ${KEY} |${KEY}| after ${KEY}`)
     const start = large.indexOf(0x7c)
     const view = large.subarray(start, start + KEY.length + 2)

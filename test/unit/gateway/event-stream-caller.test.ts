@@ -27,7 +27,7 @@ async function isSettled(promise: Promise<unknown>): Promise<boolean> {
 }
 
 describe('batches', () => {
-  it('come as they were sent, those before the reader and those it waits for', async () => {
+  it('arrive as they were sent, those before the reader and those it waits for', async () => {
     const caller = someCaller()
     caller.send([text('a'), text('b')])
     caller.send([])
@@ -144,7 +144,7 @@ describe('leaving', () => {
     await caller.gone
   })
 
-  it('that was told ends waits on both sides', async () => {
+  it('that the relay reports ends waits on both sides', async () => {
     const caller = someCaller()
     const waiting = caller.someTaken()
     const read = readAll(caller)

@@ -1,5 +1,5 @@
 import { CallLease } from '../../../src/gateway/calls/call-lease.ts'
-import type { ChargeBasis } from '../../../src/gateway/calls/charges.ts'
+import { type ChargeBasis, streamCharge } from '../../../src/gateway/calls/charges.ts'
 import type { Dialect, StreamReader } from '../../../src/gateway/protocols/protocol.ts'
 import { HttpStreamCaller } from '../../../src/gateway/relay/stream-caller.ts'
 import {
@@ -58,7 +58,10 @@ export function relayToHttp(relay: HttpRelay): {
   ledger.hold(call)
   const caller = new HttpStreamCaller(clock, relay.dialect)
   const deps = { clock, ledgerOf: ledger.of }
-  const lease = { call, basis: BASIS, meter: reader, lost: null, provider: 'p', leaseMilliseconds: LEASE_MS }
+  const progress = () => {
+    const { usage, cost } = streamCharge(BASIS, reader)
+    return usage && { provider: 'p', usage, cost }
+  }
   const start = relayStream({
     upstream: relay.upstream,
     pipeline: new StreamPipeline({
@@ -74,14 +77,14 @@ export function relayToHttp(relay: HttpRelay): {
     clock,
     callerSignal: relay.callerSignal ?? new AbortController().signal,
     upstreamAbort: relay.upstreamAbort ?? new AbortController(),
-    lease: new CallLease(deps, lease),
+    lease: new CallLease(deps, call, LEASE_MS, progress),
     awaitsUsage: () => reader.usagePending,
     passage: null,
   })
   return { body: caller.body, start }
 }
 
-/** An upstream that sends these chunks, each as it is asked for. */
+/** An upstream that sends these chunks, each when it is read. */
 export function streamOf(chunks: readonly Uint8Array[]): ReadableStream<Uint8Array> {
   const left = [...chunks]
   return new ReadableStream({

@@ -3,7 +3,6 @@ import { interruptedOutcome } from '../../../src/gateway/calls/call-outcome.ts'
 import { TurnFailure } from '../../../src/gateway/calls/turn-failure.ts'
 import { outcomeOf, refusalOutcome, settle } from '../../../src/governance/governed-call.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
-import { chunks, events } from './stream-reading.ts'
 import {
   batchesOf,
   CREDENTIAL,
@@ -15,7 +14,8 @@ import {
   thrownBy,
   user,
   whole,
-} from './turn-harness.ts'
+} from './model-turn-harness.ts'
+import { chunks, events } from './stream-reading.ts'
 
 afterEach(() => vi.unstubAllGlobals())
 
@@ -50,7 +50,7 @@ const TOOLS = [
 const HI = { model: 'chat-model', input: [user('Hi')] }
 
 describe('a turn', () => {
-  it('of a chat upstream is told as events of the model', async () => {
+  it('of a chat upstream becomes events of the model', async () => {
     const world = new TurnWorld([streamed(...CHAT_ANSWER)])
     const told = await world.events({ ...HI, max_output_tokens: 50, instructions: 'Be kind.' })
     expect(told.map(({ type }) => type)).toEqual(['start', 'text', 'text', 'stop', 'usage', 'end'])
@@ -68,7 +68,7 @@ describe('a turn', () => {
     expect(await world.outcome()).toMatchObject({ status: 200, usage: { input: 7, output: 3 } })
   })
 
-  it('of a messages upstream brings thinking with its proofs, and tools by their names upstream', async () => {
+  it('of a messages upstream has thinking with its signatures, and tools by their upstream names', async () => {
     const world = new TurnWorld([streamed(MESSAGES_ANSWER)])
     const turn = await world.begin({ model: 'messages-model', tools: TOOLS, input: [user('Hi')] })
     expect(turn.origin).toBe('messages:claude')
@@ -85,7 +85,7 @@ describe('a turn', () => {
     expect(world.asked[0]?.body.tools).toMatchObject([{ name: 'ns__look' }])
   })
 
-  it('tells no other name for a tool than its caller has to know it by', async () => {
+  it('has for each tool only the name that its caller uses', async () => {
     let upstreamName: unknown
     const world = new TurnWorld([
       ({ body }) => {
@@ -114,7 +114,7 @@ describe('a turn', () => {
     expect(error).toMatchObject({ status: 400, code: 'invalid_body' })
   })
 
-  it('gives thinking back to its own family alone', async () => {
+  it('returns thinking to its own family only', async () => {
     const thought = (origin: string) => ({
       type: 'reasoning',
       content: [{ type: 'reasoning_text', text: 'Hm.' }],
@@ -137,7 +137,7 @@ describe('a turn', () => {
     expect(await sent('chat-model', 'messages:claude')).not.toContain('proof')
   })
 
-  it('goes to another provider when the first does not answer, and tells whose it is', async () => {
+  it('goes to another provider when the first does not answer, and names its origin', async () => {
     const overloaded = whole({ type: 'error', error: { type: 'overloaded_error', message: 'Busy' } }, 529)
     const world = new TurnWorld([overloaded, streamed(...CHAT_ANSWER)])
     const turn = await world.begin({ ...HI, model: 'both-model' })
@@ -154,7 +154,7 @@ describe('a turn', () => {
     ])
   })
 
-  it('of an upstream that answers whole brings the same events', async () => {
+  it('of an upstream that does not stream has the same events', async () => {
     const message = { role: 'assistant', content: 'Hello' }
     const world = new TurnWorld([
       whole({
@@ -172,7 +172,7 @@ describe('a turn', () => {
     expect(await world.outcome()).toMatchObject({ status: 200, usage: { input: 7, output: 3 } })
   })
 
-  it('is rid of a code fence where JSON is asked for in words', async () => {
+  it('is without a code fence where JSON is requested by an instruction', async () => {
     const text = (text: string) => ({
       type: 'content_block_delta',
       index: 0,
@@ -222,7 +222,7 @@ describe('a turn', () => {
     }
   })
 
-  it('asks for no more than is read, and stops the upstream when nobody reads on', async () => {
+  it('reads no further than its reader, and stops the upstream when the reader stops', async () => {
     const stream = openStream()
     const world = new TurnWorld([stream.answer])
     stream.send(chatChunk({ content: 'a' }))
@@ -273,7 +273,7 @@ describe('the admission of a turn', () => {
     expect(world.asked).toHaveLength(1)
   })
 
-  it('costs nothing when its holder gives it up', async () => {
+  it('costs nothing when its holder does not send it', async () => {
     const world = new TurnWorld([])
     const { call } = await world.admit(HI)
     const locked = new ApiError('invalid_request', 'locked', { code: 'conversation_locked' })
@@ -287,7 +287,7 @@ describe('the admission of a turn', () => {
     expect(world.asked).toEqual([])
   })
 
-  it('charges what is known of a turn whose holder died', async () => {
+  it('charges the estimate of a turn whose holder died', async () => {
     const world = new TurnWorld([])
     const { open } = await world.admit(HI)
     const input = Math.ceil(JSON.stringify({ stream: true, ...HI }).length / 3)
@@ -301,11 +301,11 @@ describe('the admission of a turn', () => {
       cost: input + 10,
       flags: ['interrupted'],
     })
-    // What is settled when nobody lives to close it: the input.
+    // The settlement of a turn that is never closed: the input.
     expect(world.ledger.opened[0]?.estimate).toMatchObject({ usage: { input, output: 0 }, cost: input })
   })
 
-  it('is not given to what is refused, which is recorded and counted once', async () => {
+  it('is refused with a record, and counted once', async () => {
     const refused = async (members: Json) => {
       const world = new TurnWorld([])
       const error = await thrownBy(() => world.admit(members))
@@ -342,7 +342,7 @@ describe('the admission of a turn', () => {
       { type: 'input_file', filename: 'a.pdf', file_data: 'data:application/pdf;base64,QUJD' },
     ])
     expect(await reserve({ input: [file] })).toBe(200_000 + 4_000)
-    // It is not told to the provider, which then looks nothing up.
+    // It is not sent to the provider, which then looks nothing up.
     expect(await reserve({ tools: [{ type: 'web_search' }] })).toBeLessThan(plain + 2_000)
   })
 })
@@ -395,7 +395,7 @@ describe('an error of the upstream', () => {
     expect(Math.abs((told.retryAfterSeconds ?? 0) - seconds)).toBeLessThanOrEqual(2)
   })
 
-  it('is told without our credential, and not at any length', async () => {
+  it('is without the gateway’s credential, and of limited length', async () => {
     const message = `Key ${CREDENTIAL} is wrong. ${'x'.repeat(10_000)}`
     const told = await failureOf([whole({ error: { message } }, 401)])
     expect(told.message).toMatch(/^Key \[redacted] is wrong\. x+$/)
@@ -409,7 +409,7 @@ describe('an error of the upstream', () => {
     expect(await failureOf([answer])).toMatchObject({ status: 503, code: 'server_error', message })
   })
 
-  it('before any answer is an error of ours', async () => {
+  it('before any answer is an error of the gateway', async () => {
     const unreachable = () => Promise.reject(new TypeError('fetch failed'))
     const error = await thrownBy(() => new TurnWorld([unreachable]).begin(HI))
     expect(error).toMatchObject({ name: 'ApiError', status: 502, code: 'upstream_empty_body' })

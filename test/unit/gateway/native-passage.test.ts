@@ -1,13 +1,12 @@
+import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { chatCompletions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
-import { CredentialWatch } from '../../../src/gateway/relay/credential-spellings.ts'
-import { NativePassage } from '../../../src/gateway/relay/native-passage.ts'
+import { mayPassUnread, NativePassage } from '../../../src/gateway/relay/native-passage.ts'
 import { HttpStreamCaller } from '../../../src/gateway/relay/stream-caller.ts'
 import { PASSED_FRAMES, StreamPipeline } from '../../../src/gateway/relay/stream-pipeline.ts'
 import { type RelayEnd, relayStream } from '../../../src/gateway/relay/stream-relay.ts'
-import { mayLeaveUnread, UnreadStream } from '../../../src/gateway/relay/unread-streams.ts'
 import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
 import { SseReader } from '../../../src/lib/sse.ts'
 import { provideIdentityStream } from './identity-stream.ts'
@@ -44,7 +43,16 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** A stream that flows, with all that stands around it. */
+const EVENT_STREAM = new Response('', { headers: { 'content-type': 'text/event-stream' } })
+const someProvider = () => ({
+  id: randomUUID(),
+  name: 'echo',
+  kind: 'openai-compatible' as const,
+  baseUrl: 'https://upstream.example/v1',
+  credential: { parts: { secret: SECRET }, secrets: [SECRET] },
+})
+
+/** A stream that the runtime carries, with everything around it. */
 async function flowing(protocol: Protocol, first: string, options = { usageRequested: true }) {
   let upstream!: ReadableStreamDefaultController<Uint8Array>
   const stream = new ReadableStream<Uint8Array>({
@@ -74,9 +82,9 @@ async function flowing(protocol: Protocol, first: string, options = { usageReque
   })
   const caller = new HttpStreamCaller(Date.now, protocol.dialect, true)
   const written = vi.spyOn(caller, 'send')
-  const credential = new CredentialWatch({ secrets: [SECRET] })
+  const provider = someProvider()
   const common = { pipeline, caller, times: TIMES, clock: Date.now, upstreamAbort }
-  const passage = new NativePassage({ ...common, credential }, caller.taken as ReadableStream<Uint8Array>)
+  const passage = new NativePassage({ ...common, provider }, caller.taken as ReadableStream<Uint8Array>)
   const lease = { isLost: false, renew: () => {} }
   const started = relayStream({
     ...common,
@@ -117,7 +125,8 @@ async function flowing(protocol: Protocol, first: string, options = { usageReque
     inspection,
     reader,
     pipeline,
-    credential,
+    provider,
+    passage,
     leave,
     lease,
     upstreamAbort,
@@ -129,8 +138,8 @@ const read = ({ inspected, uninspected, released, withheld }: Inspection['counts
   return released
 }
 
-describe('a stream that nothing has to change', () => {
-  it('flows without a write, and is metered and counted when it has ended', async () => {
+describe('a stream that needs no change', () => {
+  it('is carried without a write, and is metered and counted when it has ended', async () => {
     const run = await flowing(messages, START)
     const writes = run.written.mock.calls.length
     await run.send(TEXT + TEXT)
@@ -151,7 +160,7 @@ describe('a stream that nothing has to change', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('is looked at while it flows, so that what was used is known', async () => {
+  it('is read while it is carried, so that its usage is known', async () => {
     const run = await flowing(messages, START)
     await run.send(TEXT)
     await advance(1_000)
@@ -209,8 +218,8 @@ describe('silence', () => {
   })
 })
 
-describe('what is seen after it has left', () => {
-  it('ends the stream in the words of its dialect', async () => {
+describe('a frame that is read after it was passed', () => {
+  it('ends the stream in its dialect', async () => {
     const run = await flowing(messages, START)
     const bad = 'data: {"broken\n\n'
     await run.send(bad)
@@ -220,7 +229,7 @@ describe('what is seen after it has left', () => {
     expect(run.upstreamAbort.signal.aborted).toBe(true)
   })
 
-  it('is not told twice where the upstream told it itself', async () => {
+  it('is not repeated where the upstream sent its own failure', async () => {
     const run = await flowing(messages, START)
     const error = events({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } })
     await run.send(error)
@@ -246,16 +255,17 @@ describe('what is seen after it has left', () => {
     expect(run.result).toMatchObject({ text: START + delta + stop, closed: true, end: { kind: 'completed' } })
   })
 
-  it('is a credential of ours, in two chunks', async () => {
+  it('may hold the gateway’s credential, in two chunks', async () => {
     const run = await flowing(messages, START)
     await run.send(`: ${SECRET.slice(0, 9)}`)
     await advance(1_000)
     await run.send(`${SECRET.slice(9)}\n\n`)
     await advance(2_000)
-    expect(run.credential.found).toBe(true)
+    expect(run.passage.flags()).toEqual(['credential_echoed'])
+    expect(mayPassUnread(run.provider, EVENT_STREAM)).toBe(false)
   })
 
-  it('is an edit that was missed', async () => {
+  it('may have needed an edit', async () => {
     const run = await flowing(chatCompletions, chunks({ choices: [{ index: 0, delta: { content: 'a' } }] }))
     await run.send(chunks({ choices: [{ index: 0, delta: { content: 'b' } }], usage: null }))
     await advance(1_000)
@@ -263,36 +273,19 @@ describe('what is seen after it has left', () => {
   })
 })
 
-describe('a provider one of whose streams should not have left unread', () => {
+describe('a provider one of whose streams needed an edit', () => {
   it('has its streams read first from then on', async () => {
-    const provider = {
-      id: 'prov_echo',
-      name: 'echo',
-      kind: 'openai-compatible' as const,
-      baseUrl: 'https://upstream.example/v1',
-      credential: { parts: { secret: SECRET }, secrets: [SECRET] },
-    }
-    const response = new Response('', { headers: { 'content-type': 'text/event-stream' } })
-    expect(mayLeaveUnread(provider, response)).toBe(true)
-    const run = await flowing(messages, START)
-    const caller = new HttpStreamCaller(Date.now, messages.dialect, true)
-    const unread = new UnreadStream(provider, {
-      pipeline: run.pipeline,
-      caller,
-      taken: caller.taken as ReadableStream<Uint8Array>,
-      times: TIMES,
-      clock: Date.now,
-      upstreamAbort: new AbortController(),
-    })
-    expect(unread.flags()).toEqual([])
-    expect(mayLeaveUnread(provider, response)).toBe(true)
-    run.pipeline.missedEdit = true
-    expect(unread.flags()).toEqual([])
-    expect(mayLeaveUnread(provider, response)).toBe(false)
+    const { passage, pipeline, provider } = await flowing(messages, START)
+    expect(mayPassUnread(provider, EVENT_STREAM)).toBe(true)
+    expect(passage.flags()).toEqual([])
+    expect(mayPassUnread(provider, EVENT_STREAM)).toBe(true)
+    pipeline.missedEdit = true
+    expect(passage.flags()).toEqual([])
+    expect(mayPassUnread(provider, EVENT_STREAM)).toBe(false)
   })
 })
 
-describe('a stream whose chunks have to be changed', () => {
+describe('a stream whose chunks need edits', () => {
   it('is written chunk by chunk', async () => {
     const withUsage = chunks({ choices: [{ index: 0, delta: { content: 'a' } }], usage: null })
     const without = chunks({ choices: [{ index: 0, delta: { content: 'a' } }] })
@@ -307,7 +300,7 @@ describe('a stream whose chunks have to be changed', () => {
 })
 
 describe('the end of a call', () => {
-  it('is the caller leaving, with what was used until then', async () => {
+  it('is the caller leaving, with the usage until then', async () => {
     const run = await flowing(messages, START)
     await run.send(TEXT)
     run.leave.abort()

@@ -57,7 +57,7 @@ export async function advance(milliseconds: number): Promise<void> {
   await settle()
 }
 
-/** An upstream that sends when it is told to, and counts how often it was asked. */
+/** An upstream that sends what the test queues, and counts how often it was read. */
 export class Upstream {
   asked = 0
   cancelled = 0
@@ -105,7 +105,7 @@ export class Upstream {
   }
 }
 
-/** A caller that reads all the time, unless told to wait. */
+/** A caller whose reads the test controls. */
 export class Caller {
   text = ''
   /** Chunks as they arrived. */
@@ -221,7 +221,7 @@ export async function started(
   return Object.assign(relay, { caller })
 }
 
-/** What holds after every end: nothing is left running, and every byte read is accounted for. */
+/** After every end nothing is left running, and every byte that was read is counted. */
 export function checkEnded(relay: RelayRun): void {
   expect(relay.failed).toBeNull()
   expect(relay.end).not.toBeNull()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { routeDigest } from '../../../src/gateway/routes/affinity.ts'
-import { type Candidate, inOrder } from '../../../src/gateway/routes/call-routes.ts'
+import { routeKey } from '../../../src/gateway/catalog/catalog.ts'
+import { inOrder, type Route } from '../../../src/gateway/routes/call-routes.ts'
 import {
   askedWait,
   beginTrial,
@@ -15,7 +15,7 @@ const NOW = Date.UTC(2026, 10, 21, 12, 0, 0)
 let made = 0
 
 /** A route of a provider that no other test knows. */
-function someRoute(provider = `provider-${made++}`, upstreamModel = 'm'): Candidate {
+function someRoute(provider = `provider-${made++}`, upstreamModel = 'm'): Route {
   const operation = 'chat_completions'
   const connection = {
     id: provider,
@@ -24,7 +24,7 @@ function someRoute(provider = `provider-${made++}`, upstreamModel = 'm'): Candid
     baseUrl: 'https://x',
     credential: { parts: {}, secrets: [] },
   }
-  return { provider: connection as Candidate['provider'], upstreamModel, operation, translation: null }
+  return { provider: connection as Route['provider'], upstreamModel, operation, translation: null }
 }
 
 const answer = (status: number, headers: Record<string, string> = {}) => new Response('', { status, headers })
@@ -109,22 +109,22 @@ it('a provider counts as reachable for a moment after it answered', () => {
   expect(heardLately(route.provider, NOW + 1_000)).toBe(false)
 })
 
-describe('the order of candidates', () => {
-  const order = (candidates: Candidate[], home: Candidate | null) =>
-    inOrder(candidates, home && routeDigest(home), NOW).map((each) => candidates.indexOf(each))
+describe('the order of routes', () => {
+  const order = (routes: Route[], current: Route | null) =>
+    inOrder(routes, current && routeKey(current), NOW).map((each) => routes.indexOf(each))
 
-  it('is that of the catalogue, with the home of the conversation first', () => {
-    const candidates = [someRoute(), someRoute(), someRoute()]
-    expect(order(candidates, null)).toEqual([0, 1, 2])
-    expect(order(candidates, candidates[2] ?? null)).toEqual([2, 0, 1])
-    expect(order(candidates, someRoute())).toEqual([0, 1, 2])
+  it("is that of the catalogue, with the conversation's current route first", () => {
+    const routes = [someRoute(), someRoute(), someRoute()]
+    expect(order(routes, null)).toEqual([0, 1, 2])
+    expect(order(routes, routes[2] ?? null)).toEqual([2, 0, 1])
+    expect(order(routes, someRoute())).toEqual([0, 1, 2])
   })
 
-  it('has those that rest at its end, the soonest of them first, the home as well', () => {
-    const candidates = [someRoute(), someRoute(), someRoute(), someRoute(), someRoute()] as const
-    noteAnswer(candidates[0], answer(429, { 'retry-after': '9' }), NOW)
-    noteAnswer(candidates[1], answer(429, { 'retry-after': '3' }), NOW)
-    noteUnreachable(candidates[2], NOW)
-    expect(order([...candidates], candidates[0])).toEqual([3, 4, 2, 1, 0])
+  it('has those that rest at its end, the shortest wait first, the current one as well', () => {
+    const routes = [someRoute(), someRoute(), someRoute(), someRoute(), someRoute()] as const
+    noteAnswer(routes[0], answer(429, { 'retry-after': '9' }), NOW)
+    noteAnswer(routes[1], answer(429, { 'retry-after': '3' }), NOW)
+    noteUnreachable(routes[2], NOW)
+    expect(order([...routes], routes[0])).toEqual([3, 4, 2, 1, 0])
   })
 })

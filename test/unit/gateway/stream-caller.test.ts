@@ -54,7 +54,7 @@ describe('what is sent together', () => {
     expect((await writesOf(caller)).map((write) => decoder.decode(write))).toEqual(['ac'])
   })
 
-  it('keeps its order and its bytes, however it lies in memory, and is left as it was', async () => {
+  it('keeps its order and its bytes, however it lies in memory, and its source is not changed', async () => {
     for (let seed = 0; seed < 200; seed++) {
       const random = new SeededRandom(seed)
       const buffers = [encoder.encode('0123456789'.repeat(4)), encoder.encode('abcdefghij'.repeat(4))]
@@ -89,7 +89,7 @@ describe('what is sent together', () => {
 })
 
 describe('how far a caller is behind', () => {
-  it('is known in bytes, with when it last took some or could have', async () => {
+  it('is measured in bytes, with the time when it last took some or could have', async () => {
     now = 1_000
     const caller = someCaller()
     const reader = caller.body.getReader()
@@ -105,41 +105,41 @@ describe('how far a caller is behind', () => {
   })
 })
 
-describe('a caller that is gone', () => {
-  it('is told of once its body is cancelled and something is sent', async () => {
+describe('a caller that has gone', () => {
+  it('is noticed once its body is cancelled and something is sent', async () => {
     const caller = someCaller()
     await caller.body.cancel()
     caller.send([encoder.encode('a')])
     await caller.gone
   })
 
-  it('ends waits for it, and takes what is sent for nothing', async () => {
+  it('ends waits for it, and what is sent is dropped', async () => {
     const caller = someCaller()
     caller.send([encoder.encode('a')])
     const waiting = caller.someTaken()
     caller.abort()
     await waiting
     caller.send([encoder.encode('b')])
-    caller.fail('oh', null)
+    caller.fail('oh')
     await expect(writesOf(caller)).rejects.not.toBeNull()
   })
 })
 
-describe('what the gateway says itself', () => {
+describe('frames of the gateway itself', () => {
   it.each([
     ['chat', chatCompletions, HEARTBEAT, `"message":"oh"`],
     ['messages', messages, PING, `"type":"api_error"`],
-  ])('is in the dialect of %s', async (_name, { dialect }, heartbeat, told) => {
+  ])('are in the dialect of %s', async (_name, { dialect }, heartbeat, told) => {
     const caller = someCaller(dialect)
     caller.heartbeat()
-    caller.fail('oh', null)
+    caller.fail('oh')
     const [beat, ...rest] = (await writesOf(caller)).map((write) => decoder.decode(write))
     expect(beat).toBe(heartbeat)
     expect(rest.join('')).toContain('event: error\n')
     expect(rest.join('')).toContain(told)
   })
 
-  it('gives way to the upstream’s own words', async () => {
+  it('are replaced by the upstream’s own failure', async () => {
     const caller = someCaller()
     caller.fail('oh', piecesOf('own ', 'words', DONE))
     expect((await writesOf(caller)).map((write) => decoder.decode(write))).toEqual([`own words${DONE}`])

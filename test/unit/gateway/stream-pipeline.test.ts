@@ -29,7 +29,7 @@ interface Options {
   redact?: (bytes: Uint8Array) => Uint8Array
 }
 
-/** A pipeline whose units are told as text. */
+/** A pipeline whose units are returned as text. */
 class Piped {
   readonly pipeline: StreamPipeline<Uint8Array>
   readonly inspection: Inspection
@@ -69,11 +69,11 @@ class Piped {
 }
 
 const textOf = (units: readonly Uint8Array[]) => units.map((unit) => decoder.decode(unit)).join('')
-const failed = (reason: string, message: string) =>
-  expect.objectContaining({ kind: 'failed', reason, message, farewell: null })
+/** Without frames of the upstream: the caller's dialect expresses it. */
+const failed = (reason: string, message: string) => ({ kind: 'failed', reason, message })
 
 describe('a chunk', () => {
-  it('gives the frames that it completes, as parts of itself', () => {
+  it('returns the frames that it completes, without a copy', () => {
     const piped = new Piped()
     const bytes = encoder.encode(chunkOf('a') + chunkOf('b') + chunkOf('c').slice(0, 9))
     const units = piped.pipeline.push(bytes)
@@ -95,7 +95,7 @@ describe('a chunk', () => {
     expect(piped.pipeline.started).toBe(true)
   })
 
-  it('ends the stream where its protocol ends it, and gives nothing of what follows', () => {
+  it('ends the stream where its protocol ends it, and yields nothing of what follows', () => {
     const converter = { ...PASSED_FRAMES, finish: () => [encoder.encode('over')] }
     const piped = new Piped({ converter })
     expect(piped.push(chunkOf('a') + STOP + DONE + chunkOf('b'))).toBe(`${chunkOf('a') + STOP + DONE}over`)
@@ -132,7 +132,7 @@ describe('a failure in the middle of a chunk', () => {
     piped.checkCounts()
   })
 
-  it('of the framing keeps what came before, and of the gateway tells nothing of its cause', () => {
+  it('of the framing keeps what came before, and one of the gateway hides its cause', () => {
     const sse = new SseReader()
     const throwing = (error: Error): FrameReader => ({
       get unfinished() {
@@ -154,7 +154,7 @@ describe('a failure in the middle of a chunk', () => {
     expect(console.error).toHaveBeenCalledOnce()
   })
 
-  it('of a converter is one of the gateway, and what it was given is counted', () => {
+  it('of a converter is one of the gateway, and its input is counted', () => {
     const converter: FrameConverter<Uint8Array> = {
       convert: (frame) => {
         if (decoder.decode(frame.bytes).includes('b')) throw new TypeError('oh')
@@ -176,7 +176,7 @@ describe('an error of the upstream in its stream', () => {
   const redact = (bytes: Uint8Array) =>
     encoder.encode(decoder.decode(bytes).replaceAll('sk-secret', '[redacted]'))
 
-  it('is told in its own frame to a caller of its protocol, without our credential', () => {
+  it('is sent in its own frame to a caller of its protocol, without the gateway’s credential', () => {
     const piped = new Piped({ protocol: messages, redact })
     expect(piped.push(MESSAGE_START + frame)).toBe(MESSAGE_START)
     expect(piped.end).toMatchObject({ kind: 'failed', reason: 'error', message: 'Busy [redacted]' })
@@ -185,7 +185,7 @@ describe('an error of the upstream in its stream', () => {
     piped.checkCounts()
   })
 
-  it('is left to the dialect of any other caller, and nothing of it has left', () => {
+  it('is left to the dialect of any other caller, and nothing of its frame is sent', () => {
     const piped = new Piped({ protocol: messages, redact, passes: false })
     piped.push(MESSAGE_START + frame)
     expect(piped.end).toEqual(failed('error', 'Busy [redacted]'))
@@ -193,7 +193,7 @@ describe('an error of the upstream in its stream', () => {
     piped.checkCounts()
   })
 
-  it('is not told at any length', () => {
+  it('has a message of limited length', () => {
     const piped = new Piped()
     piped.push(chunks({ error: { message: 'x'.repeat(10_000) } }))
     expect(piped.end).toMatchObject({ message: 'x'.repeat(4_096) })
@@ -257,7 +257,7 @@ describe('however a stream is cut into chunks', () => {
     ],
   ]
 
-  it('what it gives, how it ends and what is counted are the same', () => {
+  it('its units, its end and its counts are the same', () => {
     for (const [protocol, stream] of STREAMS) {
       const bytes = encoder.encode(stream)
       const run = (cut: (piped: Piped) => string) => {

@@ -40,13 +40,13 @@ describe('a caller that leaves', () => {
   it.each(ways)('%s: the call ends once, and the upstream is stopped', async (_name, leave) => {
     const relay = await started()
     await leave(relay)
-    // The platform may tell of a cancelled body only at the next write, and a heartbeat is one.
+    // The platform may report a cancelled body only at the next write, and a heartbeat is one.
     await advance(18_750)
     expect(relay.end).toEqual({ kind: 'client_left' })
     expect(relay.upstream.aborted).toHaveBeenCalled()
     expect(relay.upstream.cancelled).toBe(1)
     expect(relay.caller.text).toBe(chunkOf('first'))
-    // Nobody is left waiting for more.
+    // No read is left pending.
     expect(relay.caller.finished || relay.caller.failed).toBe(true)
     checkEnded(relay)
     await relay.upstream.send(chunkOf('more'), new Error('aborted'))
@@ -68,7 +68,7 @@ describe('a caller that leaves', () => {
     checkEnded(relay)
   })
 
-  it('while a failure is being told to it', async () => {
+  it('while a failure is sent to it', async () => {
     const relay = await run()
     await relay.upstream.send(chunkOf('first'))
     const caller = callerOf(relay)
@@ -185,7 +185,7 @@ describe('a slow caller', () => {
     checkEnded(relay)
   })
 
-  it('is not given heartbeats on top of what it has not read', async () => {
+  it('gets no heartbeats on top of what it has not read', async () => {
     const relay = await run({ times: { betweenEvents: 1_000_000 } })
     await relay.upstream.send(chunkOf('first'))
     const caller = callerOf(relay)
@@ -202,7 +202,7 @@ describe('a slow caller', () => {
 })
 
 describe('a caller that takes nothing', () => {
-  it('is given up after five minutes, with its upstream', async () => {
+  it('is aborted after five minutes, with its upstream', async () => {
     const relay = await run()
     await relay.upstream.send(chunkOf('first'))
     callerOf(relay)
@@ -214,7 +214,7 @@ describe('a caller that takes nothing', () => {
 })
 
 describe('the lease of a stream', () => {
-  it('that ran out ends it, and says so', async () => {
+  it('that ran out ends it with a failure', async () => {
     const relay = await run()
     await relay.upstream.send(chunkOf('first'))
     const caller = callerOf(relay)
@@ -229,7 +229,7 @@ describe('the lease of a stream', () => {
     checkEnded(relay)
   })
 
-  it('that a ledger out of reach does not renew is asked for again, and the stream goes on', async () => {
+  it('that an unreachable ledger does not renew is requested again, and the stream goes on', async () => {
     vi.spyOn(console, 'log').mockImplementation(() => {})
     const relay = await started()
     relay.ledger.away = true

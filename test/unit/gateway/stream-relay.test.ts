@@ -92,7 +92,7 @@ describe('the start', () => {
     checkEnded(relay)
   })
 
-  it('writes at once what comes alone, and together what follows within four milliseconds', async () => {
+  it('writes a single event at once, and together what follows within four milliseconds', async () => {
     const relay = await run()
     await relay.upstream.send(chunkOf('a'))
     const caller = callerOf(relay).readAll()
@@ -210,7 +210,7 @@ describe('a failure after the start', () => {
     },
   )
 
-  it('in the upstream’s own words is forwarded on messages, and put into ours on chat', async () => {
+  it('that the upstream sends is forwarded on messages, and expressed in the dialect on chat', async () => {
     const frame = events({ type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } })
     const relay = await started({ protocol: messages }, MESSAGE_START)
     await relay.upstream.send(frame + MESSAGE_START)
@@ -223,7 +223,7 @@ describe('a failure after the start', () => {
     checkEnded(chat)
   })
 
-  it('in the same chunk as the first event comes behind it', async () => {
+  it('in the same chunk as the first event is sent after it', async () => {
     const relay = await run()
     await relay.upstream.send(`${chunkOf('a')}data: {\n\n`)
     const caller = callerOf(relay).readAll()
@@ -232,7 +232,7 @@ describe('a failure after the start', () => {
     checkEnded(relay)
   })
 
-  it.each(dialects)('by silence between events is told on %s', async (_name, protocol, first, told) => {
+  it.each(dialects)('by silence between events is sent on %s', async (_name, protocol, first, told) => {
     const relay = await started({ protocol, times: { betweenEvents: 40_000, heartbeat: 1_000_000 } }, first)
     await advance(39_999)
     expect(relay.end).toBeNull()
@@ -244,7 +244,7 @@ describe('a failure after the start', () => {
     checkEnded(relay)
   })
 
-  it('by silence before any event is told when the answer was committed', async () => {
+  it('by silence before any event is sent when the answer was committed', async () => {
     const relay = await run({ times: { firstEvent: 60_000, commit: 10_000, heartbeat: 1_000_000 } })
     await advance(10_000)
     const caller = callerOf(relay).readAll()
@@ -254,7 +254,7 @@ describe('a failure after the start', () => {
     checkEnded(relay)
   })
 
-  it('of a committed answer without any event is told as an empty one', async () => {
+  it('of a committed answer without any event is that of an empty one', async () => {
     const relay = await run({ times: { commit: 10 } })
     await advance(10)
     const caller = callerOf(relay).readAll()
@@ -272,7 +272,7 @@ describe('a failure after the start', () => {
     checkEnded(relay)
   })
 
-  it('of the gateway itself is logged without a text and told without its cause', async () => {
+  it('of the gateway itself is logged without a text and sent without its cause', async () => {
     const log = vi.spyOn(console, 'error').mockImplementation(() => {})
     const engine = notingEngine()
     const inspection = new Inspection(engine)
@@ -313,7 +313,7 @@ describe('an end', () => {
     checkEnded(relay)
   })
 
-  it('is known before the caller has read all of it', async () => {
+  it('is recorded before the caller has read everything', async () => {
     const relay = await run()
     await relay.upstream.send(chunkOf('a') + STOP + DONE, 'close')
     expect(relay.end).toEqual({ kind: 'completed' })

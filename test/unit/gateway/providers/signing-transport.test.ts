@@ -1,7 +1,7 @@
 import { createHash, createHmac } from 'node:crypto'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type CredentialForm, credentialOf } from '../../../../src/gateway/providers/credential.ts'
-import { sendThrough } from '../../../../src/gateway/providers/send-to-provider.ts'
+import { sendToProvider } from '../../../../src/gateway/providers/send-to-provider.ts'
 import type {
   PreparedRequest,
   ProviderKindDefinition,
@@ -111,8 +111,8 @@ describe('a transport that signs', () => {
     const sent = recordFetch()
     const transport = connected(signing((baseUrl) => ({ url: baseUrl + path, headers })))
     const bytes = new TextEncoder().encode(body)
-    const forms = [body, bytes, { pieces: [bytes.subarray(0, 5), bytes.subarray(5)], length: bytes.length }]
-    for (const each of forms) await sendThrough(transport, requestOf({ body: each, now: SUITE_TIME }))
+    const forms = [bytes, { pieces: [bytes.subarray(0, 5), bytes.subarray(5)], length: bytes.length }]
+    for (const each of forms) await sendToProvider(transport, requestOf({ body: each, now: SUITE_TIME }))
     const authorization =
       'AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, ' +
       `SignedHeaders=${signed}, Signature=${value}`
@@ -123,7 +123,7 @@ describe('a transport that signs', () => {
     }
   })
 
-  it('knows its secret parts, which are redacted, from the others, which are not', () => {
+  it('separates its secret parts, which are redacted, from the others', () => {
     const credential = credentialOf(FORM, { ...SUITE, session_token: 'a session' })
     expect(credential.secrets.toSorted()).toEqual([SUITE.secret_key, 'a session'].toSorted())
     expect(() => credentialOf(FORM, 'a secret alone')).toThrow(/missing: `key_id`, `secret_key`, `region`/)
@@ -160,13 +160,13 @@ describe('a transport that exchanges its credential for a token', () => {
 
   const account = { service_account: '{"private_key":"x"}' }
 
-  it('asks for it through the guarded fetch, once for its lifetime', async () => {
+  it('requests it through the guarded fetch, once for its lifetime', async () => {
     let issued = 0
     const sent = recordFetch(({ address }) =>
       Response.json(address === TOKENS ? { value: `token-${++issued}`, lifetime: 1_000 } : {}),
     )
     const transport = exchanging().connect(BASE, account)
-    for (const now of [0, 999, 1_000]) await sendThrough(transport, requestOf({ now, stream: true }))
+    for (const now of [0, 999, 1_000]) await sendToProvider(transport, requestOf({ now, stream: true }))
     expect(sent.map(({ address, headers }) => [address, headers.authorization])).toEqual([
       [TOKENS, undefined],
       [`${BASE}/models/model-1:streamPredict`, 'Bearer token-1'],
@@ -177,15 +177,15 @@ describe('a transport that exchanges its credential for a token', () => {
     expect(sent[0]).toMatchObject({ body: account.service_account, redirect: 'manual' })
   })
 
-  it('sends nothing when there is no token, and says that it was for that', async () => {
+  it('sends nothing without a token, and names that as the reason', async () => {
     const sent = recordFetch(() => Promise.reject(new Error('no token today')))
     const transport = exchanging().connect(BASE, account)
-    await expect(sendThrough(transport, requestOf())).rejects.toMatchObject({
+    await expect(sendToProvider(transport, requestOf())).rejects.toMatchObject({
       reason: 'authorization_failed',
     })
     const reason = new Error('left')
     const signal = AbortSignal.abort(reason)
-    await expect(sendThrough(transport, requestOf({ signal }))).rejects.toBe(reason)
+    await expect(sendToProvider(transport, requestOf({ signal }))).rejects.toBe(reason)
     expect(sent.every(({ address }) => address === TOKENS)).toBe(true)
   })
 })

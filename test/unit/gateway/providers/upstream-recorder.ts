@@ -1,7 +1,7 @@
 import { vi } from 'vitest'
 import type { UpstreamRequest } from '../../../../src/gateway/providers/send-to-provider.ts'
 
-/** What left through `fetch`. */
+/** A request that was sent through `fetch`. */
 export interface Sent {
   address: unknown
   method: string | undefined
@@ -27,7 +27,7 @@ export function recordFetch(
 export const requestOf = (more: Partial<UpstreamRequest> = {}): UpstreamRequest => ({
   operation: 'chat_completions',
   upstreamModel: 'model-1',
-  body: '{}',
+  body: new TextEncoder().encode('{}'),
   callerHeaders: null,
   stream: false,
   signal: new AbortController().signal,

@@ -1,6 +1,6 @@
 import type { AnswerContext } from '../../../../../src/gateway/protocols/protocol.ts'
-import { upstreamErrorAnswer } from '../../../../../src/gateway/relay/upstream-error-answer.ts'
-import type { Candidate } from '../../../../../src/gateway/routes/call-routes.ts'
+import { upstreamErrorAnswer } from '../../../../../src/gateway/relay/http-answer.ts'
+import type { Route } from '../../../../../src/gateway/routes/call-routes.ts'
 import { callerEncoder } from '../../../../../src/gateway/translation/caller-encoder.ts'
 import type { Json } from '../../../../../src/gateway/translation/json.ts'
 import type { EventEncoder } from '../../../../../src/gateway/translation/model-events.ts'
@@ -61,7 +61,7 @@ export async function answerStreamed(
 /** What the caller gets of an error that comes in place of an answer. */
 export function answerError(pair: Pair, status: number, body: Json): Json {
   const bytes = encoder.encode(JSON.stringify(body))
-  const answer = upstreamErrorAnswer(new Response(bytes, { status }), bytes, candidateOf(pair))
+  const answer = upstreamErrorAnswer(new Response(bytes, { status }), bytes, routeOf(pair), 0)
   return { ...parsed(answer.body as Uint8Array), status: answer.status }
 }
 
@@ -84,7 +84,7 @@ const parsed = (bytes: Uint8Array) => JSON.parse(decoder.decode(bytes)) as Json
 
 const OPERATIONS = { chat: 'chat_completions', messages: 'messages', completions: 'completions' } as const
 
-function candidateOf({ caller, upstream }: Pair): Candidate {
+function routeOf({ caller, upstream }: Pair): Route {
   const kind = upstream === 'messages' ? 'anthropic' : 'openai-compatible'
   const translation = { caller: OPERATIONS[caller], upstream: OPERATIONS[upstream] }
   return {
@@ -97,6 +97,6 @@ function candidateOf({ caller, upstream }: Pair): Candidate {
     },
     upstreamModel: UPSTREAM_MODEL,
     operation: translation.upstream,
-    translation: caller === upstream ? null : (translation as Candidate['translation']),
+    translation: caller === upstream ? null : (translation as Route['translation']),
   }
 }

@@ -3,16 +3,16 @@ import { NO_USAGE } from '../../../src/governance/credits.ts'
 import {
   attemptsOf,
   chatAnswer,
-  type DispatchRun,
-  dispatched,
+  type FailoverRun,
+  failoverOf,
   INPUT,
   providerOf,
   silent,
   unreachable,
-} from './dispatch-harness.ts'
+} from './failover-harness.ts'
+import { type Answer, streamed, whole } from './model-turn-harness.ts'
 import { advance, moveTimersByHand, settle } from './relay-harness.ts'
 import { chunks } from './stream-reading.ts'
-import { type Answer, streamed, whole } from './turn-harness.ts'
 
 moveTimersByHand()
 beforeEach(() => {
@@ -29,18 +29,18 @@ const failing = (status: number, message = `no ${status}`, headers: Record<strin
 const UNTRANSLATABLE = { messages: [{ role: 'tool', tool_call_id: 'x', content: 'y' }] }
 const answering = (content = 'Hello') => whole(chatAnswer(content))
 
-const errorText = async ({ sent }: DispatchRun): Promise<string> => {
+const errorText = async ({ sent }: FailoverRun): Promise<string> => {
   const { answer } = await sent
   if (answer.kind !== 'upstream_error') throw new Error(answer.kind)
   return JSON.parse(new TextDecoder().decode(answer.body)).error.message
 }
 
 describe('routes', () => {
-  it('are asked no more once one has answered', async () => {
-    const run = await dispatched({ routes: ['chat', 'chat'], answers: [answering()] })
-    const { answer, lost, candidate } = await run.sent
-    expect(answer.kind).toBe('whole')
-    expect([lost, providerOf(candidate)]).toEqual([null, 'chat 0'])
+  it('are not tried after one has answered', async () => {
+    const run = await failoverOf({ routes: ['chat', 'chat'], answers: [answering()] })
+    const { answer, lost, route } = await run.sent
+    expect(answer.kind).toBe('buffered')
+    expect([lost, providerOf(route)]).toEqual([null, 'chat 0'])
     expect(attemptsOf(await run.outcome)).toEqual([['chat 0', 200]])
     expect(await run.outcome).toMatchObject({ status: 200, provenance: 'reported', cost: 7 })
   })
@@ -51,9 +51,9 @@ describe('routes', () => {
     ['refuses our credential', failing(401), 401],
     ['answers nothing', () => new Response(''), 200],
     ['answers what is not JSON', () => new Response('<html>'), 200],
-  ])('are followed by the next when one %s', async (_name, first, told) => {
-    const run = await dispatched({ routes: ['chat', 'chat'], answers: [first, answering()] })
-    expect((await run.sent).answer.kind).toBe('whole')
+  ])('are followed by the next one when one %s', async (_name, first, told) => {
+    const run = await failoverOf({ routes: ['chat', 'chat'], answers: [first, answering()] })
+    expect((await run.sent).answer.kind).toBe('buffered')
     expect(attemptsOf(await run.outcome)).toEqual([
       ['chat 0', told],
       ['chat 1', 200],
@@ -61,8 +61,8 @@ describe('routes', () => {
     expect(await run.outcome).toMatchObject({ status: 200, provider: 'chat 1', cost: 7 })
   })
 
-  it('are asked no more after an error that is the caller’s', async () => {
-    const run = await dispatched({ routes: ['chat', 'chat'], answers: [failing(400, 'Wrong.')] })
+  it('are not tried after an error that is the caller’s', async () => {
+    const run = await failoverOf({ routes: ['chat', 'chat'], answers: [failing(400, 'Wrong.')] })
     expect(await errorText(run)).toBe('Wrong.')
     const failed = { status: 400, errorCode: 'upstream_error', provider: 'chat 0', cost: 0 }
     expect(await run.outcome).toMatchObject(failed)
@@ -70,15 +70,15 @@ describe('routes', () => {
 
   it('of the caller’s protocol come first', async () => {
     const answers = [unreachable, unreachable, unreachable]
-    const run = await dispatched({ routes: ['messages', 'chat', 'messages'], answers })
+    const run = await failoverOf({ routes: ['messages', 'chat', 'messages'], answers })
     const asked = (await run.outcome).attempts.map(({ provider }) => provider)
     expect(asked).toEqual(['chat 1', 'messages 0', 'messages 2'])
   })
 
   it('that cannot express the request are passed over', async () => {
     const answers = [unreachable, answering()]
-    const run = await dispatched({ routes: ['chat', 'messages', 'chat'], answers, request: UNTRANSLATABLE })
-    expect((await run.sent).answer.kind).toBe('whole')
+    const run = await failoverOf({ routes: ['chat', 'messages', 'chat'], answers, request: UNTRANSLATABLE })
+    expect((await run.sent).answer.kind).toBe('buffered')
     expect(attemptsOf(await run.outcome)).toEqual([
       ['chat 0', 'unreachable'],
       ['chat 2', 200],
@@ -87,18 +87,18 @@ describe('routes', () => {
 
   it('that cannot express the request do not replace the error of one that can', async () => {
     const answers = [failing(503)]
-    const run = await dispatched({ routes: ['messages', 'chat'], answers, request: UNTRANSLATABLE })
+    const run = await failoverOf({ routes: ['messages', 'chat'], answers, request: UNTRANSLATABLE })
     expect(await errorText(run)).toBe('no 503')
     expect(attemptsOf(await run.outcome)).toEqual([['chat 1', 503]])
   })
 
   it('of which none can express the request make no call', async () => {
-    const run = dispatched({ routes: ['messages', 'messages'], answers: [], request: UNTRANSLATABLE })
+    const run = failoverOf({ routes: ['messages', 'messages'], answers: [], request: UNTRANSLATABLE })
     await expect(run).rejects.toMatchObject({ status: 400, code: 'invalid_body' })
   })
 
-  it('of which none says anything end the call with 502', async () => {
-    const run = await dispatched({ routes: ['chat', 'chat'], answers: [unreachable, unreachable] })
+  it('of which none answers end the call with 502', async () => {
+    const run = await failoverOf({ routes: ['chat', 'chat'], answers: [unreachable, unreachable] })
     expect((await run.sent).answer).toMatchObject({ kind: 'failed', error: { code: 'upstream_empty_body' } })
     expect(await run.outcome).toMatchObject({ status: 502, cost: 0, usage: null, provider: 'chat 1' })
   })
@@ -114,7 +114,7 @@ describe('errors of several routes', () => {
     // The first of equal ones.
     [[500, 503], 500],
   ])('%j: the most useful one is the caller’s', async (statuses, told) => {
-    const run = await dispatched({
+    const run = await failoverOf({
       routes: statuses.map(() => 'chat'),
       answers: statuses.map((status) => failing(status)),
     })
@@ -125,29 +125,29 @@ describe('errors of several routes', () => {
     expect(outcome.attempts.map(({ status }) => status)).toEqual(statuses)
   })
 
-  it('are told before what has no words', async () => {
-    const run = await dispatched({ routes: ['chat', 'chat'], answers: [failing(401), unreachable] })
+  it('are sent in preference to a failure without an answer', async () => {
+    const run = await failoverOf({ routes: ['chat', 'chat'], answers: [failing(401), unreachable] })
     expect(await errorText(run)).toBe('no 401')
     expect((await run.outcome).provider).toBe('chat 0')
   })
 
-  it('whose body broke off leave it to the next best', async () => {
+  it('whose body broke off are replaced by the next best', async () => {
     const cut = () => {
       const body = new ReadableStream({ start: (controller) => controller.error(new Error('reset')) })
       return new Response(body, { status: 503 })
     }
-    const run = await dispatched({ routes: ['chat', 'chat'], answers: [cut, failing(401)] })
+    const run = await failoverOf({ routes: ['chat', 'chat'], answers: [cut, failing(401)] })
     expect(await errorText(run)).toBe('no 401')
   })
 
-  it('are given up when another route answers', async () => {
+  it('are aborted when another route answers', async () => {
     const signals: AbortSignal[] = []
     const held: Answer = ({ signal }) => {
       signals.push(signal)
       return new Response(new ReadableStream(), { status: 503 })
     }
-    const run = await dispatched({ routes: ['chat', 'chat'], answers: [held, answering()] })
-    expect((await run.sent).answer.kind).toBe('whole')
+    const run = await failoverOf({ routes: ['chat', 'chat'], answers: [held, answering()] })
+    expect((await run.sent).answer.kind).toBe('buffered')
     expect(signals[0]?.aborted).toBe(true)
   })
 })
@@ -155,8 +155,8 @@ describe('errors of several routes', () => {
 describe('a route that asks to wait', () => {
   const soon = failing(429, 'Slow.', { 'retry-after': '2' })
 
-  it('is waited for and asked once more when none has answered and it is soon', async () => {
-    const run = await dispatched({
+  it('is waited for and tried once more when none has answered and the wait is short', async () => {
+    const run = await failoverOf({
       routes: ['chat', 'chat'],
       answers: [soon, failing(503), answering()],
       retryWait: 2_000,
@@ -164,7 +164,7 @@ describe('a route that asks to wait', () => {
     await advance(1_999)
     expect(run.world.asked).toHaveLength(2)
     await advance(1)
-    expect((await run.sent).answer.kind).toBe('whole')
+    expect((await run.sent).answer.kind).toBe('buffered')
     expect(attemptsOf(await run.outcome)).toEqual([
       ['chat 0', 429],
       ['chat 1', 503],
@@ -172,19 +172,19 @@ describe('a route that asks to wait', () => {
     ])
   })
 
-  it('is not waited for when that takes longer, nor where there is no other', async () => {
+  it('is not waited for when the wait is long, nor where there is no other', async () => {
     const later = failing(429, 'Slow.', { 'retry-after': '3' })
     const answers = [later, failing(503)]
-    const run = await dispatched({ routes: ['chat', 'chat'], answers, retryWait: 2_000 })
+    const run = await failoverOf({ routes: ['chat', 'chat'], answers, retryWait: 2_000 })
     expect(await errorText(run)).toBe('Slow.')
-    const alone = await dispatched({ routes: ['chat'], answers: [soon], retryWait: 2_000 })
+    const alone = await failoverOf({ routes: ['chat'], answers: [soon], retryWait: 2_000 })
     expect(await errorText(alone)).toBe('Slow.')
     expect(alone.world.asked).toHaveLength(1)
   })
 
-  it('costs a caller nothing that leaves meanwhile', async () => {
+  it('costs nothing when the caller leaves meanwhile', async () => {
     const answers = [soon, failing(503)]
-    const run = await dispatched({ routes: ['chat', 'chat'], answers, retryWait: 2_000 })
+    const run = await failoverOf({ routes: ['chat', 'chat'], answers, retryWait: 2_000 })
     await settle()
     run.leave.abort()
     expect((await run.sent).answer.kind).toBe('client_left')
@@ -195,7 +195,7 @@ describe('a route that asks to wait', () => {
 
 describe('what attempts without an answer used', () => {
   it('is paid for with the answer', async () => {
-    const run = await dispatched({ routes: ['chat', 'chat'], answers: [silent, answering()] })
+    const run = await failoverOf({ routes: ['chat', 'chat'], answers: [silent, answering()] })
     await advance(TIMED_OUT_MS)
     expect((await run.sent).lost).toEqual(inputs(1))
     expect(attemptsOf(await run.outcome)).toEqual([
@@ -212,7 +212,7 @@ describe('what attempts without an answer used', () => {
       chunks({ choices: [], usage: { prompt_tokens: 7, completion_tokens: 3 } }, '[DONE]'),
     )
     const request = { stream: true, stream_options: { include_usage: true } }
-    const run = await dispatched({ routes: ['chat', 'chat'], answers: [silent, stream], request })
+    const run = await failoverOf({ routes: ['chat', 'chat'], answers: [silent, stream], request })
     await advance(TIMED_OUT_MS)
     const { answer } = await run.sent
     if (answer.kind !== 'stream' || !('body' in answer.content)) throw new Error(answer.kind)
@@ -220,30 +220,30 @@ describe('what attempts without an answer used', () => {
     expect(await run.outcome).toMatchObject({ status: 200, provenance: 'estimated', cost: INPUT + 10 })
   })
 
-  it('is paid for by each when none answers', async () => {
-    const run = await dispatched({ routes: ['chat', 'chat'], answers: [silent, silent] })
+  it('is paid for each when none answers', async () => {
+    const run = await failoverOf({ routes: ['chat', 'chat'], answers: [silent, silent] })
     await advance(TIMED_OUT_MS)
     await advance(TIMED_OUT_MS)
     expect((await run.sent).lost).toEqual(inputs(2))
     expect(await run.outcome).toMatchObject({ status: 502, provenance: 'estimated', cost: 2 * INPUT })
   })
 
-  it('is what they reported, where they did', async () => {
+  it('is the usage that they reported, where they did', async () => {
     const error = { type: 'error', error: { type: 'api_error', message: 'no' } }
     const reported = whole({ ...error, usage: { input_tokens: 30, output_tokens: 0 } })
-    const alone = await dispatched({ routes: ['messages'], answers: [reported] })
+    const alone = await failoverOf({ routes: ['messages'], answers: [reported] })
     expect((await alone.sent).lost).toEqual({ ...NO_USAGE, input: 30 })
     expect(attemptsOf(await alone.outcome)).toEqual([['messages 0', 200]])
     expect(await alone.outcome).toMatchObject({ status: 502, provenance: 'estimated', cost: 30 })
   })
 
-  it('is paid for where a policy stops the answer, and no other route is asked', async () => {
+  it('is paid for where a policy stops the answer, and no other route is tried', async () => {
     const policy = {
       directions: ['response'],
       rules: [{ custom: 'code', action: 'block' }],
       patterns: [{ id: 'code', pattern: 'CODE-[0-9]{4}' }],
     }
-    const run = await dispatched({
+    const run = await failoverOf({
       routes: ['chat', 'chat'],
       answers: [answering('a CODE-1234')],
       policies: [policy],
@@ -256,8 +256,8 @@ describe('what attempts without an answer used', () => {
 })
 
 describe('a caller that leaves', () => {
-  it('pays for the attempt that it ends, beside those before', async () => {
-    const run = await dispatched({ routes: ['chat', 'chat'], answers: [silent, silent] })
+  it('pays for the attempt that it ends and for those before', async () => {
+    const run = await failoverOf({ routes: ['chat', 'chat'], answers: [silent, silent] })
     await advance(TIMED_OUT_MS)
     run.leave.abort()
     const { answer, lost } = await run.sent
@@ -273,7 +273,7 @@ describe('a caller that leaves', () => {
       })
       return new Response(body)
     }
-    const run = await dispatched({ routes: ['chat', 'chat'], answers: [aborting] })
+    const run = await failoverOf({ routes: ['chat', 'chat'], answers: [aborting] })
     await settle()
     run.leave.abort()
     const { answer, lost } = await run.sent
@@ -282,13 +282,13 @@ describe('a caller that leaves', () => {
   })
 
   it('pays nothing before anything was sent, nor for an error', async () => {
-    const run = await dispatched({ routes: ['chat'], answers: [], leftBefore: true })
+    const run = await failoverOf({ routes: ['chat'], answers: [], leftBefore: true })
     expect(await run.outcome).toMatchObject({ status: 499, cost: 0 })
     const refused: Answer = () => {
       queueMicrotask(() => failed.leave.abort())
       return new Response(new ReadableStream(), { status: 500 })
     }
-    const failed: DispatchRun = await dispatched({ routes: ['chat', 'chat'], answers: [refused, silent] })
+    const failed: FailoverRun = await failoverOf({ routes: ['chat', 'chat'], answers: [refused, silent] })
     expect(await failed.outcome).toMatchObject({ status: 499, cost: 0 })
   })
 })

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { KeyRights } from '../../../src/governance/identity/identity.store.ts'
-import { CATALOGUE_EPOCH, IDENTITY, TurnWorld, thrownBy, user } from './turn-harness.ts'
+import { CATALOGUE_EPOCH, IDENTITY, TurnWorld, thrownBy, user } from './model-turn-harness.ts'
 
 afterEach(() => vi.unstubAllGlobals())
 
@@ -28,7 +28,7 @@ const rightsOf = (organizationId: string, values: Partial<KeyRights> = {}): KeyR
   ...values,
 })
 
-/** A world whose ledger knows a newer epoch than callers come with. */
+/** A world whose ledger has a newer epoch than the rights of callers. */
 function changedWorld(values: Partial<KeyRights> | null): TurnWorld {
   const world = new TurnWorld([])
   world.ledger.epochs.organization = 2
@@ -37,7 +37,7 @@ function changedWorld(values: Partial<KeyRights> | null): TurnWorld {
 }
 
 describe('an admission', () => {
-  it('says at which epochs rights and catalogue were read', async () => {
+  it('carries the epochs at which rights and catalogue were read', async () => {
     const world = new TurnWorld([])
     const { planned } = await world.admit(HI)
     expect(world.ledger.opened[0]?.epochs).toEqual({ organization: 1, catalogue: CATALOGUE_EPOCH })
@@ -52,14 +52,14 @@ describe('an admission', () => {
     expect(planned.rights.principal.models).toEqual({ all: false, ids: new Set(['chat-model']) })
   })
 
-  it('is refused when they no longer hold the model, and recorded once', async () => {
+  it('is refused when they no longer include the model, and recorded once', async () => {
     const world = changedWorld({ grantedModels: ['other'] })
     expect(await thrownBy(() => world.admit(HI))).toMatchObject({ status: 403, code: 'model_access_denied' })
     expect(world.ledger.opened).toEqual([])
     expect(world.ledger.recorded.map(({ outcome }) => outcome.errorCode)).toEqual(['model_access_denied'])
   })
 
-  it('is given where they hold the model that they did not before', async () => {
+  it('succeeds where they include the model that they did not before', async () => {
     const principal = await anyPrincipal()
     const other = changedWorld({})
     const { organizationId } = other
@@ -79,7 +79,7 @@ describe('an admission', () => {
     expect([world.ledger.opened, world.ledger.recorded]).toEqual([[], []])
   })
 
-  it('is planned with the catalogue of the moment', async () => {
+  it('is planned with the current catalogue', async () => {
     const world = new TurnWorld([])
     await world.admit(HI)
     const later = new TurnWorld([])
@@ -92,7 +92,7 @@ describe('an admission', () => {
     expect(later.ledger.opened[0]?.epochs.catalogue).toBe(epoch)
   })
 
-  it('under rights that never come to rest ends as a fault of the gateway', async () => {
+  it('under rights that keep changing ends as a fault of the gateway', async () => {
     const world = changedWorld({ epoch: 1 })
     const error = await thrownBy(() => world.admit(HI))
     expect(error).toMatchObject({ name: 'ApiError', status: 500 })

@@ -1,4 +1,3 @@
-import type { Redis } from '@upstash/redis'
 import { vi } from 'vitest'
 import type { CatalogDatabase } from '../../../src/gateway/catalog/catalog.store.ts'
 import type { ModelDeps } from '../../../src/gateway/invoke-model.ts'
@@ -66,7 +65,7 @@ const CATALOGUE = [
   route('messages-model', ...MESSAGES),
 ]
 
-/** A query of drizzle that answers rows, whatever is asked of it. */
+/** A query of drizzle that returns rows, whatever its parts. */
 function answering(rows: unknown[]): unknown {
   const query: unknown = new Proxy(() => query, {
     get: (_target, name) => (name === 'then' ? (resolve: (rows: unknown[]) => void) => resolve(rows) : query),
@@ -75,7 +74,7 @@ function answering(rows: unknown[]): unknown {
   return query
 }
 
-/** The runtime's stream of a known length; here nobody holds it to that. */
+/** The runtime's stream of a known length; this one does not enforce it. */
 class FixedLengthStreamStandIn extends TransformStream<Uint8Array, Uint8Array> {
   constructor(_length: number) {
     super()
@@ -139,14 +138,11 @@ export class TurnWorld {
     } as unknown as CatalogDatabase
     return {
       database,
-      redis: { get: async () => null, set: async () => 'OK', del: async () => 0 } as unknown as Redis,
       clock: () => Date.now(),
       waitUntil: (work) => void this.#work.push(work),
       ledgerOf: this.ledger.of,
       configuration: {
         VAULT_KEYS: RING,
-        KEY_PEPPERS: RING,
-        LIMITS_TIMEOUT_MS: 300,
         ORGANIZATION_RATE_LIMIT: 1_000,
         USER_RATE_LIMIT: 1_000,
         EGRESS_ALLOW: [],
@@ -241,7 +237,7 @@ export const whole =
       headers: { 'content-type': 'application/json', ...headers },
     })
 
-/** A stream that sends what it is told to, for as long as it is read. */
+/** A stream that sends what the test pushes, for as long as it is read. */
 export function openStream(): { answer: Answer; send: (text: string) => void; cancelled: () => boolean } {
   const encoder = new TextEncoder()
   let cancelled = false

@@ -1,8 +1,17 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { TurnFailure } from '../../../src/gateway/calls/turn-failure.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
+import {
+  batchesOf,
+  type Json,
+  said,
+  streamed,
+  TurnWorld,
+  thrownBy,
+  user,
+  whole,
+} from './model-turn-harness.ts'
 import { chunks, events } from './stream-reading.ts'
-import { batchesOf, type Json, said, streamed, TurnWorld, thrownBy, user, whole } from './turn-harness.ts'
 
 afterEach(() => vi.unstubAllGlobals())
 
@@ -216,7 +225,7 @@ describe('a policy on a turn', () => {
     expect(await sent([blocking(others, 'block')], { input })).toContain('QUJD')
   })
 
-  it('refuses it in outputs of tools alone, where a policy says nothing of it', async () => {
+  it('refuses it in outputs of tools alone, where a policy has no rule for it', async () => {
     const silent = policy('redact', DIRECTIONS, { uninspectable: {} })
     const output = { ...OUTPUT, output: filed.content as Json[] }
     expect(await refusal([silent], { input: seen })).toBe('dlp_blocked')
@@ -231,7 +240,7 @@ describe('a policy on a turn', () => {
     }
   })
 
-  it('is told in the record of a turn that it stopped', async () => {
+  it('is in the record of a turn that it stopped', async () => {
     const world = new TurnWorld([], [policy('block')])
     await thrownBy(() => world.begin({ model: 'chat-model', input: [user(CODE)] }))
     const [record] = world.ledger.recorded
@@ -241,7 +250,7 @@ describe('a policy on a turn', () => {
     expect(world.ledger.opened).toEqual([])
   })
 
-  it('is told in the record of a turn that its translation refuses', async () => {
+  it('is in the record of a turn that its translation refuses', async () => {
     const world = new TurnWorld([], [policy('redact')])
     const input = [{ ...OUTPUT, output: CODE }]
     const error = await thrownBy(() => world.begin({ model: 'chat-model', input }))
@@ -280,7 +289,7 @@ describe('a policy on an answer', () => {
     expect(inspected + uninspected).toBe(released + withheld)
   })
 
-  it('tells what it held back of a part before the next part begins', async () => {
+  it('sends what it held back of a part before the next part begins', async () => {
     const reasoned = chunks({ id: 'c', choices: [{ index: 0, delta: { reasoning_content: 'so CODE-' } }] })
     const world = new TurnWorld([streamed(reasoned, chatText('yes'), CHAT_END)], [policy('redact')])
     const told = await world.events({ model: 'chat-model', input: INPUT })
@@ -308,7 +317,7 @@ describe('a policy on an answer', () => {
     expect(changed.map(({ type }) => type)).not.toContain('reasoning_signature')
   })
 
-  it('keeps tokens in signed thinking, and gives the values back elsewhere', async () => {
+  it('keeps tokens in signed thinking, and restores the values elsewhere', async () => {
     const inputs: string[] = []
     const answer = ({ body }: { body: Json }) => {
       const token = /\[\[[A-Z][^\]"]*]]/.exec(JSON.stringify(body.messages))?.[0] ?? 'none'
@@ -358,7 +367,7 @@ describe('a policy on an answer', () => {
     expect(await world.outcome()).toMatchObject({ errorCode: 'dlp_blocked' })
   })
 
-  it('holds for arguments of calls, and for answers that come whole', async () => {
+  it('applies to arguments of calls, and to whole answers', async () => {
     const message = {
       role: 'assistant',
       content: `a ${CODE}`,

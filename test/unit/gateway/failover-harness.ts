@@ -2,17 +2,17 @@ import { randomUUID } from 'node:crypto'
 import { outcomeOfSent } from '../../../src/gateway/calls/call-outcome.ts'
 import type { PlannedCall } from '../../../src/gateway/calls/model-call.ts'
 import { planCall } from '../../../src/gateway/calls/plan-call.ts'
-import type { CatalogModel, Route } from '../../../src/gateway/catalog/catalog.ts'
+import type { CatalogModel, CatalogRoute } from '../../../src/gateway/catalog/catalog.ts'
 import { BufferedResponses } from '../../../src/gateway/relay/buffered-responses.ts'
 import type { CallerForm } from '../../../src/gateway/relay/stream-answer.ts'
-import type { Candidate } from '../../../src/gateway/routes/call-routes.ts'
-import { type Dispatched, dispatch } from '../../../src/gateway/routes/failover.ts'
+import type { Route } from '../../../src/gateway/routes/call-routes.ts'
+import { type FailoverResult, sendWithFailover } from '../../../src/gateway/routes/failover.ts'
 import type { CallOutcome } from '../../../src/governance/audit-record.ts'
 import type { GovernedCall } from '../../../src/governance/governed-call.ts'
 import { somePrincipal } from '../governance/fixtures.ts'
 import { someOpening } from '../governance/memory-ledger.ts'
 import { BASIS } from './http-relay.ts'
-import { type Answer, type Json, TurnWorld } from './turn-harness.ts'
+import { type Answer, type Json, TurnWorld } from './model-turn-harness.ts'
 
 /** Bytes of the request divided by those of a token. */
 export const INPUT = 100
@@ -20,8 +20,8 @@ const MODEL_ID = 'some-model'
 
 export type RouteKind = 'chat' | 'messages'
 
-/** A route that this isolate knows nothing of. */
-function routeOf(kind: RouteKind, index: number): Route {
+/** A route of a new provider, of which this isolate has stored nothing. */
+function routeOf(kind: RouteKind, index: number): CatalogRoute {
   return {
     provider: {
       id: randomUUID(),
@@ -34,7 +34,7 @@ function routeOf(kind: RouteKind, index: number): Route {
   }
 }
 
-export interface DispatchOptions {
+export interface FailoverRunOptions {
   routes: RouteKind[]
   /** Of the upstreams, in the order in which they are asked. */
   answers: Answer[]
@@ -46,17 +46,17 @@ export interface DispatchOptions {
   leftBefore?: boolean
 }
 
-export interface DispatchRun {
+export interface FailoverRun {
   world: TurnWorld
   planned: PlannedCall
   call: GovernedCall
   leave: AbortController
-  sent: Promise<Dispatched>
+  sent: Promise<FailoverResult>
   outcome: Promise<CallOutcome>
 }
 
 /** Sends a chat completion over some routes. The charge of its input alone is `INPUT`. */
-export async function dispatched(options: DispatchOptions): Promise<DispatchRun> {
+export async function failoverOf(options: FailoverRunOptions): Promise<FailoverRun> {
   const world = new TurnWorld(options.answers, options.policies)
   const { deps } = world
   const configuration = { ...deps.configuration, UPSTREAM_RETRY_WAIT_MS: options.retryWait ?? 0 }
@@ -64,19 +64,18 @@ export async function dispatched(options: DispatchOptions): Promise<DispatchRun>
   const call = { opening: someOpening(), reserve: BASIS.bounds.reserve }
   const leave = new AbortController()
   if (options.leftBefore) leave.abort()
-  const answers = new BufferedResponses()
+  const buffered = new BufferedResponses()
   const { form = 'http' } = options
-  const sent = dispatch({ ...deps, configuration }, planned, call, {
+  const sent = sendWithFailover({ ...deps, configuration }, planned, call, {
     signal: leave.signal,
     form,
-    affinity: null,
-    answers,
+    buffered,
   })
   const outcome = sent.then((result) => outcomeOfSent(deps, planned, call, result))
   return { world, planned, call, leave, sent, outcome }
 }
 
-async function plan(world: TurnWorld, { routes, request }: DispatchOptions): Promise<PlannedCall> {
+async function plan(world: TurnWorld, { routes, request }: FailoverRunOptions): Promise<PlannedCall> {
   const model: CatalogModel = {
     id: MODEL_ID,
     ownedBy: 'o',
@@ -99,13 +98,13 @@ async function plan(world: TurnWorld, { routes, request }: DispatchOptions): Pro
   return planned
 }
 
-/** Names of the providers that were asked, in order, with what came of it. */
+/** The attempts in order: name of the provider, and status or failure. */
 export const attemptsOf = ({ attempts }: Pick<CallOutcome, 'attempts'>) =>
   attempts.map(({ provider, status, failure }) => [provider, status ?? failure])
 
-export const providerOf = (candidate: Candidate | null) => candidate?.provider.name ?? null
+export const providerOf = (route: Route | null) => route?.provider.name ?? null
 
-/** Takes the request and says nothing. */
+/** Takes the request and does not answer. */
 export const silent: Answer = ({ signal }) =>
   new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
 
