@@ -2,13 +2,9 @@ import { DurableObject } from 'cloudflare:workers'
 import { configurationOf, createDatabase, redisOf } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
 import type { AuditedChange } from '../src/governance/audit-record.ts'
-import { LedgerAccount } from '../src/governance/ledger/account.ts'
-import { AccountTables } from '../src/governance/ledger/account-tables.ts'
-import type { CheckColumns } from '../src/governance/ledger/admission.ts'
-import {
-  CatalogueRegistration,
-  CatalogueSubscribers,
-} from '../src/governance/ledger/catalogue-announcements.ts'
+import { LedgerAccount } from '../src/governance/ledger/account/account.ts'
+import { AccountTables } from '../src/governance/ledger/account/account-tables.ts'
+import type { CheckColumns } from '../src/governance/ledger/account/admission-checks.ts'
 import {
   askLedger,
   DEPLOYMENT_LEDGER,
@@ -23,20 +19,24 @@ import {
   type InvalidEntry,
   type LearnedEpochs,
 } from '../src/governance/ledger/commits/commit.ts'
-import { RejectedCalls } from '../src/governance/ledger/commits/rejected-calls.ts'
-import { epochsAt } from '../src/governance/ledger/epoch-knowledge.ts'
-import type { Admission, CallProgress, CreditGrant } from '../src/governance/ledger/ledger.ts'
+import type { Admission, CallProgress, CreditGrant } from '../src/governance/ledger/contract.ts'
+import {
+  CatalogueRegistration,
+  CatalogueSubscribers,
+} from '../src/governance/ledger/epochs/catalogue-announcements.ts'
+import { epochsAt } from '../src/governance/ledger/epochs/known-epochs.ts'
 import type { ChainIdentity, ChainLink } from '../src/governance/ledger/records/chain.ts'
+import { writeLinks } from '../src/governance/ledger/records/flush.store.ts'
 import { Flusher } from '../src/governance/ledger/records/flusher.ts'
 import { loadAccount, writeRejectedCounts } from '../src/governance/ledger/records/ledger.store.ts'
-import { writeLinks } from '../src/governance/ledger/records/records.store.ts'
+import { writeInOrder } from '../src/governance/ledger/records/write-in-order.ts'
+import { RejectedCalls } from '../src/governance/ledger/rejected-calls/rejected-calls.ts'
 import { flushedTogether, OtherShards } from '../src/governance/ledger/shards/other-shards.ts'
 import { type HomeShard, ShardEscrow } from '../src/governance/ledger/shards/shard-escrow.ts'
 import { HOME_SHARD } from '../src/governance/ledger/shards/shards.ts'
 import { coverShortage, decideAgain, type Shortage } from '../src/governance/ledger/shards/shortage.ts'
 import { escrowState, knownShards } from '../src/governance/ledger/shards/transfers.ts'
 import { WindowBalance } from '../src/governance/ledger/shards/window-balance.ts'
-import { writeInOrder } from '../src/governance/ledger/write-in-order.ts'
 import { systemClock } from '../src/lib/clock.ts'
 import { withinTime } from '../src/lib/time-limit.ts'
 

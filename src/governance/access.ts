@@ -1,12 +1,12 @@
 import { sha256Hex } from '../lib/crypto.ts'
 import type { Principal } from './principal.ts'
-import type { Target } from './target.ts'
+import type { CallTarget } from './target.ts'
 
 /**
  * Whether the user behind the call was granted a target: a model by its exact id, or by a grant on every model. A grant
  * on models gives no integration.
  */
-export function mayUse(principal: Pick<Principal, 'models'>, target: Target): boolean {
+export function mayUse(principal: Pick<Principal, 'models'>, target: CallTarget): boolean {
   if (target.kind !== 'model') return false
   return principal.models.all || principal.models.ids.has(target.id)
 }

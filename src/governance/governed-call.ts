@@ -7,10 +7,10 @@ import type { Clock } from '../lib/clock.ts'
 import { counted } from '../lib/counted.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import type { CallOpening, CallOutcome } from './audit-record.ts'
-import type { Admission, CallProgress, CallToAdmit, LedgerOf } from './ledger/ledger.ts'
+import type { Admission, CallProgress, CallToAdmit, LedgerOf } from './ledger/contract.ts'
 import { shardOf } from './ledger/shards/shards.ts'
 import type { Principal } from './principal.ts'
-import { modelIdOf, type Target } from './target.ts'
+import { type CallTarget, modelIdOf } from './target.ts'
 
 export interface GovernanceDeps {
   clock: Clock
@@ -35,7 +35,7 @@ export interface CallerRights {
 export interface CallRequest {
   identity: CallIdentity
   rights: CallerRights
-  target: Target | null
+  target: CallTarget | null
   /** Micro-credits; 0 for calls that cost nothing. */
   reserve: number
   leaseMilliseconds: number
@@ -82,7 +82,7 @@ export async function admit(
 
 /** What the audit record of a refused call says besides its error. */
 export interface RefusalDetails {
-  target: Target | null
+  target: CallTarget | null
   dlp?: CallOutcome['dlp']
 }
 

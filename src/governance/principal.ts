@@ -8,7 +8,7 @@ export const KEY_SCOPES = ['models', 'agents', 'mcp'] as const
 export type KeyScope = (typeof KEY_SCOPES)[number]
 
 /** What speaks for the user: an API key, a session of the web terminal, or a run of an agent (a schedule has no key). */
-export type Credential =
+export type CallerCredential =
   | {
       kind: 'key'
       keyId: string
@@ -23,7 +23,7 @@ export type Credential =
 export interface Principal {
   organizationId: string
   userId: string
-  credential: Credential
+  credential: CallerCredential
   role: Role
   groupIds: readonly string[]
   entitlements: readonly Entitlement[]

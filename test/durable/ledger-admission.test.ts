@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers'
 import { sql } from 'drizzle-orm'
 import { afterAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { DEPLOYMENT_LEDGER, ledgerClient } from '../../src/governance/ledger/client.ts'
-import type { Admission, CallToAdmit } from '../../src/governance/ledger/ledger.ts'
+import type { Admission, CallToAdmit } from '../../src/governance/ledger/contract.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../../src/governance/principal.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {

@@ -11,7 +11,7 @@ import {
   closingEntry,
   recordEntry,
 } from '../../src/governance/ledger/commits/commit-entries.ts'
-import { OTHER_GRANT } from '../../src/governance/ledger/ledger.ts'
+import { OTHER_GRANT } from '../../src/governance/ledger/contract.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
   creditSum,

@@ -1,7 +1,7 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
-import type { CreditBalance } from '../../src/governance/ledger/ledger.ts'
+import type { CreditBalance } from '../../src/governance/ledger/contract.ts'
 import { readChain } from '../../src/governance/ledger/records/ledger.store.ts'
 import { SeededRandom } from '../unit/lib/seeded-random.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'

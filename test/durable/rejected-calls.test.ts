@@ -3,7 +3,10 @@ import { env } from 'cloudflare:workers'
 import { sql } from 'drizzle-orm'
 import { describe, expect, it, vi } from 'vitest'
 import { type LedgerObject, rejectedCallsName } from '../../src/governance/ledger/client.ts'
-import { RejectedCalls, type RejectedCount } from '../../src/governance/ledger/commits/rejected-calls.ts'
+import {
+  RejectedCalls,
+  type RejectedCount,
+} from '../../src/governance/ledger/rejected-calls/rejected-calls.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import { database } from './ledger-harness.ts'
 

@@ -5,7 +5,7 @@ import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
 import { type PolicyDeps, policyFor } from '../../governance/dlp/policy/policy-for-call.ts'
 import type { CallerRights } from '../../governance/governed-call.ts'
 import { hasScope, type Principal } from '../../governance/principal.ts'
-import { modelTarget, type Target } from '../../governance/target.ts'
+import { type CallTarget, modelTarget } from '../../governance/target.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { redact } from '../../lib/log.ts'
 import type { Catalog, CatalogModel } from '../catalog/catalog.ts'
@@ -22,7 +22,7 @@ import type { InspectedRequest, ModelRequest, PlannedCall } from './model-call.t
 export interface RefusedPlan {
   kind: 'refused'
   error: ApiError
-  target: Target | null
+  target: CallTarget | null
   dlp: CallOutcome['dlp']
 }
 
@@ -73,7 +73,11 @@ function read<Result>(decide: () => Result): Result | ApiError {
 }
 
 /** @param policy under which the request was inspected; null when it was refused before. */
-const refusal = (error: ApiError, target: Target | null, policy: CallPolicy | null = null): RefusedPlan => ({
+const refusal = (
+  error: ApiError,
+  target: CallTarget | null,
+  policy: CallPolicy | null = null,
+): RefusedPlan => ({
   kind: 'refused',
   error,
   target,

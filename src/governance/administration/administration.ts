@@ -6,7 +6,7 @@ import { databaseCause } from '../../lib/database-error.ts'
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { Actor, AuditedChange } from '../audit-record.ts'
-import type { LedgerOf } from '../ledger/ledger.ts'
+import type { LedgerOf } from '../ledger/contract.ts'
 import { HOME_SHARD } from '../ledger/shards/shards.ts'
 
 /**

@@ -4,7 +4,7 @@ import { sha256Hex } from '../../lib/crypto.ts'
 import { withFreshStub } from '../../lib/fresh-stub.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../principal.ts'
-import type { CheckColumns } from './admission.ts'
+import type { CheckColumns } from './account/admission-checks.ts'
 import type { CommitAnswer, CommitBatch, LearnedEpochs } from './commits/commit.ts'
 import {
   type CommitEntry,
@@ -14,17 +14,17 @@ import {
   recordEntry,
 } from './commits/commit-entries.ts'
 import { ANSWER_LIMIT_MS, CommitQueue, type CommitSender } from './commits/commit-queue.ts'
-import { sendGathered } from './commits/gathered-counts.ts'
 import { RecentRefusals } from './commits/recent-refusals.ts'
-import type { Admission, CallLimits, Ledger } from './ledger.ts'
+import type { Admission, CallLimits, LedgerClient } from './contract.ts'
 import type { ChainIdentity } from './records/chain.ts'
+import { sendGathered } from './rejected-calls/gathered-counts.ts'
 import type { HomeShard, ShardBalance } from './shards/shard-escrow.ts'
 import { HOME_SHARD } from './shards/shards.ts'
 
 /** What the Durable Object class answers to. */
 export interface LedgerObject
   extends Pick<
-      Ledger,
+      LedgerClient,
       'extend' | 'recordChange' | 'grantCredits' | 'balance' | 'flush' | 'announceCatalogue'
     >,
     HomeShard {
@@ -115,7 +115,7 @@ export function ledgerClient(
   organizationId: string,
   waitUntil: (work: Promise<unknown>) => void = () => {},
   { shard = HOME_SHARD, ledgers = sharedByRequests }: LedgerUse = {},
-): Ledger {
+): LedgerClient {
   const name = ledgerName(organizationId, shard)
   const ask = <Result>(use: (ledger: LedgerObject) => Promise<Result>) => askLedger(namespace, name, use)
   const home = ledgerName(organizationId)

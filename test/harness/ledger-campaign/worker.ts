@@ -6,8 +6,8 @@ import type { CommitBatch } from '../../../src/governance/ledger/commits/commit.
 import type {
   Admission,
   CallToAdmit,
-  Ledger as LedgerInterface,
-} from '../../../src/governance/ledger/ledger.ts'
+  LedgerClient as LedgerInterface,
+} from '../../../src/governance/ledger/contract.ts'
 import { Ledger as SoundLedger } from '../../../workers/ledger.ts'
 
 // A Worker that calls ledgers as the gateway does, from requests and from objects, while commits fail. It runs in the

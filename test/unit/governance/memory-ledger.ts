@@ -4,9 +4,9 @@ import type {
   Admission,
   CallProgress,
   CallToAdmit,
-  Ledger,
+  LedgerClient,
   LedgerOf,
-} from '../../../src/governance/ledger/ledger.ts'
+} from '../../../src/governance/ledger/contract.ts'
 
 type Counted = Pick<CallToAdmit, 'epochs' | 'learned' | 'limits'>
 
@@ -17,7 +17,7 @@ export const RETRY_AFTER_SECONDS = 7
  * A ledger in memory that decides as the contract says (`Ledger`): duplicates, then epochs, limits, credits. Its windows
  * count and never pass. The real one is tested in test/durable.
  */
-export class MemoryLedger implements Pick<Ledger, 'admit' | 'check' | 'close' | 'extend' | 'record'> {
+export class MemoryLedger implements Pick<LedgerClient, 'admit' | 'check' | 'close' | 'extend' | 'record'> {
   /** What it knows of the epochs; null: nothing. */
   readonly epochs: { organization: number | null; catalogue: number | null } = {
     organization: 1,
@@ -36,7 +36,7 @@ export class MemoryLedger implements Pick<Ledger, 'admit' | 'check' | 'close' | 
   readonly #open = new Map<string, CallToAdmit>()
   readonly #counts = new Map<string, number>()
 
-  readonly of: LedgerOf = () => this as unknown as Ledger
+  readonly of: LedgerOf = () => this as unknown as LedgerClient
 
   async admit(call: CallToAdmit): Promise<Admission> {
     this.#reach()

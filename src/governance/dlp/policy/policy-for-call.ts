@@ -2,7 +2,7 @@ import type { Database } from '../../../deps.ts'
 import { ApiError } from '../../../lib/api-error.ts'
 import { currentKey, type KeyRing } from '../../../lib/crypto.ts'
 import type { Principal } from '../../principal.ts'
-import type { Target } from '../../target.ts'
+import type { CallTarget } from '../../target.ts'
 import { KNOWN_DETECTORS } from '../detectors/known-detectors.ts'
 import { TokenVault } from './actions.ts'
 import { type CallPolicy, callPolicy } from './call-policy.ts'
@@ -21,7 +21,7 @@ export interface PolicyDeps {
 export async function policyFor(
   deps: PolicyDeps,
   principal: Pick<Principal, 'organizationId' | 'userId' | 'groupIds' | 'epoch'>,
-  target: Target,
+  target: CallTarget,
 ): Promise<CallPolicy> {
   const { organizationId, userId, groupIds, epoch } = principal
   try {

@@ -1,6 +1,6 @@
 import type { CallOpening, CallOutcome } from '../../audit-record.ts'
-import type { CheckColumns } from '../admission.ts'
-import type { CallToAdmit } from '../ledger.ts'
+import type { CheckColumns } from '../account/admission-checks.ts'
+import type { CallToAdmit } from '../contract.ts'
 import { openingText, outcomeText } from '../records/record-body.ts'
 import { checkAmount, checkOpening, checkOutcome, checkProgress } from '../records/record-checks.ts'
 import {

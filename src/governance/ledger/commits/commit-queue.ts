@@ -1,7 +1,7 @@
 import { systemClock } from '../../../lib/clock.ts'
 import { isFinal } from '../../../lib/fresh-stub.ts'
 import { TimeLimitError } from '../../../lib/time-limit.ts'
-import type { Refusal } from '../ledger.ts'
+import type { Refusal } from '../contract.ts'
 import type { CommitAnswer, CommitBatch, InvalidEntry } from './commit.ts'
 import { batchOf, type CommitEntry } from './commit-entries.ts'
 
@@ -30,12 +30,12 @@ export interface CommitSender {
 type Send = (batch: CommitBatch) => Promise<CommitAnswer>
 
 /** What became of an entry; null: it was admitted, or is settled. */
-export type Verdict = Refusal | InvalidEntry | null
+export type EntryVerdict = Refusal | InvalidEntry | null
 
 /** One entry on its way. Plain data and a plain promise: requests share it. */
 class Waiting {
   readonly entry: CommitEntry
-  answer: { verdict: Verdict } | { error: unknown } | null = null
+  answer: { verdict: EntryVerdict } | { error: unknown } | null = null
   /** It stands in the queue: no commit has taken it. */
   isQueued = false
   /** It waits for an answer and can lead a commit; a closing only after a while. */
@@ -48,7 +48,7 @@ class Waiting {
     this.mayLead = entry.kind === 'call'
   }
 
-  resolve(answer: { verdict: Verdict } | { error: unknown }): void {
+  resolve(answer: { verdict: EntryVerdict } | { error: unknown }): void {
     this.answer ??= answer
     this.#wake()
   }
@@ -96,7 +96,7 @@ export class CommitQueue {
   #hurry: (() => void) | null = null
 
   /** Sends an entry with others. @returns its verdict. @throws when the ledger did not answer. */
-  async submit(entry: CommitEntry, sender: CommitSender): Promise<Verdict> {
+  async submit(entry: CommitEntry, sender: CommitSender): Promise<EntryVerdict> {
     if (entry.kind === 'call') this.#inFlight.set(entry.id, systemClock())
     else this.#inFlight.delete(entry.id)
     const waiting = new Waiting(entry)

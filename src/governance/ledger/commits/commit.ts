@@ -1,4 +1,4 @@
-import type { Refusal } from '../ledger.ts'
+import type { Refusal } from '../contract.ts'
 
 /**
  * What an isolate sends to a ledger object in one round trip: calls that ask to be admitted, and calls that ended.

@@ -1,5 +1,5 @@
 import { BoundedMap } from '../../../lib/bounded-map.ts'
-import type { CallLimits, Refusal } from '../ledger.ts'
+import type { CallLimits, Refusal } from '../contract.ts'
 
 const WINDOW_MS = 1_000
 /** Refusals of one limit that the ledger is asked for in a second; after that they are repeated without it. */

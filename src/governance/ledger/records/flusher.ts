@@ -1,7 +1,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
-import type { Flushed } from '../ledger.ts'
+import type { Flushed } from '../contract.ts'
 
 /** Something that waits in a Durable Object until Postgres has it. */
 export interface FlushSource<Batch> {

@@ -8,12 +8,12 @@ import {
 } from '../../../../schema/governance.ts'
 import { organizations } from '../../../../schema/identity.ts'
 import { deploymentEpochs } from '../../../../schema/models.ts'
-import type { AccountState, MadeGrant } from '../account-tables.ts'
+import type { AccountState, MadeGrant } from '../account/account-tables.ts'
 import type { LearnedEpochs } from '../commits/commit.ts'
-import type { RejectedCount } from '../commits/rejected-calls.ts'
+import type { RejectedCount } from '../rejected-calls/rejected-calls.ts'
 import type { Transfer } from '../shards/transfers.ts'
 import { type ChainHead, type ChainIdentity, GENESIS } from './chain.ts'
-import type { AuditRow } from './record-body.ts'
+import type { StoredRecord } from './record-body.ts'
 
 export type LedgerDatabase = NeonHttpDatabase
 
@@ -112,7 +112,7 @@ export async function readChain(
   { organizationId, shard }: ChainIdentity,
   afterSequence: number,
   most: number,
-): Promise<AuditRow[]> {
+): Promise<StoredRecord[]> {
   const { organizationId: owner, shard: part, sequence } = auditRecords
   return database
     .select()

@@ -1,4 +1,4 @@
-import type { AccountTables } from '../account-tables.ts'
+import type { AccountTables } from '../account/account-tables.ts'
 import type { ChainLink } from './chain.ts'
 
 /** What one batch to Postgres may hold. */

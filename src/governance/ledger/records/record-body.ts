@@ -19,7 +19,7 @@ interface CreditMovement {
 export type RecordBody = (CallContent | ChangeContent) & { id: string; sequence: number; shard: number }
 
 /** A row of `audit_records`. */
-export interface AuditRow {
+export interface StoredRecord {
   organizationId: string
   shard: number
   sequence: number
@@ -40,7 +40,7 @@ export interface AuditRow {
 }
 
 /** The columns of a row that are copies of its body. */
-export type CopiedColumns = Omit<AuditRow, 'body' | 'previousHash' | 'hash'>
+export type CopiedColumns = Omit<StoredRecord, 'body' | 'previousHash' | 'hash'>
 
 /** Texts that callers choose, such as a model's name, are cut here: they are copied into indexed columns. */
 const TEXT_LIMIT = 500

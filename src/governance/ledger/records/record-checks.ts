@@ -1,6 +1,6 @@
 import type { CallOpening, CallOutcome } from '../../audit-record.ts'
 import type { Usage } from '../../credits.ts'
-import type { CallProgress } from '../ledger.ts'
+import type { CallProgress } from '../contract.ts'
 
 // Guards the account against figures that Postgres would refuse, or that would spoil the balance for good: a record
 // that cannot be flushed holds back all that come after it. Each throws RangeError.

@@ -1,5 +1,5 @@
 import { type ChainHead, linkHash } from './chain.ts'
-import { type AuditRow, type CopiedColumns, copiedColumns, type RecordBody } from './record-body.ts'
+import { type CopiedColumns, copiedColumns, type RecordBody, type StoredRecord } from './record-body.ts'
 
 export type Verification =
   | { intact: true; head: ChainHead }
@@ -16,7 +16,7 @@ export type BrokenLink = 'missing' | 'unlinked' | 'altered' | 'columns_differ'
  * @param previous the head of the page before, or `GENESIS`.
  * @returns the head to go on from, or the first record that is broken and why.
  */
-export function verifyLinks(rows: readonly AuditRow[], previous: ChainHead): Verification {
+export function verifyLinks(rows: readonly StoredRecord[], previous: ChainHead): Verification {
   let head = previous
   for (const row of rows) {
     const broken = findBreak(row, head)
@@ -26,7 +26,7 @@ export function verifyLinks(rows: readonly AuditRow[], previous: ChainHead): Ver
   return { intact: true, head }
 }
 
-function findBreak(row: AuditRow, head: ChainHead) {
+function findBreak(row: StoredRecord, head: ChainHead) {
   const sequence = head.sequence + 1
   if (row.sequence !== sequence) {
     return { sequence, reason: 'missing' as const, detail: `found record ${row.sequence} in its place` }
@@ -54,7 +54,7 @@ function parseBody(text: string): RecordBody | null {
   }
 }
 
-function differingColumn(row: AuditRow, body: RecordBody): string | null {
+function differingColumn(row: StoredRecord, body: RecordBody): string | null {
   const expected = copiedColumns(body)
   for (const name of Object.keys(expected) as Array<keyof CopiedColumns>) {
     if (plain(row[name]) !== plain(expected[name])) return name

@@ -1,4 +1,4 @@
-import type { LedgerAccount } from '../account.ts'
+import type { LedgerAccount } from '../account/account.ts'
 
 /** What a shard is answered that asks for credits. */
 export interface SentEscrow {

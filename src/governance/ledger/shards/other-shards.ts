@@ -1,8 +1,8 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
-import type { LedgerAccount } from '../account.ts'
+import type { LedgerAccount } from '../account/account.ts'
 import { askLedger, type LedgerObject, ledgerName } from '../client.ts'
-import type { CreditBalance, Flushed } from '../ledger.ts'
+import type { CreditBalance, Flushed } from '../contract.ts'
 import { HomeEscrow, type KnownShard, type SentEscrow } from './home-escrow.ts'
 
 /** How long a shard may take to give credits back; calls wait for it. */

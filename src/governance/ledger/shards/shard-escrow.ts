@@ -1,7 +1,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
-import type { LedgerAccount } from '../account.ts'
-import type { CreditBalance } from '../ledger.ts'
+import type { LedgerAccount } from '../account/account.ts'
+import type { CreditBalance } from '../contract.ts'
 import type { SentEscrow } from './home-escrow.ts'
 
 /** How long a shard keeps credits that it does not need, and looks again. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
 import type { CallColumns, CommitAnswer, CommitBatch } from '../commits/commit.ts'
-import type { Refusal } from '../ledger.ts'
+import type { Refusal } from '../contract.ts'
 
 /** How often a batch is decided again after credits came: others may have taken them meanwhile. */
 const MOST_DRAWS = 5

@@ -3,7 +3,7 @@ import type { Redis } from '@upstash/redis'
 import type { Clock } from '../../../lib/clock.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
-import type { SlidingWindows } from '../sliding-windows.ts'
+import type { SlidingWindows } from '../account/sliding-windows.ts'
 
 /** How often a shard that admits calls tells the others how many. */
 const INTERVAL_MS = 250

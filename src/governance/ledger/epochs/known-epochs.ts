@@ -1,4 +1,4 @@
-import type { LearnedEpochs } from './commits/commit.ts'
+import type { LearnedEpochs } from '../commits/commit.ts'
 
 /** How long an epoch is believed after Postgres confirmed it. */
 const BELIEVED_MS = 60_000
@@ -28,7 +28,7 @@ export const epochsAt = ({ organization, catalogue }: LearnedEpochs, at: number)
  * The catalogue is changed behind other ledgers' backs, so its epoch counts only while this ledger is registered to be
  * told of changes (`CatalogueRegistration`).
  */
-export class EpochKnowledge {
+export class KnownEpochs {
   #known: StoredEpochs
   #registeredUntil = 0
 

@@ -1,6 +1,6 @@
-import { databaseCause } from '../../lib/database-error.ts'
-import { errorText, logEvent } from '../../lib/log.ts'
-import type { ChainLink } from './records/chain.ts'
+import { databaseCause } from '../../../lib/database-error.ts'
+import { errorText, logEvent } from '../../../lib/log.ts'
+import type { ChainLink } from './chain.ts'
 
 /** SQLSTATE classes that speak of the server, not of what it was sent: the same may succeed later. */
 const OF_THE_SERVER = /^(08|40|53|57|58|XX)/

@@ -1,6 +1,6 @@
-import type { CallColumns } from './commits/commit.ts'
-import type { EpochKnowledge } from './epoch-knowledge.ts'
-import type { Refusal } from './ledger.ts'
+import type { CallColumns } from '../commits/commit.ts'
+import type { Refusal } from '../contract.ts'
+import type { KnownEpochs } from '../epochs/known-epochs.ts'
 import type { SlidingWindows } from './sliding-windows.ts'
 
 /** The columns of a call that decide, credits apart, whether it is admitted. */
@@ -19,7 +19,7 @@ export type CheckColumns = Pick<
 export function findStale(
   calls: CheckColumns,
   index: number,
-  epochs: EpochKnowledge,
+  epochs: KnownEpochs,
   now: number,
 ): Extract<Refusal, { kind: 'stale' }> | null {
   const rights = calls.organizationEpochs[index] as number

@@ -1,7 +1,7 @@
-import type { StoredEpochs } from './epoch-knowledge.ts'
+import type { StoredEpochs } from '../epochs/known-epochs.ts'
+import type { ChainIdentity, ChainLink } from '../records/chain.ts'
+import { openingText } from '../records/record-body.ts'
 import type { OpenCall } from './open-calls.ts'
-import type { ChainIdentity, ChainLink } from './records/chain.ts'
-import { openingText } from './records/record-body.ts'
 
 /** The part of a Durable Object's storage that the ledger uses; both are synchronous. */
 export type LedgerStorage = Pick<DurableObjectStorage, 'sql' | 'transactionSync'>

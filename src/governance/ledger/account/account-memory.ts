@@ -1,9 +1,9 @@
+import { KnownEpochs } from '../epochs/known-epochs.ts'
+import { Outbox } from '../records/outbox.ts'
 import type { AccountState, AccountTables } from './account-tables.ts'
-import { countedOf, linesOf, openedOf, renewedOf } from './commits/commit-draft.ts'
-import { RecentIds } from './commits/recent-ids.ts'
-import { EpochKnowledge } from './epoch-knowledge.ts'
+import { countedOf, linesOf, openedOf, renewedOf } from './commit-row.ts'
 import { OpenCalls } from './open-calls.ts'
-import { Outbox } from './records/outbox.ts'
+import { RecentIds } from './recent-ids.ts'
 import { SlidingWindows } from './sliding-windows.ts'
 
 /** What an account decides by. All of it can be made anew of the storage. */
@@ -17,7 +17,7 @@ export interface AccountMemory {
   readonly open: OpenCalls
   readonly recent: RecentIds
   readonly windows: SlidingWindows
-  readonly epochs: EpochKnowledge
+  readonly epochs: KnownEpochs
   readonly outbox: Outbox
 }
 
@@ -33,7 +33,7 @@ export function loadMemory(tables: AccountTables): AccountMemory {
     open: new OpenCalls(),
     recent: new RecentIds(),
     windows: new SlidingWindows(),
-    epochs: new EpochKnowledge(begun.epochs),
+    epochs: new KnownEpochs(begun.epochs),
     outbox: new Outbox(tables, begun.flushed),
   }
   for (const call of tables.storedOpenCalls()) {

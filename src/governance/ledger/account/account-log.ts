@@ -1,10 +1,10 @@
-import type { Clock } from '../../lib/clock.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { LearnedEpochs } from '../commits/commit.ts'
+import { type ChainIdentity, type ChainLink, nextLink } from '../records/chain.ts'
+import { checkId } from '../records/record-checks.ts'
 import { type AccountMemory, loadMemory } from './account-memory.ts'
 import { AccountTables, type LedgerStorage } from './account-tables.ts'
-import type { LearnedEpochs } from './commits/commit.ts'
-import { CommitDraft } from './commits/commit-draft.ts'
-import { type ChainIdentity, type ChainLink, nextLink } from './records/chain.ts'
-import { checkId } from './records/record-checks.ts'
+import { CommitDraft } from './commit-row.ts'
 
 /**
  * Commits stay this long: a repeated call is known for one, and the windows of the minute before reach back so far.

@@ -1,6 +1,6 @@
-import type { Clock } from '../../lib/clock.ts'
-import { errorText, logEvent } from '../../lib/log.ts'
-import type { EpochKnowledge } from './epoch-knowledge.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { errorText, logEvent } from '../../../lib/log.ts'
+import type { KnownEpochs } from './known-epochs.ts'
 
 /** How long a ledger relies on being told, counted from when it asked to be. */
 const RELIED_ON_MS = 60_000
@@ -64,14 +64,14 @@ export class CatalogueRegistration {
   }
 
   /** @returns the work that was begun, null when there is nothing to do yet. It never rejects. */
-  renewIfDue(epochs: EpochKnowledge): Promise<void> | null {
+  renewIfDue(epochs: KnownEpochs): Promise<void> | null {
     const now = this.#clock()
     if (now < this.#nextAt) return null
     this.#nextAt = now + TRY_AGAIN_MS
     return this.#renew(epochs, now)
   }
 
-  async #renew(epochs: EpochKnowledge, askedAt: number): Promise<void> {
+  async #renew(epochs: KnownEpochs, askedAt: number): Promise<void> {
     try {
       const announced = await this.#register()
       epochs.registered(askedAt + RELIED_ON_MS, announced)

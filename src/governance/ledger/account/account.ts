@@ -1,9 +1,6 @@
-import type { Clock } from '../../lib/clock.ts'
-import { errorText, logEvent } from '../../lib/log.ts'
-import type { AuditedChange } from '../audit-record.ts'
-import { AccountLog } from './account-log.ts'
-import type { LedgerStorage } from './account-tables.ts'
-import { type CheckColumns, findLimited, findStale } from './admission.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { errorText, logEvent } from '../../../lib/log.ts'
+import type { AuditedChange } from '../../audit-record.ts'
 import type {
   CallColumns,
   ClosingColumns,
@@ -11,9 +8,7 @@ import type {
   CommitBatch,
   InvalidEntry,
   LearnedEpochs,
-} from './commits/commit.ts'
-import type { EpochKnowledge } from './epoch-knowledge.ts'
-import { lapsedOutcome } from './lapsed-outcome.ts'
+} from '../commits/commit.ts'
 import {
   type Admission,
   type CallProgress,
@@ -21,11 +16,16 @@ import {
   type CreditGrant,
   OTHER_GRANT,
   type Refusal,
-} from './ledger.ts'
+} from '../contract.ts'
+import type { KnownEpochs } from '../epochs/known-epochs.ts'
+import type { ChainIdentity } from '../records/chain.ts'
+import { callText, changeText, withFlag } from '../records/record-body.ts'
+import { checkAmount, checkId, checkInstant, checkOwner, checkProgress } from '../records/record-checks.ts'
+import { AccountLog } from './account-log.ts'
+import type { LedgerStorage } from './account-tables.ts'
+import { type CheckColumns, findLimited, findStale } from './admission-checks.ts'
+import { lapsedOutcome } from './lapsed-outcome.ts'
 import type { OpenCall } from './open-calls.ts'
-import type { ChainIdentity } from './records/chain.ts'
-import { callText, changeText, withFlag } from './records/record-body.ts'
-import { checkAmount, checkId, checkInstant, checkOwner, checkProgress } from './records/record-checks.ts'
 import type { SlidingWindows } from './sliding-windows.ts'
 
 /** Calls that may be open at a time: some 60 MB. */
@@ -58,7 +58,7 @@ export class LedgerAccount {
     return this.log.memory.windows
   }
 
-  get epochs(): EpochKnowledge {
+  get epochs(): KnownEpochs {
     return this.log.memory.epochs
   }
 

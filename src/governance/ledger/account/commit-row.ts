@@ -1,6 +1,6 @@
-import type { AccountState, CommitRow } from '../account-tables.ts'
-import type { OpenCall } from '../open-calls.ts'
 import type { ChainLink } from '../records/chain.ts'
+import type { AccountState, CommitRow } from './account-tables.ts'
+import type { OpenCall } from './open-calls.ts'
 
 /** SQLite rows end at 2 MB on Cloudflare, which local runtimes do not enforce; texts may take three bytes a character. */
 const ROW_CHARACTERS = 400_000

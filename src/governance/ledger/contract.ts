@@ -5,7 +5,7 @@ import type { Usage } from '../credits.ts'
  * The ledger of one organization, as an isolate reaches it: admission of calls (limits, epochs, credits), their
  * settlement, and the audit outbox (design: Governance, 3a). What is answered is stored first.
  */
-export interface Ledger {
+export interface LedgerClient {
   /** Opens the call, or refuses it. Travels with other calls of the isolate. @throws if it cannot be stored: refuse the call. */
   admit(call: CallToAdmit): Promise<Admission>
   /** Whether a call would pass the epochs and the limits now. Counts nothing and opens nothing. */
@@ -108,4 +108,4 @@ export interface Flushed {
  * Finds the ledger of an organization. @param shard that has the call which is admitted, closed, extended or recorded
  * (`shardOf`; undefined for one stored before there were shards); all else is answered for all shards, whichever is asked.
  */
-export type LedgerOf = (organizationId: string, shard: number | undefined) => Ledger
+export type LedgerOf = (organizationId: string, shard: number | undefined) => LedgerClient

@@ -1,4 +1,4 @@
-import type { CallLimits, Refusal } from './ledger.ts'
+import type { CallLimits, Refusal } from '../contract.ts'
 
 const WINDOW_MS = 60_000
 /** How long a shard relies on what it heard of the others. */

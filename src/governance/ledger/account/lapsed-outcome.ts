@@ -1,6 +1,6 @@
-import type { CallProgress } from './ledger.ts'
+import type { CallProgress } from '../contract.ts'
+import { outcomeText } from '../records/record-body.ts'
 import type { OpenCall } from './open-calls.ts'
-import { outcomeText } from './records/record-body.ts'
 
 /** How a call ends whose lease ran out. Its status is 0: nobody knows what the caller got. */
 export function lapsedOutcome(call: OpenCall, now: number): { cost: number; text: string } {
