@@ -1,6 +1,7 @@
 import { neon, neonConfig } from '@neondatabase/serverless'
 import { Redis } from '@upstash/redis'
-import { drizzle, type NeonHttpDatabase } from 'drizzle-orm/neon-http'
+import { drizzle } from 'drizzle-orm/neon-http'
+import type { Database } from '../schema/database.ts'
 import { type Bindings, type Configuration, parseConfiguration } from './env.ts'
 import { countRejectedCall, ledgerClient, type SharedLedgers } from './governance/ledger/client.ts'
 import type { LedgerOf } from './governance/ledger/contract.ts'
@@ -9,8 +10,6 @@ import { errorText, logEvent } from './lib/log.ts'
 import { type ContentStore, createContentStore } from './responses/content/content-store.ts'
 import { responseStreamClient } from './responses/object/stream-client.ts'
 import type { ResponseStreamObject } from './responses/types.ts'
-
-export type Database = NeonHttpDatabase
 
 /** Everything that reaches out of the process, built in one place and handed in slices to the modules that need it. */
 export interface Deps {

@@ -2,6 +2,7 @@ import { DurableObject } from 'cloudflare:workers'
 import { configurationOf, createDatabase, redisOf } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
 import type { AuditedChange } from '../src/governance/audit-record.ts'
+import { loadAccount } from '../src/governance/ledger/account/account.store.ts'
 import { LedgerAccount } from '../src/governance/ledger/account/account.ts'
 import { AccountTables } from '../src/governance/ledger/account/account-tables.ts'
 import type { CheckColumns } from '../src/governance/ledger/account/admission-checks.ts'
@@ -17,19 +18,19 @@ import {
   type CommitBatch,
   emptyClosings,
   type InvalidEntry,
-  type LearnedEpochs,
 } from '../src/governance/ledger/commits/commit.ts'
 import type { Admission, CallProgress, CreditGrant } from '../src/governance/ledger/contract.ts'
 import {
   CatalogueRegistration,
   CatalogueSubscribers,
 } from '../src/governance/ledger/epochs/catalogue-announcements.ts'
+import type { LearnedEpochs } from '../src/governance/ledger/epochs/known-epochs.ts'
 import { epochsAt } from '../src/governance/ledger/epochs/known-epochs.ts'
 import type { ChainIdentity, ChainLink } from '../src/governance/ledger/records/chain.ts'
 import { writeLinks } from '../src/governance/ledger/records/flush.store.ts'
 import { Flusher } from '../src/governance/ledger/records/flusher.ts'
-import { loadAccount, writeRejectedCounts } from '../src/governance/ledger/records/ledger.store.ts'
 import { writeInOrder } from '../src/governance/ledger/records/write-in-order.ts'
+import { writeRejectedCounts } from '../src/governance/ledger/rejected-calls/rejected-calls.store.ts'
 import { RejectedCalls } from '../src/governance/ledger/rejected-calls/rejected-calls.ts'
 import { flushedTogether, OtherShards } from '../src/governance/ledger/shards/other-shards.ts'
 import { type HomeShard, ShardEscrow } from '../src/governance/ledger/shards/shard-escrow.ts'

@@ -17,9 +17,6 @@ export interface GovernanceDeps {
   ledgerOf: LedgerOf
 }
 
-/** The epochs at which the rights of a caller and the catalogue were read; null: the call does not use the catalogue. */
-export type ReadEpochs = CallToAdmit['epochs']
-
 /** What one call of the API is, before anything is decided. Never changed. */
 export type CallIdentity = Omit<CallOpening, 'organizationId' | 'modelId'>
 

@@ -1,10 +1,7 @@
-import type { Database } from '../deps.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { CallerRights, Stale } from './governed-call.ts'
-import { type RefusalReason, renewPrincipal } from './identity/identify.ts'
-import { readEpochs } from './identity/identity.store.ts'
-
-export type RenewDeps = Parameters<typeof renewPrincipal>[0] & { database: Database }
+import { type RefusalReason, type RenewDeps, renewPrincipal } from './identity/identify.ts'
+import { readEpochs } from './ledger/epochs/epochs.store.ts'
 
 /** A call whose rights keep changing while it asks is refused after so many attempts. */
 export const MOST_ADMISSIONS = 4

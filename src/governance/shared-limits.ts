@@ -1,6 +1,7 @@
 import { Ratelimit } from '@upstash/ratelimit'
-import type { Deps } from '../deps.ts'
+import type { Redis } from '@upstash/redis'
 import { BoundedMap } from '../lib/bounded-map.ts'
+import type { Clock } from '../lib/clock.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { withinTime } from '../lib/time-limit.ts'
 
@@ -23,7 +24,11 @@ export interface SharedCount {
   degraded: boolean
 }
 
-export type SharedLimitDeps = Pick<Deps, 'configuration' | 'clock' | 'redis'>
+export interface SharedLimitDeps {
+  clock: Clock
+  redis: Redis
+  configuration: { LIMITS_TIMEOUT_MS: number; DEGRADED_RATE_LIMIT: number }
+}
 
 const WINDOW_MS = 60_000
 /** How long Redis is left alone after it failed, so that not every request waits for the time-out. */

@@ -1,4 +1,4 @@
-import type { Database } from '../../deps.ts'
+import type { Database } from '../../../schema/database.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'

@@ -1,8 +1,8 @@
 import { and, asc, desc, eq, inArray, isNull, lt, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
 import { dlpPolicies, dlpPolicyVersions } from '../../../schema/dlp.ts'
 import { groups, memberships } from '../../../schema/identity.ts'
 import { models } from '../../../schema/models.ts'
-import type { Database } from '../../deps.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import {
   beyond,

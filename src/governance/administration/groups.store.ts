@@ -1,7 +1,7 @@
 import { and, eq, notExists, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
 import { groupMemberships, groups } from '../../../schema/identity.ts'
 import { grants } from '../../../schema/models.ts'
-import type { Database } from '../../deps.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import {
   beyond,

@@ -1,7 +1,7 @@
 import { and, asc, eq, gt, ne, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn } from 'drizzle-orm/pg-core'
+import type { Database } from '../../../schema/database.ts'
 import { auditRecords, creditEntries, usageEvents } from '../../../schema/governance.ts'
-import type { Database } from '../../deps.ts'
 import type { AuditQuery, UsageQuery } from '../../wire/management.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import { beyond, microseconds, newestFirst, toPage, within } from './administration.store.ts'

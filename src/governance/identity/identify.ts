@@ -1,6 +1,9 @@
-import type { Deps } from '../../deps.ts'
+import type { Database } from '../../../schema/database.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { KeyRing } from '../../lib/crypto.ts'
 import { type Entitlement, isExpired, KEY_SCOPES, type Principal } from '../principal.ts'
+import type { SharedLimitDeps } from '../shared-limits.ts'
 import { digestApiKey, digestsFor, parseApiKey } from './api-key.ts'
 import {
   findKeyRights,
@@ -26,13 +29,20 @@ export type Identification =
   /** `owner` is set whenever the key was found. */
   | { kind: 'refused'; reason: RefusalReason; owner: KeyOwner | null }
 
-type IdentifyDeps = Pick<Deps, 'configuration' | 'clock' | 'database' | 'redis'>
+/** Calls a minute where neither organization nor user has a limit of its own. */
+interface DefaultLimits {
+  ORGANIZATION_RATE_LIMIT: number
+  USER_RATE_LIMIT: number
+}
 
-interface RenewDeps extends Pick<Deps, 'clock' | 'database'> {
+export interface RenewDeps {
+  clock: Clock
+  database: Database
   configuration: DefaultLimits
 }
 
-type DefaultLimits = Pick<Deps['configuration'], 'ORGANIZATION_RATE_LIMIT' | 'USER_RATE_LIMIT'>
+type IdentifyDeps = RenewDeps &
+  SharedLimitDeps & { configuration: { KEY_PEPPERS: KeyRing; IDENTITY_CACHE_MS: number } }
 
 interface CachedIdentity {
   principal: Principal
@@ -104,7 +114,7 @@ export async function renewPrincipal(deps: RenewDeps, principal: Principal): Pro
 
 /** Judges a key by its rights as they were read, and caches those of a good one. */
 function identificationOf(
-  deps: { configuration: DefaultLimits; clock: Deps['clock'] },
+  deps: Omit<RenewDeps, 'database'>,
   rights: KeyRights | null,
   readAt: number,
 ): Identification {

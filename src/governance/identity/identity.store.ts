@@ -1,4 +1,5 @@
 import { and, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
 import {
   apiKeys,
   entitlements,
@@ -7,8 +8,7 @@ import {
   memberships,
   organizations,
 } from '../../../schema/identity.ts'
-import { deploymentEpochs, grants } from '../../../schema/models.ts'
-import type { Database } from '../../deps.ts'
+import { grants } from '../../../schema/models.ts'
 import type { Role } from '../principal.ts'
 
 /** What a user may do in an organization, all from one snapshot of the database. */
@@ -114,32 +114,6 @@ const userRights = (database: Database, owner: OwnedByUser) => ({
   ledgerShards: organizations.ledgerShards,
   epoch: organizations.epoch,
 })
-
-/**
- * The epochs as Postgres has them now.
- * @returns `organization` is null when there is no such organization; `catalogue` is 1 before the first change.
- */
-export async function readEpochs(
-  database: Database,
-  organizationId: string,
-): Promise<{ organization: number | null; catalogue: number }> {
-  const organizationEpoch = database
-    .select({ epoch: organizations.epoch })
-    .from(organizations)
-    .where(eq(organizations.id, organizationId))
-  const catalogueEpoch = database
-    .select({ epoch: deploymentEpochs.epoch })
-    .from(deploymentEpochs)
-    .where(eq(deploymentEpochs.name, 'catalogue'))
-  const { rows } = await database.execute<{ organization: string | null; catalogue: string | null }>(
-    sql`select ${organizationEpoch} as organization, ${catalogueEpoch} as catalogue`,
-  )
-  const epochs = rows[0]
-  return {
-    organization: epochs?.organization == null ? null : Number(epochs.organization),
-    catalogue: Number(epochs?.catalogue ?? 1),
-  }
-}
 
 /** Groups count only where group and membership row name the owner's organization: no foreign key ties the two. */
 function groupsOf(database: Database, owner: OwnedByUser) {

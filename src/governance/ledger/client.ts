@@ -5,7 +5,7 @@ import { withFreshStub } from '../../lib/fresh-stub.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../principal.ts'
 import type { CheckColumns } from './account/admission-checks.ts'
-import type { CommitAnswer, CommitBatch, LearnedEpochs } from './commits/commit.ts'
+import type { CommitAnswer, CommitBatch } from './commits/commit.ts'
 import {
   type CommitEntry,
   callEntry,
@@ -16,6 +16,7 @@ import {
 import { ANSWER_LIMIT_MS, CommitQueue, type CommitSender } from './commits/commit-queue.ts'
 import { RecentRefusals } from './commits/recent-refusals.ts'
 import type { Admission, CallLimits, LedgerClient } from './contract.ts'
+import type { LearnedEpochs } from './epochs/known-epochs.ts'
 import type { ChainIdentity } from './records/chain.ts'
 import { sendGathered } from './rejected-calls/gathered-counts.ts'
 import type { HomeShard, ShardBalance } from './shards/shard-escrow.ts'

@@ -1,5 +1,6 @@
 import type { AuditedChange, CallOpening, CallOutcome } from '../audit-record.ts'
 import type { Usage } from '../credits.ts'
+import type { LearnedEpochs } from './epochs/known-epochs.ts'
 
 /**
  * The ledger of one organization, as an isolate reaches it: admission of calls (limits, epochs, credits), their
@@ -50,8 +51,8 @@ export interface CallToAdmit {
   estimate: CallProgress | null
   /** The epochs that the caller's rights and the catalogue were read at. catalogue null: the call does not use it. */
   epochs: { organization: number; catalogue: number | null }
-  /** What Postgres said of the epochs after a `stale` answer, read for this call: the ledger takes it over. */
-  learned: { organization: number | null; catalogue: number | null } | null
+  /** Epochs read from Postgres for this call, after the ledger called its rights stale. The ledger takes them over. */
+  learned: LearnedEpochs | null
   /** Calls a minute; null: not counted (a further turn of a response). */
   limits: CallLimits | null
 }

@@ -1,5 +1,5 @@
 import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
-import type { GovernedCall, ReadEpochs } from '../../../src/governance/governed-call.ts'
+import type { GovernedCall } from '../../../src/governance/governed-call.ts'
 import type {
   Admission,
   CallProgress,
@@ -96,7 +96,7 @@ export class MemoryLedger implements Pick<LedgerClient, 'admit' | 'check' | 'clo
   /** Holds a call open that a test does not have admitted. */
   hold(call: GovernedCall): void {
     const free = { leaseMilliseconds: 0, estimate: null, learned: null, limits: null }
-    const epochs: ReadEpochs = { organization: 1, catalogue: null }
+    const epochs: CallToAdmit['epochs'] = { organization: 1, catalogue: null }
     this.#open.set(call.opening.callId, { ...call, ...free, epochs })
   }
 

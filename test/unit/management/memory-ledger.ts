@@ -1,4 +1,4 @@
-import type { Database } from '../../../src/deps.ts'
+import type { Database } from '../../../schema/database.ts'
 import type { AuditedChange, CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
 import type {
   Admission,

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../lib/clock.ts'
-import type { LearnedEpochs } from '../commits/commit.ts'
+import type { LearnedEpochs } from '../epochs/known-epochs.ts'
 import { type ChainIdentity, type ChainLink, nextLink } from '../records/chain.ts'
 import { checkId } from '../records/record-checks.ts'
 import { type AccountMemory, loadMemory } from './account-memory.ts'

@@ -7,7 +7,6 @@ import type {
   CommitAnswer,
   CommitBatch,
   InvalidEntry,
-  LearnedEpochs,
 } from '../commits/commit.ts'
 import {
   type Admission,
@@ -17,7 +16,7 @@ import {
   OTHER_GRANT,
   type Refusal,
 } from '../contract.ts'
-import type { KnownEpochs } from '../epochs/known-epochs.ts'
+import type { KnownEpochs, LearnedEpochs } from '../epochs/known-epochs.ts'
 import type { ChainIdentity } from '../records/chain.ts'
 import { callText, changeText, withFlag } from '../records/record-body.ts'
 import { checkAmount, checkId, checkInstant, checkOwner, checkProgress } from '../records/record-checks.ts'

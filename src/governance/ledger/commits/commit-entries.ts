@@ -1,15 +1,10 @@
 import type { CallOpening, CallOutcome } from '../../audit-record.ts'
 import type { CheckColumns } from '../account/admission-checks.ts'
 import type { CallToAdmit } from '../contract.ts'
+import type { LearnedEpochs } from '../epochs/known-epochs.ts'
 import { openingText, outcomeText } from '../records/record-body.ts'
 import { checkAmount, checkOpening, checkOutcome, checkProgress } from '../records/record-checks.ts'
-import {
-  type CallColumns,
-  type CommitBatch,
-  emptyCalls,
-  emptyClosings,
-  type LearnedEpochs,
-} from './commit.ts'
+import { type CallColumns, type CommitBatch, emptyCalls, emptyClosings } from './commit.ts'
 
 /** One entry of a batch, as it waits in an isolate. */
 export type CommitEntry = CallEntry | ClosingEntry

@@ -1,4 +1,5 @@
 import type { Refusal } from '../contract.ts'
+import type { LearnedEpochs } from '../epochs/known-epochs.ts'
 
 /**
  * What an isolate sends to a ledger object in one round trip: calls that ask to be admitted, and calls that ended.
@@ -10,11 +11,6 @@ export interface CommitBatch {
   closings: ClosingColumns
   /** The highest epochs that calls of this batch read from Postgres. */
   learned: LearnedEpochs | null
-}
-
-export interface LearnedEpochs {
-  organization: number | null
-  catalogue: number | null
 }
 
 export interface CallColumns {

@@ -1,4 +1,8 @@
-import type { LearnedEpochs } from '../commits/commit.ts'
+/** Revocation epochs that were read from Postgres; null for one that was not read, or is of no organization. */
+export interface LearnedEpochs {
+  organization: number | null
+  catalogue: number | null
+}
 
 /** How long an epoch is believed after Postgres confirmed it. */
 const BELIEVED_MS = 60_000

@@ -1,20 +1,20 @@
+import type { Database } from '../../../../schema/database.ts'
 import { canonicalJson } from '../../../lib/canonical-json.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { currentKey, hmacSha256Hex, type KeyRing, secretsEqual } from '../../../lib/crypto.ts'
 import { logEvent } from '../../../lib/log.ts'
-import type { ChainHead, ChainIdentity } from './chain.ts'
 import {
   type Checkpoint,
   findReplacedHeads,
   insertCheckpoint,
-  type LedgerDatabase,
   listCheckpoints,
   readChainHeads,
-} from './ledger.store.ts'
+} from './chain.store.ts'
+import type { ChainHead, ChainIdentity } from './chain.ts'
 
 /** The part of `Deps` that checkpoints need. */
 export interface CheckpointDeps {
-  database: LedgerDatabase
+  database: Database
   clock: Clock
   configuration: { KEY_PEPPERS: KeyRing }
 }

@@ -1,9 +1,10 @@
 import { getTableColumns, getTableName, type SQL, sql } from 'drizzle-orm'
 import type { PgTable } from 'drizzle-orm/pg-core'
+import type { Database } from '../../../../schema/database.ts'
 import { auditRecords, creditEntries, usageEvents } from '../../../../schema/governance.ts'
-import type { LearnedEpochs } from '../commits/commit.ts'
+import { type EpochColumns, epochColumns, epochsOf } from '../epochs/epochs.store.ts'
+import type { LearnedEpochs } from '../epochs/known-epochs.ts'
 import type { ChainIdentity, ChainLink } from './chain.ts'
-import { type EpochColumns, epochColumns, epochsOf, type LedgerDatabase } from './ledger.store.ts'
 
 /** SQL of one line of `link`, for each column of a table. */
 type ColumnTexts<Table extends PgTable> = Record<keyof Table['$inferInsert'], string>
@@ -99,7 +100,7 @@ const INSERTS: SQL = sql.raw(`
  * under the same name; nothing may be deleted then.
  */
 export async function writeLinks(
-  database: LedgerDatabase,
+  database: Database,
   { organizationId, shard }: ChainIdentity,
   links: readonly ChainLink[],
 ): Promise<LearnedEpochs> {
@@ -130,7 +131,7 @@ const linesOf = (links: readonly ChainLink[], member: 'body' | 'hash') =>
 
 /** How many of the links Postgres holds: also those of a write that was given up and ended while the next one waited for it. */
 async function countHeld(
-  database: LedgerDatabase,
+  database: Database,
   { organizationId, shard }: ChainIdentity,
   links: readonly ChainLink[],
 ): Promise<number> {
