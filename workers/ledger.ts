@@ -5,14 +5,6 @@ import type { AuditedChange } from '../src/governance/audit-record.ts'
 import { loadAccount } from '../src/governance/ledger/account/account.store.ts'
 import { LedgerAccount } from '../src/governance/ledger/account/account.ts'
 import { AccountTables } from '../src/governance/ledger/account/account-tables.ts'
-import type { CheckColumns } from '../src/governance/ledger/account/admission-checks.ts'
-import {
-  askLedger,
-  DEPLOYMENT_LEDGER,
-  type LedgerObject,
-  ledgerName,
-  parseLedgerName,
-} from '../src/governance/ledger/client.ts'
 import {
   type CallColumns,
   type CommitBatch,
@@ -26,6 +18,13 @@ import {
 } from '../src/governance/ledger/epochs/catalogue-announcements.ts'
 import type { LearnedEpochs } from '../src/governance/ledger/epochs/known-epochs.ts'
 import { epochsAt } from '../src/governance/ledger/epochs/known-epochs.ts'
+import {
+  askLedger,
+  DEPLOYMENT_LEDGER,
+  type LedgerObject,
+  ledgerName,
+  parseLedgerName,
+} from '../src/governance/ledger/ledger-object.ts'
 import type { ChainIdentity, ChainLink } from '../src/governance/ledger/records/chain.ts'
 import { writeLinks } from '../src/governance/ledger/records/flush.store.ts'
 import { Flusher } from '../src/governance/ledger/records/flusher.ts'
@@ -111,7 +110,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     return knows ? null : report
   }
 
-  async check(columns: CheckColumns, learned: LearnedEpochs | null) {
+  async check(columns: CallColumns, learned: LearnedEpochs | null) {
     const books = this.#books ?? (await this.#begin())
     const admission = await this.#use(({ account }) => account.check(columns, learned))
     const report =
@@ -149,7 +148,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
 
   async registerShard(shard: number) {
     return this.#use(({ account, others }) => {
-      others?.register(shard)
+      others?.escrow.register(shard)
       return account.epochs.organization(systemClock())
     })
   }
@@ -250,7 +249,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     })
     const books = this.#openBooks(identity)
     books.account.log.confirmEpochs({ organization, catalogue: null }, askedAt)
-    for (const shard of knownShards(transfers, lastShard)) books.others?.escrow.register(shard)
+    for (const known of knownShards(transfers, lastShard)) books.others?.escrow.register(known.shard, known)
     this.#books = books
     return books
   }

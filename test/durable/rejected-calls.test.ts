@@ -2,7 +2,8 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'c
 import { env } from 'cloudflare:workers'
 import { sql } from 'drizzle-orm'
 import { describe, expect, it, vi } from 'vitest'
-import { type LedgerObject, rejectedCallsName } from '../../src/governance/ledger/client.ts'
+import type { LedgerObject } from '../../src/governance/ledger/ledger-object.ts'
+import { rejectedCallsName } from '../../src/governance/ledger/rejected-calls/count-rejected-call.ts'
 import {
   RejectedCalls,
   type RejectedCount,

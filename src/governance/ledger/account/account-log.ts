@@ -95,8 +95,8 @@ export class AccountLog {
 
   /** Takes over epochs that Postgres told. @param at when it was asked; milliseconds since the epoch. */
   confirmEpochs(learned: LearnedEpochs, at: number): void {
-    const { epochs } = this.#memory
-    if (epochs.confirm(learned, at)) this.tables.saveEpochs(epochs.stored)
+    const { epochs, outbox, replayFrom } = this.#memory
+    if (epochs.confirm(learned, at)) this.tables.saveProgress(outbox.flushed, replayFrom, epochs.stored)
   }
 
   /** Records that Postgres does not have yet. */

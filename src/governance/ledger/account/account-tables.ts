@@ -1,4 +1,5 @@
-import type { StoredEpochs } from '../epochs/known-epochs.ts'
+import { hasTable } from '../../../lib/has-table.ts'
+import type { KnownEpoch, StoredEpochs } from '../epochs/known-epochs.ts'
 import type { ChainIdentity, ChainLink } from '../records/chain.ts'
 import { openingText } from '../records/record-body.ts'
 import type { OpenCall } from './open-calls.ts'
@@ -6,21 +7,21 @@ import type { OpenCall } from './open-calls.ts'
 /** The part of a Durable Object's storage that the ledger uses; both are synchronous. */
 export type LedgerStorage = Pick<DurableObjectStorage, 'sql' | 'transactionSync'>
 
-/** Where an account stood at one record. */
-export interface AccountState {
+/** Chain head and balance (micro-credits) after one record. */
+export type AccountState = {
   sequence: number
   hash: string
   balance: number
 }
 
-/** A grant that was made. */
+/** A grant of credits that the balance holds already. */
 export interface MadeGrant {
   id: string
   amount: number
 }
 
-/** One row of the log: what one commit did. Lists are lines of text, whose fields are separated by tabs. */
-export interface CommitRow extends AccountState {
+/** One row of the log: what one commit changed. Lists are lines of text, whose fields are separated by tabs. */
+export type CommitRow = AccountState & {
   /** From 1, without gaps. */
   number: number
   /** Milliseconds since the epoch. */
@@ -33,19 +34,26 @@ export interface CommitRow extends AccountState {
   opened: string
   /** Leases that were renewed: id, deadline, progress or nothing. */
   renewed: string
-  /** Of the records that were appended, in order of their sequence, of which `sequence` is the last. */
+  /** Of the appended records, in order; `sequence` is that of the last. */
   ids: string
   hashes: string
   bodies: string
 }
 
-/** What the row of the account says beside the log. */
-export interface AccountRow extends AccountState {
+/** The row of the account. */
+export type AccountRow = AccountState & {
+  /** Sequence of the last record that Postgres has. */
   flushed: number
-  /** The first commit that `open_calls` does not take into account. */
+  /** The first commit that `open_calls` does not include. */
   replayFrom: number
   epochs: StoredEpochs
 }
+
+type ReplayedRow = Pick<CommitRow, 'number' | 'at' | 'counted' | 'opened' | 'renewed' | 'ids'>
+type RecordsRow = Pick<CommitRow, 'number' | 'at' | 'sequence' | 'previousHash' | 'ids' | 'hashes' | 'bodies'>
+
+/** A row of `open_calls`. */
+type StoredCall = Pick<OpenCall, 'id' | 'reserve' | 'deadline' | 'opening' | 'progress'>
 
 const COMMITS = `
   CREATE TABLE IF NOT EXISTS commits (
@@ -63,9 +71,8 @@ const ADDED_COLUMNS = [
 ]
 
 /**
- * The SQLite tables of one account, and nothing but their statements. Rows written are what an object costs, hence a
- * log: one row for each commit, however much it did. `open_calls` holds only the calls that were opened so long ago
- * that their commit is to be deleted.
+ * The statements over the SQLite tables of one account. Cloudflare bills rows written, hence a log with one row for each
+ * commit. `open_calls` holds only the calls that were opened so long ago that their commit is to be deleted.
  */
 export class AccountTables {
   readonly #sql: SqlStorage
@@ -91,17 +98,15 @@ export class AccountTables {
   }
 
   /**
-   * Brings the tables of a version before up to date: grants had no amounts, and instead of the log there was a row
-   * for each record (`outbox`) and one for each open call.
+   * Upgrades the tables of the version before: grants had no amounts, and instead of the log there was a row for each
+   * record (`outbox`) and one for each open call.
    */
   upgrade(): void {
-    const hasColumn = (table: string, column: string) =>
-      this.#sql
-        .exec(`PRAGMA table_info(${table})`)
-        .toArray()
-        .some(({ name }) => name === column)
-    if (!hasColumn('grants', 'amount')) this.#sql.exec('ALTER TABLE grants ADD COLUMN amount INTEGER')
-    if (!hasColumn('outbox', 'sequence')) return
+    const grants = this.#sql.exec('PRAGMA table_info(grants)').toArray()
+    if (!grants.some(({ name }) => name === 'amount')) {
+      this.#sql.exec('ALTER TABLE grants ADD COLUMN amount INTEGER')
+    }
+    if (!hasTable(this.#sql, 'outbox')) return
     this.#storage.transactionSync(() => {
       for (const column of ADDED_COLUMNS) this.#sql.exec(`ALTER TABLE account ADD COLUMN ${column}`)
       this.#sql.exec(`
@@ -110,67 +115,48 @@ export class AccountTables {
           FROM outbox ORDER BY sequence;
         DROP TABLE outbox;
       `)
-      this.#upgradeOpenCalls()
+      for (const call of this.storedOpenCalls()) {
+        this.storeOpenCall({ ...call, opening: openingText(JSON.parse(call.opening)) })
+      }
     })
-  }
-
-  #upgradeOpenCalls(): void {
-    for (const { call_id: id, opening } of this.#sql
-      .exec('SELECT call_id, opening FROM open_calls')
-      .toArray()) {
-      const text = openingText(JSON.parse(String(opening)))
-      this.#sql.exec('UPDATE open_calls SET opening = ? WHERE call_id = ?', text, id)
-    }
   }
 
   /** Whose account this storage holds, or null when it holds none yet. */
   identity(): ChainIdentity | null {
-    const tables = this.#sql.exec("SELECT name FROM sqlite_master WHERE name = 'account'").toArray()
-    if (tables.length === 0) return null
-    const [row] = this.#sql.exec('SELECT organization_id, shard FROM account').toArray()
-    return row ? { organizationId: String(row.organization_id), shard: Number(row.shard) } : null
+    if (!hasTable(this.#sql, 'account')) return null
+    return this.#first<ChainIdentity>('SELECT organization_id AS organizationId, shard FROM account')
   }
 
-  /** Writes the state an account begins with. */
+  /** Writes the initial state of an account. */
   begin(
-    identity: ChainIdentity,
-    state: AccountState,
+    { organizationId, shard }: ChainIdentity,
+    { sequence, hash, balance }: AccountState,
     grants: readonly MadeGrant[],
     epochs: StoredEpochs,
   ): void {
-    const { sequence, hash, balance } = state
     this.#sql.exec(
       `INSERT INTO account (id, organization_id, shard, balance, sequence, hash, flushed)
        VALUES (1, ?, ?, ?, ?, ?, ?)`,
-      ...[identity.organizationId, identity.shard, balance, sequence, hash, sequence],
+      ...[organizationId, shard, balance, sequence, hash, sequence],
     )
-    this.saveEpochs(epochs)
-    for (const grant of grants) this.rememberGrant(grant)
+    this.saveProgress(sequence, 0, epochs)
+    for (const grant of grants) this.storeGrant(grant)
   }
 
   account(): AccountRow {
-    const row = this.#sql.exec('SELECT * FROM account').one()
-    return {
-      sequence: Number(row.sequence),
-      hash: String(row.hash),
-      balance: Number(row.balance),
-      flushed: Number(row.flushed),
-      replayFrom: Number(row.replay_from),
-      epochs: {
-        organization: { epoch: Number(row.epoch), confirmedAt: Number(row.epoch_confirmed_at) },
-        catalogue: { epoch: Number(row.catalogue_epoch), confirmedAt: Number(row.catalogue_confirmed_at) },
-      },
-    }
+    const { epoch, confirmedAt, catalogueEpoch, catalogueConfirmedAt, ...account } = this.#sql
+      .exec<
+        Omit<AccountRow, 'epochs'> & KnownEpoch & { catalogueEpoch: number; catalogueConfirmedAt: number }
+      >(
+        `SELECT sequence, hash, balance, flushed, replay_from AS replayFrom, epoch, epoch_confirmed_at AS confirmedAt,
+           catalogue_epoch AS catalogueEpoch, catalogue_confirmed_at AS catalogueConfirmedAt FROM account`,
+      )
+      .one()
+    const catalogue = { epoch: catalogueEpoch, confirmedAt: catalogueConfirmedAt }
+    return { ...account, epochs: { organization: { epoch, confirmedAt }, catalogue } }
   }
 
-  saveEpochs({ organization, catalogue }: StoredEpochs): void {
-    this.#sql.exec(
-      `UPDATE account SET epoch = ?, epoch_confirmed_at = ?, catalogue_epoch = ?, catalogue_confirmed_at = ?`,
-      ...[organization.epoch, organization.confirmedAt, catalogue.epoch, catalogue.confirmedAt],
-    )
-  }
-
-  /** @param flushed the last sequence that Postgres has. */
+  /** @param flushed the last sequence that Postgres has. @param replayFrom the first commit that a restart replays. */
   saveProgress(flushed: number, replayFrom: number, { organization, catalogue }: StoredEpochs): void {
     this.#sql.exec(
       `UPDATE account SET flushed = ?, replay_from = ?, epoch = ?, epoch_confirmed_at = ?, catalogue_epoch = ?,
@@ -188,70 +174,47 @@ export class AccountTables {
     )
   }
 
-  /** The number and the state after it of the newest commit; null when there is none. */
+  /** The newest commit's number, and the state after it; null when there is none. */
   newest(): (AccountState & { number: number }) | null {
-    const [row] = this.#sql
-      .exec('SELECT number, sequence, hash, balance FROM commits ORDER BY number DESC LIMIT 1')
-      .toArray()
-    if (!row) return null
-    const { number, sequence, hash, balance } = row
-    return {
-      number: Number(number),
-      sequence: Number(sequence),
-      hash: String(hash),
-      balance: Number(balance),
-    }
+    return this.#first('SELECT number, sequence, hash, balance FROM commits ORDER BY number DESC LIMIT 1')
   }
 
-  /** What the commits from a number on did to open calls and windows, in order. */
-  *replay(
-    from: number,
-  ): Iterable<Pick<CommitRow, 'number' | 'at' | 'counted' | 'opened' | 'renewed' | 'ids'>> {
-    const cursor = this.#sql.exec(
-      'SELECT number, at, counted, opened, renewed, ids FROM commits WHERE number >= ? ORDER BY number',
+  /** What the commits from a number on changed of open calls and windows, in order. */
+  replay(from: number): Iterable<ReplayedRow> {
+    const columns = 'number, at, counted, opened, renewed, ids'
+    return this.#sql.exec<ReplayedRow>(
+      `SELECT ${columns} FROM commits WHERE number >= ? ORDER BY number`,
       from,
     )
-    for (const row of cursor) {
-      const { number, at, counted, opened, renewed, ids } = row
-      const texts = { counted: String(counted), opened: String(opened), renewed: String(renewed) }
-      yield { number: Number(number), at: Number(at), ...texts, ids: String(ids) }
-    }
   }
 
-  /** The last commit whose records all stand at or before a sequence; 0 when there is none. Reads the whole log. */
+  /** The last commit whose records all have this sequence or a lower one; 0 when there is none. Reads the whole log. */
   lastCommitUpTo(sequence: number): number {
-    const row = this.#sql.exec(
-      'SELECT coalesce(max(number), 0) AS n FROM commits WHERE sequence <= ?',
-      sequence,
-    )
-    return Number(row.one().n)
+    const query = 'SELECT coalesce(max(number), 0) AS number FROM commits WHERE sequence <= ?'
+    return this.#sql.exec<{ number: number }>(query, sequence).one().number
   }
 
-  /** The first commit from `from` on that is not older than `instant`; null when all are. Reads only those that are. */
+  /** The first commit from `from` on that is not older than `instant`; null when all are. Reads only the older ones. */
   firstSince(instant: number, from: number): number | null {
-    const [row] = this.#sql
-      .exec('SELECT number FROM commits WHERE number >= ? AND at >= ? ORDER BY number LIMIT 1', from, instant)
-      .toArray()
-    return row ? Number(row.number) : null
+    const query = 'SELECT number FROM commits WHERE number >= ? AND at >= ? ORDER BY number LIMIT 1'
+    return this.#first<{ number: number }>(query, from, instant)?.number ?? null
   }
 
   /** Commits after a number with the records that they appended, in order. */
   *recordsAfter(number: number): Iterable<{ number: number; at: number; links: ChainLink[] }> {
-    const cursor = this.#sql.exec(
-      `SELECT number, at, sequence, previous_hash, ids, hashes, bodies FROM commits WHERE number > ? AND ids <> ''
-       ORDER BY number`,
+    const cursor = this.#sql.exec<RecordsRow>(
+      `SELECT number, at, sequence, previous_hash AS previousHash, ids, hashes, bodies FROM commits
+       WHERE number > ? AND ids <> '' ORDER BY number`,
       number,
     )
-    for (const row of cursor) {
-      yield { number: Number(row.number), at: Number(row.at), links: linksOf(row) }
-    }
+    for (const row of cursor) yield { number: row.number, at: row.at, links: linksOf(row) }
   }
 
   deleteCommitsBefore(number: number): void {
     this.#sql.exec('DELETE FROM commits WHERE number < ?', number)
   }
 
-  storeOpenCall({ id, reserve, deadline, opening, progress }: OpenCall): void {
+  storeOpenCall({ id, reserve, deadline, opening, progress }: StoredCall): void {
     this.#sql.exec(
       'INSERT OR REPLACE INTO open_calls (call_id, reserve, deadline, opening, progress) VALUES (?, ?, ?, ?, ?)',
       ...[id, reserve, deadline, opening, progress],
@@ -262,37 +225,36 @@ export class AccountTables {
     this.#sql.exec('DELETE FROM open_calls WHERE call_id = ?', id)
   }
 
-  storedOpenCalls(): Array<Pick<OpenCall, 'id' | 'reserve' | 'deadline' | 'opening' | 'progress'>> {
-    const rows = this.#sql
-      .exec('SELECT call_id, reserve, deadline, opening, progress FROM open_calls')
+  storedOpenCalls(): StoredCall[] {
+    return this.#sql
+      .exec<StoredCall>('SELECT call_id AS id, reserve, deadline, opening, progress FROM open_calls')
       .toArray()
-    return rows.map((row) => ({
-      id: String(row.call_id),
-      reserve: Number(row.reserve),
-      deadline: Number(row.deadline),
-      opening: String(row.opening),
-      progress: row.progress === null ? null : String(row.progress),
-    }))
   }
 
-  /** @returns null when there is no such grant; its amount is null when it was made before amounts were kept. */
+  /** @returns null when there is no such grant; its amount is null when it was made before amounts were stored. */
   findGrant(id: string): { amount: number | null } | null {
-    const [row] = this.#sql.exec('SELECT amount FROM grants WHERE id = ?', id).toArray()
-    return row ? { amount: row.amount === null ? null : Number(row.amount) } : null
+    return this.#first('SELECT amount FROM grants WHERE id = ?', id)
   }
 
-  rememberGrant({ id, amount }: MadeGrant): void {
+  storeGrant({ id, amount }: MadeGrant): void {
     this.#sql.exec('INSERT OR IGNORE INTO grants (id, amount) VALUES (?, ?)', id, amount)
+  }
+
+  #first<Row extends { [Column in keyof Row]: SqlStorageValue }>(
+    query: string,
+    ...bindings: SqlStorageValue[]
+  ): Row | null {
+    return this.#sql.exec<Row>(query, ...bindings).toArray()[0] ?? null
   }
 }
 
-function linksOf(row: Record<string, SqlStorageValue>): ChainLink[] {
-  const [ids, hashes, bodies] = [row.ids, row.hashes, row.bodies].map((lines) => String(lines).split('\n'))
-  const first = Number(row.sequence) - (ids?.length ?? 0) + 1
+function linksOf({ sequence, previousHash, ...lines }: RecordsRow): ChainLink[] {
+  const [ids, hashes, bodies] = [lines.ids, lines.hashes, lines.bodies].map((text) => text.split('\n'))
+  const first = sequence - (ids?.length ?? 0) + 1
   return (ids ?? []).map((id, index) => ({
     sequence: first + index,
     id,
-    previousHash: index === 0 ? String(row.previous_hash) : (hashes?.[index - 1] ?? ''),
+    previousHash: index === 0 ? previousHash : (hashes?.[index - 1] ?? ''),
     hash: hashes?.[index] ?? '',
     body: bodies?.[index] ?? '',
   }))

@@ -22,7 +22,7 @@ import { callText, changeText, withFlag } from '../records/record-body.ts'
 import { checkAmount, checkId, checkInstant, checkOwner, checkProgress } from '../records/record-checks.ts'
 import { AccountLog } from './account-log.ts'
 import type { LedgerStorage } from './account-tables.ts'
-import { type CheckColumns, findLimited, findStale } from './admission-checks.ts'
+import { findLimited, findStale } from './admission-checks.ts'
 import { lapsedOutcome } from './lapsed-outcome.ts'
 import type { OpenCall } from './open-calls.ts'
 import type { SlidingWindows } from './sliding-windows.ts'
@@ -82,7 +82,7 @@ export class LedgerAccount {
   }
 
   /** Whether a call, the first of the columns, would pass epochs and limits. */
-  check(columns: CheckColumns, learned: LearnedEpochs | null): Admission {
+  check(columns: CallColumns, learned: LearnedEpochs | null): Admission {
     const now = this.#clock()
     if (learned) this.log.confirmEpochs(learned, now)
     const { epochs, windows } = this.log.memory
@@ -119,7 +119,7 @@ export class LedgerAccount {
     this.log.writing(
       this.#clock(),
       () => this.log.append(change.id, changeText(change, { id, amount, reason }), amount),
-      () => this.log.tables.rememberGrant({ id, amount }),
+      () => this.log.tables.storeGrant({ id, amount }),
     )
     return this.balance()
   }

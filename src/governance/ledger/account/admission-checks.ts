@@ -3,21 +3,9 @@ import type { Refusal } from '../contract.ts'
 import type { KnownEpochs } from '../epochs/known-epochs.ts'
 import type { SlidingWindows } from './sliding-windows.ts'
 
-/** The columns of a call that decide, credits apart, whether it is admitted. */
-export type CheckColumns = Pick<
-  CallColumns,
-  | 'organizationEpochs'
-  | 'catalogueEpochs'
-  | 'catalogueIsFresh'
-  | 'userIds'
-  | 'organizationLimits'
-  | 'shards'
-  | 'userLimits'
->
-
 /** Whether rights or catalogue of a call were read at another epoch than the one that holds, or than is known to hold. */
 export function findStale(
-  calls: CheckColumns,
+  calls: CallColumns,
   index: number,
   epochs: KnownEpochs,
   now: number,
@@ -41,7 +29,7 @@ const atLeast = (read: number, known: number | null): number | null =>
 
 /** Whose window has no room for a call; null when it is not counted, or there is room. */
 export function findLimited(
-  calls: CheckColumns,
+  calls: CallColumns,
   index: number,
   windows: SlidingWindows,
   now: number,

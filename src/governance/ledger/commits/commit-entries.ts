@@ -1,5 +1,4 @@
 import type { CallOpening, CallOutcome } from '../../audit-record.ts'
-import type { CheckColumns } from '../account/admission-checks.ts'
 import type { CallToAdmit } from '../contract.ts'
 import type { LearnedEpochs } from '../epochs/known-epochs.ts'
 import { openingText, outcomeText } from '../records/record-body.ts'
@@ -136,7 +135,7 @@ function pushCall(columns: CallColumns, entry: CallEntry): void {
   pushChecks(columns, entry.checks)
 }
 
-function pushChecks(columns: CheckColumns, { epochs, learned, limits }: Checks): void {
+function pushChecks(columns: CallColumns, { epochs, learned, limits }: Checks): void {
   columns.organizationEpochs.push(epochs?.organization ?? 0)
   columns.catalogueEpochs.push(epochs?.catalogue ?? 0)
   columns.catalogueIsFresh.push(
@@ -148,17 +147,9 @@ function pushChecks(columns: CheckColumns, { epochs, learned, limits }: Checks):
   columns.userLimits.push(limits?.userPerMinute ?? 0)
 }
 
-/** The columns of one call alone. */
-export function checkColumns(checks: Checks): CheckColumns {
-  const columns: CheckColumns = {
-    organizationEpochs: [],
-    catalogueEpochs: [],
-    catalogueIsFresh: [],
-    userIds: [],
-    organizationLimits: [],
-    shards: [],
-    userLimits: [],
-  }
+/** The columns of one call that is only checked. */
+export function checkColumns(checks: Checks): CallColumns {
+  const columns = emptyCalls()
   pushChecks(columns, checks)
   return columns
 }

@@ -2,6 +2,7 @@ import { systemClock } from '../../../lib/clock.ts'
 import { isFinal } from '../../../lib/fresh-stub.ts'
 import { TimeLimitError } from '../../../lib/time-limit.ts'
 import type { Refusal } from '../contract.ts'
+import { ANSWER_LIMIT_MS } from '../ledger-object.ts'
 import type { CommitAnswer, CommitBatch, InvalidEntry } from './commit.ts'
 import { batchOf, type CommitEntry } from './commit-entries.ts'
 
@@ -11,8 +12,6 @@ const GATHER_MS = 4
 const CLOSING_WAIT_MS = 20
 /** The first wait for a commit that another request leads, before its leader is taken for dead. Each further one is twice as long. */
 const PATIENCE_MS = 400
-/** Longest wait for an object, all repetitions included. Its own waits for Postgres are shorter. */
-export const ANSWER_LIMIT_MS = 10_000
 /** Entries and characters of one commit; an RPC message ends at 32 MiB. */
 const MOST_ENTRIES = 500
 const MOST_CHARACTERS = 4_000_000

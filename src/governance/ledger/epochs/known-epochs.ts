@@ -8,7 +8,7 @@ export interface LearnedEpochs {
 const BELIEVED_MS = 60_000
 
 /** An epoch, and when it was last confirmed (milliseconds since the epoch; 0: never). */
-export interface KnownEpoch {
+export type KnownEpoch = {
   epoch: number
   confirmedAt: number
 }

@@ -1,8 +1,8 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
 import type { LedgerAccount } from '../account/account.ts'
-import { askLedger, type LedgerObject, ledgerName } from '../client.ts'
 import type { CreditBalance, Flushed } from '../contract.ts'
+import { askLedger, type LedgerObject, ledgerName } from '../ledger-object.ts'
 import { HomeEscrow, type KnownShard, type SentEscrow } from './home-escrow.ts'
 
 /** How long a shard may take to give credits back; calls wait for it. */
@@ -35,10 +35,6 @@ export class OtherShards {
     this.#objects = objects
     this.#clock = clock
     this.#coverAt = clock()
-  }
-
-  register(shard: number): void {
-    this.escrow.register({ shard, sent: 0, amount: 0, taken: 0 })
   }
 
   /** Asks every other shard. @throws when one of them does not answer; the others have heard it then. */
