@@ -5,16 +5,16 @@ import type { CallColumns, CommitAnswer, CommitBatch } from './commits/commit.ts
 import type { Admission, LedgerClient } from './contract.ts'
 import type { LearnedEpochs } from './epochs/known-epochs.ts'
 import type { ChainIdentity } from './records/chain.ts'
-import type { HomeShard, ShardBalance } from './shards/shard-escrow.ts'
+import type { SentEscrow } from './shards/home-escrow.ts'
+import type { ShardBalance } from './shards/shard-escrow.ts'
 import { HOME_SHARD } from './shards/shards.ts'
 
 /** The RPC methods of the Durable Object class (`workers/ledger.ts`). */
 export interface LedgerObject
   extends Pick<
-      LedgerClient,
-      'extend' | 'recordChange' | 'grantCredits' | 'balance' | 'flush' | 'announceCatalogue'
-    >,
-    HomeShard {
+    LedgerClient,
+    'extend' | 'recordChange' | 'grantCredits' | 'balance' | 'flush' | 'announceCatalogue'
+  > {
   commit(batch: CommitBatch): Promise<CommitAnswer>
   /** @param call one call. */
   check(call: CallColumns, learned: LearnedEpochs | null): Promise<Admission>
@@ -22,6 +22,10 @@ export interface LedgerObject
   learnEpochs(learned: LearnedEpochs): Promise<void>
   /** Of the home shard, before another one admits its first call. @returns the organization's epoch; null if unknown. */
   registerShard(shard: number): Promise<number | null>
+  /** Of the home shard. @see HomeEscrow.send */
+  sendEscrow(shard: number, number: number, least: number, all: number): Promise<SentEscrow>
+  /** Of the home shard. @see HomeEscrow.take */
+  takeEscrow(shard: number, number: number, amount: number): Promise<void>
   /** Of every other shard. */
   shardBalance(): Promise<ShardBalance>
   /** Of every other shard: returns all that it has not reserved to the home shard. @returns micro-credits that it still has. */

@@ -48,8 +48,8 @@ export class Flusher<Batch> {
   }
 
   /** Writes what waits, joining a run that is on its way. Never throws; a failure moves `dueAt` back. */
-  async run(): Promise<Flushed> {
-    this.#running ??= this.#flush().finally(() => {
+  async flush(): Promise<Flushed> {
+    this.#running ??= this.#writeBatches().finally(() => {
       this.#running = undefined
     })
     await this.#running
@@ -62,7 +62,7 @@ export class Flusher<Batch> {
     return since === null ? { pending } : { pending, since: new Date(since).toISOString() }
   }
 
-  async #flush(): Promise<void> {
+  async #writeBatches(): Promise<void> {
     try {
       for (let round = 0; round < MOST_BATCHES; round += 1) {
         const batch = this.#source.take()

@@ -1,4 +1,5 @@
 import type { Clock } from '../../../lib/clock.ts'
+import { settleAll } from '../../../lib/settle-all.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
 import type { LedgerAccount } from '../account/account.ts'
 import type { CreditBalance, Flushed } from '../contract.ts'
@@ -37,12 +38,9 @@ export class OtherShards {
     this.#coverAt = clock()
   }
 
-  /** Asks every other shard. @throws when one of them does not answer; the others have heard it then. */
-  async tell<Answer>(use: (shard: LedgerObject) => Promise<Answer>): Promise<void> {
-    const told = this.escrow.shards().map(({ shard }) => this.#ask(shard, use))
-    for (const outcome of await Promise.allSettled(told)) {
-      if (outcome.status === 'rejected') throw outcome.reason
-    }
+  /** Sends a message to every other shard. @throws when one of them does not answer, after all have been waited for. */
+  askAll(use: (shard: LedgerObject) => Promise<unknown>): Promise<void> {
+    return settleAll(this.escrow.shards().map(({ shard }) => this.#ask(shard, use)))
   }
 
   /** @see HomeEscrow.send */

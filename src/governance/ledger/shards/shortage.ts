@@ -1,6 +1,6 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
-import type { CallColumns, CommitAnswer, CommitBatch } from '../commits/commit.ts'
+import type { CallColumns, CommitAnswer } from '../commits/commit.ts'
 import type { Refusal } from '../contract.ts'
 
 /** How often a batch is decided again after credits came: others may have taken them meanwhile. */
@@ -25,7 +25,7 @@ export interface Shortage {
  */
 export async function coverShortage(
   shortage: Shortage,
-  { calls }: CommitBatch,
+  calls: CallColumns,
   answer: CommitAnswer,
 ): Promise<CommitAnswer> {
   const until = shortage.clock() + LONGEST_WAIT_MS
