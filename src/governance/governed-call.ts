@@ -1,13 +1,14 @@
 /**
- * A governed call is a value. `admit` asks the ledger for it, the caller sends what it stands for, `settle` closes it;
- * `refuse` records a call that ends before that. Model calls, tool calls and agent turns use the same steps.
+ * A governed call is a value: `admit` opens it in the ledger, its holder makes the request, `settle` closes it. `refuse`
+ * records a call that ends before its admission. Model calls, tool calls and agent turns use the same steps.
  */
 import { ApiError } from '../lib/api-error.ts'
 import type { Clock } from '../lib/clock.ts'
 import { counted } from '../lib/counted.ts'
 import { errorText, logEvent } from '../lib/log.ts'
-import type { CallOpening, CallOutcome } from './audit-record.ts'
+import { type CallOpening, type CallOutcome, outcomeOf } from './audit-record.ts'
 import type { Admission, CallProgress, CallToAdmit, LedgerOf } from './ledger/contract.ts'
+import type { LearnedEpochs } from './ledger/epochs/known-epochs.ts'
 import { shardOf } from './ledger/shards/shards.ts'
 import type { Principal } from './principal.ts'
 import { type CallTarget, modelIdOf } from './target.ts'
@@ -17,16 +18,16 @@ export interface GovernanceDeps {
   ledgerOf: LedgerOf
 }
 
-/** What one call of the API is, before anything is decided. Never changed. */
+/** One call of the API, before anything is decided. Never changed. */
 export type CallIdentity = Omit<CallOpening, 'organizationId' | 'modelId'>
 
-/** Whose call it is, and at which epochs its rights and the catalogue were read. */
+/** The caller, and the revocation epochs at which its rights and the catalogue were read. */
 export interface CallerRights {
   principal: Principal
   /** Null: the call does not use the catalogue. */
   catalogueEpoch: number | null
-  /** Epochs that Postgres told after the ledger did not know them; null for those that it was not asked for. */
-  learned: CallToAdmit['learned']
+  /** Epochs that were read from Postgres because the ledger did not have them; null when none was read. */
+  learned: LearnedEpochs | null
 }
 
 export interface CallRequest {
@@ -36,15 +37,15 @@ export interface CallRequest {
   /** Micro-credits; 0 for calls that cost nothing. */
   reserve: number
   leaseMilliseconds: number
-  /** What is settled when nobody closes the call; null: all of `reserve`. */
+  /** Settled when the call is never closed; null: all of `reserve`. */
   estimate: CallProgress | null
-  /** Whether it counts against the limits: false for a further turn of a response. */
+  /** Whether the call counts against the limits: false for a further turn of a response. */
   counted: boolean
   /** How the caller can lower what the call reserves, as an imperative clause. */
   advice: string
 }
 
-/** A call that the ledger holds open. Plain data: another life of its caller can settle it. */
+/** A call that is open in the ledger. Plain data, so that it can be stored and settled after a restart. */
 export interface GovernedCall {
   opening: CallOpening
   reserve: number
@@ -53,12 +54,12 @@ export interface GovernedCall {
 export type Refused = { kind: 'refused'; error: ApiError }
 export type Stale = Extract<Admission, { kind: 'stale' }>
 
-/** Credits come back when a running call settles or some are added: not within a client's own retries. */
+/** Credits return when a running call settles, or when some are granted: not within a client's own retries. */
 const NO_CREDITS_RETRY_SECONDS = 60
 
 /**
  * Admits a call: limits, epochs, credits and the durable opening record in one round trip. A refusal is recorded.
- * @throws whatever the ledger throws when the opening cannot be stored: nothing may be sent then.
+ * @throws what the ledger throws when the opening cannot be stored: nothing may be sent then.
  */
 export async function admit(
   deps: GovernanceDeps,
@@ -77,15 +78,15 @@ export async function admit(
   return { kind: 'refused', error }
 }
 
-/** What the audit record of a refused call says besides its error. */
-export interface RefusalDetails {
+/** What the audit record of a refused call has besides its error. */
+interface RefusalDetails {
   target: CallTarget | null
   dlp?: CallOutcome['dlp']
 }
 
 /**
- * Records a call that ends before it was admitted. It counts against the limits like any other, so that refused calls are
- * no way around them: the error may become the one of a limit.
+ * Records a call that ends before its admission. It counts against the limits like any other, so that refused calls do
+ * not bypass them: a limit that is reached replaces the error.
  */
 export async function refuse(
   deps: GovernanceDeps,
@@ -103,7 +104,7 @@ export async function refuse(
   return { kind: 'refused', error: limit }
 }
 
-/** A refusal stays the refusal it is, also when it cannot be recorded. */
+/** Never rejects: the caller gets the refusal also when it cannot be recorded. */
 async function recordRefusal(
   deps: GovernanceDeps,
   opening: CallOpening,
@@ -119,8 +120,8 @@ async function recordRefusal(
 }
 
 /**
- * Whether a caller has room in its limits, before a large body is read for it. Counts nothing.
- * @returns null when it has. @throws whatever the ledger throws.
+ * Checks the limits of a caller before a large body is read for it. Counts nothing.
+ * @returns null when the limits leave room. @throws what the ledger throws.
  */
 export async function checkLimits(
   deps: GovernanceDeps,
@@ -134,9 +135,9 @@ export async function checkLimits(
 }
 
 /**
- * Closes a call with what it came to. Never rejects: a close that cannot be delivered is made up for by the ledger, when
- * the lease of the call runs out. A second close changes nothing.
- * @returns whether the ledger has it; where not, it may be tried again.
+ * Closes a call with its outcome. Never rejects: if the close cannot be delivered, the ledger settles the call when its
+ * lease runs out. A second close changes nothing.
+ * @returns whether the outcome is stored; if not, it may be tried again.
  */
 export async function settle(
   deps: GovernanceDeps,
@@ -154,7 +155,7 @@ export async function settle(
 
 /**
  * Renews the lease of a running call, with what it has used so far.
- * @returns whether the ledger holds it open; null when the ledger could not be asked.
+ * @returns whether the call is still open; null when the ledger did not answer.
  */
 export async function extend(
   deps: GovernanceDeps,
@@ -171,37 +172,11 @@ export async function extend(
   }
 }
 
-/**
- * The outcome of a call, where nothing else is known: it used nothing and reached nobody.
- * @param now milliseconds since the epoch. @param known what is known of it.
- */
-export function outcomeOf(
-  { at }: Pick<CallOpening, 'at'>,
-  now: number,
-  known: Partial<CallOutcome> & { status: number },
-): CallOutcome {
-  return {
-    errorCode: null,
-    provider: null,
-    attempts: [],
-    usage: null,
-    provenance: null,
-    cost: 0,
-    durationMilliseconds: now - at,
-    request: null,
-    response: null,
-    dlp: null,
-    connectionId: null,
-    flags: [],
-    ...known,
-  }
-}
-
 /** The outcome of a call that ended with an error before anything was used. */
 export const refusalOutcome = (opening: CallOpening, now: number, error: ApiError): CallOutcome =>
   outcomeOf(opening, now, { status: error.status, errorCode: errorCodeOf(error) })
 
-/** How an audit record names an error. */
+/** The error code of an audit record. */
 export const errorCodeOf = ({ code, kind }: ApiError): string =>
   code ?? (kind === 'internal' ? 'internal_error' : kind)
 
@@ -218,26 +193,23 @@ function countedOf(
   { principal, catalogueEpoch, learned }: CallerRights,
   isCounted: boolean,
 ): Pick<CallToAdmit, 'epochs' | 'learned' | 'limits'> {
-  const { userId, organizationLimitPerMinute, userLimitPerMinute, ledgerShards: shards } = principal
+  const {
+    userId,
+    organizationLimitPerMinute: organizationPerMinute,
+    userLimitPerMinute: userPerMinute,
+  } = principal
+  const { ledgerShards: shards } = principal
   return {
     epochs: { organization: principal.epoch, catalogue: catalogueEpoch },
     learned,
-    limits: isCounted
-      ? {
-          userId,
-          organizationPerMinute: organizationLimitPerMinute,
-          userPerMinute: userLimitPerMinute,
-          shards,
-        }
-      : null,
+    limits: isCounted ? { userId, organizationPerMinute, userPerMinute, shards } : null,
   }
 }
 
 function limitReached({ scope, retryAfterSeconds }: Extract<Admission, { kind: 'limited' }>): ApiError {
-  const seconds = Math.max(1, Math.ceil(retryAfterSeconds))
   const whose = scope === 'user' ? 'Your' : "Your organization's"
-  const message = `${whose} rate limit is reached. Try again in ${counted(seconds, 'second')}.`
-  return new ApiError('rate_limited', message, { retryAfterSeconds: seconds })
+  const message = `${whose} rate limit is reached. Try again in ${counted(retryAfterSeconds, 'second')}.`
+  return new ApiError('rate_limited', message, { retryAfterSeconds })
 }
 
 function notEnoughCredits(

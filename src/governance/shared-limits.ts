@@ -15,12 +15,11 @@ export interface SharedLimit {
   perMinute: number
 }
 
-/** What became of one that was counted. */
 export interface SharedCount {
   allowed: boolean
   /** Whole seconds, at least 1 when refused; 0 when allowed. */
   retryAfterSeconds: number
-  /** Redis could not be asked in time, so this isolate's own lower cap decided. */
+  /** Redis did not answer in time: the lower cap of this isolate decided. */
   degraded: boolean
 }
 
@@ -31,18 +30,18 @@ export interface SharedLimitDeps {
 }
 
 const WINDOW_MS = 60_000
-/** How long Redis is left alone after it failed, so that not every request waits for the time-out. */
-const REST_MS = 2_000
+/** The circuit stays open this long after Redis failed, so that not every request waits for the time-out. */
+const OPEN_MS = 2_000
 
 // Plain data only: pending I/O that requests share dies with the request that started it.
 const degradedCounts = new BoundedMap<string, number>(10_000)
 let degradedWindow = 0
-/** When Redis may be asked again, in milliseconds since the epoch; 0 while it answers. */
-let restingUntil = 0
+/** When the circuit breaker lets a request through again, in milliseconds since the epoch; 0 while Redis answers. */
+let openUntil = 0
 
 /**
- * Counts one against a limit. Redis away, slow (LIMITS_TIMEOUT_MS) or answering errors never means unlimited: this
- * isolate then allows at most DEGRADED_RATE_LIMIT a minute for each identifier. It throws nothing.
+ * Counts one against a limit. While Redis is away, slow (LIMITS_TIMEOUT_MS) or answers errors, this isolate allows at most
+ * DEGRADED_RATE_LIMIT a minute for each identifier. It never rejects.
  */
 export async function countShared(
   deps: SharedLimitDeps,
@@ -56,7 +55,7 @@ export async function countShared(
   return { allowed: outcome.success, retryAfterSeconds, degraded: false }
 }
 
-/** Whether a limit leaves room for another one. Counts nothing; true when Redis cannot be asked. It throws nothing. */
+/** Whether a limit leaves room for another one. Counts nothing; true while Redis is away. It never rejects. */
 export async function hasSharedRoom(
   deps: SharedLimitDeps,
   limit: SharedLimit,
@@ -66,21 +65,21 @@ export async function hasSharedRoom(
   return outcome === null || outcome.remaining > 0
 }
 
-/** @returns null when Redis did not answer in time, or is left alone because it did not. */
+/** @returns null when Redis did not answer in time, or while the circuit is open. */
 async function askRedis<Answer>(
   { clock, configuration }: SharedLimitDeps,
   ask: () => Promise<Answer>,
 ): Promise<Answer | null> {
   const now = clock()
-  if (now < restingUntil) return null
-  // After a rest one request tries while the others go on without Redis.
-  if (restingUntil !== 0) restingUntil = now + REST_MS
+  if (now < openUntil) return null
+  // One request tries Redis again; the others go on without it.
+  if (openUntil !== 0) openUntil = now + OPEN_MS
   try {
     const answer = await withinTime(ask(), configuration.LIMITS_TIMEOUT_MS, 'Redis')
-    restingUntil = 0
+    openUntil = 0
     return answer
   } catch (error) {
-    restingUntil = clock() + REST_MS
+    openUntil = clock() + OPEN_MS
     logEvent('warn', 'limits_degraded', { reason: errorText(error) })
     return null
   }
@@ -91,15 +90,15 @@ function limiterOf({ redis }: SharedLimitDeps, { name, perMinute }: SharedLimit)
     redis,
     limiter: Ratelimit.slidingWindow(perMinute, `${WINDOW_MS} ms`),
     prefix: `limit:${name}`,
-    // It would repeat a refusal until the next window begins, which is longer than a sliding window refuses.
+    // The cache repeats a refusal until the next window begins, which is longer than a sliding window refuses.
     ephemeralCache: false,
-    // The library's own time-out lets the request pass; one deadline is set in askRedis.
+    // The library's own time-out lets the request pass; `askRedis` sets a deadline.
     timeout: 0,
     enableTelemetry: false,
   })
 }
 
-/** Decides without Redis. Synchronous, so that no number of concurrent requests gets past the cap. */
+/** Decides without Redis. Synchronous, so that concurrent requests cannot pass the cap. */
 function countAlone(
   { clock, configuration }: SharedLimitDeps,
   { name, perMinute }: SharedLimit,

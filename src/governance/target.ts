@@ -1,4 +1,4 @@
-/** What a governed call is about: rights, policies and detectors are asked for it. */
+/** What a governed call uses. Rights and policies are decided for it. */
 export type CallTarget =
   | { kind: 'model'; id: string }
   /** A tool of an integration, reached with a connection of the caller; null before one is resolved. */

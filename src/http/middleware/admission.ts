@@ -1,10 +1,10 @@
 import type { MiddlewareHandler } from 'hono'
 import { loadCatalog } from '../../gateway/catalog/catalog.ts'
+import { outcomeOf } from '../../governance/audit-record.ts'
 import {
   admit,
   type CallRequest,
   type GovernedCall,
-  outcomeOf,
   type Refused,
   settle,
 } from '../../governance/governed-call.ts'

@@ -1,6 +1,5 @@
 import type { MiddlewareHandler } from 'hono'
-import type { CallOpening } from '../../governance/audit-record.ts'
-import { outcomeOf } from '../../governance/governed-call.ts'
+import { type CallOpening, outcomeOf } from '../../governance/audit-record.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { renderError } from '../errors.ts'
