@@ -15,7 +15,7 @@ import {
 import type { Admission, CreditBalance, CreditGrant, Flushed } from './contract.ts'
 import { CatalogueRegistration } from './epochs/catalogue-announcements.ts'
 import { epochsAt, type LearnedEpochs } from './epochs/known-epochs.ts'
-import { askLedger, DEPLOYMENT_LEDGER, ledgerName } from './ledger-object.ts'
+import { askLedger, ledgerName } from './ledger-object.ts'
 import type { ChainIdentity, ChainLink } from './records/chain.ts'
 import { writeLinks } from './records/flush.store.ts'
 import { Flusher } from './records/flusher.ts'
@@ -69,10 +69,7 @@ export class LedgerShard {
       ? null
       : new ShardEscrow(storage.sql, account, { namespace, ...identity }, clock, arrangeAlarm)
     this.#flusher = this.#flusherOf(identity)
-    const name = ledgerName(organizationId, shard)
-    const register = () =>
-      askLedger(namespace, DEPLOYMENT_LEDGER, (ledger) => ledger.registerForCatalogue(name))
-    this.#registration = new CatalogueRegistration(register, clock)
+    this.#registration = new CatalogueRegistration(namespace, ledgerName(organizationId, shard), clock)
     this.#windowBalance = new WindowBalance(redis, organizationId, clock)
   }
 

@@ -6,14 +6,12 @@ import { type AccountMemory, loadMemory } from './account-memory.ts'
 import { AccountTables, type LedgerStorage } from './account-tables.ts'
 import { CommitDraft } from './commit-row.ts'
 
-/**
- * Commits stay this long: a repeated call is known for one, and the windows of the minute before reach back so far.
- */
+/** Commits are kept this long, because the sliding windows need the minute before the current one. */
 const REMEMBERED_MS = 2 * 60_000
 
 /**
- * The stored side of an account: what memory was changed by goes into one row for each commit, records go from there to
- * Postgres, and memory can be made anew of what is stored. Knows nothing of what is decided.
+ * The stored side of an account: each commit's changes are one row of the log, from which records are flushed to Postgres
+ * and memory is rebuilt. It decides nothing.
  */
 export class AccountLog {
   readonly tables: AccountTables
@@ -34,19 +32,19 @@ export class AccountLog {
     this.#draft = new CommitDraft(this.#memory.state.hash)
   }
 
-  /** Another one after a failed write. */
+  /** Replaced after a failed write. */
   get memory(): AccountMemory {
     return this.#memory
   }
 
-  /** What the next row will say. */
+  /** The next row of the log. */
   get draft(): CommitDraft {
     return this.#draft
   }
 
   /**
-   * Runs what changes memory, and writes the row that says so. When either fails, memory is made anew of what is stored.
-   * @param along what is written in one transaction with it.
+   * Runs a change of memory, and writes its row. When either fails, memory is rebuilt from what is stored.
+   * @param along writes in the same transaction.
    */
   writing<Result>(now: number, change: () => Result, along?: () => void): Result {
     try {
@@ -60,7 +58,7 @@ export class AccountLog {
     }
   }
 
-  /** In the middle of a commit: its row is written when it is as long as a row may be, and the rest goes into another. */
+  /** Within a commit: writes the row when it is as long as a row may be; what follows goes into another. */
   writeIfFull(now: number): void {
     if (this.#draft.isFull) this.#write(now)
   }
@@ -93,7 +91,7 @@ export class AccountLog {
     recent.add(id)
   }
 
-  /** Takes over epochs that Postgres told. @param at when it was asked; milliseconds since the epoch. */
+  /** Takes over epochs that were read from Postgres. @param at when they were asked for, in milliseconds since the epoch. */
   confirmEpochs(learned: LearnedEpochs, at: number): void {
     const { epochs, outbox, replayFrom } = this.#memory
     if (epochs.confirm(learned, at)) this.tables.saveProgress(outbox.flushed, replayFrom, epochs.stored)
@@ -104,7 +102,7 @@ export class AccountLog {
     return this.#memory.state.sequence - this.#memory.outbox.flushed
   }
 
-  /** When the oldest of them was appended, in milliseconds since the epoch; null when Postgres has all. */
+  /** When the oldest pending record was appended, in milliseconds since the epoch; null when Postgres has all. */
   pendingSince(): number | null {
     return this.pending() === 0 ? null : this.#memory.outbox.oldestAt()
   }
@@ -114,7 +112,7 @@ export class AccountLog {
     return this.pending() === 0 ? null : this.#memory.outbox.nextBatch()
   }
 
-  /** Notes that Postgres has everything up to and including `sequence`, and deletes what is old, but never the newest. */
+  /** Postgres has everything up to and including `sequence`: old commits are deleted, but never the newest. */
   markFlushed(sequence: number): void {
     const { outbox } = this.#memory
     if (sequence <= outbox.flushed) return
@@ -123,8 +121,8 @@ export class AccountLog {
   }
 
   /**
-   * Moves calls that have long been open from the log to rows of their own, so that a restart reads no more than two
-   * minutes of the log, and deletes the commits that nothing needs any more.
+   * Stores calls that have long been open in rows of their own, so that a restart reads only two minutes of the log, and
+   * deletes the commits that are not needed any more.
    */
   trim(): void {
     const { commit, open, outbox, epochs } = this.#memory

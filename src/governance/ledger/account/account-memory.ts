@@ -6,13 +6,13 @@ import { OpenCalls } from './open-calls.ts'
 import { RecentIds } from './recent-ids.ts'
 import { SlidingWindows } from './sliding-windows.ts'
 
-/** What an account decides by. All of it can be made anew of the storage. */
+/** The state by which an account decides. All of it can be rebuilt from the storage. */
 export interface AccountMemory {
   /** After the newest record. */
   state: AccountState
   /** Number of the newest commit. */
   commit: number
-  /** The first commit that `open_calls` does not take into account. */
+  /** The first commit that `open_calls` does not include. */
   replayFrom: number
   readonly open: OpenCalls
   readonly recent: RecentIds
@@ -21,7 +21,7 @@ export interface AccountMemory {
   readonly outbox: Outbox
 }
 
-/** Reads the account, the calls that have long been open, and what the newest commits did. */
+/** Reads the account, the calls that have long been open, and replays the newest commits. */
 export function loadMemory(tables: AccountTables): AccountMemory {
   const begun = tables.account()
   const newest = tables.newest()

@@ -7,20 +7,20 @@ import { type ChainIdentity, GENESIS } from '../records/chain.ts'
 import type { Transfer } from '../shards/transfers.ts'
 import type { AccountState, MadeGrant } from './account-tables.ts'
 
-/** What an account begins with when its object's storage is empty. */
-export interface AccountBeginning {
+/** The initial state of an account whose object has an empty storage. */
+interface AccountBeginning {
   state: AccountState
   grants: MadeGrant[]
   epochs: LearnedEpochs
-  /** How far transfers between shards have come. */
+  /** The last transfers between shards. */
   transfers: Transfer[]
   /** The highest shard of the organization that has records; 0 when there is none but the home shard. */
   lastShard: number
 }
 
 /**
- * Reads what an account begins with, in one statement so that the parts agree: the balance (what the entries of its
- * shard come to), the head of the chain, the grants already made, the epochs, the shards and the transfers between them.
+ * Reads the initial state of an account in one statement, so that the parts agree: the balance (the sum of the entries of
+ * its shard), the head of the chain, the grants already made, the epochs, the shards and the transfers between them.
  */
 export async function loadAccount(
   database: Database,

@@ -27,23 +27,22 @@ import { lapsedOutcome } from './lapsed-outcome.ts'
 import type { OpenCall } from './open-calls.ts'
 import type { SlidingWindows } from './sliding-windows.ts'
 
-/** Calls that may be open at a time: some 60 MB. */
+/** Calls that may be open at a time; they take some 60 MB. */
 const MOST_OPEN_CALLS = 50_000
-/** How long to wait with a lapsed call that could not be settled. */
+/** How long to wait before a lapsed call that could not be settled is tried again. */
 const SETTLE_AGAIN_MS = 60_000
 
 /**
- * Balance, open calls, windows, epochs and audit chain of one organization, over the storage of its Durable Object.
- * All of it is in memory and decided there; a row of the log for each commit is what memory is made of again after a
- * restart. Everything is synchronous: no other request can run between what a method reads and what it writes, which
- * is why concurrent calls never reserve more than the balance. The runtime holds answers back until writes are durable.
+ * Balance, open calls, windows, epochs and audit chain of one shard of an organization, in memory. Each commit is one row
+ * of a log in the storage of the Durable Object, from which memory is rebuilt after a restart. Everything is synchronous:
+ * no other request can run between what a method reads and what it writes, so concurrent calls cannot reserve more than
+ * the balance. The runtime holds answers back until writes are durable.
  */
 export class LedgerAccount {
-  /** Where it is stored, and how its records come to Postgres. */
   readonly log: AccountLog
   readonly #identity: ChainIdentity
   readonly #clock: Clock
-  /** Micro-credits that were settled since this was loaded. */
+  /** Micro-credits settled since the account was loaded. */
   spent = 0
 
   /** Loads an account that was begun in this storage. */
@@ -71,7 +70,7 @@ export class LedgerAccount {
     return { balance: state.balance, reserved: open.reserved, available: state.balance - open.reserved }
   }
 
-  /** Settles the closings of a batch, then decides its calls in order, and stores what came of it as one row. */
+  /** Settles the closings of a batch, then decides its calls in order, and stores the changes as one row. */
   commit({ calls, closings, learned }: CommitBatch): CommitAnswer {
     const now = this.#clock()
     if (learned) this.log.confirmEpochs(learned, now)
@@ -81,12 +80,12 @@ export class LedgerAccount {
     }))
   }
 
-  /** Whether a call, the first of the columns, would pass epochs and limits. */
-  check(columns: CallColumns, learned: LearnedEpochs | null): Admission {
+  /** Whether a call would pass epochs and limits. Counts nothing. @param call one call. */
+  check(call: CallColumns, learned: LearnedEpochs | null): Admission {
     const now = this.#clock()
     if (learned) this.log.confirmEpochs(learned, now)
     const { epochs, windows } = this.log.memory
-    return findStale(columns, 0, epochs, now) ?? findLimited(columns, 0, windows, now) ?? { kind: 'admitted' }
+    return findStale(call, 0, epochs, now) ?? findLimited(call, 0, windows, now) ?? { kind: 'admitted' }
   }
 
   extend(callId: string, leaseMilliseconds: number, progress: CallProgress | null): { open: boolean } {
@@ -125,9 +124,9 @@ export class LedgerAccount {
   }
 
   /**
-   * Moves credits to or from another shard of the organization.
-   * @param name of the transfer, once in the organization. @param amount negative for what leaves.
-   * @param along what is written in one transaction with it.
+   * Records credits that were moved to or from another shard of the organization.
+   * @param name of the transfer, unique in the organization. @param amount negative for credits that leave this shard.
+   * @param along writes in the same transaction.
    */
   transfer(name: string, amount: number, along: () => void): void {
     const { organizationId } = this.#identity
@@ -145,13 +144,13 @@ export class LedgerAccount {
 
   /**
    * Settles every call whose lease has run out: at the cost it last reported, else at the estimate it was opened with,
-   * else at all that was held for it, since what the provider delivered is not known.
+   * else at all that was reserved, since it is unknown what the provider delivered.
    */
   settleExpired(): void {
     const now = this.#clock()
     for (const { id } of this.log.memory.open.expired(now)) {
       try {
-        // One row each: a call that cannot be recorded must hold back neither the others nor the flush that comes after.
+        // One row each: a call that cannot be recorded must not keep the others, or the flush, from being done.
         this.log.writing(now, () => {
           const call = this.log.memory.open.find(id)
           if (!call) return
@@ -187,7 +186,7 @@ export class LedgerAccount {
     return refused
   }
 
-  /** Order: calls that are known (a repeated one, or the outcome of an open one), epochs, limits, credits. */
+  /** Order: known calls (a repeated one, or the outcome of an open one), epochs, limits, credits. */
   #admit(calls: CallColumns, index: number, now: number): Refusal | null {
     const { recent, open, epochs, windows } = this.log.memory
     const id = calls.ids[index] as string
@@ -259,7 +258,7 @@ function checkedCost(cost: number): number {
   return cost
 }
 
-/** Runs one entry of a batch: what it cannot be is told of it alone. */
+/** Decides one entry of a batch: an invalid one fails alone. */
 function invalidOr<Verdict>(decide: () => Verdict): Verdict | InvalidEntry {
   try {
     return decide()

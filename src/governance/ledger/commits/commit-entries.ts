@@ -5,11 +5,11 @@ import { openingText, outcomeText } from '../records/record-body.ts'
 import { checkAmount, checkOpening, checkOutcome, checkProgress } from '../records/record-checks.ts'
 import { type CallColumns, type CommitBatch, emptyCalls, emptyClosings } from './commit.ts'
 
-/** One entry of a batch, as it waits in an isolate. */
+/** One entry of a batch, as it waits in the queue of an isolate. */
 export type CommitEntry = CallEntry | ClosingEntry
 
 export interface CallEntry {
-  /** `record`: it is opened and closed in one step. */
+  /** `record`: opened and closed in one step. */
   kind: 'call' | 'record'
   id: string
   opening: string
@@ -31,13 +31,12 @@ export interface ClosingEntry {
   size: number
 }
 
-/** What is checked of a call. */
 export type Checks = Pick<CallToAdmit, 'learned' | 'limits'> & {
   /** Null: epochs are not checked. */
   epochs: CallToAdmit['epochs'] | null
 }
 
-/** What the body of a call's record has besides its texts. */
+/** Characters of the other members of a call's record, about. */
 const SMALL_MEMBERS = 500
 
 const sizeOf = (...texts: Array<string | null>): number =>
@@ -100,7 +99,7 @@ export function closingEntry(id: string, outcome: CallOutcome): ClosingEntry {
   return { kind: 'closing', id, outcome: text, cost: outcome.cost, size: sizeOf(text) }
 }
 
-/** Puts entries into columns. @returns the entries of both kinds in the order of their columns, to find them by index. */
+/** Puts entries into columns. @returns also the items of both kinds, in the order of their columns. */
 export function batchOf<Item>(
   items: readonly Item[],
   entryOf: (item: Item) => CommitEntry,

@@ -1,19 +1,20 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
+import { askLedger, DEPLOYMENT_LEDGER } from '../ledger-object.ts'
 import type { KnownEpochs } from './known-epochs.ts'
 
-/** How long a ledger relies on being told, counted from when it asked to be. */
+/** How long a ledger relies on its registration, from when it sent it. */
 const RELIED_ON_MS = 60_000
-/** How long it is told, counted from when it was heard: longer, so that nobody relies on it in vain. */
-const TOLD_MS = 75_000
-/** Registrations are renewed when this is left of them. */
+/** How long announcements are sent to it, from when the registration arrived: longer, so that it never relies on it in vain. */
+const REGISTERED_MS = 75_000
+/** A registration is renewed after this time. */
 const RENEWED_MS = 30_000
 /** How long to wait after a registration that failed. */
 const TRY_AGAIN_MS = 1_000
 
 /**
- * Which ledgers have to be told of a change of the catalogue, and the newest epoch that was announced; in the storage
- * of the deployment's ledger object. So ledgers know the catalogue's epoch without asking anybody for each call.
+ * The registered ledgers, and the newest epoch of the catalogue that was announced, in the storage of the deployment's
+ * ledger object. Registered ledgers have the catalogue's epoch without a request for each call.
  */
 export class CatalogueSubscribers {
   readonly #sql: SqlStorage
@@ -30,13 +31,13 @@ export class CatalogueSubscribers {
 
   /** @param name of a ledger's object. @returns the newest epoch that was announced; null when none was. */
   register(name: string): number | null {
-    const until = this.#clock() + TOLD_MS
+    const until = this.#clock() + REGISTERED_MS
     this.#sql.exec('INSERT OR REPLACE INTO catalogue_subscribers (name, until) VALUES (?, ?)', name, until)
-    const [row] = this.#sql.exec('SELECT epoch FROM catalogue_announced').toArray()
-    return row ? Number(row.epoch) : null
+    const [row] = this.#sql.exec<{ epoch: number }>('SELECT epoch FROM catalogue_announced').toArray()
+    return row?.epoch ?? null
   }
 
-  /** @returns the names of those that have to be told before the announcement is over. */
+  /** @returns the names of the ledgers that have to get the epoch before the announcement has ended. */
   announce(epoch: number): string[] {
     this.#sql.exec(
       `INSERT INTO catalogue_announced (id, epoch) VALUES (1, ?)
@@ -44,38 +45,39 @@ export class CatalogueSubscribers {
       epoch,
     )
     this.#sql.exec('DELETE FROM catalogue_subscribers WHERE until <= ?', this.#clock())
-    return this.#sql
-      .exec('SELECT name FROM catalogue_subscribers')
-      .toArray()
-      .map((row) => String(row.name))
+    const rows = this.#sql.exec<{ name: string }>('SELECT name FROM catalogue_subscribers').toArray()
+    return rows.map(({ name }) => name)
   }
 }
 
-/** The other side: keeps one ledger registered while it admits calls that use the catalogue. Nobody waits for it. */
+/** The other side: keeps one ledger registered while it admits calls that use the catalogue. No call waits for it. */
 export class CatalogueRegistration {
-  readonly #register: () => Promise<number | null>
+  readonly #namespace: DurableObjectNamespace
+  readonly #name: string
   readonly #clock: Clock
   #nextAt = 0
 
-  /** @param register asks the deployment's ledger; resolves with the newest epoch that was announced. */
-  constructor(register: () => Promise<number | null>, clock: Clock) {
-    this.#register = register
+  /** @param name of the ledger's object. */
+  constructor(namespace: DurableObjectNamespace, name: string, clock: Clock) {
+    this.#namespace = namespace
+    this.#name = name
     this.#clock = clock
   }
 
-  /** @returns the work that was begun, null when there is nothing to do yet. It never rejects. */
-  renewIfDue(epochs: KnownEpochs): Promise<void> | null {
+  renewIfDue(epochs: KnownEpochs): void {
     const now = this.#clock()
-    if (now < this.#nextAt) return null
+    if (now < this.#nextAt) return
     this.#nextAt = now + TRY_AGAIN_MS
-    return this.#renew(epochs, now)
+    void this.#renew(epochs, now)
   }
 
-  async #renew(epochs: KnownEpochs, askedAt: number): Promise<void> {
+  async #renew(epochs: KnownEpochs, now: number): Promise<void> {
     try {
-      const announced = await this.#register()
-      epochs.registered(askedAt + RELIED_ON_MS, announced)
-      this.#nextAt = askedAt + RENEWED_MS
+      const announced = await askLedger(this.#namespace, DEPLOYMENT_LEDGER, (ledger) =>
+        ledger.registerForCatalogue(this.#name),
+      )
+      epochs.registered(now + RELIED_ON_MS, announced)
+      this.#nextAt = now + RENEWED_MS
     } catch (error) {
       logEvent('warn', 'ledger.registration_failed', { error: errorText(error) })
     }

@@ -9,7 +9,7 @@ export type EpochColumns = {
   catalogue_epoch: string
 }
 
-/** As they are now; the organization's is null for the deployment's own ledger. A catalogue without a row is at 1. */
+/** SQL of both epochs. The organization's is null for the deployment's own ledger; a catalogue without a row is at 1. */
 export const epochColumns = (organizationId: string) => sql`
   (SELECT epoch FROM ${organizations} WHERE id = ${organizationId}::uuid)::text AS organization_epoch,
   coalesce((SELECT epoch FROM ${deploymentEpochs} WHERE name = 'catalogue'), 1)::text AS catalogue_epoch`

@@ -20,10 +20,7 @@ export async function readChain(
     .limit(most)
 }
 
-/**
- * The head of every chain of the deployment. Walks from chain to chain along the primary key, since a plain
- * `DISTINCT ON` would read every record there ever was.
- */
+/** The head of every chain of the deployment. Walks along the primary key, since `DISTINCT ON` would read every record. */
 export async function readChainHeads(database: Database): Promise<Array<ChainIdentity & ChainHead>> {
   const result = await database.execute<{
     organization_id: string
@@ -55,7 +52,7 @@ export async function readChainHeads(database: Database): Promise<Array<ChainIde
   }))
 }
 
-/** Heads that are not, or no longer, the record of their sequence. */
+/** Heads that are not the record of their sequence (any more). */
 export async function findReplacedHeads(
   database: Database,
   heads: Array<ChainIdentity & ChainHead>,

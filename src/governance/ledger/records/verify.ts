@@ -1,20 +1,20 @@
 import { type ChainHead, linkHash } from './chain.ts'
 import { type CopiedColumns, copiedColumns, type RecordBody, type StoredRecord } from './record-body.ts'
 
-export type Verification =
+type Verification =
   | { intact: true; head: ChainHead }
   | { intact: false; sequence: number; reason: BrokenLink; detail: string }
 
 /**
- * How a chain can be broken: a record that is not where it has to be (deleted, inserted or moved), one that does not
- * follow the record before it, one whose body was changed, one whose copied columns were.
+ * How a chain is broken: a record is not in its place (deleted, inserted or moved), does not follow the one before it, or
+ * has a changed body or changed columns.
  */
 export type BrokenLink = 'missing' | 'unlinked' | 'altered' | 'columns_differ'
 
 /**
  * Verifies a page of one chain's rows, in order of sequence.
  * @param previous the head of the page before, or `GENESIS`.
- * @returns the head to go on from, or the first record that is broken and why.
+ * @returns the head to continue from, or the first broken record and why.
  */
 export function verifyLinks(rows: readonly StoredRecord[], previous: ChainHead): Verification {
   let head = previous
@@ -44,7 +44,7 @@ function findBreak(row: StoredRecord, head: ChainHead) {
   return { sequence, reason: 'columns_differ' as const, detail: `${column} is not what its body says` }
 }
 
-/** Whoever can write rows can also give a body that is no record the right hash. */
+/** @returns null for a body that is no record: with write access, one with a fitting hash can be stored. */
 function parseBody(text: string): RecordBody | null {
   try {
     const body: Partial<RecordBody> | null = JSON.parse(text)

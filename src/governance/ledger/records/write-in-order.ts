@@ -2,18 +2,18 @@ import { databaseCause } from '../../../lib/database-error.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
 import type { ChainLink } from './chain.ts'
 
-/** SQLSTATE classes that speak of the server, not of what it was sent: the same may succeed later. */
+/** SQLSTATE classes of failures of the server: the same write may succeed later. */
 const OF_THE_SERVER = /^(08|40|53|57|58|XX)/
 
 /**
- * Writes records in order. When Postgres refuses a batch for what is in it, the batch is halved until the record that
- * it refuses is alone: what comes before it is written, and the log names it.
+ * Writes records in order. When Postgres refuses the content of a batch, the batch is halved until the refused record is
+ * alone: the records before it are written, and the log names it.
  *
- * Why it stops there and does not go on behind it: a chain with a hole is one that `verifyLinks` calls broken for good,
- * an account begun again from Postgres would lack the record's cost, and most refusals that seem to be of one record
- * (a column that a migration has yet to add, a right that was taken away) are of every record, so that all would be
- * set aside. The object keeps everything, goes on serving, and writes the rest as soon as the record is accepted.
- * @param write stores some of them. @param written is told of those that Postgres has, part by part.
+ * It does not continue after that record. `verifyLinks` would call the chain broken for ever, and an account that begins
+ * again from Postgres would lack the record's cost. Most refusals that seem to be of one record (a column that a
+ * migration has yet to add, a permission that was revoked) are of all records. The object keeps everything, continues to
+ * serve, and writes the rest as soon as the record is accepted.
+ * @param write stores some of them. @param written called with those that Postgres has, part by part.
  * @throws what `write` throws for the first part that could not be written.
  */
 export async function writeInOrder(
