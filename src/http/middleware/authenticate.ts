@@ -8,7 +8,7 @@ import { callerAddress } from '../caller-address.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { KEY_HEADERS, type KeyHeader } from '../surfaces.ts'
 
-/** Finds the principal behind the key of a request (interface: Authentication). No fallback after a failed check. */
+/** Finds the principal by the key of a request (interface: Authentication). No fallback after a failed check. */
 export function authenticate(): MiddlewareHandler<AppEnv> {
   return async function authenticateMiddleware(context, next) {
     const address = callerAddress(context)
@@ -24,10 +24,7 @@ export function authenticate(): MiddlewareHandler<AppEnv> {
   }
 }
 
-/**
- * The key a request carries, in the first accepted form that is present. `Authorization` decides alone as soon as it
- * is there, however malformed.
- */
+/** The key of a request, in the first accepted form that is present. If there is an `Authorization` header, only that counts. */
 function presentedKey(context: AppContext, accepted: readonly KeyHeader[]): string | null {
   const authorization = context.req.raw.headers.get('authorization')
   if (authorization !== null) return /^Bearer +([^\s]+) *$/i.exec(authorization)?.[1] ?? null
@@ -35,7 +32,7 @@ function presentedKey(context: AppContext, accepted: readonly KeyHeader[]): stri
   return (other && context.req.header(other)?.trim()) || null
 }
 
-/** The refusal, recorded in the organization of the key, or counted by address and minute when none can be told. */
+/** The refusal: recorded in the organization of the key, or counted by address and minute when that is unknown. */
 function refused(context: AppContext, owner: KeyOwner | null, address: string | null): ApiError {
   const { deps, startedAt, surface } = context.var
   if (owner) {
@@ -55,13 +52,13 @@ function identityOf(
 ): CallIdentity {
   const requestId = context.get('requestId')
   return {
-    // The request's own random part: one call is made for it.
+    // The random part of the request's id, since a request is one call.
     callId: requestId.replace('req_', 'call_'),
     requestId,
     at: context.get('startedAt'),
     actor: { userId, keyId, administrator: null, ip },
     surface: context.get('surface'),
-    // Ids in a path come from callers, and may be a key that was pasted into the wrong place.
+    // Redacted, because a key can be pasted in place of an id.
     action: redactEncoded(`${context.req.method} ${context.req.path}`.slice(0, 300)),
   }
 }

@@ -3,7 +3,7 @@ import { callerAddress } from '../caller-address.ts'
 import type { AppEnv } from '../context.ts'
 import { declaredLength, MAXIMUM_BODY_BYTES, tooLarge } from '../request-body.ts'
 
-/** Refuses a body by its declared length, before the endpoint and before anybody is looked up (interface: Errors, Body too large). */
+/** Refuses a body by its declared length, before authentication (interface: Errors, Body too large). */
 export function limitDeclaredLength(): MiddlewareHandler<AppEnv> {
   return async function limitDeclaredLengthMiddleware(context, next) {
     if ((declaredLength(context) ?? 0) > MAXIMUM_BODY_BYTES) {
