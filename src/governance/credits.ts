@@ -1,12 +1,7 @@
-/** Money is integers: micro-credits, a millionth of a credit. Prices are micro-credits per million tokens. */
+import type { ModelPrices } from '../../schema/models.ts'
 
-export interface Prices {
-  input: number
-  output: number
-  cacheRead: number
-  cacheWrite5Minutes: number
-  cacheWrite1Hour: number
-}
+/** Money is integers: micro-credits, a millionth of a credit. Prices are micro-credits per million tokens. */
+export type Prices = ModelPrices
 
 /** Tokens by the class they are charged in; classes never overlap (cached input is not in `input`). */
 export interface Usage {

@@ -207,9 +207,10 @@ function countedOf(
 }
 
 function limitReached({ scope, retryAfterSeconds }: Extract<Admission, { kind: 'limited' }>): ApiError {
+  const seconds = Math.max(1, Math.ceil(retryAfterSeconds))
   const whose = scope === 'user' ? 'Your' : "Your organization's"
-  const message = `${whose} rate limit is reached. Try again in ${counted(retryAfterSeconds, 'second')}.`
-  return new ApiError('rate_limited', message, { retryAfterSeconds })
+  const message = `${whose} rate limit is reached. Try again in ${counted(seconds, 'second')}.`
+  return new ApiError('rate_limited', message, { retryAfterSeconds: seconds })
 }
 
 function notEnoughCredits(

@@ -6,7 +6,7 @@ import { type AccountMemory, loadMemory } from './account-memory.ts'
 import { AccountTables, type LedgerStorage } from './account-tables.ts'
 import { CommitDraft } from './commit-row.ts'
 
-/** Commits are kept this long, because the sliding windows need the minute before the current one. */
+/** Commits are kept this long: repeated calls are recognized, and the sliding windows have the minute before. */
 const REMEMBERED_MS = 2 * 60_000
 
 /**
