@@ -18,7 +18,7 @@ import { responseRoutes } from './http/routes/responses.ts'
 /** The API at a glance: the middleware of every request, in order, and the mounted routes. */
 export const app = new Hono<AppEnv>()
 
-app.use(drainBody(), requestContext(createDeps))
+app.use(drainBody, requestContext(createDeps))
 app.onError(renderError)
 app.notFound((context) => renderError(unknownRoute(context), context))
 
@@ -41,7 +41,7 @@ for (const routes of [chatCompletionRoutes, messageRoutes, responseRoutes, conve
   // A validator is a route of its own before its handler: mount each path once.
   const mounted = new Map(routes.routes.map((route) => [`${route.method} ${route.path}`, route]))
   for (const [name, { method, path }] of mounted) {
-    app.on(method, path, audit(), limitDeclaredLength(), authenticate())
+    app.on(method, path, audit, limitDeclaredLength, authenticate)
     if (ADMITTING.has(name)) continue
     app.on(method, path, admission({ usesCatalogue: routes === modelRoutes }), requireScope('models'))
   }

@@ -78,12 +78,6 @@ export async function admit(
   return { kind: 'refused', error }
 }
 
-/** What the audit record of a refused call has besides its error. */
-interface RefusalDetails {
-  target: CallTarget | null
-  dlp?: CallOutcome['dlp']
-}
-
 /**
  * Records a call that ends before its admission. It counts against the limits like any other, so that refused calls do
  * not bypass them: a limit that is reached replaces the error.
@@ -92,7 +86,7 @@ export async function refuse(
   deps: GovernanceDeps,
   request: Pick<CallRequest, 'identity' | 'rights' | 'counted'>,
   error: ApiError,
-  { target, dlp = null }: RefusalDetails,
+  { target, dlp = null }: { target: CallTarget | null; dlp?: CallOutcome['dlp'] },
 ): Promise<Refused | Stale> {
   const opening = openingOf(request.identity, request.rights.principal, modelIdOf(target))
   const outcome = { ...refusalOutcome(opening, deps.clock(), error), dlp }

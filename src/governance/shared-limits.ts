@@ -48,7 +48,7 @@ export async function countShared(
   limit: SharedLimit,
   identifier: string,
 ): Promise<SharedCount> {
-  const outcome = await askRedis(deps, () => limiterOf(deps, limit).limit(identifier))
+  const outcome = await askRedis(deps, () => limiterOf(deps.redis, limit).limit(identifier))
   if (outcome === null) return countAlone(deps, limit, identifier)
   // The library reads the system's clock, so its `reset` is measured by that one too.
   const retryAfterSeconds = outcome.success ? 0 : secondsUntil(outcome.reset, Date.now())
@@ -61,7 +61,7 @@ export async function hasSharedRoom(
   limit: SharedLimit,
   identifier: string,
 ): Promise<boolean> {
-  const outcome = await askRedis(deps, () => limiterOf(deps, limit).getRemaining(identifier))
+  const outcome = await askRedis(deps, () => limiterOf(deps.redis, limit).getRemaining(identifier))
   return outcome === null || outcome.remaining > 0
 }
 
@@ -85,14 +85,15 @@ async function askRedis<Answer>(
   }
 }
 
-function limiterOf({ redis }: SharedLimitDeps, { name, perMinute }: SharedLimit): Ratelimit {
+/** Counts a limit in Redis. */
+export function limiterOf(redis: Redis, { name, perMinute }: SharedLimit): Ratelimit {
   return new Ratelimit({
     redis,
     limiter: Ratelimit.slidingWindow(perMinute, `${WINDOW_MS} ms`),
     prefix: `limit:${name}`,
     // The cache repeats a refusal until the next window begins, which is longer than a sliding window refuses.
     ephemeralCache: false,
-    // The library's own time-out lets the request pass; `askRedis` sets a deadline.
+    // The library's own time-out lets the request pass; callers set a deadline.
     timeout: 0,
     enableTelemetry: false,
   })

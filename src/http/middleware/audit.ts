@@ -1,21 +1,19 @@
-import type { MiddlewareHandler } from 'hono'
+import type { Next } from 'hono'
 import { type CallOpening, outcomeOf } from '../../governance/audit-record.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import type { AppContext, AppEnv } from '../context.ts'
+import type { AppContext } from '../context.ts'
 import { renderError } from '../errors.ts'
 
 /**
  * Makes sure that every call has one audit record. Calls that reach an admission are recorded with it; the others are
  * recorded here: a refused key of a known organization, and internal errors.
  */
-export function audit(): MiddlewareHandler<AppEnv> {
-  return async function auditMiddleware(context, next) {
-    await next()
-    if (context.get('isRecorded')) return
-    const caller = context.get('caller')
-    if (caller)
-      await record(context, { ...caller.identity, organizationId: caller.organizationId, modelId: null })
-  }
+export async function audit(context: AppContext, next: Next): Promise<void> {
+  await next()
+  if (context.get('isRecorded')) return
+  const caller = context.get('caller')
+  if (caller)
+    await record(context, { ...caller.identity, organizationId: caller.organizationId, modelId: null })
 }
 
 async function record(context: AppContext, opening: CallOpening): Promise<void> {

@@ -1,27 +1,25 @@
-import type { MiddlewareHandler } from 'hono'
+import type { Next } from 'hono'
 import type { CallIdentity } from '../../governance/governed-call.ts'
 import { identify, type KeyOwner } from '../../governance/identity/identify.ts'
 import { keyIdOf } from '../../governance/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { redactEncoded } from '../../lib/log.ts'
 import { callerAddress } from '../caller-address.ts'
-import type { AppContext, AppEnv } from '../context.ts'
+import type { AppContext } from '../context.ts'
 import { KEY_HEADERS, type KeyHeader } from '../surfaces.ts'
 
 /** Finds the principal by the key of a request (interface: Authentication). No fallback after a failed check. */
-export function authenticate(): MiddlewareHandler<AppEnv> {
-  return async function authenticateMiddleware(context, next) {
-    const address = callerAddress(context)
-    const key = presentedKey(context, KEY_HEADERS[context.get('host')][context.get('surface')] ?? [])
-    const identification = key === null ? null : await identify(context.get('deps'), key, address)
-    if (identification?.kind !== 'known') throw refused(context, identification?.owner ?? null, address)
-    const { principal } = identification
-    const { organizationId, userId } = principal
-    const identity = identityOf(context, { userId, keyId: keyIdOf(principal) }, address)
-    context.set('caller', { organizationId, identity })
-    context.set('rights', { principal, catalogueEpoch: null, learned: null })
-    await next()
-  }
+export async function authenticate(context: AppContext, next: Next): Promise<void> {
+  const address = callerAddress(context)
+  const key = presentedKey(context, KEY_HEADERS[context.get('host')][context.get('surface')] ?? [])
+  const identification = key === null ? null : await identify(context.get('deps'), key, address)
+  if (identification?.kind !== 'known') throw refused(context, identification?.owner ?? null, address)
+  const { principal } = identification
+  const { organizationId, userId } = principal
+  const identity = identityOf(context, { userId, keyId: keyIdOf(principal) }, address)
+  context.set('caller', { organizationId, identity })
+  context.set('rights', { principal, catalogueEpoch: null, learned: null })
+  await next()
 }
 
 /** The key of a request, in the first accepted form that is present. If there is an `Authorization` header, only that counts. */

@@ -44,14 +44,13 @@ const sizeOf = (...texts: Array<string | null>): number =>
 
 /** @throws RangeError for figures that cannot be stored. */
 export function callEntry(organizationId: string, call: CallToAdmit): CallEntry {
-  const { opening, reserve, leaseMilliseconds: lease, epochs, learned, limits } = call
+  const { opening, reserve, leaseMilliseconds: lease } = call
   checkOpening(opening, organizationId)
   checkAmount('reserve', reserve)
   checkAmount('lease', lease)
   if (call.estimate) checkProgress(call.estimate)
   const text = openingText(opening)
   const estimate = call.estimate && JSON.stringify(call.estimate)
-  const checks = { epochs, learned, limits }
   const size = sizeOf(text, estimate)
   return {
     kind: 'call',
@@ -60,7 +59,7 @@ export function callEntry(organizationId: string, call: CallToAdmit): CallEntry 
     reserve,
     lease,
     estimate,
-    checks,
+    checks: call,
     outcome: null,
     cost: 0,
     size,

@@ -1,9 +1,13 @@
 import { type ChainHead, linkHash } from './chain.ts'
 import { type CopiedColumns, copiedColumns, type RecordBody, type StoredRecord } from './record-body.ts'
 
-type Verification =
-  | { intact: true; head: ChainHead }
-  | { intact: false; sequence: number; reason: BrokenLink; detail: string }
+type Verification = { intact: true; head: ChainHead } | ({ intact: false } & BrokenRecord)
+
+interface BrokenRecord {
+  sequence: number
+  reason: BrokenLink
+  detail: string
+}
 
 /**
  * How a chain is broken: a record is not in its place (deleted, inserted or moved), does not follow the one before it, or
@@ -26,22 +30,22 @@ export function verifyLinks(rows: readonly StoredRecord[], previous: ChainHead):
   return { intact: true, head }
 }
 
-function findBreak(row: StoredRecord, head: ChainHead) {
+function findBreak(row: StoredRecord, head: ChainHead): BrokenRecord | null {
   const sequence = head.sequence + 1
   if (row.sequence !== sequence) {
-    return { sequence, reason: 'missing' as const, detail: `found record ${row.sequence} in its place` }
+    return { sequence, reason: 'missing', detail: `found record ${row.sequence} in its place` }
   }
   if (row.previousHash !== head.hash) {
-    return { sequence, reason: 'unlinked' as const, detail: 'does not follow the record before it' }
+    return { sequence, reason: 'unlinked', detail: 'does not follow the record before it' }
   }
   if (row.hash !== linkHash(row.previousHash, row.body)) {
-    return { sequence, reason: 'altered' as const, detail: 'its body does not have its hash' }
+    return { sequence, reason: 'altered', detail: 'its body does not have its hash' }
   }
   const body = parseBody(row.body)
-  if (body === null) return { sequence, reason: 'altered' as const, detail: 'its body is no record' }
+  if (body === null) return { sequence, reason: 'altered', detail: 'its body is no record' }
   const column = differingColumn(row, body)
   if (column === null) return null
-  return { sequence, reason: 'columns_differ' as const, detail: `${column} is not what its body says` }
+  return { sequence, reason: 'columns_differ', detail: `${column} is not what its body says` }
 }
 
 /** @returns null for a body that is no record: with write access, one with a fitting hash can be stored. */

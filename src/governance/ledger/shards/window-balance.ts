@@ -1,8 +1,9 @@
-import { Ratelimit } from '@upstash/ratelimit'
+import type { Ratelimit } from '@upstash/ratelimit'
 import type { Redis } from '@upstash/redis'
 import type { Clock } from '../../../lib/clock.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
+import { limiterOf } from '../../shared-limits.ts'
 import type { SlidingWindows } from '../account/sliding-windows.ts'
 
 /** How often a shard that admits calls reports how many. */
@@ -32,14 +33,7 @@ export class WindowBalance {
   #reported = 0
 
   constructor(redis: Redis, organizationId: string, clock: Clock) {
-    this.#limiter = new Ratelimit({
-      redis,
-      limiter: Ratelimit.slidingWindow(UNBOUNDED, '60 s'),
-      prefix: 'limit:organization-windows',
-      ephemeralCache: false,
-      timeout: 0,
-      enableTelemetry: false,
-    })
+    this.#limiter = limiterOf(redis, { name: 'organization-windows', perMinute: UNBOUNDED })
     this.#organizationId = organizationId
     this.#clock = clock
   }
