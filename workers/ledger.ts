@@ -7,7 +7,7 @@ import type { CallColumns, CommitBatch } from '../src/governance/ledger/commits/
 import type { CallProgress, CreditGrant } from '../src/governance/ledger/contract.ts'
 import { CatalogueSubscribers } from '../src/governance/ledger/epochs/catalogue-announcements.ts'
 import type { LearnedEpochs } from '../src/governance/ledger/epochs/known-epochs.ts'
-import { askLedger, type LedgerObject, parseLedgerName } from '../src/governance/ledger/ledger-object.ts'
+import { callLedger, type LedgerObject, parseLedgerName } from '../src/governance/ledger/ledger-object.ts'
 import { escrowOf, homeOf, LedgerShard, type LedgerShardDeps } from '../src/governance/ledger/ledger-shard.ts'
 import { Flusher } from '../src/governance/ledger/records/flusher.ts'
 import { writeRejectedCounts } from '../src/governance/ledger/rejected-calls/rejected-calls.store.ts'
@@ -115,7 +115,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     const learned = { organization: null, catalogue: epoch }
     const names = this.#announcements().announce(epoch)
     await settleAll(
-      names.map((name) => askLedger(this.env.LEDGER, name, (ledger) => ledger.learnEpochs(learned))),
+      names.map((name) => callLedger(this.env.LEDGER, name, (ledger) => ledger.learnEpochs(learned))),
     )
   }
 
@@ -132,7 +132,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   /** Never throws: the platform gives up an alarm that has failed six times. */
   override async alarm() {
     this.#alarmAt = null
-    await Promise.all([this.#shard?.tend(), this.#rejected?.flusher.flush()])
+    await Promise.all([this.#shard?.runDue(), this.#rejected?.flusher.flush()])
     this.#arrangeAlarm()
   }
 

@@ -48,7 +48,7 @@ export async function countShared(
   limit: SharedLimit,
   identifier: string,
 ): Promise<SharedCount> {
-  const outcome = await askRedis(deps, () => limiterOf(deps.redis, limit).limit(identifier))
+  const outcome = await callRedis(deps, () => limiterOf(deps.redis, limit).limit(identifier))
   if (outcome === null) return countAlone(deps, limit, identifier)
   // The library reads the system's clock, so its `reset` is measured by that one too.
   const retryAfterSeconds = outcome.success ? 0 : secondsUntil(outcome.reset, Date.now())
@@ -61,12 +61,12 @@ export async function hasSharedRoom(
   limit: SharedLimit,
   identifier: string,
 ): Promise<boolean> {
-  const outcome = await askRedis(deps, () => limiterOf(deps.redis, limit).getRemaining(identifier))
+  const outcome = await callRedis(deps, () => limiterOf(deps.redis, limit).getRemaining(identifier))
   return outcome === null || outcome.remaining > 0
 }
 
 /** @returns null when Redis did not answer in time, or while the circuit is open. */
-async function askRedis<Answer>(
+async function callRedis<Answer>(
   { clock, configuration }: SharedLimitDeps,
   ask: () => Promise<Answer>,
 ): Promise<Answer | null> {

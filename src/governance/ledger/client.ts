@@ -11,7 +11,7 @@ import {
 import { CommitQueue, type CommitSender } from './commits/commit-queue.ts'
 import { RecentRefusals } from './commits/recent-refusals.ts'
 import type { Admission, CallLimits, LedgerClient } from './contract.ts'
-import { askLedger, type LedgerObject, ledgerName } from './ledger-object.ts'
+import { callLedger, type LedgerObject, ledgerName } from './ledger-object.ts'
 import { HOME_SHARD } from './shards/shards.ts'
 
 /** What the requests of an isolate share of one ledger: plain data and plain promises. */
@@ -46,22 +46,22 @@ function sharedOf(shared: SharedLedgers, namespace: DurableObjectNamespace, name
  * idempotent. One that is not answered within `ANSWER_LIMIT_MS` has failed and is not repeated; it may still take effect,
  * so a call that was refused because of it can stay open in the ledger until its lease runs out.
  * @param waitUntil of the request that uses it.
- * @param use `shard` has the calls that are admitted, closed, extended and recorded; `ledgers`: whose calls travel
+ * @param options `shard` has the calls that are admitted, closed, extended and recorded; `ledgers`: whose calls travel
  * together, those of all requests of this isolate when left out.
  */
 export function ledgerClient(
   namespace: DurableObjectNamespace,
   organizationId: string,
   waitUntil: (work: Promise<unknown>) => void = () => {},
-  use: { shard?: number | undefined; ledgers?: SharedLedgers | undefined } = {},
+  options: { shard?: number | undefined; ledgers?: SharedLedgers | undefined } = {},
 ): LedgerClient {
-  const { shard = HOME_SHARD, ledgers = sharedByRequests } = use
+  const { shard = HOME_SHARD, ledgers = sharedByRequests } = options
   const name = ledgerName(organizationId, shard)
   const home = ledgerName(organizationId)
-  const ask = <Result>(question: (ledger: LedgerObject) => Promise<Result>) =>
-    askLedger(namespace, name, question)
-  const askHome = <Result>(question: (ledger: LedgerObject) => Promise<Result>) =>
-    askLedger(namespace, home, question)
+  const callShard = <Result>(use: (ledger: LedgerObject) => Promise<Result>) =>
+    callLedger(namespace, name, use)
+  const callHome = <Result>(use: (ledger: LedgerObject) => Promise<Result>) =>
+    callLedger(namespace, home, use)
   const sender: CommitSender = {
     send: (batch, milliseconds) => {
       const stub = namespace.getByName(name) as unknown as LedgerObject
@@ -75,19 +75,19 @@ export function ledgerClient(
     admit: async (call) => submit(callEntry(organizationId, call)),
     check: (checks) =>
       repeatingRefusals(shared.refusals, checks.limits, () =>
-        ask((ledger) => ledger.check(checkColumns(checks), checks.learned)),
+        callShard((ledger) => ledger.check(checkColumns(checks), checks.learned)),
       ),
     close: async (callId, outcome) => void (await submit(closingEntry(callId, outcome))),
     extend: (callId, leaseMilliseconds, progress) =>
-      ask((ledger) => ledger.extend(callId, leaseMilliseconds, progress)),
+      callShard((ledger) => ledger.extend(callId, leaseMilliseconds, progress)),
     record: async (opening, outcome, counted) =>
       submit(recordEntry(organizationId, opening, outcome, counted)),
-    recordChange: (change) => askHome((ledger) => ledger.recordChange(change)),
-    grantCredits: (grant) => askHome((ledger) => ledger.grantCredits(grant)),
-    balance: () => askHome((ledger) => ledger.balance()),
-    flush: () => askHome((ledger) => ledger.flush()),
-    learnEpoch: (organization) => askHome((ledger) => ledger.learnEpochs({ organization, catalogue: null })),
-    announceCatalogue: (epoch) => askHome((ledger) => ledger.announceCatalogue(epoch)),
+    recordChange: (change) => callHome((ledger) => ledger.recordChange(change)),
+    grantCredits: (grant) => callHome((ledger) => ledger.grantCredits(grant)),
+    balance: () => callHome((ledger) => ledger.balance()),
+    flush: () => callHome((ledger) => ledger.flush()),
+    learnEpoch: (organization) => callHome((ledger) => ledger.learnEpochs({ organization, catalogue: null })),
+    announceCatalogue: (epoch) => callHome((ledger) => ledger.announceCatalogue(epoch)),
   }
 }
 
@@ -109,12 +109,12 @@ function submitEntry(
 async function repeatingRefusals(
   refusals: RecentRefusals,
   limits: CallLimits | null,
-  ask: () => Promise<Admission>,
+  decide: () => Promise<Admission>,
 ): Promise<Admission> {
-  if (limits === null) return ask()
+  if (limits === null) return decide()
   const known = refusals.find(limits, systemClock())
   if (known) return known
-  const admission = await ask()
+  const admission = await decide()
   if (admission.kind === 'limited') refusals.note(limits, admission, systemClock())
   return admission
 }

@@ -53,7 +53,7 @@ export function parseLedgerName(name: string | undefined): ChainIdentity {
 }
 
 /** Calls a ledger's object; once more on a fresh stub when the call fails on its way. @throws after `ANSWER_LIMIT_MS` at the latest. */
-export async function askLedger<Result>(
+export async function callLedger<Result>(
   namespace: DurableObjectNamespace,
   name: string,
   use: (ledger: LedgerObject) => Promise<Result>,

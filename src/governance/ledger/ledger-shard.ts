@@ -15,7 +15,7 @@ import {
 import type { Admission, CreditBalance, CreditGrant, Flushed } from './contract.ts'
 import { CatalogueRegistration } from './epochs/catalogue-announcements.ts'
 import { epochsAt, type LearnedEpochs } from './epochs/known-epochs.ts'
-import { askLedger, ledgerName } from './ledger-object.ts'
+import { callLedger, ledgerName } from './ledger-object.ts'
 import type { ChainIdentity, ChainLink } from './records/chain.ts'
 import { writeLinks } from './records/flush.store.ts'
 import { Flusher } from './records/flusher.ts'
@@ -85,7 +85,7 @@ export class LedgerShard {
     // From here on the home shard sends epochs to this one. What was read before may be stale already.
     const organization = isHome
       ? null
-      : await askLedger(namespace, ledgerName(organizationId), (home) => home.registerShard(shard))
+      : await callLedger(namespace, ledgerName(organizationId), (home) => home.registerShard(shard))
     storage.transactionSync(() => {
       const tables = new AccountTables(storage)
       tables.create()
@@ -131,7 +131,7 @@ export class LedgerShard {
 
   async learnEpochs(learned: LearnedEpochs): Promise<void> {
     this.account.log.confirmEpochs(learned, this.#deps.clock())
-    if (learned.organization !== null) await this.others?.askAll((shard) => shard.learnEpochs(learned))
+    if (learned.organization !== null) await this.others?.callAll((shard) => shard.learnEpochs(learned))
   }
 
   /** @see HomeEscrow.send */
@@ -149,17 +149,17 @@ export class LedgerShard {
     return flushedTogether([own, ...(rest ?? [])])
   }
 
-  /** When `tend` has something to do, in milliseconds since the epoch; null when nothing is pending. */
+  /** When `runDue` has something to do, in milliseconds since the epoch; null when nothing is pending. */
   dueAt(): number | null {
     const { account, escrow, others } = this
     return earliest([account.nextDeadline, this.#flusher.dueAt(), escrow?.dueAt(), others?.dueAt()])
   }
 
   /** Settles leases that ran out, goes on with transfers, and writes what is pending to Postgres. */
-  async tend(): Promise<void> {
+  async runDue(): Promise<void> {
     const { account, escrow, others } = this
     account.settleExpired()
-    await Promise.all([escrow?.tend(), others?.tend(), this.#flusher.flush()])
+    await Promise.all([escrow?.runDue(), others?.runDue(), this.#flusher.flush()])
     // While Postgres is away nothing is deleted, but a restart must not have to read everything since.
     if (account.log.pending() > 0) account.log.trim()
   }

@@ -44,12 +44,12 @@ export class AccountLog {
 
   /**
    * Runs a change of memory, and writes its row. When either fails, memory is rebuilt from what is stored.
-   * @param along writes in the same transaction.
+   * @param alsoWrite writes in the same transaction.
    */
-  writing<Result>(now: number, change: () => Result, along?: () => void): Result {
+  commit<Result>(now: number, change: () => Result, alsoWrite?: () => void): Result {
     try {
       const result = change()
-      this.#write(now, along)
+      this.#write(now, alsoWrite)
       return result
     } catch (error) {
       this.#memory = loadMemory(this.tables)
@@ -59,21 +59,21 @@ export class AccountLog {
   }
 
   /** Within a commit: writes the row when it is as long as a row may be; what follows goes into another. */
-  writeIfFull(now: number): void {
+  commitIfFull(now: number): void {
     if (this.#draft.isFull) this.#write(now)
   }
 
-  #write(now: number, along?: () => void): void {
+  #write(now: number, alsoWrite?: () => void): void {
     const draft = this.#draft
     if (draft.isEmpty) return
     const memory = this.#memory
     const row = draft.row(memory.commit + 1, now, memory.state)
     const write = () => {
       this.tables.append(row)
-      for (const id of draft.endedRows) this.tables.deleteOpenCall(id)
-      along?.()
+      for (const id of draft.closedRows) this.tables.deleteOpenCall(id)
+      alsoWrite?.()
     }
-    if (along || draft.endedRows.length > 0) this.#storage.transactionSync(write)
+    if (alsoWrite || draft.closedRows.length > 0) this.#storage.transactionSync(write)
     else write()
     memory.commit += 1
     this.#draft = new CommitDraft(memory.state.hash)

@@ -74,7 +74,7 @@ export class LedgerAccount {
   commit({ calls, closings, learned }: CommitBatch): CommitAnswer {
     const now = this.#clock()
     if (learned) this.log.confirmEpochs(learned, now)
-    return this.log.writing(now, () => ({
+    return this.log.commit(now, () => ({
       unsettled: this.#close(closings, now),
       refused: this.#decide(calls, now),
     }))
@@ -94,7 +94,7 @@ export class LedgerAccount {
     const call = this.log.memory.open.find(callId)
     if (!call) return { open: false }
     const now = this.#clock()
-    this.log.writing(now, () => {
+    this.log.commit(now, () => {
       const text = progress === null ? null : JSON.stringify(progress)
       this.log.memory.open.renew(call, now + leaseMilliseconds, text)
       this.log.draft.renew(callId, call.deadline, text)
@@ -105,7 +105,7 @@ export class LedgerAccount {
   recordChange(change: AuditedChange): void {
     this.#checkChange(change)
     if (this.log.memory.recent.has(change.id)) return
-    this.log.writing(this.#clock(), () => this.log.append(change.id, changeText(change, null), 0))
+    this.log.commit(this.#clock(), () => this.log.append(change.id, changeText(change, null), 0))
   }
 
   grantCredits({ id, amount, reason, change }: CreditGrant): CreditBalance {
@@ -115,7 +115,7 @@ export class LedgerAccount {
     if (made !== null && (made.amount ?? amount) !== amount) throw new RangeError(OTHER_GRANT)
     if (made !== null) return this.balance()
     if (this.log.memory.recent.has(change.id)) throw new RangeError(`change ${change.id} was recorded before`)
-    this.log.writing(
+    this.log.commit(
       this.#clock(),
       () => this.log.append(change.id, changeText(change, { id, amount, reason }), amount),
       () => this.log.tables.storeGrant({ id, amount }),
@@ -126,9 +126,9 @@ export class LedgerAccount {
   /**
    * Records credits that were moved to or from another shard of the organization.
    * @param name of the transfer, unique in the organization. @param amount negative for credits that leave this shard.
-   * @param along writes in the same transaction.
+   * @param alsoWrite writes in the same transaction.
    */
-  transfer(name: string, amount: number, along: () => void): void {
+  transfer(name: string, amount: number, alsoWrite: () => void): void {
     const { organizationId } = this.#identity
     const id = `transfer:${organizationId}:${name}`
     const at = this.#clock()
@@ -139,7 +139,7 @@ export class LedgerAccount {
     const change: AuditedChange = { id, ...place, at, actor, action: 'credits.moved', detail }
     const reason = 'transfer between shards'
     const content = changeText(change, { kind: 'transfer', id: name, amount, reason })
-    this.log.writing(at, () => this.log.append(id, content, amount), along)
+    this.log.commit(at, () => this.log.append(id, content, amount), alsoWrite)
   }
 
   /**
@@ -151,7 +151,7 @@ export class LedgerAccount {
     for (const { id } of this.log.memory.open.expired(now)) {
       try {
         // One row each: a call that cannot be recorded must not keep the others, or the flush, from being done.
-        this.log.writing(now, () => {
+        this.log.commit(now, () => {
           const call = this.log.memory.open.find(id)
           if (!call) return
           const { cost, text } = lapsedOutcome(call, now)
@@ -171,7 +171,7 @@ export class LedgerAccount {
       if (!call) continue
       const failure = invalidOr(() => this.#settle(call, outcomes[index] as string, costs[index] as number))
       if (failure) unsettled.push([index, failure])
-      this.log.writeIfFull(now)
+      this.log.commitIfFull(now)
     }
     return unsettled
   }
@@ -181,7 +181,7 @@ export class LedgerAccount {
     for (let index = 0; index < calls.ids.length; index += 1) {
       const verdict = invalidOr(() => this.#admit(calls, index, now))
       if (verdict) refused.push([index, verdict])
-      this.log.writeIfFull(now)
+      this.log.commitIfFull(now)
     }
     return refused
   }
@@ -244,7 +244,7 @@ export class LedgerAccount {
     this.log.append(call.id, callText(call.opening, ended, call.reserve), -cost)
     this.log.memory.open.remove(call)
     this.spent += cost
-    if (call.isStored) this.log.draft.endedRows.push(call.id)
+    if (call.isStored) this.log.draft.closedRows.push(call.id)
   }
 
   #checkChange(change: AuditedChange): void {

@@ -15,7 +15,7 @@ export class CommitDraft {
   readonly #bodies: string[] = []
   readonly #counted = new Map<string, number>()
   /** Calls whose rows in `open_calls` are deleted with this commit. */
-  readonly endedRows: string[] = []
+  readonly closedRows: string[] = []
   #size = 0
 
   /** @param previousHash of the newest record. */

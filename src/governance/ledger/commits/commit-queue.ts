@@ -32,7 +32,7 @@ type Send = (batch: CommitBatch) => Promise<CommitAnswer>
 export type EntryVerdict = Refusal | InvalidEntry | null
 
 /** One waiting entry. Plain data and a plain promise, because requests share it. */
-class Waiting {
+class WaitingEntry {
   readonly entry: CommitEntry
   answer: { verdict: EntryVerdict } | { error: unknown } | null = null
   /** No commit has taken it. */
@@ -66,7 +66,7 @@ class Waiting {
    * `test/local/commit-queue` reproduces it.
    * https://github.com/cloudflare/workerd/tree/main/patches/v8 (Promise Context Tagging)
    */
-  async woken(milliseconds: number): Promise<boolean> {
+  async untilWoken(milliseconds: number): Promise<boolean> {
     if (this.answer !== null) return true
     const { promise, resolve } = Promise.withResolvers<boolean>()
     this.#wake = () => resolve(true)
@@ -85,7 +85,7 @@ class Waiting {
  * sent again: the ledger is idempotent by id.
  */
 export class CommitQueue {
-  #queue: Waiting[] = []
+  #queue: WaitingEntry[] = []
   #leader: object | null = null
   /** Calls that are open or wait for admission, with the time when they began; the oldest first. */
   readonly #inFlight = new Map<string, number>()
@@ -100,9 +100,9 @@ export class CommitQueue {
   async submit(entry: CommitEntry, sender: CommitSender): Promise<EntryVerdict> {
     if (entry.kind === 'call') this.#inFlight.set(entry.id, systemClock())
     else this.#inFlight.delete(entry.id)
-    const waiting = new Waiting(entry)
+    const waiting = new WaitingEntry(entry)
     this.#add(waiting)
-    if (entry.kind === 'closing') await waiting.woken(CLOSING_WAIT_MS)
+    if (entry.kind === 'closing') await waiting.untilWoken(CLOSING_WAIT_MS)
     waiting.mayLead = true
     await this.#untilAnswered(waiting, sender)
     const { answer } = waiting
@@ -114,7 +114,7 @@ export class CommitQueue {
     throw answer?.error ?? new Error(`the ledger took longer than ${ANSWER_LIMIT_MS} ms`)
   }
 
-  async #untilAnswered(waiting: Waiting, sender: CommitSender): Promise<void> {
+  async #untilAnswered(waiting: WaitingEntry, sender: CommitSender): Promise<void> {
     const startedAt = systemClock()
     let waited = 0
     for (let patience = PATIENCE_MS; waiting.answer === null; ) {
@@ -122,7 +122,7 @@ export class CommitQueue {
       const left = ANSWER_LIMIT_MS - Math.max(waited, systemClock() - startedAt)
       if (left <= 0) return
       if (leader === null) await this.#lead(waiting, sender, left)
-      else if (!(await waiting.woken(Math.min(patience, left)))) {
+      else if (!(await waiting.untilWoken(Math.min(patience, left)))) {
         waited += patience
         patience *= 2
         // Still the same commit, or a later one without the entry: the leader that took it did not answer.
@@ -132,7 +132,7 @@ export class CommitQueue {
     }
   }
 
-  async #lead(waiting: Waiting, sender: CommitSender, milliseconds: number): Promise<void> {
+  async #lead(waiting: WaitingEntry, sender: CommitSender, milliseconds: number): Promise<void> {
     if (!waiting.isQueued) this.#add(waiting)
     const commit = this.#commit(waiting, (batch) => sender.send(batch, milliseconds))
     sender.waitUntil(commit)
@@ -140,7 +140,7 @@ export class CommitQueue {
   }
 
   /** One commit, from gathering to answers. It never rejects. */
-  async #commit(own: Waiting, send: Send): Promise<void> {
+  async #commit(own: WaitingEntry, send: Send): Promise<void> {
     const leader = {}
     this.#leader = leader
     try {
@@ -179,7 +179,7 @@ export class CommitQueue {
     return this.#queuedCalls * 2 >= this.#inFlight.size
   }
 
-  #add(waiting: Waiting): void {
+  #add(waiting: WaitingEntry): void {
     waiting.isQueued = true
     this.#queue.push(waiting)
     if (waiting.entry.kind === 'closing') return
@@ -188,8 +188,8 @@ export class CommitQueue {
   }
 
   /** Takes waiting entries off the queue, as many as a commit holds. */
-  #take(): Waiting[] {
-    const taken: Waiting[] = []
+  #take(): WaitingEntry[] {
+    const taken: WaitingEntry[] = []
     let size = 0
     let passed = 0
     for (const waiting of this.#queue) {
@@ -206,7 +206,7 @@ export class CommitQueue {
     return taken
   }
 
-  async #send(taken: Waiting[], own: Waiting, send: Send): Promise<void> {
+  async #send(taken: WaitingEntry[], own: WaitingEntry, send: Send): Promise<void> {
     const { batch, calls, closings } = batchOf(taken, ({ entry }) => entry)
     try {
       const { refused, unsettled } = await send(batch)
@@ -221,7 +221,7 @@ export class CommitQueue {
   }
 
   /** The next leader sends each entry once more, on its own stub: a stub whose object went away stays broken. */
-  #fail(waiting: Waiting, error: unknown): void {
+  #fail(waiting: WaitingEntry, error: unknown): void {
     if (waiting.answer !== null) return
     waiting.failures += 1
     const isLast = waiting.failures > 1 || error instanceof TimeLimitError || isFinal(error)

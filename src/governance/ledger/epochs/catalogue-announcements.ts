@@ -1,6 +1,6 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
-import { askLedger, DEPLOYMENT_LEDGER } from '../ledger-object.ts'
+import { callLedger, DEPLOYMENT_LEDGER } from '../ledger-object.ts'
 import type { KnownEpochs } from './known-epochs.ts'
 
 /** How long a ledger relies on its registration, from when it sent it. */
@@ -73,7 +73,7 @@ export class CatalogueRegistration {
 
   async #renew(epochs: KnownEpochs, now: number): Promise<void> {
     try {
-      const announced = await askLedger(this.#namespace, DEPLOYMENT_LEDGER, (ledger) =>
+      const announced = await callLedger(this.#namespace, DEPLOYMENT_LEDGER, (ledger) =>
         ledger.registerForCatalogue(this.#name),
       )
       epochs.registered(now + RELIED_ON_MS, announced)

@@ -3,7 +3,7 @@ import { settleAll } from '../../../lib/settle-all.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
 import type { LedgerAccount } from '../account/account.ts'
 import type { CreditBalance, Flushed } from '../contract.ts'
-import { askLedger, type LedgerObject, ledgerName } from '../ledger-object.ts'
+import { callLedger, type LedgerObject, ledgerName } from '../ledger-object.ts'
 import { HomeEscrow, type KnownShard, type SentEscrow } from './home-escrow.ts'
 
 /** How long a shard may take to return credits; calls wait for it. */
@@ -39,8 +39,8 @@ export class OtherShards {
   }
 
   /** Sends a message to every other shard. @throws when one of them does not answer, after all have been waited for. */
-  askAll(use: (shard: LedgerObject) => Promise<unknown>): Promise<void> {
-    return settleAll(this.escrow.shards().map(({ shard }) => this.#ask(shard, use)))
+  callAll(use: (shard: LedgerObject) => Promise<unknown>): Promise<void> {
+    return settleAll(this.escrow.shards().map(({ shard }) => this.#call(shard, use)))
   }
 
   /** @see HomeEscrow.send */
@@ -77,7 +77,7 @@ export class OtherShards {
 
   async #askToGiveBack(shards: readonly KnownShard[]): Promise<void> {
     const asked = shards.map(({ shard }) => {
-      const answer = this.#ask(shard, (object) => object.giveBack())
+      const answer = this.#call(shard, (object) => object.giveBack())
       return withinTime(answer, GIVE_BACK_LIMIT_MS, 'giving credits back')
     })
     const outcomes = await Promise.allSettled(asked)
@@ -95,7 +95,7 @@ export class OtherShards {
    * Covers a debt of the home shard (a call cost more than was reserved for it, credits were taken away) with credits of
    * the others, so that they cannot spend them. It never rejects.
    */
-  async tend(): Promise<void> {
+  async runDue(): Promise<void> {
     const dueAt = this.dueAt()
     if (dueAt === null || this.#clock() < dueAt) return
     await this.cover()
@@ -125,7 +125,7 @@ export class OtherShards {
   }
 
   #parts(shards: readonly KnownShard[]) {
-    return Promise.all(shards.map(({ shard }) => this.#ask(shard, (object) => object.shardBalance())))
+    return Promise.all(shards.map(({ shard }) => this.#call(shard, (object) => object.shardBalance())))
   }
 
   #sum(
@@ -147,12 +147,12 @@ export class OtherShards {
   /** Writes what is pending at the others to Postgres. @returns what is still pending at each of them. */
   flush(): Promise<Flushed[]> {
     const shards = this.escrow.shards()
-    return Promise.all(shards.map(({ shard }) => this.#ask(shard, (object) => object.flush())))
+    return Promise.all(shards.map(({ shard }) => this.#call(shard, (object) => object.flush())))
   }
 
-  #ask<Answer>(shard: number, use: (object: LedgerObject) => Promise<Answer>): Promise<Answer> {
+  #call<Answer>(shard: number, use: (object: LedgerObject) => Promise<Answer>): Promise<Answer> {
     const { namespace, organizationId } = this.#objects
-    return askLedger(namespace, ledgerName(organizationId, shard), use)
+    return callLedger(namespace, ledgerName(organizationId, shard), use)
   }
 }
 

@@ -2,7 +2,7 @@ import { type Clock, earliest } from '../../../lib/clock.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
 import type { LedgerAccount } from '../account/account.ts'
 import type { CreditBalance } from '../contract.ts'
-import { askLedger, type LedgerObject, ledgerName } from '../ledger-object.ts'
+import { callLedger, type LedgerObject, ledgerName } from '../ledger-object.ts'
 import type { SentEscrow } from './home-escrow.ts'
 
 /** How long a shard keeps credits that it does not need, before it looks again. */
@@ -110,17 +110,17 @@ export class ShardEscrow {
   }
 
   async #draw(least: number, all: number): Promise<boolean> {
-    const ask = (number: number) =>
-      this.#askHome((home) => home.sendEscrow(this.#place.shard, number, least, all))
+    const send = (number: number) =>
+      this.#callHome((home) => home.sendEscrow(this.#place.shard, number, least, all))
     try {
       this.#repeatAt = this.#clock() + TRY_AGAIN_MS
       if (!this.#state.asked) this.#save({ asked: true })
       const next = this.#state.received + 1
-      const answer = await ask(next)
+      const answer = await send(next)
       if (answer.number === next) return this.#accept(answer)
       // The home shard has higher numbers, of transfers to a storage that this shard has lost: continue after them.
       this.#save({ received: answer.number })
-      return this.#accept(await ask(answer.number + 1))
+      return this.#accept(await send(answer.number + 1))
     } catch (error) {
       logEvent('warn', 'ledger.draw_failed', { shard: this.#place.shard, error: errorText(error) })
       return false
@@ -157,11 +157,11 @@ export class ShardEscrow {
   async #confirmReturn(): Promise<void> {
     const { returned, returning } = this.#state
     if (returning === 0) return
-    await this.#askHome((home) => home.takeEscrow(this.#place.shard, returned, returning))
+    await this.#callHome((home) => home.takeEscrow(this.#place.shard, returned, returning))
     this.#save({ returning: 0 })
   }
 
-  /** When `tend` has something to do, in milliseconds since the epoch; null when nothing is left to do. */
+  /** When `runDue` has something to do, in milliseconds since the epoch; null when nothing is left to do. */
   dueAt(): number | null {
     const { available } = this.#account.balance()
     return earliest([
@@ -172,7 +172,7 @@ export class ShardEscrow {
   }
 
   /** Repeats transfers that were not answered, covers a debt, and returns a surplus. It never rejects. */
-  async tend(): Promise<void> {
+  async runDue(): Promise<void> {
     const now = this.#clock()
     if (this.#isUnanswered() && now >= this.#repeatAt) await this.#repeat(now)
     if (this.#account.balance().available < 0 && now >= this.#coverAt) await this.#cover(now)
@@ -215,8 +215,8 @@ export class ShardEscrow {
     }
   }
 
-  #askHome<Answer>(use: (home: LedgerObject) => Promise<Answer>): Promise<Answer> {
-    return askLedger(this.#place.namespace, ledgerName(this.#place.organizationId), use)
+  #callHome<Answer>(use: (home: LedgerObject) => Promise<Answer>): Promise<Answer> {
+    return callLedger(this.#place.namespace, ledgerName(this.#place.organizationId), use)
   }
 
   #transfer(name: string, amount: number, change: Partial<EscrowState>): void {
