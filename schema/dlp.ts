@@ -7,17 +7,15 @@ import {
   pgTable,
   primaryKey,
   text,
-  timestamp,
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core'
+import { createdAt, instant } from './columns.ts'
 import { organizations } from './identity.ts'
 
-const instant = (name: string) => timestamp(name, { withTimezone: true })
-
 /**
- * A policy of data-loss prevention as it is now; what it says is the version that it points to. A deleted policy stays
- * with all its versions, so that the version an audit record names can be looked up, and gives its name free.
+ * A policy of data-loss prevention; its content is its current version. A deleted policy is kept with all its versions,
+ * because audit records refer to them, but its name is free again.
  */
 export const dlpPolicies = pgTable(
   'dlp_policies',
@@ -30,7 +28,7 @@ export const dlpPolicies = pgTable(
     enabled: boolean('enabled').notNull(),
     /** The current version, from 1. */
     version: integer('version').notNull(),
-    createdAt: instant('created_at').notNull().defaultNow(),
+    createdAt: createdAt(),
     updatedAt: instant('updated_at').notNull().defaultNow(),
     deletedAt: instant('deleted_at'),
   },
@@ -55,11 +53,11 @@ export const dlpPolicyVersions = pgTable(
       .references(() => organizations.id),
     name: text('name').notNull(),
     enabled: boolean('enabled').notNull(),
-    /** As `src/wire/dlp.ts` has it; parsed again by whoever reads it. */
+    /** In the format of `src/wire/dlp.ts`, which parses it again on reading. */
     body: jsonb('body').$type<unknown>().notNull(),
-    /** Who made it: `admin_token`, or a user's id. */
+    /** Its author: `admin_token`, or a user's id. */
     author: text('author').notNull(),
-    createdAt: instant('created_at').notNull().defaultNow(),
+    createdAt: createdAt(),
   },
   (table) => [primaryKey({ columns: [table.policyId, table.version] })],
 )

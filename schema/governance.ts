@@ -1,22 +1,12 @@
-import {
-  bigint,
-  index,
-  integer,
-  jsonb,
-  pgTable,
-  primaryKey,
-  text,
-  timestamp,
-  uuid,
-} from 'drizzle-orm/pg-core'
+import { bigint, index, integer, jsonb, pgTable, primaryKey, text, uuid } from 'drizzle-orm/pg-core'
+import { instant } from './columns.ts'
 
-const instant = (name: string) => timestamp(name, { withTimezone: true })
 const microCredits = (name: string) => bigint(name, { mode: 'number' })
 
 /**
  * One row per call and per administrative change, chained by hash within (organization, shard).
- * `body` is the canonical JSON that was hashed; the columns beside it are copies for queries, and `audit verify`
- * compares them with it.
+ * `body` is the canonical JSON that was hashed. The other columns repeat its members for queries; `audit verify` compares
+ * them with it.
  */
 export const auditRecords = pgTable(
   'audit_records',
@@ -46,7 +36,7 @@ export const auditRecords = pgTable(
   ],
 )
 
-/** Heads of every chain at one moment, under a MAC, so that a rewritten chain shows. */
+/** Heads of all chains at one moment, with a MAC, so that a rewritten chain is detected. */
 export const auditCheckpoints = pgTable('audit_checkpoints', {
   id: uuid('id').primaryKey().defaultRandom(),
   at: instant('at').notNull(),
@@ -58,8 +48,8 @@ export const auditCheckpoints = pgTable('audit_checkpoints', {
 })
 
 /**
- * Append-only: the balance of an organization is the sum of its amounts, and what a shard of its ledger holds the sum of
- * those of this shard. Corrections are new entries. A transfer between shards is two of them.
+ * Append-only. The balance of an organization, or of a shard of its ledger, is the sum of its amounts. Corrections are new
+ * entries. A transfer between shards is two entries.
  */
 export const creditEntries = pgTable(
   'credit_entries',
@@ -68,7 +58,7 @@ export const creditEntries = pgTable(
     id: text('id').notNull(),
     organizationId: uuid('organization_id').notNull(),
     kind: text('kind', { enum: ['grant', 'settlement', 'transfer'] }).notNull(),
-    /** Of the ledger, that the amount belongs to. */
+    /** Shard of the ledger that has the amount. */
     shard: integer('shard').notNull().default(0),
     /** Micro-credits; negative for spending. */
     amount: microCredits('amount').notNull(),
@@ -81,7 +71,7 @@ export const creditEntries = pgTable(
   ],
 )
 
-/** Token counts of one model call, by class, with where the figures came from. */
+/** Token counts of one model call by class, with their source. */
 export const usageEvents = pgTable(
   'usage_events',
   {
@@ -105,7 +95,7 @@ export const usageEvents = pgTable(
   (table) => [index('usage_events_at').on(table.organizationId, table.at, table.callId)],
 )
 
-/** Calls refused before anybody was known, counted per address and minute: no row per attempt, so no flood of rows. */
+/** Calls refused before their organization was known, counted by address and minute, so that a flood makes few rows. */
 export const rejectedCalls = pgTable(
   'rejected_calls',
   {

@@ -1,19 +1,7 @@
-import {
-  bigint,
-  index,
-  integer,
-  pgTable,
-  primaryKey,
-  text,
-  timestamp,
-  uniqueIndex,
-  uuid,
-} from 'drizzle-orm/pg-core'
+import { bigint, index, integer, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
+import { createdAt, instant } from './columns.ts'
 
-const createdAt = () => timestamp('created_at', { withTimezone: true }).notNull().defaultNow()
-const instant = (name: string) => timestamp(name, { withTimezone: true })
-
-/** A tenant. Everything a caller can reach belongs to exactly one. */
+/** A tenant. Everything that a caller can reach belongs to exactly one. */
 export const organizations = pgTable('organizations', {
   id: uuid('id').primaryKey().defaultRandom(),
   name: text('name').notNull(),
@@ -22,15 +10,15 @@ export const organizations = pgTable('organizations', {
   rateLimitPerMinute: integer('rate_limit_per_minute'),
   /** Calls a minute for each user that has no limit of its own; null takes the deployment's default. */
   userRateLimitPerMinute: integer('user_rate_limit_per_minute'),
-  /** Objects that share the organization's ledger, from 1 to 16: a user's calls go to one of them. */
+  /** Shards of the organization's ledger, from 1 to 16: a user's calls go to one of them. */
   ledgerShards: integer('ledger_shards').notNull().default(1),
-  /** Revocation epoch: raised by every change of rights, compared by inequality with what an isolate cached. */
+  /** Revocation epoch: raised by every change of rights. Cached rights of another epoch are stale. */
   epoch: bigint('epoch', { mode: 'number' }).notNull().default(1),
   disabledAt: instant('disabled_at'),
   createdAt: createdAt(),
 })
 
-/** A person or service account. Its place in an organization is a membership. */
+/** A person or service account, member of organizations by `memberships`. */
 export const users = pgTable('users', {
   id: uuid('id').primaryKey().defaultRandom(),
   email: text('email').notNull().unique(),
@@ -102,7 +90,7 @@ export const entitlements = pgTable(
   (table) => [primaryKey({ columns: [table.organizationId, table.userId, table.name] })],
 )
 
-/** API keys: only an HMAC digest under a named pepper is kept, so no row can be turned back into a key. */
+/** API keys. Only an HMAC digest under a named pepper is stored, so that no row gives a key away. */
 export const apiKeys = pgTable(
   'api_keys',
   {
@@ -116,7 +104,7 @@ export const apiKeys = pgTable(
     label: text('label').notNull(),
     /** HMAC-SHA-256 of the whole key, hex. */
     digest: text('digest').notNull().unique(),
-    /** Which pepper made the digest. */
+    /** The pepper that made the digest. */
     pepperId: text('pepper_id').notNull(),
     scopes: text('scopes').array().notNull(),
     expiresAt: instant('expires_at'),

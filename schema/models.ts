@@ -6,15 +6,13 @@ import {
   pgTable,
   primaryKey,
   text,
-  timestamp,
   uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core'
+import { createdAt, instant } from './columns.ts'
 import { organizations } from './identity.ts'
 
-const createdAt = () => timestamp('created_at', { withTimezone: true }).notNull().defaultNow()
-
-/** An upstream service of this deployment. Parts of its credential are sealed together (AES-256-GCM), never read back out. */
+/** An upstream service of this deployment. The parts of its credential are sealed together (AES-256-GCM), and never shown. */
 export const providers = pgTable('providers', {
   id: uuid('id').primaryKey().defaultRandom(),
   /** Lowercase slug, also the default owner label of its models. */
@@ -22,11 +20,11 @@ export const providers = pgTable('providers', {
   kind: text('kind', { enum: ['openai-compatible', 'anthropic'] }).notNull(),
   baseUrl: text('base_url').notNull(),
   sealedCredential: text('sealed_credential').notNull(),
-  disabledAt: timestamp('disabled_at', { withTimezone: true }),
+  disabledAt: instant('disabled_at'),
   createdAt: createdAt(),
 })
 
-/** What a model costs, in micro-credits per million tokens of each class (integers). */
+/** Prices in micro-credits per million tokens of each class (integers). */
 export interface ModelPrices {
   input: number
   output: number
@@ -35,7 +33,7 @@ export interface ModelPrices {
   cacheWrite1Hour: number
 }
 
-/** A model as callers name it. Prices are data, so that a settled call can be recomputed from its row. */
+/** A model by the name that callers use. */
 export const models = pgTable('models', {
   id: text('id').primaryKey(),
   ownedBy: text('owned_by').notNull(),
@@ -43,11 +41,11 @@ export const models = pgTable('models', {
   maxOutputTokens: integer('max_output_tokens').notNull(),
   prices: jsonb('prices').$type<ModelPrices>().notNull(),
   capabilities: jsonb('capabilities').$type<string[]>().notNull().default([]),
-  disabledAt: timestamp('disabled_at', { withTimezone: true }),
+  disabledAt: instant('disabled_at'),
   createdAt: createdAt(),
 })
 
-/** Where a model's calls go, best first. One model may have several routes. */
+/** The routes of a model, in order of preference. */
 export const modelRoutes = pgTable(
   'model_routes',
   {
@@ -63,7 +61,7 @@ export const modelRoutes = pgTable(
   (table) => [primaryKey({ columns: [table.modelId, table.position] })],
 )
 
-/** Who may use a model. `subject_id` is a group id, a user id, a role name, or the organization id itself. */
+/** Rights to use a model. `subject_id` is a group id, a user id, a role name, or the organization id. */
 export const grants = pgTable(
   'grants',
   {

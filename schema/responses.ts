@@ -1,23 +1,22 @@
-import { index, integer, pgTable, primaryKey, text, timestamp, unique, uuid } from 'drizzle-orm/pg-core'
-
-const instant = (name: string) => timestamp(name, { withTimezone: true })
+import { index, integer, pgTable, primaryKey, text, unique, uuid } from 'drizzle-orm/pg-core'
+import { createdAt, instant } from './columns.ts'
 
 /**
- * Whose a row is; every query filters by both. Not foreign keys: each would cost a look-up for every item, and the
- * ids come from a caller who was authenticated.
+ * The owner of a row; every query filters by both. Not foreign keys: each would cost a look-up for every item, and the ids
+ * come from an authenticated caller.
  */
 const owner = () => ({
   organizationId: uuid('organization_id').notNull(),
   userId: uuid('user_id').notNull(),
 })
 
-/** Items that belong together in one order, which responses continue one at a time. */
+/** An ordered list of items, which responses continue one at a time. */
 export const conversations = pgTable('conversations', {
   id: text('id').primaryKey(),
   ...owner(),
-  /** The response that is writing, null when the next one may. */
+  /** The response that is in progress; null when the next one may begin. */
   writer: text('writer'),
-  /** The response that was the last to add to it; null before the first, in a fresh fork, and when that one was deleted. */
+  /** The last response that added items; null before the first, in a new fork, and when that one was deleted. */
   headResponseId: text('head_response_id'),
   nextPosition: integer('next_position').notNull().default(0),
   createdAt: instant('created_at').notNull(),
@@ -28,45 +27,45 @@ export const responses = pgTable('responses', {
   ...owner(),
   keyId: text('key_id').notNull(),
   conversationId: text('conversation_id').references(() => conversations.id),
-  /** As the caller gave it: the response it names may be gone. */
+  /** As the caller sent it. The response may be deleted. */
   previousResponseId: text('previous_response_id'),
   model: text('model').notNull(),
   status: text('status', { enum: ['in_progress', 'completed', 'incomplete', 'failed'] }).notNull(),
-  /** The final response object as JSON, without `output`. Text, not jsonb: its bytes come back as they were. */
+  /** The final response object as JSON, without `output`. Text, because jsonb does not keep the bytes. */
   body: text('body'),
-  /** The conversation's next position when it began, and when it had ended and added its items: where a fork cuts. */
+  /** The conversation's next position when it began, and after it had added its items: where a fork ends. */
   contextPosition: integer('context_position'),
   /** Number of the last event; 0 while it is in progress. */
   lastSequence: integer('last_sequence').notNull().default(0),
-  /** Version of the data-loss prevention policies that it was made under. */
+  /** Version of the data-loss prevention policies in force when it was made. */
   policyVersion: text('policy_version').notNull(),
   createdAt: instant('created_at').notNull(),
   completedAt: instant('completed_at'),
 })
 
-/** Input and output of responses. An item is erased together with the response that brought it in. */
+/** Input and output of responses. An item is erased together with the response that added it. */
 export const responseItems = pgTable(
   'response_items',
   {
     id: text('id').primaryKey(),
     ...owner(),
-    /** The response that brought it in; others may use it as well. */
+    /** The response that added it; others may use it too. */
     responseId: text('response_id')
       .notNull()
       .references(() => responses.id, { onDelete: 'cascade' }),
     type: text('type').notNull(),
     role: text('role'),
     callId: text('call_id'),
-    /** The item as JSON, its id included; null when the content lies elsewhere. */
+    /** The item as JSON with its id; null when the content store has it. */
     body: text('body'),
-    /** Where content lies that is too large for a row. */
+    /** Key in the content store, for an item that is too large for a row. */
     contentKey: text('content_key'),
     createdAt: instant('created_at').notNull(),
   },
   (table) => [index('response_items_response').on(table.responseId)],
 )
 
-/** Which items a response was given and which it made, in order. An item is used once by a response. */
+/** The input and output items of a response, in order. A response uses an item only once. */
 export const responseItemUses = pgTable(
   'response_item_uses',
   {
@@ -81,12 +80,12 @@ export const responseItemUses = pgTable(
   },
   (table) => [
     primaryKey({ columns: [table.responseId, table.direction, table.position] }),
-    // The item first: this is also how the uses of an erased item are found.
+    // The item first, so that the uses of an erased item are found by it.
     unique('response_item_uses_item').on(table.itemId, table.responseId),
   ],
 )
 
-/** The order of a conversation. Positions only grow; an erased item leaves a gap. */
+/** The items of a conversation. Positions only grow; an erased item leaves a gap. */
 export const conversationItems = pgTable(
   'conversation_items',
   {
@@ -97,22 +96,22 @@ export const conversationItems = pgTable(
     itemId: text('item_id')
       .notNull()
       .references(() => responseItems.id, { onDelete: 'cascade' }),
-    /** The response that put it here, also in a fork. It may be gone. */
+    /** The response that added it, also in a fork. It may be deleted. */
     responseId: text('response_id').notNull(),
   },
   (table) => [
     primaryKey({ columns: [table.conversationId, table.position] }),
-    // The item first: this is also how the places of an erased item are found.
+    // The item first, so that the positions of an erased item are found by it.
     unique('conversation_items_item').on(table.itemId, table.conversationId),
   ],
 )
 
 /**
- * Content that no row names any more, until the content store is known to have erased it. Written by the transaction
- * that deletes the rows, so that nothing is left behind however that went on.
+ * Content that no row refers to, until the content store has confirmed that it is erased. Written by the transaction that
+ * deletes the rows, so that no content stays behind.
  */
 export const contentErasures = pgTable('content_erasures', {
   contentKey: text('content_key').primaryKey(),
   organizationId: uuid('organization_id').notNull(),
-  createdAt: instant('created_at').notNull().defaultNow(),
+  createdAt: createdAt(),
 })

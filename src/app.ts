@@ -15,20 +15,20 @@ import { chatCompletionRoutes, messageRoutes } from './http/routes/model-calls.t
 import { modelRoutes } from './http/routes/models.ts'
 import { responseRoutes } from './http/routes/responses.ts'
 
-/** The API at a glance: what every request passes, in order, and what is mounted where. */
+/** The API at a glance: the middleware of every request, in order, and the mounted routes. */
 export const app = new Hono<AppEnv>()
 
-app.use(drainBody(), requestContext(createDeps))
+app.use(drainBody, requestContext(createDeps))
 app.onError(renderError)
 app.notFound((context) => renderError(unknownRoute(context), context))
 
-// Asked by coding agents without a key to see whether anybody is there.
+// Coding agents request it without a key, to test the connection.
 app.on(['GET', 'HEAD'], '/api/hello', (context) => context.body(null, 200))
 app.get('/health', (context) => context.json({ status: 'ok' }))
 
 app.route('/api', managementRoutes)
 
-/** Routes that admit their calls themselves, when they know what a call costs. */
+/** Routes that admit their calls themselves, because the cost depends on the body. */
 const ADMITTING = new Set([
   'POST /v1/chat/completions',
   'POST /v1/completions',
@@ -38,10 +38,10 @@ const ADMITTING = new Set([
 ])
 
 for (const routes of [chatCompletionRoutes, messageRoutes, responseRoutes, conversationRoutes, modelRoutes]) {
-  // A validator stands in front of its handler as a route of its own.
+  // A validator is a route of its own before its handler: mount each path once.
   const mounted = new Map(routes.routes.map((route) => [`${route.method} ${route.path}`, route]))
   for (const [name, { method, path }] of mounted) {
-    app.on(method, path, audit(), limitDeclaredLength(), authenticate())
+    app.on(method, path, audit, limitDeclaredLength, authenticate)
     if (ADMITTING.has(name)) continue
     app.on(method, path, admission({ usesCatalogue: routes === modelRoutes }), requireScope('models'))
   }

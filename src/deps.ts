@@ -1,39 +1,39 @@
 import { neon, neonConfig } from '@neondatabase/serverless'
 import { Redis } from '@upstash/redis'
-import { drizzle, type NeonHttpDatabase } from 'drizzle-orm/neon-http'
+import { drizzle } from 'drizzle-orm/neon-http'
+import type { Database } from '../schema/database.ts'
 import { type Bindings, type Configuration, parseConfiguration } from './env.ts'
-import { countRejectedCall, ledgerClient, type SharedLedgers } from './governance/ledger/client.ts'
-import type { LedgerOf } from './governance/ledger/ledger.ts'
+import { ledgerClient, type SharedLedgers } from './governance/ledger/client.ts'
+import type { LedgerOf } from './governance/ledger/contract.ts'
+import { countRejectedCall } from './governance/ledger/rejected-calls/count-rejected-call.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { errorText, logEvent } from './lib/log.ts'
 import { type ContentStore, createContentStore } from './responses/content/content-store.ts'
 import { responseStreamClient } from './responses/object/stream-client.ts'
 import type { ResponseStreamObject } from './responses/types.ts'
 
-export type Database = NeonHttpDatabase
-
-/** Everything that reaches out of the process, built in one place and handed in slices to the modules that need it. */
+/** Everything that reaches out of the process, built in one place. Modules declare the parts that they need. */
 export interface Deps {
   configuration: Configuration
   clock: Clock
   database: Database
-  /** Each command or pipeline is a request of its own: nothing pending is shared. */
+  /** Each command or pipeline is a request of its own, so that requests share nothing pending. */
   redis: Redis
   ledgerOf: LedgerOf
   /** Items over 1 MB. */
   contentStore: ContentStore
-  /** The object of a response. The id's MAC is checked before, so that a guessed id wakes no object. */
+  /** The object of a response. Check the id's MAC before, so that a guessed id wakes no object. */
   responseStream: (responseId: string) => ResponseStreamObject
-  /** Counts a call that was refused before anybody was known. Never throws. */
+  /** Counts a call that was refused before its organization was known. Never rejects. */
   countRejectedCall: (call: { ip: string; at: number; surface: string }) => Promise<void>
-  /** Lets work go on after the answer. Never the only copy of anything. */
+  /** Keeps the request alive for work after the answer. The work must not be the only copy of anything. */
   waitUntil: (work: Promise<unknown>) => void
 }
 
 const REDIS_TIMEOUT_MS = 2_000
 const DATABASE_TIMEOUT_MS = 10_000
 
-/** What requests of an isolate share. Nothing of it holds a connection or a pending call. */
+/** What the requests of an isolate share. None of it has an open connection or a pending call. */
 interface Shared {
   configuration: Configuration
   database: Database
@@ -43,7 +43,7 @@ interface Shared {
 
 const shared = new WeakMap<object, Shared>()
 
-/** Builds the clients once for each isolate: making them costs more than using them. @throws ConfigurationError */
+/** Builds the clients once for each isolate, since building costs more than using them. @throws ConfigurationError */
 function sharedOf(environment: Bindings): Shared {
   const known = shared.get(environment)
   if (known) return known
@@ -89,22 +89,20 @@ function createRedis(configuration: Configuration): Redis {
   return new Redis({
     url: configuration.UPSTASH_REDIS_REST_URL,
     token: configuration.UPSTASH_REDIS_REST_TOKEN,
-    // The default repeats for over four seconds, on the path of every call; limits have their own fallback. (`false`
-    // would still try twice.)
+    // The default repeats for over four seconds; limits have a fallback of their own. (`false` would still try twice.)
     retry: { retries: 0 },
-    // The limits give up sooner; this ends the connection itself, one of the few that may wait for headers at a time.
+    // Limits time out sooner; this also ends the connection, of which only six may wait for headers at a time.
     signal: () => AbortSignal.timeout(Math.max(REDIS_TIMEOUT_MS, configuration.LIMITS_TIMEOUT_MS)),
-    // A batch that gathers the commands of several requests would die with the request that began it. What belongs
-    // together is put into a pipeline by hand.
+    // A pipeline with commands of several requests would end with the request that began it.
     enableAutoPipelining: false,
     enableTelemetry: false,
     readYourWrites: false,
-    // Nothing is kept there that JSON cannot carry as it is.
+    // Only JSON values are stored.
     responseEncoding: false,
   })
 }
 
-/** @param ledgers whose calls to a ledger travel together; those of all requests of this isolate where it is left out. */
+/** @param ledgers whose calls to a ledger are committed together; all requests of this isolate if left out. */
 export function createDeps(environment: Bindings, context: ExecutionContext, ledgers?: SharedLedgers): Deps {
   const { configuration, database, redis, contentStore } = sharedOf(environment)
   return {

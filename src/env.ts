@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { KeyRing } from './lib/crypto.ts'
 
-/** `host:port` pairs that the guarded fetch lets through although they are loopback or private. */
+/** `host:port` pairs that the guarded fetch allows although they are loopback or private. */
 const hostList = z
   .string()
   .default('')
@@ -33,8 +33,8 @@ const optional = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess((value) => (value === '' ? undefined : value), schema.optional())
 
 /**
- * Every variable and secret the Worker reads. `docs/configuration.md` and `.env.example` describe the same
- * list; a test compares the three.
+ * Every variable and secret of the Worker. `docs/configuration.md` and `.env.example` have the same list; a test compares
+ * the three.
  */
 export const configurationSchema = z.object({
   BASE_URL: optional(origin),
@@ -79,14 +79,14 @@ export const configurationSchema = z.object({
 
 export type Configuration = z.infer<typeof configurationSchema>
 
-/** What wrangler binds beside the variables. */
+/** The bindings of wrangler.toml. */
 export interface Bindings extends Record<string, unknown> {
   LEDGER: DurableObjectNamespace
   RESPONSE_STREAMS: DurableObjectNamespace
   CONTENT: R2Bucket
 }
 
-/** A variable that is missing or wrong. The message names it and says why; it never repeats a value. */
+/** Variables that are missing or invalid. The message has names and reasons, never a value. */
 export class ConfigurationError extends Error {
   constructor(issues: string[]) {
     super(`Invalid configuration: ${issues.join('; ')}`)

@@ -3,6 +3,7 @@ import { app } from '../src/app.ts'
 import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
 import { writeCheckpoint } from '../src/governance/ledger/records/checkpoint.ts'
+import { settleAll } from '../src/lib/settle-all.ts'
 import { eraseLeftContent } from '../src/responses/content/content-garbage.ts'
 
 export { Ledger } from './ledger.ts'
@@ -12,8 +13,7 @@ export default {
   fetch: app.fetch,
   async scheduled(_event, environment, context) {
     const deps = createDeps(environment, context)
-    // Neither waits for the other, and what fails fails the run.
-    const done = await Promise.allSettled([writeCheckpoint(deps), eraseLeftContent(deps)])
-    for (const part of done) if (part.status === 'rejected') throw part.reason
+    // Neither keeps the other from running; the run fails when one of them does.
+    await settleAll([writeCheckpoint(deps), eraseLeftContent(deps)])
   },
 } satisfies ExportedHandler<Bindings>

@@ -1,5 +1,5 @@
-import type { Attempt } from '../governance/audit-record.ts'
-import { type GovernedCall, outcomeOf } from '../governance/governed-call.ts'
+import { type Attempt, outcomeOf } from '../governance/audit-record.ts'
+import type { GovernedCall } from '../governance/governed-call.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import { applyEdits, joinBytes } from '../lib/byte-edits.ts'

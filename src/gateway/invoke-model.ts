@@ -11,7 +11,8 @@ import {
   type Refused,
   refuse,
 } from '../governance/governed-call.ts'
-import { MOST_ADMISSIONS, type RenewDeps, renewRights, withCatalogue } from '../governance/renew-rights.ts'
+import type { RenewDeps } from '../governance/identity/identify.ts'
+import { MOST_ADMISSIONS, renewRights, withCatalogue } from '../governance/renew-rights.ts'
 import { modelTarget } from '../governance/target.ts'
 import { ApiError } from '../lib/api-error.ts'
 import { outcomeOfSent } from './calls/call-outcome.ts'

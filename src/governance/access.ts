@@ -1,19 +1,16 @@
 import { sha256Hex } from '../lib/crypto.ts'
 import type { Principal } from './principal.ts'
-import type { Target } from './target.ts'
+import type { CallTarget } from './target.ts'
 
-/**
- * Whether the user behind the call was granted a target: a model by its exact id, or by a grant on every model. A grant
- * on models gives no integration.
- */
-export function mayUse(principal: Pick<Principal, 'models'>, target: Target): boolean {
+/** Whether a user was granted a model, by its exact id or by a grant on every model. Neither grants an integration. */
+export function mayUse(principal: Pick<Principal, 'models'>, target: CallTarget): boolean {
   if (target.kind !== 'model') return false
   return principal.models.all || principal.models.ids.has(target.id)
 }
 
 /**
- * Names the set of models a principal may use: equal for equal sets, however they were granted.
- * @returns 32 hex characters, for cache keys. 128 bits, because two sets under one name would show one the other's list.
+ * A cache key for the set of models that a principal may use: equal for equal sets, however they were granted.
+ * @returns 32 hex characters: 128 bits, so that no two sets share a key in practice.
  */
 export function grantSetId(principal: Pick<Principal, 'models'>): string {
   const { all, ids } = principal.models

@@ -1,6 +1,6 @@
 import type { Usage, UsageProvenance } from './credits.ts'
 
-/** Bytes of one direction, counted apart at the engine's input and at the sink: inspected + uninspected = released + withheld. */
+/** Bytes of one direction, counted at the engine's input and again at the sink: inspected + uninspected = released + withheld. */
 export interface InspectionCounts {
   inspected: number
   uninspected: number
@@ -8,22 +8,22 @@ export interface InspectionCounts {
   withheld: number
 }
 
-/** One try at an upstream. */
+/** One request to an upstream. */
 export interface Attempt {
   provider: string
   upstreamModel: string
-  /** The upstream's HTTP status, or null when it gave none. */
+  /** The upstream's HTTP status, or null when it sent none. */
   status: number | null
-  /** Why there was no usable answer, such as `connect_timeout`; null when there was. */
+  /** Why there was no usable answer, such as `connect_timeout`; null when there was one. */
   failure: string | null
   durationMilliseconds: number
 }
 
-/** Who called, from where. Never a key, never a credential. */
+/** Who called, and from where. Never contains a key or a credential. */
 export interface Actor {
   userId: string | null
   keyId: string | null
-  /** `admin_token` for administration; null when a key speaks for a user. */
+  /** `admin_token` for administration; null for a user. */
   administrator: string | null
   ip: string | null
 }
@@ -33,7 +33,7 @@ export interface CallOpening {
   callId: string
   requestId: string
   organizationId: string
-  /** Of the organization's ledger, that has the call; the home shard when left out. */
+  /** Shard of the organization's ledger that has the call; the home shard when left out. */
   shard?: number
   /** Milliseconds since the epoch. */
   at: number
@@ -46,9 +46,9 @@ export interface CallOpening {
 
 /** What is known of a call when it has ended. */
 export interface CallOutcome {
-  /** HTTP status the caller got; 499 when the caller left first. */
+  /** HTTP status sent to the caller; 499 when the caller left first. */
   status: number
-  /** The interface's error code or a word of ours; null on success. */
+  /** The interface's error code, or a code of ours; null on success. */
   errorCode: string | null
   /** Name of the provider that answered. */
   provider: string | null
@@ -64,11 +64,11 @@ export interface CallOutcome {
   dlp: { policyVersion: string; findings: Record<string, number> } | null
   /** Connection used for a tool call. */
   connectionId: string | null
-  /** Conditions worth knowing later, such as `limits_degraded` or `client_left`. */
+  /** Special conditions of the call, such as `client_left` or `settled_by_alarm`. */
   flags: string[]
 }
 
-/** An administrative change: what was done to what, with the values that are not secret. */
+/** An administrative change, with the values that are not secret. */
 export interface AuditedChange {
   id: string
   requestId: string
@@ -79,4 +79,30 @@ export interface AuditedChange {
   action: string
   resource: string
   detail: Record<string, unknown>
+}
+
+/**
+ * An outcome whose members are empty unless they are given: nothing was used, no upstream was reached.
+ * @param now milliseconds since the epoch.
+ */
+export function outcomeOf(
+  { at }: Pick<CallOpening, 'at'>,
+  now: number,
+  known: Partial<CallOutcome> & { status: number },
+): CallOutcome {
+  return {
+    errorCode: null,
+    provider: null,
+    attempts: [],
+    usage: null,
+    provenance: null,
+    cost: 0,
+    durationMilliseconds: now - at,
+    request: null,
+    response: null,
+    dlp: null,
+    connectionId: null,
+    flags: [],
+    ...known,
+  }
 }

@@ -1,12 +1,7 @@
-/** Money is integers: micro-credits, a millionth of a credit. Prices are micro-credits per million tokens. */
+import type { ModelPrices } from '../../schema/models.ts'
 
-export interface Prices {
-  input: number
-  output: number
-  cacheRead: number
-  cacheWrite5Minutes: number
-  cacheWrite1Hour: number
-}
+/** Money is integers: micro-credits, a millionth of a credit. Prices are micro-credits per million tokens. */
+export type Prices = ModelPrices
 
 /** Tokens by the class they are charged in; classes never overlap (cached input is not in `input`). */
 export interface Usage {
@@ -15,11 +10,11 @@ export interface Usage {
   cacheWrite5Minutes: number
   cacheWrite1Hour: number
   output: number
-  /** Part of `output`, told apart for the record only. */
+  /** Part of `output`, for the record only. */
   reasoning: number
 }
 
-/** `reported` by the upstream, `estimated` from what passed, `unknown` when a call was never closed. */
+/** `reported` by the upstream, `estimated` from request and answer, `unknown` for a call that was never closed. */
 export type UsageProvenance = 'reported' | 'estimated' | 'unknown'
 
 export const NO_USAGE: Usage = {
@@ -43,8 +38,8 @@ export function costOf(usage: Usage, prices: Prices): number {
 }
 
 /**
- * The most a call can cost, in micro-credits: what has to be free in the balance before it is dispatched.
- * @param inputTokens an upper bound. @param outputTokens the most the call may generate, over all choices.
+ * The most that a call can cost, in micro-credits: what has to be available before it is dispatched.
+ * @param inputTokens an upper bound. @param outputTokens an upper bound over all choices.
  */
 export function reservationFor(inputTokens: number, outputTokens: number, prices: Prices): number {
   const { input, cacheRead, cacheWrite5Minutes, cacheWrite1Hour } = prices
@@ -52,7 +47,7 @@ export function reservationFor(inputTokens: number, outputTokens: number, prices
   return Math.ceil((inputTokens * dearestInput + outputTokens * prices.output) / 1_000_000)
 }
 
-/** Usage of two calls on upstreams together. */
+/** Sum of the usage of two requests to upstreams. */
 export function addUsage(left: Usage | null, right: Usage): Usage {
   if (left === null) return right
   return {

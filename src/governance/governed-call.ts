@@ -1,53 +1,51 @@
 /**
- * A governed call is a value. `admit` asks the ledger for it, the caller sends what it stands for, `settle` closes it;
- * `refuse` records a call that ends before that. Model calls, tool calls and agent turns use the same steps.
+ * A governed call is a value: `admit` opens it in the ledger, its holder makes the request, `settle` closes it. `refuse`
+ * records a call that ends before its admission. Model calls, tool calls and agent turns use the same steps.
  */
 import { ApiError } from '../lib/api-error.ts'
 import type { Clock } from '../lib/clock.ts'
 import { counted } from '../lib/counted.ts'
 import { errorText, logEvent } from '../lib/log.ts'
-import type { CallOpening, CallOutcome } from './audit-record.ts'
-import type { Admission, CallProgress, CallToAdmit, LedgerOf } from './ledger/ledger.ts'
+import { type CallOpening, type CallOutcome, outcomeOf } from './audit-record.ts'
+import type { Admission, CallProgress, CallToAdmit, LedgerOf } from './ledger/contract.ts'
+import type { LearnedEpochs } from './ledger/epochs/known-epochs.ts'
 import { shardOf } from './ledger/shards/shards.ts'
 import type { Principal } from './principal.ts'
-import { modelIdOf, type Target } from './target.ts'
+import { type CallTarget, modelIdOf } from './target.ts'
 
 export interface GovernanceDeps {
   clock: Clock
   ledgerOf: LedgerOf
 }
 
-/** The epochs at which the rights of a caller and the catalogue were read; null: the call does not use the catalogue. */
-export type ReadEpochs = CallToAdmit['epochs']
-
-/** What one call of the API is, before anything is decided. Never changed. */
+/** One call of the API, before anything is decided. Never changed. */
 export type CallIdentity = Omit<CallOpening, 'organizationId' | 'modelId'>
 
-/** Whose call it is, and at which epochs its rights and the catalogue were read. */
+/** The caller, and the revocation epochs at which its rights and the catalogue were read. */
 export interface CallerRights {
   principal: Principal
   /** Null: the call does not use the catalogue. */
   catalogueEpoch: number | null
-  /** Epochs that Postgres told after the ledger did not know them; null for those that it was not asked for. */
-  learned: CallToAdmit['learned']
+  /** Epochs that were read from Postgres because the ledger did not have them; null when none was read. */
+  learned: LearnedEpochs | null
 }
 
 export interface CallRequest {
   identity: CallIdentity
   rights: CallerRights
-  target: Target | null
+  target: CallTarget | null
   /** Micro-credits; 0 for calls that cost nothing. */
   reserve: number
   leaseMilliseconds: number
-  /** What is settled when nobody closes the call; null: all of `reserve`. */
+  /** Settled when the call is never closed; null: all of `reserve`. */
   estimate: CallProgress | null
-  /** Whether it counts against the limits: false for a further turn of a response. */
+  /** Whether the call counts against the limits: false for a further turn of a response. */
   counted: boolean
   /** How the caller can lower what the call reserves, as an imperative clause. */
   advice: string
 }
 
-/** A call that the ledger holds open. Plain data: another life of its caller can settle it. */
+/** A call that is open in the ledger. Plain data, so that it can be stored and settled after a restart. */
 export interface GovernedCall {
   opening: CallOpening
   reserve: number
@@ -56,12 +54,12 @@ export interface GovernedCall {
 export type Refused = { kind: 'refused'; error: ApiError }
 export type Stale = Extract<Admission, { kind: 'stale' }>
 
-/** Credits come back when a running call settles or some are added: not within a client's own retries. */
+/** Credits return when a running call settles, or when some are granted: not within a client's own retries. */
 const NO_CREDITS_RETRY_SECONDS = 60
 
 /**
  * Admits a call: limits, epochs, credits and the durable opening record in one round trip. A refusal is recorded.
- * @throws whatever the ledger throws when the opening cannot be stored: nothing may be sent then.
+ * @throws what the ledger throws when the opening cannot be stored: nothing may be sent then.
  */
 export async function admit(
   deps: GovernanceDeps,
@@ -80,21 +78,15 @@ export async function admit(
   return { kind: 'refused', error }
 }
 
-/** What the audit record of a refused call says besides its error. */
-export interface RefusalDetails {
-  target: Target | null
-  dlp?: CallOutcome['dlp']
-}
-
 /**
- * Records a call that ends before it was admitted. It counts against the limits like any other, so that refused calls are
- * no way around them: the error may become the one of a limit.
+ * Records a call that ends before its admission. It counts against the limits like any other, so that refused calls do
+ * not bypass them: a limit that is reached replaces the error.
  */
 export async function refuse(
   deps: GovernanceDeps,
   request: Pick<CallRequest, 'identity' | 'rights' | 'counted'>,
   error: ApiError,
-  { target, dlp = null }: RefusalDetails,
+  { target, dlp = null }: { target: CallTarget | null; dlp?: CallOutcome['dlp'] },
 ): Promise<Refused | Stale> {
   const opening = openingOf(request.identity, request.rights.principal, modelIdOf(target))
   const outcome = { ...refusalOutcome(opening, deps.clock(), error), dlp }
@@ -106,7 +98,7 @@ export async function refuse(
   return { kind: 'refused', error: limit }
 }
 
-/** A refusal stays the refusal it is, also when it cannot be recorded. */
+/** Never rejects: the caller gets the refusal also when it cannot be recorded. */
 async function recordRefusal(
   deps: GovernanceDeps,
   opening: CallOpening,
@@ -122,8 +114,8 @@ async function recordRefusal(
 }
 
 /**
- * Whether a caller has room in its limits, before a large body is read for it. Counts nothing.
- * @returns null when it has. @throws whatever the ledger throws.
+ * Checks the limits of a caller before a large body is read for it. Counts nothing.
+ * @returns null when the limits leave room. @throws what the ledger throws.
  */
 export async function checkLimits(
   deps: GovernanceDeps,
@@ -137,9 +129,9 @@ export async function checkLimits(
 }
 
 /**
- * Closes a call with what it came to. Never rejects: a close that cannot be delivered is made up for by the ledger, when
- * the lease of the call runs out. A second close changes nothing.
- * @returns whether the ledger has it; where not, it may be tried again.
+ * Closes a call with its outcome. Never rejects: if the close cannot be delivered, the ledger settles the call when its
+ * lease runs out. A second close changes nothing.
+ * @returns whether the outcome is stored; if not, it may be tried again.
  */
 export async function settle(
   deps: GovernanceDeps,
@@ -157,7 +149,7 @@ export async function settle(
 
 /**
  * Renews the lease of a running call, with what it has used so far.
- * @returns whether the ledger holds it open; null when the ledger could not be asked.
+ * @returns whether the call is still open; null when the ledger did not answer.
  */
 export async function extend(
   deps: GovernanceDeps,
@@ -174,37 +166,11 @@ export async function extend(
   }
 }
 
-/**
- * The outcome of a call, where nothing else is known: it used nothing and reached nobody.
- * @param now milliseconds since the epoch. @param known what is known of it.
- */
-export function outcomeOf(
-  { at }: Pick<CallOpening, 'at'>,
-  now: number,
-  known: Partial<CallOutcome> & { status: number },
-): CallOutcome {
-  return {
-    errorCode: null,
-    provider: null,
-    attempts: [],
-    usage: null,
-    provenance: null,
-    cost: 0,
-    durationMilliseconds: now - at,
-    request: null,
-    response: null,
-    dlp: null,
-    connectionId: null,
-    flags: [],
-    ...known,
-  }
-}
-
 /** The outcome of a call that ended with an error before anything was used. */
 export const refusalOutcome = (opening: CallOpening, now: number, error: ApiError): CallOutcome =>
   outcomeOf(opening, now, { status: error.status, errorCode: errorCodeOf(error) })
 
-/** How an audit record names an error. */
+/** The error code of an audit record. */
 export const errorCodeOf = ({ code, kind }: ApiError): string =>
   code ?? (kind === 'internal' ? 'internal_error' : kind)
 
@@ -221,18 +187,16 @@ function countedOf(
   { principal, catalogueEpoch, learned }: CallerRights,
   isCounted: boolean,
 ): Pick<CallToAdmit, 'epochs' | 'learned' | 'limits'> {
-  const { userId, organizationLimitPerMinute, userLimitPerMinute, ledgerShards: shards } = principal
+  const {
+    userId,
+    organizationLimitPerMinute: organizationPerMinute,
+    userLimitPerMinute: userPerMinute,
+  } = principal
+  const { ledgerShards: shards } = principal
   return {
     epochs: { organization: principal.epoch, catalogue: catalogueEpoch },
     learned,
-    limits: isCounted
-      ? {
-          userId,
-          organizationPerMinute: organizationLimitPerMinute,
-          userPerMinute: userLimitPerMinute,
-          shards,
-        }
-      : null,
+    limits: isCounted ? { userId, organizationPerMinute, userPerMinute, shards } : null,
   }
 }
 

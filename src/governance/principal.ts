@@ -1,4 +1,3 @@
-/** Every caller, whatever it came with, is one of these. Rights are read at call time from the user behind it. */
 export type Role = 'owner' | 'admin' | 'member'
 
 export type Entitlement = 'personal_api_key_access'
@@ -7,8 +6,8 @@ export type Entitlement = 'personal_api_key_access'
 export const KEY_SCOPES = ['models', 'agents', 'mcp'] as const
 export type KeyScope = (typeof KEY_SCOPES)[number]
 
-/** What speaks for the user: an API key, a session of the web terminal, or a run of an agent (a schedule has no key). */
-export type Credential =
+/** What authenticates a caller: an API key, a session of the web terminal, or a run of an agent (a schedule has no key). */
+export type CallerCredential =
   | {
       kind: 'key'
       keyId: string
@@ -19,11 +18,11 @@ export type Credential =
   | { kind: 'session'; sessionId: string }
   | { kind: 'run'; runId: string }
 
-/** A user and its rights, as Postgres had them at `epoch`. Plain data: it can be stored and sent to an object. */
+/** A caller: a user with its rights, as Postgres had them at `epoch`. Plain data: it can be stored and sent to an object. */
 export interface Principal {
   organizationId: string
   userId: string
-  credential: Credential
+  credential: CallerCredential
   role: Role
   groupIds: readonly string[]
   entitlements: readonly Entitlement[]
@@ -31,9 +30,9 @@ export interface Principal {
   /** Calls a minute; the deployment's default is already applied. */
   organizationLimitPerMinute: number
   userLimitPerMinute: number
-  /** Objects that share the organization's ledger; which of them has the user's calls follows from the user's id. */
+  /** Objects that share the organization's ledger; `shardOf` gives the one that has the user's calls. */
   ledgerShards: number
-  /** Revocation epoch of the organization when this record was read. */
+  /** Revocation epoch of the organization at which this record was read. */
   epoch: number
 }
 
@@ -47,15 +46,15 @@ export interface ModelGrants {
 export const keyIdOf = ({ credential }: Pick<Principal, 'credential'>): string | null =>
   credential.kind === 'key' ? credential.keyId : null
 
-/** Whether the credential was made for a scope. Sessions and runs are bound by the rights of their user alone. */
+/** Whether a credential has a scope. Only keys have scopes: sessions and runs are limited by the rights of their user alone. */
 export const hasScope = ({ credential }: Pick<Principal, 'credential'>, scope: KeyScope): boolean =>
   credential.kind !== 'key' || credential.scopes.includes(scope)
 
-/** Expiry changes no row, so no epoch tells of it: it is checked on every call. @param now milliseconds since the epoch. */
+/** Expiry changes no row and no epoch, so it is checked on every call. @param now milliseconds since the epoch. */
 export const isExpired = ({ credential }: Pick<Principal, 'credential'>, now: number): boolean =>
   credential.kind === 'key' && credential.expiresAt !== null && now >= credential.expiresAt
 
-/** Who administers: the deployment's token now, people's sessions later. */
+/** The deployment's administrator. */
 export interface Administrator {
   kind: 'admin_token'
   /** Null: every organization of the deployment. */

@@ -1,19 +1,16 @@
-import type { Database } from '../deps.ts'
 import { ApiError } from '../lib/api-error.ts'
 import type { CallerRights, Stale } from './governed-call.ts'
-import { type RefusalReason, renewPrincipal } from './identity/identify.ts'
-import { readEpochs } from './identity/identity.store.ts'
+import { type RefusalReason, type RenewDeps, renewPrincipal } from './identity/identify.ts'
+import { readEpochs } from './ledger/epochs/epochs.store.ts'
 
-export type RenewDeps = Parameters<typeof renewPrincipal>[0] & { database: Database }
-
-/** A call whose rights keep changing while it asks is refused after so many attempts. */
+/** Attempts to admit a call whose rights change meanwhile. */
 export const MOST_ADMISSIONS = 4
 
 /**
- * Brings the rights of a caller up to date after the ledger called them stale. What the ledger does not know is read
- * from Postgres, and told to it with the next admission.
- * @returns the rights as they are now; the catalogue's epoch is the current one.
- * @throws ApiError unauthorized for a caller that may not call any more, and whatever the database throws: the call is
+ * Renews the rights of a caller after the ledger called them stale. Epochs that the ledger does not have are read from
+ * Postgres, and sent to it with the next admission.
+ * @returns the current rights, with the current epoch of the catalogue.
+ * @throws ApiError unauthorized for a caller that may not call any more, and what the database throws: the call is
  * refused then.
  */
 export async function renewRights(
@@ -25,7 +22,7 @@ export async function renewRights(
   const isKnown = stale.organization !== null && (stale.catalogue !== null || !usesCatalogue)
   const read = isKnown ? null : await readEpochs(deps.database, principal.organizationId)
   const catalogue = usesCatalogue ? (stale.catalogue ?? read?.catalogue ?? null) : null
-  // Null for an organization that is gone: its callers are looked up, and refused.
+  // Null for an organization that was deleted: its callers are looked up, and refused.
   const organization = stale.organization ?? read?.organization ?? null
   if (organization === principal.epoch) {
     return { principal, catalogueEpoch: catalogue, learned: read && { organization, catalogue } }
@@ -38,17 +35,17 @@ export async function renewRights(
 }
 
 /**
- * Renewed rights with the catalogue that was loaded for them.
- * @param epoch of the catalogue; another one than the rights name was read from Postgres just now.
+ * Renewed rights with the epoch of the catalogue that was loaded for them.
+ * @param epoch if it differs from that of the rights, it was read from Postgres just now.
  */
 export function withCatalogue(renewed: CallerRights, epoch: number): CallerRights {
   const { principal, catalogueEpoch, learned } = renewed
   const isRead = epoch !== catalogueEpoch
-  const told = {
+  const known = {
     organization: learned?.organization ?? null,
     catalogue: isRead ? epoch : (learned?.catalogue ?? null),
   }
-  return { principal, catalogueEpoch: epoch, learned: learned || isRead ? told : null }
+  return { principal, catalogueEpoch: epoch, learned: learned || isRead ? known : null }
 }
 
 const NO_LONGER: Partial<Record<RefusalReason, { code: string; message: string }>> = {
@@ -56,7 +53,7 @@ const NO_LONGER: Partial<Record<RefusalReason, { code: string; message: string }
   disabled: { code: 'access_disabled', message: 'The user of the API key is disabled.' },
 }
 
-/** The error for a caller whose credential no longer counts. */
+/** The error for a caller whose credential is no longer valid. */
 export function noLongerAllowed(reason: RefusalReason): ApiError {
   const { code, message } = NO_LONGER[reason] ?? {
     code: 'key_revoked',

@@ -1,6 +1,7 @@
 import { Ratelimit } from '@upstash/ratelimit'
-import type { Deps } from '../deps.ts'
+import type { Redis } from '@upstash/redis'
 import { BoundedMap } from '../lib/bounded-map.ts'
+import type { Clock } from '../lib/clock.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { withinTime } from '../lib/time-limit.ts'
 
@@ -14,87 +15,91 @@ export interface SharedLimit {
   perMinute: number
 }
 
-/** What became of one that was counted. */
 export interface SharedCount {
   allowed: boolean
   /** Whole seconds, at least 1 when refused; 0 when allowed. */
   retryAfterSeconds: number
-  /** Redis could not be asked in time, so this isolate's own lower cap decided. */
+  /** Redis did not answer in time: the lower cap of this isolate decided. */
   degraded: boolean
 }
 
-export type SharedLimitDeps = Pick<Deps, 'configuration' | 'clock' | 'redis'>
+export interface SharedLimitDeps {
+  clock: Clock
+  redis: Redis
+  configuration: { LIMITS_TIMEOUT_MS: number; DEGRADED_RATE_LIMIT: number }
+}
 
 const WINDOW_MS = 60_000
-/** How long Redis is left alone after it failed, so that not every request waits for the time-out. */
-const REST_MS = 2_000
+/** The circuit stays open this long after Redis failed, so that not every request waits for the time-out. */
+const OPEN_MS = 2_000
 
 // Plain data only: pending I/O that requests share dies with the request that started it.
 const degradedCounts = new BoundedMap<string, number>(10_000)
 let degradedWindow = 0
-/** When Redis may be asked again, in milliseconds since the epoch; 0 while it answers. */
-let restingUntil = 0
+/** When the circuit breaker lets a request through again, in milliseconds since the epoch; 0 while Redis answers. */
+let openUntil = 0
 
 /**
- * Counts one against a limit. Redis away, slow (LIMITS_TIMEOUT_MS) or answering errors never means unlimited: this
- * isolate then allows at most DEGRADED_RATE_LIMIT a minute for each identifier. It throws nothing.
+ * Counts one against a limit. While Redis is away, slow (LIMITS_TIMEOUT_MS) or answers errors, this isolate allows at most
+ * DEGRADED_RATE_LIMIT a minute for each identifier. It never rejects.
  */
 export async function countShared(
   deps: SharedLimitDeps,
   limit: SharedLimit,
   identifier: string,
 ): Promise<SharedCount> {
-  const outcome = await askRedis(deps, () => limiterOf(deps, limit).limit(identifier))
+  const outcome = await callRedis(deps, () => limiterOf(deps.redis, limit).limit(identifier))
   if (outcome === null) return countAlone(deps, limit, identifier)
   // The library reads the system's clock, so its `reset` is measured by that one too.
   const retryAfterSeconds = outcome.success ? 0 : secondsUntil(outcome.reset, Date.now())
   return { allowed: outcome.success, retryAfterSeconds, degraded: false }
 }
 
-/** Whether a limit leaves room for another one. Counts nothing; true when Redis cannot be asked. It throws nothing. */
+/** Whether a limit leaves room for another one. Counts nothing; true while Redis is away. It never rejects. */
 export async function hasSharedRoom(
   deps: SharedLimitDeps,
   limit: SharedLimit,
   identifier: string,
 ): Promise<boolean> {
-  const outcome = await askRedis(deps, () => limiterOf(deps, limit).getRemaining(identifier))
+  const outcome = await callRedis(deps, () => limiterOf(deps.redis, limit).getRemaining(identifier))
   return outcome === null || outcome.remaining > 0
 }
 
-/** @returns null when Redis did not answer in time, or is left alone because it did not. */
-async function askRedis<Answer>(
+/** @returns null when Redis did not answer in time, or while the circuit is open. */
+async function callRedis<Answer>(
   { clock, configuration }: SharedLimitDeps,
   ask: () => Promise<Answer>,
 ): Promise<Answer | null> {
   const now = clock()
-  if (now < restingUntil) return null
-  // After a rest one request tries while the others go on without Redis.
-  if (restingUntil !== 0) restingUntil = now + REST_MS
+  if (now < openUntil) return null
+  // One request tries Redis again; the others go on without it.
+  if (openUntil !== 0) openUntil = now + OPEN_MS
   try {
     const answer = await withinTime(ask(), configuration.LIMITS_TIMEOUT_MS, 'Redis')
-    restingUntil = 0
+    openUntil = 0
     return answer
   } catch (error) {
-    restingUntil = clock() + REST_MS
+    openUntil = clock() + OPEN_MS
     logEvent('warn', 'limits_degraded', { reason: errorText(error) })
     return null
   }
 }
 
-function limiterOf({ redis }: SharedLimitDeps, { name, perMinute }: SharedLimit): Ratelimit {
+/** Counts a limit in Redis. */
+export function limiterOf(redis: Redis, { name, perMinute }: SharedLimit): Ratelimit {
   return new Ratelimit({
     redis,
     limiter: Ratelimit.slidingWindow(perMinute, `${WINDOW_MS} ms`),
     prefix: `limit:${name}`,
-    // It would repeat a refusal until the next window begins, which is longer than a sliding window refuses.
+    // The cache repeats a refusal until the next window begins, which is longer than a sliding window refuses.
     ephemeralCache: false,
-    // The library's own time-out lets the request pass; one deadline is set in askRedis.
+    // The library's own time-out lets the request pass; callers set a deadline.
     timeout: 0,
     enableTelemetry: false,
   })
 }
 
-/** Decides without Redis. Synchronous, so that no number of concurrent requests gets past the cap. */
+/** Decides without Redis. Synchronous, so that concurrent requests cannot pass the cap. */
 function countAlone(
   { clock, configuration }: SharedLimitDeps,
   { name, perMinute }: SharedLimit,

@@ -5,11 +5,11 @@ import type { CallerRights, CallIdentity } from '../governance/governed-call.ts'
 import type { Administrator } from '../governance/principal.ts'
 import type { HostKind, Surface } from './surfaces.ts'
 
-/** Each context value, who sets it, and who may read it. */
+/** Each context value, with the file that sets it and those that read it. */
 export interface AppEnv {
   Bindings: Bindings
   Variables: {
-    /** middleware/request-context; everybody. */
+    /** middleware/request-context; all. */
     deps: Deps
     /** middleware/request-context; sent as `x-request-id` on every answer. */
     requestId: string
@@ -19,11 +19,11 @@ export interface AppEnv {
     surface: Surface
     /** middleware/request-context; authentication. */
     host: HostKind
-    /** middleware/authenticate: what the call is, and whose; also of a refused key whose row exists. */
+    /** middleware/authenticate; audit and routes. Also set for a refused key whose row exists. */
     caller: KnownCaller
     /** middleware/authenticate, renewed by admissions; routes under /v1. */
     rights: CallerRights
-    /** middleware/admission and routes that admit a call: the ledger has its record, or will have; middleware/audit. */
+    /** middleware/admission and routes that admit a call: the call has, or will have, a record in the ledger; middleware/audit. */
     isRecorded: boolean
     /** middleware/administer; routes under /api. */
     administrator: Administrator

@@ -1,5 +1,6 @@
 import { HTTPException } from 'hono/http-exception'
 import { ConfigurationError } from '../env.ts'
+import { errorCodeOf } from '../governance/governed-call.ts'
 import { ApiError, type ErrorKind, invalidRequest, notFound } from '../lib/api-error.ts'
 import { errorText, logEvent, redact, redactEncoded } from '../lib/log.ts'
 import type { AppContext } from './context.ts'
@@ -73,7 +74,7 @@ const RENDERERS: Record<Surface, Renderer> = {
   none: flat,
 }
 
-/** Renders whatever a request ended with. Texts of unexpected errors are logged, never told. */
+/** Renders the error that a request ended with. Texts of unexpected errors are logged, and never sent. */
 export function renderError(error: unknown, context: AppContext): Response {
   const known = toApiError(error)
   if (known.kind === 'internal') {
@@ -82,7 +83,7 @@ export function renderError(error: unknown, context: AppContext): Response {
       error: errorText(error),
     })
   }
-  context.set('errorCode', known.code ?? (known.kind === 'internal' ? 'internal_error' : known.kind))
+  context.set('errorCode', errorCodeOf(known))
   // Interface: a body over the limit is answered `{ message }` on every surface.
   const surface = context.var.surface ?? 'none'
   const body = known.kind === 'too_large' ? { message: known.message } : RENDERERS[surface](known)
@@ -91,11 +92,11 @@ export function renderError(error: unknown, context: AppContext): Response {
     headers['retry-after'] = String(Math.max(1, Math.ceil(known.retryAfterSeconds)))
   }
   if (known.shouldRetry === false) headers['x-should-retry'] = 'false'
-  // Messages quote what was sent, which may be a key in the wrong place. What is cut out ends before any quote.
+  // Messages quote the request, which can have a key in the wrong place. A redacted part ends before a quotation mark.
   return context.body(redact(JSON.stringify(body)), known.status as 400, headers)
 }
 
-/** The error for a path or verb that nothing serves. Whoever pastes a key into an address does not find it quoted. */
+/** The error for a path or method that nothing serves. Redacted, because a key can be pasted into an address. */
 export function unknownRoute(context: AppContext): ApiError {
   return notFound('Route', redactEncoded(`${context.req.method} ${context.req.path}`.slice(0, 200)))
 }

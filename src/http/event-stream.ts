@@ -1,13 +1,13 @@
 import { joinBytes } from '../lib/byte-edits.ts'
 import { KEEP_ALIVE } from '../responses/log/log-tail.ts'
 
-/** A stream of SSE frames after a number; null when there is nothing to follow any more. */
+/** Opens a stream of SSE frames after an event number; null when there is nothing to follow any more. */
 export type OpenTail = (after: number) => Promise<ReadableStream<Uint8Array> | null>
 
 /**
- * Hands the frames of a response's object on, to a write all that came whole. A tail that breaks off because the object went away is
- * opened once more after the last event that was sent; one that breaks off again ends the answer with an error, so that no
- * client takes it for the end.
+ * Passes on the frames of a response's object; frames that arrive together are one write. A tail that fails because the
+ * object went away is opened once more, after the last event that was sent. A second failure ends the answer with an
+ * error, so that no client takes it for the end.
  * @param after the number that the first tail was opened after. @param reopen opens a tail on a fresh stub.
  */
 export function tailFrames(
@@ -30,8 +30,8 @@ export function tailFrames(
 }
 
 /**
- * Frames that are not there yet: until they are, comments tell the reader that somebody is.
- * @param coming whose failure ends the answer with an error. @param milliseconds between two comments.
+ * A stream of frames that do not exist yet. Until then, comments keep the connection open.
+ * @param coming if it fails, the answer ends with an error. @param milliseconds between two comments.
  */
 export function awaitedFrames(
   coming: Promise<ReadableStream<Uint8Array>>,
@@ -39,7 +39,7 @@ export function awaitedFrames(
 ): ReadableStream<Uint8Array> {
   const left = Promise.withResolvers<'left'>()
   const arrived = coming.then((stream) => stream.getReader())
-  // Nobody may be waiting for it when it fails.
+  // It can fail while no pull awaits it.
   arrived.catch(() => {})
   return new ReadableStream(
     {
@@ -79,13 +79,13 @@ class TailFollower {
   #after: number
   #reopen: OpenTail | null
   #pieces: Piece[] = []
-  /** The beginning of the last event that was sent whole, and of the one that is being sent in parts. */
+  /** The first bytes of the last event that was sent whole, and of one that was sent in part. */
   #last: Uint8Array | null = null
   #current: Uint8Array | null = null
-  /** Bytes sent of an event that is not sent whole, and how many of them a new tail has yet to repeat. */
+  /** Bytes sent of that event, and how many of them a new tail will repeat. */
   #sent = 0
   #repeated = 0
-  /** The reader of the answer is gone. */
+  /** The reader of the answer has left. */
   #left = false
 
   constructor(first: ReadableStream<Uint8Array>, after: number, reopen: OpenTail) {
@@ -94,7 +94,7 @@ class TailFollower {
     this.#reopen = reopen
   }
 
-  /** @returns whole frames, or a part of a long one; null at the end. @throws when the tail broke off for good. */
+  /** @returns whole frames, or a part of a long one; null at the end. @throws when the tail has failed twice. */
   async next(): Promise<Uint8Array | null> {
     for (;;) {
       const piece = this.#pieces.shift()
@@ -112,10 +112,10 @@ class TailFollower {
     }
   }
 
-  /** Lets the tail go, and one that is being opened in its place. */
+  /** Cancels the tail, and one that is being opened in its place. */
   async cancel(reason: unknown): Promise<void> {
     this.#left = true
-    // It may have broken off.
+    // Fails if the tail has failed.
     await this.#tail.cancel(reason).catch(() => {})
   }
 
@@ -127,14 +127,14 @@ class TailFollower {
     }
     const start = lastEventStart(bytes)
     if (start > 0) this.#last = headOf(bytes.subarray(start))
-    // The rest of one that was sent in parts.
+    // The rest of an event that was sent in parts.
     else if (this.#current) this.#last = this.#current
     else if (bytes[0] !== COLON) this.#last = headOf(bytes)
     this.#current = null
     this.#sent = 0
   }
 
-  /** @returns false when the last event was sent already, or there is nobody to send more. @throws the error when there is nothing to open. */
+  /** @returns false when the last event was sent, or the reader has left. @throws the error when there is nothing to open. */
   async #openAgain(error: unknown): Promise<boolean> {
     const last = this.#last && eventHead(this.#last)
     if (last && TERMINAL_EVENTS.has(last.type)) return false
@@ -146,7 +146,7 @@ class TailFollower {
       await this.cancel(error)
       return false
     }
-    // Every reader gets the same bytes of an event, so the rest of one fits what was sent of it.
+    // All readers get the same bytes of an event, so a new tail continues one that was sent in part.
     this.#cutter = new FrameCutter()
     this.#repeated = this.#sent
     return true
@@ -159,11 +159,10 @@ class TailFollower {
   }
 }
 
-/** What ends the stream of a response. */
 const TERMINAL_EVENTS = new Set(['response.completed', 'response.failed', 'response.incomplete'])
 
 const decoder = new TextDecoder()
-/** `event:` and `id:` stand within so many bytes. */
+/** `event:` and `id:` are within the first bytes of a frame. */
 const HEAD_BYTES = 256
 
 /** The type and number of an event, from the beginning of its frame. */
@@ -177,7 +176,7 @@ function eventHead(frame: Uint8Array): { type: string; id: number } | null {
 const LINE_FEED = 0x0a
 const COLON = 0x3a
 
-/** Kept after the rest was sent, so a copy. */
+/** A copy, because it is kept after the chunk was sent. */
 const headOf = (frame: Uint8Array): Uint8Array => frame.slice(0, HEAD_BYTES)
 
 /** Where the last event among whole frames begins; 0 for the first frame also when that is a comment. */
@@ -197,7 +196,7 @@ function frameStart(frames: Uint8Array, end: number): number {
   return 0
 }
 
-/** A longer frame is handed on in parts: several at a time would fill the isolate. */
+/** A longer frame is passed on in parts, since several at a time would fill the isolate's memory. */
 const LONGEST_HELD_FRAME = 1024 * 1024
 
 /** Whole frames, or a part of a long one. */
@@ -207,7 +206,7 @@ interface Piece {
   ends: boolean
 }
 
-/** Cuts our own frames, which end with two line feeds, out of chunks of any size: as many as there are, together. */
+/** Cuts chunks of any size after the last whole frame. Our frames end with two line feeds. */
 class FrameCutter {
   #held: Uint8Array[] = []
   #heldBytes = 0

@@ -5,12 +5,12 @@ import type { OwnedBytes } from '../lib/bytes/owned-bytes.ts'
 import type { AppContext } from './context.ts'
 import { declaredLength, readBody, readSmallBody } from './request-body.ts'
 
-/** Up to this a body is read before its call is admitted: reading it costs less than asking. */
+/** Up to this size a body is read without a check: reading it costs less than a request to the ledger. */
 const UNCHECKED_BYTES = 1024 * 1024
 
 /**
- * Reads the body of a call. A large one is read only when its caller has room in its limits, so that a limited caller
- * cannot make the gateway read for nothing (design: Governance, 3a).
+ * Reads the body of a call. A large one is only read when the caller's limits leave room, so that a limited caller cannot
+ * make the gateway read in vain (design: Governance, 3a).
  * @throws ApiError as `readBody` does, and rate_limited.
  */
 export async function readGovernedBody(context: AppContext): Promise<OwnedBytes> {
@@ -21,7 +21,7 @@ export async function readGovernedBody(context: AppContext): Promise<OwnedBytes>
   return (await readSmallBody(context, declaredLength(context) ?? 0)) ?? readBody(context)
 }
 
-/** @throws ApiError rate_limited, or unauthorized for a key that no longer counts. */
+/** @throws ApiError rate_limited, or unauthorized for a key that is no longer valid. */
 export async function requireRoom(context: AppContext): Promise<void> {
   const { deps } = context.var
   let { rights } = context.var
@@ -34,10 +34,10 @@ export async function requireRoom(context: AppContext): Promise<void> {
   }
 }
 
-/** Whether a body may be read without a check: there is none, or its length is told and small, and it is not compressed. */
+/** Whether a body may be read without a check: there is none, or it declares a small length and is not compressed. */
 export function isSmallBody(context: AppContext): boolean {
   const { raw } = context.req
   const length = declaredLength(context)
-  const isTold = length !== null && length <= UNCHECKED_BYTES && !raw.headers.has('content-encoding')
-  return !raw.body || isTold
+  const isSmall = length !== null && length <= UNCHECKED_BYTES && !raw.headers.has('content-encoding')
+  return !raw.body || isSmall
 }

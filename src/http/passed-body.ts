@@ -2,20 +2,18 @@ import { ApiError } from '../lib/api-error.ts'
 import { PartReader } from '../lib/bytes/read-bytes.ts'
 import { type BodySource, drain, eachPart } from './request-body.ts'
 
-/**
- * A request body on its way to somebody else: counted while it passes, and never held here as a whole.
- */
+/** A request body that is passed on as a stream: counted while it passes, and never held as a whole. */
 export class PassedBody {
-  /** The body, decompressed. Breaks off when it is too large, or cannot be read; `failure` says why. */
+  /** The body, decompressed. It fails when it is too large or cannot be read; `failure` is the reason. */
   readonly stream: ReadableStream<Uint8Array>
-  /** What is wrong with the body, in words for its sender. */
+  /** The error for the sender of the body. */
   failure: ApiError | null = null
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>
   readonly #passing: Promise<void>
 
   /** @param source null for a request without a body. */
   constructor(source: BodySource | null) {
-    // The native stream: a write ends when it was read, and what is sent out of the isolate has to be a byte stream.
+    // The native stream: a write resolves when it was read, and RPC takes only byte streams.
     const { readable, writable } = new IdentityTransformStream()
     this.stream = readable
     this.#writer = writable.getWriter()
@@ -24,8 +22,8 @@ export class PassedBody {
   }
 
   /**
-   * Waits until nothing of the body is left to pass on. What nobody took is drained, so that its sender gets to the answer.
-   * To be called when the stream's reader has answered.
+   * Waits until the body is passed on. What the reader left is drained, so that the sender gets to the answer. To be
+   * called when the stream's reader has answered.
    */
   async finish(): Promise<void> {
     await this.#writer.abort().catch(() => {})
@@ -40,7 +38,7 @@ export class PassedBody {
     } catch (error) {
       if (error instanceof ApiError) this.failure = error
       this.#writer.abort(error).catch(() => {})
-      // Left are a body over the limit, and one whose reader has stopped; drained is what can still be read.
+      // A body over the limit, or one whose reader has stopped: the sender may still be writing.
       await drain(reader)
     }
   }

@@ -9,27 +9,27 @@ import type { AppContext } from './context.ts'
 export const MAXIMUM_BODY_BYTES = 52_428_800
 
 /**
- * What is read of a refused body and thrown away, so that its sender gets to the answer before the connection closes:
- * all of a body that is not far over the limit.
+ * How much of a refused body is read and dropped, so that its sender gets to the answer before the connection closes: all
+ * of a body that is not far over the limit.
  */
 const DRAINED_BYTES = 64 * 1024 * 1024
 const DRAIN_MILLISECONDS = 5_000
-/** A sender that pauses for longer has gone, or holds memory on purpose. */
+/** A sender that pauses for longer is gone, or holds memory on purpose. */
 const LONGEST_PAUSE_MS = 30_000
-/** So does one that sends no faster than this, once it had a minute; 50 MB may take under a quarter of an hour. */
+/** The slowest sender after the first minute: 50 MB may take a quarter of an hour. */
 const LEAST_BYTES_PER_SECOND = 64 * 1024
 const GRACE_MS = 60_000
+
 export const tooLarge = () =>
   new ApiError('too_large', `The request body is larger than ${MAXIMUM_BODY_BYTES} bytes.`)
 
-/** A body as it was before it was encoded. */
+/** A body after decompression. */
 export interface BodySource {
   stream: ReadableStream<Uint8Array>
-  /** Its length in bytes, if it was told. */
+  /** Its declared length in bytes; null if unknown. */
   declared: number | null
-  /** What is read is longer than what was sent. */
   compressed: boolean
-  /** What to tell its sender when it cannot be read. */
+  /** Message for the sender when it cannot be read. */
   unreadable: string
 }
 
@@ -57,7 +57,7 @@ export function bodySource(context: AppContext): BodySource | null {
 }
 
 /**
- * Reads a JSON body, counted while it is read and after decompression.
+ * Reads a JSON body. Its bytes are counted while it is read, after decompression.
  * @throws ApiError too_large over the limit, invalid_request for an encoding other than gzip, rate_limited when this
  * isolate holds too many bytes already.
  */
@@ -68,20 +68,20 @@ export async function readBody(context: AppContext): Promise<OwnedBytes> {
   return collect(source, limit, context.get('rights').principal.organizationId)
 }
 
-/** What of a small body is gathered by the runtime, which costs less than to read it in parts. */
+/** Up to this size the runtime collects a body, which costs less than reading it in parts. */
 const GATHERED_BYTES = 64 * 1024
 
 /**
  * Reads a small body at once.
- * @param length as it is declared; HTTP holds the sender to it. @returns null for a body that has to be read in parts.
- * @throws ApiError invalid_request for one that breaks off.
+ * @param length as declared; HTTP enforces it. @returns null for a body that has to be read in parts.
+ * @throws ApiError invalid_request for one that ends early.
  */
 export async function readSmallBody(context: AppContext, length: number): Promise<OwnedBytes | null> {
   const { raw } = context.req
   if (length > GATHERED_BYTES || !raw.body || context.req.header('content-encoding') !== undefined)
     return null
   try {
-    // Without a time limit: a sender that stops holds little more than its own connection.
+    // No time limit: a sender that stops holds little more than its own connection.
     return OwnedBytes.of(new Uint8Array(await raw.arrayBuffer()))
   } catch (error) {
     throw invalidRequest(`The body did not arrive: ${errorText(error)}.`)
@@ -110,8 +110,8 @@ async function collect(source: BodySource, limitBytes: number, holder: string): 
 
 /**
  * Reads a body to its end, counted.
- * @throws ApiError too_large (the rest is there to be drained), invalid_request for a body that breaks off or stands
- * still; and what `take` throws.
+ * @throws ApiError too_large (the rest can be drained), invalid_request for a body that ends early or stalls; and what
+ * `take` throws.
  */
 export async function eachPart(
   reader: PartReader,
@@ -134,10 +134,10 @@ export async function eachPart(
   }
 }
 
-/** Milliseconds that a sender has for what has come so far. What was compressed took it no time. */
+/** Milliseconds that a sender may take for this many bytes. Compressed bodies get no more: they were shorter when sent. */
 function timeFor(length: number, compressed: boolean): number {
   return GRACE_MS + (compressed ? 0 : Math.floor((length / LEAST_BYTES_PER_SECOND) * 1000))
 }
 
-/** Reads on for a while without keeping anything. */
+/** Reads the rest of a body for a while, and drops it. */
 export const drain = (reader: PartReader): Promise<void> => reader.drain(DRAINED_BYTES, DRAIN_MILLISECONDS)

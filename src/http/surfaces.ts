@@ -41,13 +41,13 @@ export function hostKind(host: string | undefined, hosts: readonly string[]): Ho
   return host !== undefined && hosts.map(plainHost).includes(plainHost(host)) ? 'llm' : 'base'
 }
 
-/** One form of a host: a trailing dot and the port of the scheme change nothing about where a request goes. */
+/** Normalizes a host: a trailing dot and the default port of the scheme do not matter. */
 const plainHost = (host: string) =>
   host
     .toLowerCase()
     .replace(/:(80|443)$/, '')
     .replace(/\.(?=:|$)/, '')
 
-/** Headers that tell a caller the id of its request. Anthropic's SDKs read a name of their own. */
+/** Headers with the id of the request. Anthropic's SDKs read `request-id`. */
 export const requestIdHeaders = (surface: Surface): readonly string[] =>
   surface === 'messages' ? ['x-request-id', 'request-id'] : ['x-request-id']

@@ -4,12 +4,10 @@ import { ApiError, invalidRequest, notFound } from '../lib/api-error.ts'
 import { redactEncoded } from '../lib/log.ts'
 import { issueReason, type SchemaIssue } from '../lib/schema-issues.ts'
 
-// What routes check of a request before their own work begins.
-
 /** Checks a JSON body. @throws ApiError `invalid_request` naming every member that does not fit, and why. */
 export const jsonBody = <Schema extends z.ZodType>(schema: Schema) =>
   zValidator('json', schema, (result, context) => {
-    // The validator takes any other content type for an empty body, which would be told as missing members.
+    // The validator reads any other content type as an empty body, and would report missing members.
     if (!/^application\/([\w.-]+\+)?json\b/i.test(context.req.header('content-type') ?? '')) {
       throw invalidRequest('The body must be JSON, sent as content-type application/json.')
     }
@@ -22,7 +20,7 @@ export const query = <Schema extends z.ZodType>(schema: Schema) =>
     if (!result.success) throw explain(result.error.issues, result.data, 'query')
   })
 
-/** The error for text that is no id at all. Whoever pastes a key here must not find it quoted. */
+/** The error for an unknown id. Redacted, because the text can be a key that was pasted in the wrong place. */
 export const unknownId = (entity: string, text: string) => notFound(entity, redactEncoded(text.slice(0, 100)))
 
 function explain(issues: readonly SchemaIssue[], sent: unknown, whole: string): ApiError {

@@ -1,4 +1,4 @@
-/** What went wrong, independent of the surface that tells it. Each surface's renderer maps it to its own words. */
+/** The kind of an error, independent of the surface. Each surface's renderer maps it to its own envelope. */
 export type ErrorKind =
   | 'invalid_request'
   | 'unauthorized'
@@ -23,18 +23,18 @@ const STATUS: Record<ErrorKind, number> = {
 }
 
 export interface ApiErrorOptions {
-  /** The interface's code for this cause, such as `model_not_found`; absent where its table says so. */
+  /** The interface's code for this cause, such as `model_not_found`; absent where its table has none. */
   code?: string
   /** Seconds; rounded up to at least 1 when sent. */
   retryAfterSeconds?: number
-  /** False tells official SDKs not to repeat the call (`x-should-retry: false`). */
+  /** False: official SDKs must not repeat the call (`x-should-retry: false`). */
   shouldRetry?: boolean
-  /** More than the message says, as JSON; the management surface tells it, no other does. */
+  /** More than the message, as JSON. Sent on the management surface and with Messages. */
   details?: Record<string, unknown>
   cause?: unknown
 }
 
-/** A request that ends here. Thrown anywhere, rendered once, in the envelope of the surface (interface: Errors). */
+/** Ends a request. Thrown anywhere, rendered once, in the envelope of the surface (interface: Errors). */
 export class ApiError extends Error {
   readonly kind: ErrorKind
   readonly status: number
@@ -43,7 +43,7 @@ export class ApiError extends Error {
   readonly shouldRetry: boolean | undefined
   readonly details: Record<string, unknown> | undefined
 
-  /** @param message told to the caller as it stands: never a credential, never a third party's text. */
+  /** @param message sent to the caller as it is: never a credential, never a third party's text. */
   constructor(kind: ErrorKind, message: string, options: ApiErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'ApiError'
@@ -60,6 +60,6 @@ export class ApiError extends Error {
 export const invalidRequest = (message: string, code = 'invalid_body') =>
   new ApiError('invalid_request', message, { code })
 
-/** An entity that does not exist, or that this caller may not see (the two are told alike). */
+/** An entity that does not exist, or that this caller may not see: both have the same error. */
 export const notFound = (entity: string, id: string) =>
   new ApiError('not_found', `${entity} ${id} not found.`, { code: 'not_found' })

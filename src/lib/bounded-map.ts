@@ -1,6 +1,6 @@
 /**
- * A map that forgets the entry written longest ago when it is full. For what an isolate remembers between requests:
- * an isolate lives for hours and serves callers without number, so nothing at module scope may grow with them.
+ * A map that evicts the entry written longest ago when it is full. For caches at module scope: an isolate lives for hours
+ * and serves any number of callers.
  */
 export class BoundedMap<Key, Value> {
   readonly #entries = new Map<Key, Value>()
@@ -19,7 +19,7 @@ export class BoundedMap<Key, Value> {
     return this.#entries.get(key)
   }
 
-  /** Writes an entry as the newest one, even if the key was known. */
+  /** Writes an entry as the newest one, also if the key exists. */
   set(key: Key, value: Value): void {
     this.#entries.delete(key)
     this.#entries.set(key, value)

@@ -1,6 +1,6 @@
 /**
- * Synchronous primitives of node:crypto. WebCrypto's promises would let other requests run between a check and
- * its use, and a promise made by one request must not be awaited by another, so nothing here is asynchronous.
+ * Synchronous primitives of node:crypto. With WebCrypto's promises other requests could run between a check and its use,
+ * and a promise made by one request must not be awaited by another.
  */
 import {
   createCipheriv,
@@ -22,7 +22,7 @@ export function hmacSha256Hex(key: Uint8Array, data: string): string {
   return createHmac('sha256', key).update(data).digest('hex')
 }
 
-/** Compares two secrets in time that depends on neither: both are digested first, so lengths leak nothing. */
+/** Compares two secrets in constant time. Both are digested first, so that lengths leak nothing. */
 export function secretsEqual(left: string, right: string): boolean {
   const digest = (text: string) => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(left), digest(right))

@@ -1,4 +1,4 @@
-/** The database's own error inside whatever wrapped it: the one that carries an SQLSTATE. Null when none does. */
+/** The database's error among the causes of an error: the one with an SQLSTATE. Null when there is none. */
 export function databaseCause(error: unknown): (Error & { code: string }) | null {
   for (let current = error; current instanceof Error; current = current.cause) {
     const code = (current as Error & { code?: unknown }).code

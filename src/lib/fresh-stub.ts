@@ -1,8 +1,7 @@
 /**
- * Calls a Durable Object; when that fails on its way, calls it once more on a fresh stub, since a stub whose object
- * went away stays broken.
- * @param use makes the call. @param mayRepeat asked after a failure: whether a second call does no harm.
- * @throws what the last call threw
+ * Calls a Durable Object; if that fails on its way, once more on a fresh stub, since a stub whose object went away stays
+ * broken.
+ * @param use makes the call. @param mayRepeat whether to repeat it after a failure. @throws what the last call threw.
  */
 export async function withFreshStub<Target, Result>(
   namespace: DurableObjectNamespace,

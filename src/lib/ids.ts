@@ -14,7 +14,7 @@ export function randomBase62(length: number): string {
   return text
 }
 
-/** An id whose prefix tells what it names, such as `call_…` or `req_…`, followed by 131 random bits. */
+/** An id of a prefix for its kind, such as `call_…` or `req_…`, and 131 random bits. */
 export function newId(prefix: string): string {
   return `${prefix}_${randomBase62(22)}`
 }

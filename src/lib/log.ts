@@ -1,6 +1,6 @@
 /**
- * Values that must not reach a log even inside a third party's error text. `task-force` holds no key: no letter stands
- * before one, unless it is the end of an escape (`%2F`, `\n`) or the key is whole and our own.
+ * Values that must not reach a log, also inside a third party's error text. A key does not follow a letter (`task-force`
+ * contains none), unless that is the end of an escape (`%2F`, `\n`) or the key is a whole one of ours.
  */
 const SECRET_SHAPES =
   /(?:(?<!(?<!%[0-9a-f]|\\)[a-z])|(?=hg_[0-9a-z]{12}_[0-9a-z]{20}))(Bearer\s+|hg_|gsk_|sk-|sk_|v1\.|xai-(?=[\w-]{20})|AIza(?=[\w-]{30}))[A-Za-z0-9_.~+/=-]{8,}/gi
@@ -8,8 +8,8 @@ const SECRET_SHAPES =
 const ENCODED = /%([2-7][0-9a-f])/gi
 
 /**
- * Writes one JSON line. Only fields named by the caller are written, and anything shaped like a credential is cut
- * out of them, because error texts of clients and databases sometimes quote what they were sent.
+ * Writes one JSON line. Values in the shape of a credential are redacted, because error texts of clients and databases
+ * can quote what they were sent.
  */
 export function logEvent(
   level: 'info' | 'warn' | 'error',
@@ -23,7 +23,7 @@ export function logEvent(
   else console.log(line)
 }
 
-/** Cuts out whatever looks like a key or credential. */
+/** Replaces everything in the shape of a key or credential. */
 export function redact(text: string): string {
   return text.replace(SECRET_SHAPES, '$1[redacted]')
 }
@@ -40,8 +40,8 @@ export function redactEncoded(text: string): string {
 }
 
 /**
- * The text of a caught value, without its stack, redacted. Only the innermost cause is told: drizzle's own errors quote
- * the parameters of the query that failed, which are people's addresses and digests of keys.
+ * The text of a caught value, without its stack, redacted. Only of the innermost cause: drizzle's errors quote the
+ * parameters of the failed query, which contain personal data and digests of keys.
  */
 export function errorText(error: unknown): string {
   if (!(error instanceof Error)) return redact(String(error))

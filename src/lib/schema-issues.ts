@@ -1,4 +1,4 @@
-/** What zod finds wrong with a value, as far as messages need it. */
+/** The members of a zod issue that messages need. */
 export interface SchemaIssue {
   path: PropertyKey[]
   message: string
@@ -6,7 +6,7 @@ export interface SchemaIssue {
 }
 
 /**
- * Why a member does not fit, in words that follow its name. Zod tells of a missing member as of one with the wrong type.
+ * Why a member does not fit, as text that follows its name. Zod reports a missing member as one of the wrong type.
  * @param sent the value that was checked.
  */
 export function issueReason({ path, code, message }: SchemaIssue, sent: unknown): string {

@@ -7,9 +7,9 @@ export class TimeLimitError extends Error {
 }
 
 /**
- * Waits for `work`, but not for ever. The work itself goes on: only the waiting ends, and a late failure is dropped.
+ * Waits for `work` for a limited time. The work itself continues after it, and a late failure is ignored.
  * @param milliseconds the longest wait. @param what names the work in the error.
- * @throws TimeLimitError when the time is over first, and whatever `work` throws.
+ * @throws TimeLimitError when the time is over first, and what `work` throws.
  */
 export async function withinTime<Result>(
   work: Promise<Result>,

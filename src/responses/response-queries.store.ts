@@ -1,4 +1,5 @@
 import { and, eq, inArray, sql } from 'drizzle-orm'
+import type { Database } from '../../schema/database.ts'
 import {
   conversationItems,
   conversations,
@@ -6,7 +7,6 @@ import {
   responseItemUses,
   responses,
 } from '../../schema/responses.ts'
-import type { Database } from '../deps.ts'
 import type { ResponseStatus } from '../wire/responses.ts'
 import {
   beginningQuery,

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm'
+import type { Database } from '../../schema/database.ts'
 import { responses } from '../../schema/responses.ts'
-import type { Database } from '../deps.ts'
 import type { ResponseStatus } from '../wire/responses.ts'
 import { insertItems, itemParts, ownedBy, type StoredItem } from './items/items.store.ts'
 import {

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 
 /**
- * Members of model requests that Headgate reads. Bodies are loose: what is not listed passes to the upstream as it
- * was sent (interface: Chat completions, Messages, Versioning 4). `messages` is checked while it is scanned and is
- * absent here, so that a large conversation is never held as a tree.
+ * Members of model requests that Headgate reads. Other members are sent to the upstream as they are (interface: Chat
+ * completions, Messages, Versioning 4). `messages` is checked while it is scanned, so that a large conversation is never
+ * parsed into a tree.
  */
 
 const optionalNumber = (name: string) => z.number(`${name} must be a number`).nullish()
@@ -12,7 +12,7 @@ const model = z.string('model is required and must be a string').min(1, 'model m
 const positiveInteger = (name: string) =>
   z.int(`${name} must be an integer`).positive(`${name} must be a positive integer`)
 
-/** No provider makes more choices at once. */
+/** No provider generates more choices at once. */
 const choices = (name: string) => positiveInteger(name).max(128, `${name} must be at most 128`).nullish()
 
 const responseFormat = z.looseObject({ type: z.string('response_format.type must be a string') })
@@ -39,7 +39,7 @@ export const chatCompletionRequest = z.looseObject({
     .nullish(),
   response_format: responseFormat.nullish(),
   user: z.string('user must be a string').nullish(),
-  // Seeds may be 64-bit integers, which are no exact numbers here and pass as they were written.
+  // Seeds can be 64-bit integers, which JavaScript cannot represent: they are sent on as they were written.
   seed: z.number('seed must be an integer').refine(Number.isInteger, 'seed must be an integer').nullish(),
   logprobs: z.union([z.boolean(), z.looseObject({})], 'logprobs must be a boolean or an object').nullish(),
 })
@@ -54,8 +54,8 @@ export const completionRequest = z.looseObject({
 })
 
 /**
- * Message threads keep a conversation at the provider under its own ids, which our provider credential would open to
- * every organization alike. Official tool runners go on without threads after this answer.
+ * Message threads store a conversation at the provider under ids that our provider credential would open to every
+ * organization. After this error, official tool runners continue without threads.
  */
 export const THREAD_DETAILS = { error_code: 'thread_unsupported_request', unsupported: ['thread'] }
 const thread = z.null('thread is not supported: send the whole conversation').optional()

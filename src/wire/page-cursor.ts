@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Where a list page ended: the time of its last row, in microseconds since the epoch, and that row's id. */
+/** The end of a page: the time of its last row, in microseconds since the epoch, and that row's id. */
 export interface PagePosition {
   at: number
   id: string
@@ -11,7 +11,7 @@ export interface PageRequest {
   after: PagePosition | null
 }
 
-/** Rows of one page, and where the next one begins; null after the last. */
+/** Rows of one page, and the position of the next one; null after the last. */
 export interface Page<Row> {
   rows: Row[]
   next: PagePosition | null
@@ -26,12 +26,12 @@ export interface ListBody<Item> {
 
 const position = z.tuple([z.int().nonnegative(), z.string().max(300).refine(isPlainText)])
 
-/** Opaque to callers: what is inside may change. */
+/** Opaque to callers: its content can change. */
 export function encodeCursor(at: PagePosition): string {
   return Buffer.from(JSON.stringify([at.at, at.id])).toString('base64url')
 }
 
-/** The `cursor` query parameter, decoded. Text that no list gave out is an issue, never a database error. */
+/** The `cursor` query parameter, decoded. Text that is no cursor is an issue, never a database error. */
 export const cursorParameter = z
   .string()
   .max(1_000)
@@ -50,7 +50,7 @@ export function isPlainText(text: string): boolean {
   return text.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(text)
 }
 
-/** Builds the answer of a list from a page of rows. */
+/** The body of a list, from a page of rows. */
 export function listBody<Row, Item>(page: Page<Row>, present: (row: Row) => Item): ListBody<Item> {
   return {
     data: page.rows.map(present),

@@ -3,28 +3,28 @@ import { z } from 'zod'
 /** The queries of the Responses surface (interface: Responses, Conversations; Events, Resume). */
 
 /**
- * Numbers of a stream that is built anew follow the caller's, and have to be whole numbers for every reader of JSON.
- * No stream has so many events.
+ * Events of a rebuilt stream are numbered after the caller's number, and every reader of JSON must read them exactly. No
+ * stream has so many events.
  */
 const HIGHEST_SEQUENCE = 2 ** 52
 
-/** A sequence number as text: any whole number, since one beyond the end of a stream is a place in it like any other. */
+/** A sequence number as text: any whole number, since one beyond the end of a stream is valid too. */
 export const sequenceParameter = z
   .string()
   .regex(/^\d+$/, 'must be a whole number, 0 or higher')
   .transform((text) => Math.min(Number(text), HIGHEST_SEQUENCE))
 
-/** In capitals too: HTTP clients of Python write their `True` (https://github.com/psf/requests). */
+/** Capitals too: Python's HTTP clients send `True` (https://github.com/psf/requests). */
 const flag = z
   .string()
   .regex(/^(true|false)$/i, 'must be true or false')
   .transform((text) => text.toLowerCase() === 'true')
 
-/** Official clients repeat a parameter, and some add `[]` to its name. Values that are not known change nothing. */
+/** Official clients repeat a parameter, and some add `[]` to its name. Unknown values are ignored. */
 const include = z.union([z.string().transform((value) => [value]), z.array(z.string())])
 const includes = { include: include.optional(), 'include[]': include.optional() }
 
-/** What is told of items besides what always is. */
+/** The optional members of items that a query includes. */
 export function includesOf(query: { include?: string[] | undefined; 'include[]'?: string[] | undefined }) {
   const values = [...(query.include ?? []), ...(query['include[]'] ?? [])]
   return { encryptedContent: values.includes('reasoning.encrypted_content') }

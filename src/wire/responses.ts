@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * The Responses surface (interface: Responses, Response object; the official types of `openai` fill what the interface
- * leaves open). Members that are not named here are accepted and sent on.
+ * The Responses surface (interface: Responses, Response object; where the interface is silent, the official types of
+ * `openai`). Members that are not listed are accepted and sent on.
  */
 
 /** Bytes of `metadata` as JSON: it is stored and sent with every snapshot. */
@@ -23,7 +23,7 @@ const conversation = z
   .union([id, z.looseObject({ id })], 'must be an id, or an object with one')
   .transform((value) => (typeof value === 'string' ? value : value.id))
 
-/** The body of `POST /v1/responses`, but for `input`, whose items are read apart from it. */
+/** The body of `POST /v1/responses` without `input`, whose items are read separately. */
 export const responseSettings = z.looseObject({
   model: z.string().min(1),
   conversation: conversation.nullish(),
@@ -56,7 +56,7 @@ export const responseSettings = z.looseObject({
   safety_identifier: z.string().nullish(),
   prompt_cache_key: z.string().nullish(),
   user: z.string().nullish(),
-  // Left out, either would change what the caller gets without a word.
+  // Ignoring either would change the result unnoticed.
   prompt: z.null('templates are not served here, send instructions and input').optional(),
   moderation: z.null('moderation within the request is not served here').optional(),
 })
@@ -65,7 +65,7 @@ export type ResponseSettings = z.infer<typeof responseSettings>
 
 export type ResponseStatus = 'in_progress' | 'completed' | 'incomplete' | 'failed'
 
-/** A source on the web of a part of a text. Indexes count code points of that text; `end_index` is the one after it. */
+/** A source on the web of a part of a text. Indexes count code points; `end_index` is exclusive. */
 export interface UrlCitation {
   type: 'url_citation'
   start_index: number
@@ -104,7 +104,7 @@ export interface FunctionCallItem {
   name: string
   /** JSON. */
   arguments: string
-  /** Of a tool that was given within a `namespace` tool. */
+  /** Of a tool inside a `namespace` tool. */
   namespace?: string
 }
 
@@ -123,11 +123,11 @@ export interface ReasoningItem {
   type: 'reasoning'
   status: ItemStatus
   summary: Array<{ type: 'summary_text'; text: string }>
-  /** Present when `include` asks for it: sealed by us, opened for its owner only. */
+  /** Present if `include` has it: sealed by us, and only opened for its owner. */
   encrypted_content?: string | null
 }
 
-/** A call of a tool that runs on this side. Its result comes with its end. */
+/** A call of a tool that runs here. Its result is set at its end. */
 export interface HostedCallItem {
   id: string
   type: 'mcp_call' | 'service_call'
@@ -152,7 +152,7 @@ export interface ResponseUsage {
   total_tokens: number
 }
 
-/** Always whole on the wire: null where a member does not apply, never absent (design: Responses). */
+/** Always complete: a member that does not apply is null, never absent (design: Responses). */
 export interface ResponseObject {
   id: string
   object: 'response'
@@ -163,7 +163,7 @@ export interface ResponseObject {
   status: ResponseStatus
   error: { code: string; message: string } | null
   incomplete_details: { reason: string } | null
-  /** Of OpenAI's own models; demanded by the official types. */
+  /** Of OpenAI's own models; required by the official types. */
   access_programs: null
   background: boolean
   conversation: { id: string } | null
@@ -191,6 +191,6 @@ export interface ResponseObject {
   user: string | null
   store: boolean
   metadata: Record<string, unknown>
-  /** Null while it is in progress, never at the end. */
+  /** Null only while it is in progress. */
   usage: ResponseUsage | null
 }

@@ -2,19 +2,21 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'c
 import { env } from 'cloudflare:workers'
 import { sql } from 'drizzle-orm'
 import { expect } from 'vitest'
+import type { Database } from '../../schema/database.ts'
 import { configurationOf, createDatabase } from '../../src/deps.ts'
 import type { CallOpening, CallOutcome } from '../../src/governance/audit-record.ts'
 import { NO_USAGE } from '../../src/governance/credits.ts'
-import { ledgerClient, ledgerName } from '../../src/governance/ledger/client.ts'
-import type { CallToAdmit, CreditGrant } from '../../src/governance/ledger/ledger.ts'
+import { ledgerClient } from '../../src/governance/ledger/client.ts'
+import type { CallToAdmit, CreditGrant } from '../../src/governance/ledger/contract.ts'
+import { ledgerName } from '../../src/governance/ledger/ledger-object.ts'
+import { readChain } from '../../src/governance/ledger/records/chain.store.ts'
 import { GENESIS } from '../../src/governance/ledger/records/chain.ts'
-import { type LedgerDatabase, readChain } from '../../src/governance/ledger/records/ledger.store.ts'
 import { verifyLinks } from '../../src/governance/ledger/records/verify.ts'
 import { newId } from '../../src/lib/ids.ts'
 
 export const LEASE_MS = 120_000
 
-export const database: LedgerDatabase = createDatabase(configurationOf(env))
+export const database: Database = createDatabase(configurationOf(env))
 
 /** One organization of its own for a test, with what a test does to its ledger and reads of it. */
 export function newOrganization(namespace = env.LEDGER) {

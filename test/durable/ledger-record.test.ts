@@ -2,7 +2,6 @@ import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { sql } from 'drizzle-orm'
 import { describe, expect, it } from 'vitest'
 import type { CallOpening } from '../../src/governance/audit-record.ts'
-import type { LedgerObject } from '../../src/governance/ledger/client.ts'
 import type { CommitBatch } from '../../src/governance/ledger/commits/commit.ts'
 import {
   batchOf,
@@ -11,7 +10,8 @@ import {
   closingEntry,
   recordEntry,
 } from '../../src/governance/ledger/commits/commit-entries.ts'
-import { OTHER_GRANT } from '../../src/governance/ledger/ledger.ts'
+import { OTHER_GRANT } from '../../src/governance/ledger/contract.ts'
+import type { LedgerObject } from '../../src/governance/ledger/ledger-object.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
   creditSum,

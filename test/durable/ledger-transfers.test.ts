@@ -1,6 +1,6 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { HomeShard } from '../../src/governance/ledger/shards/shard-escrow.ts'
+import type { LedgerObject } from '../../src/governance/ledger/ledger-object.ts'
 import { Ledger } from '../../workers/ledger.ts'
 import { useDatabaseGate } from './database-gate.ts'
 import { outcome } from './ledger-harness.ts'
@@ -20,7 +20,7 @@ const FAULTS = [
 ] as const
 type Fault = (typeof FAULTS)[number]
 
-type Step = keyof HomeShard
+type Step = 'sendEscrow' | 'takeEscrow'
 const original = { sendEscrow: Ledger.prototype.sendEscrow, takeEscrow: Ledger.prototype.takeEscrow }
 afterEach(() => {
   Object.assign(Ledger.prototype, original)
@@ -125,7 +125,7 @@ describe('a transfer that goes wrong', () => {
   it('moves nothing when the question comes long after it was answered', async () => {
     const organization = shardedOrganization()
     await organization.ledger.grantCredits(organization.grant(100))
-    const home = organization.stub(0) as unknown as HomeShard
+    const home = organization.stub(0) as unknown as LedgerObject
     expect(await organization.open(1, 101)).toMatchObject({ kind: 'no_credits' })
     expect(await home.sendEscrow(1, 1, 1, 50)).toEqual({ number: 1, amount: 0 })
     expect(await organization.open(1, 60)).toEqual({ kind: 'admitted' })

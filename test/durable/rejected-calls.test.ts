@@ -2,8 +2,12 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from 'c
 import { env } from 'cloudflare:workers'
 import { sql } from 'drizzle-orm'
 import { describe, expect, it, vi } from 'vitest'
-import { type LedgerObject, rejectedCallsName } from '../../src/governance/ledger/client.ts'
-import { RejectedCalls, type RejectedCount } from '../../src/governance/ledger/commits/rejected-calls.ts'
+import type { LedgerObject } from '../../src/governance/ledger/ledger-object.ts'
+import { rejectedCallsName } from '../../src/governance/ledger/rejected-calls/count-rejected-call.ts'
+import {
+  RejectedCalls,
+  type RejectedCount,
+} from '../../src/governance/ledger/rejected-calls/rejected-calls.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import { database } from './ledger-harness.ts'
 

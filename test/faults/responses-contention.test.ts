@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { Database } from '../../src/deps.ts'
+import type { Database } from '../../schema/database.ts'
 import { databaseCause } from '../../src/lib/database-error.ts'
 import { newConversationId } from '../../src/responses/ids.ts'
 import { selectConversationContext, selectResponse } from '../../src/responses/response-queries.store.ts'

@@ -1,6 +1,6 @@
 import { expect, vi } from 'vitest'
 import { GENESIS } from '../../src/governance/ledger/records/chain.ts'
-import type { AuditRow } from '../../src/governance/ledger/records/record-body.ts'
+import type { StoredRecord } from '../../src/governance/ledger/records/record-body.ts'
 import { verifyLinks } from '../../src/governance/ledger/records/verify.ts'
 import { administrator, type Tenant } from '../http/support/tenant.ts'
 import { query } from './gateway.ts'
@@ -94,7 +94,11 @@ async function expectCreditsAddUp(
   )
 }
 
-export async function auditRows(address: Address, organizationId: string, shard = 0): Promise<AuditRow[]> {
+export async function auditRows(
+  address: Address,
+  organizationId: string,
+  shard = 0,
+): Promise<StoredRecord[]> {
   const rows = await query(
     address,
     'select * from audit_records where organization_id = $1 and shard = $2 order by sequence',
@@ -105,7 +109,7 @@ export async function auditRows(address: Address, organizationId: string, shard 
     shard: Number(row.shard),
     sequence: Number(row.sequence),
     id: String(row.id),
-    kind: row.kind as AuditRow['kind'],
+    kind: row.kind as StoredRecord['kind'],
     at: new Date(row.at as string),
     requestId: String(row.request_id),
     userId: row.user_id as string | null,

@@ -82,7 +82,7 @@ describe('layers', () => {
     ['src/responses/a.ts', '../agents/b.ts', 'responses must not import agents'],
     ['src/agents/a.ts', '../http/b.ts', 'agents must not import http'],
     ['src/http/a.ts', '../deps.ts', 'http must not import deps other than as types'],
-    ['src/governance/a.ts', '../deps.ts', 'governance must not import deps other than as types'],
+    ['src/governance/a.ts', '../deps.ts', 'governance must not import deps'],
     ['src/console/a.ts', '../wire/b.ts', 'console must not import wire other than as types'],
     ['schema/a.ts', '../src/lib/b.ts', 'schema must not import lib'],
     ['src/lib/a.ts', '../../scripts/seed.ts', 'lib must not import scripts'],
@@ -94,9 +94,14 @@ describe('layers', () => {
     expect(broken(path, `const x = await import('${specifier}')`)).toEqual([`1: ${rule}`])
   })
 
+  it.each(['deps', 'env'])('governance may not import types of %s', (root) => {
+    const rule = `1: governance must not import ${root}`
+    expect(broken('src/governance/a.ts', `import type { A } from '../${root}.ts'`)).toEqual([rule])
+  })
+
   it.each([
+    ['src/governance/a.ts', "import type { Database } from '../../schema/database.ts'"],
     ['src/governance/a.store.ts', "import { users } from '../../schema/identity.ts'"],
-    ['src/governance/a.ts', "import type { Deps } from '../deps.ts'"],
     ['src/http/a.ts', "import { type Deps } from '../deps.ts'"],
     ['src/http/routes/a.ts', "import { invokeModel } from '../../gateway/invoke-model.ts'"],
     ['src/agents/a.ts', "import { x } from '../responses/b.ts'"],

@@ -1,6 +1,6 @@
 import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
 import { modelRoutes, models, providers } from '../../../schema/models.ts'
-import type { Database } from '../../deps.ts'
 import {
   beyond,
   disabledSince,

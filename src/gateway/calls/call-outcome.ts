@@ -1,5 +1,5 @@
-import type { CallOutcome } from '../../governance/audit-record.ts'
-import { errorCodeOf, type GovernedCall, outcomeOf, refusalOutcome } from '../../governance/governed-call.ts'
+import { type CallOutcome, outcomeOf } from '../../governance/audit-record.ts'
+import { errorCodeOf, type GovernedCall, refusalOutcome } from '../../governance/governed-call.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { CLIENT_LEFT, type StartedStream } from '../relay/stream-answer.ts'

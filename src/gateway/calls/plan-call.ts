@@ -5,7 +5,7 @@ import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
 import { type PolicyDeps, policyFor } from '../../governance/dlp/policy/policy-for-call.ts'
 import type { CallerRights } from '../../governance/governed-call.ts'
 import { hasScope, type Principal } from '../../governance/principal.ts'
-import { modelTarget, type Target } from '../../governance/target.ts'
+import { type CallTarget, modelTarget } from '../../governance/target.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { redact } from '../../lib/log.ts'
 import type { Catalog, CatalogModel } from '../catalog/catalog.ts'
@@ -22,7 +22,7 @@ import type { InspectedRequest, ModelRequest, PlannedCall } from './model-call.t
 interface RefusedPlan {
   kind: 'refused'
   error: ApiError
-  target: Target | null
+  target: CallTarget | null
   dlp: CallOutcome['dlp']
 }
 
@@ -38,7 +38,7 @@ export async function planCall(
   catalog: Catalog,
 ): Promise<({ kind: 'planned' } & PlannedCall) | RefusedPlan> {
   const { operation } = request
-  let target: Target | null = null
+  let target: CallTarget | null = null
   let policy: CallPolicy | null = null
   try {
     const outline = OPERATIONS[operation].protocol.outline(request.body)

@@ -1,9 +1,9 @@
 import { and, desc, eq, type SQL, sql } from 'drizzle-orm'
 import type { BatchItem } from 'drizzle-orm/batch'
 import type { PgColumn } from 'drizzle-orm/pg-core'
+import type { Database } from '../../../schema/database.ts'
 import { organizations } from '../../../schema/identity.ts'
 import { deploymentEpochs } from '../../../schema/models.ts'
-import type { Database } from '../../deps.ts'
 import type { Page, PagePosition, PageRequest } from '../../wire/page-cursor.ts'
 
 // What the stores of administration share: raised epochs, and pages that stay put while rows are added.

@@ -1,4 +1,5 @@
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
+import { type Checkpoint, readChain, readChainHeads } from '../ledger/records/chain.store.ts'
 import { type ChainHead, type ChainIdentity, GENESIS } from '../ledger/records/chain.ts'
 import {
   type CheckpointDeps,
@@ -6,7 +7,6 @@ import {
   verifyCheckpoints,
   writeCheckpoint,
 } from '../ledger/records/checkpoint.ts'
-import { type Checkpoint, readChain, readChainHeads } from '../ledger/records/ledger.store.ts'
 import { type BrokenLink, verifyLinks } from '../ledger/records/verify.ts'
 import { type Administration, audited, recordView } from './administration.ts'
 import { type AuditFilter, type AuditRecordRow, selectAuditRecords } from './records.store.ts'

@@ -2,7 +2,7 @@ import { ApiError } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
-import { type CreditBalance, type Ledger, OTHER_GRANT } from '../ledger/ledger.ts'
+import { type CreditBalance, type LedgerClient, OTHER_GRANT } from '../ledger/contract.ts'
 import { HOME_SHARD } from '../ledger/shards/shards.ts'
 import { type Administration, conflict, describeChange, withoutKeys } from './administration.ts'
 import { type CreditEntryRow, selectCreditEntries, selectCreditGrant } from './records.store.ts'
@@ -41,7 +41,7 @@ export async function grantCredits(
 }
 
 /** Whether a grant cannot have been made, since no balance can hold it. */
-async function leavesRange(ledger: Ledger, amount: number): Promise<boolean> {
+async function leavesRange(ledger: LedgerClient, amount: number): Promise<boolean> {
   const { balance } = await ledger.balance().catch(() => ({ balance: 0 }))
   return !Number.isSafeInteger(balance + amount)
 }

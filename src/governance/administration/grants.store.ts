@@ -1,6 +1,6 @@
 import { and, eq, getTableColumns } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
 import { grants, models } from '../../../schema/models.ts'
-import type { Database } from '../../deps.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import {
   equal,

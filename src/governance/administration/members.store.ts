@@ -1,6 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
 import { entitlements, groupMemberships, memberships, users } from '../../../schema/identity.ts'
-import type { Database } from '../../deps.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import type { Entitlement, Role } from '../principal.ts'
 import {

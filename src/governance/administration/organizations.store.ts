@@ -1,6 +1,6 @@
 import { and, eq, getTableColumns, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
 import { organizations } from '../../../schema/identity.ts'
-import type { Database } from '../../deps.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import { disabledSince, equal, type OrganizationScope, selectPage } from './administration.store.ts'
 

@@ -2,8 +2,9 @@ import { crc32 } from 'node:zlib'
 import { currentKey, hmacSha256Hex, type KeyRing } from '../../lib/crypto.ts'
 import { randomBase62 } from '../../lib/ids.ts'
 
-/** What is kept of a key: its HMAC and the name of the pepper that made it. */
+/** What is stored of a key. */
 export interface KeyDigest {
+  /** The pepper that made the digest. */
   pepperId: string
   /** HMAC-SHA-256 of the whole key, hex. */
   digest: string
@@ -22,8 +23,8 @@ const SHAPE = new RegExp(
 
 /**
  * Makes a new key, `hg_<id>_<secret><checksum>`.
- * @returns `id`, which is public and names the key in lists and audit records, and `key`, which is told to its
- * owner once and kept nowhere.
+ * @returns `id`, which is public and names the key in lists and audit records, and `key`, which its owner gets once and
+ * which is never stored.
  */
 export function createApiKey(): { id: string; key: string } {
   const id = randomBase62(ID_LENGTH)
@@ -32,8 +33,8 @@ export function createApiKey(): { id: string; key: string } {
 }
 
 /**
- * Tells a key from anything else by shape and checksum alone: a mistyped, cut or foreign credential costs no
- * database query. It proves nothing about the key's rights; the checksum is no secret.
+ * Recognizes a key by shape and checksum, so that a mistyped, cut or foreign credential costs no database query. The
+ * checksum is no secret: it proves nothing about the key's rights.
  * @returns the key's id, or null.
  */
 export function parseApiKey(text: string): { id: string } | null {
@@ -42,13 +43,13 @@ export function parseApiKey(text: string): { id: string } | null {
   return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH) ? { id } : null
 }
 
-/** The digest that a new key is stored under, made with the ring's current pepper. @throws if the ring is empty. */
+/** The digest of a new key, made with the ring's current pepper. @throws if the ring is empty. */
 export function digestApiKey(ring: KeyRing, key: string): KeyDigest {
   const pepper = currentKey(ring)
   return { pepperId: pepper.id, digest: hmacSha256Hex(pepper.key, key) }
 }
 
-/** Every digest that a key may be stored under, the current pepper's first, so that old keys outlive a new pepper. */
+/** The digests of a key under every pepper, the current one first: keys stay valid when a pepper is added. */
 export function digestsFor(ring: KeyRing, key: string): KeyDigest[] {
   return [...ring].map(([pepperId, pepper]) => ({ pepperId, digest: hmacSha256Hex(pepper, key) }))
 }

@@ -1,6 +1,9 @@
-import type { Deps } from '../../deps.ts'
+import type { Database } from '../../../schema/database.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { Clock } from '../../lib/clock.ts'
+import type { KeyRing } from '../../lib/crypto.ts'
 import { type Entitlement, isExpired, KEY_SCOPES, type Principal } from '../principal.ts'
+import type { SharedLimitDeps } from '../shared-limits.ts'
 import { digestApiKey, digestsFor, parseApiKey } from './api-key.ts'
 import {
   findKeyRights,
@@ -11,14 +14,14 @@ import {
 } from './identity.store.ts'
 import { mayLookUp, noteRefusal } from './look-up-guard.ts'
 
-/** Whose key was refused, for the audit record. */
+/** The owner of a refused key, for the audit record. */
 export interface KeyOwner {
   organizationId: string
   userId: string
   keyId: string
 }
 
-/** `unchecked`: nobody looked, because too many keys from its address were refused. */
+/** `unchecked`: not looked up, because too many keys from its address were refused. */
 export type RefusalReason = 'malformed' | 'unknown' | 'revoked' | 'expired' | 'disabled' | 'unchecked'
 
 export type Identification =
@@ -26,13 +29,20 @@ export type Identification =
   /** `owner` is set whenever the key was found. */
   | { kind: 'refused'; reason: RefusalReason; owner: KeyOwner | null }
 
-type IdentifyDeps = Pick<Deps, 'configuration' | 'clock' | 'database' | 'redis'>
+/** Calls a minute where neither organization nor user has a limit of its own. */
+interface DefaultLimits {
+  ORGANIZATION_RATE_LIMIT: number
+  USER_RATE_LIMIT: number
+}
 
-interface RenewDeps extends Pick<Deps, 'clock' | 'database'> {
+export interface RenewDeps {
+  clock: Clock
+  database: Database
   configuration: DefaultLimits
 }
 
-type DefaultLimits = Pick<Deps['configuration'], 'ORGANIZATION_RATE_LIMIT' | 'USER_RATE_LIMIT'>
+type IdentifyDeps = RenewDeps &
+  SharedLimitDeps & { configuration: { KEY_PEPPERS: KeyRing; IDENTITY_CACHE_MS: number } }
 
 interface CachedIdentity {
   principal: Principal
@@ -42,21 +52,21 @@ interface CachedIdentity {
 
 // Results, never promises: pending I/O that requests share dies with the request that started it.
 
-/** Which key a digest is of. */
+/** Key ids by digest. */
 const keyIds = new BoundedMap<string, string>(5_000)
-/** By the id of the key, so that rights which were renewed by it count for the digest too. */
+/** By key id, so that rights which were renewed by id also apply to the digest. */
 const identities = new BoundedMap<string, CachedIdentity>(5_000)
 
 /**
  * Finds the principal behind a presented key.
  *
- * A known key is cached by this isolate for IDENTITY_CACHE_MS at most; the ledger still compares its epoch at every
- * admission, which makes a change count on the next call (`renewPrincipal`). Refusals are never cached: a new key, or a
- * user let in again, must work at once.
- * @param presentedKey the credential as it came, without `Bearer`.
- * @param address where the key comes from, null when unknown: an address whose keys keep being refused gets few
- * look-ups, here and in all isolates together, save for keys that were good when last seen here.
- * @throws whatever the database throws when it cannot be asked. The caller is refused then.
+ * This isolate caches a known key for IDENTITY_CACHE_MS at most. The ledger compares its epoch at every admission, so a
+ * change applies from the next call on (`renewPrincipal`). Refusals are never cached: a new key, or a user who is enabled
+ * again, must work at once.
+ * @param presentedKey the credential without `Bearer`.
+ * @param address of the caller, null when unknown. An address whose keys keep being refused gets few look-ups, here and
+ * over all isolates, except for keys that were valid when last seen here.
+ * @throws what the database throws. The caller is refused then.
  */
 export async function identify(
   deps: IdentifyDeps,
@@ -71,7 +81,7 @@ export async function identify(
   if (cached && now - cached.readAt < deps.configuration.IDENTITY_CACHE_MS) {
     return judgeExpiry(cached.principal, now)
   }
-  // What is too old stays: it tells that the key was good.
+  // An entry that is too old stays: it shows that the key was valid.
   if (!cached && !(await mayLookUp(deps, address))) {
     return { kind: 'refused', reason: 'unchecked', owner: null }
   }
@@ -87,8 +97,8 @@ export async function identify(
 }
 
 /**
- * Reads the rights of a principal again, by what it came with and without the credential itself.
- * @throws whatever the database throws when it cannot be asked. The caller is refused then.
+ * Reads the rights of a principal again, by the id of its key or by its user: the key itself is not needed.
+ * @throws what the database throws. The caller is refused then.
  */
 export async function renewPrincipal(deps: RenewDeps, principal: Principal): Promise<Identification> {
   const { organizationId, userId, credential } = principal
@@ -102,9 +112,9 @@ export async function renewPrincipal(deps: RenewDeps, principal: Principal): Pro
   return { kind: 'known', principal: { ...rightsOf(deps, rights), credential } }
 }
 
-/** Judges a key by its rights as they were read, and caches those of a good one. */
+/** Decides on a key by the rights that were read, and caches those of a valid one. */
 function identificationOf(
-  deps: { configuration: DefaultLimits; clock: Deps['clock'] },
+  deps: Omit<RenewDeps, 'database'>,
   rights: KeyRights | null,
   readAt: number,
 ): Identification {
@@ -132,7 +142,7 @@ function judgeExpiry(principal: Principal, now: number): Identification {
   return { kind: 'refused', reason: 'expired', owner: { organizationId, userId, keyId } }
 }
 
-/** Whether organization and membership are in force. */
+/** Whether organization and membership are enabled. */
 const mayCall = ({ organizationDisabledAt, role, membershipDisabledAt }: UserRights): boolean =>
   !organizationDisabledAt && role !== null && !membershipDisabledAt
 

@@ -1,4 +1,5 @@
 import { and, eq, inArray, or, type SQL, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
 import {
   apiKeys,
   entitlements,
@@ -7,8 +8,7 @@ import {
   memberships,
   organizations,
 } from '../../../schema/identity.ts'
-import { deploymentEpochs, grants } from '../../../schema/models.ts'
-import type { Database } from '../../deps.ts'
+import { grants } from '../../../schema/models.ts'
 import type { Role } from '../principal.ts'
 
 /** What a user may do in an organization, all from one snapshot of the database. */
@@ -16,12 +16,12 @@ export interface UserRights {
   organizationId: string
   userId: string
   organizationDisabledAt: Date | null
-  /** Null when the user is no longer a member of the organization. */
+  /** Null when the user is not a member of the organization any more. */
   role: Role | null
   membershipDisabledAt: Date | null
   groupIds: string[]
   entitlements: string[]
-  /** Model ids granted to the organization, a group of the user, its role or itself; `*` stands for every model. */
+  /** Model ids granted to the organization, a group of the user, its role or the user; `*` stands for every model. */
   grantedModels: string[]
   /** Calls a minute; null where the deployment's default holds. */
   organizationLimit: number | null
@@ -40,9 +40,9 @@ export interface KeyRights extends UserRights {
 }
 
 /**
- * Finds a key by its possible digests, with the rights of its user, in one statement: rights and epoch are of the
- * same snapshot, so a cached record is stale exactly when its epoch is. The one query of this module that takes no
- * organization id, because the organization is what it finds.
+ * Finds a key by its possible digests, with the rights of its user. One statement, so that rights and epoch are of the
+ * same snapshot: a cached record is stale exactly when its epoch is. The only query here without an organization id,
+ * because it finds the organization.
  * @param digests hex digests of one key, one for each pepper.
  * @returns null when no key has any of them.
  */
@@ -50,7 +50,7 @@ export function findKeyRights(database: Database, digests: readonly string[]): P
   return keyRights(database, inArray(apiKeys.digest, [...digests]))
 }
 
-/** The same for a key that is known already, by its id. @returns null when the organization has no such key. */
+/** Finds a key by its id, with the rights of its user. @returns null when the organization has no such key. */
 export function findKeyRightsById(
   database: Database,
   organizationId: string,
@@ -76,11 +76,11 @@ async function keyRights(database: Database, condition: SQL | undefined): Promis
     )
     .where(condition)
     .limit(1)
-  // The columns of the key's own row are there; drizzle tells only those of joined tables apart.
+  // drizzle's type makes all columns nullable, also those of the key's own row.
   return (row as KeyRights | undefined) ?? null
 }
 
-/** The rights of a member, for a caller without a key. @returns null when the user is no member of the organization. */
+/** The rights of a member, for a caller without a key. @returns null when the user is not a member of the organization. */
 export async function findMemberRights(
   database: Database,
   organizationId: string,
@@ -114,32 +114,6 @@ const userRights = (database: Database, owner: OwnedByUser) => ({
   ledgerShards: organizations.ledgerShards,
   epoch: organizations.epoch,
 })
-
-/**
- * The epochs as Postgres has them now.
- * @returns `organization` is null when there is no such organization; `catalogue` is 1 before the first change.
- */
-export async function readEpochs(
-  database: Database,
-  organizationId: string,
-): Promise<{ organization: number | null; catalogue: number }> {
-  const organizationEpoch = database
-    .select({ epoch: organizations.epoch })
-    .from(organizations)
-    .where(eq(organizations.id, organizationId))
-  const catalogueEpoch = database
-    .select({ epoch: deploymentEpochs.epoch })
-    .from(deploymentEpochs)
-    .where(eq(deploymentEpochs.name, 'catalogue'))
-  const { rows } = await database.execute<{ organization: string | null; catalogue: string | null }>(
-    sql`select ${organizationEpoch} as organization, ${catalogueEpoch} as catalogue`,
-  )
-  const epochs = rows[0]
-  return {
-    organization: epochs?.organization == null ? null : Number(epochs.organization),
-    catalogue: Number(epochs?.catalogue ?? 1),
-  }
-}
 
 /** Groups count only where group and membership row name the owner's organization: no foreign key ties the two. */
 function groupsOf(database: Database, owner: OwnedByUser) {

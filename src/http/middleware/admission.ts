@@ -1,10 +1,10 @@
 import type { MiddlewareHandler } from 'hono'
 import { loadCatalog } from '../../gateway/catalog/catalog.ts'
+import { outcomeOf } from '../../governance/audit-record.ts'
 import {
   admit,
   type CallRequest,
   type GovernedCall,
-  outcomeOf,
   type Refused,
   settle,
 } from '../../governance/governed-call.ts'
@@ -12,14 +12,14 @@ import { MOST_ADMISSIONS, renewRights, withCatalogue } from '../../governance/re
 import { ApiError } from '../../lib/api-error.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 
-/** A call that only reads holds nothing; this is how long its answer may take. */
+/** How long the answer of a call that only reads may take. */
 const READ_LEASE_MS = 120_000
 
 /**
- * Admits a call that costs nothing, such as a list, before its route runs, and settles it with its answer: the same limits,
- * epochs and record as for any other.
+ * Admits a call that costs nothing, such as a list, before its route runs, and settles it with its answer. Limits, epochs
+ * and record are those of any call.
  * @param options `usesCatalogue`: the route reads the models of the deployment.
- * @throws ApiError rate_limited, or unauthorized for a key that no longer counts.
+ * @throws ApiError rate_limited, or unauthorized for a key that is no longer valid.
  */
 export function admission({ usesCatalogue = false } = {}): MiddlewareHandler<AppEnv> {
   return async function admissionMiddleware(context, next) {

@@ -1,22 +1,19 @@
-import type { MiddlewareHandler } from 'hono'
-import type { CallOpening } from '../../governance/audit-record.ts'
-import { outcomeOf } from '../../governance/governed-call.ts'
+import type { Next } from 'hono'
+import { type CallOpening, outcomeOf } from '../../governance/audit-record.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import type { AppContext, AppEnv } from '../context.ts'
+import type { AppContext } from '../context.ts'
 import { renderError } from '../errors.ts'
 
 /**
- * One audit record for every call, whatever ends it. Calls that reach an admission are recorded with it; here remain those
- * that end before: a refused key of a known organization, and faults.
+ * Makes sure that every call has one audit record. Calls that reach an admission are recorded with it; the others are
+ * recorded here: a refused key of a known organization, and internal errors.
  */
-export function audit(): MiddlewareHandler<AppEnv> {
-  return async function auditMiddleware(context, next) {
-    await next()
-    if (context.get('isRecorded')) return
-    const caller = context.get('caller')
-    if (caller)
-      await record(context, { ...caller.identity, organizationId: caller.organizationId, modelId: null })
-  }
+export async function audit(context: AppContext, next: Next): Promise<void> {
+  await next()
+  if (context.get('isRecorded')) return
+  const caller = context.get('caller')
+  if (caller)
+    await record(context, { ...caller.identity, organizationId: caller.organizationId, modelId: null })
 }
 
 async function record(context: AppContext, opening: CallOpening): Promise<void> {
@@ -26,7 +23,7 @@ async function record(context: AppContext, opening: CallOpening): Promise<void> 
     await deps.ledgerOf(opening.organizationId, opening.shard).record(opening, outcome)
   } catch (error) {
     logEvent('error', 'audit_failed', { request_id: opening.requestId, error: errorText(error) })
-    // An answer that gave something may not go unrecorded; a refusal stays the refusal it is.
+    // A successful answer must not be sent without a record; a refusal is sent anyway.
     if (context.res.status < 400) context.res = renderError(error, context)
   }
 }

@@ -1,33 +1,28 @@
-import type { MiddlewareHandler } from 'hono'
+import type { Next } from 'hono'
 import type { CallIdentity } from '../../governance/governed-call.ts'
 import { identify, type KeyOwner } from '../../governance/identity/identify.ts'
 import { keyIdOf } from '../../governance/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { redactEncoded } from '../../lib/log.ts'
 import { callerAddress } from '../caller-address.ts'
-import type { AppContext, AppEnv } from '../context.ts'
+import type { AppContext } from '../context.ts'
 import { KEY_HEADERS, type KeyHeader } from '../surfaces.ts'
 
-/** Finds the principal behind the key of a request (interface: Authentication). No fallback after a failed check. */
-export function authenticate(): MiddlewareHandler<AppEnv> {
-  return async function authenticateMiddleware(context, next) {
-    const address = callerAddress(context)
-    const key = presentedKey(context, KEY_HEADERS[context.get('host')][context.get('surface')] ?? [])
-    const identification = key === null ? null : await identify(context.get('deps'), key, address)
-    if (identification?.kind !== 'known') throw refused(context, identification?.owner ?? null, address)
-    const { principal } = identification
-    const { organizationId, userId } = principal
-    const identity = identityOf(context, { userId, keyId: keyIdOf(principal) }, address)
-    context.set('caller', { organizationId, identity })
-    context.set('rights', { principal, catalogueEpoch: null, learned: null })
-    await next()
-  }
+/** Finds the principal by the key of a request (interface: Authentication). No fallback after a failed check. */
+export async function authenticate(context: AppContext, next: Next): Promise<void> {
+  const address = callerAddress(context)
+  const key = presentedKey(context, KEY_HEADERS[context.get('host')][context.get('surface')] ?? [])
+  const identification = key === null ? null : await identify(context.get('deps'), key, address)
+  if (identification?.kind !== 'known') throw refused(context, identification?.owner ?? null, address)
+  const { principal } = identification
+  const { organizationId, userId } = principal
+  const identity = identityOf(context, { userId, keyId: keyIdOf(principal) }, address)
+  context.set('caller', { organizationId, identity })
+  context.set('rights', { principal, catalogueEpoch: null, learned: null })
+  await next()
 }
 
-/**
- * The key a request carries, in the first accepted form that is present. `Authorization` decides alone as soon as it
- * is there, however malformed.
- */
+/** The key of a request, in the first accepted form that is present. If there is an `Authorization` header, only that counts. */
 function presentedKey(context: AppContext, accepted: readonly KeyHeader[]): string | null {
   const authorization = context.req.raw.headers.get('authorization')
   if (authorization !== null) return /^Bearer +([^\s]+) *$/i.exec(authorization)?.[1] ?? null
@@ -35,7 +30,7 @@ function presentedKey(context: AppContext, accepted: readonly KeyHeader[]): stri
   return (other && context.req.header(other)?.trim()) || null
 }
 
-/** The refusal, recorded in the organization of the key, or counted by address and minute when none can be told. */
+/** The refusal: recorded in the organization of the key, or counted by address and minute when that is unknown. */
 function refused(context: AppContext, owner: KeyOwner | null, address: string | null): ApiError {
   const { deps, startedAt, surface } = context.var
   if (owner) {
@@ -55,13 +50,13 @@ function identityOf(
 ): CallIdentity {
   const requestId = context.get('requestId')
   return {
-    // The request's own random part: one call is made for it.
+    // The random part of the request's id, since a request is one call.
     callId: requestId.replace('req_', 'call_'),
     requestId,
     at: context.get('startedAt'),
     actor: { userId, keyId, administrator: null, ip },
     surface: context.get('surface'),
-    // Ids in a path come from callers, and may be a key that was pasted into the wrong place.
+    // Redacted, because a key can be pasted in place of an id.
     action: redactEncoded(`${context.req.method} ${context.req.path}`.slice(0, 300)),
   }
 }

@@ -1,16 +1,14 @@
-import type { MiddlewareHandler } from 'hono'
+import type { Next } from 'hono'
 import { PartReader } from '../../lib/bytes/read-bytes.ts'
-import type { AppEnv } from '../context.ts'
+import type { AppContext } from '../context.ts'
 import { drain } from '../request-body.ts'
 
 /**
- * Reads on in a body that the answer did not wait for, such as one with an invalid key or a length over the limit. A
- * sender that is still writing when the connection closes gets a reset in place of the answer.
+ * Reads the rest of a body that was not needed, such as one with an invalid key or a length over the limit. A sender that
+ * is still writing when the connection closes gets a reset instead of the answer.
  */
-export function drainBody(): MiddlewareHandler<AppEnv> {
-  return async function drainBodyMiddleware(context, next) {
-    await next()
-    const { body } = context.req.raw
-    if (body && !body.locked && !context.req.raw.bodyUsed) await drain(new PartReader(body))
-  }
+export async function drainBody(context: AppContext, next: Next): Promise<void> {
+  await next()
+  const { body } = context.req.raw
+  if (body && !body.locked && !context.req.raw.bodyUsed) await drain(new PartReader(body))
 }

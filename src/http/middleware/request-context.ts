@@ -7,8 +7,8 @@ import { unknownRoute } from '../errors.ts'
 import { hostKind, KEY_HEADERS, requestIdHeaders, surfaceOf } from '../surfaces.ts'
 
 /**
- * Gives a request its id, clock, clients and surface, and keeps each host to the surfaces it serves.
- * @param createDeps the composition root, which HTTP code does not know.
+ * Sets the request's id, start, clients and surface, and refuses surfaces that the host does not serve.
+ * @param createDeps the composition root, which HTTP code must not import.
  */
 export function requestContext(
   createDeps: (environment: Bindings, context: ExecutionContext) => Deps,
@@ -28,8 +28,8 @@ export function requestContext(
     if (host === 'llm' && !KEY_HEADERS.llm[surface]) {
       throw unknownRoute(context)
     }
-    // A caller that resets its connection cancels the request where it stands, without its `finally`; what is waited for
-    // goes on, so that bytes are given back, calls are closed and changes are made known.
+    // A caller that resets its connection cancels the request, without running its `finally`. `waitUntil` keeps it
+    // going, so that bytes are released, calls are closed and changes are announced.
     const work = next()
     deps.waitUntil(work.catch(() => {}))
     await work

@@ -3,7 +3,7 @@ import { hasScope, type KeyScope } from '../../governance/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { AppEnv } from '../context.ts'
 
-/** Keeps a key to what it was made for: without the scope of a surface it is refused there, whatever its user may do. */
+/** Refuses a key without the scope of a surface, whatever the rights of its user. */
 export function requireScope(scope: KeyScope): MiddlewareHandler<AppEnv> {
   return async function requireScopeMiddleware(context, next) {
     if (!hasScope(context.get('rights').principal, scope)) {

@@ -7,7 +7,7 @@ import type { AppContext, AppEnv } from '../context.ts'
 import { readGovernedBody } from '../governed-body.ts'
 import { requestIdHeaders } from '../surfaces.ts'
 
-/** A route that reads a body, makes one governed model call and sends its answer on. */
+/** A route that reads a body, makes one governed model call and sends its answer. */
 function modelCall(operation: Operation): Handler<AppEnv> {
   return async function modelCallHandler(context) {
     const held = await readGovernedBody(context)
@@ -34,7 +34,7 @@ async function answerOf(context: AppContext, operation: Operation, body: Uint8Ar
   return modelResponse(context, sent.answer)
 }
 
-/** The answer as it is sent. Not through the context: that would copy the headers twice. */
+/** Not created through the context, which would copy the headers twice. */
 function modelResponse(context: AppContext, { status, headers, body }: ModelAnswer): Response {
   const requestId = context.get('requestId')
   for (const name of requestIdHeaders(context.get('surface'))) headers[name] = requestId

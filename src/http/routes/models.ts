@@ -6,10 +6,10 @@ import { sha256Hex } from '../../lib/crypto.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { unknownId } from '../validated-request.ts'
 
-/** How long an edge location keeps a list; its key changes with every change of the catalogue or of the grants. */
+/** How long an edge location caches a list; the key changes with the catalogue and with the grants. */
 const EDGE_CACHE_SECONDS = 300
 
-/** The models the caller may use (interface: Models), and one of them, which SDKs ask for by its id. */
+/** The models that the caller may use (interface: Models), and one of them by its id. */
 export const modelRoutes = new Hono<AppEnv>()
   .get('/v1/models', async (context) => {
     const body = await modelList(context)
@@ -22,7 +22,7 @@ export const modelRoutes = new Hono<AppEnv>()
     if (matches(context.req.header('if-none-match'), etag)) return context.body(null, 304, headers)
     return context.body(body, 200, { ...headers, 'content-type': 'application/json' })
   })
-  // An id may have slashes, sent as they are or encoded.
+  // An id can contain slashes, encoded or not.
   .get('/v1/models/:modelId{.+}', async (context) => {
     const { rights, deps } = context.var
     const id = context.req.param('modelId')
@@ -60,7 +60,7 @@ const listed = ({ id, created, ownedBy }: CatalogModel) => ({
   owned_by: ownedBy,
 })
 
-/** The Cache API is optional: one's own workerd may have none, and then every list is built. */
+/** Null also without the Cache API, which a self-hosted workerd may lack. */
 async function readEdge(key: string): Promise<string | null> {
   try {
     return (await (await caches.default.match(key))?.text()) ?? null
@@ -77,6 +77,6 @@ async function writeEdge(key: string, body: string): Promise<void> {
   try {
     await caches.default.put(key, new Response(body, { headers }))
   } catch {
-    // Nothing is lost: the next list is built again.
+    // The next list is built again.
   }
 }

@@ -1,4 +1,4 @@
-/** What of the budget nobody takes with several bodies at once: others can always be served. */
+/** Share of the budget that one holder with several bodies cannot take, so that others can be served. */
 const KEPT_FOR_OTHERS = 1 / 8
 
 interface Holder {
@@ -7,20 +7,20 @@ interface Holder {
 }
 
 /**
- * Bytes of bodies, of requests and of answers, that this isolate holds at once. An isolate has 128 MB for all its
- * requests, and passing it cancels them all, so what does not fit is refused before it is held.
+ * Limits the bytes of request and response bodies that this isolate holds at once. An isolate has 128 MB for all its
+ * requests, and exceeding that cancels all of them, so what does not fit is refused before it is stored.
  */
 export class ByteBudget {
   #held = 0
   readonly #holders = new Map<string, Holder>()
   readonly #limit: () => number
 
-  /** @param limit read at each use, since configuration arrives with the first request. */
+  /** @param limit in bytes; read at each use, since the configuration arrives with the first request. */
   constructor(limit: () => number) {
     this.#limit = limit
   }
 
-  /** Begins a body. @param name of who holds it. */
+  /** Opens the share of a body. @param name of its holder. */
   open(name: string): BudgetShare {
     const holder = this.#holders.get(name) ?? { bytes: 0, bodies: 0 }
     this.#holders.set(name, holder)
@@ -49,6 +49,6 @@ export class ByteBudget {
 export interface BudgetShare {
   /** Takes `bytes` out of the budget. @returns false, and takes nothing, when they do not fit. */
   take: (bytes: number) => boolean
-  /** Gives all of them back. To be called once. */
+  /** Releases all of them. To be called once. */
   close: () => void
 }

@@ -1,20 +1,20 @@
 /**
- * Frees memory at a known moment. The collector takes a buffer of 50 MB away only when it comes by, and until then the
- * next one lies beside it, in an isolate that has 128 MB. Whatever reads a buffer after its owner may be done with it
- * borrows it: it is freed when its owner has freed it and nothing borrows it.
+ * Frees memory at a known moment. The garbage collector frees a buffer of 50 MB at some later time, and until then the next
+ * one takes memory too, in an isolate that has 128 MB. Code that reads a buffer which its owner may have freed borrows it:
+ * it is freed when its owner has freed it and nothing borrows it.
  */
 
 interface Borrowed {
   readers: number
-  /** What its owner wants done once it is gone; null while it is the owner's. */
+  /** The owner's callback for when the memory is freed; null until the owner has freed it. */
   freed: (() => void) | null
 }
 
 const borrowed = new WeakMap<ArrayBufferLike, Borrowed>()
 
 /**
- * Keeps the buffer under these bytes until the returned function is called, at least once. A reader that never calls it
- * leaves the buffer to the collector, and its place in the isolate's budget is never given back.
+ * Keeps the buffer of these bytes until the returned function is called, once or more often. If it is never called, the
+ * buffer is left to the garbage collector, and its share of the isolate's budget is never released.
  */
 export function borrowBytes({ buffer }: Uint8Array): () => void {
   const state = borrowed.get(buffer) ?? { readers: 0, freed: null }
@@ -34,8 +34,8 @@ export function borrowBytes({ buffer }: Uint8Array): () => void {
 }
 
 /**
- * Frees the buffer under these bytes, now or when it is no longer borrowed. All views of it are empty from then on.
- * @param freed called when it is gone.
+ * Frees the buffer of these bytes, now or when it is not borrowed any more. All views of it are empty from then on.
+ * @param freed called when the memory is freed.
  */
 export function freeBytes({ buffer }: Uint8Array, freed: () => void = () => {}): void {
   const state = borrowed.get(buffer)
@@ -47,7 +47,7 @@ export function freeBytes({ buffer }: Uint8Array, freed: () => void = () => {}):
   freed()
 }
 
-/** Moving it to a buffer of no bytes leaves nothing of it. */
+/** A transfer to an empty buffer frees the memory. */
 function detach(buffer: ArrayBufferLike): void {
   if (buffer instanceof ArrayBuffer && !buffer.detached) buffer.transfer(0)
 }

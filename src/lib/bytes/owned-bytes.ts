@@ -2,10 +2,10 @@ import { ApiError } from '../api-error.ts'
 import { type BudgetShare, ByteBudget } from './byte-budget.ts'
 import { freeBytes } from './free-bytes.ts'
 
-/** Where bytes are counted: all that this isolate holds together, and who holds these. */
+/** The budget that bytes are counted in, and their holder (an organization). */
 export interface Room {
   limitBytes: number
-  /** Nobody takes the room of others. */
+  /** A single holder cannot use up the whole budget (`ByteBudget`). */
   holder: string
 }
 
@@ -13,15 +13,15 @@ let limit = 0
 /** One for the isolate, whatever runs in it: requests of the Worker, and objects. */
 const budget = new ByteBudget(() => limit)
 
-/** Up to this a buffer is allocated whole; a larger one grows by so much. */
+/** Up to this size a buffer is allocated whole; a larger one grows in such steps. */
 const STEP_BYTES = 1024 * 1024
 
 /**
- * Bytes that have an owner: appended to, read, and freed by it, with their place in the isolate's budget. How long a large
- * body lives is decided where it is released, and nowhere else; `moved` hands it to another owner.
+ * Bytes that have an owner, which appends to them, reads them and releases them, with their share of the isolate's budget.
+ * A large body lives exactly until its owner releases it.
  *
- * Large bytes lie in a resizable buffer: it takes memory as bytes come, whatever length was announced, and gives all of it
- * back to the system when it is freed. Ordinary memory stays with the process for long after it is free.
+ * Large bytes are in a resizable buffer: it takes memory as bytes arrive, whatever length was declared, and returns all of
+ * it to the system when it is freed. Ordinary memory stays with the process for long after it is freed.
  */
 export class OwnedBytes {
   readonly #maximum: number
@@ -32,7 +32,7 @@ export class OwnedBytes {
 
   /**
    * @param maximum bytes that are appended in all.
-   * @param room null for bytes that are not counted: small ones, and what takes the place of something that is.
+   * @param room null for bytes that are not counted: small ones, and those that replace counted ones.
    */
   constructor(maximum: number, room: Room | null = null) {
     this.#maximum = maximum
@@ -42,7 +42,7 @@ export class OwnedBytes {
     this.#share = room && budget.open(room.holder)
   }
 
-  /** Bytes that are there already, not counted. */
+  /** Takes over existing bytes, which are not counted. */
   static of(bytes: Uint8Array<ArrayBuffer>): OwnedBytes {
     const owned = new OwnedBytes(0)
     owned.#buffer = bytes.buffer
@@ -63,30 +63,17 @@ export class OwnedBytes {
     this.#length = length
   }
 
-  /** What has been appended, in place: the one copy, which is empty once it is freed or moved. */
+  /** The appended bytes, not a copy. Empty after they were freed. */
   get bytes(): Uint8Array<ArrayBuffer> {
     return this.#isFreed ? new Uint8Array(0) : new Uint8Array(this.#buffer, 0, this.#length)
   }
 
-  /** The same bytes and their place for another owner: here are none any more. */
-  moved(): OwnedBytes {
-    const moved = new OwnedBytes(0)
-    moved.#buffer = this.#buffer
-    moved.#length = this.#length
-    moved.#share = this.#share
-    moved.#isFreed = this.#isFreed
-    this.#buffer = new ArrayBuffer(0)
-    this.#length = 0
-    this.#share = null
-    return moved
-  }
-
-  /** Frees the bytes, but not their place in the budget: what was made of them takes that, until `release`. */
+  /** Frees the bytes, but keeps their share of the budget until `release`, for what was made of them. */
   free(): void {
     this.#free(() => {})
   }
 
-  /** Frees the bytes, and gives back their place with the memory, which may be borrowed for longer. Once is enough. */
+  /** Frees the bytes, and releases their share of the budget when they are not borrowed any more. Idempotent. */
   release(): void {
     const share = this.#share
     this.#share = null
@@ -96,15 +83,15 @@ export class OwnedBytes {
   #free(freed: () => void): void {
     const wasFreed = this.#isFreed
     this.#isFreed = true
-    // A small one is left to the collector.
+    // A small one is left to the garbage collector.
     if (!wasFreed && this.#buffer.resizable) freeBytes(new Uint8Array(this.#buffer), freed)
     else freed()
   }
 }
 
 /**
- * Pieces as one array of its own, of which a large one can be freed.
- * @param taken called when a piece was copied, with the place that it has now.
+ * Copies pieces into one array.
+ * @param taken called for each piece when it was copied, with its copy.
  */
 export function ownedCopy(
   pieces: readonly Uint8Array[],

@@ -2,8 +2,8 @@ import { joinBytes } from '../byte-edits.ts'
 import { withinTime } from '../time-limit.ts'
 
 /**
- * Parts are read into one space, over and over: left to itself the runtime makes a new one for every 4 KB, 12,800 for a
- * large body, faster than the collector takes them away.
+ * Parts are read into one buffer of this size. Without it the runtime allocates a new one for every 4 KB, 12,800 for a
+ * large body, faster than they are collected.
  */
 const SPACE_BYTES = 64 * 1024
 
@@ -15,7 +15,7 @@ export class TooLongError extends Error {
   }
 }
 
-/** A stream that broke off. `cause` is what it threw. */
+/** A stream that failed. `cause` is what it threw. */
 export class BrokenStreamError extends Error {
   constructor(cause: unknown) {
     super('the stream broke off', { cause })
@@ -26,16 +26,16 @@ export class BrokenStreamError extends Error {
 export interface PartLimits {
   /** Bytes of all parts together. */
   longest?: number
-  /** Milliseconds that the next part may take, by the bytes that came before it. */
+  /** Milliseconds that the next part may take, after `length` bytes. */
   patience?: (length: number) => number
 }
 
-/** The one reader of byte streams, part by part. A part is gone when the next one is read. */
+/** Reads a byte stream part by part. A part is only valid until the next one is read. */
 export class PartReader {
   readonly #reader: Reader
   #space: Uint8Array<ArrayBuffer>
 
-  /** @param expected length of the stream in bytes, where it is known. */
+  /** @param expected length of the stream in bytes; null if unknown. */
   constructor(stream: ReadableStream<Uint8Array>, expected: number | null = null) {
     this.#reader = readerOf(stream)
     this.#space = new Uint8Array(Math.min(SPACE_BYTES, expected || SPACE_BYTES))
@@ -57,8 +57,8 @@ export class PartReader {
   }
 
   /**
-   * Reads to the end. Whatever takes a part is done with it when `take` is.
-   * @throws TooLongError (the rest is there to be drained), BrokenStreamError, TimeLimitError; and what `take` throws.
+   * Reads to the end. A part is only valid until `take` has ended.
+   * @throws TooLongError (the rest can be drained), BrokenStreamError, TimeLimitError; and what `take` throws.
    */
   async each(
     take: (part: Uint8Array) => void | Promise<void>,
@@ -76,14 +76,14 @@ export class PartReader {
     }
   }
 
-  /** Reads on without keeping anything, so many bytes or milliseconds at most, and lets the stream go. Never throws. */
+  /** Reads and drops so many bytes at most, for so long at most, and cancels the stream. Never rejects. */
   async drain(bytes: number, milliseconds: number): Promise<void> {
     const reading = this.each(() => {}, { longest: bytes })
     await withinTime(reading, milliseconds, 'draining').catch(() => {})
     this.cancel()
   }
 
-  /** The sender hears that nothing more is read. */
+  /** Cancels the stream. */
   cancel(reason?: unknown): void {
     const { byob, plain } = this.#reader
     ;(byob ?? plain).cancel(reason).catch(() => {})
@@ -92,7 +92,7 @@ export class PartReader {
 
 /**
  * Reads a stream whole.
- * @param limit in bytes. @throws TooLongError at the first byte over it, and whatever the stream throws.
+ * @param limit in bytes. @throws TooLongError beyond it, and what the stream throws.
  */
 export async function readAll(stream: ReadableStream<Uint8Array>, limit: number): Promise<Uint8Array> {
   const pieces: Uint8Array[] = []
@@ -110,7 +110,7 @@ type Reader =
   | { byob: ReadableStreamBYOBReader; plain: null }
   | { byob: null; plain: ReadableStreamDefaultReader<Uint8Array> }
 
-/** Streams of the runtime are read into a space of ours; others give parts of their own. */
+/** Byte streams of the runtime are read into our buffer; other streams provide theirs. */
 function readerOf(stream: ReadableStream<Uint8Array>): Reader {
   try {
     return { byob: stream.getReader({ mode: 'byob' }), plain: null }

@@ -1,19 +1,19 @@
 import { withinTime } from '../time-limit.ts'
 
-/** The runtime copies each slice that it is given: one after the other, not all at once. */
+/** The runtime copies each slice that is written, so slices limit the memory for copies. */
 const SLICE_BYTES = 256 * 1024
 
 export interface WriteOptions {
-  /** The first slices are shorter; `written` is called when all of them were taken. */
+  /** The first slices are shorter; `written` is called when all of them were accepted. */
   beginning?: { slices: number; bytes: number; written: () => void }
-  /** Milliseconds that a slice may wait to be taken. */
+  /** Milliseconds that a slice may wait until it is accepted. */
   longestWait?: number
   /** Ends the writing when it fires. */
   signal?: AbortSignal
 }
 
 /**
- * The one writer of byte streams: writes pieces in slices, each when the one before was taken, and closes the stream.
+ * Writes pieces to a byte stream in slices, each when the one before was accepted, and closes the stream.
  * @throws what the stream throws, the reason of the signal, or TimeLimitError; the stream is aborted then.
  */
 export async function writeBytes(
@@ -22,7 +22,7 @@ export async function writeBytes(
   { beginning, longestWait, signal }: WriteOptions = {},
 ): Promise<void> {
   const writer = writable.getWriter()
-  // A write that waits for a reader that is gone would wait forever.
+  // A write to a stream without a reader would wait forever.
   const leave = () => void writer.abort().catch(() => {})
   writer.closed.catch(() => {})
   signal?.addEventListener('abort', leave)
@@ -45,7 +45,7 @@ export async function writeBytes(
   }
 }
 
-/** Slices of pieces; the first ones as short as the beginning wants them. */
+/** Slices of pieces; the first ones as short as `beginning` requires. */
 export function* slicesOf(
   pieces: readonly Uint8Array[],
   beginning?: Pick<NonNullable<WriteOptions['beginning']>, 'slices' | 'bytes'>,
@@ -53,7 +53,7 @@ export function* slicesOf(
   let left = beginning?.slices ?? 0
   for (const piece of pieces) {
     for (let at = 0; at < piece.length; ) {
-      // What is left to slice may lie in later pieces, but a short piece makes short slices.
+      // Even slices, so that also a short piece gives as many as are left.
       const even = Math.max(1, Math.floor((piece.length - at) / Math.max(1, left)))
       const bytes = left > 0 ? Math.min(beginning?.bytes ?? SLICE_BYTES, even) : SLICE_BYTES
       yield piece.subarray(at, at + bytes)

@@ -1,6 +1,6 @@
 import { asc, inArray } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
 import { contentErasures } from '../../../schema/responses.ts'
-import type { Database } from '../../deps.ts'
 
 // What is left to erase, of every organization: rows that named it are gone, so nobody can ask for it any more.
 

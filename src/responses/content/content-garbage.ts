@@ -1,4 +1,4 @@
-import type { Database } from '../../deps.ts'
+import type { Database } from '../../../schema/database.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import { deleteResponse } from '../responses.store.ts'

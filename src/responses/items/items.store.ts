@@ -1,6 +1,6 @@
 import { type AnyColumn, type SQL, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
 import { conversationItems, responseItems, responseItemUses, responses } from '../../../schema/responses.ts'
-import type { Database } from '../../deps.ts'
 import { isPlainText } from '../../wire/page-cursor.ts'
 import { contextTooLong } from '../context/context-errors.ts'
 import type { Owner } from '../types.ts'

@@ -1,4 +1,4 @@
-import type { Database } from '../../deps.ts'
+import type { Database } from '../../../schema/database.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { ContentStore } from '../content/content-store.ts'

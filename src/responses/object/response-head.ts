@@ -2,7 +2,7 @@ import type { OpenTurn } from '../../gateway/model-turn.ts'
 import type { CallOutcome } from '../../governance/audit-record.ts'
 import type { Usage } from '../../governance/credits.ts'
 import type { CallIdentity, GovernedCall } from '../../governance/governed-call.ts'
-import { type Credential, keyIdOf } from '../../governance/principal.ts'
+import { type CallerCredential, keyIdOf } from '../../governance/principal.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { Phase } from '../engine/phases.ts'
 import type { ResponseEnd } from '../engine/response-end.ts'
@@ -66,7 +66,7 @@ export interface StoredRequest {
   settings: ResponseSettings
   identity: CallIdentity
   /** What the caller came with: its rights are read again for a turn after a restart. */
-  credential: Credential
+  credential: CallerCredential
   headers: Array<[name: string, value: string]>
   functionCallsComplete: boolean
   /** Ids of the items that were said before: what others add to the conversation meanwhile is not in the context. */

@@ -1,4 +1,4 @@
-import type { Database } from '../../deps.ts'
+import type { Database } from '../../../schema/database.ts'
 import type { OutputItem, ResponseObject } from '../../wire/responses.ts'
 import type { ContentStore } from '../content/content-store.ts'
 import { itemBytes } from '../items/stored-items.ts'

@@ -3,11 +3,7 @@ import type { Bindings } from '../../../src/env.ts'
 import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
 import { ledgerClient, unsharedLedgers } from '../../../src/governance/ledger/client.ts'
 import type { CommitBatch } from '../../../src/governance/ledger/commits/commit.ts'
-import type {
-  Admission,
-  CallToAdmit,
-  Ledger as LedgerInterface,
-} from '../../../src/governance/ledger/ledger.ts'
+import type { Admission, CallToAdmit, LedgerClient } from '../../../src/governance/ledger/contract.ts'
 import { Ledger as SoundLedger } from '../../../workers/ledger.ts'
 
 // A Worker that calls ledgers as the gateway does, from requests and from objects, while commits fail. It runs in the
@@ -89,7 +85,7 @@ export interface CallTold {
   isSettled: boolean
 }
 
-async function makeCall(ledger: LedgerInterface, call: ScriptedCall): Promise<CallTold> {
+async function makeCall(ledger: LedgerClient, call: ScriptedCall): Promise<CallTold> {
   const { opening, reserve, leaseMilliseconds, limits } = call
   const unchecked = { estimate: null, epochs: { organization: 0, catalogue: null }, learned: null }
   const admission = await ledger

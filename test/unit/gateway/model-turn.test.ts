@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { interruptedOutcome } from '../../../src/gateway/calls/call-outcome.ts'
 import { TurnFailure } from '../../../src/gateway/calls/turn-failure.ts'
-import { outcomeOf, refusalOutcome, settle } from '../../../src/governance/governed-call.ts'
+import { outcomeOf } from '../../../src/governance/audit-record.ts'
+import { refusalOutcome, settle } from '../../../src/governance/governed-call.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import {
   batchesOf,

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Administration } from '../../../src/governance/administration/administration.ts'
 import { grantCredits } from '../../../src/governance/administration/credits.ts'
-import { OTHER_GRANT } from '../../../src/governance/ledger/ledger.ts'
+import { OTHER_GRANT } from '../../../src/governance/ledger/contract.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 
 afterEach(() => void vi.restoreAllMocks())

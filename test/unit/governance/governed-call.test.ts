@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { outcomeOf } from '../../../src/governance/audit-record.ts'
 import {
   admit,
   type CallRequest,
   checkLimits,
   extend,
-  outcomeOf,
   refusalOutcome,
   refuse,
   settle,

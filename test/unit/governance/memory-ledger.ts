@@ -1,12 +1,12 @@
 import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
-import type { GovernedCall, ReadEpochs } from '../../../src/governance/governed-call.ts'
+import type { GovernedCall } from '../../../src/governance/governed-call.ts'
 import type {
   Admission,
   CallProgress,
   CallToAdmit,
-  Ledger,
+  LedgerClient,
   LedgerOf,
-} from '../../../src/governance/ledger/ledger.ts'
+} from '../../../src/governance/ledger/contract.ts'
 
 type Counted = Pick<CallToAdmit, 'epochs' | 'learned' | 'limits'>
 
@@ -17,7 +17,7 @@ export const RETRY_AFTER_SECONDS = 7
  * A ledger in memory that decides as the contract says (`Ledger`): duplicates, then epochs, limits, credits. Its windows
  * count and never pass. The real one is tested in test/durable.
  */
-export class MemoryLedger implements Pick<Ledger, 'admit' | 'check' | 'close' | 'extend' | 'record'> {
+export class MemoryLedger implements Pick<LedgerClient, 'admit' | 'check' | 'close' | 'extend' | 'record'> {
   /** What it knows of the epochs; null: nothing. */
   readonly epochs: { organization: number | null; catalogue: number | null } = {
     organization: 1,
@@ -36,7 +36,7 @@ export class MemoryLedger implements Pick<Ledger, 'admit' | 'check' | 'close' | 
   readonly #open = new Map<string, CallToAdmit>()
   readonly #counts = new Map<string, number>()
 
-  readonly of: LedgerOf = () => this as unknown as Ledger
+  readonly of: LedgerOf = () => this as unknown as LedgerClient
 
   async admit(call: CallToAdmit): Promise<Admission> {
     this.#reach()
@@ -96,7 +96,7 @@ export class MemoryLedger implements Pick<Ledger, 'admit' | 'check' | 'close' | 
   /** Holds a call open that a test does not have admitted. */
   hold(call: GovernedCall): void {
     const free = { leaseMilliseconds: 0, estimate: null, learned: null, limits: null }
-    const epochs: ReadEpochs = { organization: 1, catalogue: null }
+    const epochs: CallToAdmit['epochs'] = { organization: 1, catalogue: null }
     this.#open.set(call.opening.callId, { ...call, ...free, epochs })
   }
 

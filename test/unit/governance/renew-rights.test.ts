@@ -4,7 +4,7 @@ import { memberships, organizations } from '../../../schema/identity.ts'
 import { deploymentEpochs, grants } from '../../../schema/models.ts'
 import { admit, type CallerRights, type Stale } from '../../../src/governance/governed-call.ts'
 import { identify } from '../../../src/governance/identity/identify.ts'
-import type { Credential, Principal } from '../../../src/governance/principal.ts'
+import type { CallerCredential, Principal } from '../../../src/governance/principal.ts'
 import { MOST_ADMISSIONS, renewRights } from '../../../src/governance/renew-rights.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import { type Caller, grant, seedCaller } from './fixtures.ts'
@@ -233,7 +233,7 @@ describe('an organization that is gone', () => {
 })
 
 describe('the rights of a caller without a key', () => {
-  const CREDENTIALS: Credential[] = [
+  const CREDENTIALS: CallerCredential[] = [
     { kind: 'session', sessionId: 's' },
     { kind: 'run', runId: 'r' },
   ]

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type { Redis } from '@upstash/redis'
 import { sql } from 'drizzle-orm'
-import type { Database } from '../../../src/deps.ts'
+import type { Database } from '../../../schema/database.ts'
 import { databaseAt, migrateDatabase, redisAt } from './fixtures.ts'
 
 /** A service that a test started. Closing is the test's duty. */

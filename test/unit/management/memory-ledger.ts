@@ -1,25 +1,25 @@
-import type { Database } from '../../../src/deps.ts'
+import type { Database } from '../../../schema/database.ts'
 import type { AuditedChange, CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
 import type {
   Admission,
   CreditBalance,
   CreditGrant,
-  Ledger,
+  LedgerClient,
   LedgerOf,
-} from '../../../src/governance/ledger/ledger.ts'
+} from '../../../src/governance/ledger/contract.ts'
 import {
   type ChainHead,
   type ChainLink,
   GENESIS,
   nextLink,
 } from '../../../src/governance/ledger/records/chain.ts'
+import { writeLinks } from '../../../src/governance/ledger/records/flush.store.ts'
 import {
   callText,
   changeText,
   openingText,
   outcomeText,
 } from '../../../src/governance/ledger/records/record-body.ts'
-import { writeLinks } from '../../../src/governance/ledger/records/records.store.ts'
 
 /** Ledgers without Durable Objects: the real chain and the real flush, held in memory in between. */
 export interface MemoryLedgers {
@@ -53,7 +53,7 @@ export function createMemoryLedgers(database: Database): MemoryLedgers {
   return ledgers
 }
 
-class MemoryLedger implements Ledger {
+class MemoryLedger implements LedgerClient {
   readonly #database: Database
   readonly #organizationId: string
   readonly #ledgers: MemoryLedgers

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { sql } from 'drizzle-orm'
-import type { Database } from '../../../src/deps.ts'
+import type { Database } from '../../../schema/database.ts'
 import { newConversationId } from '../../../src/responses/ids.ts'
 import { newItemId } from '../../../src/responses/item-types/item-types.ts'
 import type { StoredItem } from '../../../src/responses/items/items.store.ts'

@@ -1,4 +1,4 @@
-import type { Database } from '../../../deps.ts'
+import type { Database } from '../../../../schema/database.ts'
 import { policyBody } from '../../../wire/dlp.ts'
 import { type CurrentPolicyRow, selectEnabledPolicies, versionKey } from './policies.store.ts'
 import { type DlpPolicy, PolicyError } from './profiles.ts'

@@ -1,6 +1,6 @@
 import { and, asc, eq, inArray, isNull, sql } from 'drizzle-orm'
+import type { Database } from '../../../../schema/database.ts'
 import { dlpPolicies, dlpPolicyVersions } from '../../../../schema/dlp.ts'
-import type { Database } from '../../../deps.ts'
 
 /** The current version of a policy. */
 export interface CurrentPolicyRow {

@@ -1,8 +1,8 @@
-import type { Database } from '../../../deps.ts'
+import type { Database } from '../../../../schema/database.ts'
 import { ApiError } from '../../../lib/api-error.ts'
 import { currentKey, type KeyRing } from '../../../lib/crypto.ts'
 import type { Principal } from '../../principal.ts'
-import type { Target } from '../../target.ts'
+import type { CallTarget } from '../../target.ts'
 import { TokenVault } from './actions.ts'
 import { type CallPolicy, callPolicy } from './call-policy.ts'
 import { loadPolicies } from './policies-cache.ts'
@@ -20,7 +20,7 @@ export interface PolicyDeps {
 export async function policyFor(
   deps: PolicyDeps,
   principal: Pick<Principal, 'organizationId' | 'userId' | 'groupIds' | 'epoch'>,
-  target: Target,
+  target: CallTarget,
 ): Promise<CallPolicy> {
   const { organizationId, userId, groupIds, epoch } = principal
   try {

@@ -1,21 +1,15 @@
 import type { CallOpening, CallOutcome } from '../../audit-record.ts'
-import type { CheckColumns } from '../admission.ts'
-import type { CallToAdmit } from '../ledger.ts'
+import type { CallToAdmit } from '../contract.ts'
+import type { LearnedEpochs } from '../epochs/known-epochs.ts'
 import { openingText, outcomeText } from '../records/record-body.ts'
 import { checkAmount, checkOpening, checkOutcome, checkProgress } from '../records/record-checks.ts'
-import {
-  type CallColumns,
-  type CommitBatch,
-  emptyCalls,
-  emptyClosings,
-  type LearnedEpochs,
-} from './commit.ts'
+import { type CallColumns, type CommitBatch, emptyCalls, emptyClosings } from './commit.ts'
 
-/** One entry of a batch, as it waits in an isolate. */
+/** One entry of a batch, as it waits in the queue of an isolate. */
 export type CommitEntry = CallEntry | ClosingEntry
 
 export interface CallEntry {
-  /** `record`: it is opened and closed in one step. */
+  /** `record`: opened and closed in one step. */
   kind: 'call' | 'record'
   id: string
   opening: string
@@ -37,13 +31,12 @@ export interface ClosingEntry {
   size: number
 }
 
-/** What is checked of a call. */
 export type Checks = Pick<CallToAdmit, 'learned' | 'limits'> & {
   /** Null: epochs are not checked. */
   epochs: CallToAdmit['epochs'] | null
 }
 
-/** What the body of a call's record has besides its texts. */
+/** Characters of the other members of a call's record, about. */
 const SMALL_MEMBERS = 500
 
 const sizeOf = (...texts: Array<string | null>): number =>
@@ -51,14 +44,13 @@ const sizeOf = (...texts: Array<string | null>): number =>
 
 /** @throws RangeError for figures that cannot be stored. */
 export function callEntry(organizationId: string, call: CallToAdmit): CallEntry {
-  const { opening, reserve, leaseMilliseconds: lease, epochs, learned, limits } = call
+  const { opening, reserve, leaseMilliseconds: lease } = call
   checkOpening(opening, organizationId)
   checkAmount('reserve', reserve)
   checkAmount('lease', lease)
   if (call.estimate) checkProgress(call.estimate)
   const text = openingText(opening)
   const estimate = call.estimate && JSON.stringify(call.estimate)
-  const checks = { epochs, learned, limits }
   const size = sizeOf(text, estimate)
   return {
     kind: 'call',
@@ -67,7 +59,7 @@ export function callEntry(organizationId: string, call: CallToAdmit): CallEntry 
     reserve,
     lease,
     estimate,
-    checks,
+    checks: call,
     outcome: null,
     cost: 0,
     size,
@@ -106,7 +98,7 @@ export function closingEntry(id: string, outcome: CallOutcome): ClosingEntry {
   return { kind: 'closing', id, outcome: text, cost: outcome.cost, size: sizeOf(text) }
 }
 
-/** Puts entries into columns. @returns the entries of both kinds in the order of their columns, to find them by index. */
+/** Puts entries into columns. @returns also the items of both kinds, in the order of their columns. */
 export function batchOf<Item>(
   items: readonly Item[],
   entryOf: (item: Item) => CommitEntry,
@@ -141,7 +133,7 @@ function pushCall(columns: CallColumns, entry: CallEntry): void {
   pushChecks(columns, entry.checks)
 }
 
-function pushChecks(columns: CheckColumns, { epochs, learned, limits }: Checks): void {
+function pushChecks(columns: CallColumns, { epochs, learned, limits }: Checks): void {
   columns.organizationEpochs.push(epochs?.organization ?? 0)
   columns.catalogueEpochs.push(epochs?.catalogue ?? 0)
   columns.catalogueIsFresh.push(
@@ -153,17 +145,9 @@ function pushChecks(columns: CheckColumns, { epochs, learned, limits }: Checks):
   columns.userLimits.push(limits?.userPerMinute ?? 0)
 }
 
-/** The columns of one call alone. */
-export function checkColumns(checks: Checks): CheckColumns {
-  const columns: CheckColumns = {
-    organizationEpochs: [],
-    catalogueEpochs: [],
-    catalogueIsFresh: [],
-    userIds: [],
-    organizationLimits: [],
-    shards: [],
-    userLimits: [],
-  }
+/** The columns of one call that is only checked. */
+export function checkColumns(checks: Checks): CallColumns {
+  const columns = emptyCalls()
   pushChecks(columns, checks)
   return columns
 }

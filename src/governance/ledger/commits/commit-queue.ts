@@ -1,44 +1,43 @@
 import { systemClock } from '../../../lib/clock.ts'
 import { isFinal } from '../../../lib/fresh-stub.ts'
 import { TimeLimitError } from '../../../lib/time-limit.ts'
-import type { Refusal } from '../ledger.ts'
+import type { Refusal } from '../contract.ts'
+import { ANSWER_LIMIT_MS } from '../ledger-object.ts'
 import type { CommitAnswer, CommitBatch, InvalidEntry } from './commit.ts'
 import { batchOf, type CommitEntry } from './commit-entries.ts'
 
-/** How long a commit is held open for others to join, at most. */
+/** Longest time that a commit waits for others to join. */
 const GATHER_MS = 4
-/** How long a closing waits for a commit to travel with before it makes one. */
+/** How long a closing waits for a commit of others before it leads one. */
 const CLOSING_WAIT_MS = 20
-/** The first wait for a commit that another request leads, before its leader is taken for dead. Each further one is twice as long. */
+/** First wait for a commit that another request leads, until its leader is replaced. Each further wait is twice as long. */
 const PATIENCE_MS = 400
-/** Longest wait for an object, all repetitions included. Its own waits for Postgres are shorter. */
-export const ANSWER_LIMIT_MS = 10_000
 /** Entries and characters of one commit; an RPC message ends at 32 MiB. */
 const MOST_ENTRIES = 500
 const MOST_CHARACTERS = 4_000_000
-/** Calls that have been open for so long do not count among those that a commit could wait for. */
+/** A commit does not wait for calls that have been open for longer. */
 const IN_FLIGHT_MS = 10_000
 
-/** How a request reaches the ledger: everything in it belongs to that request, and dies with it. */
+/** How a request reaches the ledger. Everything in it belongs to that request, and ends with it. */
 export interface CommitSender {
   /** Sends a batch on a stub of its own. @throws TimeLimitError when there is no answer in time. */
   send(batch: CommitBatch, milliseconds: number): Promise<CommitAnswer>
-  /** Lets what was begun for others go on when the request ends. */
+  /** Keeps the request alive for a commit that others wait for. */
   waitUntil(work: Promise<unknown>): void
 }
 
 type Send = (batch: CommitBatch) => Promise<CommitAnswer>
 
-/** What became of an entry; null: it was admitted, or is settled. */
-export type Verdict = Refusal | InvalidEntry | null
+/** The result of an entry; null: it was admitted, or is settled. */
+export type EntryVerdict = Refusal | InvalidEntry | null
 
-/** One entry on its way. Plain data and a plain promise: requests share it. */
-class Waiting {
+/** One waiting entry. Plain data and a plain promise, because requests share it. */
+class WaitingEntry {
   readonly entry: CommitEntry
-  answer: { verdict: Verdict } | { error: unknown } | null = null
-  /** It stands in the queue: no commit has taken it. */
+  answer: { verdict: EntryVerdict } | { error: unknown } | null = null
+  /** No commit has taken it. */
   isQueued = false
-  /** It waits for an answer and can lead a commit; a closing only after a while. */
+  /** Its request can lead a commit; that of a closing only after a while. */
   mayLead: boolean
   failures = 0
   #wake: () => void = () => {}
@@ -48,7 +47,7 @@ class Waiting {
     this.mayLead = entry.kind === 'call'
   }
 
-  resolve(answer: { verdict: Verdict } | { error: unknown }): void {
+  resolve(answer: { verdict: EntryVerdict } | { error: unknown }): void {
     this.answer ??= answer
     this.#wake()
   }
@@ -58,15 +57,16 @@ class Waiting {
   }
 
   /**
-   * Waits until it is woken. @returns false when that took longer.
+   * Waits until `wake` is called. @returns false when that takes longer.
    *
-   * A promise that one request awaits and another resolves has to come from `Promise.withResolvers`. The runtime marks
-   * a promise with the request that made it, and goes on in that one. Code that V8 has optimized makes those of
-   * `new Promise`, of `then` and of async functions without the mark: what awaits one goes on in the wrong request
-   * ("Cannot perform I/O on behalf of a different request"), and its own is ended as hung. `test/local/commit-queue`
-   * shows it. https://github.com/cloudflare/workerd/tree/main/patches/v8 (Promise Context Tagging)
+   * Use `Promise.withResolvers` for every promise that one request awaits and another resolves. The runtime tags a
+   * promise with the request that created it, and resumes there whatever awaits it. In code that V8 has optimized,
+   * promises of `new Promise`, `then` and async functions have no tag: what awaits one resumes in the wrong request
+   * ("Cannot perform I/O on behalf of a different request"), and its own request is ended as hung.
+   * `test/local/commit-queue` reproduces it.
+   * https://github.com/cloudflare/workerd/tree/main/patches/v8 (Promise Context Tagging)
    */
-  async woken(milliseconds: number): Promise<boolean> {
+  async untilWoken(milliseconds: number): Promise<boolean> {
     if (this.answer !== null) return true
     const { promise, resolve } = Promise.withResolvers<boolean>()
     this.#wake = () => resolve(true)
@@ -79,29 +79,30 @@ class Waiting {
 }
 
 /**
- * The commits of one isolate to one ledger, one at a time. A call that finds none on its way leads one, with all that
- * waits; the others wait for its answer. Nobody leads longer than one commit, and only an entry that itself waits
- * leads. A leader that does not come back (its request was ended, its object was reset) is deposed by those that wait
- * for it, and their entries are sent again: the ledger takes an entry twice as once.
+ * The commits of one isolate to one ledger, one at a time. If none is running, a call's request leads one with all waiting
+ * entries; the others wait for its answer. A request leads only one commit, and only while its own entry waits. A leader
+ * that does not return (its request was ended, its object was reset) is replaced by one that waits, and the entries are
+ * sent again: the ledger is idempotent by id.
  */
 export class CommitQueue {
-  #queue: Waiting[] = []
+  #queue: WaitingEntry[] = []
   #leader: object | null = null
-  /** Calls that are open or ask to be, with the time since when; the oldest first. */
+  /** Calls that are open or wait for admission, with the time when they began; the oldest first. */
   readonly #inFlight = new Map<string, number>()
   #queuedCalls = 0
-  #leftAt = 0
-  /** Of the last commit that left. */
+  /** When the last commit was sent. */
+  #sentAt = 0
+  /** Calls of the last commit that was sent. */
   #lastCalls = 0
   #hurry: (() => void) | null = null
 
-  /** Sends an entry with others. @returns its verdict. @throws when the ledger did not answer. */
-  async submit(entry: CommitEntry, sender: CommitSender): Promise<Verdict> {
+  /** Sends an entry with others. @returns its result. @throws when the ledger did not answer. */
+  async submit(entry: CommitEntry, sender: CommitSender): Promise<EntryVerdict> {
     if (entry.kind === 'call') this.#inFlight.set(entry.id, systemClock())
     else this.#inFlight.delete(entry.id)
-    const waiting = new Waiting(entry)
+    const waiting = new WaitingEntry(entry)
     this.#add(waiting)
-    if (entry.kind === 'closing') await waiting.woken(CLOSING_WAIT_MS)
+    if (entry.kind === 'closing') await waiting.untilWoken(CLOSING_WAIT_MS)
     waiting.mayLead = true
     await this.#untilAnswered(waiting, sender)
     const { answer } = waiting
@@ -113,7 +114,7 @@ export class CommitQueue {
     throw answer?.error ?? new Error(`the ledger took longer than ${ANSWER_LIMIT_MS} ms`)
   }
 
-  async #untilAnswered(waiting: Waiting, sender: CommitSender): Promise<void> {
+  async #untilAnswered(waiting: WaitingEntry, sender: CommitSender): Promise<void> {
     const startedAt = systemClock()
     let waited = 0
     for (let patience = PATIENCE_MS; waiting.answer === null; ) {
@@ -121,25 +122,25 @@ export class CommitQueue {
       const left = ANSWER_LIMIT_MS - Math.max(waited, systemClock() - startedAt)
       if (left <= 0) return
       if (leader === null) await this.#lead(waiting, sender, left)
-      else if (!(await waiting.woken(Math.min(patience, left)))) {
+      else if (!(await waiting.untilWoken(Math.min(patience, left)))) {
         waited += patience
         patience *= 2
-        // The same commit all that time, or one that followed it: whoever took the entry did not answer.
+        // Still the same commit, or a later one without the entry: the leader that took it did not answer.
         if (this.#leader === leader) this.#leader = null
         if (!waiting.isQueued) this.#add(waiting)
       }
     }
   }
 
-  async #lead(waiting: Waiting, sender: CommitSender, milliseconds: number): Promise<void> {
+  async #lead(waiting: WaitingEntry, sender: CommitSender, milliseconds: number): Promise<void> {
     if (!waiting.isQueued) this.#add(waiting)
     const commit = this.#commit(waiting, (batch) => sender.send(batch, milliseconds))
     sender.waitUntil(commit)
     await commit
   }
 
-  /** One commit, from its gathering to its answers. It never rejects. */
-  async #commit(own: Waiting, send: Send): Promise<void> {
+  /** One commit, from gathering to answers. It never rejects. */
+  async #commit(own: WaitingEntry, send: Send): Promise<void> {
     const leader = {}
     this.#leader = leader
     try {
@@ -155,8 +156,8 @@ export class CommitQueue {
   }
 
   /**
-   * Waits for company: until half of the calls in flight have come, and no longer than some milliseconds since the
-   * last commit left. Where that one carried one call, there is nobody to wait for.
+   * Waits for other entries: until half of the calls in flight wait too, and at most until GATHER_MS after the last commit
+   * was sent. If that one had a single call, there are no others to wait for.
    */
   async #gather(): Promise<void> {
     const now = systemClock()
@@ -164,7 +165,7 @@ export class CommitQueue {
       if (now - since < IN_FLIGHT_MS) break
       this.#inFlight.delete(id)
     }
-    const wait = GATHER_MS - (now - this.#leftAt)
+    const wait = GATHER_MS - (now - this.#sentAt)
     if (this.#lastCalls <= 1 || wait <= 0 || this.#isHalf()) return
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#hurry = resolve
@@ -178,7 +179,7 @@ export class CommitQueue {
     return this.#queuedCalls * 2 >= this.#inFlight.size
   }
 
-  #add(waiting: Waiting): void {
+  #add(waiting: WaitingEntry): void {
     waiting.isQueued = true
     this.#queue.push(waiting)
     if (waiting.entry.kind === 'closing') return
@@ -186,9 +187,9 @@ export class CommitQueue {
     if (this.#hurry && this.#isHalf()) this.#hurry()
   }
 
-  /** Takes what waits off the queue, as much as a commit holds. */
-  #take(): Waiting[] {
-    const taken: Waiting[] = []
+  /** Takes waiting entries off the queue, as many as a commit holds. */
+  #take(): WaitingEntry[] {
+    const taken: WaitingEntry[] = []
     let size = 0
     let passed = 0
     for (const waiting of this.#queue) {
@@ -200,12 +201,12 @@ export class CommitQueue {
     }
     this.#queue = this.#queue.slice(passed)
     this.#queuedCalls = this.#queue.filter(({ entry }) => entry.kind !== 'closing').length
-    this.#leftAt = systemClock()
+    this.#sentAt = systemClock()
     this.#lastCalls = taken.filter(({ entry }) => entry.kind !== 'closing').length
     return taken
   }
 
-  async #send(taken: Waiting[], own: Waiting, send: Send): Promise<void> {
+  async #send(taken: WaitingEntry[], own: WaitingEntry, send: Send): Promise<void> {
     const { batch, calls, closings } = batchOf(taken, ({ entry }) => entry)
     try {
       const { refused, unsettled } = await send(batch)
@@ -214,13 +215,13 @@ export class CommitQueue {
       for (const waiting of taken) if (waiting.answer === null) waiting.resolve({ verdict: null })
     } catch (error) {
       const isLate = error instanceof TimeLimitError
-      // The leader's time is over; the others have a time of their own.
+      // The time of the leader is over; the others have time-outs of their own.
       for (const waiting of taken) if (waiting === own || !isLate) this.#fail(waiting, error)
     }
   }
 
-  /** Each entry is sent once more, by whoever leads next: a stub whose object went away stays broken. */
-  #fail(waiting: Waiting, error: unknown): void {
+  /** The next leader sends each entry once more, on its own stub: a stub whose object went away stays broken. */
+  #fail(waiting: WaitingEntry, error: unknown): void {
     if (waiting.answer !== null) return
     waiting.failures += 1
     const isLast = waiting.failures > 1 || error instanceof TimeLimitError || isFinal(error)

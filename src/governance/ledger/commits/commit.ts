@@ -1,20 +1,16 @@
-import type { Refusal } from '../ledger.ts'
+import type { Refusal } from '../contract.ts'
+import type { LearnedEpochs } from '../epochs/known-epochs.ts'
 
 /**
- * What an isolate sends to a ledger object in one round trip: calls that ask to be admitted, and calls that ended.
- * Columns instead of rows, because arrays of plain values cost a fraction of arrays of objects on their way. Texts are
- * members of JSON objects without the braces (`openingText`, `outcomeText`), as they stand in the audit record.
+ * One commit: what an isolate sends to a ledger object in one round trip. Calls to admit, and outcomes of calls that ended.
+ * Columns instead of rows, because arrays of plain values cost a fraction of arrays of objects in an RPC message. Texts are
+ * members of JSON objects without the braces (`openingText`, `outcomeText`), as in the audit record.
  */
 export interface CommitBatch {
   calls: CallColumns
   closings: ClosingColumns
   /** The highest epochs that calls of this batch read from Postgres. */
   learned: LearnedEpochs | null
-}
-
-export interface LearnedEpochs {
-  organization: number | null
-  catalogue: number | null
 }
 
 export interface CallColumns {
@@ -37,7 +33,7 @@ export interface CallColumns {
   organizationLimits: number[]
   shards: number[]
   userLimits: number[]
-  /** Null: the call stays open. Else it is recorded as ended, which needs no credits. */
+  /** Null: the call stays open. Otherwise it is recorded as ended, and needs no credits. */
   outcomes: Array<string | null>
   costs: number[]
 }
@@ -48,13 +44,13 @@ export interface ClosingColumns {
   costs: number[]
 }
 
-/** What became of the entries of a batch. Those that are not named were admitted, or are settled. */
+/** The result of a batch. Entries that are not named were admitted, or are settled. */
 export interface CommitAnswer {
   refused: Array<[index: number, verdict: Refusal | InvalidEntry]>
   unsettled: Array<[index: number, verdict: InvalidEntry]>
 }
 
-/** An entry that cannot be stored; the others of its batch are not touched by it. */
+/** An entry that cannot be stored. It does not affect the others of its batch. */
 export interface InvalidEntry {
   kind: 'invalid'
   message: string

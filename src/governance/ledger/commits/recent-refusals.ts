@@ -1,23 +1,23 @@
 import { BoundedMap } from '../../../lib/bounded-map.ts'
-import type { CallLimits, Refusal } from '../ledger.ts'
+import type { CallLimits, Refusal } from '../contract.ts'
 
 const WINDOW_MS = 1_000
-/** Refusals of one limit that the ledger is asked for in a second; after that they are repeated without it. */
-const ASKED_FOR = 20
+/** Refusals of one limit in a second that come from the ledger; after that they are repeated without it. */
+const MOST_ASKED = 20
 
 type Limited = Extract<Refusal, { kind: 'limited' }>
 
 interface Recent {
   refusal: Limited
-  /** Since when they are counted, in milliseconds since the epoch. */
+  /** When counting began, in milliseconds since the epoch. */
   since: number
   count: number
 }
 
 /**
- * Limits that refused calls a moment ago, of one ledger and isolate: a flood above a limit does not load the ledger. A
- * caller that only comes again is asked for, so that a limit that was raised holds from its next call on. By the value
- * of the limit too, since what another limit refused is no refusal by this one.
+ * Limits of one ledger that refused calls of this isolate in the last second, so that a flood above a limit does not load
+ * the ledger. A caller that only repeats a call still reaches it, so a limit that was raised applies at once. The value
+ * of the limit is part of the key, since a refusal by another value does not apply.
  */
 export class RecentRefusals {
   readonly #recent = new BoundedMap<string, Recent>(1_000)
@@ -25,7 +25,7 @@ export class RecentRefusals {
   find(limits: CallLimits, now: number): Limited | null {
     for (const name of [nameOf('organization', limits), nameOf('user', limits)]) {
       const recent = this.#recent.get(name)
-      if (recent && recent.count >= ASKED_FOR && now < recent.since + WINDOW_MS) return recent.refusal
+      if (recent && recent.count >= MOST_ASKED && now < recent.since + WINDOW_MS) return recent.refusal
     }
     return null
   }

@@ -1,6 +1,6 @@
 import { sha256Hex } from '../../../lib/crypto.ts'
 
-/** Which chain: every organization has one for each shard of its ledger. */
+/** Names a chain: every organization has one for each shard of its ledger. */
 export interface ChainIdentity {
   organizationId: string
   shard: number
@@ -12,7 +12,7 @@ export interface ChainHead {
   hash: string
 }
 
-/** One link as the ledger holds it until Postgres has it. */
+/** One record, as the ledger stores it until Postgres has it. */
 export interface ChainLink extends ChainHead {
   /** Call id, or the id of an administrative change. */
   id: string
@@ -21,10 +21,10 @@ export interface ChainLink extends ChainHead {
   previousHash: string
 }
 
-/** What stands before the first record, whose sequence is 1. */
+/** The head before the first record, whose sequence is 1. */
 export const GENESIS: ChainHead = { sequence: 0, hash: '0'.repeat(64) }
 
-/** SQLite rows end at 2 MB on Cloudflare, which local runtimes do not enforce; half of it leaves room for the rest. */
+/** Cloudflare limits SQLite rows to 2 MB, which local runtimes do not enforce; half of it leaves room for the rest. */
 const BODY_LIMIT = 1_000_000
 
 /** Hash of a record: SHA-256 over the previous record's hash and its own body, in lower-case hex. */

@@ -1,20 +1,19 @@
+import type { Database } from '../../../../schema/database.ts'
 import { canonicalJson } from '../../../lib/canonical-json.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { currentKey, hmacSha256Hex, type KeyRing, secretsEqual } from '../../../lib/crypto.ts'
 import { logEvent } from '../../../lib/log.ts'
-import type { ChainHead, ChainIdentity } from './chain.ts'
 import {
   type Checkpoint,
   findReplacedHeads,
   insertCheckpoint,
-  type LedgerDatabase,
   listCheckpoints,
   readChainHeads,
-} from './ledger.store.ts'
+} from './chain.store.ts'
+import type { ChainHead, ChainIdentity } from './chain.ts'
 
-/** The part of `Deps` that checkpoints need. */
 export interface CheckpointDeps {
-  database: LedgerDatabase
+  database: Database
   clock: Clock
   configuration: { KEY_PEPPERS: KeyRing }
 }
@@ -29,9 +28,9 @@ export type CheckpointVerification =
     }
 
 /**
- * Writes down the head of every chain as Postgres has it, under a MAC with the current key pepper: whoever can write
- * to the database alone cannot rewrite or shorten a chain behind it unseen. The MAC also goes to the log, so that
- * removing the newest checkpoint shows to whoever keeps logs.
+ * Stores the head of every chain as Postgres has it, with a MAC under the current key pepper: write access to the database
+ * alone is not enough to rewrite or shorten a chain undetected. The MAC is also logged, so that the logs show when the
+ * newest checkpoint is removed.
  * @returns the checkpoint, also when no chain has grown since the last one.
  */
 export async function writeCheckpoint(deps: CheckpointDeps): Promise<Checkpoint> {
@@ -45,8 +44,8 @@ export async function writeCheckpoint(deps: CheckpointDeps): Promise<Checkpoint>
 }
 
 /**
- * Verifies the newest checkpoints: that each MAC is right, and that every head it names is still the record of that
- * sequence, which a chain that was shortened or rewritten below it does not have.
+ * Verifies the MACs of the newest checkpoints, and that every head in them is still the record of its sequence: a chain
+ * that was shortened or rewritten before it does not have that record.
  * @param most how many checkpoints, newest first.
  */
 export async function verifyCheckpoints(deps: CheckpointDeps, most = 50): Promise<CheckpointVerification> {

@@ -1,17 +1,17 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
-import type { Flushed } from '../ledger.ts'
+import type { Flushed } from '../contract.ts'
 
-/** Something that waits in a Durable Object until Postgres has it. */
+/** Data that a Durable Object stores until Postgres has it. */
 export interface FlushSource<Batch> {
-  /** How much waits. */
+  /** How many records or counts. */
   pending(): number
-  /** Since when the oldest of it waits, in milliseconds since the epoch. */
+  /** When the oldest was stored, in milliseconds since the epoch. */
   pendingSince?(): number | null
-  /** The oldest part of it, or null when nothing waits. Taking removes nothing. */
+  /** The oldest part, or null when nothing is pending. Taking removes nothing. */
   take(): Batch | null
-  /** Puts a batch into Postgres. Doing it twice must do no harm. @throws when it cannot be known to be there. */
+  /** Writes a batch to Postgres. Idempotent. @throws unless Postgres has confirmed it. */
   write(batch: Batch): Promise<void>
   /** Called once Postgres has the batch. */
   written(batch: Batch): void
@@ -19,12 +19,12 @@ export interface FlushSource<Batch> {
 
 const FIRST_BACKOFF_MS = 1_000
 const LONGEST_BACKOFF_MS = 60_000
-/** Neon's own limit is 15 s; a write given up on may still arrive, which does no harm. */
+/** Neon's own limit is 15 s; a write that timed out here may still arrive, which does no harm. */
 const WRITE_LIMIT_MS = 10_000
-/** Batches of one run; what is left waits for the next, so that one alarm stays far below its 15 minutes. */
+/** Batches of one run; the rest waits for the next, so that an alarm stays far below the 15 minutes that it may take. */
 const MOST_BATCHES = 50
 
-/** Moves a source to Postgres, one run at a time, and knows when the next run is due. */
+/** Writes a source to Postgres, one run at a time. */
 export class Flusher<Batch> {
   readonly #source: FlushSource<Batch>
   readonly #clock: Clock
@@ -33,23 +33,23 @@ export class Flusher<Batch> {
   #failures = 0
   #dueAt: number | null = null
 
-  /** @param intervalMilliseconds how long what is new waits for company. */
+  /** @param intervalMilliseconds how long new data waits for more. */
   constructor(source: FlushSource<Batch>, clock: Clock, intervalMilliseconds: number) {
     this.#source = source
     this.#clock = clock
     this.#intervalMilliseconds = intervalMilliseconds
   }
 
-  /** When to run next, in milliseconds since the epoch; null when nothing waits. */
+  /** When to flush next, in milliseconds since the epoch; null when nothing is pending. */
   dueAt(): number | null {
     if (this.#source.pending() === 0) return null
     this.#dueAt ??= this.#clock() + this.#intervalMilliseconds
     return this.#dueAt
   }
 
-  /** Writes what waits, joining a run that is on its way. Never throws; a failure moves `dueAt` back. */
-  async run(): Promise<Flushed> {
-    this.#running ??= this.#flush().finally(() => {
+  /** Writes what is pending, or waits for the run that is doing so. Never rejects; a failure moves `dueAt` back. */
+  async flush(): Promise<Flushed> {
+    this.#running ??= this.#writeBatches().finally(() => {
       this.#running = undefined
     })
     await this.#running
@@ -62,7 +62,7 @@ export class Flusher<Batch> {
     return since === null ? { pending } : { pending, since: new Date(since).toISOString() }
   }
 
-  async #flush(): Promise<void> {
+  async #writeBatches(): Promise<void> {
     try {
       for (let round = 0; round < MOST_BATCHES; round += 1) {
         const batch = this.#source.take()

@@ -1,16 +1,16 @@
-import type { AccountTables } from '../account-tables.ts'
+import type { AccountTables } from '../account/account-tables.ts'
 import type { ChainLink } from './chain.ts'
 
-/** What one batch to Postgres may hold. */
+/** Limits of one batch to Postgres. */
 const BATCH_RECORDS = 200
 const BATCH_CHARACTERS = 4_000_000
 
-/** How far Postgres has the records of an account. */
+/** The records of an account that Postgres does not have yet. */
 export class Outbox {
   readonly #tables: AccountTables
   #flushed: number
   #flushedCommit: number
-  /** Commits of the last batches, with the last sequence of each, which Postgres may not have yet. */
+  /** Commits of the last batch, with the last sequence of each. */
   #taken: Array<{ number: number; sequence: number }> = []
 
   /** @param flushed the last sequence that Postgres has. */
@@ -29,13 +29,13 @@ export class Outbox {
     return this.#flushedCommit
   }
 
-  /** When the first record that Postgres does not have was appended. */
+  /** When the oldest was appended, in milliseconds since the epoch. */
   oldestAt(): number | null {
     for (const { at } of this.#tables.recordsAfter(this.#flushedCommit)) return at
     return null
   }
 
-  /** The oldest records that Postgres does not have, in order: as many as one batch holds, at least one. */
+  /** The oldest, in order: as many as one batch holds, at least one. */
   nextBatch(): ChainLink[] {
     const batch: ChainLink[] = []
     let size = 0

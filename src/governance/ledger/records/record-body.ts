@@ -1,10 +1,11 @@
+import type { auditRecords } from '../../../../schema/governance.ts'
 import { membersText } from '../../../lib/canonical-json.ts'
 import type { Actor, AuditedChange, CallOpening, CallOutcome } from '../../audit-record.ts'
 
-/** What the body of a record adds to the opening and outcome of a call. */
+/** The body of a call's record. */
 type CallContent = Omit<CallOpening, 'callId'> & CallOutcome & { kind: 'call'; reserved: number }
 
-/** What the body of a record adds to a change; `credit` when it moved the balance. */
+/** The body of a change's record; `credit` when it moved the balance. */
 type ChangeContent = Omit<AuditedChange, 'id'> & { kind: 'change'; credit: CreditMovement | null }
 
 interface CreditMovement {
@@ -15,43 +16,22 @@ interface CreditMovement {
   reason: string
 }
 
-/** The parsed body of a record: everything that is known of it, `callId` as `id`. */
+/** The parsed body of a record, with `callId` as `id`. */
 export type RecordBody = (CallContent | ChangeContent) & { id: string; sequence: number; shard: number }
 
 /** A row of `audit_records`. */
-export interface AuditRow {
-  organizationId: string
-  shard: number
-  sequence: number
-  id: string
-  kind: 'call' | 'change'
-  at: Date
-  requestId: string
-  userId: string | null
-  keyId: string | null
-  surface: string
-  action: string
-  modelId: string | null
-  status: number
-  creditsSettled: number
-  body: string
-  previousHash: string
-  hash: string
-}
+export type StoredRecord = typeof auditRecords.$inferSelect
 
 /** The columns of a row that are copies of its body. */
-export type CopiedColumns = Omit<AuditRow, 'body' | 'previousHash' | 'hash'>
+export type CopiedColumns = Omit<StoredRecord, 'body' | 'previousHash' | 'hash'>
 
-/** Texts that callers choose, such as a model's name, are cut here: they are copied into indexed columns. */
+/** Longest text that a caller chooses, such as a model's name: these are copied into indexed columns. */
 const TEXT_LIMIT = 500
 
 const cut = (text: string) => (text.length > TEXT_LIMIT ? `${text.slice(0, TEXT_LIMIT)}…` : text)
 const cutActor = (actor: Actor): Actor => ({ ...actor, ip: actor.ip === null ? null : cut(actor.ip) })
 
-/**
- * The members of an opening as they stand in the record of its call, the call's id and organization apart. Texts that
- * a caller chooses are cut to a length that every store takes.
- */
+/** The members of an opening in the record of its call, without the ids of call and organization. */
 export function openingText({ requestId, at, actor, surface, action, modelId }: CallOpening): string {
   return membersText({
     requestId: cut(requestId),
@@ -63,7 +43,7 @@ export function openingText({ requestId, at, actor, surface, action, modelId }: 
   })
 }
 
-/** The members of an outcome as they stand in the record of its call. */
+/** The members of an outcome in the record of its call. */
 export function outcomeText(outcome: CallOutcome): string {
   const { status, errorCode, provider, attempts, usage, provenance, cost, durationMilliseconds } = outcome
   const { request, response, dlp, connectionId, flags } = outcome
@@ -71,13 +51,13 @@ export function outcomeText(outcome: CallOutcome): string {
   return membersText({ ...ended, request, response, dlp, connectionId, flags })
 }
 
-/** An outcome with one flag more. */
+/** Adds a flag to an outcome. */
 export function withFlag(outcome: string, flag: string): string {
   const { flags, ...rest } = JSON.parse(`{${outcome}}`) as CallOutcome
   return membersText({ ...rest, flags: [...flags, flag] })
 }
 
-/** Content of a call's record. @param reserved micro-credits that were held for it. */
+/** Content of a call's record. @param reserved micro-credits. */
 export const callText = (opening: string, outcome: string, reserved: number) =>
   `"kind":"call","reserved":${reserved},${opening},${outcome}`
 
@@ -93,7 +73,7 @@ export function changeText(change: AuditedChange, credit: CreditMovement | null)
   })
 }
 
-/** The columns that have to stand beside a body: written with it, and compared with it by `verifyLinks`. */
+/** The columns that repeat members of a body; `verifyLinks` compares them. `flush.store.ts` has the same in SQL. */
 export function copiedColumns(body: RecordBody): CopiedColumns {
   const call = body.kind === 'call'
   return {

@@ -1,14 +1,14 @@
 import type { CallOpening, CallOutcome } from '../../audit-record.ts'
 import type { Usage } from '../../credits.ts'
-import type { CallProgress } from '../ledger.ts'
+import type { CallProgress } from '../contract.ts'
 
-// Guards the account against figures that Postgres would refuse, or that would spoil the balance for good: a record
-// that cannot be flushed holds back all that come after it. Each throws RangeError.
+// Values that Postgres would refuse, or that would make the balance wrong, must not get into the account: a record that
+// cannot be flushed holds back all that follow it. Each check throws RangeError.
 
-/** From here on JavaScript writes years with a sign, which Postgres does not read. */
+/** From this year on JavaScript writes years with a sign, which Postgres does not read. */
 const YEAR_10000 = Date.UTC(10_000, 0)
 
-/** Ids stand in lists that are separated by control characters. */
+/** Lists of ids are separated by control characters. */
 const PLAIN_ID = /^[!-~]{1,200}$/
 
 export function checkId(id: string): void {

@@ -1,6 +1,6 @@
-import type { LedgerAccount } from '../account.ts'
+import type { LedgerAccount } from '../account/account.ts'
 
-/** What a shard is answered that asks for credits. */
+/** The answer to a shard that draws credits. */
 export interface SentEscrow {
   /** Of the transfer, from 1 for each shard. */
   number: number
@@ -8,8 +8,8 @@ export interface SentEscrow {
   amount: number
 }
 
-/** Another shard of the organization's ledger, as the home shard knows it. */
-export interface KnownShard {
+/** Another shard of the organization's ledger: the home shard's record of it. */
+export type KnownShard = {
   shard: number
   /** Number and amount of the last transfer to it. */
   sent: number
@@ -19,10 +19,10 @@ export interface KnownShard {
 }
 
 /**
- * The home shard's side of transfers. A number is answered once and for all: credits leave with a numbered record, and a
- * number that nothing was sent for is used up too. So a question that is repeated, or arrives after its asker has given
- * up, moves nothing that nobody hears of. While a transfer is on its way its credits belong to no shard, so that the
- * shards never hold more together than the balance.
+ * The home shard's side of transfers. The answer to a number never changes: credits leave with a numbered record, and a
+ * number that nothing was sent for is used up too. So a request that is repeated, or arrives after its sender has given
+ * up, loses no credits. While a transfer is on its way its credits belong to no shard, so that the shards together never
+ * hold more than the balance.
  */
 export class HomeEscrow {
   readonly #sql: SqlStorage
@@ -35,27 +35,20 @@ export class HomeEscrow {
       shard INTEGER PRIMARY KEY, sent INTEGER NOT NULL, amount INTEGER NOT NULL, taken INTEGER NOT NULL)`)
   }
 
-  /** Notes that there is such a shard: it is told of epochs, asked for its balance, and called upon for credits. */
-  register({ shard, sent, amount, taken }: KnownShard): void {
+  /** Adds a shard that is not registered yet: it gets epochs, is part of the balance, and can be asked for credits. */
+  register(shard: number, { sent, amount, taken } = { sent: 0, amount: 0, taken: 0 }): void {
     this.#sql.exec('INSERT OR IGNORE INTO shards VALUES (?, ?, ?, ?)', shard, sent, amount, taken)
   }
 
   shards(): KnownShard[] {
-    return this.#sql
-      .exec('SELECT shard, sent, amount, taken FROM shards ORDER BY shard')
-      .toArray()
-      .map((row) => ({
-        shard: Number(row.shard),
-        sent: Number(row.sent),
-        amount: Number(row.amount),
-        taken: Number(row.taken),
-      }))
+    const query = 'SELECT shard, sent, amount, taken FROM shards ORDER BY shard'
+    return this.#sql.exec<KnownShard>(query).toArray()
   }
 
   /**
-   * Moves credits to a shard: what it lacks, and more where there is plenty, so that it need not ask for every call.
-   * @param number of the transfer: the one after the last that the shard knows. @param least below which they are of no
-   * use to it. @param all what it lacks in all; 0 asks only what became of the number.
+   * Moves credits to a shard: what it lacks, and more where there is plenty, so that not every call has to wait for them.
+   * @param number of the transfer: the one after the last that the shard received. @param least the shard has no use for
+   * less. @param all what it lacks for all its calls; 0 asks only for the answer to the number.
    */
   send(shard: number, number: number, least: number, all: number): SentEscrow {
     const { sent, amount: last } = this.#known(shard)
@@ -68,7 +61,7 @@ export class HomeEscrow {
     return { number, amount }
   }
 
-  /** Takes credits back that a shard has given up. Once for each number, however often it is told. */
+  /** Takes credits back that a shard has returned. Once for each number, however often it is called. */
   take(shard: number, number: number, amount: number): void {
     if (number <= this.#known(shard).taken) return
     this.#account.transfer(`${shard}:${number}:taken`, amount, () =>
@@ -77,7 +70,7 @@ export class HomeEscrow {
   }
 
   #known(shard: number): KnownShard {
-    this.register({ shard, sent: 0, amount: 0, taken: 0 })
+    this.register(shard)
     return this.shards().find((each) => each.shard === shard) as KnownShard
   }
 

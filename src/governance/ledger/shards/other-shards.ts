@@ -1,15 +1,16 @@
 import type { Clock } from '../../../lib/clock.ts'
+import { settleAll } from '../../../lib/settle-all.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
-import type { LedgerAccount } from '../account.ts'
-import { askLedger, type LedgerObject, ledgerName } from '../client.ts'
-import type { CreditBalance, Flushed } from '../ledger.ts'
+import type { LedgerAccount } from '../account/account.ts'
+import type { CreditBalance, Flushed } from '../contract.ts'
+import { callLedger, type LedgerObject, ledgerName } from '../ledger-object.ts'
 import { HomeEscrow, type KnownShard, type SentEscrow } from './home-escrow.ts'
 
-/** How long a shard may take to give credits back; calls wait for it. */
+/** How long a shard may take to return credits; calls wait for it. */
 const GIVE_BACK_LIMIT_MS = 2_000
-/** How often the others are asked for what the home shard owes, while they hold credits. */
+/** How often a debt of the home shard is called in, while the others hold credits. */
 const COVER_MS = 2_000
-/** How often the balance is summed up again when credits moved meanwhile. */
+/** How often the balance is summed up, when credits move meanwhile. */
 const MOST_SUMS = 5
 
 /** The objects of an organization's ledger. */
@@ -18,14 +19,14 @@ export interface ShardObjects {
   organizationId: string
 }
 
-/** What the home shard has to do with the other shards of its organization: it answers for all of them. */
+/** The home shard's connection to the other shards of its organization: it answers for all of them. */
 export class OtherShards {
   readonly escrow: HomeEscrow
   readonly #account: LedgerAccount
   readonly #objects: ShardObjects
   readonly #clock: Clock
   #callingIn: Promise<void> | undefined
-  /** Whether the others may hold credits that they were not asked for. */
+  /** Whether the others may hold credits that can be called in. */
   #holdCredits = true
   #coverAt: number
 
@@ -37,16 +38,9 @@ export class OtherShards {
     this.#coverAt = clock()
   }
 
-  register(shard: number): void {
-    this.escrow.register({ shard, sent: 0, amount: 0, taken: 0 })
-  }
-
-  /** Asks every other shard. @throws when one of them does not answer; the others have heard it then. */
-  async tell<Answer>(use: (shard: LedgerObject) => Promise<Answer>): Promise<void> {
-    const told = this.escrow.shards().map(({ shard }) => this.#ask(shard, use))
-    for (const outcome of await Promise.allSettled(told)) {
-      if (outcome.status === 'rejected') throw outcome.reason
-    }
+  /** Sends a message to every other shard. @throws when one of them does not answer, after all have been waited for. */
+  callAll(use: (shard: LedgerObject) => Promise<unknown>): Promise<void> {
+    return settleAll(this.escrow.shards().map(({ shard }) => this.#call(shard, use)))
   }
 
   /** @see HomeEscrow.send */
@@ -56,10 +50,10 @@ export class OtherShards {
   }
 
   /**
-   * Calls credits in that other shards do not need, where the home shard has too few.
+   * Calls in credits that other shards have not reserved, when the home shard has too few.
    * @param asking the shard that lacks them, which is not asked; null for the home shard itself.
-   * @param least what is lacking. @returns whether some came, or there were enough. It never rejects: a shard that does
-   * not answer keeps its own.
+   * @param least how many are lacking. @returns whether some came, or there were enough. It never rejects: a shard that
+   * does not answer keeps its own.
    */
   async callIn(asking: number | null, least: number): Promise<boolean> {
     const before = this.#account.balance().available
@@ -68,7 +62,7 @@ export class OtherShards {
     if (isEnough()) return true
     const others = this.escrow.shards().filter(({ shard }) => shard !== asking)
     if (others.length === 0) return false
-    // One that is on its way may leave out another shard, and has asked some of them a while ago.
+    // One that is running may leave out a shard, and asked the others a while ago.
     if (this.#callingIn !== undefined) await this.#callingIn
     if (!isEnough()) await (this.#callingIn ?? this.#callInFrom(others))
     return this.#account.balance().available > before
@@ -83,7 +77,7 @@ export class OtherShards {
 
   async #askToGiveBack(shards: readonly KnownShard[]): Promise<void> {
     const asked = shards.map(({ shard }) => {
-      const answer = this.#ask(shard, (object) => object.giveBack())
+      const answer = this.#call(shard, (object) => object.giveBack())
       return withinTime(answer, GIVE_BACK_LIMIT_MS, 'giving credits back')
     })
     const outcomes = await Promise.allSettled(asked)
@@ -91,17 +85,17 @@ export class OtherShards {
     if (shards.length === this.escrow.shards().length) this.#holdCredits = !areEmpty
   }
 
-  /** When to ask for what the home shard owes, in milliseconds since the epoch; null when it owes nothing, or nobody has anything. */
+  /** When to call in a debt, in milliseconds since the epoch; null when there is none, or the others hold nothing. */
   dueAt(): number | null {
-    const owes = this.#account.balance().available < 0 && this.#holdCredits
-    return owes && this.escrow.shards().length > 0 ? this.#coverAt : null
+    const isInDebt = this.#account.balance().available < 0 && this.#holdCredits
+    return isInDebt && this.escrow.shards().length > 0 ? this.#coverAt : null
   }
 
   /**
-   * Covers a debt of the home shard (a call cost more than was held for it, credits were taken away) with what others
-   * hold, so that they cannot spend it. It never rejects.
+   * Covers a debt of the home shard (a call cost more than was reserved for it, credits were taken away) with credits of
+   * the others, so that they cannot spend them. It never rejects.
    */
-  async tend(): Promise<void> {
+  async runDue(): Promise<void> {
     const dueAt = this.dueAt()
     if (dueAt === null || this.#clock() < dueAt) return
     await this.cover()
@@ -116,8 +110,8 @@ export class OtherShards {
   }
 
   /**
-   * Of all shards together, with what is on its way between two of them. Parts that credits moved between while they
-   * were asked for are asked for again, so that nothing is counted twice or left out.
+   * Of all shards together, with credits that are on their way between two of them. Read again when credits moved
+   * meanwhile, so that none are counted twice or left out.
    */
   async balance(): Promise<CreditBalance> {
     let before = this.escrow.shards()
@@ -131,7 +125,7 @@ export class OtherShards {
   }
 
   #parts(shards: readonly KnownShard[]) {
-    return Promise.all(shards.map(({ shard }) => this.#ask(shard, (object) => object.shardBalance())))
+    return Promise.all(shards.map(({ shard }) => this.#call(shard, (object) => object.shardBalance())))
   }
 
   #sum(
@@ -150,19 +144,19 @@ export class OtherShards {
     return { ...totals, available: totals.balance - totals.reserved }
   }
 
-  /** Writes what is pending at the others to Postgres. @returns what is left behind at each of them. */
+  /** Writes what is pending at the others to Postgres. @returns what is still pending at each of them. */
   flush(): Promise<Flushed[]> {
     const shards = this.escrow.shards()
-    return Promise.all(shards.map(({ shard }) => this.#ask(shard, (object) => object.flush())))
+    return Promise.all(shards.map(({ shard }) => this.#call(shard, (object) => object.flush())))
   }
 
-  #ask<Answer>(shard: number, use: (object: LedgerObject) => Promise<Answer>): Promise<Answer> {
+  #call<Answer>(shard: number, use: (object: LedgerObject) => Promise<Answer>): Promise<Answer> {
     const { namespace, organizationId } = this.#objects
-    return askLedger(namespace, ledgerName(organizationId, shard), use)
+    return callLedger(namespace, ledgerName(organizationId, shard), use)
   }
 }
 
-/** What was left behind in all. */
+/** What is still pending in all. */
 export function flushedTogether(parts: readonly Flushed[]): Flushed {
   const pending = parts.reduce((sum, part) => sum + part.pending, 0)
   const since = parts.flatMap((part) => part.since ?? []).sort()[0]

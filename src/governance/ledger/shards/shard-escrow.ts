@@ -1,79 +1,79 @@
-import type { Clock } from '../../../lib/clock.ts'
+import { type Clock, earliest } from '../../../lib/clock.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
-import type { LedgerAccount } from '../account.ts'
-import type { CreditBalance } from '../ledger.ts'
+import type { LedgerAccount } from '../account/account.ts'
+import type { CreditBalance } from '../contract.ts'
+import { callLedger, type LedgerObject, ledgerName } from '../ledger-object.ts'
 import type { SentEscrow } from './home-escrow.ts'
 
-/** How long a shard keeps credits that it does not need, and looks again. */
+/** How long a shard keeps credits that it does not need, before it looks again. */
 const KEPT_MS = 60_000
-/** How long to wait before a transfer is asked for again whose answer has not come. */
+/** How long to wait before a transfer that was not answered is sent again. */
 const TRY_AGAIN_MS = 2_000
 
-/** How a shard reaches the home shard. */
-export interface HomeShard {
-  sendEscrow(shard: number, number: number, least: number, all: number): Promise<SentEscrow>
-  takeEscrow(shard: number, number: number, amount: number): Promise<void>
-}
-
-/** Numbers of the last transfers, and what of them is not known to have arrived. */
+/** Numbers of the last transfers, and which of them may not have arrived. */
 export interface EscrowState {
   received: number
   /** A draw under the next number is not answered: credits may be on their way here. */
   asked: boolean
   returned: number
-  /** Micro-credits that were given up and are not known to be taken. */
+  /** Micro-credits that were returned, and that the home shard has not confirmed. */
   returning: number
 }
 
-/** What the home shard asks for to sum up the balance. */
+/** What the home shard needs to sum up the balance. */
 export interface ShardBalance extends CreditBalance, EscrowState {}
 
-/** The side of transfers of every shard but the home shard: what it has came from there, and goes back there. */
+/** Which shard this is, and how it reaches the home shard. */
+export interface ShardPlace {
+  namespace: DurableObjectNamespace
+  organizationId: string
+  shard: number
+}
+
+/** The side of transfers of every shard but the home shard: its credits come from there and return there. */
 export class ShardEscrow {
   readonly #sql: SqlStorage
   readonly #account: LedgerAccount
-  readonly #shard: number
-  readonly #home: HomeShard
+  readonly #place: ShardPlace
   readonly #clock: Clock
-  readonly #changed: () => void
+  readonly #arrangeAlarm: () => void
   #state: EscrowState
   #drawing: { least: number; done: Promise<boolean> } | undefined
   #returning: Promise<void> | undefined
-  /** When a surplus is given back, a debt covered, and a transfer without an answer asked for again. */
-  #tendAt: number
+  /** When a surplus is returned, a debt covered, and an unanswered transfer sent again. */
+  #surplusAt: number
   #coverAt: number
   #repeatAt: number
-  /** Settled in all when it was looked last, so that a busy shard keeps what it spends in a while. */
+  /** `account.spent` when a surplus was last looked for. */
   #spentBefore = 0
 
-  /** @param changed called in the same turn as every write, so that no write is without an alarm. */
+  /** @param arrangeAlarm called in the same turn as every write, so that no write is without an alarm. */
   constructor(
     sql: SqlStorage,
-    { account, shard, home }: { account: LedgerAccount; shard: number; home: HomeShard },
+    account: LedgerAccount,
+    place: ShardPlace,
     clock: Clock,
-    changed: () => void,
+    arrangeAlarm: () => void,
   ) {
     this.#sql = sql
     this.#account = account
-    this.#shard = shard
-    this.#home = home
+    this.#place = place
     this.#clock = clock
-    this.#changed = changed
+    this.#arrangeAlarm = arrangeAlarm
     ShardEscrow.begin(sql, { received: 0, asked: false, returned: 0, returning: 0 })
-    const row = sql.exec('SELECT received, asked, returned, on_its_way FROM escrow').one()
-    this.#state = {
-      received: Number(row.received),
-      asked: Number(row.asked) !== 0,
-      returned: Number(row.returned),
-      returning: Number(row.on_its_way),
-    }
+    const row = sql
+      .exec<Record<keyof EscrowState, number>>(
+        'SELECT received, asked, returned, on_its_way AS "returning" FROM escrow',
+      )
+      .one()
+    this.#state = { ...row, asked: row.asked !== 0 }
     const now = clock()
     this.#coverAt = now
-    this.#tendAt = now + TRY_AGAIN_MS
+    this.#surplusAt = now + TRY_AGAIN_MS
     this.#repeatAt = now + TRY_AGAIN_MS
   }
 
-  /** Writes the state it begins with, if there is none. */
+  /** Writes the initial state, unless there is one. */
   static begin(sql: SqlStorage, { received, asked, returned, returning }: EscrowState): void {
     sql.exec(`CREATE TABLE IF NOT EXISTS escrow (
       id INTEGER PRIMARY KEY CHECK (id = 1), received INTEGER NOT NULL, asked INTEGER NOT NULL,
@@ -87,9 +87,9 @@ export class ShardEscrow {
   }
 
   /**
-   * Asks the home shard for credits, one draw at a time: those that ask meanwhile share its answer as far as it holds
-   * for them.
-   * @param least below which they are of no use. @param all what is lacking in all.
+   * Draws credits from the home shard, one draw at a time. Calls that need some meanwhile share its answer, as far as it
+   * applies to them.
+   * @param least the call has no use for less. @param all what all waiting calls lack.
    * @returns whether some came. It never rejects: without an answer there are none.
    */
   async draw(least: number, all: number): Promise<boolean> {
@@ -100,7 +100,7 @@ export class ShardEscrow {
     return this.#begin(least, all)
   }
 
-  /** @param refuses the least that a refusal of it holds for. */
+  /** @param refuses the least amount that an empty answer also refuses. */
   #begin(least: number, all: number, refuses = least): Promise<boolean> {
     const done = this.#draw(least, all).finally(() => {
       this.#drawing = undefined
@@ -110,17 +110,19 @@ export class ShardEscrow {
   }
 
   async #draw(least: number, all: number): Promise<boolean> {
+    const send = (number: number) =>
+      this.#callHome((home) => home.sendEscrow(this.#place.shard, number, least, all))
     try {
       this.#repeatAt = this.#clock() + TRY_AGAIN_MS
       if (!this.#state.asked) this.#save({ asked: true })
       const next = this.#state.received + 1
-      const answer = await this.#home.sendEscrow(this.#shard, next, least, all)
+      const answer = await send(next)
       if (answer.number === next) return this.#accept(answer)
-      // The home shard knows of transfers that went with a storage of this one: on from there.
+      // The home shard has higher numbers, of transfers to a storage that this shard has lost: continue after them.
       this.#save({ received: answer.number })
-      return this.#accept(await this.#home.sendEscrow(this.#shard, answer.number + 1, least, all))
+      return this.#accept(await send(answer.number + 1))
     } catch (error) {
-      logEvent('warn', 'ledger.draw_failed', { shard: this.#shard, error: errorText(error) })
+      logEvent('warn', 'ledger.draw_failed', { shard: this.#place.shard, error: errorText(error) })
       return false
     }
   }
@@ -132,7 +134,7 @@ export class ShardEscrow {
     return amount > 0
   }
 
-  /** Gives back what is not reserved, but for `keep`; what was given up before is told again first. */
+  /** Returns what is not reserved, except `keep`, after an earlier return has been confirmed. */
   async giveBack(keep = 0): Promise<void> {
     while (this.#returning !== undefined) await this.#returning.catch(() => {})
     this.#returning = this.#giveBack(keep).finally(() => {
@@ -142,39 +144,39 @@ export class ShardEscrow {
   }
 
   async #giveBack(keep: number): Promise<void> {
-    await this.#finish()
+    await this.#confirmReturn()
     const amount = this.#account.balance().available - keep
     if (amount <= 0) return
     const number = this.#state.returned + 1
     this.#repeatAt = this.#clock() + TRY_AGAIN_MS
     this.#transfer(`${number}:returned`, -amount, { returned: number, returning: amount })
-    await this.#finish()
+    await this.#confirmReturn()
   }
 
-  async #finish(): Promise<void> {
+  /** Sends the last return to the home shard until that has confirmed it. */
+  async #confirmReturn(): Promise<void> {
     const { returned, returning } = this.#state
     if (returning === 0) return
-    await this.#home.takeEscrow(this.#shard, returned, returning)
+    await this.#callHome((home) => home.takeEscrow(this.#place.shard, returned, returning))
     this.#save({ returning: 0 })
   }
 
-  /** When to look at it again, in milliseconds since the epoch; null when nothing is left to do. */
+  /** When `runDue` has something to do, in milliseconds since the epoch; null when nothing is left to do. */
   dueAt(): number | null {
     const { available } = this.#account.balance()
-    const times = [
-      ...(this.#isUnanswered() ? [this.#repeatAt] : []),
-      ...(available < 0 ? [this.#coverAt] : []),
-      ...(available > 0 ? [this.#tendAt] : []),
-    ]
-    return times.length === 0 ? null : Math.min(...times)
+    return earliest([
+      this.#isUnanswered() ? this.#repeatAt : null,
+      available < 0 ? this.#coverAt : null,
+      available > 0 ? this.#surplusAt : null,
+    ])
   }
 
-  /** Asks again for what was not answered, covers a debt, and gives back what is not needed. It never rejects. */
-  async tend(): Promise<void> {
+  /** Repeats transfers that were not answered, covers a debt, and returns a surplus. It never rejects. */
+  async runDue(): Promise<void> {
     const now = this.#clock()
     if (this.#isUnanswered() && now >= this.#repeatAt) await this.#repeat(now)
     if (this.#account.balance().available < 0 && now >= this.#coverAt) await this.#cover(now)
-    if (now >= this.#tendAt) await this.#returnSurplus(now)
+    if (now >= this.#surplusAt) await this.#returnSurplus(now)
   }
 
   #isUnanswered(): boolean {
@@ -183,24 +185,25 @@ export class ShardEscrow {
 
   async #repeat(now: number): Promise<void> {
     this.#repeatAt = now + TRY_AGAIN_MS
-    // It asks for nothing new, so its answer says nothing of what there is.
+    // It draws nothing new, so that an empty answer refuses no other draw.
     const isAlone = this.#drawing === undefined
     if (this.#state.asked && isAlone) await this.#begin(0, 0, Number.POSITIVE_INFINITY)
     if (this.#state.returning > 0) await this.#tryToGiveBack(Number.MAX_SAFE_INTEGER)
   }
 
-  /** A call cost more than was held for it: what others may not spend any more has to come from the home shard. */
+  /** A call cost more than was reserved for it: the home shard covers that, so that other shards cannot spend it. */
   async #cover(now: number): Promise<void> {
     this.#coverAt = now + KEPT_MS
     await this.draw(1, -this.#account.balance().available)
     if (this.#account.balance().available >= 0) this.#coverAt = now
   }
 
+  /** Keeps twice what was spent since the last time, so that a busy shard does not draw again at once. */
   async #returnSurplus(now: number): Promise<void> {
     const { spent } = this.#account
     const keep = 2 * (spent - this.#spentBefore)
     this.#spentBefore = spent
-    this.#tendAt = now + KEPT_MS
+    this.#surplusAt = now + KEPT_MS
     if (this.#account.balance().available > keep) await this.#tryToGiveBack(keep)
   }
 
@@ -208,26 +211,27 @@ export class ShardEscrow {
     try {
       await this.giveBack(keep)
     } catch (error) {
-      logEvent('warn', 'ledger.return_failed', { shard: this.#shard, error: errorText(error) })
+      logEvent('warn', 'ledger.return_failed', { shard: this.#place.shard, error: errorText(error) })
     }
   }
 
+  #callHome<Answer>(use: (home: LedgerObject) => Promise<Answer>): Promise<Answer> {
+    return callLedger(this.#place.namespace, ledgerName(this.#place.organizationId), use)
+  }
+
   #transfer(name: string, amount: number, change: Partial<EscrowState>): void {
-    const state = { ...this.#state, ...change }
-    this.#account.transfer(`${this.#shard}:${name}`, amount, () => this.#write(state))
-    this.#state = state
-    this.#changed()
+    this.#save(change, (write) => this.#account.transfer(`${this.#place.shard}:${name}`, amount, write))
   }
 
-  #save(change: Partial<EscrowState>): void {
+  /** @param store runs the write, with what is stored in one transaction with it. */
+  #save(change: Partial<EscrowState>, store: (write: () => void) => void = (write) => write()): void {
     const state = { ...this.#state, ...change }
-    this.#write(state)
-    this.#state = state
-    this.#changed()
-  }
-
-  #write({ received, asked, returned, returning }: EscrowState): void {
+    const { received, asked, returned, returning } = state
     const values = [received, Number(asked), returned, returning]
-    this.#sql.exec('UPDATE escrow SET received = ?, asked = ?, returned = ?, on_its_way = ?', ...values)
+    store(() =>
+      this.#sql.exec('UPDATE escrow SET received = ?, asked = ?, returned = ?, on_its_way = ?', ...values),
+    )
+    this.#state = state
+    this.#arrangeAlarm()
   }
 }

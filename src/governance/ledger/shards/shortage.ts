@@ -1,31 +1,31 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
-import type { CallColumns, CommitAnswer, CommitBatch } from '../commits/commit.ts'
-import type { Refusal } from '../ledger.ts'
+import type { CallColumns, CommitAnswer } from '../commits/commit.ts'
+import type { Refusal } from '../contract.ts'
 
-/** How often a batch is decided again after credits came: others may have taken them meanwhile. */
+/** How often a batch is decided again after credits came: other calls may have reserved them meanwhile. */
 const MOST_DRAWS = 5
-/** How long the calls of a batch wait for credits together; well below what an isolate waits for a commit. */
+/** How long the calls of a batch wait for credits in all; well below the time that an isolate waits for a commit. */
 const LONGEST_WAIT_MS = 4_000
 
-/** What a ledger does about calls that it has too few credits for. */
+/** How a ledger gets credits for calls that it has too few for. */
 export interface Shortage {
   /** Micro-credits that are not reserved. */
   available(): number
   /** Brings credits of other shards here. @returns whether some came; it never rejects. */
   draw(least: number, all: number): Promise<boolean>
-  /** Decides calls, and stores what came of it. */
+  /** Decides calls, and stores the result. */
   decide(calls: CallColumns): CommitAnswer
   clock: Clock
 }
 
 /**
- * Decides the calls of a batch again that were refused for lack of credits, while credits can be had from other shards
- * of the organization. What else was refused stays refused.
+ * Decides the calls of a batch again that were refused for lack of credits, as long as other shards of the organization
+ * have some. What else was refused stays refused.
  */
 export async function coverShortage(
   shortage: Shortage,
-  { calls }: CommitBatch,
+  calls: CallColumns,
   answer: CommitAnswer,
 ): Promise<CommitAnswer> {
   const until = shortage.clock() + LONGEST_WAIT_MS
@@ -52,7 +52,7 @@ export function decideAgain(
   return { ...answer, refused: [...others, ...refused] }
 }
 
-/** @returns whether deciding again can end otherwise. */
+/** @returns whether deciding again can have another result. */
 async function hasDrawn(
   { available, draw, clock }: Shortage,
   short: ReadonlyArray<{ required: number }>,

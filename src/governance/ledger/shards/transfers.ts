@@ -1,7 +1,7 @@
 import type { KnownShard } from './home-escrow.ts'
 import type { EscrowState } from './shard-escrow.ts'
 
-/** The last transfer between the home shard and another one in one direction, as its side recorded it. */
+/** The last transfer between the home shard and another one in one direction, as one side recorded it. */
 export interface Transfer {
   shard: number
   direction: 'sent' | 'received' | 'returned' | 'taken'
@@ -11,8 +11,8 @@ export interface Transfer {
 }
 
 /**
- * What the home shard begins with. @param lastShard the highest that has written records: it and those before it have to
- * be told of epochs, whether they ever had credits or not.
+ * The initial records of the home shard. @param lastShard the highest one that has written audit records: it and those
+ * before it have to get epochs, also if they never had credits.
  */
 export function knownShards(transfers: readonly Transfer[], lastShard: number): KnownShard[] {
   const others = Array.from({ length: lastShard }, (_, index) => index + 1)
@@ -25,8 +25,8 @@ export function knownShards(transfers: readonly Transfer[], lastShard: number): 
 }
 
 /**
- * What another shard begins with. What it gave up and is not known to be taken is told again, and what may be on its way
- * here is asked for, which does no harm.
+ * The initial state of another shard. A return that is not known to have arrived is sent again, and credits that may be on
+ * their way here are asked for; repeating either does no harm.
  */
 export function escrowState(shard: number, transfers: readonly Transfer[]): EscrowState {
   const received = lastOf(transfers, shard, 'received')?.number ?? 0

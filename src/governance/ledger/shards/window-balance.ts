@@ -1,50 +1,44 @@
-import { Ratelimit } from '@upstash/ratelimit'
+import type { Ratelimit } from '@upstash/ratelimit'
 import type { Redis } from '@upstash/redis'
 import type { Clock } from '../../../lib/clock.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
-import type { SlidingWindows } from '../sliding-windows.ts'
+import { limiterOf } from '../../shared-limits.ts'
+import type { SlidingWindows } from '../account/sliding-windows.ts'
 
-/** How often a shard that admits calls tells the others how many. */
+/** How often a shard that admits calls reports how many. */
 const INTERVAL_MS = 250
-/** How long it leaves Redis alone after it failed. */
+/** How long it waits after Redis failed. */
 const REST_MS = 2_000
 const ANSWER_LIMIT_MS = 2_000
-/** More calls than any window sees: Redis counts, and the shards decide. */
+/** A limit that is never reached: Redis counts, and the shards decide. */
 const UNBOUNDED = 1_000_000_000
 
 /**
- * Tells the shards of an organization, through Redis, how many calls they admit together, so that each can keep the
- * organization's limit. Runs beside the calls; only what would be refused because nothing is known of the others waits
- * for it. Between two reports a shard does not know what the others admit: the limit can be passed by what they admit
- * in a quarter of a second, or in the seconds that a shard goes on relying on its last report when Redis goes away. Each
- * shard keeps the limit by itself, so that they never admit more than the limit times the shards.
+ * Counts the calls that the shards of an organization admit together, through Redis, so that each can apply the
+ * organization's limit. It runs beside the calls; only calls that would be refused because the other shards' counts are
+ * unknown wait for it. The limit can be exceeded by what the others admit between two reports, or in the seconds for
+ * which a shard relies on its last report after Redis went away. Each shard applies the limit to its own calls, so the
+ * bound is the limit times the shards.
  */
 export class WindowBalance {
   readonly #limiter: Ratelimit
   readonly #organizationId: string
   readonly #clock: Clock
   #nextAt = 0
-  /** One report at a time: two would tell of the same calls. */
+  /** One report at a time: two would count the same calls twice. */
   #reporting: Promise<void> | null = null
   #windows: SlidingWindows | null = null
-  /** Calls that these had admitted when it was last told. */
+  /** `admitted` of these windows at the last report. */
   #reported = 0
 
   constructor(redis: Redis, organizationId: string, clock: Clock) {
-    this.#limiter = new Ratelimit({
-      redis,
-      limiter: Ratelimit.slidingWindow(UNBOUNDED, '60 s'),
-      prefix: 'limit:organization-windows',
-      ephemeralCache: false,
-      timeout: 0,
-      enableTelemetry: false,
-    })
+    this.#limiter = limiterOf(redis, { name: 'organization-windows', perMinute: UNBOUNDED })
     this.#organizationId = organizationId
     this.#clock = clock
   }
 
-  /** @returns the report that was begun or is on its way, null when none is due. It never rejects. */
+  /** @returns the report that is running, null when none is due. It never rejects. */
   reportIfDue(windows: SlidingWindows): Promise<void> | null {
     const now = this.#clock()
     if (this.#reporting !== null || now < this.#nextAt) return this.#reporting
@@ -56,7 +50,7 @@ export class WindowBalance {
   }
 
   async #report(windows: SlidingWindows, now: number): Promise<void> {
-    // What was loaded after a restart was told before it.
+    // Calls that were loaded after a restart were reported before it.
     if (windows !== this.#windows) this.#reported = windows.loaded
     this.#windows = windows
     const { admitted } = windows
@@ -71,7 +65,7 @@ export class WindowBalance {
     }
   }
 
-  /** @returns calls in the window of all shards together, with these. */
+  /** Adds calls. @returns those in the window of all shards together. */
   async #count(calls: number): Promise<number> {
     const { remaining } =
       calls > 0

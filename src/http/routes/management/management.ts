@@ -30,7 +30,7 @@ const limitLength = bodyLimit({
  * organization is reached without the second: each route below adds the check that the ids in its path belong to it.
  */
 export const managementRoutes = new Hono<AppEnv>()
-  .use(limitDeclaredLength(), administer(), limitLength)
+  .use(limitDeclaredLength, administer(), limitLength)
   .use('/organizations/:organizationId/*', organizationScope())
   .route('/', organizationRoutes)
   .route('/', userRoutes)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { CallOpening, CallOutcome } from '../../../../src/governance/audit-record.ts'
-import { LedgerAccount } from '../../../../src/governance/ledger/account.ts'
-import { AccountTables } from '../../../../src/governance/ledger/account-tables.ts'
+import { LedgerAccount } from '../../../../src/governance/ledger/account/account.ts'
+import { AccountTables } from '../../../../src/governance/ledger/account/account-tables.ts'
 import {
   batchOf,
   type CommitEntry,
@@ -9,8 +9,8 @@ import {
   closingEntry,
   recordEntry,
 } from '../../../../src/governance/ledger/commits/commit-entries.ts'
-import { epochsAt } from '../../../../src/governance/ledger/epoch-knowledge.ts'
-import type { CallLimits } from '../../../../src/governance/ledger/ledger.ts'
+import type { CallLimits } from '../../../../src/governance/ledger/contract.ts'
+import { epochsAt } from '../../../../src/governance/ledger/epochs/known-epochs.ts'
 import { type ChainLink, GENESIS } from '../../../../src/governance/ledger/records/chain.ts'
 import { copiedColumns } from '../../../../src/governance/ledger/records/record-body.ts'
 import { verifyLinks } from '../../../../src/governance/ledger/records/verify.ts'

@@ -1,5 +1,5 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite'
-import type { LedgerStorage } from '../../../../src/governance/ledger/account-tables.ts'
+import type { LedgerStorage } from '../../../../src/governance/ledger/account/account-tables.ts'
 
 /** The storage of a Durable Object over SQLite in memory, as far as the ledger uses it. */
 export function memoryStorage(): LedgerStorage & { failNext(): void } {

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { SlidingWindows } from '../../../../src/governance/ledger/account/sliding-windows.ts'
 import { WindowBalance } from '../../../../src/governance/ledger/shards/window-balance.ts'
-import { SlidingWindows } from '../../../../src/governance/ledger/sliding-windows.ts'
 import { redisAt } from '../fixtures.ts'
 import { emptyRedis, type Forwarder, startForwarder } from '../stand-ins.ts'
 

@@ -66,21 +66,6 @@ describe('OwnedBytes', () => {
     second.release()
   })
 
-  it('is its new owner’s when it was moved', () => {
-    const room = { limitBytes: 3 * MEGABYTE, holder: 'a' }
-    const first = new OwnedBytes(2 * MEGABYTE, room)
-    first.append(new Uint8Array(2 * MEGABYTE).fill(1))
-    const moved = first.moved()
-    expect([first.bytes.length, moved.bytes.length]).toEqual([0, 2 * MEGABYTE])
-    first.release()
-    expect(moved.bytes[5]).toBe(1)
-    const other = new OwnedBytes(2 * MEGABYTE, room)
-    expect(() => other.append(new Uint8Array(2 * MEGABYTE))).toThrow(ApiError)
-    moved.release()
-    expect(() => other.append(new Uint8Array(2 * MEGABYTE))).not.toThrow()
-    other.release()
-  })
-
   it('is one copy of pieces, each of which may go when it was taken', () => {
     const pieces = [Uint8Array.of(1, 2), Uint8Array.of(), Uint8Array.of(3)]
     const places: number[] = []

@@ -1,19 +1,17 @@
-import type { Clock } from '../../lib/clock.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { LearnedEpochs } from '../epochs/known-epochs.ts'
+import { type ChainIdentity, type ChainLink, nextLink } from '../records/chain.ts'
+import { checkId } from '../records/record-checks.ts'
 import { type AccountMemory, loadMemory } from './account-memory.ts'
 import { AccountTables, type LedgerStorage } from './account-tables.ts'
-import type { LearnedEpochs } from './commits/commit.ts'
-import { CommitDraft } from './commits/commit-draft.ts'
-import { type ChainIdentity, type ChainLink, nextLink } from './records/chain.ts'
-import { checkId } from './records/record-checks.ts'
+import { CommitDraft } from './commit-row.ts'
 
-/**
- * Commits stay this long: a repeated call is known for one, and the windows of the minute before reach back so far.
- */
+/** Commits are kept this long: repeated calls are recognized, and the sliding windows have the minute before. */
 const REMEMBERED_MS = 2 * 60_000
 
 /**
- * The stored side of an account: what memory was changed by goes into one row for each commit, records go from there to
- * Postgres, and memory can be made anew of what is stored. Knows nothing of what is decided.
+ * The stored side of an account: each commit's changes are one row of the log, from which records are flushed to Postgres
+ * and memory is rebuilt. It decides nothing.
  */
 export class AccountLog {
   readonly tables: AccountTables
@@ -34,24 +32,24 @@ export class AccountLog {
     this.#draft = new CommitDraft(this.#memory.state.hash)
   }
 
-  /** Another one after a failed write. */
+  /** Replaced after a failed write. */
   get memory(): AccountMemory {
     return this.#memory
   }
 
-  /** What the next row will say. */
+  /** The next row of the log. */
   get draft(): CommitDraft {
     return this.#draft
   }
 
   /**
-   * Runs what changes memory, and writes the row that says so. When either fails, memory is made anew of what is stored.
-   * @param along what is written in one transaction with it.
+   * Runs a change of memory, and writes its row. When either fails, memory is rebuilt from what is stored.
+   * @param alsoWrite writes in the same transaction.
    */
-  writing<Result>(now: number, change: () => Result, along?: () => void): Result {
+  commit<Result>(now: number, change: () => Result, alsoWrite?: () => void): Result {
     try {
       const result = change()
-      this.#write(now, along)
+      this.#write(now, alsoWrite)
       return result
     } catch (error) {
       this.#memory = loadMemory(this.tables)
@@ -60,22 +58,22 @@ export class AccountLog {
     }
   }
 
-  /** In the middle of a commit: its row is written when it is as long as a row may be, and the rest goes into another. */
-  writeIfFull(now: number): void {
+  /** Within a commit: writes the row when it is as long as a row may be; what follows goes into another. */
+  commitIfFull(now: number): void {
     if (this.#draft.isFull) this.#write(now)
   }
 
-  #write(now: number, along?: () => void): void {
+  #write(now: number, alsoWrite?: () => void): void {
     const draft = this.#draft
     if (draft.isEmpty) return
     const memory = this.#memory
     const row = draft.row(memory.commit + 1, now, memory.state)
     const write = () => {
       this.tables.append(row)
-      for (const id of draft.endedRows) this.tables.deleteOpenCall(id)
-      along?.()
+      for (const id of draft.closedRows) this.tables.deleteOpenCall(id)
+      alsoWrite?.()
     }
-    if (along || draft.endedRows.length > 0) this.#storage.transactionSync(write)
+    if (alsoWrite || draft.closedRows.length > 0) this.#storage.transactionSync(write)
     else write()
     memory.commit += 1
     this.#draft = new CommitDraft(memory.state.hash)
@@ -93,10 +91,10 @@ export class AccountLog {
     recent.add(id)
   }
 
-  /** Takes over epochs that Postgres told. @param at when it was asked; milliseconds since the epoch. */
+  /** Takes over epochs that were read from Postgres. @param at when they were asked for, in milliseconds since the epoch. */
   confirmEpochs(learned: LearnedEpochs, at: number): void {
-    const { epochs } = this.#memory
-    if (epochs.confirm(learned, at)) this.tables.saveEpochs(epochs.stored)
+    const { epochs, outbox, replayFrom } = this.#memory
+    if (epochs.confirm(learned, at)) this.tables.saveProgress(outbox.flushed, replayFrom, epochs.stored)
   }
 
   /** Records that Postgres does not have yet. */
@@ -104,7 +102,7 @@ export class AccountLog {
     return this.#memory.state.sequence - this.#memory.outbox.flushed
   }
 
-  /** When the oldest of them was appended, in milliseconds since the epoch; null when Postgres has all. */
+  /** When the oldest pending record was appended, in milliseconds since the epoch; null when Postgres has all. */
   pendingSince(): number | null {
     return this.pending() === 0 ? null : this.#memory.outbox.oldestAt()
   }
@@ -114,7 +112,7 @@ export class AccountLog {
     return this.pending() === 0 ? null : this.#memory.outbox.nextBatch()
   }
 
-  /** Notes that Postgres has everything up to and including `sequence`, and deletes what is old, but never the newest. */
+  /** Postgres has everything up to and including `sequence`: old commits are deleted, but never the newest. */
   markFlushed(sequence: number): void {
     const { outbox } = this.#memory
     if (sequence <= outbox.flushed) return
@@ -123,8 +121,8 @@ export class AccountLog {
   }
 
   /**
-   * Moves calls that have long been open from the log to rows of their own, so that a restart reads no more than two
-   * minutes of the log, and deletes the commits that nothing needs any more.
+   * Stores calls that have long been open in rows of their own, so that a restart reads only two minutes of the log, and
+   * deletes the commits that are not needed any more.
    */
   trim(): void {
     const { commit, open, outbox, epochs } = this.#memory

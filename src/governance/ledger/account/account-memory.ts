@@ -1,27 +1,27 @@
+import { KnownEpochs } from '../epochs/known-epochs.ts'
+import { Outbox } from '../records/outbox.ts'
 import type { AccountState, AccountTables } from './account-tables.ts'
-import { countedOf, linesOf, openedOf, renewedOf } from './commits/commit-draft.ts'
-import { RecentIds } from './commits/recent-ids.ts'
-import { EpochKnowledge } from './epoch-knowledge.ts'
+import { countedOf, linesOf, openedOf, renewedOf } from './commit-row.ts'
 import { OpenCalls } from './open-calls.ts'
-import { Outbox } from './records/outbox.ts'
+import { RecentIds } from './recent-ids.ts'
 import { SlidingWindows } from './sliding-windows.ts'
 
-/** What an account decides by. All of it can be made anew of the storage. */
+/** The state by which an account decides. All of it can be rebuilt from the storage. */
 export interface AccountMemory {
   /** After the newest record. */
   state: AccountState
   /** Number of the newest commit. */
   commit: number
-  /** The first commit that `open_calls` does not take into account. */
+  /** The first commit that `open_calls` does not include. */
   replayFrom: number
   readonly open: OpenCalls
   readonly recent: RecentIds
   readonly windows: SlidingWindows
-  readonly epochs: EpochKnowledge
+  readonly epochs: KnownEpochs
   readonly outbox: Outbox
 }
 
-/** Reads the account, the calls that have long been open, and what the newest commits did. */
+/** Reads the account, the calls that have long been open, and replays the newest commits. */
 export function loadMemory(tables: AccountTables): AccountMemory {
   const begun = tables.account()
   const newest = tables.newest()
@@ -33,7 +33,7 @@ export function loadMemory(tables: AccountTables): AccountMemory {
     open: new OpenCalls(),
     recent: new RecentIds(),
     windows: new SlidingWindows(),
-    epochs: new EpochKnowledge(begun.epochs),
+    epochs: new KnownEpochs(begun.epochs),
     outbox: new Outbox(tables, begun.flushed),
   }
   for (const call of tables.storedOpenCalls()) {

@@ -1,11 +1,11 @@
-import type { AccountState, CommitRow } from '../account-tables.ts'
-import type { OpenCall } from '../open-calls.ts'
 import type { ChainLink } from '../records/chain.ts'
+import type { AccountState, CommitRow } from './account-tables.ts'
+import type { OpenCall } from './open-calls.ts'
 
-/** SQLite rows end at 2 MB on Cloudflare, which local runtimes do not enforce; texts may take three bytes a character. */
+/** Cloudflare limits SQLite rows to 2 MB, which local runtimes do not enforce; a character can take three bytes. */
 const ROW_CHARACTERS = 400_000
 
-/** What one row of the log will say, while a commit is being decided. */
+/** The row of a commit while that is being decided. */
 export class CommitDraft {
   readonly #previousHash: string
   readonly #opened: string[] = []
@@ -14,8 +14,8 @@ export class CommitDraft {
   readonly #hashes: string[] = []
   readonly #bodies: string[] = []
   readonly #counted = new Map<string, number>()
-  /** Rows of `open_calls` that go with this commit. */
-  readonly endedRows: string[] = []
+  /** Calls whose rows in `open_calls` are deleted with this commit. */
+  readonly closedRows: string[] = []
   #size = 0
 
   /** @param previousHash of the newest record. */
@@ -27,7 +27,7 @@ export class CommitDraft {
     return this.#size === 0
   }
 
-  /** Whether the row has to be written before there is more. */
+  /** Whether the row has to be written before more is added. */
   get isFull(): boolean {
     return this.#size >= ROW_CHARACTERS
   }
@@ -74,11 +74,11 @@ export class CommitDraft {
   }
 }
 
-/** Calls of each user that a row says were counted. */
+/** Reads the calls of each user that were counted. */
 export const countedOf = (counted: string): Array<[userId: string, calls: number]> =>
   counted === '' ? [] : JSON.parse(counted)
 
-/** Calls that a row says were opened by commit `number`. */
+/** Reads the calls that commit `number` opened. */
 export function* openedOf(opened: string, number: number): Iterable<OpenCall> {
   for (const line of linesOf(opened)) {
     const [id = '', reserve, deadline, progress, opening = ''] = line.split('\t')
@@ -95,7 +95,7 @@ export function* openedOf(opened: string, number: number): Iterable<OpenCall> {
   }
 }
 
-/** Leases that a row says were renewed. */
+/** Reads the leases that were renewed. */
 export function* renewedOf(renewed: string) {
   for (const line of linesOf(renewed)) {
     const [id = '', deadline, progress] = line.split('\t')

@@ -1,25 +1,26 @@
 import type { AuditedChange, CallOpening, CallOutcome } from '../audit-record.ts'
 import type { Usage } from '../credits.ts'
+import type { LearnedEpochs } from './epochs/known-epochs.ts'
 
 /**
- * The ledger of one organization, as an isolate reaches it: admission of calls (limits, epochs, credits), their
- * settlement, and the audit outbox (design: Governance, 3a). What is answered is stored first.
+ * The ledger of one organization, as an isolate uses it: admission of calls (limits, epochs, credits), their settlement,
+ * and the audit outbox (design: Governance, 3a). Every answer is stored before it is sent.
  */
-export interface Ledger {
-  /** Opens the call, or refuses it. Travels with other calls of the isolate. @throws if it cannot be stored: refuse the call. */
+export interface LedgerClient {
+  /** Opens the call, or refuses it, in a commit with other calls of the isolate. @throws if it cannot be stored: refuse the call. */
   admit(call: CallToAdmit): Promise<Admission>
   /** Whether a call would pass the epochs and the limits now. Counts nothing and opens nothing. */
   check(call: Pick<CallToAdmit, 'epochs' | 'learned' | 'limits'>): Promise<Admission>
   /**
    * Settles an open call and appends its audit record. A second close, or one after the lease ran out, changes nothing.
-   * Travels with the next commit of the isolate, or some milliseconds later by itself; resolves when it is stored.
+   * Sent with the next commit of the isolate, or some milliseconds later by itself. Resolves when it is stored.
    */
   close(callId: string, outcome: CallOutcome): Promise<void>
-  /** Renews the lease of a long stream; `progress` is settled if the close never comes. */
+  /** Renews the lease of a running call; `progress` is settled if the call is never closed. */
   extend(callId: string, leaseMilliseconds: number, progress: CallProgress | null): Promise<{ open: boolean }>
   /**
-   * Opens and closes in one step: a call that was refused or that costs nothing. Idempotent by call id.
-   * @param counted with it the call is checked and counted like any other; nothing is recorded unless it is admitted.
+   * Opens and closes a call in one step: one that was refused or that costs nothing. Idempotent by call id.
+   * @param counted if given, the call is checked and counted like any other, and only recorded if it is admitted.
    */
   record(
     opening: CallOpening,
@@ -28,30 +29,30 @@ export interface Ledger {
   ): Promise<Admission>
   /** Appends the record of an administrative change. Idempotent by id. */
   recordChange(change: AuditedChange): Promise<void>
-  /** Adds to the balance (or takes away, when negative). Idempotent by `id`. @throws `OTHER_GRANT`. */
+  /** Adds to the balance, or takes away when negative. Idempotent by `id`. @throws `OTHER_GRANT`. */
   grantCredits(grant: CreditGrant): Promise<CreditBalance>
   balance(): Promise<CreditBalance>
   /** Writes what is pending to Postgres now. */
   flush(): Promise<Flushed>
   /** After a change of rights is stored in Postgres: no call admitted after this resolves runs under an older epoch. */
   learnEpoch(organizationEpoch: number): Promise<void>
-  /** The same for the catalogue, of the deployment's ledger: it passes the epoch on to every ledger that relies on it. */
+  /** The same for the catalogue, of the deployment's ledger: it sends the epoch to every registered ledger. */
   announceCatalogue(catalogueEpoch: number): Promise<void>
 }
 
-/** One call that asks to be admitted. */
+/** A call before its admission. */
 export interface CallToAdmit {
   opening: CallOpening
   /** Micro-credits; 0 for calls that cost nothing. */
   reserve: number
-  /** After this time without close or extend, the alarm settles the call. */
+  /** The alarm settles the call after this time without `close` or `extend`. */
   leaseMilliseconds: number
-  /** Settled, marked as estimated, when the lease runs out and no progress was reported; null: all of `reserve`. */
+  /** Settled, marked as estimated, when the lease runs out without reported progress; null: all of `reserve`. */
   estimate: CallProgress | null
-  /** The epochs that the caller's rights and the catalogue were read at. catalogue null: the call does not use it. */
+  /** The epochs at which the caller's rights and the catalogue were read. `catalogue` is null if the call does not use it. */
   epochs: { organization: number; catalogue: number | null }
-  /** What Postgres said of the epochs after a `stale` answer, read for this call: the ledger takes it over. */
-  learned: { organization: number | null; catalogue: number | null } | null
+  /** Epochs read from Postgres for this call, after the ledger called its rights stale. The ledger takes them over. */
+  learned: LearnedEpochs | null
   /** Calls a minute; null: not counted (a further turn of a response). */
   limits: CallLimits | null
 }
@@ -60,7 +61,7 @@ export interface CallLimits {
   userId: string
   organizationPerMinute: number
   userPerMinute: number
-  /** Of the organization's ledger; one when left out. */
+  /** Shards of the organization's ledger; one when left out. */
   shards?: number
 }
 
@@ -70,7 +71,7 @@ export type Refusal =
   | { kind: 'no_credits'; available: number; required: number }
   /** @see retryAfterSeconds: whole, at least 1. */
   | { kind: 'limited'; scope: 'organization' | 'user'; retryAfterSeconds: number }
-  /** Rights or catalogue were read at another epoch, or the ledger does not know it (null). */
+  /** Rights or catalogue were read at another epoch. The current ones; null for one that the ledger does not have. */
   | { kind: 'stale'; organization: number | null; catalogue: number | null }
 
 export interface CallProgress {
@@ -86,7 +87,7 @@ export interface CreditGrant {
   change: AuditedChange
 }
 
-/** Message of the RangeError for a grant whose id stands for another amount; of an object's errors only this arrives whole. */
+/** Message of the RangeError for a repeated grant with another amount: an error from an object keeps only its message. */
 export const OTHER_GRANT = 'this grant was made with another amount'
 
 /** Micro-credits. `available` = `balance` - `reserved`. */
@@ -96,16 +97,16 @@ export interface CreditBalance {
   available: number
 }
 
-/** What a flush left behind, because Postgres is away or refuses a record. */
+/** What is still pending after a flush, because Postgres is away or refuses a record. */
 export interface Flushed {
-  /** Records, or counts, that wait. */
+  /** Records or counts. */
   pending: number
-  /** When the oldest record that waits was appended (ISO 8601); absent when none does. */
+  /** When the oldest pending record was appended (ISO 8601); absent when none is pending. */
   since?: string
 }
 
 /**
- * Finds the ledger of an organization. @param shard that has the call which is admitted, closed, extended or recorded
- * (`shardOf`; undefined for one stored before there were shards); all else is answered for all shards, whichever is asked.
+ * The ledger of an organization. @param shard that has the calls which are admitted, closed, extended and recorded
+ * (`shardOf`; undefined for calls stored before there were shards). Everything else concerns all shards.
  */
-export type LedgerOf = (organizationId: string, shard: number | undefined) => Ledger
+export type LedgerOf = (organizationId: string, shard: number | undefined) => LedgerClient

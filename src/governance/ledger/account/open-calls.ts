@@ -1,4 +1,4 @@
-/** A call that was admitted and has not ended. */
+/** A call that was admitted and is not settled. */
 export interface OpenCall {
   id: string
   /** Micro-credits. */
@@ -7,24 +7,24 @@ export interface OpenCall {
   deadline: number
   /** Text of `openingText`. */
   opening: string
-  /** `CallProgress` as JSON: what was last reported, before that the estimate the call was opened with, if any. */
+  /** `CallProgress` as JSON: the last reported one, before that the estimate that the call was opened with, if any. */
   progress: string | null
   /** The commit that opened it. */
   openedBy: number
-  /** There is a row of it in `open_calls`. */
+  /** It has a row in `open_calls`. */
   isStored: boolean
-  /** That row is not what the call has become since. */
+  /** It has changed since that row was written. */
   isChanged: boolean
 }
 
-/** The open calls of an account, in the order in which they were opened, and what they hold together. */
+/** The open calls of an account, in the order in which they were opened. */
 export class OpenCalls {
   readonly #calls = new Map<string, OpenCall>()
   #reserved = 0
   /** No lease ends before this; closing calls does not raise it. */
   #firstDeadline = Number.POSITIVE_INFINITY
 
-  /** Micro-credits that are held for them. */
+  /** Micro-credits that are reserved for all of them. */
   get reserved(): number {
     return this.#reserved
   }
@@ -60,14 +60,14 @@ export class OpenCalls {
     this.#firstDeadline = Math.min(this.#firstDeadline, deadline)
   }
 
-  /** Calls whose lease has run out, those first that have waited longest. */
+  /** Calls whose lease has run out, the oldest deadline first. */
   expired(now: number): OpenCall[] {
     if (this.#firstDeadline > now) return []
     const expired = [...this.#calls.values()].filter(({ deadline }) => deadline <= now)
     return expired.sort((left, right) => left.deadline - right.deadline)
   }
 
-  /** Finds the next deadline anew. @param overdue when to look again at calls that should have ended before `now`. */
+  /** Finds the next deadline. @param overdue the next time for calls that could not be settled at `now`. */
   readDeadlines(now: number, overdue: number): void {
     let first = Number.POSITIVE_INFINITY
     for (const { deadline } of this.#calls.values())
@@ -75,7 +75,7 @@ export class OpenCalls {
     this.#firstDeadline = first
   }
 
-  /** Calls opened before a commit whose row in `open_calls` is missing or old. */
+  /** Calls that were opened before a commit, and whose row in `open_calls` is missing or old. */
   *unstoredBefore(number: number): Iterable<OpenCall> {
     for (const call of this.#calls.values()) {
       if (call.openedBy >= number) return

@@ -1,34 +1,22 @@
-import type { CallColumns } from './commits/commit.ts'
-import type { EpochKnowledge } from './epoch-knowledge.ts'
-import type { Refusal } from './ledger.ts'
+import type { CallColumns } from '../commits/commit.ts'
+import type { Refusal } from '../contract.ts'
+import type { KnownEpochs } from '../epochs/known-epochs.ts'
 import type { SlidingWindows } from './sliding-windows.ts'
 
-/** The columns of a call that decide, credits apart, whether it is admitted. */
-export type CheckColumns = Pick<
-  CallColumns,
-  | 'organizationEpochs'
-  | 'catalogueEpochs'
-  | 'catalogueIsFresh'
-  | 'userIds'
-  | 'organizationLimits'
-  | 'shards'
-  | 'userLimits'
->
-
-/** Whether rights or catalogue of a call were read at another epoch than the one that holds, or than is known to hold. */
+/** Whether rights or catalogue of a call were read at another epoch than the current one, or the current one is unknown. */
 export function findStale(
-  calls: CheckColumns,
+  calls: CallColumns,
   index: number,
-  epochs: EpochKnowledge,
+  epochs: KnownEpochs,
   now: number,
 ): Extract<Refusal, { kind: 'stale' }> | null {
   const rights = calls.organizationEpochs[index] as number
   const used = calls.catalogueEpochs[index] as number
   if (rights === 0 && used === 0) return null
-  // Whoever read a newer epoch knows more than this ledger, which then has to be told by Postgres.
+  // A call that was read at a newer epoch shows that this ledger's is old: then the isolate reads Postgres.
   const organization = atLeast(rights, epochs.organization(now))
   const catalogue = atLeast(used, epochs.catalogue(now))
-  // What was read for this very call is newer than the call, also while this ledger is not told of changes.
+  // What was read for this very call is current, also while this ledger gets no announcements.
   const isFresh = catalogue === null && calls.catalogueIsFresh[index] === true
   const catalogueFits = used === 0 || catalogue === used || isFresh
   return (rights === 0 || organization === rights) && catalogueFits
@@ -39,9 +27,9 @@ export function findStale(
 const atLeast = (read: number, known: number | null): number | null =>
   known !== null && known >= read ? known : null
 
-/** Whose window has no room for a call; null when it is not counted, or there is room. */
+/** The limit that leaves no room for a call; null when there is room, or the call is not counted. */
 export function findLimited(
-  calls: CheckColumns,
+  calls: CallColumns,
   index: number,
   windows: SlidingWindows,
   now: number,

@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
+import type { CallOpening, CallOutcome } from '../../../../src/governance/audit-record.ts'
+import { ledgerClient } from '../../../../src/governance/ledger/client.ts'
+import { parseLedgerName } from '../../../../src/governance/ledger/ledger-object.ts'
 import {
   countRejectedCall,
-  ledgerClient,
-  parseLedgerName,
   rejectedCallsName,
-} from '../../../src/governance/ledger/client.ts'
+} from '../../../../src/governance/ledger/rejected-calls/count-rejected-call.ts'
 
 const organizationId = '8f14e45f-ceea-4d7a-9b3c-0a1b2c3d4e5f'
 const opening = {

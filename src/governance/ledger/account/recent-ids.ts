@@ -1,7 +1,7 @@
-/** Some 6 MB, also when Postgres is away for hours. */
+/** They take some 6 MB, also when Postgres is away for hours. */
 const MOST_IDS = 50_000
 
-/** Ids of the newest records, so that what is repeated is known. */
+/** Ids of the newest records, by which a repeated call is recognized. */
 export class RecentIds {
   readonly #ids = new Set<string>()
 

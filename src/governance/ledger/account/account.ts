@@ -1,19 +1,13 @@
-import type { Clock } from '../../lib/clock.ts'
-import { errorText, logEvent } from '../../lib/log.ts'
-import type { AuditedChange } from '../audit-record.ts'
-import { AccountLog } from './account-log.ts'
-import type { LedgerStorage } from './account-tables.ts'
-import { type CheckColumns, findLimited, findStale } from './admission.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { errorText, logEvent } from '../../../lib/log.ts'
+import type { AuditedChange } from '../../audit-record.ts'
 import type {
   CallColumns,
   ClosingColumns,
   CommitAnswer,
   CommitBatch,
   InvalidEntry,
-  LearnedEpochs,
-} from './commits/commit.ts'
-import type { EpochKnowledge } from './epoch-knowledge.ts'
-import { lapsedOutcome } from './lapsed-outcome.ts'
+} from '../commits/commit.ts'
 import {
   type Admission,
   type CallProgress,
@@ -21,30 +15,34 @@ import {
   type CreditGrant,
   OTHER_GRANT,
   type Refusal,
-} from './ledger.ts'
+} from '../contract.ts'
+import type { KnownEpochs, LearnedEpochs } from '../epochs/known-epochs.ts'
+import type { ChainIdentity } from '../records/chain.ts'
+import { callText, changeText, withFlag } from '../records/record-body.ts'
+import { checkAmount, checkId, checkInstant, checkOwner, checkProgress } from '../records/record-checks.ts'
+import { AccountLog } from './account-log.ts'
+import type { LedgerStorage } from './account-tables.ts'
+import { findLimited, findStale } from './admission-checks.ts'
+import { lapsedOutcome } from './lapsed-outcome.ts'
 import type { OpenCall } from './open-calls.ts'
-import type { ChainIdentity } from './records/chain.ts'
-import { callText, changeText, withFlag } from './records/record-body.ts'
-import { checkAmount, checkId, checkInstant, checkOwner, checkProgress } from './records/record-checks.ts'
 import type { SlidingWindows } from './sliding-windows.ts'
 
-/** Calls that may be open at a time: some 60 MB. */
+/** Calls that may be open at a time; they take some 60 MB. */
 const MOST_OPEN_CALLS = 50_000
-/** How long to wait with a lapsed call that could not be settled. */
+/** How long to wait before a lapsed call that could not be settled is tried again. */
 const SETTLE_AGAIN_MS = 60_000
 
 /**
- * Balance, open calls, windows, epochs and audit chain of one organization, over the storage of its Durable Object.
- * All of it is in memory and decided there; a row of the log for each commit is what memory is made of again after a
- * restart. Everything is synchronous: no other request can run between what a method reads and what it writes, which
- * is why concurrent calls never reserve more than the balance. The runtime holds answers back until writes are durable.
+ * Balance, open calls, windows, epochs and audit chain of one shard of an organization, in memory. Each commit is one row
+ * of a log in the storage of the Durable Object, from which memory is rebuilt after a restart. Everything is synchronous:
+ * no other request can run between what a method reads and what it writes, so concurrent calls cannot reserve more than
+ * the balance. The runtime holds answers back until writes are durable.
  */
 export class LedgerAccount {
-  /** Where it is stored, and how its records come to Postgres. */
   readonly log: AccountLog
   readonly #identity: ChainIdentity
   readonly #clock: Clock
-  /** Micro-credits that were settled since this was loaded. */
+  /** Micro-credits settled since the account was loaded. */
   spent = 0
 
   /** Loads an account that was begun in this storage. */
@@ -58,7 +56,7 @@ export class LedgerAccount {
     return this.log.memory.windows
   }
 
-  get epochs(): EpochKnowledge {
+  get epochs(): KnownEpochs {
     return this.log.memory.epochs
   }
 
@@ -72,22 +70,22 @@ export class LedgerAccount {
     return { balance: state.balance, reserved: open.reserved, available: state.balance - open.reserved }
   }
 
-  /** Settles the closings of a batch, then decides its calls in order, and stores what came of it as one row. */
+  /** Settles the closings of a batch, then decides its calls in order, and stores the changes as one row. */
   commit({ calls, closings, learned }: CommitBatch): CommitAnswer {
     const now = this.#clock()
     if (learned) this.log.confirmEpochs(learned, now)
-    return this.log.writing(now, () => ({
+    return this.log.commit(now, () => ({
       unsettled: this.#close(closings, now),
       refused: this.#decide(calls, now),
     }))
   }
 
-  /** Whether a call, the first of the columns, would pass epochs and limits. */
-  check(columns: CheckColumns, learned: LearnedEpochs | null): Admission {
+  /** Whether a call would pass epochs and limits. Counts nothing. @param call one call. */
+  check(call: CallColumns, learned: LearnedEpochs | null): Admission {
     const now = this.#clock()
     if (learned) this.log.confirmEpochs(learned, now)
     const { epochs, windows } = this.log.memory
-    return findStale(columns, 0, epochs, now) ?? findLimited(columns, 0, windows, now) ?? { kind: 'admitted' }
+    return findStale(call, 0, epochs, now) ?? findLimited(call, 0, windows, now) ?? { kind: 'admitted' }
   }
 
   extend(callId: string, leaseMilliseconds: number, progress: CallProgress | null): { open: boolean } {
@@ -96,7 +94,7 @@ export class LedgerAccount {
     const call = this.log.memory.open.find(callId)
     if (!call) return { open: false }
     const now = this.#clock()
-    this.log.writing(now, () => {
+    this.log.commit(now, () => {
       const text = progress === null ? null : JSON.stringify(progress)
       this.log.memory.open.renew(call, now + leaseMilliseconds, text)
       this.log.draft.renew(callId, call.deadline, text)
@@ -107,7 +105,7 @@ export class LedgerAccount {
   recordChange(change: AuditedChange): void {
     this.#checkChange(change)
     if (this.log.memory.recent.has(change.id)) return
-    this.log.writing(this.#clock(), () => this.log.append(change.id, changeText(change, null), 0))
+    this.log.commit(this.#clock(), () => this.log.append(change.id, changeText(change, null), 0))
   }
 
   grantCredits({ id, amount, reason, change }: CreditGrant): CreditBalance {
@@ -117,20 +115,20 @@ export class LedgerAccount {
     if (made !== null && (made.amount ?? amount) !== amount) throw new RangeError(OTHER_GRANT)
     if (made !== null) return this.balance()
     if (this.log.memory.recent.has(change.id)) throw new RangeError(`change ${change.id} was recorded before`)
-    this.log.writing(
+    this.log.commit(
       this.#clock(),
       () => this.log.append(change.id, changeText(change, { id, amount, reason }), amount),
-      () => this.log.tables.rememberGrant({ id, amount }),
+      () => this.log.tables.storeGrant({ id, amount }),
     )
     return this.balance()
   }
 
   /**
-   * Moves credits to or from another shard of the organization.
-   * @param name of the transfer, once in the organization. @param amount negative for what leaves.
-   * @param along what is written in one transaction with it.
+   * Records credits that were moved to or from another shard of the organization.
+   * @param name of the transfer, unique in the organization. @param amount negative for credits that leave this shard.
+   * @param alsoWrite writes in the same transaction.
    */
-  transfer(name: string, amount: number, along: () => void): void {
+  transfer(name: string, amount: number, alsoWrite: () => void): void {
     const { organizationId } = this.#identity
     const id = `transfer:${organizationId}:${name}`
     const at = this.#clock()
@@ -141,19 +139,19 @@ export class LedgerAccount {
     const change: AuditedChange = { id, ...place, at, actor, action: 'credits.moved', detail }
     const reason = 'transfer between shards'
     const content = changeText(change, { kind: 'transfer', id: name, amount, reason })
-    this.log.writing(at, () => this.log.append(id, content, amount), along)
+    this.log.commit(at, () => this.log.append(id, content, amount), alsoWrite)
   }
 
   /**
    * Settles every call whose lease has run out: at the cost it last reported, else at the estimate it was opened with,
-   * else at all that was held for it, since what the provider delivered is not known.
+   * else at all that was reserved, since it is unknown what the provider delivered.
    */
   settleExpired(): void {
     const now = this.#clock()
     for (const { id } of this.log.memory.open.expired(now)) {
       try {
-        // One row each: a call that cannot be recorded must hold back neither the others nor the flush that comes after.
-        this.log.writing(now, () => {
+        // One row each: a call that cannot be recorded must not keep the others, or the flush, from being done.
+        this.log.commit(now, () => {
           const call = this.log.memory.open.find(id)
           if (!call) return
           const { cost, text } = lapsedOutcome(call, now)
@@ -173,7 +171,7 @@ export class LedgerAccount {
       if (!call) continue
       const failure = invalidOr(() => this.#settle(call, outcomes[index] as string, costs[index] as number))
       if (failure) unsettled.push([index, failure])
-      this.log.writeIfFull(now)
+      this.log.commitIfFull(now)
     }
     return unsettled
   }
@@ -183,12 +181,12 @@ export class LedgerAccount {
     for (let index = 0; index < calls.ids.length; index += 1) {
       const verdict = invalidOr(() => this.#admit(calls, index, now))
       if (verdict) refused.push([index, verdict])
-      this.log.writeIfFull(now)
+      this.log.commitIfFull(now)
     }
     return refused
   }
 
-  /** Order: calls that are known (a repeated one, or the outcome of an open one), epochs, limits, credits. */
+  /** Order: known calls (a repeated one, or the outcome of an open one), epochs, limits, credits. */
   #admit(calls: CallColumns, index: number, now: number): Refusal | null {
     const { recent, open, epochs, windows } = this.log.memory
     const id = calls.ids[index] as string
@@ -246,7 +244,7 @@ export class LedgerAccount {
     this.log.append(call.id, callText(call.opening, ended, call.reserve), -cost)
     this.log.memory.open.remove(call)
     this.spent += cost
-    if (call.isStored) this.log.draft.endedRows.push(call.id)
+    if (call.isStored) this.log.draft.closedRows.push(call.id)
   }
 
   #checkChange(change: AuditedChange): void {
@@ -260,7 +258,7 @@ function checkedCost(cost: number): number {
   return cost
 }
 
-/** Runs one entry of a batch: what it cannot be is told of it alone. */
+/** Decides one entry of a batch: an invalid one fails alone. */
 function invalidOr<Verdict>(decide: () => Verdict): Verdict | InvalidEntry {
   try {
     return decide()

@@ -1,10 +1,14 @@
-import type { LearnedEpochs } from './commits/commit.ts'
+/** Revocation epochs that were read from Postgres; null for one that was not read, or is of no organization. */
+export interface LearnedEpochs {
+  organization: number | null
+  catalogue: number | null
+}
 
-/** How long an epoch is believed after Postgres confirmed it. */
-const BELIEVED_MS = 60_000
+/** How long an epoch is valid after Postgres confirmed it. */
+const VALID_MS = 60_000
 
 /** An epoch, and when it was last confirmed (milliseconds since the epoch; 0: never). */
-export interface KnownEpoch {
+export type KnownEpoch = {
   epoch: number
   confirmedAt: number
 }
@@ -14,21 +18,21 @@ export interface StoredEpochs {
   catalogue: KnownEpoch
 }
 
-/** What an account begins with. @param at when Postgres told it. */
+/** The initial epochs of an account. @param at when they were read from Postgres. */
 export const epochsAt = ({ organization, catalogue }: LearnedEpochs, at: number): StoredEpochs => ({
   organization: { epoch: organization ?? 0, confirmedAt: organization === null ? 0 : at },
   catalogue: { epoch: catalogue ?? 0, confirmedAt: catalogue === null ? 0 : at },
 })
 
 /**
- * What a ledger knows of the epochs of its organization's rights and of the catalogue. A value is only ever raised,
- * because slow readers of an old one race with those that tell a new one; one that nobody confirmed for a minute is
- * unknown, and then replaced by whatever is confirmed next, also by a lower one (Postgres was restored).
+ * The revocation epochs of an organization's rights and of the catalogue, as its ledger has them. A valid epoch is only
+ * raised, because a slow reader of an old one can come after a new one. An epoch that was not confirmed for a minute is
+ * unknown, and is replaced by the next one that is confirmed, also by a lower one (Postgres was restored).
  *
- * The catalogue is changed behind other ledgers' backs, so its epoch counts only while this ledger is registered to be
- * told of changes (`CatalogueRegistration`).
+ * Changes of the catalogue pass by this ledger, so its epoch is only valid while this ledger is registered for
+ * announcements (`CatalogueRegistration`).
  */
-export class EpochKnowledge {
+export class KnownEpochs {
   #known: StoredEpochs
   #registeredUntil = 0
 
@@ -36,20 +40,19 @@ export class EpochKnowledge {
     this.#known = stored
   }
 
-  /** What has to survive a restart. */
   get stored(): StoredEpochs {
     return this.#known
   }
 
   organization(now: number): number | null {
-    return believed(this.#known.organization, now)
+    return validEpoch(this.#known.organization, now)
   }
 
   catalogue(now: number): number | null {
-    return now < this.#registeredUntil ? believed(this.#known.catalogue, now) : null
+    return now < this.#registeredUntil ? validEpoch(this.#known.catalogue, now) : null
   }
 
-  /** Told of every change of the catalogue until then. @param announced the newest epoch that was announced so far. */
+  /** Every change of the catalogue is announced here until then. @param announced the newest epoch announced so far. */
   registered(until: number, announced: number | null): void {
     this.#registeredUntil = until
     const { epoch, confirmedAt } = this.#known.catalogue
@@ -58,7 +61,7 @@ export class EpochKnowledge {
     }
   }
 
-  /** Takes over epochs that Postgres told. @param at when it was asked. @returns whether one was changed. */
+  /** Takes over epochs that were read from Postgres. @param at when they were asked for. @returns whether one has changed. */
   confirm({ organization, catalogue }: LearnedEpochs, at: number): boolean {
     const before = this.#known
     this.#known = {
@@ -73,10 +76,10 @@ export class EpochKnowledge {
   }
 }
 
-const believed = ({ epoch, confirmedAt }: KnownEpoch, now: number): number | null =>
-  confirmedAt > 0 && now < confirmedAt + BELIEVED_MS ? epoch : null
+const validEpoch = ({ epoch, confirmedAt }: KnownEpoch, now: number): number | null =>
+  confirmedAt > 0 && now < confirmedAt + VALID_MS ? epoch : null
 
 function confirmed(known: KnownEpoch, epoch: number, at: number): KnownEpoch {
-  if (epoch < known.epoch && believed(known, at) !== null) return known
+  if (epoch < known.epoch && validEpoch(known, at) !== null) return known
   return { epoch, confirmedAt: Math.max(at, known.confirmedAt) }
 }

@@ -1,15 +1,16 @@
 import { getTableColumns, getTableName, type SQL, sql } from 'drizzle-orm'
 import type { PgTable } from 'drizzle-orm/pg-core'
+import type { Database } from '../../../../schema/database.ts'
 import { auditRecords, creditEntries, usageEvents } from '../../../../schema/governance.ts'
-import type { LearnedEpochs } from '../commits/commit.ts'
+import { type EpochColumns, epochColumns, epochsOf } from '../epochs/epochs.store.ts'
+import type { LearnedEpochs } from '../epochs/known-epochs.ts'
 import type { ChainIdentity, ChainLink } from './chain.ts'
-import { type EpochColumns, epochColumns, epochsOf, type LedgerDatabase } from './ledger.store.ts'
 
-/** SQL of one line of `link`, for each column of a table. */
+/** For each column of a table, the SQL of its value from a row of `link`. */
 type ColumnTexts<Table extends PgTable> = Record<keyof Table['$inferInsert'], string>
 
-// `record` is the parsed body of a link. What stands beside a body is copied out of it here, and compared with it by
-// `verifyLinks`, by way of `copiedColumns`: the two have to agree.
+// `record` is the parsed body of a link. These columns have to agree with `copiedColumns`, by which `verifyLinks` compares
+// them with the body.
 const IS_CALL = `record->>'kind' = 'call'`
 const AT = `timestamptz 'epoch' + (record->>'at')::bigint * interval '1 millisecond'`
 const COST = `(record->>'cost')::bigint`
@@ -35,7 +36,7 @@ const RECORD: ColumnTexts<typeof auditRecords> = {
   hash: 'hash',
 }
 
-/** Of model calls, save those that used nothing. */
+/** Of model calls that used something (HAS_USAGE). */
 const USAGE: ColumnTexts<typeof usageEvents> = {
   callId: `record->>'id'`,
   organizationId: `(record->>'organizationId')::uuid`,
@@ -56,7 +57,7 @@ const USAGE: ColumnTexts<typeof usageEvents> = {
 }
 const HAS_USAGE = `${IS_CALL} AND record->>'modelId' IS NOT NULL AND (record->>'usage' IS NOT NULL OR ${COST} <> 0)`
 
-/** The movement of the balance that a record stands for. */
+/** The movement of the balance by a settled call. */
 const SETTLEMENT: ColumnTexts<typeof creditEntries> = {
   id: `record->>'id'`,
   organizationId: `(record->>'organizationId')::uuid`,
@@ -74,7 +75,7 @@ const GRANT_OR_TRANSFER: ColumnTexts<typeof creditEntries> = {
   reason: `record->'credit'->>'reason'`,
 }
 
-/** Inserts a row for each link that a condition holds for. Rows that are there already are left as they are. */
+/** SQL that inserts a row for each link which meets a condition. Existing rows are not changed. */
 function insertText<Table extends PgTable>(table: Table, texts: ColumnTexts<Table>, condition: string) {
   const columns = Object.entries(getTableColumns(table))
   const names = columns.map(([, { name }]) => `"${name}"`).join(', ')
@@ -82,7 +83,7 @@ function insertText<Table extends PgTable>(table: Table, texts: ColumnTexts<Tabl
   return `INSERT INTO "${getTableName(table)}" (${names}) SELECT ${values} FROM link WHERE ${condition} ON CONFLICT DO NOTHING`
 }
 
-/** All that a batch of links becomes, which never changes. */
+/** The constant part of the statement. */
 const INSERTS: SQL = sql.raw(`
   stored AS (${insertText(auditRecords, RECORD, 'true')} RETURNING 1),
   used AS (${insertText(usageEvents, USAGE, HAS_USAGE)}),
@@ -90,20 +91,19 @@ const INSERTS: SQL = sql.raw(`
   moved AS (${insertText(creditEntries, GRANT_OR_TRANSFER, `record->'credit'->>'id' IS NOT NULL`)})`)
 
 /**
- * Writes records, with the usage and the credit movements they tell of, in one statement. Rows that are there already
- * are left as they are, so repeating it does no harm. Postgres reads the bodies: to take them apart here and send their
- * parts beside them took about a tenth of a whole call's CPU.
- * @param links consecutive ones of one chain, at least one. No body has a line break in it.
+ * Writes records, with their usage and credit movements, in one statement. Existing rows are not changed, so it can be
+ * repeated. Postgres parses the bodies: parsing them here and sending the columns took a tenth of a call's CPU.
+ * @param links consecutive ones of one chain, at least one. No body contains a line break.
  * @returns the epochs, read in the same round trip.
- * @throws if afterwards Postgres does not hold exactly these records, for instance because another chain has grown
- * under the same name; nothing may be deleted then.
+ * @throws unless Postgres then holds exactly these records, for instance because another chain has grown under the same
+ * name. Nothing may be deleted then.
  */
 export async function writeLinks(
-  database: LedgerDatabase,
+  database: Database,
   { organizationId, shard }: ChainIdentity,
   links: readonly ChainLink[],
 ): Promise<LearnedEpochs> {
-  // What a statement inserts it does not see: a record is held when it was inserted now or was there before.
+  // A statement does not see its own inserts: a record is held if it was inserted now or existed before.
   const { rows } = await database.execute<{ held: number } & EpochColumns>(sql`
     WITH link AS MATERIALIZED (
       SELECT ${links[0]?.sequence ?? 0}::bigint + place - 1 AS sequence, body, hash,
@@ -124,13 +124,13 @@ export async function writeLinks(
   return epochsOf(row)
 }
 
-/** A text array of all of them: to send one text costs less than to send many. */
+/** One member of all links as a text array. Sending one text costs less than sending many. */
 const linesOf = (links: readonly ChainLink[], member: 'body' | 'hash') =>
   sql`string_to_array(${links.map((link) => link[member]).join('\n')}, ${'\n'})`
 
-/** How many of the links Postgres holds: also those of a write that was given up and ended while the next one waited for it. */
+/** How many of the links Postgres holds, including those of an earlier write that timed out here and committed later. */
 async function countHeld(
-  database: LedgerDatabase,
+  database: Database,
   { organizationId, shard }: ChainIdentity,
   links: readonly ChainLink[],
 ): Promise<number> {

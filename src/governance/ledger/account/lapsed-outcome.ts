@@ -1,26 +1,21 @@
-import type { CallProgress } from './ledger.ts'
+import { outcomeOf } from '../../audit-record.ts'
+import type { CallProgress } from '../contract.ts'
+import { outcomeText } from '../records/record-body.ts'
 import type { OpenCall } from './open-calls.ts'
-import { outcomeText } from './records/record-body.ts'
 
-/** How a call ends whose lease ran out. Its status is 0: nobody knows what the caller got. */
+/** The outcome of a call whose lease ran out. Its status is 0, because what the caller got is unknown. */
 export function lapsedOutcome(call: OpenCall, now: number): { cost: number; text: string } {
-  const { at } = JSON.parse(`{${call.opening}}`) as { at: number }
+  const opening = JSON.parse(`{${call.opening}}`) as { at: number }
   const progress: CallProgress | null = call.progress === null ? null : JSON.parse(call.progress)
   const cost = progress?.cost ?? call.reserve
-  const text = outcomeText({
+  const outcome = outcomeOf(opening, Math.max(opening.at, now), {
     status: 0,
     errorCode: 'unsettled',
     provider: progress?.provider ?? null,
-    attempts: [],
     usage: progress?.usage ?? null,
     provenance: progress ? 'estimated' : 'unknown',
     cost,
-    durationMilliseconds: Math.max(0, now - at),
-    request: null,
-    response: null,
-    dlp: null,
-    connectionId: null,
     flags: ['settled_by_alarm'],
   })
-  return { cost, text }
+  return { cost, text: outcomeText(outcome) }
 }

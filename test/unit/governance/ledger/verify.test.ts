@@ -1,14 +1,19 @@
 import { describe, expect, it } from 'vitest'
-import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
-import { type ChainHead, GENESIS, linkHash, nextLink } from '../../../src/governance/ledger/records/chain.ts'
+import type { CallOpening, CallOutcome } from '../../../../src/governance/audit-record.ts'
 import {
-  type AuditRow,
+  type ChainHead,
+  GENESIS,
+  linkHash,
+  nextLink,
+} from '../../../../src/governance/ledger/records/chain.ts'
+import {
   callText,
   copiedColumns,
   openingText,
   outcomeText,
-} from '../../../src/governance/ledger/records/record-body.ts'
-import { verifyLinks } from '../../../src/governance/ledger/records/verify.ts'
+  type StoredRecord,
+} from '../../../../src/governance/ledger/records/record-body.ts'
+import { verifyLinks } from '../../../../src/governance/ledger/records/verify.ts'
 
 const identity = { organizationId: '8f14e45f-ceea-4d7a-9b3c-0a1b2c3d4e5f', shard: 0 }
 
@@ -42,8 +47,8 @@ const outcome: CallOutcome = {
 const contentOf = (callId: string, reserved: number) =>
   callText(openingText(opening(callId)), outcomeText(outcome), reserved)
 
-function chainOf(length: number): AuditRow[] {
-  const rows: AuditRow[] = []
+function chainOf(length: number): StoredRecord[] {
+  const rows: StoredRecord[] = []
   let head: ChainHead = GENESIS
   for (let index = 1; index <= length; index += 1) {
     const link = nextLink(identity, head, `call_${index}`, contentOf(`call_${index}`, 9))
@@ -55,10 +60,10 @@ function chainOf(length: number): AuditRow[] {
 
 /** The chain with one row replaced. */
 function withRow(
-  rows: AuditRow[],
+  rows: StoredRecord[],
   sequence: number,
-  change: (row: AuditRow) => Partial<AuditRow>,
-): AuditRow[] {
+  change: (row: StoredRecord) => Partial<StoredRecord>,
+): StoredRecord[] {
   return rows.map((row) => (row.sequence === sequence ? { ...row, ...change(row) } : row))
 }
 
@@ -91,7 +96,7 @@ describe('verifyLinks', () => {
     expect(verifyLinks(changed, GENESIS)).toMatchObject({ sequence: 4, reason: 'unlinked' })
   })
 
-  const columns: Array<Partial<AuditRow>> = [
+  const columns: Array<Partial<StoredRecord>> = [
     { id: 'call_9' },
     { organizationId: '00000000-0000-0000-0000-000000000000' },
     { shard: 1 },
@@ -122,14 +127,19 @@ describe('verifyLinks', () => {
   })
 
   it('finds records that changed places, with or without their numbers', () => {
-    const [first, second, third, ...rest] = chain as [AuditRow, AuditRow, AuditRow, ...AuditRow[]]
+    const [first, second, third, ...rest] = chain as [
+      StoredRecord,
+      StoredRecord,
+      StoredRecord,
+      ...StoredRecord[],
+    ]
     expect(verifyLinks([first, third, second, ...rest], GENESIS)).toMatchObject({ sequence: 2 })
     const renumbered = [first, { ...third, sequence: 2 }, { ...second, sequence: 3 }, ...rest]
     expect(verifyLinks(renumbered, GENESIS)).toMatchObject({ sequence: 2, reason: 'unlinked' })
   })
 
   it('finds a record that was put in', () => {
-    const [first] = chain as [AuditRow, ...AuditRow[]]
+    const [first] = chain as [StoredRecord, ...StoredRecord[]]
     const forged = nextLink(identity, first, 'call_x', contentOf('call_x', 0))
     const row = { ...copiedColumns(JSON.parse(forged.body)), ...forged }
     expect(verifyLinks([first, row, ...chain.slice(1)], GENESIS)).toMatchObject({ sequence: 3 })

@@ -1,28 +1,28 @@
-import type { CallLimits, Refusal } from './ledger.ts'
+import type { CallLimits, Refusal } from '../contract.ts'
 
 const WINDOW_MS = 60_000
-/** How long a shard relies on what it heard of the others. */
-const OTHERS_BELIEVED_MS = 5_000
+/** How long a shard relies on the counts that it has of the others. */
+const OTHERS_VALID_MS = 5_000
 
 /** Name of the organization's own window; users' ids are not empty. */
 const ORGANIZATION = ''
 
 /**
- * Calls a minute of an organization and of its users, as @upstash/ratelimit computes them: windows of the clock's
- * minutes, the one before weighted by what is left of it. Only calls that are admitted are counted. Of an organization
- * whose ledger has several shards this is one shard's part: a user's window is here whole, the organization's with what
- * the other shards admitted as far as it is known, and else with an equal part of the limit.
+ * Calls a minute of an organization and of its users, as @upstash/ratelimit computes them: windows are minutes of the
+ * clock, and the one before is weighted by its share in the last 60 seconds. Only admitted calls are counted. In a ledger
+ * with several shards, a user's window is complete in one of them. The organization's window includes the calls of the
+ * other shards while those are known; otherwise this shard has an equal part of the limit.
  */
 export class SlidingWindows {
   #start = 0
   #current = new Map<string, number>()
   #previous = new Map<string, number>()
-  #others: { calls: number; heardAt: number } | null = null
-  /** Calls that were counted in all, and how many of them were loaded after a restart. */
+  #others: { calls: number; learnedAt: number } | null = null
+  /** Calls counted in all, and how many of them were loaded after a restart. */
   admitted = 0
   loaded = 0
 
-  /** Whose limit leaves no room for another call, the organization's first; null when there is room. */
+  /** The limit that leaves no room for another call, the organization's first; null when there is room. */
   findFull(limits: CallLimits, now: number): Extract<Refusal, { kind: 'limited' }> | null {
     this.#moveTo(now)
     const scope = this.#isOrganizationFull(limits, now)
@@ -44,20 +44,20 @@ export class SlidingWindows {
     }
   }
 
-  /** Calls in the organization's window, as far as they were admitted here. */
+  /** Calls in the organization's window that were admitted here. */
   ofOrganization(now: number): number {
     this.#moveTo(now)
     return this.#used(ORGANIZATION, now)
   }
 
-  /** Takes over how many calls the other shards have in the organization's window. @param at when that was asked for. */
+  /** @param calls of the other shards in the organization's window. @param at when they were asked for. */
   learnOthers(calls: number, at: number): void {
-    this.#others = { calls: Math.max(0, calls), heardAt: at }
+    this.#others = { calls: Math.max(0, calls), learnedAt: at }
   }
 
-  /** Whether it was heard lately what the other shards admitted. */
+  /** Whether the calls of the other shards are known. */
   knowsOthers(now: number): boolean {
-    return this.#others !== null && now - this.#others.heardAt < OTHERS_BELIEVED_MS
+    return this.#others !== null && now - this.#others.learnedAt < OTHERS_VALID_MS
   }
 
   #isOrganizationFull({ organizationPerMinute: limit, shards = 1 }: CallLimits, now: number): boolean {
@@ -73,7 +73,7 @@ export class SlidingWindows {
     return before + (this.#current.get(name) ?? 0)
   }
 
-  /** A clock that goes back stays in the window that was begun. */
+  /** A clock that goes back stays in the current window. */
   #moveTo(now: number): void {
     const start = now - (now % WINDOW_MS)
     if (start <= this.#start) return
