@@ -199,7 +199,6 @@ describe('options of one stand-in', { timeout: 60_000 }, () => {
     ['qstash', [], 2, /--current-key and --next-key/],
     ['qstash', ['--current-key', 'a', '--next-key', ''], 2, /both signing keys/],
     ['qstash', [...QSTASH_KEYS, '--sign-with', 'mine'], 2, /current or next/],
-    ['qstash', [...QSTASH_KEYS, '--retry-delay', 'exit()'], 2, /retry delay/],
   ])('%s %j ends with %i', async (name, parameters, expected, message) => {
     const { code, stdout, stderr } = await start(name, parameters).ended
     expect({ code, stdout }).toEqual({ code: expected, stdout: '' })

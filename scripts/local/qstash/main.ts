@@ -10,11 +10,10 @@ await runAsProcess(
     'current-key': { type: 'string' },
     'next-key': { type: 'string' },
     'sign-with': { type: 'string' },
-    'retry-delay': { type: 'string' },
     control: { type: 'boolean' },
   },
   async (values, port) => {
-    const { data, 'sign-with': signWith = 'current', 'retry-delay': retryDelay, control } = values
+    const { data, 'sign-with': signWith = 'current', control } = values
     if (signWith !== 'current' && signWith !== 'next')
       throw new OptionError('--sign-with takes current or next')
     const { QSTASH_TOKEN, QSTASH_CURRENT_SIGNING_KEY, QSTASH_NEXT_SIGNING_KEY } = process.env
@@ -35,7 +34,6 @@ await runAsProcess(
       nextSigningKey,
       ...(typeof token === 'string' && { token }),
       ...(typeof data === 'string' && { file: data }),
-      ...(typeof retryDelay === 'string' && { retryDelay }),
     })
   },
 )
