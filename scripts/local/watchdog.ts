@@ -7,6 +7,9 @@
 import { createInterface } from 'node:readline'
 import { endGroup } from './process-group.ts'
 
+/** A stand-in ends by itself when its owner does, within a fraction of this. */
+const GRACE_MS = 1_500
+
 const groups = new Set<number>()
 
 const lines = createInterface({ input: process.stdin })
@@ -18,8 +21,7 @@ lines.on('line', (line) => {
   else groups.delete(group)
 })
 lines.on('close', () => {
-  const grace = groups.size === 0 ? 0 : 3_000
-  Promise.all([...groups].map((group) => endGroup(group, grace))).then(() => process.exit(0))
+  Promise.all([...groups].map((group) => endGroup(group, GRACE_MS))).then(() => process.exit(0))
 })
 // A terminal's Ctrl-C or an owner's signal is for the owner; the watchdog ends when stdin does.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})

@@ -7,7 +7,7 @@ import { createBusyTenant } from '../harness/contention.ts'
 import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
 
 /** Each load; a long campaign sets it. */
-const SECONDS = Number(process.env.FULL_LOAD_SECONDS ?? 2)
+const SECONDS = Number(process.env.FULL_LOAD_SECONDS ?? 1)
 const CREDITS = 1_000_000_000_000
 const MODEL = 'scripted-chat'
 

@@ -108,7 +108,7 @@ describe.skipIf(process.platform !== 'linux')('local processes', () => {
     const process_ = spawn(process.execPath, [owner], { stdio: 'ignore', env: environment })
     const pids = await stubbornPids()
     process_.kill('SIGKILL')
-    // The watchdog asks first; the stubborn ones are killed after its patience of three seconds.
+    // The watchdog asks first; the stubborn ones are killed after its grace time.
     await vi.waitFor(() => expect(pids.map(runs)).toEqual([false, false]), { timeout: 10_000, interval: 50 })
   })
 })
@@ -119,7 +119,7 @@ describe('stand-ins', () => {
 
   it('are ready on the port they tell', async () => {
     const { port } = await start('model-upstream', [])
-    expect((await fetch(`http://127.0.0.1:${port}/v1/models`)).status).toBe(200)
+    expect((await fetch(`http://127.0.0.1:${port}/control/stats`)).status).toBe(200)
   })
 
   it('tell in one line why they do not start', async () => {

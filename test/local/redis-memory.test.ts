@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Ratelimit } from '@upstash/ratelimit'
@@ -89,19 +89,6 @@ describe('the file of the store in memory', () => {
     clock.advance(11_000)
     const { redis } = await open({ file, clock })
     expect(await redis.get('k')).toBeNull()
-  })
-
-  it('is written while the process runs', async () => {
-    const { redis } = await open({ file })
-    await redis.set('k', 'saved')
-    const content = (): string => {
-      try {
-        return readFileSync(file, 'utf8')
-      } catch {
-        return ''
-      }
-    }
-    await expect.poll(content, { timeout: 5_000 }).toContain('"saved"')
   })
 
   it('is refused while another process has it, or when it is damaged', async () => {

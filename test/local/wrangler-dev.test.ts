@@ -66,10 +66,12 @@ describe.skipIf(process.platform === 'win32')('npx wrangler dev beside npm run s
     const port = await freePortPair()
     const [inspectorPort = 0] = await freePorts(1)
     services = start([join(ROOT, 'scripts/services.ts')], { HEADGATE_FOLDER: folder, PORT: String(port) })
-    await waitFor(() => output.includes('Ctrl-C ends everything'))
-    dev = JSON.parse(readFileSync(join(folder, 'services/dev.json'), 'utf8'))
+    // Its variables are there before its services are; a person would wait for both.
+    await waitFor(() => existsSync(variablesFile))
     const parameters = ['dev', '--port', String(port), '--inspector-port', String(inspectorPort)]
     start(wranglerArguments(parameters), wranglerEnvironment(folder))
+    await waitFor(() => output.includes('Ctrl-C ends everything'))
+    dev = JSON.parse(readFileSync(join(folder, 'services/dev.json'), 'utf8'))
     await waitFor(() => answers(`${dev.base_url}/health`))
   }, 2 * PATIENCE_MS)
   afterAll(async () => {

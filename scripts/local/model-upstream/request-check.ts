@@ -18,7 +18,7 @@ const unchecked: CheckedRequest = { fault: undefined, unknownMembers: [] }
 
 /** The vendor's checks of a body by the endpoint that got it. */
 export const requestChecks = {
-  chat: (body, { traits, acceptUnknown }) => checkChat(body, traits, acceptUnknown),
+  chat: (body, { traits }) => checkChat(body, traits),
   completions: (body, { traits }) => checkCompletion(body, traits),
   messages: checkUnlessContinued,
   count: (body, context) => checkWhole(body, context, true),
