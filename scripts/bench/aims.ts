@@ -48,7 +48,7 @@ const AIMS: Record<Exclude<AimKind, null>, readonly Aim[]> = { whole: WHOLE, str
 const unmet = ({ aims, overBare }: ScenarioFigures): Aim[] =>
   aims === null ? [] : AIMS[aims].filter(({ figure, holds }) => !holds(figure(overBare)))
 
-/** What is to be said of a scenario's aims, beside its figures; nothing where it has none. */
+/** Whether a scenario meets its aims, beside its figures; empty where it has none. */
 export function aimsOf(figures: ScenarioFigures): string {
   if (figures.aims === null) return ''
   const missed = unmet(figures).map(({ what, figure, show }) => `${what} ${show(figure(figures.overBare))}`)

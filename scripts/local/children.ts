@@ -57,7 +57,7 @@ export class Children {
 
   /**
    * @param logFolder where `<name>.log` files go; created
-   * @param onDeath called with one line when a child that was started ends without having been told to
+   * @param onDeath called with one line when a child ends by itself
    */
   constructor(logFolder: string, onDeath: (message: string) => void) {
     this.#logFolder = logFolder
@@ -84,7 +84,7 @@ export class Children {
    * Starts `scripts/local/<name>/main.ts` and waits for its ready line.
    *
    * @returns the child and the port it listens on
-   * @throws StartError with the last line it wrote, if it ends or says nothing within a minute
+   * @throws StartError with the last line it wrote, if it ends, or is not ready within a minute
    */
   async startStandIn(command: StandInCommand): Promise<{ child: Child; port: number }> {
     const main = join(import.meta.dirname, command.name, 'main.ts')
@@ -152,7 +152,7 @@ export class Children {
   }
 
   #childOf(name: string, process: ChildProcess, exited: Promise<void>): Child {
-    // Without a process id it could not be run, which the caller hears of.
+    // Without a process id it could not be run; `spawn` rejects then.
     const pid = process.pid ?? 0
     const forget = pid === 0 ? () => {} : watchGroup(pid)
     let stopped: Promise<void> | undefined
@@ -218,7 +218,7 @@ export class Children {
   }
 }
 
-/** The last line of a log that says something: of a crash the message, not the trace after it. */
+/** The last meaningful line of a log: of a crash the message, not the trace after it. */
 function lastTellingLine(path: string): string {
   let text: string
   try {

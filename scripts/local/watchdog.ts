@@ -2,7 +2,7 @@
 //
 // Ends process groups whose owner is gone. It reads lines on stdin: `+<group id>` begins to watch a group,
 // `-<group id>` forgets it. When stdin closes, because the owner ended in whatever way, every group that is still
-// watched is told to end, and killed when it does not. workerd and wrangler survive their parent otherwise and
+// watched is ended by SIGTERM, then SIGKILL. workerd and wrangler survive their parent otherwise and
 // keep the port.
 import { createInterface } from 'node:readline'
 import { endGroup } from './process-group.ts'

@@ -145,7 +145,7 @@ class Upstream {
     if (!control) this.#count(`${request.method} ${path}`, response, receivedAt)
     const exchange = control ? undefined : new Exchange(response)
     const body = await readBody(request)
-    // The client left while it was still sending: there is nobody to answer.
+    // The client left while it was still sending.
     if (body === undefined) return
     if (exchange === undefined) {
       answerControl(request, response, body, {

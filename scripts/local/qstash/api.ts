@@ -35,7 +35,7 @@ const ROUTES: [method: string, path: RegExp, route: Route][] = [
     /^publish\/(.+)$/s,
     ({ broker }, _, publish) => {
       const result = broker.publish(publish())
-      // A duplicate is told from a new message by 202. https://upstash.com/docs/qstash/features/deduplication
+      // A duplicate is 202, a new message 201. https://upstash.com/docs/qstash/features/deduplication
       return { status: result.deduplicated === true ? 202 : 201, body: result }
     },
   ],

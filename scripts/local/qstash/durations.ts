@@ -38,7 +38,7 @@ export function defaultBackoff(retry: number): number {
   return Math.min(LONGEST_RETRY_DELAY_MS, Math.exp(2.5 * retry) * 1_000)
 }
 
-/** Headers by which an endpoint says when it wants to be tried again, in the order of precedence. */
+/** Headers by which an endpoint sets the time of its next attempt, in the order of precedence. */
 const RETRY_HEADERS = [
   'retry-after',
   'x-ratelimit-reset',

@@ -20,7 +20,7 @@ await runAsProcess(
     const token = values.token ?? QSTASH_TOKEN
     const currentSigningKey = values['current-key'] ?? QSTASH_CURRENT_SIGNING_KEY
     const nextSigningKey = values['next-key'] ?? QSTASH_NEXT_SIGNING_KEY
-    // No default: keys that everyone knows are no keys.
+    // No default: a published key protects nothing.
     if (typeof currentSigningKey !== 'string' || typeof nextSigningKey !== 'string') {
       throw new OptionError(
         '--current-key and --next-key (or QSTASH_CURRENT_SIGNING_KEY, QSTASH_NEXT_SIGNING_KEY) are needed',

@@ -19,7 +19,7 @@ export async function openRealBackend(url: string): Promise<RedisBackend> {
     lazyConnect: true,
     connectTimeout: CONNECT_TIMEOUT_MS,
     maxRetriesPerRequest: 1,
-    // Version 3 would send scores as numbers and hashes as maps, which Upstash's interface does not know.
+    // Version 3 would send scores as numbers and hashes as maps, which Upstash's interface lacks.
     protocol: 2,
   })
   let lastError: Error | undefined

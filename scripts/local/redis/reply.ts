@@ -14,7 +14,7 @@ export class StatusReply {
 /** What a command answers. */
 export type Reply = null | number | string | StatusReply | Reply[]
 
-/** An error that Redis tells the client; the first word of the message is its code. */
+/** An error reply of Redis; the first word of the message is its code. */
 export class RedisError extends Error {}
 
 /** The status of most commands that have nothing to report. */

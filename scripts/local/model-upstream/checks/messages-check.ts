@@ -19,7 +19,7 @@ export interface MessagesContext {
   betas: string
   /** Whether it is a token count. */
   counting: boolean
-  /** Whether members that the vendor does not know are let pass at the top level. */
+  /** Whether members that the vendor does not document are accepted at the top level. */
   acceptUnknown: boolean
 }
 
