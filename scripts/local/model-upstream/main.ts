@@ -5,7 +5,9 @@ import { startModelUpstream } from './server.ts'
 await runAsProcess('local model upstream', { 'no-record': { type: 'boolean' } }, (values, port) =>
   startModelUpstream({
     port,
-    record: values['no-record'] !== true,
-    onAnswered: (line) => process.stderr.write(`local model upstream: ${line}\n`),
+    // Without the record there is no log of requests either: under load both cost more than the answers.
+    ...(values['no-record'] === true
+      ? { record: false }
+      : { onAnswered: (line) => process.stderr.write(`local model upstream: ${line}\n`) }),
   }),
 )
