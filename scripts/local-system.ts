@@ -29,6 +29,8 @@ export interface LocalSystemOptions {
   removeMore?: () => void
   /** Whether this system listens on PORT itself; PORT + 1 is its forwarder's in any case. */
   takesPort: boolean
+  /** Called before anything is written or started. @throws StartError */
+  check?: () => void
   /** Starts what runs beside the stand-ins, at the same time as they. */
   startGateway(system: LocalSystem): Promise<void>
   /** Called when everything is up, before `announcement` is printed. */
@@ -87,6 +89,7 @@ async function start(
   const fresh = readFresh(command)
   loadDotEnv()
   const port = readPort(process.env)
+  options.check?.()
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   cleanUps.push(claimFolder(folder, command))
   await checkPorts(options.takesPort ? [port, port + 1] : [port + 1])

@@ -15,11 +15,14 @@ const WRANGLER_STATE = resolve('.wrangler/state')
 
 const HEADER = '# Written by npm run services, and removed when it ends.\n'
 
-/** @throws StartError for a file that another hand wrote */
-async function writeVariables({ variables, cleanUps }: LocalSystem): Promise<void> {
+/** @throws StartError for a file that was written by hand, which would be lost */
+function checkVariablesFile(): void {
   const present = readText(VARIABLES_FILE)
   if (present !== null && !present.startsWith(HEADER))
     throw new StartError('.dev.vars was not written by npm run services; move it away first')
+}
+
+async function writeVariables({ variables, cleanUps }: LocalSystem): Promise<void> {
   cleanUps.push(() => rmSync(VARIABLES_FILE, { force: true }))
   const lines = Object.entries(variables).map(([name, value]) => `${name}=${quote(name, value)}\n`)
   writePrivateFile(VARIABLES_FILE, HEADER + lines.join(''))
@@ -47,6 +50,7 @@ runLocalSystem({
   kept: [],
   removeMore: () => rmSync(WRANGLER_STATE, { recursive: true, force: true }),
   takesPort: false,
+  check: checkVariablesFile,
   startGateway: writeVariables,
   announcement: ({ port }, seconds) => {
     const options = port === DEFAULT_PORT ? '' : ` --port ${port}`

@@ -29,7 +29,6 @@ export interface ChildCommand {
   command: string
   arguments: string[]
   environment: NodeJS.ProcessEnv
-  workingDirectory?: string
 }
 
 export interface StandInCommand {
@@ -63,11 +62,6 @@ export class Children {
     this.#logFolder = logFolder
     this.#onDeath = onDeath
     mkdirSync(logFolder, { recursive: true })
-  }
-
-  /** Path of a child's log file. */
-  logFile(name: string): string {
-    return join(this.#logFolder, `${name}.log`)
   }
 
   /** Starts a process whose output goes to its log file. @throws StartError if it cannot be run at all */
@@ -106,16 +100,19 @@ export class Children {
     return { child: started.child, port }
   }
 
-  /** Ends one child after the other, in the order given, then all others at once. */
-  async stop(first: Child[] = []): Promise<void> {
+  /** Ends all children at once. */
+  async stop(): Promise<void> {
     this.#stopping = true
-    for (const child of first) await child.stop()
     await Promise.all([...this.#running].map((child) => child.stop()))
+  }
+
+  #logFile(name: string): string {
+    return join(this.#logFolder, `${name}.log`)
   }
 
   /** Why a child ended, from its log and its exit: `: <last line>`, or the signal or code when it wrote nothing. */
   #reason(name: string, process: ChildProcess): string {
-    const line = lastTellingLine(this.logFile(name))
+    const line = lastTellingLine(this.#logFile(name))
     if (line !== '') return `: ${line}`
     if (process.signalCode !== null) return ` (${process.signalCode})`
     return process.exitCode === null ? '' : ` (exit code ${process.exitCode})`
@@ -123,8 +120,8 @@ export class Children {
 
   /** Empties the log and opens it for appending, since more than one writer may hold it. */
   #openLog(name: string): number {
-    writeFileSync(this.logFile(name), '', { mode: 0o600 })
-    return openSync(this.logFile(name), 'a', 0o600)
+    writeFileSync(this.#logFile(name), '', { mode: 0o600 })
+    return openSync(this.#logFile(name), 'a', 0o600)
   }
 
   async #spawn(command: ChildCommand, stdio: StdioOptions): Promise<Child> {
@@ -138,7 +135,6 @@ export class Children {
       detached: true,
       stdio,
       env: command.environment,
-      ...(command.workingDirectory !== undefined && { cwd: command.workingDirectory }),
     })
     const exited = new Promise<void>((resolve) => process.once('close', () => resolve()))
     // Known from here on, so that a stop that comes now finds it.
@@ -192,7 +188,7 @@ export class Children {
 
   /** Reads the ready line; everything a stand-in prints on stdout later goes to its log. */
   #readyPort(process: ChildProcess, child: Child): Promise<number> {
-    const log = createWriteStream(this.logFile(child.name), { flags: 'a', mode: 0o600 })
+    const log = createWriteStream(this.#logFile(child.name), { flags: 'a', mode: 0o600 })
     log.on('error', () => {})
     let ready = false
     return new Promise((resolve, reject) => {

@@ -1,6 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -8,8 +17,7 @@ import { inheritedEnvironment } from '../../scripts/local/children.ts'
 import { freePorts } from '../../scripts/local/ports.ts'
 import { endGroup } from '../../scripts/local/process-group.ts'
 import { wranglerArguments, wranglerEnvironment } from '../../scripts/local/wrangler-command.ts'
-import type { DevFile } from '../harness/dev-command.ts'
-import { freePortPair } from '../harness/dev-command.ts'
+import { type DevFile, freePortPair } from '../harness/dev-command.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 /** Both start on a machine that may be busy. */
@@ -115,5 +123,16 @@ describe.skipIf(process.platform === 'win32')('npx wrangler dev beside npm run s
     services.kill('SIGINT')
     expect(await once(services, 'close')).toEqual([0, null])
     expect(existsSync(variablesFile)).toBe(false)
+  })
+
+  it('leaves a .dev.vars alone that npm run services did not write', async () => {
+    writeFileSync(variablesFile, 'MINE=1\n')
+    const refused = start([join(ROOT, 'scripts/services.ts')], {
+      HEADGATE_FOLDER: folder,
+      PORT: new URL(dev.base_url).port,
+    })
+    expect(await once(refused, 'close')).toEqual([1, null])
+    expect(output).toContain('headgate: .dev.vars was not written by npm run services; move it away first')
+    expect(readFileSync(variablesFile, 'utf8')).toBe('MINE=1\n')
   })
 })
