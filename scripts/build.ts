@@ -1,4 +1,4 @@
-// npm run build: bundles the Worker as a deployment would, without deploying, and says how large it is.
+// npm run build: bundles the Worker as a deployment would, without deploying, and prints its size.
 import { spawn } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { basename, join } from 'node:path'

@@ -72,7 +72,7 @@ function directly(url: string): OpenDatabase {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     application_name: 'headgate-scripts',
   })
-  // An idle connection that breaks must not end the process; the next query tells.
+  // An idle connection that breaks must not end the process; the next query fails instead.
   pool.on('error', () => {})
   const transaction = async (statements: string[]): Promise<void> => {
     const client = await pool.connect()
@@ -92,7 +92,7 @@ function directly(url: string): OpenDatabase {
 
 /** One line about a database error: the database's own message, without the statement or a connection string. */
 export function databaseErrorText(error: unknown): string {
-  // drizzle puts the whole statement in front; the cause is what the database said.
+  // drizzle puts the whole statement in front; the cause is the database's own message.
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error
   const { code, message, errors } = cause as { code?: string; message?: string; errors?: Error[] }
   const text = message || errors?.[0]?.message || code || 'no reason given'

@@ -100,7 +100,7 @@ const scriptedOpenAi = (url: string): WantedProvider => ({
   ],
 })
 
-/** Tokens that coding agents ask of a model they do not know, thinking included: the scripted upstream refuses more. */
+/** Tokens that coding agents request of an unknown model, thinking included: the scripted upstream refuses more. */
 const THINKING_OUTPUT = 32_000
 
 const scriptedAnthropic = (url: string): WantedProvider => ({
@@ -121,7 +121,7 @@ const scriptedAnthropic = (url: string): WantedProvider => ({
       maxOutputTokens: THINKING_OUTPUT,
     },
     scriptedModel('scripted-messages-large', 'anthropic', 5, ['json_schema', 'vision']),
-    // An earlier generation: thinks within a budget, and knows no output format.
+    // An earlier generation: thinks within a budget, without output formats.
     {
       ...scriptedModel('scripted-messages-thinking', 'anthropic', 2, ['reasoning', 'vision']),
       maxOutputTokens: THINKING_OUTPUT,

@@ -20,7 +20,7 @@ const OFFERED: Record<Vendor, RegExp> = {
 }
 
 /**
- * The package knows no output limits. These are the vendors' published ones where a family shares one, and the
+ * The package has no output limits. These are the vendors' published ones where a family shares one, and the
  * family's smallest where it does not; newer models get their family's last known figure.
  * https://platform.openai.com/docs/models and https://docs.claude.com/en/docs/about-claude/models/overview
  */
@@ -35,7 +35,7 @@ const OUTPUT_LIMITS: Array<[RegExp, number]> = [
 ]
 
 /**
- * What translation has to know of a model, by name; the package does not say it. A word holds for the models that its
+ * What translation has to know of a model, by name; the package lacks it. A word holds for the models that its
  * pattern matches and its exception does not.
  *
  * - `reasoning`: takes `reasoning_effort` or `thinking`. GPT-5.3 is offered as the chat model that does not think.

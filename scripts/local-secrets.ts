@@ -4,7 +4,7 @@ import { createApiKey } from '../src/governance/identity/api-key.ts'
 import { StartError } from './local/children.ts'
 import { writePrivateFile } from './local/private-file.ts'
 
-/** The callers that the demo data know, each with a key of its own. */
+/** The callers of the demo data, each with a key of its own. */
 export const DEMO_KEY_NAMES = [
   'owner',
   'member',
@@ -19,7 +19,7 @@ export const DEMO_KEY_NAMES = [
 export type DemoKeyName = (typeof DEMO_KEY_NAMES)[number]
 export type DemoKeys = Record<DemoKeyName, string>
 
-/** What a local system needs to keep over its restarts: without the same peppers and keys its data are lost to it. */
+/** Secrets that must survive a restart: stored digests and sealed values depend on the peppers and keys. */
 export interface LocalSecrets {
   adminToken: string
   /** KEY_PEPPERS. */
@@ -50,7 +50,7 @@ export function createLocalSecrets(): LocalSecrets {
 }
 
 /**
- * Reads the secrets of a local system, or makes them once. Members that an older version did not know are added.
+ * Reads the secrets of a local system, or makes them once. Members that an older version lacked are added.
  *
  * @param path a file with mode 0600 under a folder that git ignores
  * @throws StartError if the file is there but cannot be read as what it should be
@@ -77,7 +77,7 @@ function readSecrets(path: string): Partial<LocalSecrets> | null {
     const parsed: unknown = JSON.parse(text)
     if (typeof parsed === 'object' && parsed !== null) return parsed
   } catch {
-    // Told below: the message of JSON.parse would quote the file.
+    // Reported below: the message of JSON.parse would quote the file.
   }
   throw new StartError(`${path} is damaged; start with -- --fresh to begin anew`)
 }

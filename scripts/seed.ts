@@ -34,7 +34,7 @@ export interface SeedReport {
 
 /**
  * Puts the demo data into a database that has the newest schema. Doing it again changes nothing but what the
- * options say otherwise: what people changed since stays, except for the providers the options name.
+ * options determine: manual changes stay, except for the providers the options name.
  *
  * @throws DatabaseError if the database cannot be reached or refuses a statement
  */

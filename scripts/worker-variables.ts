@@ -18,8 +18,8 @@ export const DEFAULT_LLM_HOST = 'llm.headgate.localhost'
 export const workerVariableNames: readonly string[] = Object.keys(configurationSchema.shape)
 
 /**
- * The Worker's variables for a local system: what the environment sets, over what the stand-ins and the local
- * secrets say. The result is checked as the Worker would check it.
+ * The Worker's variables for a local system: what the environment sets, over the values of the stand-ins and
+ * the local secrets. The result is checked as the Worker would check it.
  *
  * @throws ConfigurationError naming each variable that is missing or wrong
  */

@@ -35,7 +35,7 @@ export interface Call {
   note(line: string): void
 }
 
-/** What a command found: a list, told as a table of these columns, or one thing. */
+/** The result of a command: a list, printed as a table of these columns, or one object. */
 export type Outcome =
   | { kind: 'list'; items: Item[]; columns: readonly string[]; more: boolean }
   | { kind: 'item'; item: Item }

@@ -78,7 +78,7 @@ const ADVERSARIAL_UNITS = 20_000
 const STREAMED_UNITS = 4_000
 /** A time that grows fourfold with the input is linear; this leaves room for noise. */
 const MOST_GROWTH = 7
-/** Below this a time says nothing about growth. */
+/** Times below this are too short to show growth. */
 const LEAST_TIME = 4
 
 /** Times at n, 2n and 4n units; what grows faster than the input is marked. */

@@ -105,7 +105,7 @@ export function findLeaks(detector: BoundDetector, samples: Iterable<Sample>, se
   return report
 }
 
-/** A few texts of each spelling variant, told by its name. */
+/** A few texts of each spelling variant, by its name. */
 export function spelledSamples({ labelled }: Corpus, textsPerVariant: number): Sample[] {
   return SPELLING_VARIANTS.flatMap(({ name, types, spell }) =>
     labelled

@@ -10,56 +10,37 @@ interface Aim {
   show: (figure: number) => string
 }
 
-const atMost = (limit: number) => (figure: number) => figure <= limit
-const atLeast = (limit: number) => (figure: number) => figure >= limit
-const share = (figure: number): string => figure.toFixed(2)
+type Figure = Aim['figure']
+
+const atMost = (limit: number, figure: Figure, show: Aim['show']) => ({
+  figure,
+  holds: (measured: number) => measured <= limit,
+  show,
+})
+const atLeast = (limit: number, figure: Figure) => ({
+  figure,
+  holds: (measured: number) => measured >= limit,
+  show: (measured: number) => measured.toFixed(2),
+})
+
+const cpu: Figure = (over) => over.cpuRatio
+const throughput: Figure = (over) => over.throughputRatio
+const firstEvent: Figure = (over) => over.addedBusyFirstByte ?? Number.NaN
 
 const WHOLE: readonly Aim[] = [
-  {
-    what: 'CPU',
-    limit: 'at most 2.0 times the bare proxy’s',
-    figure: (over) => over.cpuRatio,
-    holds: atMost(2),
-    show: times,
-  },
-  {
-    what: 'throughput',
-    limit: 'at least 0.5 of the bare proxy’s',
-    figure: (over) => over.throughputRatio,
-    holds: atLeast(0.5),
-    show: share,
-  },
+  { what: 'CPU', limit: 'at most 2.0 times the bare proxy’s', ...atMost(2, cpu, times) },
+  { what: 'throughput', limit: 'at least 0.5 of the bare proxy’s', ...atLeast(0.5, throughput) },
   {
     what: 'time',
     limit: 'at most 0.8 ms added at the median with one connection',
-    figure: (over) => over.addedP50,
-    holds: atMost(0.8),
-    show: ms,
+    ...atMost(0.8, (over) => over.addedP50, ms),
   },
 ]
 
 const STREAM: readonly Aim[] = [
-  {
-    what: 'CPU',
-    limit: 'at most 2.5 times the bare proxy’s',
-    figure: (over) => over.cpuRatio,
-    holds: atMost(2.5),
-    show: times,
-  },
-  {
-    what: 'events a second',
-    limit: 'at least 0.4 of the bare proxy’s',
-    figure: (over) => over.throughputRatio,
-    holds: atLeast(0.4),
-    show: share,
-  },
-  {
-    what: 'first event',
-    limit: 'at most 1 ms after the bare proxy’s',
-    figure: (over) => over.addedBusyFirstByte ?? Number.NaN,
-    holds: atMost(1),
-    show: ms,
-  },
+  { what: 'CPU', limit: 'at most 2.5 times the bare proxy’s', ...atMost(2.5, cpu, times) },
+  { what: 'events a second', limit: 'at least 0.4 of the bare proxy’s', ...atLeast(0.4, throughput) },
+  { what: 'first event', limit: 'at most 1 ms after the bare proxy’s', ...atMost(1, firstEvent, ms) },
 ]
 
 const AIMS: Record<Exclude<AimKind, null>, readonly Aim[]> = { whole: WHOLE, stream: STREAM }
@@ -67,7 +48,7 @@ const AIMS: Record<Exclude<AimKind, null>, readonly Aim[]> = { whole: WHOLE, str
 const unmet = ({ aims, overBare }: ScenarioFigures): Aim[] =>
   aims === null ? [] : AIMS[aims].filter(({ figure, holds }) => !holds(figure(overBare)))
 
-/** What is to be said of a scenario's aims, beside its figures; nothing where it has none. */
+/** Whether a scenario meets its aims, beside its figures; empty where it has none. */
 export function aimsOf(figures: ScenarioFigures): string {
   if (figures.aims === null) return ''
   const missed = unmet(figures).map(({ what, figure, show }) => `${what} ${show(figure(figures.overBare))}`)

@@ -66,7 +66,7 @@ export interface ScenarioFigures {
   addedOverDirect: Pick<Comparison, 'addedP50' | 'addedP99'>
   /** Portkey over the bare proxy; null where it is not installed or does not take such calls. */
   portkeyOverBare: Comparison | null
-  /** The most resident bytes of each process in this scenario; null where the system does not tell. */
+  /** The most resident bytes of each process in this scenario; null where the system does not report it. */
   peak: { headgate: number; bare: number } | null
 }
 

@@ -13,7 +13,7 @@ export interface LoadPlan {
   calls?: number
 }
 
-/** What a load came to. */
+/** The result of a load. */
 export interface LoadResult {
   calls: number
   /** Calls that failed: another status than 2xx, an answer that broke off, a connection that did. */

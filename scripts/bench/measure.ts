@@ -13,7 +13,7 @@ import { runWrk } from './wrk.ts'
 export interface Target {
   name: TargetName
   port: number
-  /** Process whose CPU is counted; null for the upstream, whose CPU is nobody's question. */
+  /** Process whose CPU is counted; null for the upstream, whose CPU is not measured. */
   pid: number | null
   /** Whether it puts work off that a round has to wait for. */
   defers: boolean

@@ -2,7 +2,6 @@ import { existsSync, readFileSync } from 'node:fs'
 import { type SourceMap, SourceMap as SourceMapReader } from 'node:module'
 import { dirname, join, relative, resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { WebSocket } from 'ws'
 import { StartError } from '../local/children.ts'
 import { median } from './statistics.ts'
 
@@ -71,8 +70,8 @@ class Inspector {
 
   private constructor(socket: WebSocket) {
     this.#socket = socket
-    socket.on('message', (data) => this.#take(String(data)))
-    socket.on('close', () => {
+    socket.addEventListener('message', ({ data }) => this.#take(String(data)))
+    socket.addEventListener('close', () => {
       for (const { reject } of this.#waiting.values())
         reject(new Error('the inspector closed the connection'))
     })
@@ -80,9 +79,9 @@ class Inspector {
 
   static open(url: string): Promise<Inspector> {
     return new Promise((resolve, reject) => {
-      const socket = new WebSocket(url, { maxPayload: 1024 ** 3 })
-      socket.once('open', () => resolve(new Inspector(socket)))
-      socket.once('error', reject)
+      const socket = new WebSocket(url)
+      socket.addEventListener('open', () => resolve(new Inspector(socket)))
+      socket.addEventListener('error', () => reject(new Error('the inspector takes no connection')))
     })
   }
 

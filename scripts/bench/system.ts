@@ -144,14 +144,13 @@ async function startStandIns(children: Children, secrets: LocalSecrets, content:
   const plan: StackPlan = {
     postgres: { folder: 'memory' },
     redis: { token: secrets.redisToken },
+    // Recording and logging each call would be work that no real provider does on this machine.
     modelUpstream: { record: false },
     contentStore: { folder: content },
     control: false,
   }
   const ports = { postgres, redis, qstash, modelUpstream, contentStore }
   const commands = stackCommands(plan, ports)
-  // A line for each call would be work that no real provider does on this machine.
-  commands.modelUpstream?.arguments.push('--quiet')
   // Everything is waited for, also after a failure, so that nothing starts behind the clean-up's back.
   const outcomes = await Promise.allSettled(
     Object.values(commands).map((command) => children.startStandIn(command)),

@@ -12,7 +12,7 @@ export function hasWrk(): boolean {
 }
 
 /**
- * Runs a load with `wrk`, which counts calls and failures by status but does not tell single times. Calls that still
+ * Runs a load with `wrk`, which counts calls and failures by status but does not report single times. Calls that still
  * run at the end are cut off and not counted. It takes whole seconds only.
  *
  * @throws when wrk fails or its report cannot be read

@@ -7,7 +7,7 @@ export class AdjustableClock {
   now = (): number => Date.now() + this.#ahead
 
   /**
-   * Moves the clock forward and tells everyone who waits for a time.
+   * Moves the clock forward and calls the listeners.
    *
    * @param milliseconds how far; zero or more
    */

@@ -29,7 +29,6 @@ export interface ChildCommand {
   command: string
   arguments: string[]
   environment: NodeJS.ProcessEnv
-  workingDirectory?: string
 }
 
 export interface StandInCommand {
@@ -57,17 +56,12 @@ export class Children {
 
   /**
    * @param logFolder where `<name>.log` files go; created
-   * @param onDeath called with one line when a child that was started ends without having been told to
+   * @param onDeath called with one line when a child ends by itself
    */
   constructor(logFolder: string, onDeath: (message: string) => void) {
     this.#logFolder = logFolder
     this.#onDeath = onDeath
     mkdirSync(logFolder, { recursive: true })
-  }
-
-  /** Path of a child's log file. */
-  logFile(name: string): string {
-    return join(this.#logFolder, `${name}.log`)
   }
 
   /** Starts a process whose output goes to its log file. @throws StartError if it cannot be run at all */
@@ -84,7 +78,7 @@ export class Children {
    * Starts `scripts/local/<name>/main.ts` and waits for its ready line.
    *
    * @returns the child and the port it listens on
-   * @throws StartError with the last line it wrote, if it ends or says nothing within a minute
+   * @throws StartError with the last line it wrote, if it ends, or is not ready within a minute
    */
   async startStandIn(command: StandInCommand): Promise<{ child: Child; port: number }> {
     const main = join(import.meta.dirname, command.name, 'main.ts')
@@ -106,16 +100,19 @@ export class Children {
     return { child: started.child, port }
   }
 
-  /** Ends one child after the other, in the order given, then all others at once. */
-  async stop(first: Child[] = []): Promise<void> {
+  /** Ends all children at once. */
+  async stop(): Promise<void> {
     this.#stopping = true
-    for (const child of first) await child.stop()
     await Promise.all([...this.#running].map((child) => child.stop()))
+  }
+
+  #logFile(name: string): string {
+    return join(this.#logFolder, `${name}.log`)
   }
 
   /** Why a child ended, from its log and its exit: `: <last line>`, or the signal or code when it wrote nothing. */
   #reason(name: string, process: ChildProcess): string {
-    const line = lastTellingLine(this.logFile(name))
+    const line = lastTellingLine(this.#logFile(name))
     if (line !== '') return `: ${line}`
     if (process.signalCode !== null) return ` (${process.signalCode})`
     return process.exitCode === null ? '' : ` (exit code ${process.exitCode})`
@@ -123,8 +120,8 @@ export class Children {
 
   /** Empties the log and opens it for appending, since more than one writer may hold it. */
   #openLog(name: string): number {
-    writeFileSync(this.logFile(name), '', { mode: 0o600 })
-    return openSync(this.logFile(name), 'a', 0o600)
+    writeFileSync(this.#logFile(name), '', { mode: 0o600 })
+    return openSync(this.#logFile(name), 'a', 0o600)
   }
 
   async #spawn(command: ChildCommand, stdio: StdioOptions): Promise<Child> {
@@ -138,7 +135,6 @@ export class Children {
       detached: true,
       stdio,
       env: command.environment,
-      ...(command.workingDirectory !== undefined && { cwd: command.workingDirectory }),
     })
     const exited = new Promise<void>((resolve) => process.once('close', () => resolve()))
     // Known from here on, so that a stop that comes now finds it.
@@ -152,7 +148,7 @@ export class Children {
   }
 
   #childOf(name: string, process: ChildProcess, exited: Promise<void>): Child {
-    // Without a process id it could not be run, which the caller hears of.
+    // Without a process id it could not be run; `spawn` rejects then.
     const pid = process.pid ?? 0
     const forget = pid === 0 ? () => {} : watchGroup(pid)
     let stopped: Promise<void> | undefined
@@ -192,7 +188,7 @@ export class Children {
 
   /** Reads the ready line; everything a stand-in prints on stdout later goes to its log. */
   #readyPort(process: ChildProcess, child: Child): Promise<number> {
-    const log = createWriteStream(this.logFile(child.name), { flags: 'a', mode: 0o600 })
+    const log = createWriteStream(this.#logFile(child.name), { flags: 'a', mode: 0o600 })
     log.on('error', () => {})
     let ready = false
     return new Promise((resolve, reject) => {
@@ -218,7 +214,7 @@ export class Children {
   }
 }
 
-/** The last line of a log that says something: of a crash the message, not the trace after it. */
+/** The last meaningful line of a log: of a crash the message, not the trace after it. */
 function lastTellingLine(path: string): string {
   let text: string
   try {

@@ -40,7 +40,7 @@ function isAlive(holder: string): boolean {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EPERM') return false
   }
-  // Process ids come round again, most of all in containers; the start time tells two owners apart.
+  // Process ids are reused, most of all in containers; the start time distinguishes two owners.
   const current = startTimeOf(Number(pid))
   return current === undefined || startTime === '' || current === startTime
 }

@@ -82,7 +82,7 @@ function failWith(response: ServerResponse): void {
 }
 
 /**
- * A client that left is told by a reset: workerd takes an ordinary close for a client that only ended its sending. An
+ * A client that left is reported by a reset: workerd takes an ordinary close for a client that only ended its sending. An
  * exchange that is complete is closed; resetting a connection that is closing already would keep the process from
  * ending (Node 24 waits for ever for the handle).
  */

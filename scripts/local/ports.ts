@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:net'
 /**
  * Whether a TCP port of 127.0.0.1 can be listened on now.
  *
- * @returns the error code that says why not (`EADDRINUSE`, `EACCES`), or null when it is free
+ * @returns the error code of a port that is not (`EADDRINUSE`, `EACCES`), or null when it is free
  */
 export async function portProblem(port: number): Promise<string | null> {
   try {

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 
 /**
- * Whether any process of the group still runs. A process that has ended but that nobody has waited for does not
+ * Whether any process of the group still runs. A process that has ended and was not reaped does not
  * count: in a container whose first process reaps nothing, such entries stay for ever.
  */
 export function groupIsAlive(group: number): boolean {

@@ -23,8 +23,8 @@ const CLOSE_LIMIT_MS = 8_000
  * `{"ready":true,"port":N}` on stdout, and stops it on SIGINT, SIGTERM or, with `--parent`, when stdin closes
  * (which is how it notices that the process which started it is gone).
  *
- * Exit codes: 0 after a clean stop, 2 for a wrong command line, 1 for everything else. Failures are told in one
- * line on stderr.
+ * Exit codes: 0 after a clean stop, 2 for a wrong command line, 1 for everything else. A failure is one line
+ * on stderr.
  *
  * @param name what the lines on stderr begin with
  * @param options the options besides `--port` and `--parent`, as `util.parseArgs` takes them

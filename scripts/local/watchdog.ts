@@ -2,10 +2,13 @@
 //
 // Ends process groups whose owner is gone. It reads lines on stdin: `+<group id>` begins to watch a group,
 // `-<group id>` forgets it. When stdin closes, because the owner ended in whatever way, every group that is still
-// watched is told to end, and killed when it does not. workerd and wrangler survive their parent otherwise and
+// watched is ended by SIGTERM, then SIGKILL. workerd and wrangler survive their parent otherwise and
 // keep the port.
 import { createInterface } from 'node:readline'
 import { endGroup } from './process-group.ts'
+
+/** A stand-in ends by itself when its owner does, within a fraction of this. */
+const GRACE_MS = 1_500
 
 const groups = new Set<number>()
 
@@ -18,8 +21,7 @@ lines.on('line', (line) => {
   else groups.delete(group)
 })
 lines.on('close', () => {
-  const grace = groups.size === 0 ? 0 : 3_000
-  Promise.all([...groups].map((group) => endGroup(group, grace))).then(() => process.exit(0))
+  Promise.all([...groups].map((group) => endGroup(group, GRACE_MS))).then(() => process.exit(0))
 })
 // A terminal's Ctrl-C or an owner's signal is for the owner; the watchdog ends when stdin does.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})

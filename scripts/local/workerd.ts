@@ -44,9 +44,9 @@ export interface WorkerdOptions {
   inspectorPort?: number
   /** Where the configuration and the copy of the bundle go, removed by `stop`; a temporary folder when left out. */
   folder?: string
-  /** Called when the process ends without having been told to. */
+  /** Called when the process ends by itself. */
   onCrash?: () => void
-  /** Where the output goes; discarded when left out, except for the last lines a failed start is told with. */
+  /** Where the output goes; discarded when left out, except for the reason of a failed start. */
   logFile?: string
 }
 

@@ -8,7 +8,7 @@ export function wranglerArguments(parameters: string[]): string[] {
 }
 
 /**
- * Environment under which wrangler talks to nobody but us: no usage data, no update check, no look-up of request
+ * Environment under which wrangler reaches no other host: no usage data, no update check, no look-up of request
  * metadata, nothing of the caller's environment in the Worker, and its registry and logs in our own folder.
  */
 export function wranglerEnvironment(folder: string): NodeJS.ProcessEnv {

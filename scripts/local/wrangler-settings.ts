@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** What of wrangler.toml the open-source runtime has to be told as well. */
+/** The settings of wrangler.toml that the open-source runtime needs as well. */
 export interface RuntimeSettings {
   compatibilityDate: string
   flags: string[]

@@ -11,48 +11,11 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { migrate } from 'drizzle-orm/neon-http/migrator'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { openDatabase } from '../../scripts/local/postgres/embedded-database.ts'
 import { startPostgres } from '../../scripts/local/postgres/start.ts'
 import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
-import { configureNeon, failureOf, openHttp, openSocket } from '../local/neon-clients.ts'
-
-describe('the one session of embedded Postgres', () => {
-  let standIn: RunningStandIn
-  const { sql } = openHttp()
-
-  beforeAll(async () => {
-    standIn = await startPostgres({ lockTimeoutMs: 300 })
-    configureNeon(standIn.port)
-  }, 60_000)
-  afterAll(() => standIn?.close())
-
-  it('fails loudly where a request waits for its own transaction', async () => {
-    const { pool } = openSocket(1)
-    const client = await pool.connect()
-    await client.query('begin')
-    const failure = await failureOf(sql`select 1`)
-    expect(failure).toMatchObject({ code: '55P03', severity: 'ERROR' })
-    expect(failure.message).toMatch(/held by WebSocket connection \d+/)
-    expect(failure.hint).toMatch(/use only the client of that transaction/)
-    await client.query('commit')
-    expect(await sql`select 1 as one`).toEqual([{ one: 1 }])
-    client.release()
-    await pool.end()
-  })
-
-  it('tells a second connection the same, and serves it afterwards', async () => {
-    const { pool } = openSocket(2)
-    const [first, second] = [await pool.connect(), await pool.connect()]
-    await first.query('begin')
-    expect(await failureOf(second.query('select 1'))).toMatchObject({ code: '55P03' })
-    await first.query('commit')
-    expect((await second.query('select 1 as one')).rows).toEqual([{ one: 1 }])
-    first.release()
-    second.release()
-    await pool.end()
-  })
-})
+import { configureNeon, failureOf, openHttp } from '../local/neon-clients.ts'
 
 describe('the folder of embedded Postgres', () => {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-pglite-'))

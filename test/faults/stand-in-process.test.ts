@@ -192,14 +192,12 @@ describe('options of one stand-in', { timeout: 60_000 }, () => {
     ['postgres', ['--data', 'x', '--database-url', 'postgres://localhost/db'], 2, /exclude each other/],
     ['postgres', ['--database-url', 'http://localhost/db'], 2, /postgres:\/\/ URL/],
     ['postgres', ['--database-url', 'postgres://user:hidden-password@127.0.0.1:1/db'], 1, /ECONNREFUSED/],
-    ['postgres', ['--lock-timeout', 'soon'], 2, /milliseconds/],
     ['redis', ['--redis-url', 'localhost:6379'], 2, /redis:\/\/ URL/],
     ['redis', ['--redis-url', 'redis://:hidden-password@127.0.0.1:1'], 1, /ECONNREFUSED/],
     ['redis', ['--redis-url', 'redis://127.0.0.1:1', '--control'], 2, /excludes/],
     ['qstash', [], 2, /--current-key and --next-key/],
     ['qstash', ['--current-key', 'a', '--next-key', ''], 2, /both signing keys/],
     ['qstash', [...QSTASH_KEYS, '--sign-with', 'mine'], 2, /current or next/],
-    ['qstash', [...QSTASH_KEYS, '--retry-delay', 'exit()'], 2, /retry delay/],
   ])('%s %j ends with %i', async (name, parameters, expected, message) => {
     const { code, stdout, stderr } = await start(name, parameters).ended
     expect({ code, stdout }).toEqual({ code: expected, stdout: '' })

@@ -6,7 +6,7 @@ import { buildWorker } from '../../scripts/build.ts'
 import { type RunningWorkerd, startWorkerd } from '../../scripts/local/workerd.ts'
 import { readRuntimeSettings } from '../../scripts/local/wrangler-settings.ts'
 
-const ROUNDS = 20
+const ROUNDS = 10
 const REQUESTS = 16
 
 const folder = mkdtempSync(join(tmpdir(), 'headgate-commit-queue-'))

@@ -68,14 +68,24 @@ async function emptyDatabase(): Promise<void> {
   ])
 }
 
-function suite(): void {
+/** Leaves what the migrations wrote, which is none but the schema. */
+async function emptyTables(): Promise<void> {
+  const tables = await query("select tablename as name from pg_tables where schemaname = 'public'")
+  await opened.transaction([`truncate ${tables.map(({ name }) => `"${name}"`).join(', ')}`])
+}
+
+function openSuite(): void {
   beforeAll(async () => {
     opened = await openDatabase(address)
   })
   afterAll(() => opened?.close())
-  beforeEach(emptyDatabase)
+}
 
+/** What the two ways to a database do differently. */
+function migrationSuite(): void {
   describe('migrate', () => {
+    beforeEach(emptyDatabase)
+
     it('applies each migration once, also when two run at once', async () => {
       const runs = await Promise.all([migrateDatabase(address), migrateDatabase(address)])
       const total = runs[0]?.total ?? 0
@@ -102,11 +112,15 @@ function suite(): void {
       mended.remove()
     })
   })
+}
 
+function seedSuite(): void {
   describe('seed', () => {
-    beforeEach(async () => {
+    beforeAll(async () => {
+      await emptyDatabase()
       await migrateDatabase(address)
     })
+    beforeEach(emptyTables)
 
     it('makes the callers that the local system promises', async () => {
       const report = await seed()
@@ -241,8 +255,9 @@ function suite(): void {
     })
 
     it('tells in one line what is wrong', async () => {
-      await query('drop table grants')
+      await query('alter table grants rename to other_grants')
       await expect(seed()).rejects.toThrow(/^seeding failed: [^\n]*grants[^\n]*$/)
+      await query('alter table other_grants rename to grants')
       expect(() => wantedProviders({ OPENAI_API_KEY: 'x', OPENAI_BASE_URL: 'nope' }, null)).toThrow(
         'OPENAI_BASE_URL is not an http(s) URL',
       )
@@ -260,7 +275,9 @@ describe('over SQL over HTTP', () => {
     }
   }, 60_000)
   afterAll(() => standIn?.close())
-  suite()
+  openSuite()
+  migrationSuite()
+  seedSuite()
 })
 
 describe.skipIf(!hasRealPostgres)('over a direct connection', () => {
@@ -270,7 +287,14 @@ describe.skipIf(!hasRealPostgres)('over a direct connection', () => {
     address = { DATABASE_URL: real.url }
   }, 60_000)
   afterAll(() => real?.stop())
-  suite()
+  openSuite()
+  migrationSuite()
+
+  it('seeds, and changes nothing the second time', async () => {
+    const report = await seed()
+    expect(report.models).toContain('scripted-chat')
+    expect(await seed()).toEqual(report)
+  })
 })
 
 describe('a database that is not there', () => {

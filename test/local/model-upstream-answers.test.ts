@@ -198,40 +198,6 @@ describe('a paused turn', () => {
   })
 })
 
-describe('how a rich answer travels', () => {
-  const tail = (text: string) => text.slice(-20)
-
-  it('lines end as asked', async () => {
-    const text = await (await chat('script:thinking lines=crlf', { stream: true })).text()
-    expect(text).toMatch(/data: \[DONE\]\r\n\r\n$/)
-    expect(text).not.toMatch(/[^\r]\n/)
-  })
-
-  it('all frames at once, or every byte apart', async () => {
-    const sizes = async (script: string) => {
-      const lengths: number[] = []
-      for await (const chunk of await openStream(script)) lengths.push((chunk as Buffer).length)
-      return lengths
-    }
-    expect(await sizes('script:thinking writes=one')).toHaveLength(1)
-    const bytes = await sizes('script:max-tokens writes=bytes')
-    expect(bytes.filter((size) => size === 1).length).toBeGreaterThan(bytes.length * 0.9)
-  })
-
-  it('it is cut, closed, failed or left without its end', async () => {
-    await expect((await chat('script:thinking cut=3', { stream: true })).text()).rejects.toThrow()
-    const closed = await (await chat('script:thinking close=3', { stream: true })).text()
-    expect(closed.split('\n\n')).toHaveLength(4)
-    const failed = await (await post('/v1/messages', 'script:thinking error=4', { stream: true })).text()
-    expect(failed).toMatch(/event: error\ndata: .*overloaded_error.*\n\n$/)
-    const open = await (await post('/v1/messages', 'script:thinking end=none', { stream: true })).text()
-    expect(open).not.toContain('message_stop')
-    expect(tail(await (await chat('script:thinking end=none', { stream: true })).text())).not.toContain(
-      'DONE',
-    )
-  })
-})
-
 describe('call-tool', () => {
   const text =
     'Do it. script:call-tool tool=read_file arguments={"path":"/a {b}.txt","deep":{"n":1}} and then stop.'

@@ -2,10 +2,11 @@ import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, expect } from 'vitest'
 import type { RequestRecord } from '../../scripts/local/model-upstream/request-log.ts'
-import { type ModelUpstream, startModelUpstream } from '../../scripts/local/model-upstream/server.ts'
+import { startModelUpstream } from '../../scripts/local/model-upstream/server.ts'
+import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
 
 /** One upstream per test file, started before its first test and without a key. */
-export let upstream: ModelUpstream
+export let upstream: RunningStandIn
 beforeAll(async () => {
   upstream = await startModelUpstream({ port: 0 })
 })

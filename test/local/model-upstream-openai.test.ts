@@ -1,17 +1,9 @@
 import OpenAI from 'openai'
 import { zodFunction, zodResponseFormat } from 'openai/helpers/zod'
-import OpenAI6 from 'openai-6'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { type ModelUpstream, startModelUpstream } from '../../scripts/local/model-upstream/server.ts'
+import { upstream } from './model-upstream-harness.ts'
 
-// The two majors have the same calls, but their overloads do not unite into one callable type.
-const clients: [string, typeof OpenAI][] = [
-  ['openai 7.55', OpenAI],
-  ['openai 6.49', OpenAI6 as unknown as typeof OpenAI],
-]
-
-const apiKey = 'sk-local-openai-test-key'
 const model = 'gpt-4o'
 const weather: OpenAI.ChatCompletionTool = {
   type: 'function',
@@ -30,12 +22,6 @@ const weather: OpenAI.ChatCompletionTool = {
 }
 const clock: OpenAI.ChatCompletionTool = { type: 'function', function: { name: 'get_time' } }
 
-let upstream: ModelUpstream
-beforeAll(async () => {
-  upstream = await startModelUpstream({ port: 0, apiKey })
-})
-afterAll(() => upstream.close())
-
 function user(content: string): OpenAI.ChatCompletionMessageParam[] {
   return [{ role: 'user', content }]
 }
@@ -46,9 +32,8 @@ async function collect<T>(stream: AsyncIterable<T>): Promise<T[]> {
   return items
 }
 
-describe.each(clients)('%s', (_, Client) => {
-  const connect = (key = apiKey): OpenAI =>
-    new Client({ apiKey: key, baseURL: `${upstream.url}/v1`, maxRetries: 0 })
+describe("OpenAI's SDK", () => {
+  const connect = (): OpenAI => new OpenAI({ apiKey: 'any', baseURL: `${upstream.url}/v1`, maxRetries: 0 })
 
   it('creates a completion that quotes the user, the same text every time', async () => {
     const request = { model, messages: user('good morning') }
@@ -228,7 +213,7 @@ describe.each(clients)('%s', (_, Client) => {
     const reasoning = thought.usage?.completion_tokens_details?.reasoning_tokens ?? 0
     expect(reasoning).toBeGreaterThan(0)
     expect(thought.usage?.completion_tokens).toBeGreaterThan(reasoning)
-    const messages = user(`${_} ${'long prompt '.repeat(600)}`)
+    const messages = user('long prompt '.repeat(600))
     const cold = await connect().chat.completions.create({ model, messages })
     const warm = await connect().chat.completions.create({ model, messages: [...messages, ...user('more')] })
     expect(cold.usage?.prompt_tokens_details?.cached_tokens).toBe(0)
@@ -256,24 +241,6 @@ describe.each(clients)('%s', (_, Client) => {
     expect(new Set(chunks.map((chunk) => chunk.id)).size).toBe(1)
   })
 
-  it('lists and finds models', async () => {
-    const ids = (await collect(connect().models.list())).map((entry) => entry.id)
-    expect(ids).toContain('gpt-4o')
-    expect(await connect().models.retrieve('gpt-4o')).toMatchObject({ object: 'model', id: 'gpt-4o' })
-    await expect(connect().models.retrieve('nope')).rejects.toMatchObject({
-      status: 404,
-      code: 'model_not_found',
-    })
-  })
-
-  it('refuses a wrong key with an excerpt of it, and none at all without', async () => {
-    const wrong = connect('sk-abcdefghij').chat.completions.create({ model, messages: user('hi') })
-    await expect(wrong).rejects.toMatchObject({ status: 401, code: 'invalid_api_key' })
-    await expect(wrong).rejects.toThrow('Incorrect API key provided: sk-abc***')
-    await expect(wrong).rejects.not.toThrow('sk-abcdefghij')
-    await expect(connect('wrong').models.list()).rejects.toMatchObject({ status: 401 })
-  })
-
   it.each([
     ['error-400', 400, 'unsupported_value'],
     ['error-404', 404, 'model_not_found'],
@@ -283,7 +250,7 @@ describe.each(clients)('%s', (_, Client) => {
   ])('raises %s as its class', async (script, status, code) => {
     const failure = connect().chat.completions.create({ model, messages: user(`script:${script}`) })
     await expect(failure).rejects.toMatchObject({ status, code })
-    await expect(failure).rejects.toBeInstanceOf(Client.APIError)
+    await expect(failure).rejects.toBeInstanceOf(OpenAI.APIError)
   })
 
   it('asks for what is missing', async () => {

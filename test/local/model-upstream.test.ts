@@ -1,9 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer } from 'node:net'
-import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { startModelUpstream } from '../../scripts/local/model-upstream/server.ts'
 import {
@@ -39,15 +34,13 @@ describe('requests that are not scripted', () => {
     ['GET', '/v1/chat/completions', undefined, 405, { error: { message: expect.any(String) } }],
     ['GET', '/v1/messages', undefined, 405, { type: 'error' }],
     ['POST', '/v1/nothing', '{}', 404, { error: { message: expect.stringContaining('/v1/nothing') } }],
-    ['GET', '/v1/models/%zz', undefined, 404, { error: { code: 'model_not_found' } }],
     ['GET', '/control/nothing', undefined, 404, { error: expect.any(String) }],
     ['POST', '/control/signals/%zz', undefined, 400, { error: expect.any(String) }],
   ])('%s %s with body %s gets its error', async (method, path, body, status, expected) => {
     const headers = { 'anthropic-version': '2023-06-01' }
-    const plain = path.startsWith('/v1/models')
     const response = await fetch(upstream.url + path, {
       method,
-      headers: plain ? {} : headers,
+      headers,
       ...(body === undefined ? {} : { body }),
     })
     expect(response.status).toBe(status)
@@ -151,12 +144,12 @@ describe('observation', () => {
     expect((await lastRecorded()).bodyBytes).toBeGreaterThan(100_000)
     for (let round = 0; round < 101; round += 1) {
       await Promise.all(
-        Array.from({ length: 10 }, async () => (await fetch(`${upstream.url}/v1/models`)).arrayBuffer()),
+        Array.from({ length: 10 }, async () => (await fetch(`${upstream.url}/v1/nothing`)).arrayBuffer()),
       )
     }
     const records = await recorded()
     expect(records).toHaveLength(1000)
-    expect(records.every((record) => record.path === '/v1/models')).toBe(true)
+    expect(records.every((record) => record.path === '/v1/nothing')).toBe(true)
   })
 
   it('counts requests and open connections, without the control calls', async () => {
@@ -174,7 +167,7 @@ describe('observation', () => {
 
   it('records nothing when told so', async () => {
     const silent = await startModelUpstream({ port: 0, record: false })
-    await (await fetch(`${silent.url}/v1/models`)).text()
+    await (await fetch(`${silent.url}/v1/nothing`)).text()
     const { requests } = (await (await fetch(`${silent.url}/control/requests`)).json()) as {
       requests: unknown[]
     }
@@ -189,70 +182,4 @@ describe('observation', () => {
     await doomed.close()
     await expect(response.text()).rejects.toThrow()
   })
-})
-
-describe('the command', () => {
-  const main = join(import.meta.dirname, '../../scripts/local/model-upstream/main.ts')
-  const children: ChildProcess[] = []
-  afterEach(() => {
-    for (const child of children.splice(0)) child.kill('SIGKILL')
-  })
-
-  const start = (...options: string[]): ChildProcess => {
-    const child = spawn(process.execPath, [main, ...options], { stdio: 'pipe' })
-    children.push(child)
-    return child
-  }
-  const readLine = async (child: ChildProcess, from: 'stdout' | 'stderr'): Promise<string> => {
-    const stream = child[from]
-    if (stream === null) throw new Error('no pipe')
-    const [line] = (await once(createInterface(stream), 'line')) as [string]
-    return line
-  }
-  const exitCode = async (child: ChildProcess): Promise<unknown> => (await once(child, 'exit'))[0]
-
-  it.each(['SIGINT', 'SIGTERM'] as const)('says when it is ready and ends cleanly on %s', async (signal) => {
-    const child = start('--port', '0', '--api-key', 'sk-one', '--quiet')
-    const { ready, port } = JSON.parse(await readLine(child, 'stdout')) as { ready: boolean; port: number }
-    expect(ready).toBe(true)
-    expect((await fetch(`http://127.0.0.1:${port}/v1/models`)).status).toBe(401)
-    const ended = exitCode(child)
-    child.kill(signal)
-    expect(await ended).toBe(0)
-  })
-
-  it('ends with its parent when told to, and logs requests without their key unless quiet', async () => {
-    const child = start('--port', '0', '--parent')
-    const { port } = JSON.parse(await readLine(child, 'stdout')) as { port: number }
-    const logged = readLine(child, 'stderr')
-    await (
-      await fetch(`http://127.0.0.1:${port}/v1/models`, { headers: { authorization: 'Bearer sk-x' } })
-    ).text()
-    expect(await logged).toMatch(/^model-upstream: GET \/v1\/models 200 \d+ ms$/)
-    const ended = exitCode(child)
-    child.stdin?.end()
-    expect(await ended).toBe(0)
-  })
-
-  it('says in one line that the port is in use', async () => {
-    const holder = createServer().listen(0, '127.0.0.1')
-    await once(holder, 'listening')
-    const address = holder.address()
-    const port = typeof address === 'object' ? String(address?.port) : ''
-    const child = start('--port', port)
-    const ended = exitCode(child)
-    expect(await readLine(child, 'stderr')).toBe(`model-upstream: port ${port} is in use`)
-    expect(await ended).toBe(1)
-    holder.close()
-  })
-
-  it.each([[[]], [['--port', 'many']], [['--port', '1', '--unknown']]])(
-    'refuses the options %j',
-    async (options) => {
-      const child = start(...options)
-      const ended = exitCode(child)
-      expect(await readLine(child, 'stderr')).toMatch(/^model-upstream: (usage|Unknown option)/)
-      expect(await ended).toBe(1)
-    },
-  )
 })

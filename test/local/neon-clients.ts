@@ -1,6 +1,5 @@
-import { neon, neonConfig, Pool } from '@neondatabase/serverless'
+import { neon, neonConfig } from '@neondatabase/serverless'
 import { drizzle } from 'drizzle-orm/neon-http'
-import { drizzle as drizzleOverSocket } from 'drizzle-orm/neon-serverless'
 import { bigint, boolean, check, jsonb, numeric, pgTable, text, timestamp } from 'drizzle-orm/pg-core'
 import { sql as expression } from 'drizzle-orm/sql'
 
@@ -35,25 +34,12 @@ export const CREATE_ACCOUNTS = [
 /** Points the unmodified Neon driver at a stand-in, for this process. */
 export function configureNeon(port: number): void {
   neonConfig.fetchEndpoint = () => `http://127.0.0.1:${port}/sql`
-  neonConfig.wsProxy = () => `127.0.0.1:${port}/v2`
-  neonConfig.useSecureWebSocket = false
-  neonConfig.pipelineTLS = false
-  // Over a real PostgreSQL with trust authentication the password must not be sent ahead.
-  neonConfig.pipelineConnect = false
 }
 
 /** The driver and drizzle over SQL by HTTP. */
 export function openHttp() {
   const sql = neon(CONNECTION_STRING)
   return { sql, database: drizzle(sql, { schema: { accounts } }) }
-}
-
-/** The driver's pool and drizzle over a WebSocket; close the pool. */
-export function openSocket(connections = 5) {
-  const pool = new Pool({ connectionString: CONNECTION_STRING, max: connections })
-  // A pool reports the end of an idle connection as an error event.
-  pool.on('error', () => {})
-  return { pool, database: drizzleOverSocket(pool, { schema: { accounts } }) }
 }
 
 /** The members of a database error that callers look at, wherever drizzle has wrapped it. */

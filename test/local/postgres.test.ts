@@ -1,7 +1,6 @@
 import { neon } from '@neondatabase/serverless'
 import { eq, sql as expression } from 'drizzle-orm'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { WebSocket } from 'ws'
 import { startPostgres } from '../../scripts/local/postgres/start.ts'
 import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
 import {
@@ -11,7 +10,6 @@ import {
   configureNeon,
   failureOf,
   openHttp,
-  openSocket,
 } from './neon-clients.ts'
 import { findRealPostgres, type RealServer, startRealPostgres, tellSkipped } from './real-servers.ts'
 
@@ -236,75 +234,6 @@ describe.each([
         expect(await sql`select to_regclass('leftovers') as t`).toEqual([{ t: null }])
         await sql`insert into accounts (id) values ('a')`
         expect(await sql`select id from accounts`).toHaveLength(1)
-      })
-    })
-
-    describe('connections over WebSocket', () => {
-      it('commits, rolls back and honours the isolation level', async () => {
-        const { pool, database: socketDatabase } = openSocket()
-        await socketDatabase.transaction(
-          async (transaction) => {
-            await transaction.insert(accounts).values({ id: 'kept' })
-            const level = await transaction.execute(expression`show transaction_isolation`)
-            expect(level.rows).toEqual([{ transaction_isolation: 'serializable' }])
-          },
-          { isolationLevel: 'serializable' },
-        )
-        const broken = socketDatabase.transaction(async (transaction) => {
-          await transaction.insert(accounts).values({ id: 'lost' })
-          throw new Error('changed my mind')
-        })
-        await expect(broken).rejects.toThrow('changed my mind')
-        expect(await socketDatabase.select({ id: accounts.id }).from(accounts)).toEqual([{ id: 'kept' }])
-        await pool.end()
-      })
-
-      it('goes on after an error inside a transaction', async () => {
-        const { pool } = openSocket(1)
-        const client = await pool.connect()
-        await client.query('begin')
-        expect(await failureOf(client.query('select 1 / 0'))).toMatchObject({ code: '22012' })
-        expect(await failureOf(client.query('select 1'))).toMatchObject({ code: '25P02' })
-        await client.query('rollback')
-        expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }])
-        client.release()
-        await pool.end()
-      })
-
-      it('keeps named statements of two connections apart', async () => {
-        const { pool } = openSocket(2)
-        const [first, second] = [await pool.connect(), await pool.connect()]
-        const ask = (client: typeof first, text: string) => client.query({ name: 'same', text })
-        expect((await ask(first, "select 'first' as who")).rows).toEqual([{ who: 'first' }])
-        expect((await ask(second, "select 'second' as who")).rows).toEqual([{ who: 'second' }])
-        expect((await ask(first, "select 'first' as who")).rows).toEqual([{ who: 'first' }])
-        first.release()
-        second.release()
-        await pool.end()
-      })
-
-      it('rolls back what a broken connection left open', async () => {
-        const { pool } = openSocket(1)
-        const client = await pool.connect()
-        await client.query('begin')
-        await client.query("insert into accounts (id) values ('half')")
-        client.on('error', () => {})
-        // Without a farewell, as when the other side dies.
-        ;(client as unknown as { connection: { stream: { ws: WebSocket } } }).connection.stream.ws.close()
-        await expect
-          .poll(() => sql`select id from accounts`.catch(() => 'blocked'), { timeout: 8_000 })
-          .toEqual([])
-        client.release(true)
-        await pool.end()
-      })
-
-      it('ends a connection that does not speak the protocol', async () => {
-        const socket = new WebSocket(`ws://127.0.0.1:${standIn.port}/v2`)
-        await new Promise((resolve) => socket.once('open', resolve))
-        const closed = new Promise((resolve) => socket.once('close', resolve))
-        socket.send(Buffer.from([0, 0, 0, 1, 0, 0, 0, 0, 9, 9, 9]))
-        await closed
-        expect(await sql`select 1 as one`).toEqual([{ one: 1 }])
       })
     })
 

@@ -37,12 +37,15 @@ const run = (program: string, environment: NodeJS.ProcessEnv = {}) =>
 
 const runStubborn = () => run(STUBBORN, { PROGRAM: STUBBORN, FILE: join(folder, 'pids') })
 
+/** For what a busy machine may take long to do. */
+const PATIENCE = { timeout: 10_000, interval: 50 }
+
 const stubbornPids = () =>
   vi.waitFor(() => {
     const pids = readFileSync(join(folder, 'pids'), 'utf8').split(' ').map(Number)
     expect(pids).toHaveLength(2)
     return pids
-  })
+  }, PATIENCE)
 
 /** Whether a process runs; one that ended and that nobody waited for does not. */
 function runs(pid: number): boolean {
@@ -68,20 +71,23 @@ describe.skipIf(process.platform !== 'linux')('local processes', () => {
   it('are reported when they end by themselves, with what they said last', async () => {
     const child = await run("console.error('starting'); throw new Error('no more room')")
     await child.exited
-    await vi.waitFor(() => expect(deaths).toEqual(['sample ended unexpectedly: Error: no more room']))
+    await vi.waitFor(
+      () => expect(deaths).toEqual(['sample ended unexpectedly: Error: no more room']),
+      PATIENCE,
+    )
   })
 
   it('are reported with the signal when they said nothing', async () => {
     const child = await run('setInterval(() => {}, 1000)')
     child.signal('SIGKILL')
-    await vi.waitFor(() => expect(deaths).toEqual(['sample ended unexpectedly (SIGKILL)']))
+    await vi.waitFor(() => expect(deaths).toEqual(['sample ended unexpectedly (SIGKILL)']), PATIENCE)
   })
 
   it('leave nothing of their group behind when only their leader ends', async () => {
     const child = await runStubborn()
     const [, inner = 0] = await stubbornPids()
     child.signal('SIGKILL')
-    await vi.waitFor(() => expect(runs(inner)).toBe(false), { timeout: 5_000 })
+    await vi.waitFor(() => expect(runs(inner)).toBe(false), PATIENCE)
   })
 
   it('are refused with one line when the program is not there', async () => {
@@ -108,8 +114,8 @@ describe.skipIf(process.platform !== 'linux')('local processes', () => {
     const process_ = spawn(process.execPath, [owner], { stdio: 'ignore', env: environment })
     const pids = await stubbornPids()
     process_.kill('SIGKILL')
-    // The watchdog asks first; the stubborn ones are killed after its patience of three seconds.
-    await vi.waitFor(() => expect(pids.map(runs)).toEqual([false, false]), { timeout: 10_000, interval: 50 })
+    // The watchdog asks first; the stubborn ones are killed after its grace time.
+    await vi.waitFor(() => expect(pids.map(runs)).toEqual([false, false]), PATIENCE)
   })
 })
 
@@ -119,7 +125,7 @@ describe('stand-ins', () => {
 
   it('are ready on the port they tell', async () => {
     const { port } = await start('model-upstream', [])
-    expect((await fetch(`http://127.0.0.1:${port}/v1/models`)).status).toBe(200)
+    expect((await fetch(`http://127.0.0.1:${port}/control/stats`)).status).toBe(200)
   })
 
   it('tell in one line why they do not start', async () => {

@@ -4,7 +4,7 @@ import { median } from '../statistics.ts'
 import { type Calls, CHAT_ENDING, RESPONSE_ENDING } from './calls.ts'
 import { callStream, type StreamRequest } from './stream-call.ts'
 
-/** Events of the upstream that pass through in a second, told to the client that asked. */
+/** Events of the upstream that reach the client in a second. */
 export interface EventRateFigures {
   /** Events of each call that is alone, and how many a second there are. */
   one: { events: number; chat: number; responses: number }

@@ -31,7 +31,7 @@ const RESPONSES = 10
 const TAILS = 500
 /** How many there are for each that reads nothing. Prime to the number of responses, so that each has some. */
 const SLOW_EVERY = 7
-/** What is told before the tails are opened; the slow ones leave all of it unread. */
+/** Sent before the tails are opened; the slow ones leave all of it unread. */
 const EVENTS_BEFORE = 20_000
 const EVENTS_PER_SECOND = 20
 /** More than a run takes, which ends the responses itself. */
@@ -109,7 +109,7 @@ async function openTail(calls: Calls, running: RunningResponse[], number: number
   return { call, reader }
 }
 
-/** Waits until a response has told what comes at once. @returns bytes of its log until then */
+/** Waits until a response has sent what comes at once. @returns bytes of its log until then */
 async function logTold({ told }: RunningResponse): Promise<number> {
   const end = performance.now() + BURST_LIMIT_MS
   while (told.events < EVENTS_BEFORE) {

@@ -1,7 +1,7 @@
 import { createChatFrames, roleDelta, streamEnd } from '../../local/model-upstream/chat-frames.ts'
 import { BenchFailure } from '../measure.ts'
 
-/** How an upstream tells its answer. */
+/** How an upstream sends its answer. */
 export interface Pace {
   /** Deltas at once at its beginning. */
   burst?: number

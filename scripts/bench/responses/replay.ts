@@ -5,7 +5,7 @@ import { type Calls, RESPONSE_ENDING } from './calls.ts'
 import { beginResponse } from './running-response.ts'
 import { callStream } from './stream-call.ts'
 
-/** How fast the log of a response that has ended is told again, over HTTP and to one reader. */
+/** How fast the log of an ended response is replayed, over HTTP and to one reader. */
 export interface ReplayFigures {
   events: number
   bytes: number

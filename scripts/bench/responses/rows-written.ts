@@ -8,9 +8,9 @@ import type { Calls } from './calls.ts'
 import { registerPaced } from './paced-script.ts'
 import { beginResponse } from './running-response.ts'
 
-/** What one response wrote for its events while its upstream told them at some rate. */
+/** What one response wrote for its events while its upstream sent them at some rate. */
 export interface RowFigures {
-  /** Events a second that the upstream was to tell, and how many of them came in fact. */
+  /** Events a second that the upstream was to send, and how many of them came. */
   wanted: number
   eventsPerSecond: number
   /** All events of the response. */
@@ -30,7 +30,7 @@ const EVENTS_PER_ROW = 16
 
 /**
  * Counts the rows of events in the SQLite file of a response's object. A row of an event log is never written again.
- * @param seconds how long the upstream tells
+ * @param seconds how long the upstream sends
  */
 export async function measureRows(
   system: BenchSystem,

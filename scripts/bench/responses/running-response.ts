@@ -11,7 +11,7 @@ export interface RunningResponse {
 }
 
 /**
- * Begins a response. What it tells is read as it comes, whether or not its end is waited for.
+ * Begins a response. Its events are read as they come, whether or not its end is waited for.
  *
  * @param script what the upstream plays
  * @throws BenchFailure when it does not begin

@@ -6,7 +6,7 @@ import { measureTails, type TailFigures } from './open-tails.ts'
 import { measureReplay, type ReplayFigures } from './replay.ts'
 import { measureRows, type RowFigures } from './rows-written.ts'
 
-/** The name that `--only` knows this section by. */
+/** The name of this section for `--only`. */
 export const RESPONSES_SECTION = 'responses'
 
 /** How many scenarios' worth of time the section takes. */

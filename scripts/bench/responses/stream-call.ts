@@ -10,7 +10,7 @@ export interface StreamRequest {
   body?: string
 }
 
-/** What a stream came to. Times are milliseconds since the request was sent. */
+/** The result of a stream. Times are milliseconds since the request was sent. */
 export interface StreamResult {
   /** When each of the texts that were looked for had arrived, in the order they were asked for. */
   marks: number[]

@@ -15,7 +15,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 
-/** What a writer says of an object beside its content, as it came over the wire. */
+/** A writer's metadata of an object, as it came over the wire. */
 export interface ObjectFields {
   key: string
   httpFields: Record<string, unknown>
@@ -33,7 +33,7 @@ export interface StoredObject extends ObjectFields {
   uploaded: number
 }
 
-/** Thrown by `put` when the content is not as long as its writer said. */
+/** Thrown by `put` when the content does not have the declared length. */
 export class LengthError extends Error {}
 
 const LENGTH_BYTES = 4

@@ -37,7 +37,7 @@ interface MessageAnswer {
 export type MessagesCheck = (body: JsonRecord) => Fault | undefined
 
 /**
- * Answers a checked `POST /v1/messages`, streamed when `stream` is true. `hasMarkers` says whether the raw body mentions
+ * Answers a checked `POST /v1/messages`, streamed when `stream` is true. `hasMarkers` is whether the raw body mentions
  * `cache_control`, which spares hashing all blocks when it does not; `betas` is the `anthropic-beta` header. A body that
  * continues a thread is `check`ed here, once it is whole.
  * Shape: https://docs.anthropic.com/en/api/messages

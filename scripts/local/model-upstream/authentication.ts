@@ -1,47 +1,14 @@
 import { createHash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { toText } from './json-value.ts'
-import type { Dialect, Reply } from './reply.ts'
-import { anthropicError, openAiError } from './vendor-errors.ts'
+import type { Dialect } from './reply.ts'
 
-/** The credential a request presents in this dialect's headers, and where it stood. */
-export function presentedCredential(
-  headers: IncomingHttpHeaders,
-  dialect: Dialect,
-): { value: string; header: 'authorization' | 'x-api-key' } | undefined {
+/** The credential that a request presents in this dialect's headers; empty when there is none. Any is accepted. */
+export function presentedCredential(headers: IncomingHttpHeaders, dialect: Dialect): string {
   const key = toText(headers['x-api-key'])
   // Anthropic itself prefers x-api-key when both are present.
-  if (dialect === 'messages' && key !== '') return { value: key, header: 'x-api-key' }
-  const bearer = /^Bearer\s+(.+)$/i.exec(toText(headers.authorization))?.[1]
-  return bearer === undefined ? undefined : { value: bearer, header: 'authorization' }
-}
-
-/**
- * The vendor's 401 when `apiKey` is set and the request does not present it, else undefined.
- * OpenAI's quotes the start of the wrong key, which a gateway must not pass on.
- */
-export function rejectCredential(
-  headers: IncomingHttpHeaders,
-  dialect: Dialect,
-  apiKey: string | undefined,
-): Reply | undefined {
-  if (apiKey === undefined) return undefined
-  const presented = presentedCredential(headers, dialect)
-  if (presented?.value === apiKey) return undefined
-  if (dialect === 'messages') {
-    if (presented === undefined)
-      return anthropicError(401, 'authentication_error', 'x-api-key header is required')
-    const message = presented.header === 'x-api-key' ? 'invalid x-api-key' : 'Invalid bearer token'
-    return anthropicError(401, 'authentication_error', message)
-  }
-  if (presented === undefined) {
-    const message = "You didn't provide an API key. Provide it in an Authorization header using Bearer auth."
-    return openAiError(401, { message })
-  }
-  return openAiError(401, {
-    message: `Incorrect API key provided: ${presented.value.slice(0, 6)}***. You can find your API key at https://platform.openai.com/account/api-keys.`,
-    code: 'invalid_api_key',
-  })
+  if (dialect === 'messages' && key !== '') return key
+  return /^Bearer\s+(.+)$/i.exec(toText(headers.authorization))?.[1] ?? ''
 }
 
 const credentialHeaders = new Set([

@@ -12,7 +12,7 @@ import type { Step } from './script-steps.ts'
 
 export type BuiltInScript = (request: ScriptRequest) => Iterable<Step>
 
-/** Scripts about how answers travel and fail: what they are sent may have members that the vendor does not know. */
+/** Scripts about how answers travel and fail: their requests may have members that the vendor does not document. */
 export const wireScripts: ReadonlySet<string> = new Set(
   [...errorScripts, ...streamScripts].map(([name]) => name),
 )

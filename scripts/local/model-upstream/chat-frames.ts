@@ -5,7 +5,7 @@ export const streamEnd = 'data: [DONE]\n\n'
 export interface ChatUsage {
   prompt: number
   cached: number
-  /** Prompt tokens written to the cache; told only when set. */
+  /** Prompt tokens written to the cache; left out when not set. */
   cacheWrite?: number
   completion: number
   reasoning: number

@@ -1,6 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { type ModelTraitsTable, traitsSchema } from './model-traits.ts'
-import { clearPromptCache } from './prompt-cache.ts'
 import type { RequestLog } from './request-log.ts'
 import type { ScriptLibrary } from './script-library.ts'
 import { scriptSchema } from './script-steps.ts'
@@ -14,13 +12,12 @@ export interface ControlledParts {
   scripts: ScriptLibrary
   signals: SignalBoard
   log: RequestLog
-  traits: ModelTraitsTable
   stats: () => unknown
 }
 
 /**
- * Answers `/control/…`: scripts, signals, what models can do, the request log, the prompt cache and counters. It takes no key, since the
- * server listens on loopback only. Everything it answers is JSON.
+ * Answers `/control/…`: scripts, signals, the request log and counters. It takes no key, since the server listens on
+ * loopback only. Everything it answers is JSON.
  */
 export function answerControl(
   request: IncomingMessage,
@@ -38,7 +35,7 @@ export function answerControl(
 type Answer = [status: number, body: unknown]
 
 function decide(route: string, name: string, url: URL, body: Buffer, parts: ControlledParts): Answer {
-  const { scripts, signals, log, traits } = parts
+  const { scripts, signals, log } = parts
   switch (route) {
     case 'PUT scripts':
       return registerScript(name, body, scripts)
@@ -62,31 +59,11 @@ function decide(route: string, name: string, url: URL, body: Buffer, parts: Cont
     case 'DELETE requests':
       log.clear()
       return [200, { last: log.lastSequence }]
-    case 'PUT models':
-      return setTraits(decodeURIComponent(name), body, traits)
-    case 'GET models':
-      return [200, name === '' ? { set: traits.list() } : traits.of(decodeURIComponent(name))]
-    case 'DELETE models':
-      if (name === '') traits.clear()
-      else traits.remove(decodeURIComponent(name))
-      return [200, {}]
-    case 'DELETE cache':
-      clearPromptCache()
-      return [200, {}]
     case 'GET stats':
       return [200, parts.stats()]
     default:
       return [404, { error: `no control route ${route}` }]
   }
-}
-
-function setTraits(model: string, body: Buffer, traits: ModelTraitsTable): Answer {
-  const value = parseJson(body)
-  const parsed = traitsSchema.partial().safeParse(value)
-  if (model === '') return [400, { error: 'which model?' }]
-  if (!parsed.success) return [400, { error: 'not traits of a model', issues: parsed.error.issues }]
-  traits.set(model, parsed.data)
-  return [200, traits.of(model)]
 }
 
 /** The value, or undefined when it is not JSON. */

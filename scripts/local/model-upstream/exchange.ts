@@ -5,7 +5,7 @@ import type { Reply } from './reply.ts'
 export type HeaderValues = Record<string, string | string[]>
 
 /**
- * One answer in progress: writes to the client and counts what was written, so that the request log can tell how far
+ * One answer in progress: writes to the client and counts what was written, so that the request log can show how far
  * an answer got and whether the client left before its end.
  */
 export class Exchange {

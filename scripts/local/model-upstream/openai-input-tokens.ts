@@ -44,7 +44,7 @@ export function answerInputTokens(body: JsonRecord, traits: ModelTraits): Reply 
   if (!traits.inputTokens) {
     return openAiError(404, { message: 'Invalid URL (POST /v1/responses/input_tokens)' })
   }
-  const fault = traits.checks === 'none' ? undefined : findFault(body)
+  const fault = findFault(body)
   if (fault !== undefined) return openAiError(400, fault)
   const characters = countedMembers.reduce((sum, name) => sum + countCharacters(body[name]), 0)
   const answer = { object: 'response.input_tokens', input_tokens: tokensOfCharacters(characters) }

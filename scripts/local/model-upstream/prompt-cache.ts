@@ -13,11 +13,6 @@ const openAiMinimumTokens = 1024
 const openAiStep = 128
 const seenPrefixes = new Set<string>()
 
-/** Forgets every prompt prefix seen so far. */
-export function clearPromptCache(): void {
-  seenPrefixes.clear()
-}
-
 function remember(prefix: string): void {
   if (seenPrefixes.size >= maximumEntries) {
     const [oldest] = seenPrefixes

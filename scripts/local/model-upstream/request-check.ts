@@ -8,7 +8,7 @@ import type { ModelTraits } from './model-traits.ts'
 export interface RequestContext {
   headers: IncomingHttpHeaders
   traits: ModelTraits
-  /** Whether members unknown to the vendor may stand at the top level, whatever the vendor says. */
+  /** Whether members unknown to the vendor may stand at the top level. */
   acceptUnknown: boolean
 }
 
@@ -18,7 +18,7 @@ const unchecked: CheckedRequest = { fault: undefined, unknownMembers: [] }
 
 /** The vendor's checks of a body by the endpoint that got it. */
 export const requestChecks = {
-  chat: (body, { traits, acceptUnknown }) => checkChat(body, traits, acceptUnknown),
+  chat: (body, { traits }) => checkChat(body, traits),
   completions: (body, { traits }) => checkCompletion(body, traits),
   messages: checkUnlessContinued,
   count: (body, context) => checkWhole(body, context, true),

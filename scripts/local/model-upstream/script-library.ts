@@ -33,7 +33,7 @@ export class ScriptLibrary {
     this.#registered.set(name, { responses, used: 0 })
   }
 
-  /** Removes a registered script and tells whether it was there. */
+  /** Removes a registered script. @returns whether it was there */
   remove(name: string): boolean {
     return this.#registered.delete(name)
   }

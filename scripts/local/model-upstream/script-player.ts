@@ -27,7 +27,7 @@ export async function playSteps(
   exchange.end()
 }
 
-/** Plays one step and tells whether it was the last. */
+/** Plays one step. @returns whether it was the last */
 async function playStep(
   step: Step,
   exchange: Exchange,

@@ -1,7 +1,7 @@
 import { contentText, type JsonRecord, tokensOfCharacters, toList, toRecord, toText } from './json-value.ts'
 import type { Dialect } from './reply.ts'
 
-/** What a built-in script can know about its request, found in the raw bytes without parsing them. */
+/** What a built-in script can read of its request, found in the raw bytes without parsing them. */
 export class ScriptRequest {
   readonly dialect: Dialect
   /** The credential the request presented, empty when it had none. */

@@ -1,14 +1,14 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { listenOnLoopback } from '../loopback-server.ts'
+import type { RunningStandIn } from '../stand-in-process.ts'
 import { answerMessages, countMessageTokens } from './anthropic-messages.ts'
-import { presentedCredential, rejectCredential } from './authentication.ts'
+import { presentedCredential } from './authentication.ts'
 import { builtInScripts, wireScripts } from './built-in-scripts.ts'
 import type { CheckedRequest } from './checks/fault.ts'
 import { answerControl } from './control-api.ts'
 import { Exchange } from './exchange.ts'
 import { isRecord, type JsonRecord, toText } from './json-value.ts'
-import { answerModels } from './model-list.ts'
-import { ModelTraitsTable } from './model-traits.ts'
+import { traitsOf } from './model-traits.ts'
 import { answerChat } from './openai-chat.ts'
 import { answerCompletion } from './openai-completions.ts'
 import { answerInputTokens } from './openai-input-tokens.ts'
@@ -23,20 +23,10 @@ import { anthropicError, badRequest, openAiError, refusal } from './vendor-error
 export interface ModelUpstreamOptions {
   /** Port on 127.0.0.1; 0 takes a free one. */
   port: number
-  /** The key callers must present; without it any or none is accepted. */
-  apiKey?: string | undefined
   /** Whether requests are recorded for `GET /control/requests`; true unless set. */
   record?: boolean | undefined
   /** Called after each answered request with one line that holds no header and no body. */
   onAnswered?: ((line: string) => void) | undefined
-}
-
-export interface ModelUpstream {
-  port: number
-  /** `http://127.0.0.1:PORT`, without `/v1`. */
-  url: string
-  /** Cuts open connections and frees the port. */
-  close(): Promise<void>
 }
 
 const maximumBody = 256 * 1024 * 1024
@@ -83,7 +73,7 @@ const generationRoutes: Record<string, GenerationRoute> = {
         body,
         raw.includes('"cache_control"'),
         toText(context.headers['anthropic-beta']),
-        (whole) => (context.traits.checks === 'none' ? undefined : checkWhole(whole, context, false).fault),
+        (whole) => checkWhole(whole, context, false).fault,
       ),
   },
   '/v1/messages/count_tokens': {
@@ -107,43 +97,24 @@ interface Call {
 }
 
 /**
- * Starts the scripted model upstream on 127.0.0.1: OpenAI chat completions, completions, token counts and models,
- * Anthropic messages and token counts, and the control API. Rejects when the port is taken.
+ * Starts the scripted model upstream on 127.0.0.1: OpenAI chat completions, completions and token counts,
+ * Anthropic messages and token counts, and the control API. Any credential is accepted.
+ *
+ * @throws the error of `listen`, such as `EADDRINUSE`
  */
-export async function startModelUpstream(options: ModelUpstreamOptions): Promise<ModelUpstream> {
+export async function startModelUpstream(options: ModelUpstreamOptions): Promise<RunningStandIn> {
   const upstream = new Upstream(options)
-  const server = createServer((request, response) => {
-    // A fault here (a script with an illegal header, say) must end this answer only, not the server.
-    upstream.handle(request, response).catch(() => response.destroy())
-  })
-  // Callers pool connections; closing an idle one early would race with their next request.
-  server.keepAliveTimeout = 75_000
+  // A fault (a script with an illegal header, say) ends its answer and not the server.
+  const { server, port, url, close } = await listenOnLoopback(options.port, (request, response) =>
+    upstream.handle(request, response).catch(() => void response.destroy()),
+  )
   server.requestTimeout = 0
   server.on('connection', (socket) => {
     socket.setNoDelay(true)
     upstream.connectionOpened()
     socket.once('close', () => upstream.connectionClosed())
   })
-  await listen(server, options.port)
-  const { port } = server.address() as AddressInfo
-  return { port, url: `http://127.0.0.1:${port}`, close: () => close(server) }
-}
-
-function listen(server: Server, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, '127.0.0.1', () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
-}
-
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-    server.closeAllConnections()
-  })
+  return { port, url, close }
 }
 
 class Upstream {
@@ -151,7 +122,6 @@ class Upstream {
   readonly #scripts = new ScriptLibrary()
   readonly #signals = new SignalBoard()
   readonly #log = new RequestLog()
-  readonly #traits = new ModelTraitsTable()
   #openConnections = 0
   #openRequests = 0
   #totalRequests = 0
@@ -175,14 +145,13 @@ class Upstream {
     if (!control) this.#count(`${request.method} ${path}`, response, receivedAt)
     const exchange = control ? undefined : new Exchange(response)
     const body = await readBody(request)
-    // The client left while it was still sending: there is nobody to answer.
+    // The client left while it was still sending.
     if (body === undefined) return
     if (exchange === undefined) {
       answerControl(request, response, body, {
         scripts: this.#scripts,
         signals: this.#signals,
         log: this.#log,
-        traits: this.#traits,
         stats: () => this.#stats(),
       })
       return
@@ -203,7 +172,7 @@ class Upstream {
     const applies = route.generates || selected?.name.startsWith('error-') === true
     const context: RequestContext = {
       headers: request.headers,
-      traits: this.#traits.of(body?.model),
+      traits: traitsOf(body?.model),
       acceptUnknown: selected?.builtIn !== undefined && wireScripts.has(selected.name),
     }
     const checked = body === undefined ? { fault: undefined, unknownMembers: [] } : route.check(body, context)
@@ -231,15 +200,11 @@ class Upstream {
   async #answerCall(request: IncomingMessage, exchange: Exchange, call: Call): Promise<void> {
     const { route, raw, body, context, checked } = call
     const { dialect } = route
-    const rejection = rejectCredential(request.headers, dialect, this.#options.apiKey)
-    if (rejection !== undefined) return exchange.send(rejection)
     if (dialect === 'messages' && request.headers['anthropic-version'] === undefined) {
       return exchange.send(badRequest(dialect, 'anthropic-version: header is required'))
     }
-    if (checked.fault !== undefined && context.traits.checks === 'vendor') {
-      return exchange.send(refusal(dialect, checked.fault))
-    }
-    const credential = presentedCredential(request.headers, dialect)?.value ?? ''
+    if (checked.fault !== undefined) return exchange.send(refusal(dialect, checked.fault))
+    const credential = presentedCredential(request.headers, dialect)
     const script = call.script ?? (raw.length > route.maximumParsed ? cannedScript : undefined)
     if (script !== undefined) {
       return playSteps(this.#scripts.steps(script, raw, dialect, credential), exchange, this.#signals)
@@ -253,30 +218,12 @@ class Upstream {
 
   #answerOther(request: IncomingMessage, path: string): Reply {
     const dialect: Dialect = path.startsWith('/v1/messages') ? 'messages' : 'chat'
-    if (path === '/v1/models' || path.startsWith('/v1/models/')) {
-      const fromAnthropic = request.headers['anthropic-version'] !== undefined
-      const rejection = rejectCredential(
-        request.headers,
-        fromAnthropic ? 'messages' : 'chat',
-        this.#options.apiKey,
-      )
-      const id = path === '/v1/models' ? undefined : decodePath(path.slice('/v1/models/'.length))
-      return rejection ?? answerModels(id, fromAnthropic)
-    }
     if (path in generationRoutes) {
       if (dialect === 'messages') return anthropicError(405, 'invalid_request_error', 'Method Not Allowed')
       return openAiError(405, { message: `Not allowed to ${request.method} on ${path}.` })
     }
     if (dialect === 'messages') return anthropicError(404, 'not_found_error', 'Not Found')
     return openAiError(404, { message: `Invalid URL (${request.method} ${path})` })
-  }
-}
-
-function decodePath(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return segment
   }
 }
 

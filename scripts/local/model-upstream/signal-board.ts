@@ -1,5 +1,5 @@
 /**
- * Named signals that let a test decide when a script goes on. A signal that nobody waits for yet is kept for the
+ * Named signals that let a test decide when a script goes on. A signal without a waiting script is kept for the
  * next one that waits, so that the order of the two does not matter.
  */
 export class SignalBoard {
@@ -22,7 +22,7 @@ export class SignalBoard {
     })
   }
 
-  /** Releases everyone who waits for `name` and returns how many; with nobody there the signal is kept. */
+  /** Releases all scripts that wait for `name`; without any the signal is kept. @returns how many waited */
   release(name: string): number {
     const waiters = [...(this.#waiting.get(name) ?? [])]
     if (waiters.length === 0) this.#kept.add(name)

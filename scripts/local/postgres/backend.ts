@@ -1,5 +1,3 @@
-import type { WebSocket } from 'ws'
-
 /** Description of one result column, as Neon's endpoint and `pg` name its members. */
 export interface ResultField {
   readonly name: string
@@ -36,8 +34,6 @@ export interface SqlSession {
 /** Where statements go: embedded Postgres or a real one. */
 export interface PostgresBackend {
   openSession(): Promise<SqlSession>
-  /** Serves the PostgreSQL wire protocol on a WebSocket, as Neon's proxy does. */
-  serveSocket(socket: WebSocket): void
   close(): Promise<void>
 }
 
@@ -58,9 +54,9 @@ export function toParameterText(value: unknown): string | null {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-/** A statement that starts with one of these words, at the start, after a semicolon or after a message's name. */
+/** A statement that starts with one of these words, at the start or after a semicolon. */
 const CHANGING_START =
-  /(?:^|;|\0)(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*(?:set|begin|start|prepare|listen|discard|load|do|call|create\s+(?:local\s+|global\s+)?temp)/i
+  /(?:^|;)(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*(?:set|begin|start|prepare|listen|discard|load|do|call|create\s+(?:local\s+|global\s+)?temp)/i
 
 /** A function or a clause that changes the session wherever it stands. */
 const CHANGING_PART = /\bset_config\b|advisory_lock|\binto\s+temp/i

@@ -19,7 +19,7 @@ const CACHE_FOLDER = join(import.meta.dirname, '../../../node_modules/.cache/hea
 export async function openDatabase(folder: string, cacheFolder = CACHE_FOLDER): Promise<PGlite> {
   const template = join(cacheFolder, `pglite-${readVersion()}.tar`)
   if (folder === 'memory') return createDatabase(undefined, template)
-  // A process that was killed while it made the folder has left a part of a database, and nobody's data.
+  // A process that was killed while it made the folder has left a part of a database without data.
   const incomplete = `${folder}.incomplete`
   if (existsSync(incomplete)) rmSync(folder, { recursive: true, force: true })
   mkdirSync(folder, { recursive: true })

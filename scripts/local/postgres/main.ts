@@ -5,18 +5,16 @@ import { startPostgres } from './start.ts'
 
 await runAsProcess(
   'local postgres',
-  { data: { type: 'string' }, 'database-url': { type: 'string' }, 'lock-timeout': { type: 'string' } },
+  { data: { type: 'string' }, 'database-url': { type: 'string' } },
   (values, port) => {
-    const { data, 'lock-timeout': lockTimeout = '5000' } = values
+    const { data } = values
     // By environment it stands on no command line, which every process of the machine can read.
     const databaseUrl = values['database-url'] ?? process.env.REAL_DATABASE_URL
     if (typeof data === 'string' && typeof databaseUrl === 'string') {
       throw new OptionError('--data and --database-url exclude each other')
     }
-    if (!/^\d+$/.test(String(lockTimeout))) throw new OptionError('--lock-timeout takes milliseconds')
     return startPostgres({
       port,
-      lockTimeoutMs: Number(lockTimeout),
       ...(typeof data === 'string' && { folder: data }),
       ...(typeof databaseUrl === 'string' && { databaseUrl }),
     })

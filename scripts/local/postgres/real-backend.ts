@@ -1,20 +1,20 @@
-import net from 'node:net'
 import pg from 'pg'
-import type { WebSocket } from 'ws'
 import { OptionError } from '../stand-in-process.ts'
 import { mayChangeSession, type PostgresBackend, toParameterText } from './backend.ts'
 
-/** Node's pool of sessions; below the 100 connections a stock server takes, with room for WebSockets. */
+/** Sessions at a time; a stock server takes 100. */
 const POOL_SIZE = 20
 
 /**
- * Puts a real PostgreSQL behind the same two endpoints, for work that needs true concurrency.
+ * Puts a real PostgreSQL behind the same endpoint, for work that needs true concurrency.
  *
  * @param connectionString `postgres://user:password@host:port/database`
  * @throws OptionError when the string is no such URL; the connection error when the server cannot be reached
  */
 export async function openRealPostgres(connectionString: string): Promise<PostgresBackend> {
-  const address = readAddress(connectionString)
+  if (!URL.canParse(connectionString) || !/^postgres(ql)?:/.test(connectionString)) {
+    throw new OptionError('--database-url must be a postgres:// URL')
+  }
   const pool = new pg.Pool({
     connectionString,
     max: POOL_SIZE,
@@ -50,26 +50,6 @@ export async function openRealPostgres(connectionString: string): Promise<Postgr
         end: async () => client.release(changed || lost),
       }
     },
-    serveSocket: (socket) => tunnel(socket, address),
     close: () => pool.end(),
   }
-}
-
-function readAddress(connectionString: string): { host: string; port: number } {
-  if (!URL.canParse(connectionString) || !/^postgres(ql)?:/.test(connectionString)) {
-    throw new OptionError('--database-url must be a postgres:// URL')
-  }
-  const { hostname, port } = new URL(connectionString)
-  return { host: hostname, port: Number(port || 5432) }
-}
-
-/** Joins a WebSocket and a TCP connection; the driver speaks with the server itself. */
-function tunnel(socket: WebSocket, address: { host: string; port: number }): void {
-  const upstream = net.connect({ ...address, noDelay: true })
-  socket.on('message', (data) => upstream.write(data as Buffer))
-  socket.on('close', () => upstream.destroy())
-  socket.on('error', () => upstream.destroy())
-  upstream.on('data', (bytes) => socket.send(bytes))
-  upstream.on('close', () => socket.close())
-  upstream.on('error', () => socket.close())
 }

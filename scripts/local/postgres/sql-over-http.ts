@@ -89,7 +89,7 @@ async function runTransaction(
     await session.query('COMMIT', [])
     return results
   } catch (error) {
-    // The first error is what the caller has to hear; a connection that broke cannot roll back either.
+    // Report the first error; a connection that broke cannot roll back either.
     await session.query('ROLLBACK', []).catch(() => {})
     throw error
   }

@@ -1,5 +1,4 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { WebSocketServer } from 'ws'
 import { listenOnLoopback, readBody, sendJson } from '../loopback-server.ts'
 import type { RunningStandIn } from '../stand-in-process.ts'
 import type { PostgresBackend } from './backend.ts'
@@ -15,21 +14,18 @@ export interface PostgresOptions {
   readonly folder?: string
   /** A real PostgreSQL to stand before, in place of the embedded one. */
   readonly databaseUrl?: string
-  /** How long a query may wait for the one session of embedded Postgres, in milliseconds; 5000 by default. */
-  readonly lockTimeoutMs?: number
 }
 
 /** Neon's limit for a request of SQL over HTTP, in bytes. https://neon.com/docs/serverless/serverless-driver */
 const REQUEST_LIMIT = 64 * 1024 * 1024
 
 /**
- * Starts the stand-in for Neon: `POST /sql` is its SQL-over-HTTP endpoint, a WebSocket on any path is its proxy, and
- * `GET /health` answers 200 once the database is open. Any connection string is taken, since there is one database.
+ * Starts the stand-in for Neon: `POST /sql` is its SQL-over-HTTP endpoint, and `GET /health` answers 200 once the
+ * database is open. Any connection string is taken, since there is one database.
  *
  * @throws `EADDRINUSE` for a port in use, OptionError for a folder in use or a malformed URL
  */
 export async function startPostgres(options: PostgresOptions = {}): Promise<RunningStandIn> {
-  const lockTimeoutMs = options.lockTimeoutMs ?? 5_000
   let backend: PostgresBackend | undefined
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const path = (request.url ?? '').split('?', 1)[0]
@@ -42,14 +38,10 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Runn
   }
   // The port comes first: a second start must fail before it touches the first one's data.
   const http = await listenOnLoopback(options.port ?? 0, handle)
-  const sockets = new WebSocketServer({ server: http.server, perMessageDeflate: false })
-  sockets.on('connection', (socket) =>
-    backend === undefined ? socket.terminate() : backend.serveSocket(socket),
-  )
   try {
     backend =
       options.databaseUrl === undefined
-        ? await openEmbeddedPostgres(options.folder ?? 'memory', lockTimeoutMs)
+        ? await openEmbeddedPostgres(options.folder ?? 'memory')
         : await openRealPostgres(options.databaseUrl)
   } catch (error) {
     await http.close()
@@ -57,13 +49,8 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Runn
   }
   const opened = backend
   let closing: Promise<void> | undefined
-  const shutDown = async (): Promise<void> => {
-    for (const socket of sockets.clients) socket.terminate()
-    await http.close()
-    await opened.close()
-  }
   const close = (): Promise<void> => {
-    closing ??= shutDown()
+    closing ??= http.close().then(() => opened.close())
     return closing
   }
   return { port: http.port, url: http.url, close }

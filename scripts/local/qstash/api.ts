@@ -1,28 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { type ApiAnswer, type ApiCall, type ApiParts, publishingHeaders } from './api-call.ts'
-import { deleteDead, deleteManyDead, getDead, listDead, retryDead, retryManyDead } from './api-dlq.ts'
-import {
-  batch,
-  cancelMessage,
-  cancelMessages,
-  enqueue,
-  getMessage,
-  listLogs,
-  publish,
-} from './api-messages.ts'
-import {
-  createSchedule,
-  deleteQueue,
-  deleteSchedule,
-  getQueue,
-  getSchedule,
-  listQueues,
-  listSchedules,
-  pauseQueue,
-  pauseSchedule,
-  upsertQueue,
-} from './api-schedules.ts'
-import { RefusedError } from './message.ts'
+import type { Broker } from './broker.ts'
+import { type PublishRequest, RefusedError } from './message.ts'
+import { viewDeadMessage, viewMessage } from './message-view.ts'
+import type { Schedules } from './schedules.ts'
 
 /** A request whose token has been checked. */
 export interface ApiRequest {
@@ -34,49 +14,104 @@ export interface ApiRequest {
   readonly callerIp: string
 }
 
-/** Routes by method and path after `/v2/`; the first that matches answers. https://upstash.com/docs/qstash/api */
-const ROUTES: [methods: string, path: RegExp, route: (call: ApiCall) => ApiAnswer][] = [
-  ['POST', /^publish\/(.+)$/s, publish],
-  ['POST', /^enqueue\/([^/]+)\/(.+)$/s, enqueue],
-  ['POST', /^batch\/?$/, batch],
-  ['GET', /^(?:events|logs)\/?$/, listLogs],
-  ['GET', /^messages\/([^/]+)$/, getMessage],
-  ['DELETE', /^messages\/([^/]+)$/, cancelMessage],
-  ['DELETE', /^messages\/?$/, cancelMessages],
-  ['GET', /^dlq\/?$/, listDead],
-  ['DELETE', /^dlq\/?$/, deleteManyDead],
-  ['POST', /^dlq\/retry\/?$/, retryManyDead],
-  ['POST', /^dlq\/retry\/([^/]+)$/, retryDead],
-  ['GET', /^dlq\/([^/]+)$/, getDead],
-  ['DELETE', /^dlq\/([^/]+)$/, deleteDead],
-  ['GET', /^schedules\/?$/, listSchedules],
-  // The SDK sends PATCH, the documentation says POST.
-  ['PATCH POST', /^schedules\/([^/]+)\/(pause|resume)$/, pauseSchedule],
-  ['POST', /^schedules\/(.+)$/s, createSchedule],
-  ['GET', /^schedules\/([^/]+)$/, getSchedule],
-  ['DELETE', /^schedules\/([^/]+)$/, deleteSchedule],
-  ['GET', /^queues\/?$/, listQueues],
-  ['POST', /^queues\/?$/, upsertQueue],
-  ['POST', /^queues\/([^/]+)\/(pause|resume)$/, pauseQueue],
-  ['GET', /^queues\/([^/]+)$/, getQueue],
-  ['DELETE', /^queues\/([^/]+)$/, deleteQueue],
+/** Status and JSON body of an answer. */
+export interface ApiAnswer {
+  readonly status: number
+  readonly body: unknown
+}
+
+interface ApiParts {
+  readonly broker: Broker
+  readonly schedules: Schedules
+}
+
+/** @param id what the route's pattern matched: a destination or an id. @param publish the request as one to publish */
+type Route = (parts: ApiParts, id: string, publish: () => PublishRequest) => ApiAnswer
+
+/** Routes by method and path after `/v2/`. https://upstash.com/docs/qstash/api */
+const ROUTES: [method: string, path: RegExp, route: Route][] = [
+  [
+    'POST',
+    /^publish\/(.+)$/s,
+    ({ broker }, _, publish) => {
+      const result = broker.publish(publish())
+      // A duplicate is 202, a new message 201. https://upstash.com/docs/qstash/features/deduplication
+      return { status: result.deduplicated === true ? 202 : 201, body: result }
+    },
+  ],
+  [
+    'GET',
+    /^messages\/([^/]+)$/,
+    ({ broker }, id) => ok(viewMessage(present(broker.message(id), `message ${id}`))),
+  ],
+  [
+    'DELETE',
+    /^messages\/([^/]+)$/,
+    ({ broker }, id) => {
+      present(broker.cancel(id) || undefined, `message ${id}`)
+      return { status: 202, body: { cancelled: 1 } }
+    },
+  ],
+  ['GET', /^dlq\/?$/, ({ broker }) => ok({ messages: broker.deadMessages().map(viewDeadMessage) })],
+  [
+    'POST',
+    /^schedules\/(.+)$/s,
+    ({ schedules }, _, publish) => ({ status: 201, body: schedules.create(publish()) }),
+  ],
+  ['GET', /^schedules\/?$/, ({ schedules }) => ok(schedules.list())],
+  ['GET', /^schedules\/([^/]+)$/, ({ schedules }, id) => ok(present(schedules.view(id), `schedule ${id}`))],
+  [
+    'DELETE',
+    /^schedules\/([^/]+)$/,
+    ({ schedules }, id) => ok(present(schedules.delete(id) || undefined, `schedule ${id}`) && {}),
+  ],
 ]
+
+const ok = (body: unknown): ApiAnswer => ({ status: 200, body })
+
+/** @throws RefusedError (404) */
+function present<Value>(value: Value | undefined, name: string): Value {
+  if (value === undefined) throw new RefusedError(404, `${name} not found`)
+  return value
+}
 
 /** Answers a request to the REST API. What it refuses is answered with its status and `{"error": message}`. */
 export function answerApi(parts: ApiParts, request: ApiRequest): ApiAnswer {
   const [, path = '', search = ''] = /^\/v2\/([^?]*)(.*)$/s.exec(request.url) ?? []
-  const { body, callerIp } = request
-  for (const [methods, pattern, route] of ROUTES) {
-    const match = methods.split(' ').includes(request.method) ? pattern.exec(path) : null
+  for (const [method, pattern, route] of ROUTES) {
+    const match = method === request.method ? pattern.exec(path) : null
     if (match === null) continue
-    const query = new URLSearchParams(search)
-    const headers = publishingHeaders(request.headers)
+    const id = match[1] ?? ''
     try {
-      return route({ ...parts, match: match.slice(1), search, query, headers, body, callerIp })
+      return route(parts, id, () => readPublish(request, id, search))
     } catch (error) {
       if (error instanceof RefusedError) return { status: error.status, body: { error: error.message } }
       throw error
     }
   }
   return { status: 404, body: { error: `${request.method} ${request.url.split('?', 1)[0]} not found` } }
+}
+
+/** Reads a publish request whose destination is the rest of the path, with the query. */
+function readPublish(request: ApiRequest, destination: string, search: string): PublishRequest {
+  const { headers, body, callerIp } = request
+  return { url: readDestination(destination) + search, headers: publishingHeaders(headers), body, callerIp }
+}
+
+/** SDKs send the destination as it is; other clients encode it. */
+function readDestination(destination: string): string {
+  if (/^https?:\/\//i.test(destination)) return destination
+  try {
+    return decodeURIComponent(destination)
+  } catch {
+    throw new RefusedError(400, 'malformed destination')
+  }
+}
+
+/** The headers that say how to publish. The others, the token among them, go no further. */
+function publishingHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+  const named = Object.entries(headers).map(([name, value]) => [name, [value ?? ''].flat().join(', ')])
+  return Object.fromEntries(
+    named.filter(([name = '']) => name === 'content-type' || name.startsWith('upstash-')),
+  )
 }

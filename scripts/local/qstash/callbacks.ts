@@ -3,7 +3,7 @@ import { createMessage, type Message } from './message.ts'
 import { toArrays } from './message-view.ts'
 
 /**
- * Makes the message that tells the callback URL how one attempt went.
+ * Makes the message that reports one attempt to the callback URL.
  * https://upstash.com/docs/qstash/features/callbacks
  *
  * @param now milliseconds since 1970
@@ -14,7 +14,7 @@ export function createCallback(message: Message, outcome: DeliveryOutcome, now: 
   return createReport(message, message.callback, 'callback', reportBody(message, outcome), now)
 }
 
-/** Makes the message that tells the failure callback URL that the retries are exhausted. */
+/** Makes the message that reports exhausted retries to the failure callback URL. */
 export function createFailureCallback(
   message: Message,
   outcome: DeliveryOutcome,

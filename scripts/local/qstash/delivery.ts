@@ -7,9 +7,8 @@ export interface DeliveryOutcome {
   readonly status: number
   /** Lower-case names. */
   readonly headers: Record<string, string[]>
+  /** Why there was no answer, where there was none. */
   readonly body: Buffer
-  /** Why there was no answer. */
-  readonly error?: string
 }
 
 /** Largest answer that is kept, in bytes: the free plan's message size. The rest is cut off. */
@@ -46,7 +45,7 @@ export async function deliver(
   } catch (error) {
     const isTimeout = limit.aborted && !signal.aborted
     const reason = isTimeout ? `no answer within ${message.timeoutMs} ms` : (error as Error).message
-    return { status: 0, headers: {}, body: Buffer.from(reason), error: reason }
+    return { status: 0, headers: {}, body: Buffer.from(reason) }
   }
 }
 
@@ -93,6 +92,5 @@ function deliveredHeaders(message: Message, signature: string, body: Buffer): Re
     'upstash-caller-ip': message.callerIp,
     'upstash-signature': signature,
     ...(message.scheduleId !== undefined && { 'upstash-schedule-id': message.scheduleId }),
-    ...(message.labels.length > 0 && { 'upstash-label': message.labels.join(',') }),
   }
 }

@@ -1,5 +1,3 @@
-import { evaluateExpression } from './expression.ts'
-
 const UNIT_MS: Record<string, number> = {
   ns: 1e-6,
   us: 1e-3,
@@ -12,7 +10,7 @@ const UNIT_MS: Record<string, number> = {
 }
 
 /** QStash never waits longer than a day between two attempts, in milliseconds. */
-export const LONGEST_RETRY_DELAY_MS = 86_400_000
+const LONGEST_RETRY_DELAY_MS = 86_400_000
 
 /**
  * Reads a duration such as `10s`, `1d10h30m` or `6m5s`; a bare number counts as seconds.
@@ -40,19 +38,7 @@ export function defaultBackoff(retry: number): number {
   return Math.min(LONGEST_RETRY_DELAY_MS, Math.exp(2.5 * retry) * 1_000)
 }
 
-/**
- * Computes `Upstash-Retry-Delay`.
- *
- * @param expression milliseconds as an expression over `retried`, which is 0 before the first retry
- * @returns milliseconds from 0 to one day
- * @throws ExpressionError if it is malformed
- */
-export function expressionDelay(expression: string, retried: number): number {
-  const delay = evaluateExpression(expression, { retried })
-  return Number.isNaN(delay) ? 0 : Math.min(LONGEST_RETRY_DELAY_MS, Math.max(0, delay))
-}
-
-/** Headers by which an endpoint says when it wants to be tried again, in the order of precedence. */
+/** Headers by which an endpoint sets the time of its next attempt, in the order of precedence. */
 const RETRY_HEADERS = [
   'retry-after',
   'x-ratelimit-reset',

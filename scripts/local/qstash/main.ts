@@ -10,18 +10,17 @@ await runAsProcess(
     'current-key': { type: 'string' },
     'next-key': { type: 'string' },
     'sign-with': { type: 'string' },
-    'retry-delay': { type: 'string' },
     control: { type: 'boolean' },
   },
   async (values, port) => {
-    const { data, 'sign-with': signWith = 'current', 'retry-delay': retryDelay, control } = values
+    const { data, 'sign-with': signWith = 'current', control } = values
     if (signWith !== 'current' && signWith !== 'next')
       throw new OptionError('--sign-with takes current or next')
     const { QSTASH_TOKEN, QSTASH_CURRENT_SIGNING_KEY, QSTASH_NEXT_SIGNING_KEY } = process.env
     const token = values.token ?? QSTASH_TOKEN
     const currentSigningKey = values['current-key'] ?? QSTASH_CURRENT_SIGNING_KEY
     const nextSigningKey = values['next-key'] ?? QSTASH_NEXT_SIGNING_KEY
-    // No default: keys that everyone knows are no keys.
+    // No default: a published key protects nothing.
     if (typeof currentSigningKey !== 'string' || typeof nextSigningKey !== 'string') {
       throw new OptionError(
         '--current-key and --next-key (or QSTASH_CURRENT_SIGNING_KEY, QSTASH_NEXT_SIGNING_KEY) are needed',
@@ -35,7 +34,6 @@ await runAsProcess(
       nextSigningKey,
       ...(typeof token === 'string' && { token }),
       ...(typeof data === 'string' && { file: data }),
-      ...(typeof retryDelay === 'string' && { retryDelay }),
     })
   },
 )

@@ -3,7 +3,8 @@ import type { DeadMessage, Message } from './message.ts'
 
 /** A message as `GET /v2/messages/{id}` shows it. */
 export function viewMessage(message: Message): Record<string, unknown> {
-  const { messageId, url, method, createdAt, notBefore, maxRetries, labels, callerIp } = message
+  const { messageId, url, method, createdAt, notBefore, maxRetries, callerIp } = message
+  const { callback, failureCallback, scheduleId } = message
   return {
     messageId,
     url,
@@ -14,13 +15,9 @@ export function viewMessage(message: Message): Record<string, unknown> {
     notBefore,
     maxRetries,
     callerIP: callerIp,
-    ...(labels.length > 0 && { label: labels[0], labels }),
-    ...(message.retryDelay !== undefined && { retryDelayExpression: message.retryDelay }),
-    ...(message.callback !== undefined && { callback: message.callback }),
-    ...(message.failureCallback !== undefined && { failureCallback: message.failureCallback }),
-    ...(message.queueName !== undefined && { queueName: message.queueName }),
-    ...(message.scheduleId !== undefined && { scheduleId: message.scheduleId }),
-    ...(message.flowControlKey !== undefined && { flowControlKey: message.flowControlKey }),
+    callback,
+    failureCallback,
+    scheduleId,
   }
 }
 

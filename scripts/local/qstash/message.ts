@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
 import { parseDuration } from './durations.ts'
-import { ExpressionError, evaluateExpression } from './expression.ts'
 
 /** Thrown for a request that QStash would refuse; `status` is the HTTP status of the answer. */
 export class RefusedError extends Error {
@@ -11,7 +10,7 @@ export class RefusedError extends Error {
   }
 }
 
-/** What publish, batch, enqueue, schedules and callbacks hand in. */
+/** What publish, schedules and callbacks hand in. */
 export interface PublishRequest {
   /** The destination URL, exactly as received. */
   readonly url: string
@@ -19,7 +18,6 @@ export interface PublishRequest {
   readonly headers: Record<string, string>
   readonly body: Buffer
   readonly callerIp: string
-  readonly queueName?: string
   readonly scheduleId?: string
 }
 
@@ -28,7 +26,7 @@ export interface Message {
   readonly messageId: string
   readonly url: string
   readonly method: string
-  /** The publishing headers, kept so that a message from the DLQ can be published again. */
+  /** The publishing headers; those of the callbacks are among them. */
   readonly publishHeaders: Record<string, string>
   /** The headers that reach the destination. */
   readonly forwardHeaders: Record<string, string>
@@ -39,14 +37,10 @@ export interface Message {
   readonly nextDeliveryAt: number
   readonly retried: number
   readonly maxRetries: number
-  readonly retryDelay?: string
   readonly timeoutMs: number
   readonly callback?: string
   readonly failureCallback?: string
-  readonly queueName?: string
   readonly scheduleId?: string
-  readonly labels: string[]
-  readonly flowControlKey?: string
   readonly callerIp: string
 }
 
@@ -68,6 +62,9 @@ const MAX_DELAY_MS = 366 * 86_400_000
 const MAX_TIMEOUT_MS = 86_400_000
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
 
+/** Features of QStash that are not here: refused, since ignoring them would change what is delivered. */
+const UNSUPPORTED = /^upstash-(content-based-deduplication|flow-control-.*|label|queue-name|retry-delay)$/
+
 /**
  * Makes a message from a publish request.
  *
@@ -75,16 +72,16 @@ const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
  * @throws RefusedError (400) for a destination or a header that QStash would refuse
  */
 export function createMessage(request: PublishRequest, now: number): Message {
-  const { url, headers, body, callerIp, queueName, scheduleId } = request
+  const { url, headers, body, callerIp, scheduleId } = request
   const header = (name: string): string | undefined => headers[`upstash-${name}`]
+  const unsupported = Object.keys(headers).find((name) => UNSUPPORTED.test(name))
+  if (unsupported !== undefined) throw new RefusedError(400, `the local QStash has no ${unsupported}`)
   checkUrl(url, 'destination')
   const notBefore = readNotBefore(header('not-before'), header('delay'), now)
   const method = (header('method') ?? 'POST').toUpperCase()
   if (!METHODS.has(method)) throw new RefusedError(400, `invalid method ${method}`)
   const callback = readCallback(header('callback'))
   const failureCallback = readCallback(header('failure-callback'))
-  const retryDelay = readRetryDelay(header('retry-delay'))
-  const flowControlKey = header('flow-control-key')
   return {
     messageId: `msg_${randomUUID().replaceAll('-', '')}`,
     url,
@@ -98,19 +95,15 @@ export function createMessage(request: PublishRequest, now: number): Message {
     retried: 0,
     maxRetries: readCount(header('retries'), DEFAULT_RETRIES),
     timeoutMs: readDuration(header('timeout'), 'timeout', MAX_TIMEOUT_MS) ?? DEFAULT_TIMEOUT_MS,
-    labels: (header('label') ?? '').split(',').filter((label) => label !== ''),
     callerIp,
-    ...(retryDelay !== undefined && { retryDelay }),
     ...(callback !== undefined && { callback }),
     ...(failureCallback !== undefined && { failureCallback }),
-    ...(queueName !== undefined && { queueName }),
     ...(scheduleId !== undefined && { scheduleId }),
-    ...(flowControlKey !== undefined && { flowControlKey }),
   }
 }
 
 /** @throws RefusedError (400) unless it is an absolute http or https URL */
-export function checkUrl(url: string, what: string): void {
+function checkUrl(url: string, what: string): void {
   if (!/^https?:\/\//i.test(url)) {
     throw new RefusedError(400, `invalid ${what} url: endpoint has invalid scheme, add http:// or https://`)
   }
@@ -146,18 +139,6 @@ function readCount(text: string | undefined, fallback: number): number {
   if (text === undefined) return fallback
   if (!/^\d{1,4}$/.test(text)) throw new RefusedError(400, `invalid retries: ${text}`)
   return Number(text)
-}
-
-/** An expression is tried out when it is published, so that it cannot fail at the first retry. */
-function readRetryDelay(expression: string | undefined): string | undefined {
-  if (expression === undefined) return undefined
-  try {
-    evaluateExpression(expression, { retried: 0 })
-  } catch (error) {
-    if (error instanceof ExpressionError) throw new RefusedError(400, `invalid retry delay: ${error.message}`)
-    throw error
-  }
-  return expression
 }
 
 function readForwardHeaders(headers: Record<string, string>): Record<string, string> {

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { CronExpressionParser } from 'cron-parser'
 import type { AdjustableClock } from '../adjustable-clock.ts'
 import type { Broker } from './broker.ts'
-import { parseDuration } from './durations.ts'
 import { createMessage, type PublishRequest, RefusedError } from './message.ts'
 import { toArrays, viewBody } from './message-view.ts'
 import type { RecordCollection, RecordStore } from './record-store.ts'
@@ -17,9 +16,7 @@ interface Schedule {
   /** Base64. */
   readonly body: string
   readonly callerIp: string
-  readonly queueName?: string
   readonly createdAt: number
-  readonly isPaused: boolean
   readonly nextAt: number
   readonly lastAt?: number
 }
@@ -46,8 +43,10 @@ export class Schedules {
 
   /** Begins to fire. Times that passed while the process was down are left out. */
   start(): void {
+    const now = this.#clock.now()
     for (const schedule of this.#schedules.values()) {
-      if (schedule.nextAt <= this.#clock.now()) this.#reschedule(schedule)
+      if (schedule.nextAt > now) continue
+      this.#schedules.set(schedule.scheduleId, { ...schedule, nextAt: nextTime(schedule.cron, now) })
     }
     this.#fire()
   }
@@ -64,7 +63,6 @@ export class Schedules {
     createMessage({ ...request, headers }, now)
     const scheduleId = given ?? `scd_${randomUUID().replaceAll('-', '')}`
     if (!/^[\w.-]+$/.test(scheduleId)) throw new RefusedError(400, `invalid schedule id ${scheduleId}`)
-    const queueName = request.queueName ?? headers['upstash-queue-name']
     this.#schedules.set(scheduleId, {
       scheduleId,
       cron,
@@ -73,9 +71,7 @@ export class Schedules {
       body: request.body.toString('base64'),
       callerIp: request.callerIp,
       createdAt: now,
-      isPaused: false,
       nextAt,
-      ...(queueName !== undefined && { queueName }),
     })
     this.#fire()
     return { scheduleId }
@@ -85,24 +81,14 @@ export class Schedules {
     return this.#schedules.values().map(viewSchedule)
   }
 
-  /** @throws RefusedError (404) */
-  view(scheduleId: string): Record<string, unknown> {
-    return viewSchedule(this.#find(scheduleId))
+  view(scheduleId: string): Record<string, unknown> | undefined {
+    const schedule = this.#schedules.get(scheduleId)
+    return schedule && viewSchedule(schedule)
   }
 
-  /** @throws RefusedError (404) */
-  delete(scheduleId: string): void {
-    this.#find(scheduleId)
-    this.#schedules.delete(scheduleId)
-    this.#fire()
-  }
-
-  /** A paused schedule lets its times pass; a resumed one goes on with the next. */
-  setPaused(scheduleId: string, isPaused: boolean): void {
-    const schedule = this.#find(scheduleId)
-    if (schedule.isPaused === isPaused) return
-    this.#reschedule({ ...schedule, isPaused })
-    this.#fire()
+  /** @returns whether there was such a schedule */
+  delete(scheduleId: string): boolean {
+    return this.#schedules.delete(scheduleId)
   }
 
   close(): void {
@@ -110,25 +96,11 @@ export class Schedules {
     clearTimeout(this.#timer)
   }
 
-  #find(scheduleId: string): Schedule {
-    const schedule = this.#schedules.get(scheduleId)
-    if (schedule === undefined) throw new RefusedError(404, `schedule ${scheduleId} not found`)
-    return schedule
-  }
-
-  #reschedule(schedule: Schedule): void {
-    this.#schedules.set(schedule.scheduleId, {
-      ...schedule,
-      nextAt: nextTime(schedule.cron, this.#clock.now()),
-    })
-  }
-
   /** Publishes what is due and sets the timer for the next time. */
   #fire(): void {
     clearTimeout(this.#timer)
     if (this.#closed) return
-    const running = this.#schedules.values().filter(({ isPaused }) => !isPaused)
-    const next = Math.min(...running.map((schedule) => this.#catchUp(schedule)))
+    const next = Math.min(...this.#schedules.values().map((schedule) => this.#catchUp(schedule)))
     if (next === Number.POSITIVE_INFINITY) return
     const delay = Math.min(MAX_TIMER_MS, Math.max(1, next - this.#clock.now()))
     this.#timer = setTimeout(() => this.#fire(), delay)
@@ -148,15 +120,8 @@ export class Schedules {
     return nextAt
   }
 
-  #publish({ url, headers, body, callerIp, queueName, scheduleId }: Schedule): void {
-    this.#broker.publish({
-      url,
-      headers,
-      callerIp,
-      scheduleId,
-      body: Buffer.from(body, 'base64'),
-      ...(queueName !== undefined && { queueName }),
-    })
+  #publish({ url, headers, body, callerIp, scheduleId }: Schedule): void {
+    this.#broker.publish({ url, headers, callerIp, scheduleId, body: Buffer.from(body, 'base64') })
   }
 }
 
@@ -175,30 +140,20 @@ function nextTime(expression: string, after: number): number {
 }
 
 function viewSchedule(schedule: Schedule): Record<string, unknown> {
-  const { scheduleId, cron, url, headers, createdAt, isPaused, nextAt, lastAt } = schedule
-  const { forwardHeaders, method, maxRetries, callback, failureCallback, labels, retryDelay } = createMessage(
-    { ...schedule, body: Buffer.alloc(0) },
-    createdAt,
-  )
-  const delay = headers['upstash-delay']
+  const { scheduleId, cron, url, createdAt, callerIp, nextAt, lastAt } = schedule
+  const message = createMessage({ ...schedule, body: Buffer.alloc(0) }, createdAt)
   return {
     scheduleId,
     cron,
     destination: url,
     createdAt,
-    method,
-    header: toArrays(forwardHeaders),
+    method: message.method,
+    header: toArrays(message.forwardHeaders),
     ...viewBody(schedule.body, 'body'),
-    retries: maxRetries,
-    isPaused,
-    callerIP: schedule.callerIp,
+    retries: message.maxRetries,
+    isPaused: false,
+    callerIP: callerIp,
     nextScheduleTime: nextAt,
-    ...(lastAt !== undefined && { lastScheduleTime: lastAt }),
-    ...(delay !== undefined && { delay: (parseDuration(delay) ?? 0) / 1_000 }),
-    ...(schedule.queueName !== undefined && { queueName: schedule.queueName }),
-    ...(callback !== undefined && { callback }),
-    ...(failureCallback !== undefined && { failureCallback }),
-    ...(retryDelay !== undefined && { retryDelayExpression: retryDelay }),
-    ...(labels.length > 0 && { label: labels[0], labels }),
+    lastScheduleTime: lastAt,
   }
 }

@@ -1,6 +1,6 @@
 import { createHash, createHmac, randomUUID } from 'node:crypto'
 
-/** The two keys that a receiver knows; QStash signs with the current one. */
+/** The two keys of a receiver; QStash signs with the current one. */
 export interface SigningKeys {
   readonly current: string
   readonly next: string

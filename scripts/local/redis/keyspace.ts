@@ -1,39 +1,30 @@
-import { RedisError, WRONG_TYPE } from './reply.ts'
+import { RedisError } from './reply.ts'
 
 /** The container of each data type. */
 export interface Containers {
   string: string
   hash: Map<string, string>
-  set: Set<string>
-  zset: Map<string, number>
-  list: string[]
 }
 
 /** A data type, by the name that TYPE reports. */
 export type Kind = keyof Containers
 
-/** A stored value; `expiresAt` is in milliseconds since 1970. */
+/** A stored value; `expiresAt` is in milliseconds since 1970, null for never. */
 interface Entry {
   kind: Kind
   value: Containers[Kind]
-  expiresAt: number | undefined
-}
-
-const EMPTY_CONTAINER: { [K in Kind]: () => Containers[K] } = {
-  string: () => '',
-  hash: () => new Map(),
-  set: () => new Set(),
-  zset: () => new Map(),
-  list: () => [],
+  expiresAt: number | null
 }
 
 /** A key as it is written to a snapshot: key, type, content, expiry. */
-export type SnapshotEntry = [key: string, kind: Kind, content: unknown, expiresAt: number | null]
+export type SnapshotEntry = [
+  key: string,
+  kind: Kind,
+  content: string | [string, string][],
+  expiresAt: number | null,
+]
 
-/**
- * All keys with their values and expiry times. A key that has expired is gone for every method, and a container
- * that has become empty is dropped by `settle`: Redis has no empty containers.
- */
+/** All keys with their values and expiry times. A key that has expired is gone for every method. */
 export class Keyspace {
   readonly #entries = new Map<string, Entry>()
   readonly #clock: () => number
@@ -54,36 +45,21 @@ export class Keyspace {
   get<K extends Kind>(key: string, kind: K): Containers[K] | undefined {
     const entry = this.#live(key)
     if (entry === undefined) return undefined
-    if (entry.kind !== kind) throw new RedisError(WRONG_TYPE)
+    if (entry.kind !== kind)
+      throw new RedisError('WRONGTYPE Operation against a key holding the wrong kind of value')
     return entry.value as Containers[K]
-  }
-
-  /** The container at a key, made if there is none. Give it content or call `settle`. */
-  obtain<K extends Exclude<Kind, 'string'>>(key: string, kind: K): Containers[K] {
-    const present = this.get(key, kind)
-    if (present !== undefined) return present
-    const made = EMPTY_CONTAINER[kind]()
-    this.#entries.set(key, { kind, value: made, expiresAt: undefined })
-    return made
   }
 
   /** Replaces whatever is at the key; its expiry is lost unless `keepExpiry`. */
   put<K extends Kind>(key: string, kind: K, value: Containers[K], keepExpiry = false): void {
-    const expiresAt = keepExpiry ? this.#live(key)?.expiresAt : undefined
+    const expiresAt = (keepExpiry && this.#live(key)?.expiresAt) || null
     this.#entries.set(key, { kind, value, expiresAt })
-  }
-
-  /** Drops the key if its container is empty. */
-  settle(key: string): void {
-    const entry = this.#live(key)
-    if (entry === undefined || entry.kind === 'string') return
-    const { value } = entry
-    const size = Array.isArray(value) ? value.length : (value as Map<string, unknown>).size
-    if (size === 0) this.#entries.delete(key)
+    this.changes++
   }
 
   /** @returns whether there was such a key */
   delete(key: string): boolean {
+    this.changes++
     return this.#live(key) !== undefined && this.#entries.delete(key)
   }
 
@@ -91,30 +67,18 @@ export class Keyspace {
     return this.#live(key)?.kind
   }
 
-  has(key: string): boolean {
-    return this.#live(key) !== undefined
-  }
-
   /** When the key expires: a time, `null` for never, nothing if there is no such key. */
   expiryOf(key: string): number | null | undefined {
-    const entry = this.#live(key)
-    return entry === undefined ? undefined : (entry.expiresAt ?? null)
+    return this.#live(key)?.expiresAt
   }
 
-  /** Sets when an existing key expires; `null` for never. A time that has passed deletes it. */
-  setExpiry(key: string, expiresAt: number | null): void {
+  /** Sets when an existing key expires. A time that has passed deletes it. @returns whether there is such a key */
+  setExpiry(key: string, expiresAt: number): boolean {
     const entry = this.#live(key)
-    if (entry === undefined) return
-    if (expiresAt !== null && expiresAt <= this.now()) this.#entries.delete(key)
-    else entry.expiresAt = expiresAt ?? undefined
-  }
-
-  /** Moves a value with its expiry; what was at the target is lost. */
-  rename(from: string, to: string): void {
-    const entry = this.#live(from)
-    if (entry === undefined) return
-    this.#entries.delete(from)
-    this.#entries.set(to, entry)
+    if (entry === undefined) return false
+    entry.expiresAt = expiresAt
+    this.changes++
+    return true
   }
 
   keys(): string[] {
@@ -123,36 +87,29 @@ export class Keyspace {
 
   clear(): void {
     this.#entries.clear()
+    this.changes++
   }
 
   /** All live keys in a form that survives JSON. */
   snapshot(): SnapshotEntry[] {
     return this.keys().map((key) => {
       const { kind, value, expiresAt } = this.#entries.get(key) as Entry
-      return [key, kind, typeof value === 'string' ? value : [...value], expiresAt ?? null]
+      return [key, kind, typeof value === 'string' ? value : [...value], expiresAt]
     })
   }
 
-  /** Replaces everything with a snapshot. */
+  /** Adds the keys of a snapshot. */
   restore(entries: SnapshotEntry[]): void {
-    this.#entries.clear()
     for (const [key, kind, content, expiresAt] of entries) {
-      const value = kind === 'string' || kind === 'list' ? content : fillContainer(kind, content as unknown[])
-      this.#entries.set(key, { kind, value: value as Containers[Kind], expiresAt: expiresAt ?? undefined })
+      const value = typeof content === 'string' ? content : new Map(content)
+      this.#entries.set(key, { kind, value, expiresAt })
     }
   }
 
   #live(key: string): Entry | undefined {
     const entry = this.#entries.get(key)
-    if (entry?.expiresAt !== undefined && entry.expiresAt <= this.now()) {
-      this.#entries.delete(key)
-      return undefined
-    }
-    return entry
+    if (entry === undefined || entry.expiresAt === null || entry.expiresAt > this.now()) return entry
+    this.#entries.delete(key)
+    return undefined
   }
-}
-
-function fillContainer(kind: 'hash' | 'set' | 'zset', content: unknown[]): Containers[Kind] {
-  if (kind === 'set') return new Set(content as string[])
-  return new Map(content as [string, never][])
 }

@@ -1,43 +1,28 @@
-import { type CommandTable, wrongArgumentCount } from './command.ts'
-import { hashCommands } from './commands-hashes.ts'
-import { keyCommands } from './commands-keys.ts'
-import { listCommands } from './commands-lists.ts'
-import { setCommands } from './commands-sets.ts'
-import { sortedSetCommands } from './commands-sorted-sets.ts'
-import { stringCommands } from './commands-strings.ts'
-import { Keyspace } from './keyspace.ts'
+import { SnapshotFile } from '../snapshot-file.ts'
+import { OptionError } from '../stand-in-process.ts'
+import type { RedisBackend } from './backend.ts'
+import { COMMANDS, readInteger, wrongArgumentCount } from './commands.ts'
+import { Keyspace, type SnapshotEntry } from './keyspace.ts'
 import { LuaEngine } from './lua-engine.ts'
-import { parseInteger } from './numbers.ts'
 import { RedisError, type Reply } from './reply.ts'
 
-const DATA_COMMANDS: CommandTable = {
-  ...stringCommands,
-  ...keyCommands,
-  ...hashCommands,
-  ...setCommands,
-  ...sortedSetCommands,
-  ...listCommands,
+/** What the file holds. */
+interface SavedStore {
+  readonly version: 1
+  readonly entries: SnapshotEntry[]
 }
 
-/** Commands that leave every key as it is. All others count as writes, which only costs a needless save. */
-const READING =
-  /^(GET|MGET|H?STRLEN|GETRANGE|PING|ECHO|TIME|DBSIZE|EXISTS|TOUCH|TYPE|P?TTL|P?EXPIRETIME|KEYS|.?SCAN|HM?GET|HGETALL|HKEYS|HVALS|HLEN|HEXISTS|SMEMBERS|SCARD|SM?ISMEMBER|SRANDMEMBER|SUNION|SINTER|SDIFF|ZM?SCORE|ZCARD|ZCOUNT|Z(REV)?RANK|Z(REV)?RANGE(BYSCORE)?|ZUNION|LLEN|LRANGE|LINDEX)$/
-
 /**
- * A small Redis in memory: strings, hashes, sets, sorted sets, lists, expiry and Lua scripts. Commands run to
- * their end one after the other, so each is atomic, a script included.
+ * A small Redis in memory: strings, hashes, expiry and Lua scripts. Commands run to their end one after the other, so
+ * each is atomic, a script included.
  */
 export class MemoryStore {
   readonly keyspace: Keyspace
-  readonly #lua: LuaEngine
+  readonly #lua = new LuaEngine((words) => this.#runData(words))
 
-  /**
-   * @param clock milliseconds since 1970, for expiry and TIME
-   * @param scriptLimitMs how long a script may run, in milliseconds of real time
-   */
-  constructor(clock: () => number = Date.now, scriptLimitMs = 5_000) {
+  /** @param clock milliseconds since 1970, for expiry */
+  constructor(clock: () => number = Date.now) {
     this.keyspace = new Keyspace(clock)
-    this.#lua = new LuaEngine((name, words) => this.#runData(name, words), scriptLimitMs)
   }
 
   /**
@@ -47,39 +32,57 @@ export class MemoryStore {
    * @throws RedisError for everything that Redis answers with an error
    */
   run(words: string[]): Reply {
-    const [name = '', ...rest] = words
-    const upper = name.toUpperCase()
-    if (upper !== 'EVAL' && upper !== 'EVAL_RO') return this.#runData(name, rest)
-    this.check(words)
-    const [source = '', count = '', ...keysAndArguments] = rest
-    const keyCount = parseInteger(count)
+    const [name = '', source = '', count, ...keysAndArguments] = words
+    if (name.toUpperCase() !== 'EVAL') return this.#runData(words)
+    if (count === undefined) throw wrongArgumentCount(name)
+    const keyCount = readInteger(count)
     if (keyCount < 0) throw new RedisError("ERR Number of keys can't be negative")
-    if (keyCount > keysAndArguments.length) {
+    if (keyCount > keysAndArguments.length)
       throw new RedisError("ERR Number of keys can't be greater than number of args")
-    }
     return this.#lua.evaluate(source, keysAndArguments.slice(0, keyCount), keysAndArguments.slice(keyCount))
   }
 
-  /** @throws RedisError if there is no such command or it does not take that many arguments */
-  check(words: string[]): void {
-    const [name = '', ...rest] = words
+  #runData([name = '', ...rest]: string[]): Reply {
     const upper = name.toUpperCase()
-    if (upper === 'EVAL' || upper === 'EVAL_RO') {
-      if (rest.length < 2) throw wrongArgumentCount(name)
-      return
-    }
-    const command = Object.hasOwn(DATA_COMMANDS, upper) ? DATA_COMMANDS[upper] : undefined
+    const command = Object.hasOwn(COMMANDS, upper) ? COMMANDS[upper] : undefined
     if (command === undefined) {
       const shown = rest.map((word) => `'${word.slice(0, 128)}' `).join('')
       throw new RedisError(`ERR unknown command '${name.slice(0, 128)}', with args beginning with: ${shown}`)
     }
-    if (rest.length < command.min || rest.length > (command.max ?? Infinity)) throw wrongArgumentCount(name)
+    if (rest.length < command.min || rest.length > command.max) throw wrongArgumentCount(name)
+    return command.run(this.keyspace, rest)
   }
+}
 
-  #runData(name: string, rest: string[]): Reply {
-    const upper = name.toUpperCase()
-    this.check([name, ...rest])
-    if (!READING.test(upper)) this.keyspace.changes++
-    return DATA_COMMANDS[upper]?.run(this.keyspace, rest) ?? null
+/**
+ * Opens a store in memory.
+ *
+ * @param clock milliseconds since 1970
+ * @param file keeps the data over a restart; without it they end with the process
+ * @throws OptionError if the file is in use by another process, or damaged
+ */
+export function openMemoryBackend(clock: () => number, file: string | undefined): RedisBackend {
+  const store = new MemoryStore(clock)
+  const snapshot = file === undefined ? undefined : openSnapshot(store.keyspace, file)
+  return {
+    run: async (words) => store.run(words),
+    close: async () => snapshot?.close(),
   }
+}
+
+function openSnapshot(keyspace: Keyspace, file: string): SnapshotFile<SavedStore> {
+  const snapshot = new SnapshotFile<SavedStore>(file)
+  try {
+    const saved = snapshot.load()
+    if (saved !== undefined && saved.version !== 1) throw new OptionError(`${file} is of another version`)
+    keyspace.restore(saved?.entries ?? [])
+  } catch (error) {
+    snapshot.close()
+    throw error
+  }
+  snapshot.start({
+    take: () => ({ version: 1, entries: keyspace.snapshot() }),
+    changes: () => keyspace.changes,
+  })
+  return snapshot
 }

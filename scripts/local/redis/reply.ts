@@ -11,21 +11,14 @@ export class StatusReply {
   }
 }
 
-/** What a command answers. Integers beyond 2^53 are bigints. */
-export type Reply = null | number | bigint | string | StatusReply | Reply[]
+/** What a command answers. */
+export type Reply = null | number | string | StatusReply | Reply[]
 
-/** An error that Redis tells the client; the first word of the message is its code. */
+/** An error reply of Redis; the first word of the message is its code. */
 export class RedisError extends Error {}
 
 /** The status of most commands that have nothing to report. */
 export const OK = new StatusReply('OK')
-
-export const WRONG_TYPE = 'WRONGTYPE Operation against a key holding the wrong kind of value'
-export const SYNTAX_ERROR = 'ERR syntax error'
-export const NOT_AN_INTEGER = 'ERR value is not an integer or out of range'
-export const NOT_A_FLOAT = 'ERR value is not a valid float'
-export const NO_SUCH_KEY = 'ERR no such key'
-export const INDEX_OUT_OF_RANGE = 'ERR index out of range'
 
 /** Text to byte string (UTF-8). */
 export function toBytes(text: string): string {

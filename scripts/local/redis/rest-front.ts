@@ -4,8 +4,7 @@ import { ScriptCache } from './script-cache.ts'
 
 /** A request as far as the REST interface looks at it. */
 export interface RestRequest {
-  /** Path and query, as received. */
-  readonly url: string
+  readonly path: string
   readonly body: Buffer
   /** Whether the client asked for base64 by `Upstash-Encoding: base64`. */
   readonly base64: boolean
@@ -19,11 +18,9 @@ export interface RestAnswer {
 
 type Outcome = { result: Reply } | { error: string }
 
-const { rawJSON } = JSON as unknown as { rawJSON(text: string): unknown }
-
 /**
- * The REST interface of Upstash Redis: a command as JSON array in the body or as path, `/pipeline` and
- * `/multi-exec`. https://upstash.com/docs/redis/features/restapi
+ * The REST interface of Upstash Redis as its SDK speaks it: a command as JSON array in the body, or several for
+ * `/pipeline`. https://upstash.com/docs/redis/features/restapi
  */
 export class RestFront {
   readonly #backend: RedisBackend
@@ -36,19 +33,12 @@ export class RestFront {
   /** Answers a request that has been authorized. What Redis refuses is answered with 400. */
   async answer(request: RestRequest): Promise<RestAnswer> {
     try {
-      const { pathname, searchParams } = new URL(request.url, 'http://local')
-      const path = pathname.split('/').filter((part) => part !== '')
-      if (path.length === 1 && path[0] === 'pipeline') {
+      if (request.path === '/pipeline') {
         const outcomes = await Promise.all(readCommands(request.body).map((words) => this.#attempt(words)))
         return { status: 200, text: toJson(outcomes.map((outcome) => present(outcome, request.base64))) }
       }
-      if (path.length === 1 && path[0] === 'multi-exec') {
-        const outcomes = await this.#transaction(readCommands(request.body))
-        return { status: 200, text: toJson(outcomes.map((outcome) => present(outcome, request.base64))) }
-      }
-      const words =
-        path.length === 0 ? readCommand(parseJson(request.body)) : readPath(path, searchParams, request.body)
-      const outcome = await this.#attempt(words)
+      if (request.path !== '/') throw new RedisError('ERR the local REST interface has / and /pipeline only')
+      const outcome = await this.#attempt(readCommand(parseJson(request.body)))
       return { status: 'error' in outcome ? 400 : 200, text: toJson(present(outcome, request.base64)) }
     } catch (error) {
       if (!(error instanceof RedisError)) throw error
@@ -58,36 +48,11 @@ export class RestFront {
 
   async #attempt(words: string[]): Promise<Outcome> {
     try {
-      const translated = this.#scripts.translate(words)
-      return { result: 'reply' in translated ? translated.reply : await this.#backend.run(translated.words) }
+      return { result: await this.#backend.run(this.#scripts.translate(words)) }
     } catch (error) {
       if (error instanceof RedisError) return { error: error.message }
       throw error
     }
-  }
-
-  /** An unknown script fails alone, as it does when EXEC reaches it; the other commands still run. */
-  async #transaction(commands: string[][]): Promise<Outcome[]> {
-    const outcomes: (Outcome | undefined)[] = []
-    const queued: string[][] = []
-    for (const words of commands) {
-      try {
-        const translated = this.#scripts.translate(words)
-        if ('reply' in translated) outcomes.push({ result: translated.reply })
-        else {
-          outcomes.push(undefined)
-          queued.push(translated.words)
-        }
-      } catch (error) {
-        outcomes.push({ error: (error as Error).message })
-      }
-    }
-    const replies = queued.length === 0 ? [] : await this.#backend.transaction(queued)
-    return outcomes.map((outcome) => {
-      if (outcome !== undefined) return outcome
-      const reply = replies.shift() ?? null
-      return reply instanceof RedisError ? { error: reply.message } : { result: reply }
-    })
   }
 }
 
@@ -113,24 +78,6 @@ function readCommand(value: unknown): string[] {
   })
 }
 
-/** `/set/key/value?EX=10`: the body, if any, and then the query follow the words of the path. */
-function readPath(path: string[], query: URLSearchParams, body: Buffer): string[] {
-  const words = path.map((part) => {
-    try {
-      return toBytes(decodeURIComponent(part))
-    } catch {
-      throw new RedisError('ERR malformed path')
-    }
-  })
-  if (body.length > 0) words.push(body.toString('latin1'))
-  for (const [name, value] of query) {
-    if (name === '_token') continue
-    words.push(toBytes(name))
-    if (value !== '') words.push(toBytes(value))
-  }
-  return words
-}
-
 function present(outcome: Outcome, base64: boolean): unknown {
   if ('error' in outcome) return { error: toText(outcome.error) }
   return { result: presentReply(outcome.result, base64, true) }
@@ -142,7 +89,6 @@ function present(outcome: Outcome, base64: boolean): unknown {
  */
 function presentReply(reply: Reply, base64: boolean, isTopLevel: boolean): unknown {
   if (Array.isArray(reply)) return reply.map((item) => presentReply(item, base64, false))
-  if (typeof reply === 'bigint') return rawJSON(reply.toString())
   if (reply === null || typeof reply === 'number') return reply
   const bytes = reply instanceof StatusReply ? reply.text : reply
   if (!base64 || (isTopLevel && bytes === 'OK')) return toText(bytes)

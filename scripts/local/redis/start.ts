@@ -3,7 +3,7 @@ import { AdjustableClock, readAdvance } from '../adjustable-clock.ts'
 import { listenOnLoopback, readBody, sendJson } from '../loopback-server.ts'
 import type { RunningStandIn } from '../stand-in-process.ts'
 import type { RedisBackend } from './backend.ts'
-import { openMemoryBackend } from './memory-backend.ts'
+import { openMemoryBackend } from './memory-store.ts'
 import { openRealBackend } from './real-backend.ts'
 import { RestFront } from './rest-front.ts'
 
@@ -43,12 +43,12 @@ export async function startRedis(options: RedisOptions = {}): Promise<RunningSta
     if (options.control === true && url === '/control/advance') {
       return advance(clock, await readBody(request, REQUEST_LIMIT), response)
     }
-    if (sentAuthorization(request) !== authorization) {
+    if (request.headers.authorization !== authorization) {
       return sendJson(response, 401, { error: 'WRONGPASS invalid or missing auth token' })
     }
     const body = await readBody(request, REQUEST_LIMIT)
     const base64 = request.headers['upstash-encoding'] === 'base64'
-    const { status, text } = await front.answer({ url, body, base64 })
+    const { status, text } = await front.answer({ path: url, body, base64 })
     const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }
     response.writeHead(status, headers).end(text)
   }
@@ -70,12 +70,6 @@ export async function startRedis(options: RedisOptions = {}): Promise<RunningSta
     return closing
   }
   return { port: http.port, url: http.url, close }
-}
-
-/** The token comes as a header or, as Upstash allows, as the query parameter `_token`. */
-function sentAuthorization(request: IncomingMessage): string | undefined {
-  const token = new URL(request.url ?? '/', 'http://local').searchParams.get('_token')
-  return request.headers.authorization ?? (token === null ? undefined : `Bearer ${token}`)
 }
 
 function advance(clock: AdjustableClock, body: Buffer, response: ServerResponse): void {

@@ -16,9 +16,8 @@ import { auditRows } from '../invariants.ts'
 import { type StartedGateway, startGateway } from '../start-gateway.ts'
 import type { CallTold, CommitFault, ScriptedCall } from './worker.ts'
 
-/** Calls of one organization that are made at the same time, and how often. */
+/** Calls of one organization that are made at the same time. */
 const TOGETHER = 12
-const ROUNDS = 4
 /** Organizations whose trials run at the same time. */
 const TRIALS_TOGETHER = 6
 /** How many shards a ledger has; every other trial has the first. */
@@ -68,14 +67,19 @@ export async function startCampaign(): Promise<{ system: StartedGateway; stop: (
 /**
  * Runs trials until so many commits, leaders and callers have failed, and expects after each that nothing was lost,
  * doubled or overspent, and that nobody hung.
+ * @param rounds how often a trial makes its calls
  * @returns how many calls came to what.
  */
-export async function runCampaign(system: StartedGateway, wanted: number): Promise<Record<string, number>> {
+export async function runCampaign(
+  system: StartedGateway,
+  wanted: number,
+  rounds = 4,
+): Promise<Record<string, number>> {
   const made: Made[] = []
   const faults = async () => Number(await ask(system, '/happened', null)) + made.filter(isLost).length
   for (let seed = 1; (await faults()) < wanted; seed += TRIALS_TOGETHER) {
     const seeds = Array.from({ length: TRIALS_TOGETHER }, (_, index) => seed + index)
-    made.push(...(await Promise.all(seeds.map((each) => runTrial(system, new Random(each))))).flat())
+    made.push(...(await Promise.all(seeds.map((each) => runTrial(system, new Random(each), rounds)))).flat())
   }
   const counts: Record<string, number> = { faults: await faults() }
   for (const { told, maker } of made) {
@@ -87,14 +91,14 @@ export async function runCampaign(system: StartedGateway, wanted: number): Promi
 
 const isLost = ({ told, maker }: Made) => told === null && maker !== 'request' && maker !== 'object'
 
-async function runTrial(system: StartedGateway, random: Random): Promise<Made[]> {
+async function runTrial(system: StartedGateway, random: Random, rounds: number): Promise<Made[]> {
   const organizationId = crypto.randomUUID()
   const shards = random.pick(SHARDS)
   const began = Date.now()
   const ledger = ledgerOf(system, organizationId)
   await ledger('grantCredits', grantOf(organizationId))
   const made: Made[] = []
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for (let round = 0; round < rounds; round += 1) {
     const faults = () => Array.from({ length: random.integer(0, 2) }, () => random.pick(COMMIT_FAULTS))
     await setFaults(system, organizationId, shards, faults)
     const calls = Array.from({ length: TOGETHER }, () => make(system, organizationId, shards, random))

@@ -8,7 +8,7 @@ import { type MessageAnswer, messageAnswer, textBlock } from './message-answer.t
 export type AnswerScript = (request: ScriptRequest) => Iterable<Step>
 
 /**
- * A script that gives the same answer in both protocols. Legacy completions, which can say only text, get the sentence
+ * A script that gives the same answer in both protocols. Legacy completions, which carry only text, get the sentence
  * that ends a tool loop.
  */
 export function answerScript(

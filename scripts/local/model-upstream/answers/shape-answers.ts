@@ -30,7 +30,7 @@ const azure: ChatAnswer = {
   choiceMembers: { content_filter_results: safe },
 }
 
-/** Blocks, deltas and events that nobody knows yet, between those of a plain answer. */
+/** Blocks, deltas and events of unknown types, between those of a plain answer. */
 function unknownParts(request: ScriptRequest): Iterable<Step> {
   if (request.dialect !== 'messages') {
     const delta = { content: null, vendor_part: { kind: 'unknown' } }

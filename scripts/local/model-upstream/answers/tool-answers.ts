@@ -149,7 +149,7 @@ const textAfterTools = toolScript(
   }),
 )
 
-/** Thinking, text, more thinking, then a call: what a model that thinks between its steps says. */
+/** Thinking, text, more thinking, then a call, as from a model that thinks between its steps. */
 const thinkingTools = toolScript(
   (request) => {
     const [call] = twoCalls(request)
@@ -214,7 +214,7 @@ const cutArguments = answerScript(
 
 /**
  * Calls one tool, `tool=NAME arguments={…}` (JSON, braces and all), and once its result is there ends with a text that
- * quotes it. A tool that is not on offer, such as in the side questions of coding agents, is told in text.
+ * quotes it. A tool that is not on offer, such as in the side questions of coding agents, is reported in text.
  */
 function callTool(request: ScriptRequest) {
   const name = request.word('tool') ?? ''

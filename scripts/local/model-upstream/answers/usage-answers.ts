@@ -39,7 +39,7 @@ function knownLate(text: string, type: string): string {
   return text.replace(startUsage, '"usage":{"input_tokens":0,"output_tokens":0}')
 }
 
-/** The last frame tells output alone and null for the rest, which stands in the first. */
+/** The last frame has output alone and null for the rest, which the first one has. */
 function nullAtTheEnd(text: string, type: string): string {
   if (type !== 'message_delta') return text
   const usage =

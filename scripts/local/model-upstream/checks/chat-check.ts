@@ -28,14 +28,11 @@ function words(text: string): Set<string> {
 }
 
 /**
- * Checks a chat completion request as OpenAI does. Members that OpenAI does not document are told, and refused only
- * where the model's traits say so: many servers of the protocol take more than its owner.
+ * Checks a chat completion request as OpenAI does. Members that OpenAI does not document are listed and not refused:
+ * many servers of the protocol take more than its owner.
  */
-export function checkChat(body: JsonRecord, traits: ModelTraits, acceptUnknown: boolean): CheckedRequest {
-  const unknownMembers = unknownIn(body)
-  const [unknown] = traits.unknownMembers === 'refuse' && !acceptUnknown ? unknownMembers : []
-  const fault = requiredFault(body) ?? findFault(body, traits)
-  return { fault: unknown === undefined ? fault : unknownFault(unknown), unknownMembers }
+export function checkChat(body: JsonRecord, traits: ModelTraits): CheckedRequest {
+  return { fault: requiredFault(body) ?? findFault(body, traits), unknownMembers: unknownIn(body) }
 }
 
 /** Checks what legacy completions have in common with chat completions. */
@@ -64,10 +61,6 @@ function findFault(body: JsonRecord, traits: ModelTraits): Fault | undefined {
     findChatToolsFault(body) ??
     findChatOptionsFault(body, traits)
   )
-}
-
-function unknownFault(name: string): Fault {
-  return { message: `Unknown parameter: '${name}'.`, param: name, code: 'unknown_parameter' }
 }
 
 function unknownIn(body: JsonRecord): string[] {

@@ -19,7 +19,7 @@ export interface MessagesContext {
   betas: string
   /** Whether it is a token count. */
   counting: boolean
-  /** Whether members that the vendor does not know are let pass at the top level. */
+  /** Whether members that the vendor does not document are accepted at the top level. */
   acceptUnknown: boolean
 }
 
@@ -29,8 +29,9 @@ export function checkMessages(body: JsonRecord, context: MessagesContext): Check
   const issues = data === undefined ? wordIssues(error.issues, body) : samplingIssues(body, context)
   const relevant = issues.filter((issue) => !isKnownToBeta(issue, context.betas))
   const unknown = relevant.filter(({ extra }) => extra !== undefined)
-  const accepts = context.acceptUnknown || context.traits.unknownMembers === 'accept'
-  const refused = relevant.find((issue) => !(accepts && issue.extra !== undefined && issue.path.length === 0))
+  const refused = relevant.find(
+    (issue) => !(context.acceptUnknown && issue.extra !== undefined && issue.path.length === 0),
+  )
   return {
     fault: refused === undefined ? findFault(body, context.traits) : { message: refused.message },
     unknownMembers: unknown.map(({ path, extra }) => [...path, extra].join('.')),
@@ -136,7 +137,7 @@ function toolsFault(body: JsonRecord): Fault | undefined {
 
 function outputFault(body: JsonRecord, traits: ModelTraits): Fault | undefined {
   const { effort, format } = toRecord(body.output_config)
-  if (typeof effort === 'string' && (traits.thinking === 'budget' || traits.thinking === 'none')) {
+  if (typeof effort === 'string' && traits.thinking === 'budget') {
     return { message: 'This model does not support the effort parameter.' }
   }
   if (!isRecord(format)) return undefined

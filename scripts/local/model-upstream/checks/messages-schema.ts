@@ -1,4 +1,4 @@
-// The shape of a messages request as the vendor checks it: nothing beside what it knows.
+// The shape of a messages request as the vendor checks it: undocumented members are refused.
 // https://docs.claude.com/en/api/messages
 import { z } from 'zod'
 

@@ -35,9 +35,6 @@ function supportFault(body: JsonRecord, { thinking }: ModelTraits): Fault | unde
   if (type === 'adaptive' && thinking === 'budget') {
     return { message: 'adaptive thinking is not supported on this model' }
   }
-  if (thinking === 'none' && (type === 'enabled' || type === 'adaptive')) {
-    return { message: 'thinking is not supported on this model' }
-  }
   const maximum = toNumber(body.max_tokens)
   if (type === 'enabled' && maximum !== undefined && (toNumber(budget) ?? 0) >= maximum) {
     return {

@@ -79,7 +79,7 @@ export function parametersFault(root: unknown): string | undefined {
   return undefined
 }
 
-/** Keywords that Anthropic's structured output does not know, by type. */
+/** Keywords that Anthropic's structured output lacks, by type. */
 const unsupported = new Map([
   ['number', ['exclusiveMaximum', 'exclusiveMinimum', 'maximum', 'minimum', 'multipleOf']],
   ['integer', ['exclusiveMaximum', 'exclusiveMinimum', 'maximum', 'minimum', 'multipleOf']],

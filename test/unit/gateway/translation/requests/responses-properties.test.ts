@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { checkChat } from '../../../../../scripts/local/model-upstream/checks/chat-check.ts'
 import { checkMessages } from '../../../../../scripts/local/model-upstream/checks/messages-check.ts'
-import { ModelTraitsTable } from '../../../../../scripts/local/model-upstream/model-traits.ts'
+import { traitsOf } from '../../../../../scripts/local/model-upstream/model-traits.ts'
 import { issueRedactedData, issueSignature } from '../../../../../scripts/local/model-upstream/signatures.ts'
 import { type Json, listOf, objectOf, textOf } from '../../../../../src/gateway/translation/json.ts'
 import { responsesToChat } from '../../../../../src/gateway/translation/requests/responses-to-chat.ts'
@@ -41,7 +41,6 @@ const CHAT_MODELS = [
     upstreamModel: 'gpt-5.5',
   },
 ]
-const traits = new ModelTraitsTable()
 
 const NAMES = ['look', 'functions.read', `mcp__server__${'long'.repeat(20)}`]
 const IDS = ['call_1', 'functions.look:0', 'é', 'a'.repeat(50), 'call_2']
@@ -157,7 +156,7 @@ describe('random turns of the responses protocol', () => {
       const written = JSON.stringify(body)
       const at = `seed ${seed}: ${before} as ${written}`
       expect(brokenChatRules(body), at).toEqual([])
-      expect(checkChat(JSON.parse(written) as Json, traits.of(model.upstreamModel), false), at).toEqual({
+      expect(checkChat(JSON.parse(written) as Json, traitsOf(model.upstreamModel)), at).toEqual({
         fault: undefined,
         unknownMembers: [],
       })
@@ -180,7 +179,7 @@ describe('random turns of the responses protocol', () => {
       const context = { version: '2023-06-01', betas: '', counting: false, acceptUnknown: false }
       const checked = checkMessages(JSON.parse(written) as Json, {
         ...context,
-        traits: traits.of(model.upstreamModel),
+        traits: traitsOf(model.upstreamModel),
       })
       expect(checked, at).toEqual({ fault: undefined, unknownMembers: [] })
       for (const text of turn.texts) expect(written, at).toContain(inJson(text))

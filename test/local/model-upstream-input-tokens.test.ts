@@ -1,33 +1,6 @@
-import { afterEach, describe, expect, it } from 'vitest'
-import { chat, control, post } from './model-upstream-harness.ts'
-import { asking, call, calling, fn, heard, type Json, refusalOf, text } from './model-upstream-requests.ts'
-
-describe('what a model can do', () => {
-  const model = 'vendor/some model'
-  const path = `/models/${encodeURIComponent(model)}`
-  afterEach(() => control('DELETE', '/models'))
-
-  it('is set through the control interface', async () => {
-    expect((await chat('hi', { model, tools: [fn()], logit_bias: {} })).status).toBe(200)
-    const traits = { reasoning: true, toolsWhileReasoning: false, unknownMembers: 'refuse' }
-    expect(await control('PUT', path, traits)).toMatchObject({
-      status: 200,
-      body: { ...traits, images: true },
-    })
-    expect((await refusalOf(await chat('hi', { model }))).message).toContain('max_completion_tokens')
-    expect((await refusalOf(await chat('hi', { model, x: 1 }))).message).toBe("Unknown parameter: 'x'.")
-    await control('PUT', path, { checks: 'none' })
-    expect((await chat('hi', { model, messages: [asking, calling(call())] })).status).toBe(200)
-    expect(await control('GET', '/models')).toMatchObject({ body: { set: { [model]: { checks: 'none' } } } })
-    await control('DELETE', path)
-    await refusalOf(await chat('hi', { model, messages: [asking, calling(call())] }))
-  })
-
-  it.each([[{ reasoning: 'yes' }], [{ wings: 2 }], ['text']])('is not set to %j', async (traits) => {
-    expect(await control('PUT', path, traits)).toMatchObject({ status: 400 })
-    expect(await control('GET', '/models')).toMatchObject({ body: { set: {} } })
-  })
-})
+import { describe, expect, it } from 'vitest'
+import { post } from './model-upstream-harness.ts'
+import { asking, fn, heard, type Json, refusalOf, text } from './model-upstream-requests.ts'
 
 describe('the token counter of the responses protocol', () => {
   const count = (body: Json) =>
@@ -68,9 +41,6 @@ describe('the token counter of the responses protocol', () => {
 
   it('is missing where a server has none, and fails as told', async () => {
     expect((await count({ model: 'scripted-chat-plain', input: 'x' })).status).toBe(404)
-    await control('PUT', '/models/scripted-chat-large', { inputTokens: false })
-    expect((await count({ model: 'scripted-chat-large', input: 'x' })).status).toBe(404)
-    await control('DELETE', '/models')
     expect((await count({ model: 'scripted-chat-large', input: 'x' })).status).toBe(200)
     expect((await count({ model: 'scripted-chat', input: 'script:error-429' })).status).toBe(429)
     expect((await count({ model: 'scripted-chat', input: 'script:thinking' })).status).toBe(200)

@@ -1,0 +1,254 @@
+// What `npm run dev` and `npm run services` share: the stand-ins, their settings and data, start and end.
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { parseArgs } from 'node:util'
+import { parseConfiguration } from '../src/env.ts'
+import { type WantedProvider, wantedProviders } from './demo-catalogue.ts'
+import { readPort, stackPlan } from './dev-plan.ts'
+import { Children, StartError } from './local/children.ts'
+import { claimPath } from './local/folder-claim.ts'
+import { startHostForwarder } from './local/host-forwarder.ts'
+import { watchLauncher } from './local/launcher-watch.ts'
+import { freePorts, portProblem } from './local/ports.ts'
+import { writePrivateFile } from './local/private-file.ts'
+import { stackCommands, stackUrls } from './local/stack.ts'
+import { type LocalSecrets, loadLocalSecrets } from './local-secrets.ts'
+import { migrateDatabase } from './migrate.ts'
+import { loadDotEnv } from './script-environment.ts'
+import { type SeedReport, seedDatabase } from './seed.ts'
+import { workerVariables } from './worker-variables.ts'
+
+export interface LocalSystemOptions {
+  /** The npm script, as messages name it. */
+  command: 'npm run dev' | 'npm run services'
+  /** Data, logs and secrets. */
+  folder: string
+  /** Members of the folder that `--fresh` leaves. */
+  kept: string[]
+  /** Called by `--fresh` after the folder is emptied. */
+  removeMore?: () => void
+  /** Whether this system listens on PORT itself; PORT + 1 is its forwarder's in any case. */
+  takesPort: boolean
+  /** Called before anything is written or started. @throws StartError */
+  check?: () => void
+  /** Starts what runs beside the stand-ins, at the same time as they. */
+  startGateway(system: LocalSystem): Promise<void>
+  /** Called when everything is up, before `announcement` is printed. */
+  checkGateway?(system: LocalSystem): Promise<void>
+  /** The first lines of what is printed at the end of a start. */
+  announcement(system: LocalSystem, seconds: string): string
+}
+
+/** A local system that starts or runs. */
+export interface LocalSystem {
+  folder: string
+  /** Where callers come in. */
+  port: number
+  /** A free port for a Worker behind PORT. */
+  workerPort: number
+  /** The Worker's variables, secrets included. */
+  variables: Record<string, string>
+  secrets: LocalSecrets
+  urls: ReturnType<typeof stackUrls>
+  /** What ends parts of the system, called in reverse order. */
+  cleanUps: Array<() => unknown>
+  /** Ends everything with one line on stderr and exit code 1. */
+  fail(error: unknown): void
+}
+
+/** Runs a local system until a signal, or the end of npm, ends it. */
+export function runLocalSystem(options: LocalSystemOptions): void {
+  const cleanUps: Array<() => unknown> = []
+  let ending = false
+  const end = (exitCode: number): void => {
+    if (ending) return
+    ending = true
+    endAll(cleanUps).finally(() => process.exit(exitCode))
+  }
+  const fail = (error: unknown): void => {
+    const message = error instanceof Error ? error.message : String(error)
+    if (!ending) process.stderr.write(`headgate: ${message.split('\n', 1)[0]}\n`)
+    end(1)
+  }
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => end(0))
+  watchLauncher(() => end(0))
+  start(options, cleanUps, fail).catch(fail)
+}
+
+async function endAll(cleanUps: Array<() => unknown>): Promise<void> {
+  for (const cleanUp of cleanUps.splice(0).reverse()) await cleanUp()
+}
+
+async function start(
+  options: LocalSystemOptions,
+  cleanUps: LocalSystem['cleanUps'],
+  fail: LocalSystem['fail'],
+): Promise<void> {
+  const begun = performance.now()
+  const { folder, command } = options
+  const fresh = readFresh(command)
+  loadDotEnv()
+  const port = readPort(process.env)
+  options.check?.()
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  cleanUps.push(claimFolder(folder, command))
+  await checkPorts(options.takesPort ? [port, port + 1] : [port + 1])
+  const files = [join(folder, 'dev.json'), join(folder, 'worker.json')] as const
+  removeFiles(files)
+  if (fresh) removeData(options)
+  cleanUps.push(() => removeFiles(files))
+  const { commands, ...settings } = await readSettings(folder, port)
+  const system: LocalSystem = { ...settings, cleanUps, fail }
+  const report = await startAll(system, commands, options)
+  await options.checkGateway?.(system)
+  writeDevFile(files[0], system, report)
+  const seconds = ((performance.now() - begun) / 1000).toFixed(1)
+  console.log(announcementOf(options, system, report, seconds))
+}
+
+function readFresh(command: string): boolean {
+  try {
+    return parseArgs({ options: { fresh: { type: 'boolean', default: false } } }).values.fresh
+  } catch {
+    throw new StartError(`usage: ${command} [-- --fresh]`)
+  }
+}
+
+/** One local system for each folder: a second one, or `--fresh` beside a running one, would destroy its data. */
+function claimFolder(folder: string, command: string): () => void {
+  try {
+    return claimPath(join(folder, 'dev'))
+  } catch (error) {
+    const holder = /by process (\d+)/.exec(error instanceof Error ? error.message : '')?.[1]
+    if (holder === undefined) throw error
+    throw new StartError(`${command} runs already (process ${holder}); end it first`)
+  }
+}
+
+async function checkPorts(ports: number[]): Promise<void> {
+  for (const wanted of ports) {
+    const problem = await portProblem(wanted)
+    if (problem === 'EADDRINUSE')
+      throw new StartError(`port ${wanted} is in use; PORT=<number> takes another`)
+    if (problem !== null) throw new StartError(`port ${wanted} cannot be used (${problem})`)
+  }
+}
+
+/** A real database outlives the folder, and what was sealed and digested for it needs the same secrets. */
+function removeData({ folder, kept, removeMore }: LocalSystemOptions): void {
+  const all = ['dev.lock', ...kept, ...(process.env.DATABASE_URL ? ['secrets.json'] : [])]
+  for (const name of readdirSync(folder)) {
+    if (!all.includes(name)) rmSync(join(folder, name), { recursive: true, force: true })
+  }
+  removeMore?.()
+}
+
+function removeFiles(files: readonly string[]): void {
+  for (const file of files) rmSync(file, { force: true })
+}
+
+/** Reads and checks everything before anything starts. */
+async function readSettings(folder: string, port: number) {
+  const secrets = loadLocalSecrets(join(folder, 'secrets.json'))
+  const plan = stackPlan(process.env, secrets, folder)
+  const [postgres = 0, redis = 0, qstash = 0, modelUpstream = 0, contentStore = 0, workerPort = 0] =
+    await freePorts(6)
+  const ports = { postgres, redis, qstash, modelUpstream, contentStore }
+  const urls = stackUrls(plan, ports)
+  const variables = workerVariables(process.env, secrets, { baseUrl: `http://127.0.0.1:${port}`, ...urls })
+  wantedProviders(process.env, urls.modelUpstream)
+  writePrivateFile(join(folder, 'worker.json'), `${JSON.stringify(variables, null, 2)}\n`)
+  return { folder, port, workerPort, secrets, variables, urls, commands: stackCommands(plan, ports) }
+}
+
+async function startAll(
+  system: LocalSystem,
+  commands: ReturnType<typeof stackCommands>,
+  options: LocalSystemOptions,
+): Promise<SeedReport> {
+  const { folder, port, variables, cleanUps } = system
+  const children = new Children(join(folder, 'logs'), system.fail)
+  cleanUps.push(() => children.stop())
+  const { postgres, ...others } = commands
+  const seeded = Promise.resolve(postgres && children.startStandIn(postgres)).then(() => seed(system))
+  const forwarder = startHostForwarder({
+    port: port + 1,
+    targetPort: options.takesPort ? system.workerPort : port,
+    host: variables.LLM_HOST?.split(',')[0] ?? '',
+  }).then((started) => cleanUps.push(started.close))
+  const [report] = await Promise.all([
+    seeded,
+    ...Object.values(others).map((command) => children.startStandIn(command)),
+    forwarder,
+    options.startGateway(system),
+  ])
+  return report
+}
+
+async function seed({ variables, secrets, urls }: LocalSystem): Promise<SeedReport> {
+  const { DATABASE_URL, DATABASE_FETCH_ENDPOINT, KEY_PEPPERS, VAULT_KEYS } = parseConfiguration(variables)
+  await migrateDatabase({ DATABASE_URL, DATABASE_FETCH_ENDPOINT })
+  return seedDatabase({
+    DATABASE_URL,
+    DATABASE_FETCH_ENDPOINT,
+    keyPeppers: KEY_PEPPERS,
+    vaultKeys: VAULT_KEYS,
+    keys: secrets.keys,
+    providers: wantedProviders(process.env, urls.modelUpstream),
+    disableOthers: true,
+  })
+}
+
+const baseUrlOf = ({ port }: LocalSystem): string => `http://127.0.0.1:${port}`
+const llmUrlOf = ({ port }: LocalSystem): string => `http://127.0.0.1:${port + 1}`
+
+function writeDevFile(path: string, system: LocalSystem, report: SeedReport): void {
+  const content = {
+    base_url: baseUrlOf(system),
+    llm_url: llmUrlOf(system),
+    admin_token: system.variables.ADMIN_TOKEN,
+    keys: system.secrets.keys,
+    denied_models: report.deniedModels,
+  }
+  writePrivateFile(path, `${JSON.stringify(content, null, 2)}\n`)
+}
+
+function announcementOf(
+  { announcement, command }: LocalSystemOptions,
+  system: LocalSystem,
+  report: SeedReport,
+  seconds: string,
+): string {
+  const baseUrl = baseUrlOf(system)
+  const key = system.secrets.keys.owner
+  const first = wantedProviders(process.env, system.urls.modelUpstream)[0]
+  return `${announcement(system, seconds)}
+
+  Base URL  ${baseUrl}
+  LLM URL   ${llmUrlOf(system)}
+  API key   ${key}
+  Models    ${report.models.slice(0, 6).join(', ')}${report.models.length > 6 ? ', …' : ''}
+  More      ${shownPath(system, 'dev.json')} (admin token, keys of other callers), ${shownPath(system, 'logs')}
+
+  ${firstCall(baseUrl, key, first)}
+
+Ctrl-C ends everything; the data stay (${command} -- --fresh begins anew).`
+}
+
+/** A call to copy: of the first provider's first model, on the protocol it speaks. */
+function firstCall(baseUrl: string, key: string, provider: WantedProvider | undefined): string {
+  const model = provider?.models[0]?.id
+  const curl = `curl ${baseUrl}`
+  const authorization = `-H "Authorization: Bearer ${key}"`
+  if (provider === undefined || model === undefined) return `${curl}/v1/models ${authorization}`
+  const messages = [{ role: 'user', content: 'Hello' }]
+  const [path, body] =
+    provider.kind === 'anthropic'
+      ? ['/v1/messages', { model, max_tokens: 100, messages }]
+      : ['/v1/chat/completions', { model, messages }]
+  return `${curl}${path} ${authorization} -H "Content-Type: application/json" -d '${JSON.stringify(body)}'`
+}
+
+/** A member of the system's folder, relative to where the command runs. */
+export const shownPath = ({ folder }: LocalSystem, name: string): string =>
+  relative(process.cwd(), join(folder, name))
