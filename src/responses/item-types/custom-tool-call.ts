@@ -1,11 +1,11 @@
 import { customToolInput } from '../../gateway/translation/requests/responses-tools.ts'
-import { givenCall } from './given-item.ts'
+import { readCall } from './input-item.ts'
 import type { ItemType } from './item-type.ts'
 
-/** A call of a tool of the caller that takes text; models reach it as a function with the single parameter `input`. */
+/** A call of a tool of the caller that takes text. Models call it as a function with the single parameter `input`. */
 export const customToolCall: ItemType = {
   prefix: 'ctc',
-  read: (item) => givenCall(item, 'input'),
+  read: (item) => readCall(item, 'input'),
   direction: () => 'tool_arguments',
   toModel: 'itself',
   answer: {
@@ -20,6 +20,6 @@ export const customToolCall: ItemType = {
       done: 'response.custom_tool_call_input.done',
     },
   },
-  // The input is told when it is whole: before that it is inside of a JSON text.
+  // Emitted when it is complete, since the model streams it as a part of JSON.
   textOfCall: customToolInput,
 }

@@ -1,10 +1,10 @@
-import { givenCall } from './given-item.ts'
+import { readCall } from './input-item.ts'
 import type { ItemType } from './item-type.ts'
 
-/** A call of a function of the caller, as a model writes it. */
+/** A call of a function of the caller. */
 export const functionCall: ItemType = {
   prefix: 'fc',
-  read: (item) => givenCall(item, 'arguments'),
+  read: (item) => readCall(item, 'arguments'),
   direction: () => 'tool_arguments',
   toModel: 'itself',
   answer: {
@@ -17,7 +17,7 @@ export const functionCall: ItemType = {
       member: 'arguments',
       delta: 'response.function_call_arguments.delta',
       done: 'response.function_call_arguments.done',
-      // Clients of the 6th major version read the name here.
+      // Version 6 of the official client reads the name here.
       doneMembers: ({ name }) => ({ name }),
     },
   },

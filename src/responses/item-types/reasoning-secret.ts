@@ -1,14 +1,13 @@
 /**
- * Reasoning as a model gave it, block by block, with what its own family needs to take it back. Nobody but us reads it:
- * callers carry it sealed.
+ * The blocks of a model's reasoning, with what its family requires to accept them again. Callers get and return it sealed.
  */
 export type ReasoningSecret = Array<{
-  /** Empty where the family keeps its thinking to itself. */
+  /** Empty where the family does not disclose it. */
   text: string
-  /** Proof of origin of the block. */
+  /** By which the family verifies the block. */
   signature?: string
-  /** Takes the place of text and signature. */
+  /** In place of text and signature. */
   redacted?: string
-  /** The family whose signature it is. */
+  /** The family of the signature. */
   origin?: string
 }>

@@ -1,10 +1,10 @@
-import { givenOutput } from './given-item.ts'
+import { readOutput } from './input-item.ts'
 import type { ItemType } from './item-type.ts'
 
-/** What the caller's tools answered: `function_call_output` and `custom_tool_call_output`. */
+/** The output of a tool of the caller: `function_call_output` and `custom_tool_call_output`. */
 const toolOutput = (prefix: string): ItemType => ({
   prefix,
-  read: givenOutput,
+  read: readOutput,
   direction: () => 'tool_result',
   toModel: 'itself',
 })

@@ -2,8 +2,8 @@ import { ApiError, type ErrorKind } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { ErrorData, StartResult } from '../types.ts'
 
-/** An error as it leaves an object. What is not an ApiError says nothing of itself. */
-export function errorData(error: unknown): ErrorData {
+/** An error as data. An internal error has no details for the caller. */
+function errorData(error: unknown): ErrorData {
   const known = error instanceof ApiError ? error : null
   return {
     kind: known?.kind ?? 'internal',
@@ -15,13 +15,13 @@ export function errorData(error: unknown): ErrorData {
   }
 }
 
-/** Why a response could not be started, as it leaves the object. @param recorded see `StartResult`. */
+/** The result of a start that failed. @param recorded see `StartResult`. */
 export function notStarted(error: unknown, recorded: boolean): StartResult {
   if (!(error instanceof ApiError)) logEvent('error', 'response_not_started', { error: errorText(error) })
   return { error: errorData(error), recorded }
 }
 
-/** The same error again, outside. */
+/** The error of such a result, outside of the object. */
 export const apiErrorOf = ({ kind, message, code, retryAfterSeconds, shouldRetry }: ErrorData): ApiError =>
   new ApiError(kind as ErrorKind, message, {
     ...(code !== undefined && { code }),

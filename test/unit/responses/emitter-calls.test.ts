@@ -61,7 +61,7 @@ describe('tool calls', () => {
       emitting.tell(say.call(0, 'a', 'same'), say.call(1, 'b', ''), say.call(1, 'b', 'again'))
       emitting.emitter.endTurn()
     }
-    emitting.emitter.settle(COMPLETED)
+    emitting.emitter.end(COMPLETED)
     emitting.emitter.terminate()
     expect(emitting.emitter.response.output).toHaveLength(4)
     expect(emitting.emitter.response.output[0]).toMatchObject({ call_id: 'same' })
@@ -106,11 +106,11 @@ describe('tool calls', () => {
       say.call(1, 'look'),
       say.text('b'),
     )
-    expect(emitting.emitter.endTurn().calls).toEqual([
+    expect(emitting.emitter.endTurn().calls).toMatchObject([
       { callId: 'call_0', upstreamName: 'shell', arguments: '{"c":1}', purpose: 'refused', cut: false },
       { callId: 'call_1', upstreamName: 'look', arguments: '{}', purpose: 'client', cut: false },
     ])
-    emitting.emitter.settle(COMPLETED)
+    emitting.emitter.end(COMPLETED)
     emitting.emitter.terminate()
     expect(emitting.text).not.toContain('shell')
     expect(emitting.violations).toEqual([])

@@ -33,8 +33,12 @@ function randomResponse(seed: number, cut = false): Made {
     emitting.tell(...turn)
     if (!broken) calls.push(...emitting.emitter.endTurn().calls.map((call) => call.arguments))
   }
-  const reason = { reason: 'cancelled', status: random.pick(['incomplete', 'failed'] as const) }
-  const response = emitting.emitter.settle({ ...COMPLETED, ...(cut && reason) })
+  const error = { code: 'server_error', message: 'It broke.' }
+  const end = random.pick([
+    { status: 'incomplete' as const, reason: 'cancelled' },
+    { status: 'failed' as const, error },
+  ])
+  const response = emitting.emitter.end({ ...COMPLETED, ...(cut && end) })
   emitting.emitter.terminate()
   return { emitting, turns, calls, response }
 }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { replayResponse } from '../../../src/responses/emitter/replay.ts'
 import type { ResponseObject } from '../../../src/wire/responses.ts'
 import { COMPLETED, Emitting, emitOne, say } from './emitting.ts'
 
@@ -150,7 +151,7 @@ describe('reasoning', () => {
       say.reasoning('third'),
       say.signature('s3'),
     )
-    const end = emitting.emitter.endTurn()
+    emitting.emitter.endTurn()
     const secrets = [
       [
         { text: 'first', signature: 's1', origin: 'anthropic' },
@@ -159,9 +160,8 @@ describe('reasoning', () => {
       ],
       [{ text: 'third', signature: 's3', origin: 'anthropic' }],
     ]
-    expect(end.reasoning).toEqual(secrets)
     expect(sealed).toEqual(secrets)
-    const { output } = emitting.emitter.settle(COMPLETED)
+    const { output } = emitting.emitter.end(COMPLETED)
     expect(output).toMatchObject([
       { type: 'reasoning', summary: [{ text: 'first' }, { text: 'second' }], encrypted_content: 'sealed 1' },
       { type: 'message' },
@@ -239,19 +239,20 @@ describe('the end', () => {
       { type: 'usage', usage },
       { type: 'end' },
     )
-    const empty = { filtered: false, calls: [], reasoning: [] }
-    expect(emitter.endTurn()).toEqual({ stop: 'refusal', explanation: 'why', usage, ...empty })
-    expect(emitter.endTurn()).toEqual({ stop: null, explanation: null, usage: null, ...empty })
+    expect(emitter.turnUsage).toEqual(usage)
+    expect(emitter.endTurn()).toEqual({ stop: 'refusal', filtered: false, calls: [] })
+    expect(emitter.turnUsage).toBeNull()
+    expect(emitter.endTurn()).toEqual({ stop: null, filtered: false, calls: [] })
     emitter.model({ type: 'start', id: 'x', model: 'm', createdSeconds: null, usage })
-    expect(emitter.endTurn().usage).toEqual(usage)
+    expect(emitter.turnUsage).toEqual(usage)
   })
 
-  it('closes what is open, and is told once, after it was settled', () => {
+  it('closes what is open, and is emitted once, after the response was ended', () => {
     const emitting = new Emitting()
     emitting.emitter.begin()
     emitting.tell(say.text('half'), say.call(0), say.args(0, '{"a":1'))
-    expect(() => emitting.emitter.terminate()).toThrow('settled')
-    const final = emitting.emitter.settle({ ...COMPLETED, status: 'incomplete', reason: 'cancelled' })
+    expect(() => emitting.emitter.terminate()).toThrow('ended')
+    const final = emitting.emitter.end({ ...COMPLETED, status: 'incomplete', reason: 'cancelled' })
     expect(final).toMatchObject({
       status: 'incomplete',
       incomplete_details: { reason: 'cancelled' },
@@ -260,7 +261,7 @@ describe('the end', () => {
       output: [{ status: 'completed' }, { status: 'incomplete', arguments: '{"a":1' }],
     })
     expect(emitting.types).not.toContain('completed')
-    expect(emitting.emitter.settle(COMPLETED)).toEqual(final)
+    expect(emitting.emitter.end(COMPLETED)).toEqual(final)
     emitting.emitter.begin()
     emitting.tell(say.text('late'))
     emitting.emitter.terminate()
@@ -286,12 +287,6 @@ describe('the end', () => {
     expect(emitting.stream.at(-1)?.data).toMatchObject({ response: { status: 'failed', error } })
     expect(emitting.violations).toEqual([])
   })
-
-  it('of a response that failed for no told reason has the code stream_error', () => {
-    const emitting = emitOne([], { ...COMPLETED, status: 'failed' })
-    expect(emitting.stream.at(-2)?.data).toMatchObject({ error: { code: 'stream_error' } })
-    expect(emitting.violations).toEqual([])
-  })
 })
 
 describe('the response', () => {
@@ -312,12 +307,12 @@ describe('the response', () => {
   it('goes on after the events and the items that there are', () => {
     const first = emitOne([say.text('a'), say.call(0)])
     const { response } = first.emitter
-    const emitting = new Emitting({
-      response: first.emitted.map(({ payload }) => payload),
-      lastSequence: first.emitted.length,
-    })
+    const collector = new Emitting()
+    const writer = collector.writerAfter(first.emitted.length)
+    const payloads = first.emitted.map(({ payload }) => payload)
+    const emitting = new Emitting({ ...replayResponse(payloads, writer), writer })
     emitting.tell(say.text('b'), say.call(0))
-    expect(emitting.of('output_item.added')).toMatchObject([
+    expect(collector.of('output_item.added')).toMatchObject([
       { output_index: 2, sequence_number: first.emitted.length + 1 },
       { output_index: 3 },
     ])

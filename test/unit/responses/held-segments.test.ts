@@ -15,7 +15,7 @@ class Holder implements SegmentHolder {
     this.#held = held
   }
 
-  giveUp(reason: Error): void {
+  abort(reason: Error): void {
     this.reasons.push(reason.message)
     this.#held.release(this)
   }

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { RESPONSES_ITEMS } from '../../../src/gateway/translation/requests/responses-items.ts'
 import type { EmittedEvent } from '../../../src/responses/emitter/event-writer.ts'
+import { storedStream } from '../../../src/responses/emitter/stored-stream.ts'
 import { modelRequest } from '../../../src/responses/engine/model-request.ts'
 import { interruptedResponse } from '../../../src/responses/engine/recovery.ts'
-import { keptItem } from '../../../src/responses/item-types/given-item.ts'
+import { uncheckedItem } from '../../../src/responses/item-types/input-item.ts'
 import type { ItemType } from '../../../src/responses/item-types/item-type.ts'
 import { ITEM_TYPES } from '../../../src/responses/item-types/item-types.ts'
 import { contextItemOf } from '../../../src/responses/items/output-items.ts'
 import { redactedItems } from '../../../src/responses/items/redaction.ts'
-import { storedStream } from '../../../src/responses/log/stored-stream.ts'
 import type { OutputItem } from '../../../src/wire/responses.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'
 import { CODE, DIRECTIONS, policyOf } from '../governance/dlp/relayed-stream.ts'
@@ -87,14 +87,14 @@ describe('a call that ran here', () => {
 /** A type that nothing else speaks of: parts that grow, a text, a result at the end. */
 const WEATHER: ItemType = {
   prefix: 'wx',
-  read: keptItem,
+  read: uncheckedItem,
   direction: (member) => (member === 'forecast' ? 'tool_result' : 'tool_arguments'),
   toModel: ({ callId }) => ({
     items: [bytesOf({ type: 'message', role: 'user', content: `weather ${callId}` })],
     results: [],
   }),
   events: {
-    late: ['forecast'],
+    finalMembers: ['forecast'],
     text: { member: 'place', delta: 'response.weather.place.delta', done: 'response.weather.place.done' },
   },
 }
@@ -144,7 +144,7 @@ describe('a type that was added', () => {
   })
 
   it('is replayed from storage', async () => {
-    const response = made().emitter.settle(COMPLETED)
+    const response = made().emitter.end(COMPLETED)
     const [item] = response.output
     const ended = { ...response, output: [{ ...item, forecast: 'rain' } as unknown as OutputItem] }
     const events = readResponseStream(await new Response(storedStream(ended, 0)).text())

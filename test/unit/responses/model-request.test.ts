@@ -91,7 +91,7 @@ describe('items', () => {
     const before = items.map(({ bytes }) => bytes)
     const whole = bodyOf(settings, items, closed)
     const texts = items.map(({ bytes }) => Buffer.from(bytes).toString())
-    const body = bodyOf(settings, items, { ...closed, moves: true })
+    const body = bodyOf(settings, items, { ...closed, transfersItems: true })
     expect(Buffer.from(body).equals(whole)).toBe(true)
     expect(items.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(texts)
     expect(items.map(({ bytes }) => bytes.buffer === body.buffer)).toEqual([true, false, true])

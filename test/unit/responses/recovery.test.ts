@@ -2,12 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { OpenTurn } from '../../../src/gateway/model-turn.ts'
 import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
 import { NO_USAGE } from '../../../src/governance/credits.ts'
-import type { EmittedEvent } from '../../../src/responses/emitter/event-writer.ts'
-import {
-  interruptedResponse,
-  type KnownCalls,
-  terminalEvents,
-} from '../../../src/responses/engine/recovery.ts'
+import { type EmittedEvent, EventWriter } from '../../../src/responses/emitter/event-writer.ts'
+import { interruptedResponse } from '../../../src/responses/engine/recovery.ts'
 import { checkResponseStream } from '../../harness/conformance.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'
 import { COMPLETED, Emitting, say } from './emitting.ts'
@@ -24,7 +20,11 @@ const NO_CALLS = { usage: null, openCall: null }
 const NOW = 1_800_000_000_000
 
 /** What the object holds after `count` events, and what it adds when it comes to life again. */
-function cutAfter(emitted: readonly EmittedEvent[], count: number, calls: KnownCalls = NO_CALLS) {
+function cutAfter(
+  emitted: readonly EmittedEvent[],
+  count: number,
+  calls: Parameters<typeof interruptedResponse>[2] = NO_CALLS,
+) {
   const stored = emitted.slice(0, count)
   return {
     stored,
@@ -67,7 +67,7 @@ describe.each(TURNS)('a response of %s that was interrupted', (_name, events) =>
   emitting.emitter.begin()
   emitting.tell(...events)
   emitting.emitter.endTurn()
-  emitting.emitter.settle(COMPLETED)
+  emitting.emitter.end(COMPLETED)
   const { emitted } = emitting
   const places = emitted.map((_, index) => index + 1)
 
@@ -86,15 +86,17 @@ describe.each(TURNS)('a response of %s that was interrupted', (_name, events) =>
   })
 })
 
-it('the end of a response that is known is told once more as it would have been', () => {
+it('the stored end of a response is emitted as the emitter would have emitted it', () => {
   const emitting = new Emitting()
   emitting.emitter.begin()
   emitting.tell(say.text('x'), say.stop('end'))
   emitting.emitter.endTurn()
-  const response = emitting.emitter.settle(COMPLETED)
+  const response = emitting.emitter.end(COMPLETED)
   const told = emitting.emitted.length
   emitting.emitter.terminate()
-  expect(terminalEvents(response, told)).toEqual(emitting.emitted.slice(told))
+  const events: EmittedEvent[] = []
+  new EventWriter(told, (event) => events.push(event)).writeEnd(response)
+  expect(events).toEqual(emitting.emitted.slice(told))
 })
 
 it('a log without its first event is no response', () => {
