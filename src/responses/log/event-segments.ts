@@ -5,7 +5,7 @@ import { HeldSegments, type SegmentHolder } from './held-segments.ts'
 export const MAXIMUM_ROW_BYTES = 1024 * 1024
 /** Every reader has its own copy of segments up to this size; readers share one copy of larger ones. */
 export const SMALL_SEGMENT_BYTES = 32 * 1024
-/** Most rows that are read in one query. */
+/** Most rows of one query. Where the size of segments changes suddenly, a query may read 2 MB. */
 const MOST_ROWS = 64
 /** An event larger than a row takes several rows, at most so many: their positions precede those of the next event. */
 const ROWS_PER_EVENT = 1024
@@ -25,19 +25,10 @@ export interface Segment {
   bytes: Uint8Array
 }
 
-/**
- * The rows after a position, up to the size of one small segment; the first one whatever its size. The inner query
- * reads lengths only. Bodies of large segments are null: they are read for all readers at once.
- */
+/** Rows after a position. Bodies of large segments are null: they are read once for all readers. */
 const NEXT_ROWS = `
-  SELECT position, last_sequence, CASE WHEN total <= ${SMALL_SEGMENT_BYTES} THEN body END AS body
-  FROM (
-    SELECT position AS at, size, sum(size) OVER (ORDER BY position) AS total
-    FROM (SELECT position, length(body) AS size FROM event_segments
-      WHERE position > ? ORDER BY position LIMIT ${MOST_ROWS})
-  ) JOIN event_segments ON position = at
-  WHERE total <= ${SMALL_SEGMENT_BYTES} OR total = size
-  ORDER BY position`
+  SELECT position, last_sequence, CASE WHEN length(body) <= ${SMALL_SEGMENT_BYTES} THEN body END AS body
+  FROM event_segments WHERE position > ? ORDER BY position LIMIT ?`
 
 /**
  * The rows of an event log. The key is a plain integer, so that an insert writes one row; a second index would write two.
@@ -56,6 +47,8 @@ export class EventSegments {
   /** The last written segment, which all readers at the live edge send, and the position of the one before it. */
   #newest: Segment | null = null
   #beforeNewest = -1
+  /** Rows of the next query: about as many as are sent together. */
+  #rowLimit = 1
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage
@@ -118,12 +111,22 @@ export class EventSegments {
       const bytes = isSmall ? newest.bytes : this.#held.hold(newest.position, holder, () => newest.bytes)
       return [{ ...newest, bytes }]
     }
-    const rows = this.#storage.sql.exec(NEXT_ROWS, position).toArray()
-    return rows.map(({ position, last_sequence: last, body }) => {
-      const at = Number(position)
-      const bytes = body === null ? this.#held.hold(at, holder, () => this.#body(at)) : bytesOf(body)
-      return { position: at, first: Math.floor(at / ROWS_PER_EVENT), last: Number(last), bytes }
-    })
+    const segments: Segment[] = []
+    let size = 0
+    for (const row of this.#storage.sql.exec(NEXT_ROWS, position, this.#rowLimit).toArray()) {
+      const at = Number(row.position)
+      const isLarge = row.body === null
+      if (isLarge && segments.length > 0) break
+      const bytes = isLarge ? this.#held.hold(at, holder, () => this.#body(at)) : bytesOf(row.body)
+      if (size > 0 && size + bytes.length > SMALL_SEGMENT_BYTES) break
+      const first = Math.floor(at / ROWS_PER_EVENT)
+      segments.push({ position: at, first, last: Number(row.last_sequence), bytes })
+      size += bytes.length
+      if (isLarge) break
+    }
+    const fitting = Math.ceil((SMALL_SEGMENT_BYTES * segments.length) / Math.max(1, size))
+    this.#rowLimit = Math.min(MOST_ROWS, fitting)
+    return segments
   }
 
   /** The bodies of all rows, in order. */
