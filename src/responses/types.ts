@@ -1,5 +1,6 @@
 import type { CallIdentity } from '../governance/governed-call.ts'
 import type { Principal } from '../governance/principal.ts'
+import type { ApiError } from '../lib/api-error.ts'
 import type { ResponseObject } from '../wire/responses.ts'
 import type { ItemPage, ItemPageRequest } from './store/items.store.ts'
 
@@ -33,14 +34,10 @@ export interface StartRequest {
 }
 
 /** An ApiError as data: errors lose their class when they leave an object. */
-export interface ErrorData {
-  kind: string
-  message: string
-  status: number
-  code?: string
-  retryAfterSeconds?: number
-  shouldRetry?: boolean
-}
+export type ErrorData = Pick<
+  ApiError,
+  'kind' | 'message' | 'status' | 'code' | 'retryAfterSeconds' | 'shouldRetry'
+>
 
 /** `recorded`: the ledger has the call of the request, or the record of its refusal. */
 export type StartResult =

@@ -19,7 +19,7 @@ import {
 } from '../../wire/response-queries.ts'
 import type { OutputItem, ResponseObject } from '../../wire/responses.ts'
 import type { AppContext, AppEnv } from '../context.ts'
-import { awaitedFrames, tailFrames } from '../event-stream.ts'
+import { awaitedFrames, type OpenTail, tailFrames } from '../event-stream.ts'
 import { isSmallBody, requireRoom } from '../governed-body.ts'
 import { PassedBody } from '../passed-body.ts'
 import { bodySource } from '../request-body.ts'
@@ -125,7 +125,7 @@ async function create(context: AppContext): Promise<Response> {
   const id = newResponseId(deps.configuration.KEY_PEPPERS)
   const handle = { id, owner: ownerOf(context), object: deps.responseStream(id) }
   const { events, background } = await begin(context, handle)
-  if (events) return eventStream(context, tailFrames(events, 0, reopen(context, handle)))
+  if (events) return eventStream(context, tailFrames(events, 0, tailOpener(context, handle)))
   const response = await (background ? handle.object.snapshot(handle.owner) : ended(context, handle))
   // It was deleted while the caller waited.
   if (response === null) throw unknownId('Response', id)
@@ -185,8 +185,9 @@ async function streamAnswer(
   const state = await object.state(owner)
   const isCurrent =
     state !== null && (await currentPolicy(context, state.model)).version === state.policyVersion
-  const tail = isCurrent ? await followed(context, handle, after) : null
-  if (tail) return eventStream(context, tail)
+  const open = tailOpener(context, handle)
+  const tail = isCurrent ? await open(after) : null
+  if (tail) return eventStream(context, tailFrames(tail, after, open))
   const condensed = async () => {
     const response =
       (state?.running && (await ended(context, handle))) || (await findResponse(context, handle))
@@ -207,33 +208,22 @@ function lastEventId(context: AppContext): number | null {
   throw invalidRequest('Last-Event-ID: must be a whole number, 0 or higher', 'invalid_query')
 }
 
-/** The events after a number. @returns null without a response in the object. @throws as `openTail` */
-async function followed(
-  context: AppContext,
-  handle: ResponseHandle,
-  after: number,
-): Promise<ReadableStream<Uint8Array> | null> {
-  const open = reopen(context, handle)
-  const tail = await open(after)
-  return tail && tailFrames(tail, after, open)
-}
-
-const reopen = (context: AppContext, handle: ResponseHandle) => (last: number) =>
-  openTail(context, handle, last)
-
-/** @throws ApiError rate_limited when the response has its maximum of readers. */
-async function openTail({ var: { deps } }: AppContext, { object, owner }: ResponseHandle, after: number) {
-  const tail = await object.follow(owner, after)
-  if (tail !== 'busy') return tail
-  throw new ApiError(
-    'rate_limited',
-    'This response has too many readers at once. Try again when one has left.',
-    {
+/**
+ * Opens the stream of events after a number, which is null without a response in the object.
+ * @throws ApiError rate_limited when the response has its maximum of readers.
+ */
+const tailOpener =
+  ({ var: { deps } }: AppContext, { object, owner }: ResponseHandle): OpenTail =>
+  async (after) => {
+    const tail = await object.follow(owner, after)
+    if (tail !== 'busy') return tail
+    throw new ApiError(
+      'rate_limited',
+      'This response has too many readers at once. Try again when one has left.',
       // After a heartbeat, readers that have left are detected.
-      retryAfterSeconds: deps.configuration.STREAM_HEARTBEAT_MS / 1000,
-    },
-  )
-}
+      { retryAfterSeconds: deps.configuration.STREAM_HEARTBEAT_MS / 1000 },
+    )
+  }
 
 const eventStream = (context: AppContext, body: ReadableStream<Uint8Array>): Response =>
   context.newResponse(body as never, 200, {

@@ -1,3 +1,4 @@
+import type { CatalogModel } from '../../gateway/catalog/catalog.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import { ITEM_TYPES } from '../item-types/item-types.ts'
@@ -13,12 +14,6 @@ export const contextTooLong = (most: string) =>
     { code: 'context_length_exceeded' },
   )
 
-/** Limits of a model, in tokens. */
-export interface ContextLimits {
-  contextWindow: number
-  maxOutput: number
-}
-
 /**
  * Truncates a context for a model (`truncation: 'auto'`): drops the oldest items until the estimate fits. It keeps
  * instructions, the last messages of the user, and the outputs at the end with their calls. A call and its output are
@@ -28,11 +23,11 @@ export interface ContextLimits {
 export function fitContext(
   items: readonly ContextItem[],
   settings: ResponseSettings,
-  { contextWindow, maxOutput }: ContextLimits,
+  { contextWindow, maxOutputTokens }: Pick<CatalogModel, 'contextWindow' | 'maxOutputTokens'>,
   countTokens: TokenEstimate,
 ): ContextItem[] {
   if (settings.truncation !== 'auto') return [...items]
-  const answer = Math.min(settings.max_output_tokens ?? maxOutput, Math.floor(contextWindow / 2))
+  const answer = Math.min(settings.max_output_tokens ?? maxOutputTokens, Math.floor(contextWindow / 2))
   const { instructions, tools, text } = settings
   const json = encoder.encode(JSON.stringify([instructions, tools, text]))
   // The estimate counts strings only; models get the names and punctuation of schemas as well.

@@ -111,8 +111,7 @@ export async function fittingItems(
   const items = [...context.history, ...context.input]
   const model = settings.truncation === 'auto' ? await findModel(deps, principal, settings.model) : null
   if (!model) return items
-  const limits = { contextWindow: model.contextWindow, maxOutput: model.maxOutputTokens }
-  return fitContext(items, settings, limits, tokenEstimate(model.routes[0]?.upstreamModel ?? model.id))
+  return fitContext(items, settings, model, tokenEstimate(model.routes[0]?.upstreamModel ?? model.id))
 }
 
 /** A model may be newer than the catalogue of this isolate: the ledger has the current epoch. */

@@ -1,7 +1,7 @@
 import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { ToolRules } from '../engine/tool-rules.ts'
-import type { ReasoningSecret } from '../item-types/reasoning-secret.ts'
+import type { ReasoningSecret } from '../items/reasoning-seal.ts'
 import { openReasoning, sealReasoning } from '../items/reasoning-seal.ts'
 import { redactedResponse, sealedMemberOf } from '../items/redaction.ts'
 import type { EventLog } from '../log/event-log.ts'

@@ -1,8 +1,8 @@
 import type { Direction } from '../../governance/dlp/types.ts'
+import type { ReasoningSecret } from '../items/reasoning-seal.ts'
 import type { ContextItem } from '../types.ts'
 import type { InputItemForm } from './input-item.ts'
 import type { ItemScan } from './item-scan.ts'
-import type { ReasoningSecret } from './reasoning-secret.ts'
 
 /**
  * One type of item of the Responses surface: an entry of the table in `item-types.ts`. Live events, recovery, replay from

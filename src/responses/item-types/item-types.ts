@@ -1,13 +1,11 @@
 import type { Direction } from '../../governance/dlp/types.ts'
 import { newId } from '../../lib/ids.ts'
-import { customToolCall } from './custom-tool-call.ts'
-import { functionCall } from './function-call.ts'
+import { customToolCall, customToolCallOutput, functionCall, functionCallOutput } from './client-calls.ts'
 import { hostedDirection, mcpCall, serviceCall, shellCall, webSearchCall } from './hosted-calls.ts'
 import { uncheckedItem } from './input-item.ts'
 import type { CallAnswer, ItemType } from './item-type.ts'
 import { message } from './message.ts'
 import { reasoning } from './reasoning.ts'
-import { customToolCallOutput, functionCallOutput } from './tool-outputs.ts'
 
 /** A type that occurs in histories of other services only: stored for its owner, and not sent to models. */
 const foreign = (direction: (member: string) => Direction): ItemType => ({

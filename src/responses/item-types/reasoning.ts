@@ -1,10 +1,10 @@
 import { decodeString, scanJson } from '../../lib/json-scan.ts'
 import type { ItemStatus, ReasoningItem } from '../../wire/responses.ts'
 import type { OpenItem } from '../emitter/open-item.ts'
+import type { ReasoningSecret } from '../items/reasoning-seal.ts'
 import { type InputItemForm, needString, partType, quoted, withStatus } from './input-item.ts'
 import type { ItemScan } from './item-scan.ts'
 import type { ItemType, ModelItems } from './item-type.ts'
-import type { ReasoningSecret } from './reasoning-secret.ts'
 
 /** A model's reasoning: its readable text as a summary, and all of it sealed, with the signatures of its origin. */
 export const reasoning: ItemType = {

@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { type KeyRing, seal, unseal } from '../../lib/crypto.ts'
-import type { ReasoningSecret } from '../item-types/reasoning-secret.ts'
 import type { Owner } from '../types.ts'
 
 /** Distinguishes content that this service has sealed from that of others. */
@@ -12,12 +11,21 @@ const LONGEST_SEALED = 4 * LONGEST_SECRET + 1024
 
 const reasoningSecret = z.array(
   z.strictObject({
+    /** Empty where the family does not disclose it. */
     text: z.string(),
+    /** By which the family verifies the block. */
     signature: z.string().exactOptional(),
+    /** In place of text and signature. */
     redacted: z.string().exactOptional(),
+    /** The family of the signature. */
     origin: z.string().exactOptional(),
   }),
 )
+
+/**
+ * The blocks of a model's reasoning, with what its family requires to accept them again. Callers get and return it sealed.
+ */
+export type ReasoningSecret = z.infer<typeof reasoningSecret>
 
 /**
  * Seals reasoning as `encrypted_content`. Only this service can open it, and only for the same owner.

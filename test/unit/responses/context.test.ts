@@ -124,7 +124,7 @@ describe('what a request refers to', () => {
     expect([...referenced.keys()]).toEqual(['msg_7', 'msg_6'])
   })
 
-  it('is not said twice when the history has it', async () => {
+  it('is left out when the history has it', async () => {
     const selectConversationContext = async () => conversation
     const context = await load({ conversation: 'conv_1' }, { selectItems, selectConversationContext }, [
       { reference: 'msg_2' },
@@ -154,7 +154,7 @@ describe('reasoning that is given again without what is sealed of it', () => {
     expect([...referenced.keys()]).toEqual([id])
   })
 
-  it('is not said twice when the history has it', async () => {
+  it('is left out when the history has it', async () => {
     const selectConversationContext = async () => ({ ...conversation, items: [whole] })
     const { input } = await load({ conversation: 'c' }, { selectConversationContext }, [again, fresh])
     expect(input).toEqual([fresh])
@@ -170,7 +170,7 @@ describe('reasoning that is given again without what is sealed of it', () => {
   })
 })
 
-describe('content that lies elsewhere', () => {
+describe('content in the content store', () => {
   const body = new TextEncoder().encode(stored('msg_2').body ?? '')
   const items = [stored('msg_1'), elsewhere('msg_2'), elsewhere('msg_3')]
   const selectConversationContext = async () => ({ ...conversation, items })

@@ -30,7 +30,7 @@ function randomResponse(seed: number, cut = false): Made {
   for (const [index, turn] of turns.entries()) {
     const broken = cut && index === turns.length - 1
     if (broken) turn.splice(random.below(turn.length))
-    emitting.tell(...turn)
+    emitting.feed(...turn)
     if (!broken) calls.push(...emitting.emitter.endTurn().calls.map((call) => call.arguments))
   }
   const error = { code: 'server_error', message: 'It broke.' }

@@ -7,7 +7,7 @@ const BEGUN = ['created', 'in_progress']
 const TEXT = ['content_part.added', 'output_text.delta', 'output_text.done', 'content_part.done']
 
 describe('a message', () => {
-  it('is told with its part, its deltas and their whole', () => {
+  it('has events for its part, its deltas and its whole text', () => {
     const emitting = emitOne([say.text('Hel'), say.text(''), say.text('lo "\n😀')])
     expect(emitting.types).toEqual([
       ...BEGUN,
@@ -25,7 +25,7 @@ describe('a message', () => {
     expect(emitting.violations).toEqual([])
   })
 
-  it('says in each payload first its type, then its number', () => {
+  it('begins each payload with its type and its number', () => {
     const { emitted } = emitOne([say.text('a'), say.call(0), say.reasoning('b')])
     for (const { sequence, type, payload } of emitted) {
       expect(payload.startsWith(`{"type":"${type}","sequence_number":${sequence},`)).toBe(true)
@@ -34,7 +34,7 @@ describe('a message', () => {
     expect(emitted.map(({ sequence }) => sequence)).toEqual(emitted.map((_, index) => index + 1))
   })
 
-  it('waits for others only with deltas that are not the first', () => {
+  it('delays only deltas after the first one of a part', () => {
     const { emitted } = emitOne([
       say.text('a'),
       say.text('b'),
@@ -69,7 +69,7 @@ describe('a message', () => {
     expect(emitting.violations).toEqual([])
   })
 
-  it('tells what a filter cut off from what was refused', () => {
+  it('distinguishes a content filter from a refusal', () => {
     const ends = [
       [say.stop('refusal')],
       [say.text('So far'), say.stop('refusal')],
@@ -77,7 +77,7 @@ describe('a message', () => {
       [say.refusal('No.'), say.stop('refusal')],
       [say.refusal('No.'), say.stop('end')],
     ].map((events) => {
-      const { emitter } = new Emitting().tell(...events)
+      const { emitter } = new Emitting().feed(...events)
       const { filtered } = emitter.endTurn()
       const [item] = emitter.response.output
       return [filtered, item && 'status' in item ? item.status : null]
@@ -141,7 +141,7 @@ describe('reasoning', () => {
     const emitting = new Emitting({ seal: (secret) => `sealed ${sealed.push(structuredClone(secret))}` })
     emitting.emitter.origin = 'anthropic'
     emitting.emitter.begin()
-    emitting.tell(
+    emitting.feed(
       say.reasoning('fir'),
       say.reasoning('st'),
       say.signature('s1'),
@@ -190,7 +190,7 @@ describe('reasoning', () => {
     expect(emitting.violations).toEqual([])
   })
 
-  it('that is broken off says so in its part', () => {
+  it('that is cut off has that status in its part', () => {
     const emitting = emitOne([say.reasoning('I th'), say.stop('length')])
     expect(emitting.of('reasoning_summary_part.done')).toMatchObject([{ status: 'incomplete' }])
     expect(emitting.emitter.response.output).toMatchObject([{ status: 'incomplete' }])
@@ -223,7 +223,7 @@ describe('the end', () => {
     },
   )
 
-  it('tells what the turn came to, and the next one begins anew', () => {
+  it('returns how the turn ended, and the next one begins anew', () => {
     const usage = {
       input: 1,
       cacheRead: 0,
@@ -232,7 +232,7 @@ describe('the end', () => {
       output: 2,
       reasoning: 0,
     }
-    const { emitter } = new Emitting().tell(
+    const { emitter } = new Emitting().feed(
       { type: 'start', id: 'x', model: 'm', createdSeconds: null, usage: { ...usage, output: 0 } },
       say.text('a'),
       say.stop('refusal', 'why'),
@@ -250,7 +250,7 @@ describe('the end', () => {
   it('closes what is open, and is emitted once, after the response was ended', () => {
     const emitting = new Emitting()
     emitting.emitter.begin()
-    emitting.tell(say.text('half'), say.call(0), say.args(0, '{"a":1'))
+    emitting.feed(say.text('half'), say.call(0), say.args(0, '{"a":1'))
     expect(() => emitting.emitter.terminate()).toThrow('ended')
     const final = emitting.emitter.end({ ...COMPLETED, status: 'incomplete', reason: 'cancelled' })
     expect(final).toMatchObject({
@@ -263,11 +263,11 @@ describe('the end', () => {
     expect(emitting.types).not.toContain('completed')
     expect(emitting.emitter.end(COMPLETED)).toEqual(final)
     emitting.emitter.begin()
-    emitting.tell(say.text('late'))
+    emitting.feed(say.text('late'))
     emitting.emitter.terminate()
     const { length } = emitting.emitted
     emitting.emitter.begin()
-    emitting.tell(say.text('later'))
+    emitting.feed(say.text('later'))
     emitting.emitter.endTurn()
     emitting.emitter.terminate()
     expect(emitting.emitted).toHaveLength(length)
@@ -291,9 +291,9 @@ describe('the end', () => {
 
 describe('the response', () => {
   it('is whole at any moment, and its copies do not change', () => {
-    const emitting = new Emitting().tell(say.text('a'))
+    const emitting = new Emitting().feed(say.text('a'))
     const { response } = emitting.emitter
-    emitting.tell(say.text('b'))
+    emitting.feed(say.text('b'))
     expect(response).toMatchObject({
       status: 'in_progress',
       output_text: 'a',
@@ -311,7 +311,7 @@ describe('the response', () => {
     const writer = collector.writerAfter(first.emitted.length)
     const payloads = first.emitted.map(({ payload }) => payload)
     const emitting = new Emitting({ ...replayResponse(payloads, writer), writer })
-    emitting.tell(say.text('b'), say.call(0))
+    emitting.feed(say.text('b'), say.call(0))
     expect(collector.of('output_item.added')).toMatchObject([
       { output_index: 2, sequence_number: first.emitted.length + 1 },
       { output_index: 3 },

@@ -81,7 +81,7 @@ export class Emitting {
     return new EventWriter(lastSequence, (event) => this.emitted.push(event))
   }
 
-  tell(...events: ModelEvent[]): this {
+  feed(...events: ModelEvent[]): this {
     for (const event of events) this.emitter.model(event)
     return this
   }
@@ -118,7 +118,7 @@ export function emitOne(
 ): Emitting {
   const emitting = new Emitting(options)
   emitting.emitter.begin()
-  emitting.tell(...events)
+  emitting.feed(...events)
   emitting.emitter.endTurn()
   emitting.emitter.end(end)
   emitting.emitter.terminate()

@@ -22,15 +22,15 @@ const contentStore = {
 }
 const RENDERING = { contentStore, policyOf: async () => noPolicy, encryptedContent: false }
 
-/** A page of items that are all here. */
+/** A page of a list in memory. */
 const pageOf = (list: StoredItem[], request: ItemPageRequest) =>
   pageOfItems(
     list.map((item) => ({ ...item, length: item.body?.length ?? null })),
     request,
   )
 
-/** A page as a caller gets it. */
-async function told(...[list, request]: Parameters<typeof pageOf>) {
+/** A page as the caller gets it. */
+async function rendered(...[list, request]: Parameters<typeof pageOf>) {
   const page = pageOf(list, request)
   if (page === 'unknown_item') return page
   return JSON.parse(await new Response((await renderList(page, RENDERING)) as BodyInit).text())
@@ -38,7 +38,7 @@ async function told(...[list, request]: Parameters<typeof pageOf>) {
 
 const ids = (list: { data: Array<{ id: string }> }) => list.data.map(({ id }) => id).join('')
 
-describe('pages of items that are all here', () => {
+describe('pages of a list in memory', () => {
   it.each([
     [{ limit: 20, order: 'desc' }, 'edcba', false],
     [{ limit: 20, order: 'asc' }, 'abcde', false],
@@ -49,7 +49,7 @@ describe('pages of items that are all here', () => {
     [{ limit: 2, order: 'asc', after: 'b' }, 'cd', true],
     [{ limit: 1, order: 'asc', after: 'e' }, '', false],
   ] as const)('%j', async (request, expected, hasMore) => {
-    const list = await told(FIVE, request)
+    const list = await rendered(FIVE, request)
     expect(list).toEqual({
       object: 'list',
       data: expect.any(Array),
@@ -62,12 +62,12 @@ describe('pages of items that are all here', () => {
 
   it('is empty, with every member, for no items', async () => {
     const none = { object: 'list', data: [], first_id: null, last_id: null, has_more: false }
-    expect(await told([], { limit: 20, order: 'desc' })).toEqual(none)
+    expect(await rendered([], { limit: 20, order: 'desc' })).toEqual(none)
   })
 
   it('has none after an item that is not there', async () => {
-    expect(await told(FIVE, { limit: 20, order: 'desc', after: 'x' })).toBe('unknown_item')
-    expect(await told([], { limit: 20, order: 'desc', after: 'a' })).toBe('unknown_item')
+    expect(await rendered(FIVE, { limit: 20, order: 'desc', after: 'x' })).toBe('unknown_item')
+    expect(await rendered([], { limit: 20, order: 'desc', after: 'a' })).toBe('unknown_item')
   })
 })
 
@@ -94,11 +94,11 @@ describe('pages of large items', () => {
     expect(cut(list, { limit: 20, order: 'asc', after: 'a' })).toEqual({ ids: 'b', hasMore: false })
   })
 
-  it('name what lies elsewhere, and read it when they are told', async () => {
+  it('contain items of the content store, whose content is read when they are rendered', async () => {
     const list = [message('a', null), ...FIVE.slice(1)]
     const page = pageOf(list, { limit: 20, order: 'asc' })
     expect(page).toMatchObject({ items: list, hasMore: false })
-    expect(ids(await told(list, { limit: 20, order: 'asc' }))).toBe('abcde')
+    expect(ids(await rendered(list, { limit: 20, order: 'asc' }))).toBe('abcde')
   })
 })
 
@@ -106,7 +106,7 @@ describe('sealed reasoning', () => {
   const reasoning = { id: 'rs', type: 'reasoning', summary: [], encrypted_content: 'sealed' }
   const page = { items: [stored(reasoning)], hasMore: false }
 
-  it('is told to whoever asks for it, and to nobody else', async () => {
+  it('is returned only if it is included', async () => {
     const text = async (encryptedContent: boolean) =>
       new Response((await renderList(page, { ...RENDERING, encryptedContent })) as BodyInit).text()
     expect(await text(false)).not.toContain('encrypted_content')
@@ -139,9 +139,9 @@ describe('lists of large items', () => {
     const body = await renderList({ items, hasMore: true }, rendering())
     expect(body).toBeInstanceOf(ReadableStream)
     expect(read).toBeLessThan(10)
-    const rendered = JSON.parse(await new Response(body as BodyInit).text())
-    expect(rendered.data.map(({ id }: { id: string }) => id)).toEqual(items.map(({ id }) => id))
-    expect(rendered).toMatchObject({ first_id: 'item_0', last_id: 'item_29', has_more: true })
+    const envelope = JSON.parse(await new Response(body as BodyInit).text())
+    expect(envelope.data.map(({ id }: { id: string }) => id)).toEqual(items.map(({ id }) => id))
+    expect(envelope).toMatchObject({ first_id: 'item_0', last_id: 'item_29', has_more: true })
   })
 
   it('fail as a whole when the first item cannot be read, and in the middle later', async () => {

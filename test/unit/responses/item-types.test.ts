@@ -36,7 +36,7 @@ describe('the table of item types', () => {
   })
 })
 
-describe('a call that ran here', () => {
+describe('a server-side call', () => {
   const item = {
     type: 'mcp_call',
     call_id: 'call_1',
@@ -60,7 +60,7 @@ describe('a call that ran here', () => {
     expect(given({ error: 'not found' })[1]).toMatchObject({ output: 'not found' })
   })
 
-  it('stands together with those beside it, and before what they came to', () => {
+  it('precedes the results of consecutive calls', () => {
     const calls = ['a', 'b'].map((id) => itemOf({ ...item, call_id: id, output: `of ${id}` }))
     const body = modelRequest({ model: 'm' }, [...calls, message('user', 'x')], { openReasoning: () => null })
     const input = parsed(body.bytes).input as Array<Record<string, unknown>>
@@ -73,7 +73,7 @@ describe('a call that ran here', () => {
     ])
   })
 
-  it('is nothing without a result, or when another provider ran it', () => {
+  it('is left out without a result, or when a vendor executed it', () => {
     expect(given({})).toEqual([])
     expect(given({ output: null, error: null })).toEqual([])
     const { call_id: _, ...foreign } = item
@@ -113,13 +113,13 @@ describe('a type that was added', () => {
       nameOf: () => ({ itemType: 'weather_call', members: { unit: 'C' } }),
     })
     emitting.emitter.begin()
-    emitting.tell(say.call(0), say.args(0, '"Zü'), say.args(0, 'rich"'), say.stop('tool_calls'))
+    emitting.feed(say.call(0), say.args(0, '"Zü'), say.args(0, 'rich"'), say.stop('tool_calls'))
     emitting.emitter.endTurn()
     return emitting
   }
   const typesOf = (events: readonly EmittedEvent[]) => events.map(({ type }) => type)
 
-  it('is told live as its entry says', () => {
+  it('has the live events of its entry', () => {
     const { types, emitter } = made()
     expect(types.slice(2)).toEqual([
       'output_item.added',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { modelRequest } from '../../../src/responses/engine/model-request.ts'
-import type { ReasoningSecret } from '../../../src/responses/item-types/reasoning-secret.ts'
+import type { ReasoningSecret } from '../../../src/responses/items/reasoning-seal.ts'
 import { openReasoning, sealReasoning } from '../../../src/responses/items/reasoning-seal.ts'
 import type { ContextItem } from '../../../src/responses/types.ts'
 import type { ResponseSettings } from '../../../src/wire/responses.ts'
@@ -15,7 +15,7 @@ const bodyOf = (...parameters: Parameters<typeof modelRequest>) => modelRequest(
 const idsOf = (...items: ContextItem[]) => items.map(({ id }) => id)
 
 describe('settings', () => {
-  it('are those that a model is told, and none that are null', () => {
+  it('are those for a model, and none that are null', () => {
     const tool = { type: 'function', name: 'n', parameters: { type: 'object' } }
     const choice = { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'n' }] }
     const body = bodyOf(

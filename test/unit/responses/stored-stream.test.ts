@@ -8,7 +8,7 @@ import { RESPONSE_CLIENTS } from './official-clients.ts'
 
 /** A response with every type of item, made as live ones are. */
 function madeResponse(end: Parameters<Emitting['emitter']['end']>[0] = COMPLETED): ResponseObject {
-  const emitting = new Emitting({ seal: () => 'sealed' }).tell(
+  const emitting = new Emitting({ seal: () => 'sealed' }).feed(
     say.reasoning('Let me think.'),
     say.signature('proof'),
     say.text('Hello, '),

@@ -2,8 +2,8 @@ import { renewPrincipal } from '../../governance/identity/identify.ts'
 import { isExpired, type Principal } from '../../governance/principal.ts'
 import { noLongerAllowed } from '../../governance/renew-rights.ts'
 import type { Clock } from '../../lib/clock.ts'
+import type { StoredRequest } from '../object/response-head.ts'
 import type { Owner } from '../types.ts'
-import type { StoredRequest } from './response-head.ts'
 
 type RightsDeps = Parameters<typeof renewPrincipal>[0] & { clock: Clock }
 
