@@ -33,6 +33,12 @@ export interface EngineRun {
   context: readonly ContextItem[] | null
 }
 
+/** A response with its engine. */
+export interface RunningResponse {
+  engine: ResponseEngine
+  emitter: ResponseEmitter
+}
+
 /** How long the response waits for the outcome of a call that has ended. */
 const SETTLING_LIMIT_MS = 1_000
 

@@ -3,7 +3,7 @@ import { resumedEmitter } from '../emitter/create-emitter.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
 import type { ResponseState } from '../object/response-state.ts'
-import { type EngineRun, ResponseEngine } from './engine.ts'
+import { ResponseEngine, type RunningResponse } from './engine.ts'
 import { toolRules } from './tool-rules.ts'
 
 /** A response whose object keeps restarting is not resumed more often. */
@@ -14,7 +14,11 @@ const MOST_RESTARTS = 5
  * read again for its next turn.
  * @returns null when it cannot be resumed. Never throws.
  */
-export function resumeResponse(deps: ResponseDeps, state: ResponseState, log: EventLog): Resumed | null {
+export function resumeResponse(
+  deps: ResponseDeps,
+  state: ResponseState,
+  log: EventLog,
+): RunningResponse | null {
   try {
     return resumed(deps, state, log)
   } catch (error) {
@@ -23,29 +27,15 @@ export function resumeResponse(deps: ResponseDeps, state: ResponseState, log: Ev
   }
 }
 
-interface Resumed {
-  engine: ResponseEngine
-  emitter: EngineRun['emitter']
-}
-
-function resumed(deps: ResponseDeps, state: ResponseState, log: EventLog): Resumed | null {
+function resumed(deps: ResponseDeps, state: ResponseState, log: EventLog): RunningResponse | null {
   const { known: head, request } = state
   if (!request || head.restarts >= MOST_RESTARTS) return null
   state.change({ restarts: head.restarts + 1 })
   deps.waitUntil(state.settleCalls())
-  const { settings } = request
   const { owner } = head
+  const { settings } = request
   const tools = toolRules(settings, deps.hostedTools?.(settings) ?? [])
   const emitter = resumedEmitter(deps, head, settings, tools, log, state.turns.flat())
-  const engine = new ResponseEngine(deps, {
-    owner,
-    state,
-    log,
-    request,
-    tools,
-    emitter,
-    ready: null,
-    context: null,
-  })
-  return { engine, emitter }
+  const run = { owner, state, log, request, tools, emitter, ready: null, context: null }
+  return { engine: new ResponseEngine(deps, run), emitter }
 }

@@ -35,8 +35,6 @@ export const reasoning: ItemType = {
   },
 }
 
-const PARTS = 'summary_text'
-
 /**
  * A run of reasoning while it is generated. Its readable text is the summary, with one part for each block. All of it,
  * with the signatures of its origin, is the secret of the item.
@@ -57,7 +55,7 @@ export class OpenReasoning {
   }
 
   appendText(text: string): void {
-    if (this.#open.part === null) this.#open.openPart(PARTS)
+    if (this.#open.part === null) this.#open.openPart('summary_text')
     this.#open.appendToPart(text)
   }
 

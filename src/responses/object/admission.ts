@@ -13,9 +13,9 @@ import {
 } from '../context/load-context.ts'
 import { loadRequest, type ResponseRequest } from '../context/load-request.ts'
 import { newEmitter } from '../emitter/create-emitter.ts'
-import type { ResponseEmitter } from '../emitter/emitter.ts'
-import { ResponseEngine } from '../engine/engine.ts'
+import { ResponseEngine, type RunningResponse } from '../engine/engine.ts'
 import { turnRequest } from '../engine/model-request.ts'
+import type { ReadyTurn } from '../engine/next-turn.ts'
 import { type ToolRules, toolRules } from '../engine/tool-rules.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { beginResponse } from '../store/begin-response.store.ts'
@@ -25,10 +25,8 @@ import { ownerOf, type ResponseHead, type StoredRequest } from './response-head.
 import type { ResponseState } from './response-state.ts'
 
 /** A response whose first two events are emitted. The model gets its request when the engine runs. */
-export interface AdmittedResponse {
+interface AdmittedResponse extends RunningResponse {
   settings: ResponseSettings
-  engine: ResponseEngine
-  emitter: ResponseEmitter
 }
 
 /** `recorded`: the ledger has the call of the request, or the record of its refusal. */
@@ -61,7 +59,7 @@ export async function admitResponse(
     const { request, reserved } = await loadRequest(deps, body, start.principal.organizationId)
     buffers.push(reserved)
     const loaded = await loadFirstTurn(deps, start, request)
-    const { owner, settings, tools, items, isLarge } = loaded
+    const { owner, tools, items, isLarge } = loaded
     const { identity, principal, headers } = start
     const call = { identity, principal, counted: true }
     const first = turnRequest(deps, owner, call, { ...loaded.request, headers }, tools, items, isLarge)
@@ -70,20 +68,7 @@ export async function admitResponse(
     if (turn.kind === 'refused') return refused(turn.error, true)
     try {
       await storeBeginning(deps, state, loaded, turn)
-      const emitter = newEmitter(deps, state.known, settings, tools, log, turn.planned.policy)
-      emitter.begin()
-      // Members are picked one by one: `loaded` has a context of up to 50 MB, which must not be referenced for long.
-      const engine = new ResponseEngine(deps, {
-        owner,
-        state,
-        log,
-        request: loaded.request,
-        tools,
-        emitter,
-        ready: { turn, buffers },
-        context: isLarge ? null : items,
-      })
-      return { kind: 'admitted', settings, engine, emitter }
+      return { kind: 'admitted', ...firstEngine(deps, state, log, loaded, { turn, buffers }) }
     } catch (error) {
       await settle(deps, turn.call, unsentOutcome(turn.call, deps.clock(), error))
       return refused(error, true)
@@ -91,6 +76,21 @@ export async function admitResponse(
   } catch (error) {
     return refused(error, false)
   }
+}
+
+/** Members are picked one by one: the context has up to 50 MB, and must not be referenced while the response generates. */
+function firstEngine(
+  deps: ResponseDeps,
+  state: ResponseState,
+  log: EventLog,
+  { owner, settings, request, tools, items, isLarge }: FirstTurn,
+  ready: ReadyTurn,
+): AdmittedResponse {
+  const emitter = newEmitter(deps, state.known, settings, tools, log, ready.turn.planned.policy)
+  emitter.begin()
+  const context = isLarge ? null : items
+  const engine = new ResponseEngine(deps, { owner, state, log, request, tools, emitter, ready, context })
+  return { settings, engine, emitter }
 }
 
 /** The inputs of the first turn. */

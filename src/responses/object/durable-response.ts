@@ -1,13 +1,14 @@
 import { errorText, logEvent } from '../../lib/log.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
+import type { RunningResponse } from '../engine/engine.ts'
 import { isUnfinished, PHASES } from '../engine/phases.ts'
 import { endingEvents } from '../engine/recovery.ts'
 import { resumeResponse } from '../engine/resumption.ts'
 import { EventLog } from '../log/event-log.ts'
 import type { ItemPageRequest } from '../store/items.store.ts'
 import type { Owner, ResponseStreamObject, StartRequest, StartResult } from '../types.ts'
-import { type AdmittedResponse, admitResponse } from './admission.ts'
+import { admitResponse } from './admission.ts'
 import { notStarted } from './error-data.ts'
 import { type FinalResponse, finalResponse } from './final-response.ts'
 import { FinalWriter } from './final-writer.ts'
@@ -22,8 +23,6 @@ const REMOVAL_LIMIT_MS = 1_000
 /** Readers of one response at a time: each may hold a segment in the memory of the object. */
 const MAXIMUM_TAILS = 200
 
-type Running = Pick<AdmittedResponse, 'engine' | 'emitter'>
-
 /**
  * One response in its Durable Object: generates whether or not a client reads, stores the numbered events, and deletes
  * everything when its window closes (design: Responses). A restarted object continues as `phases.ts` says. A response that
@@ -36,7 +35,7 @@ export class DurableResponse implements ResponseStreamObject {
   readonly #log: EventLog
   readonly #final: FinalWriter
   readonly #ended = Promise.withResolvers<void>()
-  #running: Running | null = null
+  #running: RunningResponse | null = null
   #admitting = false
   #removing = false
   #rollingBack: Promise<void> | null = null
@@ -80,12 +79,12 @@ export class DurableResponse implements ResponseStreamObject {
     }
   }
 
-  #generate(running: Running): void {
+  #generate(running: RunningResponse): void {
     this.#running = running
     this.#deps.waitUntil(this.#run(running).catch((error) => this.#fail(error)))
   }
 
-  async #run(running: Running): Promise<void> {
+  async #run(running: RunningResponse): Promise<void> {
     const { engine, emitter } = running
     const end = await engine.run()
     if (this.#running !== running) return
