@@ -8,8 +8,8 @@ const MAC_LENGTH = 10
 const SHAPE = new RegExp(`^resp_([0-9A-Za-z]{${RANDOM_LENGTH}})([0-9A-Za-z]{${MAC_LENGTH}})$`)
 
 /**
- * Makes the id of a new response, `resp_<22 base62><10 base62>`. The last part is a MAC under the ring's current key:
- * an id names a Durable Object, and one that was guessed must not wake any.
+ * Creates the id of a response, `resp_<22 base62><10 base62>`. The last part is a MAC under the ring's current key: an id
+ * names a Durable Object, and a guessed id must not start one.
  * @throws if the ring is empty.
  */
 export function newResponseId(ring: KeyRing): string {
@@ -17,7 +17,7 @@ export function newResponseId(ring: KeyRing): string {
   return `resp_${random}${macOf(currentKey(ring).key, random)}`
 }
 
-/** Whether an id was made by `newResponseId` under any key of the ring. Its time does not depend on the MAC. */
+/** Whether `newResponseId` has created the id with any key of the ring. Takes constant time in the MAC. */
 export function isResponseId(ring: KeyRing, id: string): boolean {
   const [, random, mac] = SHAPE.exec(id) ?? []
   if (random === undefined || mac === undefined) return false
@@ -26,12 +26,10 @@ export function isResponseId(ring: KeyRing, id: string): boolean {
   return made
 }
 
-/** Makes the id of a conversation, `conv_<22 base62>`. */
-export function newConversationId(): string {
-  return newId('conv')
-}
+/** Creates the id of a conversation, `conv_<22 base62>`. */
+export const newConversationId = (): string => newId('conv')
 
-/** The prefix keeps this apart from other uses of the same keys. */
+/** The prefix separates this from other uses of the same keys. */
 function macOf(key: Uint8Array, random: string): string {
   let rest = BigInt(`0x${hmacSha256Hex(key, `response-id:${random}`)}`)
   let digits = ''
@@ -43,7 +41,7 @@ function macOf(key: Uint8Array, random: string): string {
 }
 
 /**
- * Whether an id or a name of somebody else can be one here: columns and parameters of Postgres take no NUL and no half
- * of a surrogate pair, and other control characters are in no id that was meant.
+ * Whether a foreign id or name can be stored: Postgres accepts neither NUL nor half of a surrogate pair, and other control
+ * characters occur in no valid id.
  */
 export const isIdText = (text: string): boolean => text.isWellFormed() && !/\p{Cc}/u.test(text)

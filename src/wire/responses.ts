@@ -7,12 +7,11 @@ import { z } from 'zod'
 
 /** Bytes of `metadata` as JSON: it is stored and sent with every snapshot. */
 const LARGEST_METADATA = 64 * 1024
-const encoder = new TextEncoder()
 
 const metadata = z
   .record(z.string(), z.unknown())
   .refine(
-    (value) => encoder.encode(JSON.stringify(value)).length <= LARGEST_METADATA,
+    (value) => Buffer.byteLength(JSON.stringify(value)) <= LARGEST_METADATA,
     `may have at most ${LARGEST_METADATA} bytes`,
   )
 

@@ -1,6 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { expect } from 'vitest'
-import type { LogEvent } from '../../src/responses/log/event-log.ts'
+import type { EmittedEvent } from '../../src/responses/emitter/event-writer.ts'
 import type { EventLogObject } from './event-log-object.ts'
 
 const decoder = new TextDecoder()
@@ -12,18 +12,18 @@ export function newEventLog() {
 }
 
 /** An event whose payload says its number and, so that one that was lost and made again is told apart, a word. */
-export function event(sequence: number, options: { boundary?: boolean; word?: string } = {}): LogEvent {
+export function event(sequence: number, options: { boundary?: boolean; word?: string } = {}): EmittedEvent {
   const { boundary = false, word = 'word' } = options
   return { sequence, type: 'delta', payload: JSON.stringify({ sequence, word }), boundary }
 }
 
-export const events = (from: number, to: number, boundary = false): LogEvent[] =>
+export const events = (from: number, to: number, boundary = false): EmittedEvent[] =>
   Array.from({ length: to - from + 1 }, (_, index) => event(from + index, { boundary }))
 
-export const frameOf = ({ type, sequence, payload }: LogEvent): string =>
+export const frameOf = ({ type, sequence, payload }: EmittedEvent): string =>
   `event: ${type}\nid: ${sequence}\ndata: ${payload}\n\n`
 
-export const framesOf = (list: readonly LogEvent[]): string => list.map(frameOf).join('')
+export const framesOf = (list: readonly EmittedEvent[]): string => list.map(frameOf).join('')
 
 /** Reads a tail from beginning to end, noting how it ended. */
 export class TailReader {

@@ -1,5 +1,6 @@
 import { DurableObject } from 'cloudflare:workers'
-import { EventLog, type LogEvent } from '../../src/responses/log/event-log.ts'
+import type { EmittedEvent } from '../../src/responses/emitter/event-writer.ts'
+import { EventLog } from '../../src/responses/log/event-log.ts'
 
 export interface StoredRow {
   first: number
@@ -25,12 +26,12 @@ export class EventLogObject extends DurableObject {
   }
 
   /** All in one synchronous run. */
-  append(events: LogEvent[]): void {
+  append(events: EmittedEvent[]): void {
     for (const event of events) this.log.append(event)
   }
 
   /** The last events and the end, in one synchronous run. */
-  end(events: LogEvent[]): void {
+  end(events: EmittedEvent[]): void {
     this.append(events)
     this.log.close()
   }

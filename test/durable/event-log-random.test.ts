@@ -1,12 +1,8 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
-import {
-  FLUSH_BYTES,
-  FLUSH_EVENTS,
-  FLUSH_MILLISECONDS,
-  type LogEvent,
-} from '../../src/responses/log/event-log.ts'
+import type { EmittedEvent } from '../../src/responses/emitter/event-writer.ts'
+import { FLUSH_BYTES, FLUSH_EVENTS, FLUSH_MILLISECONDS } from '../../src/responses/log/event-log.ts'
 import { MAXIMUM_ROW_BYTES } from '../../src/responses/log/event-segments.ts'
 import { Random } from '../faults/support/random.ts'
 import { event, frameOf, framesOf, newEventLog, readAll, TailReader } from './event-log-harness.ts'
@@ -26,7 +22,7 @@ class Trial {
   readonly random: Random
   readonly tails: Tail[] = []
   /** Everything appended; after a crash, what was stored of it. */
-  appended: LogEvent[] = []
+  appended: EmittedEvent[] = []
   /** Most rows that the policy allows to have been written. */
   allowedRows = 0
   #lives = 1
@@ -100,7 +96,7 @@ class Trial {
     await this.#checkRows()
   }
 
-  #newEvents(): LogEvent[] {
+  #newEvents(): EmittedEvent[] {
     const count = this.random.integer(1, this.random.pick([1, 3, 40]))
     const events = Array.from({ length: count }, () => {
       const made = event(this.appended.length + 1, {

@@ -6,36 +6,35 @@ import { renewRights } from '../../governance/renew-rights.ts'
 import { modelTarget } from '../../governance/target.ts'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { type ListedItems, renderList, type Telling } from '../../responses/items/item-list.ts'
-import type { ItemPage } from '../../responses/items/items.store.ts'
+import { type ItemRendering, renderList } from '../../responses/items/item-list.ts'
 import { redactedResponse, withoutSealed } from '../../responses/items/redaction.ts'
+import type { ItemPage } from '../../responses/store/items.store.ts'
 import type { Owner } from '../../responses/types.ts'
 import type { Includes } from '../../wire/response-queries.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
 import type { AppContext } from '../context.ts'
 
-// What the routes of responses and of conversations have in common: whose things they read, and how they are told.
+// Shared by the routes of responses and of conversations: owner, policies in force, and rendering.
 
-/** The caller, as the owner of what it made. */
+/** The caller as an owner. */
 export function ownerOf(context: AppContext): Owner {
   const { organizationId, userId } = context.var.rights.principal
   return { organizationId, userId }
 }
 
-/** The policies in force now for what a model made. @param modelId empty where it is not known. */
+/** The current policies for the output of a model. @param modelId empty where it is not known. */
 export const currentPolicy = (context: AppContext, modelId: string) =>
   policyFor(context.var.deps, context.var.rights.principal, modelTarget(modelId))
 
 /**
- * Brings the caller's rights up to date after a time in which they and the policies may have changed, for the answer to
- * a call that was admitted. Where they cannot be read they stay what they were: what was made meanwhile was made under
- * them.
+ * Renews the caller's rights after a response was generated, in which time they and the policies may have changed. If they
+ * cannot be read, the old ones apply: the response was generated under them.
  */
 export async function refreshRights(context: AppContext): Promise<void> {
   const { deps, rights } = context.var
   try {
     const verdict = await checkLimits(deps, { ...rights, catalogueEpoch: null })
-    // An answer that was paid for is given, whatever the limits say by now.
+    // A response that was charged is returned, whatever the limits are now.
     if (verdict === null || verdict instanceof ApiError) return
     context.set('rights', await renewedRights(deps, rights, verdict))
   } catch (error) {
@@ -43,7 +42,7 @@ export async function refreshRights(context: AppContext): Promise<void> {
   }
 }
 
-/** Who may not call any more is told what became of its call, under the policies of now. */
+/** A caller without access any more still gets its response, under the current policies. */
 async function renewedRights(deps: Deps, rights: CallerRights, stale: Stale): Promise<CallerRights> {
   try {
     return await renewRights(deps, rights, stale)
@@ -54,8 +53,8 @@ async function renewedRights(deps: Deps, rights: CallerRights, stale: Stale): Pr
   }
 }
 
-/** A response as its owner may read it now. */
-export async function readable(
+/** A response as its owner may read it under the current policies. */
+export async function redactForOwner(
   context: AppContext,
   response: ResponseObject,
   { encryptedContent }: Includes,
@@ -65,8 +64,8 @@ export async function readable(
 }
 
 /**
- * The policies in force now for items that several models may have made, each read once.
- * @param models by the id of the item.
+ * The current policies for items of several models, each loaded once.
+ * @param models by item id.
  */
 export function policiesOf(context: AppContext, models: ReadonlyMap<string, string>) {
   const policies = new Map<string, Promise<CallPolicy>>()
@@ -78,22 +77,23 @@ export function policiesOf(context: AppContext, models: ReadonlyMap<string, stri
   }
 }
 
-/** @throws ApiError invalid_request for a page that was to follow an item which is not in its list. */
+/** @throws ApiError invalid_request when `after` is not an item of the list. */
 export function foundPage(page: ItemPage | 'unknown_item'): ItemPage {
   if (page !== 'unknown_item') return page
   throw invalidRequest('after: is not the id of an item of this list', 'invalid_query')
 }
 
-/** Answers a page of items. @param policyOf the policies that hold for one of them. */
+/** Answers with a page of items. @param policyOf the policies for an item. */
 export async function itemListAnswer(
   context: AppContext,
-  page: ListedItems,
+  page: ItemPage,
   { encryptedContent }: Includes,
-  policyOf: Telling['policyOf'],
+  policyOf: ItemRendering['policyOf'],
 ): Promise<Response> {
-  return jsonBytes(context, await renderList(page, { policyOf, encryptedContent }))
+  const { contentStore } = context.var.deps
+  return jsonBytes(context, await renderList(page, { contentStore, policyOf, encryptedContent }))
 }
 
-/** Answers JSON that is text already. */
+/** Answers with serialized JSON. */
 export const jsonBytes = (context: AppContext, bytes: Uint8Array | ReadableStream<Uint8Array>): Response =>
   context.newResponse(bytes as never, 200, { 'content-type': 'application/json' })

@@ -2,12 +2,9 @@ import { asc, inArray } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { contentErasures } from '../../../schema/responses.ts'
 
-// What is left to erase, of every organization: rows that named it are gone, so nobody can ask for it any more.
+// Content of all organizations that has to be erased, since the rows that referred to it are deleted.
 
-/**
- * Content that the content store may still have though no row names it any more.
- * @param most how many keys. @returns keys of the content store, the oldest first.
- */
+/** Keys of content that the content store may still have, the oldest first. @param most number of keys. */
 export async function selectContentErasures(database: Database, most: number): Promise<string[]> {
   const { contentKey, createdAt } = contentErasures
   const rows = await database
@@ -18,7 +15,7 @@ export async function selectContentErasures(database: Database, most: number): P
   return rows.map((row) => row.contentKey)
 }
 
-/** Forgets content that the content store is known to have erased. */
+/** Removes keys whose content is erased. */
 export async function deleteContentErasures(database: Database, keys: readonly string[]): Promise<void> {
   if (keys.length === 0) return
   await database.delete(contentErasures).where(inArray(contentErasures.contentKey, [...keys]))

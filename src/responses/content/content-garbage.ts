@@ -1,16 +1,16 @@
 import type { Database } from '../../../schema/database.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { withinTime } from '../../lib/time-limit.ts'
-import { deleteResponse } from '../responses.store.ts'
+import { deleteResponse } from '../store/delete-response.store.ts'
 import type { Owner } from '../types.ts'
 import { deleteContentErasures, selectContentErasures } from './content-garbage.store.ts'
 import type { ContentStore } from './content-store.ts'
 
-/** How long a caller waits for its content to be gone; its rows are, and the rest follows. */
+/** How long a caller waits for the erasure of content. It continues afterwards. */
 const ERASING_LIMIT_MS = 2_000
-/** Keys of one round of what is left: what R2 deletes in one call. */
+/** Keys of one round: R2 deletes so many in one call. */
 const ROUND = 1_000
-/** Rounds of one run: it has to end before the next one begins. */
+/** Rounds of one run, so that it ends before the next one begins. */
 const MOST_ROUNDS = 100
 
 export interface ErasureDeps {
@@ -19,9 +19,9 @@ export interface ErasureDeps {
 }
 
 /**
- * Erases a response for good. What lies in the content store is noted together with the deletion of the rows, and
- * erased at once; if the content store is away, `eraseLeftContent` does it later.
- * @returns whether there was such a response. @throws when Postgres cannot be known to have deleted it.
+ * Deletes the rows of a response, which records its content as garbage, and erases that content. If the content store is
+ * not available, `eraseLeftContent` does it later.
+ * @returns whether there was such a response. @throws when it is not known that Postgres has deleted it.
  */
 export async function eraseResponse(
   deps: ErasureDeps & { waitUntil: (work: Promise<unknown>) => void },
@@ -39,8 +39,8 @@ export async function eraseResponse(
 }
 
 /**
- * Erases what earlier deletions could not: to be called now and then, by one at a time or by several.
- * @returns how much was erased. @throws when Postgres or the content store is away; what is left stays noted.
+ * Erases the content that earlier deletions could not erase. Called by a schedule; concurrent calls are safe.
+ * @returns number of erased keys. @throws when Postgres or the content store is not available; the rest stays recorded.
  */
 export async function eraseLeftContent(deps: ErasureDeps): Promise<number> {
   let erased = 0

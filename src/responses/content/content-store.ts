@@ -3,16 +3,16 @@ import { counted } from '../../lib/counted.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { Owner } from '../types.ts'
 
-/** Items from this size on, in bytes, lie in the content store and not in a row. */
+/** Bytes from which on an item is stored in the content store, and not in a row. */
 export const LARGE_ITEM_BYTES = 1024 * 1024
 
-/** What R2 deletes in one call. */
+/** Most keys that R2 deletes in one call. */
 const REMOVE_BATCH = 1_000
 
-/** Longest wait for the whole of a call, its repetition included; enough for the largest body. */
+/** Time limit of a call with its repetition; enough for the largest body. */
 const ANSWER_LIMIT_MS = 60_000
 
-/** Content that was stored once and is no longer there. */
+/** The content was erased. */
 export class ContentGoneError extends Error {
   /** @param key of the content. */
   constructor(key: string) {
@@ -21,22 +21,22 @@ export class ContentGoneError extends Error {
   }
 }
 
-/** Content that is too large for a row. Every call is made once more when it fails, and may be: none does harm twice. */
+/** Content that is too large for a row. Every call is idempotent, and repeated once when it fails. */
 export interface ContentStore {
   /**
-   * Stores an item, in place of one of the same id.
+   * Stores an item, and replaces one of the same id.
    * @returns the key to read it by: `items/<organization>/<item>`. @throws what R2 throws twice in a row
    */
   put(owner: Owner, itemId: string, bytes: Uint8Array): Promise<string>
   /** Reads an item whole. @throws ContentGoneError, and what R2 throws twice in a row */
   get(key: string): Promise<Uint8Array>
-  /** Removes items; those that are not there count as removed. @throws what R2 throws twice in a row */
+  /** Removes items. Missing ones count as removed. @throws what R2 throws twice in a row */
   remove(keys: readonly string[]): Promise<void>
 }
 
 /**
- * The content store in an R2 bucket. The key says whose an item is, so that an organization's content can be found and
- * erased without the database; whether a caller may read a key is decided by who kept it.
+ * The content store in an R2 bucket. Keys begin with the organization, so that its content can be found and erased without
+ * the database. Access is decided by the rows that refer to a key.
  */
 export function createContentStore(bucket: R2Bucket): ContentStore {
   return {
@@ -55,7 +55,7 @@ export function createContentStore(bucket: R2Bucket): ContentStore {
   }
 }
 
-/** The key that an item is stored under. @throws for an id that would reach into somebody else's part of the bucket */
+/** The key of an item. @throws for an id that could form a key of another organization. */
 export function contentKey({ organizationId }: Owner, itemId: string): string {
   for (const part of [organizationId, itemId]) {
     if (!/^[\w-]{1,200}$/.test(part)) throw new Error('no key of the content store can be made of this id')
@@ -85,7 +85,7 @@ async function repeatOnce<Result>(work: () => Promise<Result>, what: string): Pr
 async function putSliced(bucket: R2Bucket, key: string, bytes: Uint8Array): Promise<void> {
   const { readable, writable } = new FixedLengthStream(bytes.length)
   const put = bucket.put(key, readable)
-  // A bucket that fails takes no more of it, and that is told by the put.
+  // A failing bucket stops reading; the put reports the error.
   writeBytes(writable, [bytes]).catch(() => {})
   await put
 }

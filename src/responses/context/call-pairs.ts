@@ -3,27 +3,27 @@ import { decodeString, scanJson } from '../../lib/json-scan.ts'
 import { answerOf, CALL_OF_OUTPUT } from '../item-types/item-types.ts'
 import type { ContextItem } from '../types.ts'
 
-/** Whether the caller answers an item. */
+/** Whether an item is a call that the caller executes. */
 export const isCall = ({ type }: Pick<ContextItem, 'type'>): boolean => answerOf(type) !== null
-/** Whether an item answers a call. */
+/** Whether an item is the output of such a call. */
 export const isOutput = ({ type }: Pick<ContextItem, 'type'>): boolean => CALL_OF_OUTPUT.has(type)
 
 /**
- * Which output answers which call, by index. An output answers the last unanswered call before it that has its
- * `call_id`: some providers number the calls of every answer anew.
+ * The pairs of calls and outputs, by index in both directions. An output belongs to the last call before it that has its
+ * `call_id` and no output yet: some providers reuse ids in every answer.
  */
 export function callPairs(items: readonly ContextItem[]): Map<number, number> {
-  const waiting = new Map<string, number[]>()
+  const pending = new Map<string, number[]>()
   const pairs = new Map<number, number>()
   for (const [index, { type, callId }] of items.entries()) {
     const outputType = answerOf(type)?.type
     if (outputType !== undefined) {
       const key = `${outputType} ${callId}`
-      const calls = waiting.get(key) ?? []
+      const calls = pending.get(key) ?? []
       calls.push(index)
-      waiting.set(key, calls)
+      pending.set(key, calls)
     } else if (isOutput({ type })) {
-      const call = waiting.get(`${type} ${callId}`)?.pop()
+      const call = pending.get(`${type} ${callId}`)?.pop()
       if (call === undefined) continue
       pairs.set(call, index)
       pairs.set(index, call)
@@ -33,24 +33,23 @@ export function callPairs(items: readonly ContextItem[]): Map<number, number> {
 }
 
 /**
- * The items without stored calls and outputs whose partner is gone, because it was erased. A call that waits for its
- * output now is not one of them.
- *
- * @param stored how many items, from the first on, were stored before.
- * @throws ApiError invalid_request, in OpenAI's words, which clients look for.
+ * The items without stored calls and outputs whose counterpart was deleted.
+ * @param stored number of items, from the first on, that were stored before.
+ * @throws ApiError invalid_request for a missing counterpart, in the words of the official API, which clients match. The
+ *   calls of the last turn need their outputs in this request.
  */
 export function pairedItems(items: readonly ContextItem[], stored: number): ContextItem[] {
   const pairs = callPairs(items)
-  const waitingFrom = Math.min(lastTurnStart(items, stored), items.length)
+  const pendingFrom = Math.min(lastTurnStart(items, stored), items.length)
   return items.filter((item, index) => {
     const calls = isCall(item)
     if ((!calls && !isOutput(item)) || pairs.has(index)) return true
-    if (index < (calls ? waitingFrom : stored) || (index < stored && wasCutOff(item))) return false
+    if (index < (calls ? pendingFrom : stored) || (index < stored && wasCutOff(item))) return false
     throw invalidRequest(calls ? missingOutput(item) : missingCall(item))
   })
 }
 
-/** Where what the model said last begins: after the last stored item that it was told. */
+/** The index of the model's last output: after the last stored item that was sent to it. */
 function lastTurnStart(items: readonly ContextItem[], stored: number): number {
   for (let index = stored - 1; index >= 0; index--) {
     const item = items[index] as ContextItem
@@ -59,7 +58,7 @@ function lastTurnStart(items: readonly ContextItem[], stored: number): number {
   return 0
 }
 
-/** A call whose response ended in the middle of it: nobody can answer it. */
+/** Whether a response ended in the middle of a call, which therefore has no output. */
 function wasCutOff({ bytes }: ContextItem): boolean {
   let status = ''
   scanJson(bytes, {

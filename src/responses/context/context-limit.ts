@@ -1,34 +1,37 @@
+import type { CatalogModel } from '../../gateway/catalog/catalog.ts'
+import { ApiError } from '../../lib/api-error.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import { ITEM_TYPES } from '../item-types/item-types.ts'
 import type { ContextItem } from '../types.ts'
 import { callPairs, isOutput } from './call-pairs.ts'
 import type { TokenEstimate } from './context-tokens.ts'
 
-/** Of a model, in tokens. */
-export interface ContextLimits {
-  contextWindow: number
-  maxOutput: number
-}
+/** @param most the limit of a context, such as `20000 items`. */
+export const contextTooLong = (most: string) =>
+  new ApiError(
+    'invalid_request',
+    `The conversation is longer than the ${most} that can be sent to a model. Begin a new one.`,
+    { code: 'context_length_exceeded' },
+  )
 
 /**
- * What of a context fits a model, for `truncation: 'auto'`: the oldest items go until the estimate fits. Instructions
- * stay, what the user said last stays, and so do the outputs at the end with their calls; a call never goes without its
- * output. After a cut the conversation begins with the user again. What still does not fit is the upstream's to refuse.
- *
- * @returns the items in their order; all of them for `truncation: 'disabled'`, which is what nothing said means.
+ * Truncates a context for a model (`truncation: 'auto'`): drops the oldest items until the estimate fits. It keeps
+ * instructions, the last messages of the user, and the outputs at the end with their calls. A call and its output are
+ * dropped together. The truncated conversation begins with the user. If it still does not fit, the upstream refuses it.
+ * @returns the items in their order; all of them unless `truncation` is `auto`.
  */
 export function fitContext(
   items: readonly ContextItem[],
   settings: ResponseSettings,
-  { contextWindow, maxOutput }: ContextLimits,
+  { contextWindow, maxOutputTokens }: Pick<CatalogModel, 'contextWindow' | 'maxOutputTokens'>,
   countTokens: TokenEstimate,
 ): ContextItem[] {
   if (settings.truncation !== 'auto') return [...items]
-  const answer = Math.min(settings.max_output_tokens ?? maxOutput, Math.floor(contextWindow / 2))
+  const answer = Math.min(settings.max_output_tokens ?? maxOutputTokens, Math.floor(contextWindow / 2))
   const { instructions, tools, text } = settings
-  const told = encoder.encode(JSON.stringify([instructions, tools, text]))
-  // Names and punctuation of schemas are told too.
-  let left = contextWindow - answer - Math.ceil(told.length / BYTES_PER_TOKEN) - countTokens(told)
+  const json = encoder.encode(JSON.stringify([instructions, tools, text]))
+  // The estimate counts strings only; models get the names and punctuation of schemas as well.
+  let left = contextWindow - answer - Math.ceil(json.length / BYTES_PER_TOKEN) - countTokens(json)
   const units = unitsOf(items)
   const tokensOf = (unit: Unit) =>
     unit.items.reduce((sum, index) => sum + countTokens((items[index] as ContextItem).bytes), 0)
@@ -37,7 +40,7 @@ export function fitContext(
     left -= tokensOf(unit)
     kept.add(unit)
   }
-  // The newest first: what no longer fits need not be counted.
+  // The newest first: older units need not be counted once one does not fit.
   for (const unit of units.filter(({ stays }) => !stays).reverse()) {
     left -= tokensOf(unit)
     if (left < 0) break
@@ -49,7 +52,7 @@ export function fitContext(
   return items.filter((_, index) => staying.has(index))
 }
 
-/** Items that go together: reasoning with what it led to, a call with its output. */
+/** Items that are kept or dropped together: reasoning with the item after it, a call with its output. */
 interface Unit {
   /** Indexes, in order. */
   items: number[]
@@ -91,7 +94,7 @@ function stayingItems(
   }
   const lastUser = items.findLastIndex(({ role }) => role === 'user')
   for (let index = lastUser; items[index]?.role === 'user'; index--) staying.add(index)
-  // Outputs of one turn stand together at the end, after their calls.
+  // Outputs of the last turn are at the end, after their calls.
   for (let index = items.length - 1; index >= 0 && isOutput(items[index] as ContextItem); index--) {
     staying.add(index)
     staying.add(pairs.get(index) ?? index)
@@ -99,7 +102,7 @@ function stayingItems(
   return staying
 }
 
-/** What a model said without what it was asked goes as well: not all providers let it begin a conversation. */
+/** Drops the model's items before the first message of the user: some providers refuse to begin with them. */
 function dropBeforeUser(units: readonly Unit[], kept: Set<Unit>, items: readonly ContextItem[]): void {
   for (const unit of units.filter((each) => kept.has(each))) {
     if (unit.items.some((index) => items[index]?.role === 'user')) return

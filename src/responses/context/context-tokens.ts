@@ -5,22 +5,21 @@ import { familyOf, tokensOf } from '../../gateway/token-count/model-families.ts'
 import { TextCounter } from '../../gateway/token-count/text-counter.ts'
 import { type JsonPath, scanJson } from '../../lib/json-scan.ts'
 
-/** Estimates how many tokens a JSON text comes to for a model: an item, or settings. */
+/** Estimates the tokens of a JSON text for a model: of an item, or of settings. */
 export type TokenEstimate = (json: Uint8Array) => number
 
-/** Strings that no model is told. */
-const UNTOLD = new Set(['id', 'type', 'status', 'call_id', 'detail'])
-/** Base64 of UTF-8 text: a token is at least three bytes of that. */
+/** Members that models do not get. */
+const UNCOUNTED = new Set(['id', 'type', 'status', 'call_id', 'detail'])
+/** Base64 of UTF-8 text, of which a token is at least three bytes. */
 const SEALED_BYTES_PER_TOKEN = 4
 const HEAD_BYTES = 200
 const BASE64_HEAD = /^data:[^,]*;base64,/i
-/** A file that is somewhere else: as many pages as vendors take. */
+/** Stands for a file at a URL: it counts as the most pages that vendors accept. */
 const UNSEEN_FILE = new Uint8Array(1024 * 1024)
 
 /**
- * Makes an estimate for one model; it counts high. Texts are counted as the model's family does, images and files by
- * what they cost at most where their size cannot be read.
- *
+ * Creates an estimate for one model, which rather overestimates. Texts are counted by the tokenizer of its family. Images
+ * and files of unknown size count as their maximum.
  * @param upstreamModel the provider's name of the model.
  */
 export function tokenEstimate(upstreamModel: string): TokenEstimate {
@@ -33,7 +32,7 @@ export function tokenEstimate(upstreamModel: string): TokenEstimate {
     scanJson(json, {
       valueDepth: -1,
       string(path, start, end, name) {
-        if (UNTOLD.has(name)) return
+        if (UNCOUNTED.has(name)) return
         const contents = json.subarray(start, end)
         const encoded = base64In(path, name, contents)
         if (name === 'encrypted_content') more += Math.ceil(contents.length / SEALED_BYTES_PER_TOKEN)
@@ -46,12 +45,11 @@ export function tokenEstimate(upstreamModel: string): TokenEstimate {
         }
       },
     })
-    // Names, numbers and the like of settings are told as well; of items they are few.
     return tokensOf(family, texts.totals) - before + more
   }
 }
 
-/** @returns the encoded content that a string is, if it is any. */
+/** @returns base64 content of a string; null for other strings. */
 function base64In(path: JsonPath, name: string, contents: Uint8Array): Uint8Array | null {
   if (name !== 'image_url' && name !== 'file_data' && name !== 'data') return null
   const head = BASE64_HEAD.exec(String.fromCharCode(...contents.subarray(0, HEAD_BYTES)))

@@ -2,21 +2,60 @@ import { type CatalogModel, loadCatalog } from '../../gateway/catalog/catalog.ts
 import { checkLimits } from '../../governance/governed-call.ts'
 import type { Principal } from '../../governance/principal.ts'
 import { renewRights } from '../../governance/renew-rights.ts'
-import { ApiError } from '../../lib/api-error.ts'
+import { ApiError, invalidRequest, notFound } from '../../lib/api-error.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
+import { ContentGoneError, type ContentStore } from '../content/content-store.ts'
+import { newConversationId } from '../ids.ts'
+import type { InputItem } from '../items/input-items.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
 import type { StoredRequest } from '../object/response-head.ts'
 import type { ResponseState } from '../object/response-state.ts'
-import { releaseConversation } from '../responses.store.ts'
+import { releaseConversation } from '../store/begin-response.store.ts'
+import type { StoredItem } from '../store/items.store.ts'
+import {
+  selectConversationContext,
+  selectItems,
+  selectResponseContext,
+} from '../store/read-responses.store.ts'
 import type { ContextItem, Owner } from '../types.ts'
-import { loadContext, type ResponseContext } from './context.ts'
-import { fitContext } from './context-limit.ts'
+import { contextTooLong, fitContext } from './context-limit.ts'
 import { tokenEstimate } from './context-tokens.ts'
-import type { ResponseRequest } from './request.ts'
+import type { ResponseRequest } from './load-request.ts'
+
+/** What a response continues, and what its request adds. */
+export interface ResponseContext {
+  /** The conversation that the response is added to; null when it is not stored. */
+  conversationId: string | null
+  /** Whether the conversation has to be created. */
+  creates: boolean
+  /** The response whose context is copied into a conversation that is created. */
+  forkOf: string | null
+  /** The conversation's next position as it was read; undefined for one that is created. */
+  position: number | undefined
+  previousResponseId: string | null
+  /** A response whose items are missing in this context, because it is not written to Postgres yet. */
+  writer: string | null
+  history: ContextItem[]
+  /** New items and referenced ones, in the order of the request. */
+  input: ContextItem[]
+  /** The items of `input` that were stored before, by their ids. */
+  referenced: ReadonlyMap<string, StoredItem>
+}
+
+const POSTGRES = { selectConversationContext, selectResponseContext, selectItems }
+export type ContextStore = typeof POSTGRES
+
+/** Bytes of all items. The object of a response holds them and the request body made of them in 128 MB. */
+const MOST_CONTEXT_BYTES = 56 * 1024 * 1024
+/** Bytes of the items that are read from rows: these are held as text as well for a while. */
+const MOST_ROW_BYTES = 24 * 1024 * 1024
+const CONCURRENT_READS = 4
+
+type ConversationPlace = Omit<ResponseContext, 'history' | 'input' | 'referenced'>
 
 /**
- * Loads what a request continues. A conversation in which a response has ended but is not written yet is written first;
- * one in which a response still generates is not waited for (design: Responses).
+ * Loads the context of a request. A conversation whose last response has ended, but is not written yet, is written first.
+ * A response that still generates is not waited for (design: Responses).
  * @throws ApiError as `loadContext`, and `conversation_locked`.
  */
 export async function loadUnlockedContext(
@@ -28,7 +67,7 @@ export async function loadUnlockedContext(
   if (context.writer === null) return context
   const state = await deps.responseStream(context.writer).settle(owner)
   if (state === 'running') throw conversationLocked()
-  // A beginning that arrived after it was rolled back locks for nobody.
+  // A begin that reached Postgres after its rollback leaves a lock that no response holds.
   if (state === 'absent') {
     await releaseConversation(deps.database, owner, context.conversationId, context.writer)
   }
@@ -45,7 +84,24 @@ export const conversationLocked = () =>
     { code: 'conversation_locked' },
   )
 
-/** A context as far as the model takes it. */
+/**
+ * Loads the context of a response again, for a further turn. A response that is not stored has no lock, so items that
+ * others have added to its conversation meanwhile are left out.
+ * @throws the error of a store that is not available.
+ */
+export async function reloadContext(
+  deps: ResponseDeps,
+  state: ResponseState,
+  { settings, historyIds }: StoredRequest,
+  principal: Principal,
+): Promise<ContextItem[]> {
+  const context = await loadContext(deps, state.known.owner, { settings, items: [] })
+  const known = new Set(historyIds)
+  const history = context.history.filter(({ id }) => known.has(id))
+  return fittingItems(deps, principal, settings, { history, input: await state.inputItems() })
+}
+
+/** The items of a context; with `truncation: 'auto'`, those that fit the model. */
 export async function fittingItems(
   deps: ResponseDeps,
   principal: Principal,
@@ -53,18 +109,13 @@ export async function fittingItems(
   context: Pick<ResponseContext, 'history' | 'input'>,
 ): Promise<ContextItem[]> {
   const items = [...context.history, ...context.input]
-  const model = settings.truncation === 'auto' ? await modelNamed(deps, principal, settings.model) : null
+  const model = settings.truncation === 'auto' ? await findModel(deps, principal, settings.model) : null
   if (!model) return items
-  const limits = { contextWindow: model.contextWindow, maxOutput: model.maxOutputTokens }
-  return fitContext(items, settings, limits, tokenEstimate(model.routes[0]?.upstreamModel ?? model.id))
+  return fitContext(items, settings, model, tokenEstimate(model.routes[0]?.upstreamModel ?? model.id))
 }
 
-/** A model may be newer than what this isolate has read of the catalogue: the ledger knows the epoch of now. */
-async function modelNamed(
-  deps: ResponseDeps,
-  principal: Principal,
-  id: string,
-): Promise<CatalogModel | null> {
+/** A model may be newer than the catalogue of this isolate: the ledger has the current epoch. */
+async function findModel(deps: ResponseDeps, principal: Principal, id: string): Promise<CatalogModel | null> {
   const { models, epoch } = await loadCatalog(deps)
   const known = models.get(id)
   if (known) return known
@@ -76,20 +127,143 @@ async function modelNamed(
 }
 
 /**
- * Loads the context of a response once more, for a further turn. A response that is not stored locks nothing: what others
- * add to its conversation meanwhile is not in its context.
- * @throws what the stores throw that are away.
+ * Loads the items that a request continues and refers to. Does not wait for another writer of the conversation.
+ * @param store replaced by unit tests.
+ * @throws ApiError not_found for what does not exist or is another owner's; invalid_request for `conversation` together
+ * with `previous_response_id`, and for a context that is too long.
  */
-export async function loadContextAgain(
-  deps: ResponseDeps,
-  state: ResponseState,
-  { settings, historyIds }: StoredRequest,
-  principal: Principal,
-): Promise<ContextItem[]> {
-  const context = await loadContext(deps, state.known.owner, { settings, items: [] })
-  const known = new Set(historyIds)
-  const history = context.history.filter(({ id }) => known.has(id))
-  const input: ContextItem[] = []
-  for await (const item of state.inputItems()) input.push(item)
-  return fittingItems(deps, principal, settings, { history, input })
+export async function loadContext(
+  deps: Pick<ResponseDeps, 'database'> & { contentStore: Pick<ContentStore, 'get'> },
+  owner: Owner,
+  { settings, items }: ResponseRequest,
+  store: ContextStore = POSTGRES,
+): Promise<ResponseContext> {
+  const { place, stored } = await loadConversation(store, deps, owner, settings)
+  const inputBytes = items.reduce((sum, item) => sum + ('bytes' in item ? item.bytes.length : 0), 0)
+  const reader = new ItemReader(deps.contentStore, MOST_CONTEXT_BYTES - inputBytes)
+  const history = (await reader.read(stored)).filter((item) => item !== null)
+  const known = new Set(stored.map(({ id }) => id))
+  const named = items.flatMap((item) => storedIdOf(item) ?? [])
+  const wanted = [...new Set(named)].filter((id) => !known.has(id))
+  const found = await store.selectItems(deps.database, owner, wanted)
+  const read = new Map((await reader.read(found)).flatMap((item) => (item ? [[item.id, item]] : [])))
+  return {
+    ...place,
+    history,
+    input: inputOf(items, known, read),
+    referenced: new Map(found.filter(({ id }) => read.has(id)).map((item) => [item.id, item])),
+  }
 }
+
+const storedIdOf = (item: InputItem): string | undefined =>
+  'reference' in item ? item.reference : item.repeats
+
+/**
+ * The items in the order of the request. An item that is part of the history, or occurred before, is left out.
+ * @throws ApiError not_found for a reference to a missing item. A repeated item that is missing is a new item.
+ */
+function inputOf(
+  items: readonly InputItem[],
+  known: ReadonlySet<string>,
+  stored: ReadonlyMap<string, ContextItem>,
+): ContextItem[] {
+  const seen = new Set(known)
+  return items.flatMap((item) => {
+    const id = storedIdOf(item)
+    if (id !== undefined && seen.has(id)) return []
+    const found = id === undefined ? undefined : stored.get(id)
+    if (found) {
+      seen.add(found.id)
+      return [found]
+    }
+    if ('reference' in item) throw notFound('Item', item.reference.slice(0, 100))
+    return [item]
+  })
+}
+
+const NO_PLACE: ConversationPlace = {
+  conversationId: null,
+  creates: false,
+  forkOf: null,
+  position: undefined,
+  previousResponseId: null,
+  writer: null,
+}
+
+async function loadConversation(
+  store: ContextStore,
+  { database }: Pick<ResponseDeps, 'database'>,
+  owner: Owner,
+  { conversation, previous_response_id: previousResponseId, store: stores }: ResponseSettings,
+): Promise<{ place: ConversationPlace; stored: StoredItem[] }> {
+  if (isGiven(conversation) && isGiven(previousResponseId)) {
+    throw invalidRequest('conversation: may not be given together with previous_response_id.')
+  }
+  const isStored = stores !== false
+  if (isGiven(conversation)) {
+    const context = await store.selectConversationContext(database, owner, conversation)
+    if (!context) throw notFound('Conversation', conversation.slice(0, 100))
+    const { writer, nextPosition: position, items } = context
+    const place = isStored ? { conversationId: conversation, position } : {}
+    return { place: { ...NO_PLACE, ...place, writer }, stored: items }
+  }
+  const created = isStored ? { conversationId: newConversationId(), creates: true } : {}
+  if (!isGiven(previousResponseId)) return { place: { ...NO_PLACE, ...created }, stored: [] }
+  const previous = await store.selectResponseContext(database, owner, previousResponseId)
+  if (!previous) throw notFound('Response', previousResponseId.slice(0, 100))
+  const { conversationId, isHead, status, contextPosition, items } = previous
+  const continued = { conversationId, position: contextPosition ?? undefined }
+  const forked = { ...created, forkOf: isStored ? previousResponseId : null }
+  const place: ConversationPlace = {
+    ...NO_PLACE,
+    ...(isStored && isHead && conversationId !== null ? continued : forked),
+    previousResponseId,
+    writer: status === 'in_progress' ? previousResponseId : null,
+  }
+  return { place, stored: items }
+}
+
+/** An empty id is given too: nothing has that id. */
+const isGiven = (id: string | null | undefined): id is string => id !== null && id !== undefined
+
+/** Reads stored items up to the limits of a context. */
+class ItemReader {
+  readonly #content: Pick<ContentStore, 'get'>
+  #bytesLeft: number
+  #rowBytesLeft = MOST_ROW_BYTES
+
+  constructor(content: Pick<ContentStore, 'get'>, bytesLeft: number) {
+    this.#content = content
+    this.#bytesLeft = bytesLeft
+  }
+
+  /** @returns null for items whose content was erased. */
+  async read(items: readonly StoredItem[]): Promise<Array<ContextItem | null>> {
+    const all: Array<ContextItem | null> = []
+    for (let at = 0; at < items.length; at += CONCURRENT_READS) {
+      const some = items.slice(at, at + CONCURRENT_READS)
+      all.push(...(await Promise.all(some.map((item) => this.#readOne(item)))))
+    }
+    return all
+  }
+
+  async #readOne({ body, contentKey, ...item }: StoredItem): Promise<ContextItem | null> {
+    const bytes = body !== null ? encoder.encode(body) : await this.#readContent(contentKey)
+    if (bytes === null) return null
+    this.#bytesLeft -= bytes.length
+    if (body !== null) this.#rowBytesLeft -= bytes.length
+    if (this.#bytesLeft < 0) throw contextTooLong(`${MOST_CONTEXT_BYTES} bytes`)
+    if (this.#rowBytesLeft < 0) throw contextTooLong(`${MOST_ROW_BYTES} bytes of text`)
+    return { ...item, bytes }
+  }
+
+  async #readContent(contentKey: string | null): Promise<Uint8Array | null> {
+    if (contentKey === null) return null
+    return this.#content.get(contentKey).catch((error) => {
+      if (error instanceof ContentGoneError) return null
+      throw error
+    })
+  }
+}
+
+const encoder = new TextEncoder()

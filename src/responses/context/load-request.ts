@@ -1,38 +1,183 @@
+import { checkUtf8 } from '../../gateway/protocols/request-outline.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
+import { joinBytes } from '../../lib/byte-edits.ts'
 import { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
 import { BrokenStreamError, PartReader } from '../../lib/bytes/read-bytes.ts'
-import { type ResponseRequest, readResponseRequest } from './request.ts'
+import {
+  type JsonKind,
+  type JsonPath,
+  JsonSyntaxError,
+  MAXIMUM_DEPTH,
+  scanJson,
+} from '../../lib/json-scan.ts'
+import { issueReason } from '../../lib/schema-issues.ts'
+import { type ResponseSettings, responseSettings } from '../../wire/responses.ts'
+import type { JsonPlace } from '../item-types/item-scan.ts'
+import { type InputItem, readItem, userMessage } from '../items/input-items.ts'
 
-/** Interface, Limits. The Worker counts as well; this bounds what the object takes in. */
-const MAXIMUM_BODY_BYTES = 52_428_800
+/** The body of `POST /v1/responses`. */
+export interface ResponseRequest {
+  /** All members but `input`; unknown ones are kept. */
+  settings: ResponseSettings
+  items: InputItem[]
+}
 
-/** A request without its body, and the place that its body had: what was made of it takes that until it is released. */
-export interface LoadedRequest {
-  request: ResponseRequest
-  place: OwnedBytes
+/** Interface, Limits. The Worker counts as well; this bounds what the object buffers. */
+const LARGEST_BODY = 52_428_800
+/** Settings are parsed into a tree, which takes many times the bytes of its text. */
+const LARGEST_SETTINGS = 8 * 1024 * 1024
+const MOST_SETTINGS_VALUES = 200_000
+const MOST_MEMBERS = 1000
+/** More items than any model's context holds. */
+const MOST_ITEMS = 20_000
+
+interface Member extends JsonPlace {
+  name: string
+  memberStart: number
 }
 
 /**
  * Reads the body of a request.
- * @throws ApiError invalid_request, and rate_limited when this isolate holds too many bytes already.
+ * @returns `reserved` has no bytes any more, but still counts the size of the body in the memory budget: the items are
+ *   copies of it. The caller releases it.
+ * @throws ApiError invalid_request, and rate_limited when this isolate buffers too many bytes already.
  */
 export async function loadRequest(
   { configuration }: { configuration: { BUFFER_LIMIT_BYTES: number } },
   stream: ReadableStream<Uint8Array>,
   organizationId: string,
-): Promise<LoadedRequest> {
+): Promise<{ request: ResponseRequest; reserved: OwnedBytes }> {
   const room = { limitBytes: configuration.BUFFER_LIMIT_BYTES, holder: organizationId }
-  const body = new OwnedBytes(MAXIMUM_BODY_BYTES, room)
+  const body = new OwnedBytes(LARGEST_BODY, room)
   const reader = new PartReader(stream)
   try {
     await reader.each((part) => body.append(part))
     const request = readResponseRequest(body.bytes)
     body.free()
-    return { request, place: body }
+    return { request, reserved: body }
   } catch (error) {
     body.release()
     reader.cancel(error)
-    // Of a body that is too large or no gzip, or whose sender left: the Worker knows which, and tells it.
+    // The Worker has the cause (too large, no gzip, or the caller left) and answers with it.
     throw error instanceof BrokenStreamError ? invalidRequest('The body broke off.') : error
   }
 }
+
+/**
+ * Parses a request and checks all that needs no lookup. `input` is not parsed into a tree: its texts are copied once, as
+ * the bytes that were sent.
+ * @param body up to 50 MB. May be freed afterwards.
+ * @throws ApiError invalid_request `invalid_body` that names the member.
+ */
+export function readResponseRequest(body: Uint8Array): ResponseRequest {
+  const scan = scanned(body)
+  if (scan.rootKind !== 'object') throw invalidRequest('The body must be a JSON object.')
+  if (scan.duplicate !== null) {
+    throw invalidRequest(`The member ${scan.duplicate.slice(0, 100)} is given twice.`)
+  }
+  const settings = settingsOf(body, scan.members)
+  const input = scan.members.find(({ name }) => name === 'input')
+  if (input?.kind === 'string') {
+    return { settings, items: [userMessage(body.subarray(input.start + 1, input.end - 1))] }
+  }
+  if (input?.kind !== 'array') {
+    throw invalidRequest('input: is required and must be a string or an array of items.')
+  }
+  if (scan.elements.length === 0 && !(settings.conversation ?? settings.previous_response_id)) {
+    throw invalidRequest('input: may only be empty where a conversation or a previous response is continued.')
+  }
+  const items = scan.elements.map(({ start, end }, index) =>
+    readItem(body.subarray(start, end), `input[${index}]`),
+  )
+  return { settings, items }
+}
+
+function scanned(body: Uint8Array): RequestReader {
+  const scan = new RequestReader()
+  try {
+    scanJson(body, scan)
+    checkUtf8(body)
+  } catch (error) {
+    if (error instanceof JsonSyntaxError)
+      throw invalidRequest(`The body is not valid JSON: ${error.message}.`)
+    throw error
+  }
+  return scan
+}
+
+/** The places of the body's members, and of the elements of `input`. */
+class RequestReader {
+  readonly valueDepth = 2
+  readonly members: Member[] = []
+  readonly elements: JsonPlace[] = []
+  rootKind: JsonKind | null = null
+  duplicate: string | null = null
+  readonly #names = new Set<string>()
+
+  value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
+    if (path.length === 0) this.rootKind = kind
+    else if (path.length === 1) this.#member({ name: String(path[0]), kind, start, end, memberStart })
+    else if (path[0] === 'input' && typeof path[1] === 'number') {
+      if (this.elements.length >= MOST_ITEMS) {
+        throw invalidRequest(`input: may have at most ${MOST_ITEMS} items.`)
+      }
+      this.elements.push({ kind, start, end })
+    }
+  }
+
+  #member(member: Member): void {
+    if (this.#names.has(member.name)) this.duplicate ??= member.name
+    if (this.members.length >= MOST_MEMBERS) throw invalidRequest('The body has too many members.')
+    this.#names.add(member.name)
+    this.members.push(member)
+  }
+}
+
+function settingsOf(body: Uint8Array, members: readonly Member[]): ResponseSettings {
+  const sent = settingsTree(body, members)
+  const parsed = responseSettings.safeParse(sent)
+  if (parsed.success) return parsed.data
+  const issue = parsed.error.issues[0]
+  const reason = issue ? issueReason(issue, sent) : 'is not valid'
+  throw invalidRequest(`${memberPath(issue?.path ?? [])}: ${reason}.`)
+}
+
+function settingsTree(body: Uint8Array, members: readonly Member[]): unknown {
+  const pieces: Uint8Array[] = []
+  for (const { name, memberStart, end } of members) {
+    if (name !== 'input') pieces.push(pieces.length === 0 ? OPEN : COMMA, body.subarray(memberStart, end))
+  }
+  if (pieces.length === 0) return {}
+  const length = pieces.reduce((total, piece) => total + piece.length, 0)
+  if (length > LARGEST_SETTINGS) {
+    throw invalidRequest(`The members other than input may have at most ${LARGEST_SETTINGS} bytes.`)
+  }
+  const settings = joinBytes([...pieces, CLOSE])
+  checkValueCount(settings)
+  return JSON.parse(decoder.decode(settings))
+}
+
+/** A tree of empty arrays takes more than ten times the bytes of its text. */
+function checkValueCount(settings: Uint8Array): void {
+  let count = 0
+  scanJson(settings, {
+    valueDepth: MAXIMUM_DEPTH,
+    value() {
+      if (++count > MOST_SETTINGS_VALUES) {
+        throw invalidRequest(`The members other than input may hold at most ${MOST_SETTINGS_VALUES} values.`)
+      }
+    },
+  })
+}
+
+/** Such as `tools[0].type`. */
+function memberPath(path: readonly PropertyKey[]): string {
+  const text = path.map((part) => (typeof part === 'number' ? `[${part}]` : `.${String(part)}`)).join('')
+  return text.slice(text.startsWith('.') ? 1 : 0, 200)
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
+const OPEN = encoder.encode('{')
+const COMMA = encoder.encode(',')
+const CLOSE = encoder.encode('}')

@@ -2,235 +2,169 @@ import type { ModelEvent, StopReason } from '../../gateway/translation/model-eve
 import type { Usage } from '../../governance/credits.ts'
 import type { OutputItem, ResponseObject } from '../../wire/responses.ts'
 import type { ToolResult } from '../engine/hosted-tool.ts'
-import type { CallPurpose } from '../engine/tool-rules.ts'
-import type { ReasoningSecret } from '../item-types/reasoning-secret.ts'
-import { replayResponse } from '../log/replay.ts'
+import { isCut, type ResponseEnd } from '../engine/response-end.ts'
+import type { ReasoningSecret } from '../items/reasoning-seal.ts'
 import { outputTextOf, responseUsage } from '../object/response-members.ts'
-import type { CalledTool } from './call-item.ts'
-import { type EmittedEvent, EventWriter, streamError } from './event-writer.ts'
+import type { ToolCall } from './call-item.ts'
 import type { OpenItem } from './open-item.ts'
-import { type ItemMaker, TurnItems } from './turn-items.ts'
+import { type ItemContext, TurnItems } from './turn-items.ts'
 
-export type { EmittedEvent }
-
-export interface EmitterOptions {
-  /** As it begins; of one that goes on after a restart, the payloads of all its events. */
-  response: ResponseObject | Iterable<string>
-  /** The number of the last event that exists, 0 when there is none. */
-  lastSequence: number
-  emit: (event: EmittedEvent) => void
-  /** Of tools, by the name that the model calls them. Unknown names are kept. */
-  nameOf: (upstreamName: string) => CalledTool
-  /** What answers a call; asked when it begins. Without it the caller answers all. */
-  purposeOf?: (upstreamName: string) => CallPurpose
-  /** What `encrypted_content` is, null when it was not asked for. */
-  seal: (secret: ReasoningSecret) => string | null
-  /** Of reasoning items of earlier lives. */
+export interface EmitterOptions extends Pick<ItemContext, 'writer' | 'nameOf' | 'purposeOf'> {
+  /** The response as in its first event. */
+  response: ResponseObject
+  /** Its output so far, when it continues after a restart. */
+  items?: readonly OpenItem[]
+  /** Secrets of the reasoning items in that output. */
   secrets?: ReadonlyMap<string, ReasoningSecret>
+  /** Makes `encrypted_content`; returns null when the request does not include it. */
+  seal: (secret: ReasoningSecret) => string | null
 }
 
-/** A call that a turn made. */
-export interface TurnCall {
-  callId: string
-  upstreamName: string
-  arguments: string
-  purpose: CallPurpose
-  /** Whether the turn ended in the middle of its arguments. */
-  cut: boolean
-}
-
-/** What a turn of the model came to. */
+/** How a turn of the model ended. */
 export interface TurnEnd {
-  /** Null when the upstream named none. */
+  /** Null when the upstream gave no reason. */
   stop: StopReason | null
-  /** Of a refusal, where the upstream gave one. */
-  explanation: string | null
-  /** A filter ended the answer, and not the model by its word. */
+  /** Whether a content filter ended the answer, and not the model with a refusal. */
   filtered: boolean
-  calls: TurnCall[]
-  /** Of each reasoning item of the turn, in order. */
-  reasoning: ReasoningSecret[]
-  usage: Usage | null
+  calls: readonly ToolCall[]
 }
 
-/** How a response ends. */
-export interface ResponseSettlement {
-  status: 'completed' | 'incomplete' | 'failed'
-  /** Of an incomplete one. */
-  reason?: string
-  /** Of a failed one. */
-  error?: { code: string; message: string }
+/** How a response ended, with the figures of its last event. */
+export type FinalEnd = ResponseEnd & {
   usage: Usage | null
   /** Since the epoch. */
   completedSeconds: number
 }
 
-const UNTOLD_ERROR = { code: 'stream_error', message: 'The response could not be completed.' }
-
-/** Whether a stop cuts off what the model was writing. */
-export const isCut = (stop: StopReason | null): boolean => stop === 'length' || stop === 'context_window'
-
 /**
- * Chat completions tell a filter and messages a refusal by a stop alone. Where neither the model nor the upstream says
- * why, nobody has refused: something was cut off, as the official `content_filter` means it.
+ * The chat protocol reports a content filter, and the messages protocol a refusal, by the stop reason alone. Without a text
+ * of the refusal it counts as filtered, which is what the official `content_filter` means.
  */
-const isFiltered = ({ stop, refused, explanation }: OpenTurn): boolean =>
+const isFiltered = ({ stop, refused, explanation }: RunningTurn): boolean =>
   stop === 'refusal' && !refused && explanation === null
 
 type Handlers = {
-  [Type in ModelEvent['type']]: (turn: OpenTurn, event: Extract<ModelEvent, { type: Type }>) => void
+  [Type in ModelEvent['type']]: (turn: RunningTurn, event: Extract<ModelEvent, { type: Type }>) => void
 }
 
-/** One turn while it runs. */
-interface OpenTurn {
+interface RunningTurn {
   items: TurnItems
   stop: StopReason | null
   explanation: string | null
+  /** Whether the model gave the text of a refusal. */
   refused: boolean
   usage: Usage | null
 }
 
 /**
- * Tells what a model does as the events of the Responses surface, and keeps the response as they make it. The only one
- * to number events. For one response, of one or more turns.
+ * Turns the events of a model into the numbered events of the Responses surface, and builds the response from them. One
+ * emitter writes all events of a response, over all of its turns.
  */
 export class ResponseEmitter {
-  /** The family of the model of the turn that begins; signatures mean something to it alone. */
+  /** The family of the model of the next turn, which alone can verify its signatures. */
   origin: string | null = null
   readonly #response: ResponseObject
-  readonly #writer: EventWriter
-  readonly #maker: ItemMaker
+  readonly #context: ItemContext
   readonly #secrets: Map<string, ReasoningSecret>
-  /** Items of calls that wait for their result, by the id of the call. */
-  readonly #awaiting: Map<string, OpenItem>
-  #turn: OpenTurn | null = null
-  #error: { code: string; message: string } | null = null
-  #settled = false
+  /** Items of calls without a result, by call id. */
+  readonly #pendingCalls: Map<string, OpenItem>
+  #turn: RunningTurn | null = null
+  #ended = false
 
-  constructor(options: EmitterOptions) {
-    const { response, lastSequence, emit, nameOf, seal, secrets, purposeOf = () => 'client' } = options
-    this.#writer = new EventWriter(lastSequence, emit)
-    this.#secrets = new Map(secrets)
-    const { response: begun, items } = isIterable(response)
-      ? replayResponse(response, this.#writer)
-      : { response, items: [] }
+  constructor({ response, items = [], secrets, ...options }: EmitterOptions) {
     const output = items.map(({ item }) => item)
-    this.#response = { ...begun, output }
-    const waiting = items.filter(({ closed }) => !closed)
-    this.#awaiting = new Map(waiting.flatMap((open) => callIdOf(open.item).map((id) => [id, open])))
-    const callIds = new Set(output.flatMap(callIdOf))
-    this.#maker = { writer: this.#writer, nameOf, purposeOf, seal, output, callIds }
+    const pending = items.filter(({ closed }) => !closed)
+    this.#response = response
+    this.#secrets = new Map(secrets)
+    this.#pendingCalls = new Map(pending.flatMap((open) => callIdOf(open.item).map((id) => [id, open])))
+    this.#context = { ...options, output, callIds: new Set(output.flatMap(callIdOf)) }
   }
 
-  /** `response.created` and `response.in_progress`. */
+  /** Writes `response.created` and `response.in_progress`. */
   begin(): void {
-    if (this.#settled) return
-    const members = { response: this.response }
-    this.#writer.write('response.created', members)
-    this.#writer.write('response.in_progress', members)
+    if (!this.#ended) this.#context.writer.writeBeginning(this.response)
   }
 
-  /** Tells one event. Items open and close by themselves; other choices than the first have no place here. */
+  /** Applies one event of the model. Items open and close as needed; choices other than the first are ignored. */
   model<Event extends ModelEvent>(event: Event): void {
-    if (this.#settled || ('choice' in event && event.choice !== 0)) return
-    const handler = HANDLERS[event.type] as (turn: OpenTurn, event: Event) => void
+    if (this.#ended || ('choice' in event && event.choice !== 0)) return
+    const handler = HANDLERS[event.type] as (turn: RunningTurn, event: Event) => void
     handler(this.#currentTurn(), event)
   }
 
-  /** Ends a turn: closes its items, as cut off where its stop says so. */
+  /** Ends a turn and closes its items, as incomplete where the stop reason cut them off. */
   endTurn(): TurnEnd {
     const turn = this.#currentTurn()
+    const { stop, items } = turn
     this.#turn = null
     const filtered = isFiltered(turn)
-    const status = filtered || isCut(turn.stop) ? 'incomplete' : 'completed'
-    // A model that refuses in the middle of a call says so, and leaves the call as it is.
-    this.#close(turn.items, status, 'completed', turn.stop === 'refusal' ? 'incomplete' : status)
-    return {
-      stop: turn.stop,
-      explanation: turn.explanation,
-      filtered,
-      calls: turn.items.calls.map(({ callId, upstreamName, arguments: json, purpose, cut }) => ({
-        callId,
-        upstreamName,
-        arguments: json,
-        purpose,
-        cut,
-      })),
-      reasoning: turn.items.thoughts.map(({ secret }) => secret),
-      usage: turn.usage,
-    }
+    const status = filtered || isCut(stop) ? 'incomplete' : 'completed'
+    // A refusal is complete, but interrupts the call that the model was writing.
+    this.#close(items, status, 'completed', stop === 'refusal' ? 'incomplete' : status)
+    return { stop, filtered, calls: items.calls }
   }
 
-  /** Tells the result of a call whose tool runs on this side. The first time counts. */
-  answer(callId: string, { status, members }: ToolResult): void {
-    this.#awaiting.get(callId)?.close(status, members)
-    this.#awaiting.delete(callId)
+  /** Writes the result of a server-side call. A second result is ignored. */
+  addResult(callId: string, { status, members }: ToolResult): void {
+    this.#pendingCalls.get(callId)?.close(status, members)
+    this.#pendingCalls.delete(callId)
   }
 
   /**
-   * Fixes what the response came to, and closes what is open as incomplete. The first time counts. Its last event is
-   * `terminate`'s, so that the response can be stored before anybody hears of its end.
+   * Fixes the final response and closes open items as incomplete. A second call changes nothing. `terminate` writes the
+   * last event, so that the response can be stored before a client sees its end.
    * @returns the final response.
    */
-  settle(end: ResponseSettlement): ResponseObject {
-    if (this.#settled) return this.response
+  end(end: FinalEnd): ResponseObject {
+    if (this.#ended) return this.response
     if (this.#turn) this.#close(this.#turn.items, 'incomplete', 'incomplete', 'incomplete')
     this.#turn = null
-    for (const open of this.#awaiting.values()) open.close('incomplete')
-    this.#settled = true
-    const { status } = end
-    if (status === 'failed') this.#error = end.error ?? UNTOLD_ERROR
+    for (const open of this.#pendingCalls.values()) open.close('incomplete')
+    this.#ended = true
     Object.assign(this.#response, {
-      status,
-      error: this.#error,
-      incomplete_details: status === 'incomplete' ? { reason: end.reason ?? 'max_output_tokens' } : null,
-      completed_at: status === 'completed' ? end.completedSeconds : null,
+      status: end.status,
+      error: end.status === 'failed' ? end.error : null,
+      incomplete_details: end.status === 'incomplete' ? { reason: end.reason } : null,
+      completed_at: end.status === 'completed' ? end.completedSeconds : null,
       usage: responseUsage(end.usage),
     })
     return this.response
   }
 
-  /**
-   * The last event: `response.completed` for a completed and an incomplete response, `error` and `response.failed` for
-   * a failed one. Nothing is emitted after it. @throws if the response is not settled.
-   */
+  /** Writes the last events. @throws if `end` was not called. */
   terminate(): void {
-    if (!this.#settled) throw new Error('a response has to be settled before its last event')
-    if (this.#error) this.#writer.write('error', streamError(this.#error.message))
-    const last = this.#error ? 'response.failed' : 'response.completed'
-    this.#writer.write(last, { response: this.response })
-    this.#writer.close()
+    if (!this.#ended) throw new Error('a response has to be ended before its last event')
+    this.#context.writer.writeEnd(this.response)
   }
 
-  /** The response as it stands, a copy. */
+  /** A copy of the response as it stands. */
   get response(): ResponseObject {
-    const output = structuredClone(this.#maker.output)
+    const output = structuredClone(this.#context.output)
     return { ...this.#response, output, output_text: outputTextOf(output) }
   }
 
-  /** How many items there are so far. */
+  /** Number of items so far. */
   get outputLength(): number {
-    return this.#maker.output.length
+    return this.#context.output.length
   }
 
-  /** The number of the last event that was told. */
   get lastSequence(): number {
-    return this.#writer.lastSequence
+    return this.#context.writer.lastSequence
   }
 
-  /** What the turn that runs has used as far as its upstream told. */
+  /** Usage of the running turn as far as the upstream has reported it. */
   get turnUsage(): Usage | null {
     return this.#turn?.usage ?? null
   }
 
-  /** Of reasoning items that are done, by the id of the item: for storing. */
+  /** Secrets of the closed reasoning items, by item id. */
   get reasoningSecrets(): ReadonlyMap<string, ReasoningSecret> {
     return this.#secrets
   }
 
-  #currentTurn(): OpenTurn {
+  #currentTurn(): RunningTurn {
     this.#turn ??= {
-      items: new TurnItems(this.#maker, this.origin),
+      items: new TurnItems(this.#context, this.origin),
       stop: null,
       explanation: null,
       refused: false,
@@ -241,12 +175,10 @@ export class ResponseEmitter {
 
   #close(items: TurnItems, ...statuses: Parameters<TurnItems['close']>): void {
     items.close(...statuses)
-    for (const { item, secret } of items.thoughts) this.#secrets.set(item.id, secret)
-    for (const { callId, item } of items.calls) if (item && !item.closed) this.#awaiting.set(callId, item)
+    for (const { item, secret } of items.reasoning) this.#secrets.set(item.id, secret)
+    for (const { callId, item } of items.calls) if (item && !item.closed) this.#pendingCalls.set(callId, item)
   }
 }
-
-const isIterable = (value: object): value is Iterable<string> => Symbol.iterator in value
 
 const callIdOf = (item: OutputItem): string[] =>
   'call_id' in item && item.call_id !== undefined ? [item.call_id] : []
@@ -255,22 +187,22 @@ const HANDLERS: Handlers = {
   start(turn, event) {
     turn.usage = event.usage ?? turn.usage
   },
-  text: ({ items }, event) => items.say('output_text', event.text),
+  text: ({ items }, event) => items.appendText('output_text', event.text),
   refusal(turn, event) {
     turn.refused ||= event.text !== ''
-    turn.items.say('refusal', event.text)
+    turn.items.appendText('refusal', event.text)
   },
-  reasoning: ({ items }, event) => items.think(event.text),
-  reasoning_signature: ({ items }, event) => items.sign(event.signature),
-  redacted_reasoning: ({ items }, event) => items.redact(event.data),
-  tool_call: ({ items }, event) => items.call(event),
-  tool_arguments: ({ items }, event) => items.argue(event.call, event.json),
-  citation: ({ items }, event) => items.cite(event.citation, event.length),
+  reasoning: ({ items }, event) => items.appendReasoning(event.text),
+  reasoning_signature: ({ items }, event) => items.addSignature(event.signature),
+  redacted_reasoning: ({ items }, event) => items.addRedacted(event.data),
+  tool_call: ({ items }, event) => items.beginCall(event),
+  tool_arguments: ({ items }, event) => items.appendArguments(event.call, event.json),
+  citation: ({ items }, event) => items.addCitation(event.citation, event.length),
   stop(turn, { reason, explanation }) {
     turn.stop = reason
     turn.explanation = explanation
-    // The messages protocol tells why a model refused apart from what it said; here that is what a refusal is.
-    if (explanation !== null && !turn.refused) turn.items.say('refusal', explanation)
+    // The messages protocol explains a refusal apart from the model's text. On this surface that is the refusal.
+    if (explanation !== null && !turn.refused) turn.items.appendText('refusal', explanation)
   },
   usage(turn, event) {
     turn.usage = event.usage

@@ -1,32 +1,26 @@
+import type { ResponseObject } from '../../wire/responses.ts'
+
 /** One event of a response's stream, as it is stored and sent. */
 export interface EmittedEvent {
+  /** One more than that of the event before; the first is 1. */
   sequence: number
   type: string
-  /** JSON with type and sequence_number in it. */
+  /** JSON on one line, type and sequence_number included. */
   payload: string
-  /** Flush at once: everything but deltas, and the first delta of a part. */
+  /** Whether it is stored and sent without delay: every event but deltas, and the first delta of a part. */
   boundary: boolean
 }
 
 const encoder = new TextEncoder()
 
 /**
- * An event as an SSE frame. Its number is the `id`, which browsers send back when they connect again.
+ * An event as an SSE frame. Its number is the `id`, which browsers send back when they reconnect.
  * @throws TypeError for a line break, which would end the frame early.
  */
 export function eventFrame({ type, sequence, payload }: Omit<EmittedEvent, 'boundary'>): Uint8Array {
   if (/[\r\n]/.test(type) || /[\r\n]/.test(payload)) throw new TypeError(`event ${sequence} has a line break`)
   return encoder.encode(`event: ${type}\nid: ${sequence}\ndata: ${payload}\n\n`)
 }
-
-/**
- * What the `error` event of a stream has besides its number: its code is the same for all (interface: Errors), and
- * `response.error.code` in the event after it tells more.
- */
-export const streamError = (message: string) => ({
-  error: { message, type: 'server_error', code: 'stream_error' },
-  param: null,
-})
 
 /** Numbers the events of one response and writes them as JSON. */
 export class EventWriter {
@@ -40,17 +34,16 @@ export class EventWriter {
     this.#emit = emit
   }
 
-  /** The number of the last event that exists. */
   get lastSequence(): number {
     return this.#sequence
   }
 
-  /** @param members what the event has besides its type and number; not empty. */
+  /** @param members of the event besides its type and number; not empty. */
   write(type: string, members: object): void {
     this.writeJson(type, JSON.stringify(members).slice(1), true)
   }
 
-  /** @param rest the members as JSON, without the brace that opens them. */
+  /** @param rest the members as JSON, without the opening brace. */
   writeJson(type: string, rest: string, boundary: boolean): void {
     if (this.#closed) return
     const sequence = ++this.#sequence
@@ -58,13 +51,32 @@ export class EventWriter {
     this.#emit({ sequence, type, payload, boundary })
   }
 
-  /** Nothing is written from here on. */
-  close(): void {
+  /** The first two events of a stream. */
+  writeBeginning(response: ResponseObject): void {
+    this.write('response.created', { response })
+    this.write('response.in_progress', { response })
+  }
+
+  /**
+   * The last events of a stream: `response.completed`, or `error` and `response.failed` (interface: Events). Nothing is
+   * written afterwards. The code of `error` is the same for all failures (interface: Errors).
+   * @param response that has ended.
+   */
+  writeEnd(response: ResponseObject): void {
+    const { error } = response
+    if (error) {
+      const { message } = error
+      this.write('error', { error: { message, type: 'server_error', code: 'stream_error' }, param: null })
+    }
+    this.write(error ? 'response.failed' : 'response.completed', { response })
     this.#closed = true
   }
 }
 
-/** The deltas of one text. All but the delta itself is serialized once: there may be thousands of them. */
+/** Number of the events that `EventWriter.writeEnd` writes. */
+export const endEventCount = ({ error }: ResponseObject): number => (error ? 2 : 1)
+
+/** The deltas of one text. Everything but the delta itself is serialized once, since a text may have thousands of them. */
 export class DeltaWriter {
   readonly #writer: EventWriter
   readonly #type: string
@@ -72,7 +84,7 @@ export class DeltaWriter {
   readonly #tail: string
   #begun = false
 
-  /** @param place the members that say where the text is. @param more members that every delta repeats. */
+  /** @param place members with the place of the text. @param more members that every delta repeats. */
   constructor(writer: EventWriter, type: string, place: object, more: object = {}) {
     this.#writer = writer
     this.#type = type

@@ -1,10 +1,10 @@
 import type { ItemStatus, OutputItem } from '../../wire/responses.ts'
-import type { GrowingText, ItemEvents, Members, PartForm } from '../item-types/item-type.ts'
+import type { ItemEvents, Members, PartForm, StreamedText } from '../item-types/item-type.ts'
 import { ITEM_TYPES, newItemId } from '../item-types/item-types.ts'
 import { DeltaWriter, type EventWriter } from './event-writer.ts'
 
-/** How a response tells items of a type. @throws for a type that responses do not make. */
-export function eventsOf(type: string): ItemEvents {
+/** The events of items of a type. @throws for a type that responses do not generate. */
+function eventsOf(type: string): ItemEvents {
   const events = ITEM_TYPES.get(type)?.events
   if (!events) throw new Error(`a response makes no items of the type ${type}`)
   return events
@@ -16,30 +16,25 @@ interface OpenPart {
   index: number
   form: PartForm
   textEnded: boolean
+  /** Null after a restart: no deltas follow then. */
   deltas: DeltaWriter | null
 }
 
-/** How far an item has come: what is to be known to go on with it. */
-interface Progress {
-  /** Whether the end of the item's own text was told. */
-  textEnded: boolean
-  openPart: OpenPart | null
-}
-
 /**
- * An item of the output while it is written: keeps the item and writes its events, as the table of item types says.
- * After a restart `retold` brings it to where it was, so that it is closed as it would have been.
+ * An item of the output while it is generated. Builds the item and writes its events by the table of item types. After a
+ * restart, `replay` rebuilds its state from its stored events.
  */
 export class OpenItem {
   readonly item: OutputItem
   readonly #events: ItemEvents
   readonly #writer: EventWriter
   readonly #outputIndex: number
-  readonly #progress: Progress = { textEnded: false, openPart: null }
+  #textEnded = false
+  #openPart: OpenPart | null = null
   #deltas: DeltaWriter | null = null
   #closed = false
 
-  /** @param item as its first event says it. */
+  /** @param item as in its first event. */
   constructor(writer: EventWriter, outputIndex: number, item: OutputItem) {
     this.item = item
     this.#events = eventsOf(item.type)
@@ -47,11 +42,15 @@ export class OpenItem {
     this.#outputIndex = outputIndex
   }
 
-  /** Begins a new item and tells that it is there. @param members besides id, type and status. */
+  /** Creates an item and writes its first event. @param members besides id, type and status. */
   static begin(writer: EventWriter, outputIndex: number, type: string, members: Members): OpenItem {
-    const { text, list } = eventsOf(type)
-    const empty = { ...(text && { [text.member]: '' }), ...(list && { [list.member]: [] }) }
-    const item = { id: newItemId(type), type, status: 'in_progress', ...members, ...empty }
+    const item = {
+      id: newItemId(type),
+      type,
+      status: 'in_progress',
+      ...members,
+      ...emptyMembers(eventsOf(type)),
+    }
     const open = new OpenItem(writer, outputIndex, item as unknown as OutputItem)
     writer.write('response.output_item.added', { output_index: outputIndex, item })
     return open
@@ -61,107 +60,109 @@ export class OpenItem {
     return this.#closed
   }
 
-  /** The part that is being written; null between two. */
+  /** The open part; null between two parts. */
   get part(): Members | null {
-    return this.#progress.openPart?.part ?? null
+    return this.#openPart?.part ?? null
   }
 
-  /** Adds to the text of the item itself. */
-  grow(delta: string): void {
+  /** Appends to the item's own text. */
+  append(delta: string): void {
     const { text } = this.#events
     if (!text) return
-    append(this.#members, text.member, delta)
+    appendText(this.#members, text.member, delta)
     this.#deltas ??= new DeltaWriter(this.#writer, text.delta, this.#place, text.deltaMembers)
     this.#deltas.write(delta)
   }
 
-  /** Tells that the text of the item itself is whole. */
+  /** Writes that the item's own text is complete. */
   endText(): void {
     const { text } = this.#events
-    if (!text || this.#progress.textEnded) return
-    this.#progress.textEnded = true
-    this.#writer.write(text.done, { ...this.#place, ...endOf(text, this.#members) })
+    if (!text || this.#textEnded) return
+    this.#textEnded = true
+    this.#writer.write(text.done, { ...this.#place, ...doneMembers(text, this.#members) })
   }
 
   openPart(type: string): void {
     const { list } = this.#events
     const form = list?.parts[type]
     if (!list || !form) throw new Error(`no part of ${this.item.type} is a ${type}`)
-    const parts = this.#parts
     const part: Members = { type, ...structuredClone(form.empty) }
-    const index = parts.length
-    parts.push(part)
+    const index = this.#parts.push(part) - 1
     const deltas = new DeltaWriter(this.#writer, form.delta, this.#placeOf(index), form.deltaMembers)
-    this.#progress.openPart = { part, index, form, textEnded: false, deltas }
+    this.#openPart = { part, index, form, textEnded: false, deltas }
     this.#writer.write(list.added, { ...this.#placeOf(index), part })
   }
 
-  growPart(delta: string): void {
-    const open = this.#progress.openPart
+  appendToPart(delta: string): void {
+    const open = this.#openPart
     if (!open) return
-    append(open.part, open.form.member, delta)
+    appendText(open.part, open.form.member, delta)
     open.deltas?.write(delta)
   }
 
-  /** Notes something at the part that is open. */
-  note(value: unknown): void {
-    const open = this.#progress.openPart
-    const notes = this.#events.list?.notes
-    if (!open || !notes) return
-    const noted = open.part[notes.member] as unknown[]
-    const place = { ...this.#placeOf(open.index), [notes.index]: noted.length }
-    this.#writer.write(notes.event, { ...place, [notes.value]: value })
-    noted.push(value)
+  /** Adds an annotation to the open part. */
+  annotate(value: unknown): void {
+    const open = this.#openPart
+    const annotations = this.#events.list?.annotations
+    if (!open || !annotations) return
+    const list = open.part[annotations.member] as unknown[]
+    const place = { ...this.#placeOf(open.index), [annotations.index]: list.length }
+    this.#writer.write(annotations.event, { ...place, [annotations.value]: value })
+    list.push(value)
   }
 
   closePart(status: ItemStatus): void {
-    const open = this.#progress.openPart
+    const open = this.#openPart
     const { list } = this.#events
     if (!open || !list) return
-    this.#progress.openPart = null
+    this.#openPart = null
     const place = this.#placeOf(open.index)
-    if (!open.textEnded) this.#writer.write(open.form.done, { ...place, ...endOf(open.form, open.part) })
-    const cut = list.tellsCut && status === 'incomplete' ? { status } : {}
+    if (!open.textEnded) {
+      this.#writer.write(open.form.done, { ...place, ...doneMembers(open.form, open.part) })
+    }
+    const cut = list.cutStatus && status === 'incomplete' ? { status } : {}
     this.#writer.write(list.done, { ...place, part: open.part, ...cut })
   }
 
-  /** Ends what is open of the item, and the item. @param late members that it has from now on. */
-  close(status: ItemStatus | 'failed', late: Members = {}): void {
+  /** Closes the open part and the item. @param members that the item has from its end on. */
+  close(status: ItemStatus | 'failed', members: Members = {}): void {
     if (this.#closed) return
     this.closePart(status === 'failed' ? 'incomplete' : status)
     this.endText()
     this.#closed = true
-    Object.assign(this.item, { status, ...late })
+    Object.assign(this.item, { status, ...members })
     this.#writer.write('response.output_item.done', { output_index: this.#outputIndex, item: this.item })
   }
 
-  /** Takes over an event of this item that was told before a restart. Nothing is told again. */
-  retold(event: Members & { type: string }): void {
+  /** Applies a stored event of this item after a restart. Writes nothing. */
+  replay(event: Members & { type: string }): void {
     const { text, list } = this.#events
     if (event.type === 'response.output_item.done') {
       Object.assign(this.item, event.item)
       this.#closed = true
-    } else if (event.type === text?.delta) append(this.#members, text.member, event.delta as string)
-    else if (event.type === text?.done) this.#progress.textEnded = true
-    else if (event.type === list?.added) this.#partRetold(event.part as Members)
-    else if (event.type === list?.done) this.#progress.openPart = null
-    else this.#partEventRetold(event)
+    } else if (event.type === text?.delta) appendText(this.#members, text.member, event.delta as string)
+    else if (event.type === text?.done) this.#textEnded = true
+    else if (event.type === list?.added) this.#replayPart(event.part as Members)
+    else if (event.type === list?.done) this.#openPart = null
+    else this.#replayPartEvent(event)
   }
 
-  #partRetold(part: Members): void {
+  #replayPart(part: Members): void {
     const form = this.#events.list?.parts[String(part.type)]
     if (!form) return
     const index = this.#parts.push(part) - 1
-    this.#progress.openPart = { part, index, form, textEnded: false, deltas: null }
+    this.#openPart = { part, index, form, textEnded: false, deltas: null }
   }
 
-  #partEventRetold(event: Members & { type: string }): void {
-    const open = this.#progress.openPart
+  #replayPartEvent(event: Members & { type: string }): void {
+    const open = this.#openPart
     if (!open) return
-    const notes = this.#events.list?.notes
-    if (event.type === open.form.delta) append(open.part, open.form.member, event.delta as string)
+    const annotations = this.#events.list?.annotations
+    if (event.type === open.form.delta) appendText(open.part, open.form.member, event.delta as string)
     else if (event.type === open.form.done) open.textEnded = true
-    else if (event.type === notes?.event) (open.part[notes.member] as unknown[]).push(event[notes.value])
+    else if (event.type === annotations?.event) {
+      ;(open.part[annotations.member] as unknown[]).push(event[annotations.value])
+    }
   }
 
   get #members(): Members {
@@ -181,23 +182,28 @@ export class OpenItem {
   }
 }
 
-const append = (holder: Members, member: string, text: string): void => {
+const appendText = (holder: Members, member: string, text: string): void => {
   holder[member] = ((holder[member] as string | undefined) ?? '') + text
 }
 
-/** What the event of the end of a text says. */
-const endOf = ({ member, doneMembers }: GrowingText, holder: Members): Members => ({
-  [member]: holder[member],
-  ...doneMembers?.(holder),
+const emptyMembers = ({ text, list }: ItemEvents): Members => ({
+  ...(text && { [text.member]: '' }),
+  ...(list && { [list.member]: [] }),
 })
 
-/** Writes the events of an item whose own are gone: it opens and closes as it did live, without deltas. */
+/** Members of the event that ends a text. */
+const doneMembers = ({ member, doneMembers: more }: StreamedText, holder: Members): Members => ({
+  [member]: holder[member],
+  ...more?.(holder),
+})
+
+/** Writes the events of a stored item, whose own are erased: it opens and closes as it did live, without deltas. */
 export function writeStoredItem(writer: EventWriter, item: OutputItem, outputIndex: number): void {
-  const { text, list, late = [] } = eventsOf(item.type)
+  const events = eventsOf(item.type)
+  const { list, finalMembers = [] } = events
   const members = item as unknown as Members
-  const begun = Object.fromEntries(Object.entries(members).filter(([name]) => !late.includes(name)))
-  const empty = { ...(text && { [text.member]: '' }), ...(list && { [list.member]: [] }) }
-  const added = { ...begun, status: 'in_progress', ...empty }
+  const initial = Object.fromEntries(Object.entries(members).filter(([name]) => !finalMembers.includes(name)))
+  const added = { ...initial, status: 'in_progress', ...emptyMembers(events) }
   writer.write('response.output_item.added', { output_index: outputIndex, item: added })
   const parts = list?.replayed ? (members[list.member] as Members[]) : []
   for (const [index, part] of parts.entries()) {
@@ -205,7 +211,7 @@ export function writeStoredItem(writer: EventWriter, item: OutputItem, outputInd
     if (!list || !form) continue
     const place = { item_id: item.id, output_index: outputIndex, [list.index]: index }
     writer.write(list.added, { ...place, part: { ...part, ...form.empty } })
-    writer.write(form.done, { ...place, ...endOf(form, part) })
+    writer.write(form.done, { ...place, ...doneMembers(form, part) })
     writer.write(list.done, { ...place, part })
   }
   writer.write('response.output_item.done', { output_index: outputIndex, item })

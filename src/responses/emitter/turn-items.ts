@@ -7,46 +7,46 @@ import { isIdText } from '../ids.ts'
 import type { Members } from '../item-types/item-type.ts'
 import { OpenMessage } from '../item-types/message.ts'
 import { OpenReasoning } from '../item-types/reasoning.ts'
-import type { ReasoningSecret } from '../item-types/reasoning-secret.ts'
+import type { ReasoningSecret } from '../items/reasoning-seal.ts'
 import { type CalledTool, CallItem } from './call-item.ts'
 import type { EventWriter } from './event-writer.ts'
 import { OpenItem } from './open-item.ts'
 
-/** Callers send ids back, and more than this is not taken from them (`input-items.ts`). */
+/** Callers send ids back, and longer ones are refused there (`input-item.ts`). */
 const LONGEST_CALL_ID = 4_000
 const LONGEST_NAME = 256
 
-/** Whether an id of an upstream can be stored and sent back. It only ties an output to its call, so any other will do. */
+/** Whether an upstream's id can be stored and sent back. If not, any other id serves: it only ties an output to its call. */
 const isCallId = (id: string): boolean => id !== '' && id.length <= LONGEST_CALL_ID && isIdText(id)
 
-/** What the items of a response are made with. */
-export interface ItemMaker {
+/** What all items of a response are created with. */
+export interface ItemContext {
   writer: EventWriter
-  /** Of tools, by the name that the model calls them. */
+  /** The tool that a model calls by this name. */
   nameOf: (upstreamName: string) => CalledTool
-  /** What answers a call. A refused one is no item. */
+  /** Where a call is executed. A refused one has no item. */
   purposeOf: (upstreamName: string) => CallPurpose
   seal: (secret: ReasoningSecret) => string | null
-  /** Items are appended as they begin: the place of an item is its index. */
+  /** Items are appended when they begin: `output_index` is their index. */
   output: OutputItem[]
-  /** Of every call so far: an upstream may give the same ids in each turn, and clients refuse that. */
+  /** Of every call so far: an upstream may repeat ids in each turn, and clients refuse that. */
   callIds: Set<string>
 }
 
 /**
- * The items of one turn of the model, which open and close as its events demand. A message or a run of thinking is open
- * alone, while calls stay open beside everything until they are complete, since their arguments may arrive mixed.
+ * The items of one turn of the model, opened and closed as its events require. One message or run of reasoning is open at a
+ * time. Calls stay open beside them until their arguments are complete, since those may arrive interleaved.
  */
 export class TurnItems {
-  readonly #maker: ItemMaker
+  readonly #context: ItemContext
   readonly #origin: string | null
   readonly #calls = new Map<number, CallItem>()
   #open: OpenMessage | OpenReasoning | null = null
-  readonly thoughts: OpenReasoning[] = []
+  readonly reasoning: OpenReasoning[] = []
 
   /** @param origin the family of the model. */
-  constructor(maker: ItemMaker, origin: string | null) {
-    this.#maker = maker
+  constructor(context: ItemContext, origin: string | null) {
+    this.#context = context
     this.#origin = origin
   }
 
@@ -55,45 +55,45 @@ export class TurnItems {
     return [...this.#calls.values()]
   }
 
-  say(type: 'output_text' | 'refusal', text: string): void {
-    if (text !== '') this.#message().say(type, text)
+  appendText(type: 'output_text' | 'refusal', text: string): void {
+    if (text !== '') this.#message().appendText(type, text)
   }
 
-  cite(citation: Record<string, unknown>, length: number): void {
-    if (this.#open instanceof OpenMessage) this.#open.cite(citation, length)
+  addCitation(citation: Record<string, unknown>, length: number): void {
+    if (this.#open instanceof OpenMessage) this.#open.addCitation(citation, length)
   }
 
-  think(text: string): void {
-    if (text !== '') this.#reasoning().think(text)
+  appendReasoning(text: string): void {
+    if (text !== '') this.#reasoning().appendText(text)
   }
 
-  sign(signature: string): void {
-    if (signature !== '') this.#reasoning().sign(signature)
+  addSignature(signature: string): void {
+    if (signature !== '') this.#reasoning().addSignature(signature)
   }
 
-  redact(data: string): void {
-    if (data !== '') this.#reasoning().redact(data)
+  addRedacted(data: string): void {
+    if (data !== '') this.#reasoning().addRedacted(data)
   }
 
-  call({ call, id, name: given }: Extract<ModelEvent, { type: 'tool_call' }>): void {
+  beginCall({ call, id, name }: Extract<ModelEvent, { type: 'tool_call' }>): void {
     if (this.#calls.has(call)) return
-    this.#closeBefore()
-    const { callIds, nameOf, purposeOf } = this.#maker
+    this.#closeFinished()
+    const { callIds, nameOf, purposeOf } = this.#context
     const callId = isCallId(id) && !callIds.has(id) ? id : newId('call')
-    // No tool is offered under a name that is none, so that nothing but what is told of it changes.
-    const name = isIdText(given) && given.length <= LONGEST_NAME ? given : upstreamToolName(null, given)
+    // No tool has such a name, so that only the name that is reported changes.
+    const toolName = isIdText(name) && name.length <= LONGEST_NAME ? name : upstreamToolName(null, name)
     callIds.add(callId)
-    const { itemType, members } = nameOf(name)
-    const purpose = purposeOf(name)
+    const { itemType, members } = nameOf(toolName)
+    const purpose = purposeOf(toolName)
     const item = purpose === 'refused' ? null : this.#begin(itemType, { call_id: callId, ...members })
-    this.#calls.set(call, new CallItem(callId, name, purpose, item))
+    this.#calls.set(call, new CallItem(callId, toolName, purpose, item))
   }
 
-  argue(call: number, json: string): void {
-    this.#calls.get(call)?.argue(json)
+  appendArguments(call: number, json: string): void {
+    this.#calls.get(call)?.appendArguments(json)
   }
 
-  /** @param status of what was being written. @param whole of calls that have all their arguments. @param cut of others. */
+  /** @param status of the open item. @param whole status of calls with complete arguments. @param cut of other calls. */
   close(status: ItemStatus, whole: ItemStatus, cut: ItemStatus): void {
     this.#open?.close(status)
     this.#open = null
@@ -102,7 +102,7 @@ export class TurnItems {
 
   #message(): OpenMessage {
     if (this.#open instanceof OpenMessage) return this.#open
-    this.#closeBefore()
+    this.#closeFinished()
     const message = new OpenMessage(this.#begin('message', { role: 'assistant' }))
     this.#open = message
     return message
@@ -110,22 +110,22 @@ export class TurnItems {
 
   #reasoning(): OpenReasoning {
     if (this.#open instanceof OpenReasoning) return this.#open
-    this.#closeBefore()
-    const reasoning = new OpenReasoning(this.#begin('reasoning', {}), this.#origin, this.#maker.seal)
-    this.thoughts.push(reasoning)
+    this.#closeFinished()
+    const reasoning = new OpenReasoning(this.#begin('reasoning', {}), this.#origin, this.#context.seal)
+    this.reasoning.push(reasoning)
     this.#open = reasoning
     return reasoning
   }
 
   #begin(type: string, members: Members): OpenItem {
-    const { writer, output } = this.#maker
+    const { writer, output } = this.#context
     const open = OpenItem.begin(writer, output.length, type, members)
     output.push(open.item)
     return open
   }
 
-  /** Callers act on a call when it is told to be done, so that a complete one does not wait for the end of the turn. */
-  #closeBefore(): void {
+  /** Clients act on a call when it is done, so that a complete one is closed before the end of the turn. */
+  #closeFinished(): void {
     this.#open?.close('completed')
     this.#open = null
     for (const call of this.#calls.values()) if (call.complete) call.close('completed')

@@ -1,98 +1,85 @@
-import type { ModelDeps } from '../../gateway/invoke-model.ts'
-import { type AdmittedTurn, admitTurn, type SentTurn, sendTurn } from '../../gateway/model-turn.ts'
+import { type SentTurn, sendTurn } from '../../gateway/model-turn.ts'
 import type { CallOutcome } from '../../governance/audit-record.ts'
 import { addUsage, type Usage } from '../../governance/credits.ts'
-import {
-  type CallIdentity,
-  type GovernedCall,
-  openingOf,
-  type Refused,
-  refusalOutcome,
-  settle,
-} from '../../governance/governed-call.ts'
+import { type GovernedCall, settle } from '../../governance/governed-call.ts'
 import type { Principal } from '../../governance/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
-import type { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
 import { newId } from '../../lib/ids.ts'
-import { errorText, logEvent } from '../../lib/log.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { ResponseEmitter, TurnEnd } from '../emitter/emitter.ts'
-import { type OutputDeps, turnItems, withResults } from '../items/output-items.ts'
+import { refusedCallItems, sealedItems, withResults } from '../items/output-items.ts'
+import type { EventLog } from '../log/event-log.ts'
+import type { ResponseDeps } from '../object/response-deps.ts'
 import type { Interruption, Progress, StoredRequest, UnsettledCall } from '../object/response-head.ts'
 import type { ResponseState } from '../object/response-state.ts'
-import { currentPrincipal } from '../object/rights.ts'
-import type { ContextItem } from '../types.ts'
+import type { ContextItem, Owner } from '../types.ts'
 import { runToolCall } from './hosted-tool.ts'
+import { admitNextTurn, type ReadyTurn } from './next-turn.ts'
 import { endOfFailure, incomplete, type ResponseEnd } from './response-end.ts'
-import { decideTurn, isRefused, nextTurnSettings } from './turn-decision.ts'
-import { type TurnBasis, turnRequest } from './turn-request.ts'
+import type { ToolRules } from './tool-rules.ts'
+import { decideTurn, isRefused } from './turn-decision.ts'
 
-export interface EngineDeps extends ModelDeps {
-  configuration: ModelDeps['configuration'] &
-    OutputDeps['configuration'] & { RESPONSE_MAX_TURNS: number; RESPONSE_TIME_LIMIT_MS: number }
-}
-
-/** A turn that is admitted and not sent yet, and the bytes that it is made of: they are released when it was sent. */
-export interface ReadyTurn {
-  turn: AdmittedTurn
-  held: readonly OwnedBytes[]
-}
-
-/** What the engine works on. */
-export interface EngineRun extends TurnBasis {
+/** The inputs of an engine. */
+export interface EngineRun {
+  owner: Owner
   state: ResponseState
+  log: EventLog
   request: StoredRequest
+  tools: ToolRules
   emitter: ResponseEmitter
-  /** The first turn; null for a response that goes on after a restart. */
+  /** The first turn; null for a response that continues after a restart. */
   ready: ReadyTurn | null
-  /** The context of every turn, unless it is too large to be held. */
+  /** The context of every turn; null when it is too large to be held, and has to be loaded again. */
   context: readonly ContextItem[] | null
-  loadContext: (principal: Principal) => Promise<ContextItem[]>
-  /** Stores the events that are pending: the state never says more than they do. */
-  flushEvents: () => void
 }
 
-/** A call that has ended is settled at once, as far as this object goes. */
+/** A response with its engine. */
+export interface RunningResponse {
+  engine: ResponseEngine
+  emitter: ResponseEmitter
+}
+
+/** How long the response waits for the outcome of a call that has ended. */
 const SETTLING_LIMIT_MS = 1_000
 
 /**
  * Runs the turns of one response in steps. Each step begins in a stored phase and ends with the next one stored
- * (`phases.ts`), so that another life of the object can go on between two of them. Every turn is a governed call of its
- * own: access, policies, credits and audit hold for each, and each is settled when it ends.
+ * (`phases.ts`), so that a restarted object can continue between two steps. Every turn is a governed call of its own, with
+ * access, policies, credits and audit, and is settled when it ends.
  */
 export class ResponseEngine {
-  readonly #deps: EngineDeps
+  readonly #deps: ResponseDeps
   readonly #run: EngineRun
   readonly #abort = new AbortController()
   #interruption: Interruption | null = null
   #progress: Progress
-  /** What each turn that ended added to the context. */
+  /** Items that each turn added to the context. */
   readonly #turns: ContextItem[][]
   #ready: ReadyTurn | null
-  /** As the ledger knew it to be current at the last turn. */
+  /** As the ledger confirmed it for the last turn. */
   #principal: Principal | null
 
-  constructor(deps: EngineDeps, run: EngineRun) {
+  constructor(deps: ResponseDeps, run: EngineRun) {
     this.#deps = deps
     this.#run = run
     this.#ready = run.ready
     this.#principal = run.ready?.turn.planned.rights.principal ?? null
     this.#progress = run.state.known.progress
-    this.#turns = Array.from({ length: this.#progress.turns }, (_, index) => run.state.turn(index + 1))
+    this.#turns = run.state.turns
   }
 
-  /** What the turns that have ended were charged for. */
+  /** What the ended turns were charged for. */
   get usage(): Usage | null {
     return this.#progress.usage
   }
 
-  /** Ends the response soon. The call in flight is settled for what it used. */
+  /** Ends the response soon. The open call is settled for what it used. */
   interrupt(why: Interruption): void {
     this.#interruption ??= why
     this.#abort.abort()
   }
 
-  /** Runs until the response has to end. To be called once. Never throws. */
+  /** Runs until the response ends. Must be called once. Never throws. */
   async run(): Promise<ResponseEnd> {
     const { createdAt } = this.#run.state.known
     const left = createdAt + this.#deps.configuration.RESPONSE_TIME_LIMIT_MS - this.#deps.clock()
@@ -118,17 +105,17 @@ export class ResponseEngine {
     throw new Error(`there is no step for a response that is ${phase}`)
   }
 
-  /** generating: sends the admitted turn, tells its answer, and stores what it came to. */
+  /** generating: sends the admitted turn, emits its answer, and stores its result. */
   async #generate(): Promise<ResponseEnd | null> {
     const { emitter } = this.#run
     const from = emitter.outputLength
     const { sent, call } = await this.#send()
-    await this.#tell(sent, call)
+    await this.#emitAnswer(sent, call)
     const end = emitter.endTurn()
-    return this.#interrupted() ?? this.#follow(end, from)
+    return this.#interrupted() ?? this.#finishTurn(end, from)
   }
 
-  /** Apart from what follows: a body of 50 MB must not live as long as its answer. */
+  /** A function of its own, so that a body of 50 MB is not referenced for as long as its answer. */
   async #send(): Promise<{ sent: SentTurn; call: GovernedCall }> {
     const ready = this.#ready
     this.#ready = null
@@ -137,13 +124,12 @@ export class ResponseEngine {
     try {
       return { sent: await sendTurn(this.#deps, planned, call, this.#abort.signal), call }
     } finally {
-      // What the upstream still reads is borrowed, and freed when it has it.
-      for (const bytes of ready.held) bytes.release()
+      // Bytes that the upstream still reads are borrowed, and freed when it has read them.
+      for (const bytes of ready.buffers) bytes.release()
     }
   }
 
-  /** Tells an answer as it comes. */
-  async #tell(sent: SentTurn, call: GovernedCall): Promise<void> {
+  async #emitAnswer(sent: SentTurn, call: GovernedCall): Promise<void> {
     const { emitter } = this.#run
     if (sent.kind === 'failed') {
       this.#settle(call, await sent.outcome)
@@ -163,13 +149,13 @@ export class ResponseEngine {
     try {
       this.#settle(call, await withinTime(outcome, SETTLING_LIMIT_MS, 'settling a call'))
     } catch {
-      // What its upstream told so far, should the rest stay unknown.
+      // The usage that the upstream has reported so far.
       this.#charge(this.#run.emitter.turnUsage, [])
       this.#deps.waitUntil(outcome.then((late) => settle(this.#deps, call, late)))
     }
   }
 
-  /** What a call is charged for is stored before the ledger is told: both then say the same after a restart. */
+  /** The charge is stored before the ledger gets it: response and audit record are then the same after a restart. */
   #settle(call: GovernedCall, outcome: CallOutcome): void {
     this.#charge(outcome.usage, [{ call, outcome }])
     this.#deps.waitUntil(this.#run.state.settleCalls())
@@ -187,9 +173,9 @@ export class ResponseEngine {
     return this.#progress
   }
 
-  /** Stores a turn that ended together with what follows it. @param from place of its first item in the output. */
-  #follow(end: TurnEnd, from: number): ResponseEnd | null {
-    const { state, request, emitter, tools } = this.#run
+  /** Stores an ended turn together with the next phase. @param from index of its first item in the output. */
+  #finishTurn(end: TurnEnd, from: number): ResponseEnd | null {
+    const { owner, state, request, emitter, tools } = this.#run
     const { turns, refusedTurns } = this.#progress
     const counted = this.#advance({ turns: turns + 1, refusedTurns: isRefused(end) ? refusedTurns + 1 : 0 })
     const decision = decideTurn(end, counted, {
@@ -197,10 +183,15 @@ export class ResponseEngine {
       mostOutput: request.settings.max_output_tokens ?? null,
       functionCallsComplete: request.functionCallsComplete,
     })
-    // The end of a response is stored with all that it became.
+    // The last turn is stored with the final response.
     if (decision.kind === 'end') return decision.end
-    this.#run.flushEvents()
-    const items = turnItems(this.#deps, this.#run.owner, emitter, end, from, tools.knows)
+    // The stored state must not be ahead of the stored events.
+    this.#run.log.flush()
+    const output = emitter.response.output.slice(from)
+    const items = [
+      ...sealedItems(this.#deps, owner, output, emitter.reasoningSecrets),
+      ...refusedCallItems(end.calls, tools.has),
+    ]
     this.#turns.push(items)
     state.storeRequest(request)
     state.storeTurn(counted.turns, items)
@@ -218,30 +209,30 @@ export class ResponseEngine {
     return null
   }
 
-  /** The id of the next call is stored before the ledger is asked for it: asked again, it opens the call once. */
+  /** The id of the next call is stored before its admission: an admission that is repeated after a restart opens one call. */
   #enterBetweenTurns(): void {
     const progress = this.#advance({ nextCallId: newId('call'), endAfterTools: null })
     this.#run.state.enter('between_turns', { progress })
   }
 
-  /** running_tools: answers the calls one after the other. Each is stored before it is dispatched, and with its result. */
+  /** running_tools: executes the calls one after the other. Each is stored before it is dispatched, and with its result. */
   async #runTools(): Promise<ResponseEnd | null> {
-    const { state, emitter } = this.#run
+    const { owner, state, emitter, tools } = this.#run
     const calls = state.toolCalls
     for (const [index, call] of calls.entries()) {
       if (call.result === null) {
-        const tool = this.#run.tools.hosted.get(call.upstreamName)
+        const tool = tools.hosted.get(call.upstreamName)
         if (call.state === 'dispatched' && !tool?.repeatable) throw interruptedTool()
         calls[index] = { ...call, state: 'dispatched' }
         state.storeToolCalls(calls)
-        const result = await runToolCall(tool, { ...call, owner: this.#run.owner }, this.#abort.signal)
+        const result = await runToolCall(tool, { ...call, owner }, this.#abort.signal)
         calls[index] = { ...call, state: 'done', result }
         state.storeToolCalls(calls)
       }
       const { result } = calls[index] ?? call
-      if (result) emitter.answer(call.callId, result)
+      if (result) emitter.addResult(call.callId, result)
     }
-    this.#run.flushEvents()
+    this.#run.log.flush()
     const { endAfterTools, turns } = this.#progress
     if (endAfterTools) return endAfterTools
     const items = withResults(this.#turns.at(-1) ?? [], emitter.response.output)
@@ -251,46 +242,19 @@ export class ResponseEngine {
     return null
   }
 
-  /** between_turns: admits the next turn, under the rights of now. */
+  /** between_turns: admits the next turn. */
   async #beginTurn(): Promise<null> {
     const { state, emitter, request } = this.#run
     const callId = this.#progress.nextCallId ?? newId('call')
     const identity = { ...request.identity, callId, at: this.#deps.clock() }
-    const admission = await this.#admit(identity).catch((error) => this.#recordRefusal(identity, error))
-    if ('error' in admission) throw admission.error
-    const { open, planned } = admission.turn
-    this.#ready = admission
+    const past = { items: this.#turns.flat(), usage: this.usage, principal: this.#principal }
+    const ready = await admitNextTurn(this.#deps, this.#run, identity, past, this.#abort.signal)
+    const { open, planned } = ready.turn
+    this.#ready = ready
     this.#principal = planned.rights.principal
     const openCall = { open, after: emitter.lastSequence }
     state.enter('generating', { progress: this.#advance({ openCall, nextCallId: null }) })
     return null
-  }
-
-  async #admit(identity: CallIdentity): Promise<ReadyTurn | Refused> {
-    const { owner, request, loadContext } = this.#run
-    const principal = await currentPrincipal(this.#deps, owner, request, this.#principal)
-    const context = this.#run.context ?? (await loadContext(principal))
-    this.#abort.signal.throwIfAborted()
-    const settings = nextTurnSettings(request.settings, this.#progress.usage)
-    const items = [...context, ...this.#turns.flat()]
-    const asked = { identity, principal, counted: false }
-    const { request: turnOf, body } = turnRequest(this.#deps, this.#run, asked, settings, items)
-    const turn = await admitTurn(this.#deps, turnOf)
-    if (turn.kind === 'admitted') return { turn, held: [body] }
-    body.release()
-    return turn
-  }
-
-  /** A turn that governance did not come to decide about is recorded here: the request has its record already. */
-  async #recordRefusal(identity: CallIdentity, error: unknown): Promise<never> {
-    if (error instanceof ApiError) {
-      const opening = openingOf(identity, this.#run.owner, null)
-      await this.#deps
-        .ledgerOf(opening.organizationId, opening.shard)
-        .record(opening, refusalOutcome(opening, this.#deps.clock(), error))
-        .catch((failure) => logEvent('error', 'audit_failed', { error: errorText(failure) }))
-    }
-    throw error
   }
 
   #interrupted(): ResponseEnd | null {
@@ -298,6 +262,6 @@ export class ResponseEngine {
   }
 }
 
-/** It is not known whether the call was made, and a second one could do harm. */
+/** The call may have been executed, and a second execution could do harm. */
 const interruptedTool = () =>
   new ApiError('internal', 'The response was interrupted while a tool ran.', { code: 'server_error' })

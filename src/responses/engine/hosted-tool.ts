@@ -3,18 +3,19 @@ import { errorText, logEvent } from '../../lib/log.ts'
 import type { Members } from '../item-types/item-type.ts'
 import type { Owner } from '../types.ts'
 
-/** A tool that runs on this side, and not at the caller. */
+/** A server-side tool: this service executes its calls, and not the caller. */
 export interface HostedTool {
-  /** `hosted`: of the gateway itself; `integration`: of a connected service, called with a connection of the user. */
+  /** `hosted`: of the gateway itself; `integration`: of a connected service, called over a connection of the user. */
   purpose: 'hosted' | 'integration'
-  /** The function that models are offered for it. Its name is the name that they call. */
+  /** The function under which models call it. */
   definition: { type: 'function'; name: string; [member: string]: unknown }
-  /** Type of the items that its calls become, and what these say of the tool. */
+  /** Type of the items of its calls. */
   itemType: string
+  /** Members of these items that identify the tool. */
   members: Members
-  /** Whether a call may be made again where it is not known if it was made: it only reads. */
+  /** Whether a call that may have been executed may be repeated after a restart, because the tool only reads. */
   repeatable: boolean
-  /** Runs one call. What it throws is told to the model as a failure, unless the signal has fired. */
+  /** Runs one call. An error it throws is the result for the model, unless the signal was aborted. */
   run(call: HostedCall, signal: AbortSignal): Promise<ToolResult>
 }
 
@@ -25,15 +26,15 @@ export interface HostedCall {
   arguments: string
 }
 
-/** What a call came to. `members` of the item are those of its end, such as `output`. */
+/** The result of a call: the status of its item, and the members that it ends with, such as `output`. */
 export interface ToolResult {
   status: 'completed' | 'failed'
   members: Members
 }
 
 /**
- * Runs a call. A failure is told to the model, which may go on without it.
- * @param tool undefined for one that is not there any more. @throws the reason of the signal once it has fired.
+ * Runs a call. A failure is a result for the model, which may continue without the tool.
+ * @param tool undefined for one that does not exist any more. @throws the reason of the signal once it was aborted.
  */
 export async function runToolCall(
   tool: HostedTool | undefined,
@@ -54,7 +55,7 @@ export async function runToolCall(
 
 const failed = (error: string): ToolResult => ({ status: 'failed', members: { error } })
 
-/** A call as it is stored: before it is dispatched, while it is, and with its result. */
+/** A call as it is stored: before it is dispatched, while it runs, and with its result. */
 export interface StoredToolCall {
   callId: string
   upstreamName: string

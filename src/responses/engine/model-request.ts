@@ -1,28 +1,33 @@
+import type { TurnRequest } from '../../gateway/model-turn.ts'
 import { freeBytes } from '../../lib/bytes/free-bytes.ts'
 import { type OwnedBytes, ownedCopy } from '../../lib/bytes/owned-bytes.ts'
+import type { KeyRing } from '../../lib/crypto.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import { pairedItems } from '../context/call-pairs.ts'
 import { ITEM_TYPES } from '../item-types/item-types.ts'
-import type { ReasoningSecret } from '../item-types/reasoning-secret.ts'
-import type { ContextItem } from '../types.ts'
+import type { ReasoningSecret } from '../items/reasoning-seal.ts'
+import { openReasoning } from '../items/reasoning-seal.ts'
+import type { StoredRequest } from '../object/response-head.ts'
+import type { ContextItem, Owner } from '../types.ts'
+import type { ToolRules } from './tool-rules.ts'
 
 export interface ModelRequestOptions {
-  /** Opens an `encrypted_content` for the owner of the response; null for what does not open. */
+  /** Opens an `encrypted_content` for the owner of the response; null if it cannot be opened. */
   openReasoning: (text: string) => ReasoningSecret | null
-  /** How many of the items, from the first on, were stored before this response. Without it none. */
+  /** Number of the items, from the first on, that were stored before this response. None by default. */
   stored?: number
   /**
-   * Whether large items are moved into the body: from then on their bytes are those in it, and no second copy is held.
-   * They are gone when the body is freed.
+   * Whether the bytes of large items are transferred into the body, so that no second copy is held. Callers must not read
+   * these items after the body was freed.
    */
-  moves?: boolean
+  transfersItems?: boolean
 }
 
-/** Bytes of an item from which on it is moved. */
+/** Bytes of an item from which on it is transferred. */
 const LARGE_ITEM = 64 * 1024
 
-/** Members of the request that a model is told of, in the order in which they stand in the body. */
-const TOLD_SETTINGS = [
+/** Settings that a model gets, in the order of the body. */
+const MODEL_SETTINGS = [
   'instructions',
   'tools',
   'tool_choice',
@@ -42,16 +47,42 @@ const TOLD_SETTINGS = [
 ] as const
 
 /**
- * The body of one turn of a response, as the gateway's operation `responses` takes it: the settings that a model is told
- * of, and all items of the context, each as its type says. Most are taken over as the bytes that they are.
- *
- * @returns the only copy that is made, for its owner to release.
+ * The request of one turn.
+ * @param call members of the request besides body and headers.
+ * @returns with its body, for the caller to release.
+ * @throws ApiError invalid_request for a call without an output, or an output without a call.
+ */
+export function turnRequest(
+  { configuration }: { configuration: { VAULT_KEYS: KeyRing } },
+  owner: Owner,
+  call: Omit<TurnRequest, 'body' | 'headers'>,
+  { settings, headers, historyIds }: Pick<StoredRequest, 'settings' | 'headers' | 'historyIds'>,
+  { hosted }: ToolRules,
+  items: readonly ContextItem[],
+  transfersItems = false,
+): { request: TurnRequest; body: OwnedBytes } {
+  const history = new Set(historyIds)
+  const definitions = [...hosted.values()].map(({ definition }) => definition)
+  const offered =
+    definitions.length === 0 ? settings : { ...settings, tools: [...(settings.tools ?? []), ...definitions] }
+  const body = modelRequest(offered, items, {
+    transfersItems,
+    openReasoning: (text) => openReasoning(configuration.VAULT_KEYS, owner, text),
+    stored: items.filter(({ id }) => history.has(id)).length,
+  })
+  return { request: { ...call, body: body.bytes, headers: new Headers(headers) }, body }
+}
+
+/**
+ * The body of one turn, for the gateway's operation `responses`: the settings for a model, and the items of the context, each
+ * in the form of its type. Most are copied as the bytes that they are.
+ * @returns the only copy, for the caller to release.
  * @throws ApiError invalid_request for a call without an output, or an output without a call.
  */
 export function modelRequest(
   settings: ResponseSettings,
   items: readonly ContextItem[],
-  { openReasoning, stored = 0, moves = false }: ModelRequestOptions,
+  { openReasoning, stored = 0, transfersItems = false }: ModelRequestOptions,
 ): OwnedBytes {
   const pieces: Piece[] = [{ bytes: encoder.encode(headOf(settings)) }]
   const push = (piece: Piece) => {
@@ -65,44 +96,44 @@ export function modelRequest(
   for (const item of pairedItems(items, stored)) {
     const form = ITEM_TYPES.get(item.type)?.toModel ?? 'nothing'
     if (form === 'nothing') continue
-    const given = form === 'itself' ? null : form(item, openReasoning)
-    if (!given?.results.length) pushResults()
-    if (!given) push(item)
+    const converted = form === 'itself' ? null : form(item, openReasoning)
+    if (!converted?.results.length) pushResults()
+    if (!converted) push(item)
     else {
-      for (const bytes of given.items) push({ bytes })
-      results = [...results, ...given.results]
+      for (const bytes of converted.items) push({ bytes })
+      results = [...results, ...converted.results]
     }
   }
   pushResults()
   pieces.push({ bytes: TAIL })
-  return joined(pieces, moves)
+  return joined(pieces, transfersItems)
 }
 
 interface Piece {
   bytes: Uint8Array
 }
 
-/** One after the other, so that what was moved is gone before the next is copied. */
-function joined(pieces: readonly Piece[], moves: boolean): OwnedBytes {
+/** Copies piece by piece, so that each transferred item is freed before the next one is copied. */
+function joined(pieces: readonly Piece[], transfersItems: boolean): OwnedBytes {
   return ownedCopy(
     pieces.map(({ bytes }) => bytes),
     (bytes, copy, index) => {
       const piece = pieces[index]
-      if (!piece || !moves || bytes.length < LARGE_ITEM) return
+      if (!piece || !transfersItems || bytes.length < LARGE_ITEM) return
       piece.bytes = copy
       if (bytes.buffer.byteLength === bytes.length) freeBytes(bytes)
     },
   )
 }
 
-/** The beginning of the body, up to its first item. */
+/** The body up to its first item. */
 function headOf(settings: ResponseSettings): string {
-  const told: Record<string, unknown> = { model: settings.model, stream: true }
-  for (const name of TOLD_SETTINGS) {
+  const members: Record<string, unknown> = { model: settings.model, stream: true }
+  for (const name of MODEL_SETTINGS) {
     const value = settings[name]
-    if (value !== null && value !== undefined) told[name] = value
+    if (value !== null && value !== undefined) members[name] = value
   }
-  return `${JSON.stringify(told).slice(0, -1)},"input":[`
+  return `${JSON.stringify(members).slice(0, -1)},"input":[`
 }
 
 const encoder = new TextEncoder()

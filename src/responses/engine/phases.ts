@@ -1,34 +1,34 @@
-/** Where a response stands in its object. */
+/** The phase of a response in its object. */
 export type Phase =
-  /** Its request is read, and its first turn admitted. Not visible to anybody. */
+  /** Its request is loaded, and its first turn admitted. Not visible to its owner. */
   | 'admitting'
-  /** A model call is open: its answer is streamed. */
+  /** A model call is open, and its answer is streamed. */
   | 'generating'
-  /** The turn has ended with calls of tools that run on this side; their intents and results are stored. */
+  /** The turn has ended with calls of server-side tools. Their intents and results are stored. */
   | 'running_tools'
-  /** The turn is stored and another one follows. Nothing is under way. */
+  /** The turn is stored and another one follows. No call is open. */
   | 'between_turns'
-  /** What it became is stored; its last event is not told yet. */
+  /** The final response is stored. Its last event is not emitted yet. */
   | 'ending'
   | 'ended'
-  /** It is rolled back or deleted: its rows, content and events go. Not visible any more. */
+  /** It is rolled back or deleted, with its rows, content and events. Not visible to its owner. */
   | 'removing'
 
 interface PhaseRules {
   to: readonly Phase[]
-  /** Whether its owner sees it. */
+  /** Whether its owner can read it. */
   visible: boolean
   /**
-   * What the next life of the object does: `resume` goes on from what is stored, `fail` ends the response as interrupted,
-   * `finish` tells the end that is stored, `roll_back` removes what there is.
+   * What a restarted object does: `resume` continues from the stored state, `fail` ends the response as interrupted,
+   * `finish` emits the stored end, `roll_back` deletes the response.
    */
   restart: 'roll_back' | 'fail' | 'resume' | 'finish' | 'nothing'
 }
 
-/** Every phase with the phases that may follow it. A response that is removed is so from any phase. */
+/** Every phase with the phases that may follow it. `removing` may follow any phase. */
 export const PHASES: Readonly<Record<Phase, PhaseRules>> = {
   admitting: { to: ['generating'], visible: false, restart: 'roll_back' },
-  // What a model was saying cannot be continued, and its call may have been charged.
+  // The answer of a model cannot be continued, and its call may have been charged.
   generating: { to: ['running_tools', 'between_turns', 'ending'], visible: true, restart: 'fail' },
   running_tools: { to: ['between_turns', 'ending'], visible: true, restart: 'resume' },
   between_turns: { to: ['generating', 'ending'], visible: true, restart: 'resume' },
@@ -43,5 +43,5 @@ export function checkTransition(from: Phase, to: Phase): void {
   throw new Error(`a response that is ${from} cannot become ${to}`)
 }
 
-/** Whether something is to be told of it yet. */
-export const isUnderWay = (phase: Phase): boolean => PHASES[phase].visible && phase !== 'ended'
+/** Whether events of it are still to be emitted. */
+export const isUnfinished = (phase: Phase): boolean => PHASES[phase].visible && phase !== 'ended'

@@ -1,42 +1,41 @@
-import { resumedEmitter } from '../emitter/emission.ts'
-import type { ResponseEmitter } from '../emitter/emitter.ts'
+import { errorText, logEvent } from '../../lib/log.ts'
+import { resumedEmitter } from '../emitter/create-emitter.ts'
 import type { EventLog } from '../log/event-log.ts'
-import { eventSink, laterTurns } from '../object/admission.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
 import type { ResponseState } from '../object/response-state.ts'
-import { ResponseEngine } from './engine.ts'
+import { ResponseEngine, type RunningResponse } from './engine.ts'
 import { toolRules } from './tool-rules.ts'
 
-/** A response that dies again and again in the same place is not tried for ever. */
+/** A response whose object keeps restarting is not resumed more often. */
 const MOST_RESTARTS = 5
 
 /**
- * Takes up a response whose object died between two turns, or before the result of a tool, from what is stored of it. Its
- * next turn is made under the rights that its caller has by then.
- * @returns null when it cannot go on.
+ * Resumes a response whose object restarted between two turns, or before the result of a tool. The caller's rights are
+ * read again for its next turn.
+ * @returns null when it cannot be resumed. Never throws.
  */
 export function resumeResponse(
   deps: ResponseDeps,
   state: ResponseState,
-  log: () => EventLog,
-): { engine: ResponseEngine; emitter: ResponseEmitter } | null {
+  log: EventLog,
+): RunningResponse | null {
+  try {
+    return resumed(deps, state, log)
+  } catch (error) {
+    logEvent('error', 'response_not_resumed', { error: errorText(error) })
+    return null
+  }
+}
+
+function resumed(deps: ResponseDeps, state: ResponseState, log: EventLog): RunningResponse | null {
   const { known: head, request } = state
   if (!request || head.restarts >= MOST_RESTARTS) return null
   state.change({ restarts: head.restarts + 1 })
   deps.waitUntil(state.settleCalls())
+  const { owner } = head
   const { settings } = request
   const tools = toolRules(settings, deps.hostedTools?.(settings) ?? [])
-  const turns = Array.from({ length: head.progress.turns }, (_, index) => state.turn(index + 1))
-  const told = { payloads: log().payloads(), lastSequence: log().lastSequence }
-  const emission = { settings, tools, emit: eventSink(log) }
-  const emitter = resumedEmitter(deps, head, emission, told, turns.flat())
-  const engine = new ResponseEngine(deps, {
-    ...laterTurns(deps, state, request, log),
-    owner: head.owner,
-    tools,
-    emitter,
-    ready: null,
-    context: null,
-  })
-  return { engine, emitter }
+  const emitter = resumedEmitter(deps, head, settings, tools, log, state.turns.flat())
+  const run = { owner, state, log, request, tools, emitter, ready: null, context: null }
+  return { engine: new ResponseEngine(deps, run), emitter }
 }

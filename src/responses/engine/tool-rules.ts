@@ -4,25 +4,25 @@ import type { CalledTool } from '../emitter/call-item.ts'
 import type { HostedTool } from './hosted-tool.ts'
 
 /**
- * What answers a call that a model makes: the caller, a tool of the gateway, or a tool of a connected service. A call is
- * `refused` where there is no such tool, or it may not be called now.
+ * Where a model's call is executed: by the caller (`client`), by a tool of the gateway (`hosted`), or by a tool of a
+ * connected service (`integration`). A call is `refused` if there is no such tool, or `tool_choice` does not allow it.
  */
 export type CallPurpose = 'client' | 'hosted' | 'integration' | 'refused'
 
-/** What a request says about tools, for calls that a model makes. By the names that the model calls them. */
+/** The tools of a request, by the names under which the model calls them. */
 export interface ToolRules {
   purposeOf: (upstreamName: string) => CallPurpose
   nameOf: (upstreamName: string) => CalledTool
   /** Whether there is a tool of this name, allowed or not. */
-  knows: (upstreamName: string) => boolean
+  has: (upstreamName: string) => boolean
   hosted: ReadonlyMap<string, HostedTool>
 }
 
 /**
- * `allowed_tools`, `none` and the choice of one tool are kept whatever the model does: they leave `tools` as they are,
- * for the prompt cache, so that it may call what it must not (interface: Responses, tool_choice).
- * @param hosted tools of this side that the request asks for. A tool of the caller hides one of the same name.
- * @throws ApiError invalid_request for what is no tool, and for two tools of one name.
+ * The rules for the calls of a request. `allowed_tools`, `none` and the choice of one tool do not change `tools`, which keeps
+ * the prompt cache valid. A model can therefore call a tool that is not allowed (interface: Responses, tool_choice).
+ * @param hosted server-side tools that the request asks for. A tool of the caller hides one of the same name.
+ * @throws ApiError invalid_request for an invalid tool, and for two tools of one name.
  */
 export function toolRules(settings: ResponseSettings, hosted: readonly HostedTool[]): ToolRules {
   const tools = upstreamTools(settings.tools)
@@ -31,7 +31,7 @@ export function toolRules(settings: ResponseSettings, hosted: readonly HostedToo
   const mayCall = allowedBy(settings.tool_choice)
   return {
     hosted: hostedByName,
-    knows: (upstreamName) => tools.has(upstreamName) || hostedByName.has(upstreamName),
+    has: (upstreamName) => tools.has(upstreamName) || hostedByName.has(upstreamName),
     nameOf: (upstreamName) =>
       hostedByName.get(upstreamName) ?? calledTool(tools.get(upstreamName) ?? unknownTool(upstreamName)),
     purposeOf(upstreamName) {
@@ -43,12 +43,13 @@ export function toolRules(settings: ResponseSettings, hosted: readonly HostedToo
   }
 }
 
-/** Whether a call is answered on this side. */
-export const runsHere = (purpose: CallPurpose): boolean => purpose === 'hosted' || purpose === 'integration'
+/** Whether a call is executed by this service. */
+export const isServerSide = (purpose: CallPurpose): boolean =>
+  purpose === 'hosted' || purpose === 'integration'
 
 const unknownTool = (name: string): NamedTool => ({ name, namespace: null, kind: 'function' })
 
-/** A tool of the caller, as its calls are told. */
+/** A tool of the caller, with the members that identify it in its calls. */
 const calledTool = ({ kind, name, namespace }: NamedTool): CalledTool => ({
   itemType: kind === 'custom' ? 'custom_tool_call' : 'function_call',
   members: { name, ...(namespace !== null && { namespace }) },
@@ -58,13 +59,13 @@ function allowedBy(choice: ResponseSettings['tool_choice']): (tool: NamedTool) =
   if (choice === 'none') return () => false
   if (typeof choice !== 'object' || choice === null) return () => true
   if (choice.type === 'function' || choice.type === 'custom') return (tool) => names(choice, tool)
-  // Tools that the provider of another service would run: they are not offered, so nothing is chosen.
+  // A tool of another vendor's service: it is not offered, so that the choice has no effect.
   if (choice.type !== 'allowed_tools') return () => true
   const allowed = (Array.isArray(choice.tools) ? choice.tools : []) as Array<Record<string, unknown>>
   return (tool) => allowed.some((entry) => names(entry, tool))
 }
 
-/** A namespace that is named allows all of its tools. */
+/** An entry for a namespace allows all of its tools. */
 function names(entry: Record<string, unknown>, { name, namespace }: NamedTool): boolean {
   if (entry.type === 'namespace') return entry.name === namespace
   return entry.name === name && (entry.namespace === undefined || entry.namespace === namespace)

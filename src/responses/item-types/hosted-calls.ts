@@ -2,49 +2,49 @@ import type { Direction } from '../../governance/dlp/types.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { type JsonKind, scanJson } from '../../lib/json-scan.ts'
 import type { ContextItem } from '../types.ts'
-import { keptItem } from './given-item.ts'
+import { uncheckedItem } from './input-item.ts'
 import type { ItemType, ModelItems } from './item-type.ts'
 
-// Calls of tools that run on this side: the item of the call holds its result too.
+// Calls of server-side tools. The item of such a call also has its result.
 
-/** Members of calls that hold what came of them. */
+/** Members of calls with their results. */
 const RESULTS = new Set(['output', 'outputs', 'result', 'results', 'error'])
 
-/** A call of a hosted tool, in whatever form its provider gives it: what is done, and what came of it. */
+/** Directions of the texts of a call that has its result in the same item. */
 export const hostedDirection = (member: string): Direction =>
   RESULTS.has(member) ? 'tool_result' : 'tool_arguments'
 
-/** A call whose arguments are told as they are written. @param event the part of its event types that names it. */
-const arguedCall = (prefix: string, event: string): ItemType => ({
+/** A call whose arguments are streamed. @param event the middle of its event types. */
+const streamedCall = (prefix: string, event: string): ItemType => ({
   prefix,
-  read: keptItem,
+  read: uncheckedItem,
   direction: hostedDirection,
   toModel: answeredCall,
   events: {
-    late: ['output', 'error'],
+    finalMembers: ['output', 'error'],
     text: { member: 'arguments', delta: `response.${event}.delta`, done: `response.${event}.done` },
   },
 })
 
 /** A tool of a connected MCP server. */
-export const mcpCall = arguedCall('mcp', 'mcp_call_arguments')
+export const mcpCall = streamedCall('mcp', 'mcp_call_arguments')
 /** A tool of this service: browser and files. */
-export const serviceCall = arguedCall('svc', 'service_call_arguments')
+export const serviceCall = streamedCall('svc', 'service_call_arguments')
 
 const bareCall = (prefix: string): ItemType => ({
   prefix,
-  read: keptItem,
+  read: uncheckedItem,
   direction: hostedDirection,
   toModel: 'nothing',
-  events: { late: ['output', 'error'] },
+  events: { finalMembers: ['output', 'error'] },
 })
 
 export const shellCall = bareCall('sh')
 export const webSearchCall = bareCall('ws')
 
 /**
- * A call that ran here as the model made it, with its result. Calls that ran at another provider have no `call_id`, and
- * what came of them stands in the text after them.
+ * A server-side call in the form in which the model made it, and its result. Calls that a vendor executed have no `call_id`;
+ * models do not get them, since the text after them has the result.
  */
 function answeredCall({ callId, bytes }: ContextItem): ModelItems {
   const members = stringMembers(bytes)
@@ -58,7 +58,7 @@ function answeredCall({ callId, bytes }: ContextItem): ModelItems {
   }
 }
 
-/** Of the item itself, as JSON. */
+/** The string members of the item itself, as JSON. */
 function stringMembers(bytes: Uint8Array): Record<string, Uint8Array | undefined> {
   const members: Record<string, Uint8Array> = {}
   scanJson(bytes, {

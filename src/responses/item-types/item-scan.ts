@@ -1,27 +1,27 @@
 import { invalidRequest } from '../../lib/api-error.ts'
 import { decodeString, type JsonKind, type JsonPath, scanJson } from '../../lib/json-scan.ts'
 
-/** A value by its place in an item. */
+/** The place of a value in an item. */
 export interface JsonPlace {
   kind: JsonKind
   start: number
   end: number
 }
 
-/** A member by its place in an item; `memberStart` is that of its name. */
+/** The place of a member in an item; `memberStart` is the place of its name. */
 export interface ItemMember extends JsonPlace {
   memberStart: number
 }
 
-/** An element of `content`, `output` or `summary`, with the members that rules speak of. */
+/** An element of `content`, `output` or `summary`, with the members that are checked. */
 export interface ItemPart extends JsonPlace {
   members: ReadonlyMap<string, JsonPlace>
 }
 
-/** Members whose elements are looked at. */
+/** Members whose elements are read. */
 const LISTS: ReadonlySet<unknown> = new Set(['content', 'output', 'summary'])
-/** Members of parts that rules speak of: others are not kept, a body may have any number of them. */
-const KEPT_IN_PARTS = new Set([
+/** Members of parts that are checked. The places of others are not stored, since a body may have any number of them. */
+const CHECKED_MEMBERS = new Set([
   'type',
   'text',
   'refusal',
@@ -37,11 +37,11 @@ const MOST_PARTS = 10_000
 const SHORT_BYTES = 4 * 1024
 const OPEN_BRACE = 0x7b
 
-/** An item as it was sent: where its members and parts lie, and no tree of it. */
+/** The places of an item's members and parts in the bytes that were sent. It is not parsed into a tree. */
 export class ItemScan {
   readonly valueDepth = 3
   readonly source: Uint8Array
-  /** Names it in messages, such as `input[3]`. */
+  /** Its name in error messages, such as `input[3]`. */
   readonly where: string
   readonly members = new Map<string, ItemMember>()
   readonly #parts = new Map<string, ItemPart[]>()
@@ -50,8 +50,8 @@ export class ItemScan {
 
   /**
    * @param source one JSON value, without space around it.
-   * @throws ApiError invalid_request for what is no object, has a member twice (two readers could choose differently),
-   * or more members or parts than any item has. JsonSyntaxError for what is not JSON.
+   * @throws ApiError invalid_request for a value that is no object, has a duplicate member (two parsers could choose
+   * differently), or too many members or parts. JsonSyntaxError for invalid JSON.
    */
   constructor(source: Uint8Array, where: string) {
     this.source = source
@@ -78,7 +78,7 @@ export class ItemScan {
     return this.members.get(name)?.kind ?? null
   }
 
-  /** The text of a short string; null for anything else. */
+  /** The decoded text of a short string; null for any other value. */
   textOf(place: JsonPlace | undefined): string | null {
     if (place?.kind !== 'string' || place.end - place.start > SHORT_BYTES) return null
     return decodeString(this.source, place.start + 1, place.end - 1)
@@ -102,7 +102,7 @@ export class ItemScan {
     if (this.#partNames.has(name)) this.fail(`${at}.${name.slice(0, 100)}`, 'is given twice')
     if (this.#partNames.size >= MOST_MEMBERS) this.fail(at, `may have at most ${MOST_MEMBERS} members`)
     this.#partNames.add(name)
-    if (KEPT_IN_PARTS.has(name)) this.#partMembers.set(name, place)
+    if (CHECKED_MEMBERS.has(name)) this.#partMembers.set(name, place)
   }
 
   #part(list: string, place: JsonPlace): void {

@@ -1,61 +1,60 @@
 import type { Direction } from '../../governance/dlp/types.ts'
+import type { ReasoningSecret } from '../items/reasoning-seal.ts'
 import type { ContextItem } from '../types.ts'
-import type { GivenForm } from './given-item.ts'
+import type { InputItemForm } from './input-item.ts'
 import type { ItemScan } from './item-scan.ts'
-import type { ReasoningSecret } from './reasoning-secret.ts'
 
 /**
- * Everything that the Responses surface knows of one type of item. An entry of the table in `item-types.ts`: the events
- * of a running response, its recovery, its replay from storage, the reading under policies and the body of a turn follow
- * from it, so that a new type touches nothing else.
+ * One type of item of the Responses surface: an entry of the table in `item-types.ts`. Live events, recovery, replay from
+ * storage, redaction and model requests follow from it, so that a new type needs no other change.
  */
 export interface ItemType {
-  /** Of its ids, as in `msg_…`. */
+  /** Prefix of its ids, as in `msg_…`. */
   prefix: string
   /** Checks an item of a request. @throws ApiError invalid_request that names the member. */
-  read: (item: ItemScan) => GivenForm
+  read: (item: ItemScan) => InputItemForm
   /**
-   * What a text of it is to data-loss prevention.
-   * @param member of the item that the text stands in. @param role of the item, empty without one.
+   * The direction of one of its texts for data-loss prevention.
+   * @param member of the item that has the text. @param role of the item, empty without one.
    */
   direction: (member: string, role: string) => Direction
-  /** What a model is given of it. */
+  /** Its form in a model request. */
   toModel: ModelForm
-  /** Of a call that the caller answers. */
+  /** The output item of a call that the caller executes. */
   answer?: CallAnswer
-  /** Goes together with the item after it when a context is cut. */
+  /** Whether truncation keeps or drops it together with the item after it. */
   precedes?: true
   /**
-   * A member whose content is sealed by us: always stored, and shown to the owner only where `include` asks for it.
-   * Its content comes with the end of the item.
+   * A member that this service seals: always stored, and returned only when `include` asks for it. The item has it from
+   * its end on.
    */
   sealedMember?: string
-  /** How a response tells it; absent for types that only callers bring in. */
+  /** Its events in a response; undefined for types that occur in requests only. */
   events?: ItemEvents
-  /** Of a call: its text, made of the whole JSON that a model wrote; absent where it is that JSON. */
+  /** Converts the whole JSON of a call into the text of its item; undefined where the text is that JSON. */
   textOfCall?: (json: string) => string
 }
 
 /**
- * `itself`: the item as it is stored, in the form that the gateway's operation `responses` translates. `nothing`: it is
- * kept for its owner. A function gives the items that stand in its place.
- * @param open opens what is sealed, null where that cannot be done.
+ * `itself`: the item as it is stored, which the gateway's operation `responses` translates. `nothing`: models do not get
+ * it. A function returns the items that replace it.
+ * @param open opens sealed content; null if it cannot be opened.
  */
 export type ModelForm =
   | 'itself'
   | 'nothing'
   | ((item: ContextItem, open: (sealed: string) => ReasoningSecret | null) => ModelItems)
 
-/** Items in place of one, as JSON. */
+/** The items that replace one item, as JSON. */
 export interface ModelItems {
   items: Uint8Array[]
-  /** What calls came to: it follows the last of the calls that stand together. */
+  /** Results of calls. They follow the last one of consecutive calls. */
   results: Uint8Array[]
 }
 
-/** Who answers a call, and how messages to the caller name it. */
+/** The output item of a call, and the names of both in error messages. */
 export interface CallAnswer {
-  /** Type of the item that answers it. */
+  /** Type of the output item. */
   type: string
   /** Such as `function call`. */
   callName: string
@@ -63,50 +62,51 @@ export interface CallAnswer {
   outputName: string
 }
 
-/** An item or a part as the members that it has. */
+/** The members of an item or of a part. */
 export type Members = Record<string, unknown>
 
-/** A text of an item, or of a part of one, that is told as it grows. */
-export interface GrowingText {
-  /** Member that holds it. */
+/** A text of an item or of a part that is emitted in deltas. */
+export interface StreamedText {
+  /** Member with the text. */
   member: string
   /** Types of its events. */
   delta: string
   done: string
-  /** What each delta has besides the text. */
+  /** Members of each delta besides the text. */
   deltaMembers?: Members
-  /** What the event of its end has besides the text. @param holder the item or part with the text. */
+  /** Members of the done event besides the text. @param holder the item or part with the text. */
   doneMembers?: (holder: Members) => Members
 }
 
-/** A kind of part: its text, and what it is before it has any. */
-export interface PartForm extends GrowingText {
+/** A type of part. */
+export interface PartForm extends StreamedText {
+  /** Members of a new part. */
   empty: Members
 }
 
-/** Parts of an item, which open and close with events of their own. */
+/** The parts of an item, which open and close with events of their own. */
 export interface PartList {
-  /** Member of the item that holds them. */
+  /** Member of the item with the list. */
   member: string
-  /** Member of events that counts them. */
+  /** Member of the events with the index of a part. */
   index: string
   /** Types of their events. */
   added: string
   done: string
-  /** By the type of the part. */
+  /** By type. */
   parts: Readonly<Record<string, PartForm>>
-  /** What is noted at a part while it is open: its list, and the event with its members. */
-  notes?: { member: string; event: string; index: string; value: string }
-  /** Whether the event of the end says that a part was cut off. */
-  tellsCut?: true
+  /** Annotations of an open part: the member with their list, the event, and the members of that event. */
+  annotations?: { member: string; event: string; index: string; value: string }
+  /** Whether the done event of a part that was cut off has a status. */
+  cutStatus?: true
   /** Whether a stored item is replayed part by part: accumulators of official clients build messages from their parts. */
   replayed?: true
 }
 
 /** The events of an item between its `output_item.added` and its `output_item.done`. */
 export interface ItemEvents {
-  text?: GrowingText
+  text?: StreamedText
   list?: PartList
-  /** Members that an item has only at its end. */
-  late?: readonly string[]
+  /** Members that an item has from its end on. */
+  finalMembers?: readonly string[]
 }

@@ -1,30 +1,28 @@
 import type { Direction } from '../../governance/dlp/types.ts'
 import { newId } from '../../lib/ids.ts'
-import { customToolCall } from './custom-tool-call.ts'
-import { functionCall } from './function-call.ts'
-import { keptItem } from './given-item.ts'
+import { customToolCall, customToolCallOutput, functionCall, functionCallOutput } from './client-calls.ts'
 import { hostedDirection, mcpCall, serviceCall, shellCall, webSearchCall } from './hosted-calls.ts'
+import { uncheckedItem } from './input-item.ts'
 import type { CallAnswer, ItemType } from './item-type.ts'
 import { message } from './message.ts'
 import { reasoning } from './reasoning.ts'
-import { customToolCallOutput, functionCallOutput } from './tool-outputs.ts'
 
-/** A type that only histories of other gateways bring in: kept for its owner, and no model is given it. */
-const kept = (direction: (member: string) => Direction): ItemType => ({
+/** A type that occurs in histories of other services only: stored for its owner, and not sent to models. */
+const foreign = (direction: (member: string) => Direction): ItemType => ({
   prefix: 'item',
-  read: keptItem,
+  read: uncheckedItem,
   direction,
   toModel: 'nothing',
 })
 
-const call = kept(hostedDirection)
-const result = kept(() => 'tool_result')
-const setting = kept(() => 'request')
+const call = foreign(hostedDirection)
+const result = foreign(() => 'tool_result')
+const setting = foreign(() => 'request')
 
 /**
- * Every type of item of the Responses surface (`ResponseInputItem` of https://github.com/openai/openai-node, and ours).
- * `item_reference` is none: it stands for an item. What a model is told of the types that are its own is decided by
- * `RESPONSES_ITEMS` of the gateway's translation.
+ * Every type of item of the Responses surface: `ResponseInputItem` of https://github.com/openai/openai-node, and those of
+ * this service. `item_reference` is not one of them, since it stands for another item. How types with the form `itself` are
+ * translated for a model is defined by `RESPONSES_ITEMS` of the gateway.
  */
 export const ITEM_TYPES: ReadonlyMap<string, ItemType> = new Map(
   Object.entries({
@@ -62,13 +60,13 @@ export const ITEM_TYPES: ReadonlyMap<string, ItemType> = new Map(
   }),
 )
 
-/** Types of calls that the caller answers, by the type of the answer. */
+/** Types of calls that the caller executes, by the type of their output item. */
 export const CALL_OF_OUTPUT: ReadonlyMap<string, string> = new Map(
   [...ITEM_TYPES].flatMap(([type, { answer }]) => (answer ? [[answer.type, type]] : [])),
 )
 
-/** What answers a call of a type; null for what the caller does not answer. */
+/** The output item of a type of call; null for types that the caller does not execute. */
 export const answerOf = (type: string): CallAnswer | null => ITEM_TYPES.get(type)?.answer ?? null
 
-/** Makes the id of an item, with the prefix of its type. */
+/** Creates the id of an item. */
 export const newItemId = (type: string): string => newId(ITEM_TYPES.get(type)?.prefix ?? 'item')

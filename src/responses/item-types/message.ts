@@ -1,22 +1,22 @@
 import { textOf } from '../../gateway/translation/json.ts'
-import type { ItemStatus, MessageItem, OutputTextPart, UrlCitation } from '../../wire/responses.ts'
+import type { ItemStatus, OutputTextPart, UrlCitation } from '../../wire/responses.ts'
 import type { OpenItem } from '../emitter/open-item.ts'
 import {
   asTextPart,
-  type GivenForm,
-  givenPart,
+  type InputItemForm,
+  inputPart,
   needString,
   partType,
   quoted,
   withStatus,
-} from './given-item.ts'
+} from './input-item.ts'
 import type { ItemScan } from './item-scan.ts'
 import type { ItemType } from './item-type.ts'
 
-/** What a user, an assistant, the system or a developer says. */
+/** A message of a user, an assistant, the system or a developer. */
 export const message: ItemType = {
   prefix: 'msg',
-  read: (item) => withStatus(item, givenMessage(item)),
+  read: (item) => withStatus(item, readMessage(item)),
   direction: (_member, role) => (role === 'assistant' ? 'response' : 'request'),
   toModel: 'itself',
   events: {
@@ -26,7 +26,7 @@ export const message: ItemType = {
       added: 'response.content_part.added',
       done: 'response.content_part.done',
       replayed: true,
-      notes: {
+      annotations: {
         member: 'annotations',
         event: 'response.output_text.annotation.added',
         index: 'annotation_index',
@@ -52,34 +52,32 @@ export const message: ItemType = {
   },
 }
 
-/** A message of the model while it is written. */
+/** A message of the model while it is generated. */
 export class OpenMessage {
-  readonly item: MessageItem
   readonly #open: OpenItem
 
   constructor(open: OpenItem) {
-    this.item = open.item as MessageItem
     this.#open = open
   }
 
-  /** Adds text to the part of its kind; another kind than before begins another part. */
-  say(type: 'output_text' | 'refusal', text: string): void {
+  /** Appends to the open part of this type. Another type begins another part. */
+  appendText(type: 'output_text' | 'refusal', text: string): void {
     if (this.#open.part?.type !== type) {
       this.#open.closePart('completed')
       this.#open.openPart(type)
     }
-    this.#open.growPart(text)
+    this.#open.appendToPart(text)
   }
 
   /**
-   * Notes a source of the last `length` UTF-16 units of the text that is being written. Sources without a URL have no
-   * place on this surface: theirs are files of the vendor.
+   * Annotates the last `length` UTF-16 units of the open part with their source. Sources without a URL are left out: they
+   * are files at the vendor, which this surface cannot reference.
    */
-  cite(citation: Record<string, unknown>, length: number): void {
+  addCitation(citation: Record<string, unknown>, length: number): void {
     const { part } = this.#open
     if (part?.type !== 'output_text' || typeof citation.url !== 'string') return
     const { text } = part as unknown as OutputTextPart
-    this.#open.note(urlCitation(citation, text, Math.max(0, text.length - length)))
+    this.#open.annotate(urlCitation(citation, text, Math.max(0, text.length - length)))
   }
 
   close(status: ItemStatus): void {
@@ -89,7 +87,7 @@ export class OpenMessage {
 
 const ROLES = ['user', 'assistant', 'system', 'developer']
 
-function givenMessage(item: ItemScan): GivenForm {
+function readMessage(item: ItemScan): InputItemForm {
   const role = item.textOf(item.members.get('role'))
   if (role === null || !ROLES.includes(role)) item.fail('role', `must be one of ${ROLES.join(', ')}`)
   const textType = role === 'assistant' ? 'output_text' : 'input_text'
@@ -103,7 +101,7 @@ function givenMessage(item: ItemScan): GivenForm {
       needString(item, part, at, 'refusal')
       return []
     }
-    const edited = givenPart(item, part, at, textType)
+    const edited = inputPart(item, part, at, textType)
     return edited ?? item.fail(`${at}.type`, `${quoted(type)} is no part of a message with the role ${role}`)
   })
   return { role, edits }

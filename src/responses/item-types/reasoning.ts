@@ -1,28 +1,28 @@
 import { decodeString, scanJson } from '../../lib/json-scan.ts'
 import type { ItemStatus, ReasoningItem } from '../../wire/responses.ts'
 import type { OpenItem } from '../emitter/open-item.ts'
-import { type GivenForm, needString, partType, quoted, withStatus } from './given-item.ts'
+import type { ReasoningSecret } from '../items/reasoning-seal.ts'
+import { type InputItemForm, needString, partType, quoted, withStatus } from './input-item.ts'
 import type { ItemScan } from './item-scan.ts'
-import type { ItemType, ModelForm, ModelItems } from './item-type.ts'
-import type { ReasoningSecret } from './reasoning-secret.ts'
+import type { ItemType, ModelItems } from './item-type.ts'
 
-/** What a model thought: readable as its summary, and sealed with the proofs of its origin. */
+/** A model's reasoning: its readable text as a summary, and all of it sealed, with the signatures of its origin. */
 export const reasoning: ItemType = {
   prefix: 'rs',
-  read: (item) => withStatus(item, givenReasoning(item)),
+  read: (item) => withStatus(item, readReasoning(item)),
   direction: () => 'response',
   toModel: openedBlocks,
   precedes: true,
   sealedMember: 'encrypted_content',
   events: {
-    late: ['encrypted_content'],
+    finalMembers: ['encrypted_content'],
     list: {
       member: 'summary',
       index: 'summary_index',
       added: 'response.reasoning_summary_part.added',
       done: 'response.reasoning_summary_part.done',
-      // The official types have a status there for parts that were broken off, and none for others.
-      tellsCut: true,
+      // The official types have a status there for parts that were cut off only.
+      cutStatus: true,
       parts: {
         summary_text: {
           member: 'text',
@@ -35,11 +35,9 @@ export const reasoning: ItemType = {
   },
 }
 
-const PARTS = 'summary_text'
-
 /**
- * An uninterrupted run of thinking while it is written. What of it can be read is told as its summary, one part for
- * each block; all of it, with the proofs of its origin, is the secret of the item.
+ * A run of reasoning while it is generated. Its readable text is the summary, with one part for each block. All of it,
+ * with the signatures of its origin, is the secret of the item.
  */
 export class OpenReasoning {
   readonly item: ReasoningItem
@@ -48,7 +46,7 @@ export class OpenReasoning {
   readonly #origin: string | null
   readonly #seal: (secret: ReasoningSecret) => string | null
 
-  /** @param origin the family that thinks, null when it is not known. @param seal see EmitterOptions. */
+  /** @param origin the family of the model; null when it is not known. @param seal see EmitterOptions. */
   constructor(open: OpenItem, origin: string | null, seal: (secret: ReasoningSecret) => string | null) {
     this.item = open.item as ReasoningItem
     this.#open = open
@@ -56,21 +54,21 @@ export class OpenReasoning {
     this.#seal = seal
   }
 
-  think(text: string): void {
-    if (this.#open.part === null) this.#open.openPart(PARTS)
-    this.#open.growPart(text)
+  appendText(text: string): void {
+    if (this.#open.part === null) this.#open.openPart('summary_text')
+    this.#open.appendToPart(text)
   }
 
-  /** Ends a block of thinking, one whose text the family kept to itself if none was told. */
-  sign(signature: string): void {
-    this.#remember({ text: this.#text ?? '', signature })
+  /** Ends a block. Its text is empty if the family does not disclose it. */
+  addSignature(signature: string): void {
+    this.#addBlock({ text: this.#text ?? '', signature })
     this.#open.closePart('completed')
   }
 
-  /** Adds a block that only its family can open. */
-  redact(data: string): void {
+  /** Adds a block that only its family can read. */
+  addRedacted(data: string): void {
     this.#endUnsigned('completed')
-    this.#remember({ text: '', redacted: data })
+    this.#addBlock({ text: '', redacted: data })
   }
 
   close(status: ItemStatus): void {
@@ -79,17 +77,17 @@ export class OpenReasoning {
     this.#open.close(status, sealed === null ? {} : { encrypted_content: sealed })
   }
 
-  /** Of the block that is being written; null between two. */
+  /** Text of the open block; null between two blocks. */
   get #text(): string | null {
     return (this.#open.part?.text as string | undefined) ?? null
   }
 
-  #remember(block: ReasoningSecret[number]): void {
+  #addBlock(block: ReasoningSecret[number]): void {
     this.secret.push(this.#origin === null ? block : { ...block, origin: this.#origin })
   }
 
   #endUnsigned(status: ItemStatus): void {
-    if (this.#text !== null) this.#remember({ text: this.#text })
+    if (this.#text !== null) this.#addBlock({ text: this.#text })
     this.#open.closePart(status)
   }
 }
@@ -98,15 +96,15 @@ const TEXTS: ReadonlyArray<[member: string, types: readonly string[]]> = [
   ['summary', ['summary_text']],
   ['content', ['reasoning_text', 'text']],
 ]
-/** What providers told us apart from the item, and what only we may say. */
+/** Members that the gateway adds in model requests. Callers must not set them. */
 const INTERNAL_MEMBERS = new Set(['signature', 'redacted', 'origin'])
 /**
- * Clients send back all items of a response whose reasoning they never saw sealed (@openai/agents and LangChain, unless
- * told otherwise): the provider of the official API knows it by its id.
+ * Clients send back all items of a response, also reasoning that they got without its sealed content (@openai/agents and
+ * LangChain by default). The official API finds the stored item by this id.
  */
 const ID = /^rs_[0-9A-Za-z]{22}$/
 
-function givenReasoning(item: ItemScan): GivenForm {
+function readReasoning(item: ItemScan): InputItemForm {
   const dropped = new Set(INTERNAL_MEMBERS)
   const added: string[] = []
   for (const [name, types] of TEXTS) {
@@ -126,12 +124,15 @@ function givenReasoning(item: ItemScan): GivenForm {
     item.fail('encrypted_content', 'must be a string')
   }
   const id = item.textOf(item.members.get('id'))
-  const form: GivenForm = { dropped, added }
+  const form: InputItemForm = { dropped, added }
   return sealed !== 'string' && id !== null && ID.test(id) ? { ...form, repeats: id } : form
 }
 
-/** One item for each block that was sealed; none where the seal does not open. */
-function openedBlocks({ bytes }: { bytes: Uint8Array }, open: Parameters<Opened>[1]): ModelItems {
+/** One item for each sealed block; none if the seal cannot be opened. */
+function openedBlocks(
+  { bytes }: { bytes: Uint8Array },
+  open: (sealed: string) => ReasoningSecret | null,
+): ModelItems {
   const sealed = sealedText(bytes)
   const secret = sealed === null ? null : open(sealed)
   const items = (secret ?? []).map(({ text, ...proof }) =>
@@ -141,8 +142,6 @@ function openedBlocks({ bytes }: { bytes: Uint8Array }, open: Parameters<Opened>
   )
   return { items, results: [] }
 }
-
-type Opened = Extract<ModelForm, (...args: never[]) => unknown>
 
 function sealedText(bytes: Uint8Array): string | null {
   let text: string | null = null

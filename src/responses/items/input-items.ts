@@ -1,37 +1,35 @@
 import { applyEdits } from '../../lib/byte-edits.ts'
 import { ownedCopy } from '../../lib/bytes/owned-bytes.ts'
-import { type GivenForm, idOf } from '../item-types/given-item.ts'
+import { type InputItemForm, idOf } from '../item-types/input-item.ts'
 import { ItemScan } from '../item-types/item-scan.ts'
 import { ITEM_TYPES, newItemId } from '../item-types/item-types.ts'
 import type { ContextItem } from '../types.ts'
 
-/** An item of a request: a new one, or the id of one that is stored. */
-export type NewItem = GivenItem | { reference: string }
+/** An item of a request: a whole item, or a reference to a stored one. */
+export type InputItem = WholeItem | { reference: string }
 
-/** An item that is given whole. */
-export interface GivenItem extends ContextItem {
-  /** Id of the stored item that it says again with less than that has: where its owner has that one, it counts. */
+interface WholeItem extends ContextItem {
+  /** Id of a stored item that it repeats with less content. The stored one replaces it if the owner has it. */
   repeats?: string
 }
 
 /**
- * Reads an element of `input`: checks what its type needs, and gives it an id of ours in place of any it has. `type`
- * may be left out of a message and of a reference. Texts are not decoded.
- *
- * @param source one JSON value. @param where names it in messages.
- * @returns with bytes of its own.
+ * Reads an element of `input`: checks it by its type, and replaces its id by a new one. Messages and references may leave
+ * out `type`. Texts are not decoded.
+ * @param source one JSON value. @param where its name in error messages.
+ * @returns with a copy of the bytes.
  * @throws ApiError invalid_request `invalid_body` that names the member.
  */
-export function readItem(source: Uint8Array, where: string): NewItem {
+export function readItem(source: Uint8Array, where: string): InputItem {
   const item = new ItemScan(source, where)
   const type = typeOf(item)
   if (type === 'item_reference') return { reference: idOf(item, 'id') }
   const known = ITEM_TYPES.get(type)
   if (!known) return item.fail('type', `${JSON.stringify(type.slice(0, 100))} is no type of item`)
-  return composed(item, type, known.read(item))
+  return compose(item, type, known.read(item))
 }
 
-/** A message of the user. @param contents of a JSON string, escapes untouched. */
+/** A message of the user. @param contents of a JSON string, with its escapes. */
 export function userMessage(contents: Uint8Array): ContextItem {
   const id = newItemId('message')
   const start = `{"id":"${id}","type":"message","role":"user","content":[{"type":"input_text","text":"`
@@ -46,12 +44,12 @@ function typeOf(item: ItemScan): string {
   return isBare && item.members.has('id') ? 'item_reference' : 'message'
 }
 
-/** Puts an item together: an id of ours, its type, and the members that it has, as the bytes that they are. */
-function composed(
+/** Composes an item of a new id, its type, and its members as the bytes that were sent. */
+function compose(
   item: ItemScan,
   type: string,
-  { role, callId, edits = [], dropped, added = [], repeats }: GivenForm,
-): GivenItem {
+  { role, callId, edits = [], dropped, added = [], repeats }: InputItemForm,
+): WholeItem {
   const id = newItemId(type)
   const pieces: Uint8Array[] = [encoder.encode(`{"id":"${id}","type":"${type}"`)]
   for (const [name, { memberStart, start, end }] of item.members) {
@@ -62,8 +60,15 @@ function composed(
     pieces.push(...applyEdits(item.source.subarray(start, end), shifted).pieces)
   }
   pieces.push(encoder.encode(`${added.map((member) => `,${member}`).join('')}}`))
-  const given = { id, type, role: role ?? null, callId: callId ?? null, bytes: ownedCopy(pieces).bytes }
-  return repeats === undefined ? given : { ...given, repeats }
+  const { bytes } = ownedCopy(pieces)
+  return {
+    id,
+    type,
+    role: role ?? null,
+    callId: callId ?? null,
+    bytes,
+    ...(repeats !== undefined && { repeats }),
+  }
 }
 
 const encoder = new TextEncoder()

@@ -1,22 +1,18 @@
 import { upstreamToolName } from '../../gateway/translation/requests/responses-tools.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
 import type { OutputItem } from '../../wire/responses.ts'
-import type { ResponseEmitter, TurnEnd } from '../emitter/emitter.ts'
+import type { ToolCall } from '../emitter/call-item.ts'
+import type { ResponseEmitter } from '../emitter/emitter.ts'
 import { newItemId } from '../item-types/item-types.ts'
-import type { ReasoningSecret } from '../item-types/reasoning-secret.ts'
 import type { ContextItem, Owner } from '../types.ts'
 import { sealReasoning } from './reasoning-seal.ts'
 import { sealedMemberOf } from './redaction.ts'
 
-export interface OutputDeps {
-  configuration: { VAULT_KEYS: KeyRing }
-}
-
 const encoder = new TextEncoder()
 
 /**
- * An item of an output as it goes on in a conversation. What is sealed in it is always there, whether or not its caller
- * asked to see that.
+ * An output item as it continues in a conversation. It always has its sealed content, also when the caller did not
+ * include that.
  * @param sealed null when there is nothing to seal.
  */
 export function contextItemOf(item: OutputItem, sealed: string | null): ContextItem {
@@ -31,35 +27,20 @@ export function contextItemOf(item: OutputItem, sealed: string | null): ContextI
   }
 }
 
-/** What is sealed of an item of an output. */
-export function sealedOf(
-  item: OutputItem,
-  secrets: ReadonlyMap<string, ReasoningSecret>,
-  seal: (secret: ReasoningSecret) => string | null,
-): string | null {
-  const secret = secrets.get(item.id)
-  return secret ? seal(secret) : null
-}
-
-/**
- * What a turn added to the context of the next one: its output, then the calls that were refused.
- * @param from place of its first item in the output. @param known whether there is a tool of a name.
- */
-export function turnItems(
-  { configuration }: OutputDeps,
+/** Output items as they continue in a conversation, with their reasoning sealed for the owner. */
+export function sealedItems(
+  { configuration }: { configuration: { VAULT_KEYS: KeyRing } },
   owner: Owner,
-  emitter: ResponseEmitter,
-  end: TurnEnd,
-  from: number,
-  known: (upstreamName: string) => boolean,
+  output: readonly OutputItem[],
+  secrets: ResponseEmitter['reasoningSecrets'],
 ): ContextItem[] {
-  const seal = (secret: ReasoningSecret) => sealReasoning(configuration.VAULT_KEYS, owner, secret)
-  const output = emitter.response.output.slice(from)
-  const items = output.map((item) => contextItemOf(item, sealedOf(item, emitter.reasoningSecrets, seal)))
-  return [...items, ...refusedCalls(end, known)]
+  return output.map((item) => {
+    const secret = secrets.get(item.id)
+    return contextItemOf(item, secret ? sealReasoning(configuration.VAULT_KEYS, owner, secret) : null)
+  })
 }
 
-/** The items of a turn, those of calls with the results that they have by now. */
+/** Items of a turn, with the results that their calls have in the output. */
 export function withResults(items: readonly ContextItem[], output: readonly OutputItem[]): ContextItem[] {
   const calls = new Map(output.flatMap((item) => ('call_id' in item ? [[item.id, item]] : [])))
   return items.map((item) => {
@@ -68,12 +49,18 @@ export function withResults(items: readonly ContextItem[], output: readonly Outp
   })
 }
 
-/** Calls of a turn that only the model is told of, each with why it was not made. */
-function refusedCalls(end: TurnEnd, known: (upstreamName: string) => boolean): ContextItem[] {
-  return end.calls
+/**
+ * Refused calls of a turn with an output that explains the refusal. Only the model gets them.
+ * @param exists whether there is a tool of a name.
+ */
+export function refusedCallItems(
+  calls: readonly ToolCall[],
+  exists: (upstreamName: string) => boolean,
+): ContextItem[] {
+  return calls
     .filter(({ purpose }) => purpose === 'refused')
     .flatMap(({ callId, upstreamName, arguments: json }) => {
-      const output = known(upstreamName)
+      const output = exists(upstreamName)
         ? `The tool ${upstreamName} may not be used now. Answer without it.`
         : `There is no tool named ${upstreamName}.`
       const name = upstreamToolName(null, upstreamName)
@@ -86,11 +73,6 @@ function refusedCalls(end: TurnEnd, known: (upstreamName: string) => boolean): C
 
 function contextItem(item: { type: string; call_id: string; [member: string]: unknown }): ContextItem {
   const id = newItemId(item.type)
-  return {
-    id,
-    type: item.type,
-    role: null,
-    callId: item.call_id,
-    bytes: encoder.encode(JSON.stringify({ id, ...item })),
-  }
+  const bytes = encoder.encode(JSON.stringify({ id, ...item }))
+  return { id, type: item.type, role: null, callId: item.call_id, bytes }
 }

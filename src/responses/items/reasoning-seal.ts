@@ -1,29 +1,36 @@
 import { z } from 'zod'
 import { type KeyRing, seal, unseal } from '../../lib/crypto.ts'
-import type { ReasoningSecret } from '../item-types/reasoning-secret.ts'
 import type { Owner } from '../types.ts'
 
-/** Tells what we sealed from what others did. */
+/** Distinguishes content that this service has sealed from that of others. */
 const PREFIX = 'hgr1_'
-/** Many times what a model can think in one answer, in UTF-16 units of JSON; base64 of UTF-8 takes up to four bytes for each. */
+/** In UTF-16 units of JSON: many times the reasoning of one answer. */
 const LONGEST_SECRET = 8 * 1024 * 1024
+/** Base64 of UTF-8 takes up to four bytes for each UTF-16 unit. */
 const LONGEST_SEALED = 4 * LONGEST_SECRET + 1024
 
 const reasoningSecret = z.array(
   z.strictObject({
+    /** Empty where the family does not disclose it. */
     text: z.string(),
+    /** By which the family verifies the block. */
     signature: z.string().exactOptional(),
+    /** In place of text and signature. */
     redacted: z.string().exactOptional(),
+    /** The family of the signature. */
     origin: z.string().exactOptional(),
   }),
 )
 
 /**
- * Seals reasoning for `encrypted_content`: its owner carries it, and only through us can it go back to a model, for the
- * same owner.
- *
+ * The blocks of a model's reasoning, with what its family requires to accept them again. Callers get and return it sealed.
+ */
+export type ReasoningSecret = z.infer<typeof reasoningSecret>
+
+/**
+ * Seals reasoning as `encrypted_content`. Only this service can open it, and only for the same owner.
  * @param ring `VAULT_KEYS`.
- * @returns null for more than 8 Mi UTF-16 units, which no model thinks.
+ * @returns null for more than 8 Mi UTF-16 units.
  */
 export function sealReasoning(ring: KeyRing, owner: Owner, secret: ReasoningSecret): string | null {
   const text = JSON.stringify(secret)
@@ -32,8 +39,8 @@ export function sealReasoning(ring: KeyRing, owner: Owner, secret: ReasoningSecr
 }
 
 /**
- * Opens what `sealReasoning` made.
- * @returns null for everything else: another owner's, another gateway's, altered, or sealed under a key that is gone.
+ * Opens a result of `sealReasoning`.
+ * @returns null for any other text: of another owner or service, changed, or sealed with a key that was removed.
  */
 export function openReasoning(ring: KeyRing, owner: Owner, text: string): ReasoningSecret | null {
   if (!text.startsWith(PREFIX) || text.length > LONGEST_SEALED) return null

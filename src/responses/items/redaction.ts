@@ -8,40 +8,39 @@ import type { ResponseObject } from '../../wire/responses.ts'
 import { ITEM_TYPES } from '../item-types/item-types.ts'
 import { outputTextOf } from '../object/response-members.ts'
 
-/** Members of items that are no text, besides those of all protocols. */
+/** Technical members of items, besides those of all protocols. */
 const TECHNICAL = new Set(['call_id', 'status', 'file_id', 'server_label'])
 const DATA_URL = /^data:/i
 const NOTE = '[Content withheld by a data-loss prevention policy.]'
 
 /**
- * An item as the policy lets it be read by its owner, and as it is kept: findings are masked or redacted, what would
- * block a call is redacted, and content that may not pass uninspected gives way to a note. Texts that stay are neither
+ * An item as its owner may read it, and as it is stored: findings are masked or redacted, including those that would block
+ * a call. Content that the policy forbids to pass uninspected is replaced by a note. Texts without findings are neither
  * decoded as a whole nor copied.
- *
  * @param policy null for none. @param bytes of the item as JSON.
- * @returns the same bytes where nothing changes.
+ * @returns the same bytes if nothing changes.
  */
 export function redactedItem(policy: CallPolicy | null, bytes: Uint8Array): Uint8Array {
   const inspection = policy?.redactionInspection()
   if (!policy || !inspection || inspection.engine.passive) return bytes
-  const { edits } = new ReadingScan(bytes, inspection, policy)
+  const { edits } = new RedactionScan(bytes, inspection, policy)
   return edits.length === 0 ? bytes : joinBytes(applyEdits(bytes, edits).pieces)
 }
 
-/** The same for items that are objects. Items that do not change are the same ones. */
+/** The same for parsed items. Items that do not change are returned as they are. */
 export function redactedItems<Item extends object>(
   policy: CallPolicy | null,
   items: readonly Item[],
 ): Item[] {
   return items.map((item) => {
     const bytes = encoder.encode(JSON.stringify(item))
-    const readable = redactedItem(policy, bytes)
-    return readable === bytes ? item : (JSON.parse(decoder.decode(readable)) as Item)
+    const redacted = redactedItem(policy, bytes)
+    return redacted === bytes ? item : (JSON.parse(decoder.decode(redacted)) as Item)
   })
 }
 
-/** Members of a response that repeat what its caller said, whatever the words in them are called. */
-const SAID_SETTINGS = [
+/** Members of a response that repeat texts of its request. */
+const REPEATED_SETTINGS = [
   'instructions',
   'tools',
   'tool_choice',
@@ -54,12 +53,12 @@ const SAID_SETTINGS = [
   'user',
 ] as const
 
-/** The same for a response: its output, and what it repeats of its request. */
+/** The same for a response: its output, and the members that repeat its request. */
 export function redactedResponse(policy: CallPolicy | null, response: ResponseObject): ResponseObject {
   const output = redactedItems(policy, response.output)
-  const said = Object.fromEntries(SAID_SETTINGS.map((name) => [name, response[name]]))
-  // In `properties` every string is text: the caller named the members of metadata and of schemas.
-  const [settings] = redactedItems(policy, [{ type: 'settings', properties: said }])
+  const repeated = Object.fromEntries(REPEATED_SETTINGS.map((name) => [name, response[name]]))
+  // In `properties` every string is inspected, since the caller has named the members of metadata and of schemas.
+  const [settings] = redactedItems(policy, [{ type: 'settings', properties: repeated }])
   return {
     ...response,
     ...(settings?.properties as Partial<ResponseObject>),
@@ -70,36 +69,37 @@ export function redactedResponse(policy: CallPolicy | null, response: ResponseOb
   }
 }
 
-/** An item without what is sealed in it, for callers who did not ask for that. */
+/** An item without its sealed content, which callers get only if they include it. */
 export function withoutSealed<Item extends object>(item: Item): Item {
   const sealed = sealedMemberOf(item)
   if (sealed === undefined || !(sealed in item)) return item
   return Object.fromEntries(Object.entries(item).filter(([name]) => name !== sealed)) as Item
 }
 
-/** The member of an item in which something is sealed. */
+/** The member of an item with sealed content. */
 export const sealedMemberOf = (item: object): string | undefined =>
   'type' in item ? ITEM_TYPES.get(String(item.type))?.sealedMember : undefined
 
-/** A value by its place, with the member of the item that it is in. */
+/** The place of content that cannot be inspected. */
 interface Unreadable {
+  /** The member of the item that contains it. */
   member: string
   start: number
   end: number
-  /** Whether it is a member of the item itself, and not an object within one. */
+  /** Whether it is that member itself, and not an object in it. */
   isMember: boolean
 }
 
-/** What has to be known of an item before its texts are looked at: members stand in any order. */
+/** Facts about an item that are needed before its texts are inspected. Its members are in any order. */
 class ItemFacts {
   readonly valueDepth = MAXIMUM_DEPTH
   readonly watched = OWN_DATA
   type = ''
   role = ''
-  /** Content that no engine reads; none within another. */
+  /** Content that cannot be inspected. The places do not overlap. */
   readonly unreadable: Unreadable[] = []
   readonly #bytes: Uint8Array
-  /** What is open around the place that is read, by its depth: one at a depth, and each within those above it. */
+  /** Depths of the objects around the current place that contain such content. */
   readonly #holders = new Set<number>()
 
   constructor(bytes: Uint8Array) {
@@ -119,7 +119,7 @@ class ItemFacts {
 
   value(path: JsonPath, _kind: JsonKind, start: number, end: number): void {
     if (!this.#holders.delete(path.length)) return
-    // Places come in order, so what this one holds came last.
+    // Places are in order: those inside of this one come last.
     while ((this.unreadable.at(-1)?.start ?? -1) >= start) this.unreadable.pop()
     this.unreadable.push({ member: String(path[0]), start, end, isMember: false })
   }
@@ -138,21 +138,21 @@ function isUnreadableHere(
   return isDataUrl(name, bytes, start, end) || isUnreadable(path, bytes, start, end, name, own)
 }
 
-/** Images of our own making come as base64 in `result`; other results of that name are short words. */
+/** Generated images are base64 in `result`. Other values of that member are short words. */
 const SHORTEST_ENCODED = 256
 
 const isDataUrl = (name: string, bytes: Uint8Array, start: number, end: number): boolean =>
   name === 'image_url' && DATA_URL.test(decoder.decode(bytes.subarray(start, Math.min(end, start + 5))))
 
-/** Shows every text of an item to the inspection. */
-class ReadingScan {
+/** Inspects every text of an item. */
+class RedactionScan {
   readonly edits: ByteEdit[]
   readonly watched = OWN_DATA
   readonly valueDepth = -1
   readonly #bytes: Uint8Array
   readonly #inspection: Inspection
   readonly #facts: ItemFacts
-  /** What gives way as a whole, in order, and how much of it has been passed. */
+  /** Content that is replaced as a whole, in order, and the number of these places before the current one. */
   readonly #withheld: readonly Unreadable[]
   #passed = 0
 
@@ -187,16 +187,14 @@ class ReadingScan {
   }
 }
 
-/**
- * What a text of an item is: what the caller says, what the model does, what a tool is called with or answers. What is no
- * item, such as settings, is the caller's.
- */
+/** The direction of a text. Settings and other values that are no items belong to the request. */
 const directionOf = ({ type, role }: ItemFacts, member: string): Direction =>
   ITEM_TYPES.get(type)?.direction(member, role) ?? 'request'
 
 function noteEdit({ start, end, isMember }: Unreadable, { type, role }: ItemFacts): ByteEdit {
-  const isSaid = type === 'message' && role === 'assistant'
-  const note = { type: isSaid ? 'output_text' : 'input_text', text: NOTE, ...(isSaid && { annotations: [] }) }
+  const isOutput = type === 'message' && role === 'assistant'
+  const partType = isOutput ? 'output_text' : 'input_text'
+  const note = { type: partType, text: NOTE, ...(isOutput && { annotations: [] }) }
   return { start, end, replacement: encoder.encode(isMember ? 'null' : JSON.stringify(note)) }
 }
 

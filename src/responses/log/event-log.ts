@@ -1,68 +1,56 @@
 import type { Clock } from '../../lib/clock.ts'
 import { withinTime } from '../../lib/time-limit.ts'
-import { eventFrame } from '../emitter/event-writer.ts'
+import { type EmittedEvent, eventFrame } from '../emitter/event-writer.ts'
 import { EventSegments, type Frame } from './event-segments.ts'
 import { LogTail } from './log-tail.ts'
 
-/** Readers wait for a coalesced segment no longer than this. */
+/** Longest time that readers wait for a coalesced segment. */
 export const FLUSH_MILLISECONDS = 100
-/** A segment is written as soon as it holds so many events, */
+/** A segment is written as soon as it has this many events, */
 export const FLUSH_EVENTS = 16
-/** or so many bytes. */
+/** or this many bytes. */
 export const FLUSH_BYTES = 32 * 1024
 
 export interface EventLogOptions {
   storage: DurableObjectStorage
   clock: Clock
-  /** How long a reader of a silent log waits for a sign of life. */
+  /** Time between two comments to the readers of a silent log. */
   heartbeatMilliseconds: number
 }
 
-export interface LogEvent {
-  /** One more than that of the event before; the first is 1. */
-  sequence: number
-  type: string
-  /** JSON on one line. */
-  payload: string
-  /** Does not wait for others: the beginning or the end of something. */
-  boundary: boolean
-}
-
 /**
- * The events of one response as its readers get them, in the SQLite of its object. An event is stored before any reader
- * sees it, as the bytes that every reader gets: what one has seen is what all others see, also after the object died.
+ * The events of one response in the SQLite of its object, as the frames that every reader gets. An event is stored before
+ * any reader gets it, so that all readers get the same events, also after the object has restarted.
  *
- * When a segment is written: at the end of the synchronous run in which a boundary event was appended, in which 16 events
- * or 32 KB were waiting, or in which the last segment was 100 ms old; else 100 ms after the first event that waits. What
- * is appended in one run thus becomes one row, and a response writes 10 rows a second, or one for 16 events, and one more
+ * A segment is written at the end of the synchronous run in which a boundary event was appended, in which 16 events or
+ * 32 KB were pending, or in which the last segment was 100 ms old; otherwise 100 ms after the first pending event. Events
+ * that are appended in one run share a row. A response thus writes 10 rows a second, or one for 16 events, and one more
  * for each run with a boundary.
  *
- * The terminal event and `close` belong into one synchronous run: they are stored together then, and an object that comes
- * to life again finds either both or none.
+ * The terminal event and `close` belong in one synchronous run: they are stored together, and a restarted object finds
+ * both or neither.
  */
 export class EventLog {
-  readonly #segments: EventSegments
-  readonly #clock: Clock
-  readonly #heartbeatMilliseconds: number
+  readonly #options: EventLogOptions
   readonly #tails = new Set<LogTail>()
+  #segments: EventSegments
   #pending: Frame[] = []
   #pendingBytes = 0
   #lastSequence: number
   #lastFlush = Number.NEGATIVE_INFINITY
-  /** A flush at the end of this synchronous run is owed. */
-  #due = false
+  /** A flush is scheduled for the end of this synchronous run. */
+  #flushScheduled = false
   #timer: ReturnType<typeof setTimeout> | undefined
   #failure: { error: unknown } | null = null
-  #left = Promise.withResolvers<void>()
+  #allTailsEnded = Promise.withResolvers<void>()
 
-  constructor({ storage, clock, heartbeatMilliseconds }: EventLogOptions) {
-    this.#segments = new EventSegments(storage)
-    this.#clock = clock
-    this.#heartbeatMilliseconds = heartbeatMilliseconds
+  constructor(options: EventLogOptions) {
+    this.#options = options
+    this.#segments = new EventSegments(options.storage)
     this.#lastSequence = this.#segments.lastSequence
   }
 
-  /** Number of the last event, whether it is stored yet or not; 0 when there is none. */
+  /** Number of the last event, pending or stored; 0 when there is none. */
   get lastSequence(): number {
     return this.#lastSequence
   }
@@ -81,11 +69,11 @@ export class EventLog {
   }
 
   /**
-   * Appends an event, which its readers see when it is stored.
-   * @throws when the number is not the next one, the log is closed, the event would not be one frame, or an earlier one
-   * could not be stored; nothing has been appended then.
+   * Appends an event. Readers get it when it is stored.
+   * @throws without appending it: when the number is not the next one, the log is closed, the event is not one frame, or
+   * an earlier event could not be stored.
    */
-  append({ sequence, type, payload, boundary }: LogEvent): void {
+  append({ sequence, type, payload, boundary }: EmittedEvent): void {
     this.#checkFailure()
     if (this.closed) throw new Error('the event log is closed')
     if (sequence !== this.#lastSequence + 1) {
@@ -95,96 +83,103 @@ export class EventLog {
     this.#pending.push({ sequence, bytes })
     this.#pendingBytes += bytes.length
     this.#lastSequence = sequence
-    if (boundary || this.#isDue()) this.#flushSoon()
-    else this.#timer ??= setTimeout(() => this.#flushQuietly(), FLUSH_MILLISECONDS)
+    if (boundary || this.#isDue()) this.#scheduleFlush()
+    else this.#timer ??= setTimeout(() => this.#tryFlush(), FLUSH_MILLISECONDS)
   }
 
-  /** Stores what is pending now, and tells the tails. @throws what SQLite throws; the log takes no more events then. */
+  /** Stores the pending events and wakes the readers. @throws the error of SQLite; every later call throws it too. */
   flush(): void {
     this.#checkFailure()
     if (this.#pending.length > 0) this.#write(false)
   }
 
-  /** Ends the log, for good, with what is pending: tails end after the last event. @throws as flush. */
+  /** Stores the pending events and ends the log: readers end after the last event. @throws as flush. */
   close(): void {
     this.#checkFailure()
     if (!this.closed) this.#write(true)
   }
 
   /**
-   * A reader's stream of SSE frames: the stored events after a number, then live ones, until the log ends. A reader of a
-   * closed log who has its last event already gets that one again.
-   * @param after number of the last event that the reader has, 0 for none; beyond the last one it waits for higher ones.
+   * A stream of SSE frames: the stored events after a number, then live ones, until the log ends. A client that has the
+   * last event of a closed log gets that one again.
+   * @param after number of the last event that the client has, 0 for none; it may be higher than the last one.
    */
   tail(after: number): ReadableStream<Uint8Array> {
     const tail = new LogTail({
       segments: this.#segments,
       after,
-      heartbeatMilliseconds: this.#heartbeatMilliseconds,
+      heartbeatMilliseconds: this.#options.heartbeatMilliseconds,
       ended: () => {
         this.#tails.delete(tail)
-        if (this.#tails.size === 0) this.#left.resolve()
+        if (this.#tails.size === 0) this.#allTailsEnded.resolve()
       },
     })
     this.#tails.add(tail)
-    if (this.#failure !== null) tail.giveUp(this.#failure.error)
+    if (this.#failure !== null) tail.abort(this.#failure.error)
     void tail.run()
     return tail.readable
   }
 
-  /** Resolves when nobody reads any more, or after so many milliseconds. */
-  async left(milliseconds: number): Promise<void> {
+  /** Resolves when there is no reader any more, or after so many milliseconds. */
+  async waitForReaders(milliseconds: number): Promise<void> {
     if (this.#tails.size === 0) return
-    this.#left = Promise.withResolvers()
-    await withinTime(this.#left.promise, milliseconds, 'reading to the end').catch(() => {})
+    this.#allTailsEnded = Promise.withResolvers()
+    await withinTime(this.#allTailsEnded.promise, milliseconds, 'reading to the end').catch(() => {})
   }
 
-  /** The payloads of all stored events, in order: for an object that has come to life again. */
+  /** The payloads of all stored events, in order. */
   *payloads(): Generator<string> {
     const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
     let text = ''
     for (const bytes of this.#segments.bodies()) {
       text += decoder.decode(bytes, { stream: true })
-      // A payload has no line breaks, so that a blank line ends every frame; the last piece may go on in the next row.
+      // A blank line ends every frame, since payloads have no line breaks. The last frame may continue in the next row.
       const frames = text.split('\n\n')
       text = frames.pop() ?? ''
       for (const frame of frames) yield frame.slice(frame.indexOf('\ndata: ') + '\ndata: '.length)
     }
   }
 
-  /** Ends all tails with an error for their readers: there is nothing more to read here. */
+  /** Ends all readers with an error. */
   endTails(): void {
-    this.#endTails(new Error('the response is gone'))
+    this.#abortTails(new Error('the response is gone'))
   }
 
-  /** Deletes everything, stored or pending, and ends all tails. The log is then a new one, open and empty. */
-  clear(): void {
+  /** Continues after the last stored event: pending events and a failure to store are dropped, and all readers ended. */
+  reopen(): void {
     this.endTails()
     this.#takePending()
-    this.#segments.clear()
-    this.#lastSequence = 0
+    this.#segments = new EventSegments(this.#options.storage)
+    this.#lastSequence = this.#segments.lastSequence
     this.#lastFlush = Number.NEGATIVE_INFINITY
     this.#failure = null
+  }
+
+  /** Deletes all events and ends all readers. The log is open and empty then. */
+  clear(): void {
+    this.reopen()
+    this.#segments.clear()
+    this.reopen()
   }
 
   #isDue(): boolean {
     return (
       this.#pending.length >= FLUSH_EVENTS ||
       this.#pendingBytes >= FLUSH_BYTES ||
-      this.#clock() - this.#lastFlush >= FLUSH_MILLISECONDS
+      this.#options.clock() - this.#lastFlush >= FLUSH_MILLISECONDS
     )
   }
 
-  #flushSoon(): void {
-    if (this.#due) return
-    this.#due = true
+  #scheduleFlush(): void {
+    if (this.#flushScheduled) return
+    this.#flushScheduled = true
     queueMicrotask(() => {
-      if (this.#due) this.#flushQuietly()
+      if (this.#flushScheduled) this.#tryFlush()
     })
   }
 
-  /** Nobody is there to catch what it throws: the next call throws it, and the tails have been told. */
-  #flushQuietly(): void {
+  /** Without a caller that could handle the error: it has ended the readers, and the next call throws it. */
+  #tryFlush(): void {
     try {
       this.flush()
     } catch {}
@@ -195,12 +190,12 @@ export class EventLog {
     try {
       this.#segments.write(frames, closes)
     } catch (error) {
-      // Events are missing now that have numbers, so none may follow.
+      // Numbered events are missing, so that none may follow.
       this.#failure = { error }
-      this.#endTails(error)
+      this.#abortTails(error)
       throw error
     }
-    this.#lastFlush = this.#clock()
+    this.#lastFlush = this.#options.clock()
     for (const tail of this.#tails) tail.wake()
   }
 
@@ -208,15 +203,15 @@ export class EventLog {
     const frames = this.#pending
     this.#pending = []
     this.#pendingBytes = 0
-    this.#due = false
-    // A pending timer would keep the object from being put to sleep.
+    this.#flushScheduled = false
+    // A running timer would keep the object from hibernating.
     clearTimeout(this.#timer)
     this.#timer = undefined
     return frames
   }
 
-  #endTails(reason: unknown): void {
-    for (const tail of [...this.#tails]) tail.giveUp(reason)
+  #abortTails(reason: unknown): void {
+    for (const tail of [...this.#tails]) tail.abort(reason)
   }
 
   #checkFailure(): void {

@@ -1,13 +1,13 @@
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { HeldSegments, type SegmentHolder } from './held-segments.ts'
 
-/** Half of what the platform takes in a row, https://developers.cloudflare.com/durable-objects/platform/limits/. */
+/** Half of what the platform allows in a row, https://developers.cloudflare.com/durable-objects/platform/limits/. */
 export const MAXIMUM_ROW_BYTES = 1024 * 1024
-/** Segments up to this are small enough for every tail to have its own copy; of larger ones there is one. */
+/** Every reader has its own copy of segments up to this size; readers share one copy of larger ones. */
 export const SMALL_SEGMENT_BYTES = 32 * 1024
-/** Small ones that are read at once: where their size changes suddenly, that is still no more than a row may have. */
-const MOST_ROWS_AHEAD = 32
-/** An event larger than a row takes several; so many, that is a gigabyte, have a place before those of the next event. */
+/** Most rows of one query. Where the size of segments changes suddenly, a query may read 2 MB. */
+const MOST_ROWS = 64
+/** An event larger than a row takes several rows, at most so many: their positions precede those of the next event. */
 const ROWS_PER_EVENT = 1024
 
 /** One event as it is sent. */
@@ -16,25 +16,27 @@ export interface Frame {
   bytes: Uint8Array
 }
 
-/** A row: whole frames, or a part of one that is larger than a row. */
+/** The content of a row: whole frames, or a part of a frame that is larger than a row. */
 export interface Segment {
-  /** Orders the segments: ROWS_PER_EVENT times the number of the first event, plus which part of it this is. */
+  /** Orders the segments: ROWS_PER_EVENT times the number of the first event, plus the number of the part. */
   position: number
   first: number
   last: number
   bytes: Uint8Array
 }
 
-/** A row as it is read with others: without its bytes if they are many. */
-type SmallSegment = Omit<Segment, 'bytes'> & { bytes: Uint8Array | null }
+/** Rows after a position. Bodies of large segments are null: they are read once for all readers. */
+const NEXT_ROWS = `
+  SELECT position, last_sequence, CASE WHEN length(body) <= ${SMALL_SEGMENT_BYTES} THEN body END AS body
+  FROM event_segments WHERE position > ? ORDER BY position LIMIT ?`
 
 /**
- * The rows of an event log. The key is a plain integer, so that an insert writes one row (a second index would make it
- * two), and the end of the log is marked in its last row: the terminal event and the end are never stored apart.
- * Nothing is written, not even the table, before the first event: an object that is only asked leaves nothing behind.
+ * The rows of an event log. The key is a plain integer, so that an insert writes one row; a second index would write two.
+ * The end of the log is marked in its last row, so that the last event and the end are stored together. The table is
+ * created with the first event: an object that is only queried must store nothing.
  */
 export class EventSegments {
-  /** Written since construction. */
+  /** Since construction. */
   rowsWritten = 0
   readonly #storage: DurableObjectStorage
   readonly #held = new HeldSegments()
@@ -42,17 +44,16 @@ export class EventSegments {
   #closed = false
   #lastSequence = 0
   #lastPosition = -1
-  /** The segment written last, which all tails at the live edge send, and the position of the one before it. */
+  /** The last written segment, which all readers at the live edge send, and the position of the one before it. */
   #newest: Segment | null = null
   #beforeNewest = -1
-  /** Rows that were read together with one that was asked for, the position they come after, and how many to read next. */
-  #ahead: SmallSegment[] = []
-  #aheadFrom = -1
-  #rowsAhead = 1
+  /** Rows of the next query: about as many as are sent together. */
+  #rowLimit = 1
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage
-    this.#tableExists = this.#findTable()
+    const tables = storage.sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'event_segments'")
+    this.#tableExists = tables.toArray().length > 0
     if (!this.#tableExists) return
     const [row] = storage.sql
       .exec('SELECT position, last_sequence, closes FROM event_segments ORDER BY position DESC LIMIT 1')
@@ -73,8 +74,8 @@ export class EventSegments {
   }
 
   /**
-   * Stores frames that follow the last one, all or none of them: one row, or as many as their size demands.
-   * @param closes whether nothing comes after them. There may be no frames then. @throws what SQLite throws.
+   * Stores frames that follow the last one, all or none of them: in one row, or in as many as their size requires.
+   * @param closes whether the log ends with them. Then there may be none. @throws the error of SQLite.
    */
   write(frames: readonly Frame[], closes: boolean): void {
     const segments = [...packed(frames)]
@@ -85,56 +86,50 @@ export class EventSegments {
         this.#insert(segment, closes && index === segments.length - 1)
       })
     }
-    // One statement is all or nothing by itself, and most writes are one.
+    // A single statement is atomic by itself, and most writes are one.
     if (this.#tableExists && segments.length <= 1) insert()
     else this.#storage.transactionSync(insert)
-    for (const segment of segments) this.#remember(segment)
+    for (const segment of segments) {
+      this.#beforeNewest = this.#lastPosition
+      this.#newest = segment
+      this.#lastPosition = segment.position
+      this.#lastSequence = segment.last
+    }
     this.#tableExists = true
     this.#closed = closes
   }
 
-  /** The first segment after a position, or null. A large one is held for the tail until it is released. */
-  after(position: number, holder: SegmentHolder): Segment | null {
-    if (position >= this.#lastPosition) return null
+  /**
+   * The segments after a position that are sent together: small ones up to the size of one, or a large one by itself,
+   * which is held for the reader until it is released.
+   */
+  after(position: number, holder: SegmentHolder): Segment[] {
+    if (position >= this.#lastPosition) return []
     const newest = this.#newest
     if (newest !== null && position >= this.#beforeNewest) {
-      if (newest.bytes.length <= SMALL_SEGMENT_BYTES) return newest
-      return { ...newest, bytes: this.#held.hold(newest.position, holder, () => newest.bytes) }
+      const isSmall = newest.bytes.length <= SMALL_SEGMENT_BYTES
+      const bytes = isSmall ? newest.bytes : this.#held.hold(newest.position, holder, () => newest.bytes)
+      return [{ ...newest, bytes }]
     }
-    const row = this.#ahead.find((each) => each.position > position)
-    const found = row && position >= this.#aheadFrom ? row : this.#readAhead(position)
-    const { position: at, bytes } = found
-    // A tail takes them all in one run, so that keeping them longer would serve nobody.
-    if (found === this.#ahead.at(-1)) this.#ahead = []
-    return { ...found, bytes: bytes ?? this.#held.hold(at, holder, () => this.#body(at)) }
+    const segments: Segment[] = []
+    let size = 0
+    for (const row of this.#storage.sql.exec(NEXT_ROWS, position, this.#rowLimit).toArray()) {
+      const at = Number(row.position)
+      const isLarge = row.body === null
+      if (isLarge && segments.length > 0) break
+      const bytes = isLarge ? this.#held.hold(at, holder, () => this.#body(at)) : bytesOf(row.body)
+      if (size > 0 && size + bytes.length > SMALL_SEGMENT_BYTES) break
+      const first = Math.floor(at / ROWS_PER_EVENT)
+      segments.push({ position: at, first, last: Number(row.last_sequence), bytes })
+      size += bytes.length
+      if (isLarge) break
+    }
+    const fitting = Math.ceil((SMALL_SEGMENT_BYTES * segments.length) / Math.max(1, size))
+    this.#rowLimit = Math.min(MOST_ROWS, fitting)
+    return segments
   }
 
-  /** Reads the rows after a position at once, about as many as a tail sends together. @returns the first of them */
-  #readAhead(position: number): SmallSegment {
-    const rows = this.#storage.sql
-      .exec(
-        `SELECT position, last_sequence, CASE WHEN length(body) <= ${SMALL_SEGMENT_BYTES} THEN body END AS body
-          FROM event_segments WHERE position > ? ORDER BY position LIMIT ?`,
-        position,
-        this.#rowsAhead,
-      )
-      .toArray()
-    this.#aheadFrom = position
-    this.#ahead = rows.map((row) => ({
-      position: Number(row.position),
-      first: Math.floor(Number(row.position) / ROWS_PER_EVENT),
-      last: Number(row.last_sequence),
-      bytes: row.body === null ? null : bytesOf(row.body),
-    }))
-    const [first] = this.#ahead
-    if (first === undefined) throw new Error(`there is no segment after ${position}`)
-    const size = this.#ahead.reduce((sum, { bytes }) => sum + (bytes?.length ?? SMALL_SEGMENT_BYTES), 0)
-    const fitting = Math.ceil((SMALL_SEGMENT_BYTES * this.#ahead.length) / Math.max(1, size))
-    this.#rowsAhead = Math.min(MOST_ROWS_AHEAD, fitting)
-    return first
-  }
-
-  /** What all rows hold, in order. */
+  /** The bodies of all rows, in order. */
   *bodies(): Generator<Uint8Array> {
     if (!this.#tableExists) return
     for (const { body } of this.#storage.sql.exec('SELECT body FROM event_segments ORDER BY position')) {
@@ -142,38 +137,26 @@ export class EventSegments {
     }
   }
 
-  /** The tail is done with the segment it was given. */
+  /** Releases the large segment that a reader has sent. */
   release(holder: SegmentHolder): void {
     this.#held.release(holder)
   }
 
-  /** The position to read on from for an event and all that come after it. */
+  /** The position after which an event and all that follow it are read. */
   positionBefore(sequence: number): number {
     if (sequence > this.#lastSequence) return this.#lastPosition
-    const [row] = this.#storage.sql
+    const { position } = this.#storage.sql
       .exec(
         'SELECT max(position) AS position FROM event_segments WHERE position <= ?',
         sequence * ROWS_PER_EVENT,
       )
-      .toArray()
-    return Number(row?.position ?? 0) - 1
+      .one()
+    return Number(position ?? 0) - 1
   }
 
-  /** Deletes everything: what comes then is a new log. All storage of the object may be deleted just before or after. */
+  /** Deletes the rows. The instance must not be used afterwards. */
   clear(): void {
-    if (this.#findTable()) this.#exec('DELETE FROM event_segments')
-    this.#tableExists = false
-    this.#closed = false
-    this.#lastSequence = 0
-    this.#lastPosition = -1
-    this.#newest = null
-    this.#beforeNewest = -1
-    this.#ahead = []
-  }
-
-  #findTable(): boolean {
-    const query = "SELECT name FROM sqlite_master WHERE name = 'event_segments'"
-    return this.#storage.sql.exec(query).toArray().length > 0
+    if (this.#tableExists) this.#exec('DELETE FROM event_segments')
   }
 
   #createTable(): void {
@@ -194,13 +177,6 @@ export class EventSegments {
     }
   }
 
-  #remember(segment: Segment): void {
-    this.#beforeNewest = this.#lastPosition
-    this.#newest = segment
-    this.#lastPosition = segment.position
-    this.#lastSequence = segment.last
-  }
-
   #exec(statement: string, ...bindings: unknown[]): void {
     this.rowsWritten += this.#storage.sql.exec(statement, ...bindings).rowsWritten
   }
@@ -213,12 +189,9 @@ export class EventSegments {
   }
 }
 
-function bytesOf(body: SqlStorageValue | undefined): Uint8Array {
-  if (body instanceof ArrayBuffer) return new Uint8Array(body)
-  throw new TypeError('a segment without a body')
-}
+const bytesOf = (body: SqlStorageValue | undefined): Uint8Array => new Uint8Array(body as ArrayBuffer)
 
-/** Puts as many whole frames into a segment as a row takes, and a frame larger than a row into several. */
+/** Packs whole frames into segments up to the size of a row, and splits a frame larger than a row. */
 function* packed(frames: readonly Frame[]): Generator<Segment> {
   let together: Frame[] = []
   let size = 0
@@ -230,7 +203,7 @@ function* packed(frames: readonly Frame[]): Generator<Segment> {
       size = 0
     }
     if (length > MAXIMUM_ROW_BYTES) {
-      yield* parts(frame)
+      yield* split(frame)
     } else {
       together.push(frame)
       size += length
@@ -239,7 +212,7 @@ function* packed(frames: readonly Frame[]): Generator<Segment> {
   if (together.length > 0) yield joined(together)
 }
 
-function* parts({ sequence, bytes }: Frame): Generator<Segment> {
+function* split({ sequence, bytes }: Frame): Generator<Segment> {
   const count = Math.ceil(bytes.length / MAXIMUM_ROW_BYTES)
   if (count > ROWS_PER_EVENT) throw new RangeError(`event ${sequence} is too large`)
   for (let part = 0; part < count; part += 1) {

@@ -1,8 +1,8 @@
 import { joinBytes } from '../../lib/byte-edits.ts'
-import { type EventSegments, SMALL_SEGMENT_BYTES } from './event-segments.ts'
+import type { EventSegments } from './event-segments.ts'
 import type { SegmentHolder } from './held-segments.ts'
 
-/** A comment, which readers ignore. */
+/** A comment, which SSE readers ignore. */
 export const KEEP_ALIVE = new TextEncoder().encode(': keep-alive\n\n')
 const LINE_FEED = 0x0a
 /** `event`, `id`, `data` and the blank line. */
@@ -10,77 +10,75 @@ const LINES_PER_FRAME = 4
 
 export interface LogTailOptions {
   segments: EventSegments
-  /** Number of the last event that the reader has. */
+  /** Number of the last event that the client has. */
   after: number
   heartbeatMilliseconds: number
-  /** Called once, when the reader has everything, has gone or is sent away. */
+  /** Called once: when the client has everything, has left, or the tail was aborted. */
   ended: () => void
 }
 
 /**
- * One reader's way through a log: what is stored, then what comes. It reads the next segment only when the reader has
- * taken the last one, so it holds a segment at most and waits for nobody but its reader.
+ * One reader of a log: the stored events, then live ones. It loads the next segment when its client has taken the last
+ * one, so that it holds one segment at most and does not slow down the log or other readers.
  *
- * The stream is the platform's own and not a ReadableStream made of JavaScript: a write to it waits for the output gate,
- * so nothing leaves the object before the segment it comes from is durable. A stream of JavaScript goes past that gate.
+ * The stream is the platform's IdentityTransformStream: a write to it waits for the output gate, so that nothing leaves the
+ * object before its segment is durable. A ReadableStream made of JavaScript bypasses that gate.
  *
- * A reader that leaves is noticed at once while it is being written to. At the live edge no stream of the platform tells
- * (https://github.com/cloudflare/workerd/pull/7298), so there one of the next two events or heartbeats finds out.
+ * A client that leaves is noticed at once while it is written to. At the live edge the platform's streams do not report
+ * it (https://github.com/cloudflare/workerd/pull/7298): one of the next two writes fails.
  */
 export class LogTail implements SegmentHolder {
   readonly readable: ReadableStream<Uint8Array>
+  readonly #options: LogTailOptions
   readonly #segments: EventSegments
-  readonly #heartbeatMilliseconds: number
   readonly #writer: WritableStreamDefaultWriter<Uint8Array>
-  readonly #onEnd: () => void
   #after: number
-  /** Position of the last segment that was taken. */
+  /** Position of the last segment that was read. */
   #position = -1
   #ended = false
   #wake: () => void = () => {}
 
-  constructor({ segments, after, heartbeatMilliseconds, ended }: LogTailOptions) {
+  constructor(options: LogTailOptions) {
     const { readable, writable } = new IdentityTransformStream()
     this.readable = readable
-    this.#segments = segments
-    this.#heartbeatMilliseconds = heartbeatMilliseconds
+    this.#options = options
+    this.#segments = options.segments
     this.#writer = writable.getWriter()
-    this.#onEnd = ended
-    this.#after = Math.max(0, after)
-    this.#writer.closed.catch((reason) => this.giveUp(reason))
+    this.#after = Math.max(0, options.after)
+    this.#writer.closed.catch((reason) => this.abort(reason))
   }
 
-  /** Sends everything until the log ends. Resolves when the tail has ended, in whatever way. */
+  /** Sends everything until the log ends. Resolves when the tail has ended, for whatever reason. */
   async run(): Promise<void> {
     try {
       if (!this.#ended) this.#position = this.#segments.positionBefore(this.#after + 1)
       while (!this.#ended) {
-        const bytes = this.#take() ?? this.#takeLastAgain()
+        const bytes = this.#next() ?? this.#lastEventAgain()
         if (bytes !== null) {
           await this.#writer.write(bytes)
           this.#segments.release(this)
         } else if (this.#segments.closed) {
           this.#end()
           await this.#writer.close()
-        } else if (!(await this.#moreCame())) {
+        } else if (!(await this.#waitForMore())) {
           await this.#writer.write(KEEP_ALIVE)
         }
       }
     } catch (error) {
-      this.giveUp(error)
+      this.abort(error)
     }
   }
 
-  /** Looks for more: something was written, or the log has ended. */
+  /** To be called when segments were written or the log was closed. */
   wake(): void {
     this.#wake()
   }
 
-  /** Ends the tail with an error for its reader, who may take up again after the last event it has. */
-  giveUp(reason: unknown): void {
+  /** Ends the tail with an error for its client, which may resume after the last event it has. */
+  abort(reason: unknown): void {
     if (this.#ended) return
     this.#end()
-    // A write that waits for a reader who is gone, or who never reads, would wait forever.
+    // Without it, a write to a client that has left or never reads would wait forever.
     this.#writer.abort(reason).catch(() => {})
   }
 
@@ -88,52 +86,50 @@ export class LogTail implements SegmentHolder {
     if (this.#ended) return
     this.#ended = true
     this.#segments.release(this)
-    this.#onEnd()
+    this.#options.ended()
     this.#wake()
   }
 
-  /** The next whole frames: a large segment by itself, or small ones up to the size of a small one; null if there are none. */
-  #take(): Uint8Array | null {
-    const pieces: Uint8Array[] = []
-    let size = 0
-    while (size < SMALL_SEGMENT_BYTES) {
-      const segment = this.#segments.after(this.#position, this)
-      if (segment === null) break
-      if (segment.last > this.#after) {
-        const skipped = Math.max(0, this.#after + 1 - segment.first)
-        const bytes = skipped === 0 ? segment.bytes : segment.bytes.subarray(endOf(segment.bytes, skipped))
-        if (size > 0 && size + bytes.length > SMALL_SEGMENT_BYTES) break
-        pieces.push(bytes)
-        size += bytes.length
-      }
-      this.#position = segment.position
+  /** The next whole frames; null at the live edge. */
+  #next(): Uint8Array | null {
+    for (;;) {
+      const segments = this.#segments.after(this.#position, this)
+      const last = segments.at(-1)
+      if (last === undefined) return null
+      this.#position = last.position
+      const pieces = segments
+        .filter((segment) => segment.last > this.#after)
+        .map((segment) => {
+          const skipped = this.#after + 1 - segment.first
+          return skipped <= 0 ? segment.bytes : segment.bytes.subarray(endOfFrames(segment.bytes, skipped))
+        })
+      if (pieces.length > 0) return joinBytes(pieces)
     }
-    return size === 0 ? null : joinBytes(pieces)
   }
 
-  /** A reader who has everything gets the last event of an ended log again: it is told that this was the end. */
-  #takeLastAgain(): Uint8Array | null {
+  /** A client that has every event of a closed log gets the last one again, which tells it that the response has ended. */
+  #lastEventAgain(): Uint8Array | null {
     const { closed, lastSequence } = this.#segments
     if (!closed || lastSequence === 0 || this.#after < lastSequence) return null
     this.#after = lastSequence - 1
     this.#position = this.#segments.positionBefore(lastSequence)
-    return this.#take()
+    return this.#next()
   }
 
-  /** Waits at the live edge. @returns false when it is time for a heartbeat instead. */
-  async #moreCame(): Promise<boolean> {
+  /** Waits at the live edge. @returns false when a heartbeat is due instead. */
+  async #waitForMore(): Promise<boolean> {
     let timer: ReturnType<typeof setTimeout> | undefined
-    const came = await new Promise<boolean>((resolve) => {
+    const woken = await new Promise<boolean>((resolve) => {
       this.#wake = () => resolve(true)
-      timer = setTimeout(() => resolve(false), this.#heartbeatMilliseconds)
+      timer = setTimeout(() => resolve(false), this.#options.heartbeatMilliseconds)
     })
     clearTimeout(timer)
-    return came
+    return woken
   }
 }
 
-/** Where the first so many frames of a segment end. */
-function endOf(bytes: Uint8Array, frames: number): number {
+/** The offset after the first frames of a segment. */
+function endOfFrames(bytes: Uint8Array, frames: number): number {
   let end = 0
   for (let lines = frames * LINES_PER_FRAME; lines > 0; lines -= 1) end = bytes.indexOf(LINE_FEED, end) + 1
   return end

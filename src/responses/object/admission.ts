@@ -1,37 +1,32 @@
 import { unsentOutcome } from '../../gateway/calls/call-outcome.ts'
 import { type AdmittedTurn, admitTurn } from '../../gateway/model-turn.ts'
 import { SESSION_HEADERS } from '../../gateway/routes/conversation-key.ts'
-import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
 import { settle } from '../../governance/governed-call.ts'
 import { notFound } from '../../lib/api-error.ts'
 import type { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
-import type { ResponseContext } from '../context/context.ts'
 import {
   conversationLocked,
   fittingItems,
-  loadContextAgain,
   loadUnlockedContext,
+  type ResponseContext,
 } from '../context/load-context.ts'
-import { loadRequest } from '../context/load-request.ts'
-import type { ResponseRequest } from '../context/request.ts'
-import { newEmitter } from '../emitter/emission.ts'
-import type { ResponseEmitter } from '../emitter/emitter.ts'
-import { type EngineRun, type ReadyTurn, ResponseEngine } from '../engine/engine.ts'
+import { loadRequest, type ResponseRequest } from '../context/load-request.ts'
+import { newEmitter } from '../emitter/create-emitter.ts'
+import { ResponseEngine, type RunningResponse } from '../engine/engine.ts'
+import { turnRequest } from '../engine/model-request.ts'
+import type { ReadyTurn } from '../engine/next-turn.ts'
 import { type ToolRules, toolRules } from '../engine/tool-rules.ts'
-import { type OwnedTurnRequest, type TurnBasis, turnRequest } from '../engine/turn-request.ts'
 import type { EventLog } from '../log/event-log.ts'
-import { beginResponse } from '../responses.store.ts'
-import type { ContextItem, StartRequest } from '../types.ts'
+import { beginResponse } from '../store/begin-response.store.ts'
+import type { ContextItem, Owner, StartRequest } from '../types.ts'
 import type { ResponseDeps } from './response-deps.ts'
 import { ownerOf, type ResponseHead, type StoredRequest } from './response-head.ts'
 import type { ResponseState } from './response-state.ts'
 
-/** A response of which the first two events are told. Its model is asked when the engine runs. */
-export interface AdmittedResponse {
+/** A response whose first two events are emitted. The model gets its request when the engine runs. */
+interface AdmittedResponse extends RunningResponse {
   settings: ResponseSettings
-  engine: ResponseEngine
-  emitter: ResponseEmitter
 }
 
 /** `recorded`: the ledger has the call of the request, or the record of its refusal. */
@@ -39,68 +34,83 @@ export type ResponseAdmission =
   | ({ kind: 'admitted' } & AdmittedResponse)
   | { kind: 'refused'; error: unknown; recorded: boolean }
 
-/** Bytes of a context that is held for as long as the response generates; a larger one is loaded again if need be. */
+/** Bytes of a context that is held while the response generates. A larger one is loaded again for a further turn. */
 const MOST_HELD_BYTES = 1024 * 1024
 
 /**
- * Admits a request and begins its response: reads it, loads what it continues, has its first turn admitted, stores its
- * input, writes its row and locks its conversation, and tells that it has begun. Nobody pays for an answer that cannot be
- * given: the model is asked after all of it.
- * @param state of the object, which knows of the response from here on. What was begun is to be rolled back on a refusal.
+ * Admits a request and begins its response: loads the request and its context, has the first turn admitted, stores the
+ * input, writes the row, locks the conversation, and emits the first events. All of it precedes the model call, so that no
+ * call is charged whose answer could not be returned.
+ * @param state of the object. After a refusal, the caller has to roll back what it has.
  */
 export async function admitResponse(
   deps: ResponseDeps,
   state: ResponseState,
+  log: EventLog,
   start: StartRequest,
   body: ReadableStream<Uint8Array>,
-  log: () => EventLog,
 ): Promise<ResponseAdmission> {
-  const held: OwnedBytes[] = []
+  const buffers: OwnedBytes[] = []
+  const refused = (error: unknown, recorded: boolean): ResponseAdmission => {
+    for (const bytes of buffers) bytes.release()
+    return { kind: 'refused', error, recorded }
+  }
   try {
-    const loaded = await loadRequest(deps, body, start.principal.organizationId)
-    held.push(loaded.place)
-    const request = await readyRequest(deps, start, loaded.request)
-    const first = firstTurnRequest(deps, start, request)
-    held.push(first.body)
+    const { request, reserved } = await loadRequest(deps, body, start.principal.organizationId)
+    buffers.push(reserved)
+    const loaded = await loadFirstTurn(deps, start, request)
+    const { owner, tools, items, isLarge } = loaded
+    const { identity, principal, headers } = start
+    const call = { identity, principal, counted: true }
+    const first = turnRequest(deps, owner, call, { ...loaded.request, headers }, tools, items, isLarge)
+    buffers.push(first.body)
     const turn = await admitTurn(deps, first.request)
-    if (turn.kind === 'refused') return refused(held, turn.error, true)
+    if (turn.kind === 'refused') return refused(turn.error, true)
     try {
-      await recordBeginning(deps, state, request, turn)
-      const run = engineRun(deps, state, request, { turn, held }, log)
-      run.emitter.begin()
-      const engine = new ResponseEngine(deps, run)
-      return { kind: 'admitted', settings: request.settings, engine, emitter: run.emitter }
+      await storeBeginning(deps, state, loaded, turn)
+      return { kind: 'admitted', ...firstEngine(deps, state, log, loaded, { turn, buffers }) }
     } catch (error) {
       await settle(deps, turn.call, unsentOutcome(turn.call, deps.clock(), error))
-      return refused(held, error, true)
+      return refused(error, true)
     }
   } catch (error) {
-    return refused(held, error, false)
+    return refused(error, false)
   }
 }
 
-function refused(held: readonly OwnedBytes[], error: unknown, recorded: boolean): ResponseAdmission {
-  for (const bytes of held) bytes.release()
-  return { kind: 'refused', error, recorded }
+/** Members are picked one by one: the context has up to 50 MB, and must not be referenced while the response generates. */
+function firstEngine(
+  deps: ResponseDeps,
+  state: ResponseState,
+  log: EventLog,
+  { owner, settings, request, tools, items, isLarge }: FirstTurn,
+  ready: ReadyTurn,
+): AdmittedResponse {
+  const emitter = newEmitter(deps, state.known, settings, tools, log, ready.turn.planned.policy)
+  emitter.begin()
+  const context = isLarge ? null : items
+  const engine = new ResponseEngine(deps, { owner, state, log, request, tools, emitter, ready, context })
+  return { settings, engine, emitter }
 }
 
-/** A request with everything that it is answered from. */
-interface ReadyRequest extends TurnBasis {
+/** The inputs of the first turn. */
+interface FirstTurn {
+  owner: Owner
   settings: ResponseSettings
   request: StoredRequest
   tools: ToolRules
   context: ResponseContext
-  /** What the first turn is told: the context as far as it fits. */
+  /** The items of the context that fit the model. */
   items: ContextItem[]
-  /** Whether the items are too large to be held while the response generates: they are moved into the body of the turn. */
-  moves: boolean
+  /** Whether the items are too large to be held while the response generates: they are transferred into the request. */
+  isLarge: boolean
 }
 
-async function readyRequest(
+async function loadFirstTurn(
   deps: ResponseDeps,
   start: StartRequest,
   loaded: ResponseRequest,
-): Promise<ReadyRequest> {
+): Promise<FirstTurn> {
   const { settings } = loaded
   const owner = ownerOf(start)
   const tools = toolRules(settings, deps.hostedTools?.(settings) ?? [])
@@ -111,112 +121,49 @@ async function readyRequest(
     settings,
     identity: start.identity,
     credential: start.principal.credential,
-    // What routes a conversation; others may hold what is nobody's to store.
+    // Those that route a conversation. Others may have secrets, which must not be stored.
     headers: start.headers.filter(([name]) => SESSION_HEADERS.includes(name)),
     functionCallsComplete: start.functionCallsComplete,
     historyIds: context.history.map(({ id }) => id),
   }
-  return { settings, owner, request, tools, context, items, moves: bytes > MOST_HELD_BYTES }
+  return { owner, settings, request, tools, context, items, isLarge: bytes > MOST_HELD_BYTES }
 }
 
-function firstTurnRequest(
-  deps: ResponseDeps,
-  { identity, principal, headers }: StartRequest,
-  ready: ReadyRequest,
-): OwnedTurnRequest {
-  const call = { identity, principal, counted: true }
-  const basis = { ...ready, request: { ...ready.request, headers } }
-  return turnRequest(deps, basis, call, ready.settings, ready.items, ready.moves)
-}
-
-/** The input is stored, the row is written, and the conversation is this response's alone. @throws ApiError otherwise */
-async function recordBeginning(
+/** Stores the input, writes the row and locks the conversation. @throws ApiError if the conversation is locked or gone. */
+async function storeBeginning(
   deps: ResponseDeps,
   state: ResponseState,
-  { owner, settings, context }: ReadyRequest,
-  { open, planned }: AdmittedTurn,
+  { owner, settings, context }: FirstTurn,
+  { open, planned: { policy } }: AdmittedTurn,
 ): Promise<void> {
-  // The policies that the ledger knows to be current: what of the request is stored or repeated is redacted under them.
-  const { policy } = planned
+  // The ledger has confirmed that these policies are current.
   await state.storeInput(owner, context, policy)
-  const begun = begunMembers(settings, context, policy)
-  state.change(begun)
-  if (begun.begun) await writeBeginning(deps, state.known, context)
+  const store = settings.store !== false
+  state.change({
+    model: settings.model,
+    store,
+    conversationId: context.conversationId,
+    previousResponseId: context.previousResponseId,
+    policyVersion: policy.version,
+    begun: store,
+  })
+  if (store) await writeRow(deps, state.known, context)
   state.enter('generating', { progress: { ...state.known.progress, openCall: { open, after: 0 } } })
 }
 
-const begunMembers = (
-  settings: ResponseSettings,
-  { conversationId, previousResponseId }: ResponseContext,
-  policy: CallPolicy,
-) => ({
-  model: settings.model,
-  store: settings.store !== false,
-  conversationId,
-  previousResponseId,
-  policyVersion: policy.version,
-  begun: settings.store !== false,
-})
-
-/** A response that has ended but is not written yet is no writer: it is written first. */
-async function writeBeginning(
+async function writeRow(
   deps: ResponseDeps,
-  { responseId, owner, keyId, model, createdAt, policyVersion }: ResponseHead,
+  { responseId: id, owner, keyId, model, createdAt, policyVersion }: ResponseHead,
   { conversationId, creates, position, forkOf, previousResponseId }: ResponseContext,
 ): Promise<void> {
   const conversation = conversationId === null ? null : { id: conversationId, creates, position }
-  const row = {
-    id: responseId,
-    keyId,
-    model,
-    createdAt,
-    policyVersion,
-    conversation,
-    forkOf,
-    previousResponseId,
-  }
+  const row = { id, keyId, model, createdAt, policyVersion, conversation, forkOf, previousResponseId }
   let begun = await beginResponse(deps.database, owner, row)
   if (typeof begun === 'object') {
+    // A response that has ended, but is not written yet, is written first.
     const other = await deps.responseStream(begun.lockedBy).settle(owner)
     if (other === 'settled') begun = await beginResponse(deps.database, owner, row)
   }
   if (begun === 'not_found') throw notFound('Conversation', conversationId ?? '')
   if (begun !== 'begun') throw conversationLocked()
 }
-
-/** What outlives the admission is picked one by one: the context may be 50 MB, and nothing may hold it for long. */
-function engineRun(
-  deps: ResponseDeps,
-  state: ResponseState,
-  { settings, owner, request, tools, context, items, moves }: ReadyRequest,
-  ready: ReadyTurn,
-  log: () => EventLog,
-): EngineRun {
-  const emission = { settings, tools, emit: eventSink(log) }
-  const { policy } = ready.turn.planned
-  return {
-    ...laterTurns(deps, state, request, log),
-    owner,
-    tools,
-    emitter: newEmitter(deps, state.known, emission, policy, context.conversationId),
-    ready,
-    context: moves ? null : items,
-  }
-}
-
-/** Events go to the log of the object as it is by then: one that failed is replaced. */
-export const eventSink = (log: () => EventLog) => (event: Parameters<EventLog['append']>[0]) =>
-  log().append(event)
-
-/** What the engine takes for turns after the first. */
-export const laterTurns = (
-  deps: ResponseDeps,
-  state: ResponseState,
-  request: StoredRequest,
-  log: () => EventLog,
-): Pick<EngineRun, 'state' | 'request' | 'loadContext' | 'flushEvents'> => ({
-  state,
-  request,
-  loadContext: (principal) => loadContextAgain(deps, state, request, principal),
-  flushEvents: () => log().flush(),
-})

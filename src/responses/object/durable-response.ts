@@ -1,13 +1,14 @@
 import { errorText, logEvent } from '../../lib/log.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
-import { isUnderWay, PHASES } from '../engine/phases.ts'
+import type { RunningResponse } from '../engine/engine.ts'
+import { isUnfinished, PHASES } from '../engine/phases.ts'
 import { endingEvents } from '../engine/recovery.ts'
 import { resumeResponse } from '../engine/resumption.ts'
-import type { ItemPageRequest } from '../items/items.store.ts'
 import { EventLog } from '../log/event-log.ts'
+import type { ItemPageRequest } from '../store/items.store.ts'
 import type { Owner, ResponseStreamObject, StartRequest, StartResult } from '../types.ts'
-import { type AdmittedResponse, admitResponse } from './admission.ts'
+import { admitResponse } from './admission.ts'
 import { notStarted } from './error-data.ts'
 import { type FinalResponse, finalResponse } from './final-response.ts'
 import { FinalWriter } from './final-writer.ts'
@@ -15,45 +16,42 @@ import type { ResponseDeps } from './response-deps.ts'
 import { newHead, type ResponseHead } from './response-head.ts'
 import { ResponseState } from './response-state.ts'
 
-/** A running response is looked after so often; its object stays in memory between two looks. */
-const LOOK_AFTER_MS = 30_000
-/** So long a response that is deleted waits for its end, and then for its readers to take it. */
-const LAST_WORDS_MS = 1_000
-/** Readers of one response at a time: each may hold a segment in the memory of its object. */
+/** Interval of the alarm of a running response. It also keeps the object in memory. */
+const CHECK_INTERVAL_MS = 30_000
+/** How long the deletion of a response waits for its end, and then for its readers to get it. */
+const REMOVAL_LIMIT_MS = 1_000
+/** Readers of one response at a time: each may hold a segment in the memory of the object. */
 const MAXIMUM_TAILS = 200
 
-/** A response that generates. */
-type Running = Pick<AdmittedResponse, 'engine' | 'emitter'>
-
 /**
- * One response in its Durable Object: it generates whether or not anybody reads, stores the numbered events, and deletes
- * everything when its window closes (design: Responses). After a restart it goes on where `phases.ts` says so. A response
- * that was in the middle of a turn has failed then, and says so with its next numbers.
+ * One response in its Durable Object: generates whether or not a client reads, stores the numbered events, and deletes
+ * everything when its window closes (design: Responses). A restarted object continues as `phases.ts` says. A response that
+ * was in the middle of a turn has failed then, which the following events tell its readers.
  */
 export class DurableResponse implements ResponseStreamObject {
   readonly #storage: DurableObjectStorage
   readonly #deps: ResponseDeps
   readonly #state: ResponseState
-  #log: EventLog
-  #running: Running | null = null
+  readonly #log: EventLog
+  readonly #final: FinalWriter
+  readonly #ended = Promise.withResolvers<void>()
+  #running: RunningResponse | null = null
   #admitting = false
   #removing = false
-  #abandoning: Promise<void> | null = null
-  #ended = Promise.withResolvers<void>()
-  readonly #final: FinalWriter
+  #rollingBack: Promise<void> | null = null
 
   constructor(storage: DurableObjectStorage, deps: ResponseDeps) {
+    const { clock, configuration } = deps
     this.#storage = storage
     this.#deps = deps
     this.#state = new ResponseState(deps, storage.sql)
-    this.#final = new FinalWriter(this.#state, () => this.#log)
-    this.#log = this.#openLog()
+    this.#log = new EventLog({ storage, clock, heartbeatMilliseconds: configuration.STREAM_HEARTBEAT_MS })
+    this.#final = new FinalWriter(deps, this.#state, this.#log)
     const { head } = this.#state
     if (head) this.#restart(head)
   }
 
   async start(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<StartResult> {
-    // A second start has lost: the epoch of a response is its object's life, and it is started once.
     if (this.#state.head) return notStarted(new Error('the response was started before'), false)
     const admission = await this.#admit(request, body)
     if (admission.kind === 'refused') return notStarted(admission.error, admission.recorded)
@@ -62,7 +60,7 @@ export class DurableResponse implements ResponseStreamObject {
     return {
       error: null,
       recorded: true,
-      // With the answer, since a call more would cost the first reader a round trip.
+      // A call of its own would cost the first reader a round trip.
       events: settings.stream === true ? this.#log.tail(0) : null,
       background: settings.background === true,
     }
@@ -72,52 +70,52 @@ export class DurableResponse implements ResponseStreamObject {
     this.#admitting = true
     try {
       this.#state.begin(newHead(request, this.#deps.clock()))
-      this.#deps.waitUntil(this.#wakeIn(LOOK_AFTER_MS))
-      const admission = await admitResponse(this.#deps, this.#state, request, body, () => this.#log)
-      if (admission.kind === 'refused') await this.#abandon()
+      this.#deps.waitUntil(this.#setAlarm(CHECK_INTERVAL_MS))
+      const admission = await admitResponse(this.#deps, this.#state, this.#log, request, body)
+      if (admission.kind === 'refused') await this.#rollBack()
       return admission
     } finally {
       this.#admitting = false
     }
   }
 
-  #generate(running: Running): void {
+  #generate(running: RunningResponse): void {
     this.#running = running
-    this.#deps.waitUntil(this.#run(running).catch((error) => this.#breakOff(error)))
+    this.#deps.waitUntil(this.#run(running).catch((error) => this.#fail(error)))
   }
 
-  async #run(running: Running): Promise<void> {
+  async #run(running: RunningResponse): Promise<void> {
     const { engine, emitter } = running
     const end = await engine.run()
     if (this.#running !== running) return
-    const final = finalResponse(this.#deps, this.#state.known.owner, emitter, { ...end, usage: engine.usage })
-    // Nothing is final before all is stored that was told of it.
+    const final = finalResponse(this.#deps, this.#state.known.owner, emitter, end, engine.usage)
+    // The final response must not be ahead of the stored events.
     this.#log.flush()
     await this.#finish(final, () => emitter.terminate())
   }
 
-  /** A fault of our own ends the response with what is stored of it. */
-  #breakOff(error: unknown, again = false): void {
+  /** Ends the response after an internal error, with the output that is stored. @param again see `#recover`. */
+  #fail(error: unknown, again = false): void {
     logEvent('error', 'response_broke_off', { error: errorText(error) })
     this.#running = null
     const { head } = this.#state
-    if (!head || !isUnderWay(head.phase)) return
-    // What can still be stored is; a log that failed takes nothing more, and its readers open another one.
+    if (!head || !isUnfinished(head.phase)) return
     try {
       this.#log.flush()
-    } catch {}
-    this.#log.endTails()
-    this.#log = this.#openLog()
+    } catch {
+      // Events that cannot be stored are lost; the log continues after the last stored one.
+    }
+    this.#log.reopen()
     this.#recover(again)
   }
 
-  /** Final items first, then the last event: who has read that finds them (design: Responses). */
+  /** Stores the final items before the last event: a client that has read it finds them (design: Responses). */
   async #finish(final: FinalResponse, terminate: () => void): Promise<void> {
     const { store } = this.#state.known
     this.#state.storeFinal(final)
     this.#state.enter('ending', { pendingWrite: store })
     if (store && !this.#removing) await this.#final.write()
-    // Removed while it was written.
+    // It may have been removed meanwhile.
     if (this.#state.head?.phase !== 'ending') return
     terminate()
     this.#end()
@@ -132,159 +130,154 @@ export class DurableResponse implements ResponseStreamObject {
   }
 
   #settleCalls(): void {
-    this.#deps.waitUntil(this.#state.settleCalls().then(() => this.#arrangeAlarm()))
+    this.#deps.waitUntil(this.#state.settleCalls().then(() => this.#setNextAlarm()))
   }
 
-  /** What the next life of an object does with what it finds (`phases.ts`). */
+  /** Continues after a restart of the object (`phases.ts`). */
   #restart(head: ResponseHead): void {
     if (head.phase === 'ended') {
       this.#ended.resolve()
-      // It died before the ledger had them.
       if (head.unsettled.length > 0) this.#settleCalls()
       return
     }
     const { restart } = PHASES[head.phase]
-    const resumed = restart === 'resume' ? this.#resumed() : null
-    // Nobody was told of it. Only Postgres may hold a row, and a conversation for it.
-    if (restart === 'roll_back') this.#deps.waitUntil(this.#abandon())
+    const resumed = restart === 'resume' ? resumeResponse(this.#deps, this.#state, this.#log) : null
+    if (restart === 'roll_back') this.#deps.waitUntil(this.#rollBack())
     else if (resumed) this.#generate(resumed)
     else this.#recover()
   }
 
-  #resumed(): Running | null {
-    try {
-      return resumeResponse(this.#deps, this.#state, () => this.#log)
-    } catch (error) {
-      logEvent('error', 'response_not_resumed', { error: errorText(error) })
-      return null
-    }
-  }
-
   /**
-   * Ends a response that nobody generates any more. It always comes to an end, or nobody could ask for it again.
-   * @param again whether it was tried before: what fails twice is rolled back.
+   * Ends a response without a running engine.
+   * @param again whether this is the second try: a response that fails twice is rolled back.
    */
   #recover(again = false): void {
     if (this.#log.lastSequence === 0) {
-      this.#deps.waitUntil(this.#abandon())
+      this.#deps.waitUntil(this.#rollBack())
       return
     }
     try {
       const events = endingEvents(this.#state, this.#log, this.#deps.clock())
-      // The last event and the end of the log are stored together: if the log has ended, both were.
+      // The last event and the end of the log are stored together: a closed log has both.
       if (!this.#log.closed) for (const event of events) this.#log.append(event)
       this.#end()
     } catch (error) {
       logEvent('error', 'response_not_recovered', { error: errorText(error) })
-      this.#deps.waitUntil(again ? this.#abandon() : this.#wakeIn(LOOK_AFTER_MS))
+      this.#deps.waitUntil(again ? this.#rollBack() : this.#setAlarm(CHECK_INTERVAL_MS))
     }
   }
 
   async follow(owner: Owner, after: number) {
-    if (!this.#mayBeSeenBy(owner)) return null
+    if (!this.#isVisibleTo(owner)) return null
     return this.#log.openTails < MAXIMUM_TAILS ? this.#log.tail(after) : 'busy'
   }
 
   async snapshot(owner: Owner): Promise<ResponseObject | null> {
-    if (!this.#mayBeSeenBy(owner)) return null
+    if (!this.#isVisibleTo(owner)) return null
     return this.#running?.emitter.response ?? this.#state.final?.response ?? null
   }
 
   async ended(owner: Owner): Promise<ResponseObject | null> {
-    if (!this.#mayBeSeenBy(owner)) return null
+    if (!this.#isVisibleTo(owner)) return null
     await this.#ended.promise
     return this.snapshot(owner)
   }
 
   async cancel(owner: Owner): Promise<ResponseObject | null> {
-    if (!this.#mayBeSeenBy(owner)) return null
+    if (!this.#isVisibleTo(owner)) return null
     this.#running?.engine.interrupt('cancelled')
     return this.ended(owner)
   }
 
   async remove(owner: Owner): Promise<boolean> {
-    if (!this.#mayBeSeenBy(owner)) return false
+    if (!this.#isVisibleTo(owner)) return false
     this.#removing = true
     this.#running?.engine.interrupt('cancelled')
-    // Who reads it is told how it ended before it is forgotten, if that can be done soon.
-    await withinTime(this.#ended.promise, LAST_WORDS_MS, 'ending').catch(() => {})
-    await this.#log.left(LAST_WORDS_MS)
+    // Readers get the last event first, if that is possible soon.
+    await withinTime(this.#ended.promise, REMOVAL_LIMIT_MS, 'ending').catch(() => {})
+    await this.#log.waitForReaders(REMOVAL_LIMIT_MS)
     this.#running = null
-    await this.#abandon()
+    await this.#rollBack()
     this.#removing = false
     return true
   }
 
   async inputItems(owner: Owner, page: ItemPageRequest) {
-    return this.#mayBeSeenBy(owner) ? this.#state.inputPage(page) : null
+    return this.#isVisibleTo(owner) ? this.#state.inputPage(page) : null
   }
 
   async state(owner: Owner) {
     const { head } = this.#state
-    if (!head || !this.#mayBeSeenBy(owner)) return null
+    if (!head || !this.#isVisibleTo(owner)) return null
     return { model: head.model, policyVersion: head.policyVersion, running: head.phase !== 'ended' }
   }
 
   async settle(owner: Owner): Promise<'running' | 'settled' | 'pending' | 'absent'> {
     const { head } = this.#state
     if (!head || !isOwner(head, owner)) return 'absent'
-    if (this.#isLeftBehind(head)) await this.#abandon()
+    if (this.#isAbandoned(head)) await this.#rollBack()
     if (!this.#state.head) return 'absent'
     if (head.phase !== 'ended' || this.#removing) return 'running'
-    if (head.pendingWrite) await this.#final.writeAgain()
+    if (head.pendingWrite) await this.#final.retry()
     return this.#state.head?.pendingWrite ? 'pending' : 'settled'
   }
 
-  /** Looks after a running response, repeats a write to Postgres that is pending, and deletes everything when the window
-   * closes. */
+  /** Recovers a response whose engine died, retries a pending write, and deletes everything when the window closes. */
   async alarm(): Promise<void> {
     const { head } = this.#state
     if (!head) return
-    // First, since an alarm that fails too often is given up.
-    await this.#wakeIn(LOOK_AFTER_MS)
-    if (this.#isLeftBehind(head)) return this.#abandon()
-    // It is looked after by whoever removes it, unless that one dies.
+    // First, because the platform stops repeating an alarm that keeps failing.
+    await this.#setAlarm(CHECK_INTERVAL_MS)
+    if (this.#isAbandoned(head)) return this.#rollBack()
+    // `remove` completes the deletion; if it dies, a later alarm does.
     if (this.#removing) return
-    if (isUnderWay(head.phase) && !this.#running)
-      return this.#breakOff(new Error('nobody generates any more'), true)
+    if (isUnfinished(head.phase) && !this.#running) return this.#fail(new Error('no engine is running'), true)
     if (head.phase !== 'ended') return
     await this.#state.settleCalls()
-    if (head.pendingWrite) await this.#final.writeAgain()
-    const closes = (head.endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS
-    if (!this.#state.head || this.#state.head.pendingWrite || this.#deps.clock() < closes)
-      return this.#arrangeAlarm()
-    if (!this.#state.ownsContent || (await this.#state.eraseContent())) await this.#forget()
+    if (head.pendingWrite) await this.#final.retry()
+    const current = this.#state.head
+    if (!current || current.pendingWrite || this.#deps.clock() < this.#windowEnd(current)) {
+      return this.#setNextAlarm()
+    }
+    if (!this.#final.ownsContent || (await this.#final.eraseContent())) await this.#forget()
   }
 
-  async #arrangeAlarm(): Promise<void> {
+  async #setNextAlarm(): Promise<void> {
     const { head } = this.#state
     if (!head) return
-    const closes = (head.endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS - this.#deps.clock()
-    const repeats = head.pendingWrite || head.unsettled.length > 0
-    await this.#wakeIn(repeats ? this.#final.retryMilliseconds : Math.max(0, closes))
+    const retries = head.pendingWrite || head.unsettled.length > 0
+    const left = this.#windowEnd(head) - this.#deps.clock()
+    await this.#setAlarm(retries ? this.#final.retryMilliseconds : Math.max(0, left))
   }
 
-  /** Whether a request is not being admitted any more, or is to be rolled back. */
-  #isLeftBehind({ phase }: ResponseHead): boolean {
+  #windowEnd({ endedAt }: ResponseHead): number {
+    return (endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS
+  }
+
+  #setAlarm(milliseconds: number): Promise<void> {
+    return this.#storage.setAlarm(this.#deps.clock() + milliseconds)
+  }
+
+  /** Whether a response has to be rolled back: its admission has died, or an earlier rollback was not complete. */
+  #isAbandoned({ phase }: ResponseHead): boolean {
     return PHASES[phase].restart === 'roll_back' && !this.#admitting
   }
 
-  /** Rolls back an abandoned response: rows, the conversation's lock, content, events, readers. */
-  #abandon(): Promise<void> {
-    this.#abandoning ??= this.#rollBack().finally(() => {
-      this.#abandoning = null
+  /** Rolls the response back: its rows, the lock of its conversation, content, events and readers. */
+  #rollBack(): Promise<void> {
+    this.#rollingBack ??= this.#rollBackOnce().finally(() => {
+      this.#rollingBack = null
     })
-    return this.#abandoning
+    return this.#rollingBack
   }
 
-  async #rollBack(): Promise<void> {
+  async #rollBackOnce(): Promise<void> {
     if (!this.#state.head) return
-    // Nobody sees it from here on, nor does a restart in the middle bring it back.
+    // Stored first: the response is not visible any more, and a restart continues the rollback.
     this.#state.enter('removing')
     this.#log.endTails()
-    if (await this.#state.rollBack()) await this.#forget()
-    // The alarm tries again.
-    else await this.#wakeIn(LOOK_AFTER_MS)
+    if (await this.#final.rollBack()) await this.#forget()
+    else await this.#setAlarm(CHECK_INTERVAL_MS)
   }
 
   async #forget(): Promise<void> {
@@ -294,19 +287,9 @@ export class DurableResponse implements ResponseStreamObject {
     await this.#storage.deleteAll()
   }
 
-  #mayBeSeenBy(owner: Owner): boolean {
+  #isVisibleTo(owner: Owner): boolean {
     const { head } = this.#state
     return head !== null && PHASES[head.phase].visible && isOwner(head, owner)
-  }
-
-  #openLog(): EventLog {
-    const { clock, configuration } = this.#deps
-    const heartbeatMilliseconds = configuration.STREAM_HEARTBEAT_MS
-    return new EventLog({ storage: this.#storage, clock, heartbeatMilliseconds })
-  }
-
-  #wakeIn(milliseconds: number): Promise<void> {
-    return this.#storage.setAlarm(this.#deps.clock() + milliseconds)
   }
 }
 

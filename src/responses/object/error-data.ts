@@ -1,30 +1,16 @@
-import { ApiError, type ErrorKind } from '../../lib/api-error.ts'
+import { ApiError, type ApiErrorOptions } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { ErrorData, StartResult } from '../types.ts'
 
-/** An error as it leaves an object. What is not an ApiError says nothing of itself. */
-export function errorData(error: unknown): ErrorData {
-  const known = error instanceof ApiError ? error : null
-  return {
-    kind: known?.kind ?? 'internal',
-    message: known?.message ?? 'Something went wrong.',
-    status: known?.status ?? 500,
-    ...(known?.code !== undefined && { code: known.code }),
-    ...(known?.retryAfterSeconds !== undefined && { retryAfterSeconds: known.retryAfterSeconds }),
-    ...(known?.shouldRetry !== undefined && { shouldRetry: known.shouldRetry }),
-  }
-}
-
-/** Why a response could not be started, as it leaves the object. @param recorded see `StartResult`. */
+/** The result of a start that failed. An internal error has no details for the caller. @param recorded see `StartResult`. */
 export function notStarted(error: unknown, recorded: boolean): StartResult {
-  if (!(error instanceof ApiError)) logEvent('error', 'response_not_started', { error: errorText(error) })
-  return { error: errorData(error), recorded }
+  const isKnown = error instanceof ApiError
+  if (!isKnown) logEvent('error', 'response_not_started', { error: errorText(error) })
+  const known = isKnown ? error : new ApiError('internal', 'Something went wrong.')
+  const { kind, message, status, code, retryAfterSeconds, shouldRetry } = known
+  return { error: { kind, message, status, code, retryAfterSeconds, shouldRetry }, recorded }
 }
 
-/** The same error again, outside. */
+/** The error of such a result, outside of the object. */
 export const apiErrorOf = ({ kind, message, code, retryAfterSeconds, shouldRetry }: ErrorData): ApiError =>
-  new ApiError(kind as ErrorKind, message, {
-    ...(code !== undefined && { code }),
-    ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-    ...(shouldRetry !== undefined && { shouldRetry }),
-  })
+  new ApiError(kind, message, { code, retryAfterSeconds, shouldRetry } as ApiErrorOptions)

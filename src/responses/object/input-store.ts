@@ -1,152 +1,128 @@
 import { freeBytes } from '../../lib/bytes/free-bytes.ts'
 import { pageOfItems } from '../items/item-list.ts'
-import type { ItemPage, ItemPageRequest, StoredItem } from '../items/items.store.ts'
+import type { ItemPage, ItemPageRequest, StoredItem } from '../store/items.store.ts'
 import type { ContextItem } from '../types.ts'
 
-/** An item without its content; `length` is the number of its bytes here, null when it lies elsewhere. */
+/** An item without its JSON; `length` is the number of its bytes here, null when the content store has it. */
 type ItemHead = Omit<StoredItem, 'body'> & { length: number | null }
+/** An item with a view of its JSON in the row. */
+type Entry = [head: ItemHead, body: Uint8Array | null]
 
-/** Bytes of items that are kept in one row: few rows for many small items, and what is read at a time for large ones. */
+/** Bytes of the items that share a row: few rows for many small items, and little memory for each row that is read. */
 const PART_BYTES = 256 * 1024
 
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 
 /**
- * The input of a response in the storage of its object, in the order of the request. It may be 50 MB: it is kept as
- * bytes, and what is read of it is read part by part.
+ * The input of a response in the storage of its object, in the order of the request. It may have 50 MB: it is stored as
+ * bytes, and read part by part.
  */
 export class InputStore {
   readonly #sql: SqlStorage
-  #tableExists: boolean
-  #parts: number
-  /** What is not written yet. */
-  #heads: ItemHead[] = []
-  #bodies: Uint8Array[] = []
-  #bytes = 0
+  /** Number of stored rows. The table is created with the first: an object that is only queried must store nothing. */
+  #parts = 0
+  #pendingHeads: ItemHead[] = []
+  #pendingBodies: Uint8Array[] = []
+  #pendingBytes = 0
 
   constructor(sql: SqlStorage) {
     this.#sql = sql
-    const found = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'input_parts'")
-    this.#tableExists = found.toArray().length > 0
-    this.#parts = this.#tableExists
-      ? sql.exec<{ parts: number }>('SELECT count(*) AS parts FROM input_parts').one().parts
-      : 0
+    const tables = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'input_parts'")
+    if (tables.toArray().length === 0) return
+    this.#parts = sql.exec<{ parts: number }>('SELECT count(*) AS parts FROM input_parts').one().parts
   }
 
-  /** Keeps one more item, once `flush` was called. @param bytes the item as JSON; null when it lies elsewhere. */
-  add(item: Omit<StoredItem, 'body'>, bytes: Uint8Array | null): void {
-    const { id, type, role, callId, contentKey } = item
-    this.#heads.push({ id, type, role, callId, contentKey, length: bytes?.length ?? null })
-    if (bytes) this.#bodies.push(bytes)
-    this.#bytes += bytes?.length ?? 0
-    if (this.#bytes >= PART_BYTES) this.flush()
+  /** Appends an item, which `flush` stores. @param bytes its JSON; null when the content store has it. */
+  add({ id, type, role, callId, contentKey }: Omit<StoredItem, 'body'>, bytes: Uint8Array | null): void {
+    this.#pendingHeads.push({ id, type, role, callId, contentKey, length: bytes?.length ?? null })
+    if (bytes) this.#pendingBodies.push(bytes)
+    this.#pendingBytes += bytes?.length ?? 0
+    if (this.#pendingBytes >= PART_BYTES) this.flush()
   }
 
   flush(): void {
-    if (this.#heads.length === 0) return
-    this.#createTable()
-    const bodies = new Uint8Array(this.#bytes)
+    if (this.#pendingHeads.length === 0) return
+    this.#sql.exec(
+      'CREATE TABLE IF NOT EXISTS input_parts (part INTEGER PRIMARY KEY, heads TEXT NOT NULL, bodies BLOB NOT NULL)',
+    )
+    const bodies = new Uint8Array(this.#pendingBytes)
     let end = 0
-    for (const body of this.#bodies) {
+    for (const body of this.#pendingBodies) {
       bodies.set(body, end)
       end += body.length
     }
-    const heads = JSON.stringify(this.#heads)
+    const heads = JSON.stringify(this.#pendingHeads)
     this.#sql.exec('INSERT INTO input_parts VALUES (?, ?, ?)', this.#parts++, heads, bodies.buffer)
     freeBytes(bodies)
-    this.#heads = []
-    this.#bodies = []
-    this.#bytes = 0
+    this.#pendingHeads = []
+    this.#pendingBodies = []
+    this.#pendingBytes = 0
   }
 
-  /** The items as they are told to a model. @param read gives what lies elsewhere. */
+  /** The items for a model. @param read returns the JSON of an item in the content store. */
   async *contextItems(read: (item: StoredItem) => Promise<Uint8Array>): AsyncGenerator<ContextItem> {
-    for (const { heads, bodies } of this.#stored()) {
-      for (const [{ id, type, role, callId, contentKey }, body] of withBodies(heads, bodies)) {
-        const bytes = body ?? (await read({ id, type, role, callId, contentKey, body: null }))
-        yield { id, type, role, callId, bytes }
+    for (let part = 0; part < this.#parts; part++) {
+      for (const [{ length: _, ...head }, body] of this.#entries(part)) {
+        yield { ...head, bytes: body ?? (await read({ ...head, body: null })) }
       }
     }
   }
 
-  /** The items as Postgres has them; each is read when it is asked for. */
+  /** The items for Postgres, read part by part. */
   *items(): Generator<StoredItem> {
-    for (const { heads, bodies } of this.#stored()) {
-      for (const [head, body] of withBodies(heads, bodies)) yield storedItem(head, body)
-      freeBytes(new Uint8Array(bodies))
+    for (let part = 0; part < this.#parts; part++) {
+      const entries = this.#entries(part)
+      for (const [head, body] of entries) yield storedItem(head, body)
+      // They are views of one buffer.
+      for (const [, body] of entries) if (body) freeBytes(body)
     }
   }
 
   ids(): string[] {
-    return this.#headsOfParts().flatMap((heads) => heads.map(({ id }) => id))
+    return this.#heads().map(({ id }) => id)
   }
 
-  /** A page of the items, cut as Postgres cuts it. */
+  /** A page of the items, limited as a page from Postgres. */
   page(request: ItemPageRequest): ItemPage | 'unknown_item' {
-    const places = this.#headsOfParts().flatMap((heads, part) =>
-      heads.map((head, place) => ({ ...head, part, place })),
-    )
-    const page = pageOfItems(places, request)
+    const page = pageOfItems(this.#heads(), request)
     if (page === 'unknown_item') return page
-    const parts = new Map<number, StoredItem[]>()
-    const items = page.items.flatMap(({ part, place }) => {
-      const read = parts.get(part) ?? this.#partItems(part)
-      parts.set(part, read)
-      return read[place] ?? []
+    const parts = new Map<number, Entry[]>()
+    const items = page.items.flatMap(({ part, index }) => {
+      const entries = parts.get(part) ?? this.#entries(part)
+      parts.set(part, entries)
+      const entry = entries[index]
+      return entry ? [storedItem(...entry)] : []
     })
     return { items, hasMore: page.hasMore }
   }
 
-  /** All storage of the object is deleted. */
+  /** To be called when all storage of the object is deleted. */
   forget(): void {
-    this.#tableExists = false
     this.#parts = 0
   }
 
-  #partItems(part: number): StoredItem[] {
-    const { heads, bodies } = this.#part(part)
-    return [...withBodies(heads, bodies)].map(([head, body]) => storedItem(head, body))
-  }
-
-  *#stored(): Generator<{ heads: ItemHead[]; bodies: ArrayBuffer }> {
-    for (let part = 0; part < this.#parts; part++) yield this.#part(part)
-  }
-
-  #part(part: number): { heads: ItemHead[]; bodies: ArrayBuffer } {
-    const row = this.#sql
+  #entries(part: number): Entry[] {
+    const { heads, bodies } = this.#sql
       .exec<{ heads: string; bodies: ArrayBuffer }>(
         'SELECT heads, bodies FROM input_parts WHERE part = ?',
         part,
       )
       .one()
-    return { heads: JSON.parse(row.heads), bodies: row.bodies }
+    let end = 0
+    return (JSON.parse(heads) as ItemHead[]).map((head) => {
+      const from = end
+      end += head.length ?? 0
+      return [head, head.length === null ? null : new Uint8Array(bodies, from, head.length)]
+    })
   }
 
-  #headsOfParts(): ItemHead[][] {
-    if (!this.#tableExists) return []
-    const rows = this.#sql.exec<{ heads: string }>('SELECT heads FROM input_parts ORDER BY part')
-    return [...rows].map(({ heads }) => JSON.parse(heads) as ItemHead[])
-  }
-
-  /** With the first item: an object that is only asked leaves nothing behind. */
-  #createTable(): void {
-    if (this.#tableExists) return
-    this.#sql.exec(
-      'CREATE TABLE input_parts (part INTEGER PRIMARY KEY, heads TEXT NOT NULL, bodies BLOB NOT NULL)',
+  /** The heads of all items, with their row and their index in it. */
+  #heads(): Array<ItemHead & { part: number; index: number }> {
+    if (this.#parts === 0) return []
+    const rows = this.#sql.exec<{ heads: string }>('SELECT heads FROM input_parts ORDER BY part').toArray()
+    return rows.flatMap(({ heads }, part) =>
+      (JSON.parse(heads) as ItemHead[]).map((head, index) => ({ ...head, part, index })),
     )
-    this.#tableExists = true
-  }
-}
-
-function* withBodies(
-  heads: readonly ItemHead[],
-  bodies: ArrayBuffer,
-): Generator<[head: ItemHead, body: Uint8Array | null]> {
-  let end = 0
-  for (const head of heads) {
-    const from = end
-    end += head.length ?? 0
-    yield [head, head.length === null ? null : new Uint8Array(bodies, from, head.length)]
   }
 }
 

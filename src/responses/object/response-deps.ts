@@ -1,20 +1,22 @@
 import type { Database } from '../../../schema/database.ts'
+import type { ModelDeps } from '../../gateway/invoke-model.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { ContentStore } from '../content/content-store.ts'
-import type { EngineDeps } from '../engine/engine.ts'
 import type { HostedTool } from '../engine/hosted-tool.ts'
 import type { ResponseStreamObject } from '../types.ts'
 
-/** What the object of a response reaches out to. */
-export interface ResponseDeps extends EngineDeps {
+/** Dependencies of a response object. */
+export interface ResponseDeps extends ModelDeps {
   database: Database
   contentStore: ContentStore
   /** The object of another response. */
   responseStream: (responseId: string) => ResponseStreamObject
-  /** The tools of this side that a request asks for; absent while there are none. */
+  /** The server-side tools that a request asks for; undefined while there are none. */
   hostedTools?: (settings: ResponseSettings) => readonly HostedTool[]
-  configuration: EngineDeps['configuration'] & {
+  configuration: ModelDeps['configuration'] & {
+    RESPONSE_MAX_TURNS: number
+    RESPONSE_TIME_LIMIT_MS: number
     RESPONSE_WINDOW_MS: number
     BUFFER_LIMIT_BYTES: number
     KEY_PEPPERS: KeyRing

@@ -8,10 +8,10 @@ import type { Phase } from '../engine/phases.ts'
 import type { ResponseEnd } from '../engine/response-end.ts'
 import type { Owner, StartRequest } from '../types.ts'
 
-/** Why a response that is running ends before its model does. */
+/** Why a running response is interrupted. */
 export type Interruption = 'cancelled' | 'max_time'
 
-/** What the object of a response stores of it besides its events and items. Written with every change of phase. */
+/** What the object of a response stores besides its events and items. Written with every change of phase. */
 export interface ResponseHead {
   phase: Phase
   responseId: string
@@ -26,54 +26,53 @@ export interface ResponseHead {
   /** Milliseconds since the epoch. */
   createdAt: number
   endedAt: number | null
-  /** Postgres may hold a row of it. */
+  /** Whether Postgres may have a row of it. */
   begun: boolean
-  /** The final write to Postgres is pending. */
+  /** Whether the final write to Postgres is pending. */
   pendingWrite: boolean
-  /** Postgres will never take its items: it is written without them. */
+  /** Whether Postgres refuses its items: it is written as failed and without them then. */
   refused?: boolean
   progress: Progress
-  /** How often it went on after a restart. */
+  /** Number of restarts after which it was resumed. */
   restarts: number
-  /** Calls that have ended, until the ledger has their outcome. */
+  /** Ended calls whose outcome the ledger may not have. */
   unsettled: UnsettledCall[]
 }
 
-/** What a call came to that the ledger may still hold open. */
+/** An ended call that the ledger may still hold open. */
 export interface UnsettledCall {
   call: GovernedCall
   outcome: CallOutcome
 }
 
-/** How far the engine has come. */
+/** The progress of the engine. */
 export interface Progress {
-  /** Turns that came to their end. */
+  /** Number of ended turns. */
   turns: number
-  /** Those of them, the last ones in a row, in which nothing was called but what may not be. */
+  /** Number of consecutive last turns with refused calls only. */
   refusedTurns: number
-  /** What its calls were charged for that have ended. */
+  /** What the ended calls were charged for. */
   usage: Usage | null
-  /** The model call that is under way; `after` is the number of the last event before it. */
+  /** The open model call; `after` is the number of the last event before it. */
   openCall: { open: OpenTurn; after: number } | null
-  /** Id of the call that the next turn will be. */
+  /** Call id of the next turn. */
   nextCallId: string | null
-  /** How the response ends when the tools of its last turn have run; null when another turn follows. */
+  /** How the response ends after the server-side calls of its last turn; null when another turn follows. */
   endAfterTools: ResponseEnd | null
 }
 
-/** What further turns are made of: stored when the first of them follows, since most responses have one turn. */
+/** The inputs of further turns. Stored with the end of the first turn, and only if another one follows. */
 export interface StoredRequest {
   settings: ResponseSettings
   identity: CallIdentity
-  /** What the caller came with: its rights are read again for a turn after a restart. */
+  /** The caller's credential, for reading its rights again after a restart. */
   credential: CallerCredential
   headers: Array<[name: string, value: string]>
   functionCallsComplete: boolean
-  /** Ids of the items that were said before: what others add to the conversation meanwhile is not in the context. */
+  /** Ids of the history. Items that others add to the conversation meanwhile are not part of the context. */
   historyIds: string[]
 }
 
-/** Whose a response becomes. */
 export const ownerOf = ({ principal }: Pick<StartRequest, 'principal'>): Owner => ({
   organizationId: principal.organizationId,
   userId: principal.userId,

@@ -1,54 +1,50 @@
 import type { Usage } from '../../governance/credits.ts'
 import type { OutputItem, ResponseObject, ResponseSettings, ResponseUsage } from '../../wire/responses.ts'
-
-/** What a response is besides what its request asked for. */
-export interface ResponseGiven {
-  id: string
-  /** Since the epoch. */
-  createdSeconds: number
-  /** Null for a response that is not stored. */
-  conversationId: string | null
-  store: boolean
-  /** As they are told, hosted ones included. */
-  tools: unknown[]
-}
+import type { ResponseHead } from './response-head.ts'
 
 /**
- * A response at its beginning: in progress, without output, every member present. Where the request leaves a member
- * out, it has the default of the official API; a sampling parameter is never null, since Open Responses demands numbers
+ * A new response: in progress, without output, with every member present. A member that the request leaves out has the
+ * default of the official API. A sampling parameter is never null, since Open Responses requires numbers
  * (https://www.openresponses.org/specification).
  */
-export function initialResponse(settings: ResponseSettings, given: ResponseGiven): ResponseObject {
+export function initialResponse(
+  settings: ResponseSettings,
+  {
+    responseId,
+    createdAt,
+    conversationId,
+  }: Pick<ResponseHead, 'responseId' | 'createdAt' | 'conversationId'>,
+): ResponseObject {
   return {
-    id: given.id,
+    id: responseId,
     object: 'response',
-    created_at: given.createdSeconds,
+    created_at: Math.floor(createdAt / 1000),
     completed_at: null,
     status: 'in_progress',
     error: null,
     incomplete_details: null,
     access_programs: null,
     background: settings.background ?? false,
-    conversation: given.conversationId === null ? null : { id: given.conversationId },
+    conversation: conversationId === null ? null : { id: conversationId },
     previous_response_id: settings.previous_response_id ?? null,
     instructions: settings.instructions ?? null,
     model: settings.model,
     output: [],
     output_text: '',
-    store: given.store,
+    store: settings.store !== false,
     metadata: settings.metadata ?? {},
     usage: null,
-    ...toolMembers(settings, given.tools),
+    ...toolMembers(settings),
     ...generationMembers(settings),
     ...callerMembers(settings),
   }
 }
 
-const toolMembers = (settings: ResponseSettings, tools: unknown[]) => ({
-  tools,
+const toolMembers = (settings: ResponseSettings) => ({
+  tools: settings.tools ?? [],
   tool_choice: settings.tool_choice ?? 'auto',
   parallel_tool_calls: settings.parallel_tool_calls ?? true,
-  // Only told back: it bounds the calls of hosted tools, which a response here has none of, and not functions
+  // Only repeated: it limits calls of the vendor's own tools, which this service does not offer, and not functions
   // (https://platform.openai.com/docs/api-reference/responses/create).
   max_tool_calls: settings.max_tool_calls ?? null,
 })
@@ -79,8 +75,8 @@ const callerMembers = (settings: ResponseSettings) => ({
 })
 
 /**
- * Usage as this surface tells it, in tokens: what was read from a cache or written to it is part of the input.
- * @param usage null when nothing is known: the figures are zero then, since clients ignore an end without figures.
+ * Usage in tokens as this surface reports it: cache reads and writes are part of the input.
+ * @param usage null when it is unknown: the figures are zero then, since clients ignore a last event without figures.
  */
 export function responseUsage(usage: Usage | null): ResponseUsage {
   const cached = usage?.cacheRead ?? 0
@@ -96,7 +92,7 @@ export function responseUsage(usage: Usage | null): ResponseUsage {
   }
 }
 
-/** All text of the messages of an output, as the official clients join it. Refusals are no text. */
+/** All text of the output's messages, joined as in the official clients: without refusals. */
 export function outputTextOf(output: readonly OutputItem[]): string {
   return output
     .flatMap((item) => (item.type === 'message' ? item.content : []))

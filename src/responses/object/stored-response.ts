@@ -2,16 +2,16 @@ import type { Database } from '../../../schema/database.ts'
 import type { OutputItem, ResponseObject } from '../../wire/responses.ts'
 import type { ContentStore } from '../content/content-store.ts'
 import { itemBytes } from '../items/stored-items.ts'
-import { selectResponse } from '../response-queries.store.ts'
+import { selectResponse } from '../store/read-responses.store.ts'
 import type { Owner } from '../types.ts'
 import { outputTextOf } from './response-members.ts'
 
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 
 /**
- * A response as Postgres and the content store have it.
- * @returns null for one that is not the owner's, and for one that has not ended: only its object knows that.
- * @throws when either store is away.
+ * An ended response from Postgres and the content store.
+ * @returns null for one that is missing, another owner's, or has not ended: its object has it then.
+ * @throws when either store is not available.
  */
 export async function storedResponse(
   deps: { database: Database; contentStore: ContentStore },

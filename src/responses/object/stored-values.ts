@@ -1,9 +1,9 @@
-/** A row may have 2 MB on the platform, and text takes up to three bytes for a character. */
+/** The platform allows 2 MB in a row, and a character takes up to three bytes. */
 const PART_CHARACTERS = 500_000
 
 /**
- * Named JSON values in the storage of a Durable Object, of any size. Synchronous: what one call writes is there for the
- * next, and durable before anything that follows it leaves the object.
+ * Named JSON values of any size in the storage of a Durable Object. Writes are synchronous, and durable before anything
+ * that follows them leaves the object.
  */
 export class StoredValues {
   readonly #sql: SqlStorage
@@ -14,7 +14,7 @@ export class StoredValues {
     this.#tableExists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'state'").toArray().length > 0
   }
 
-  /** @returns null for a name that was never put. */
+  /** @returns null for a name that was not put. */
   get<Value>(name: string): Value | null {
     if (!this.#tableExists) return null
     const parts = this.#sql.exec<{ value: string }>(
@@ -39,12 +39,12 @@ export class StoredValues {
     this.#sql.exec('DELETE FROM state WHERE name = ? AND part >= ?', name, part)
   }
 
-  /** All storage of the object was deleted. */
+  /** To be called when all storage of the object is deleted. */
   forget(): void {
     this.#tableExists = false
   }
 
-  /** With the first value: an object that is only asked leaves nothing behind. */
+  /** Called with the first value: an object that is only queried must store nothing. */
   #createTable(): void {
     if (this.#tableExists) return
     this.#sql.exec(
@@ -54,7 +54,7 @@ export class StoredValues {
   }
 }
 
-/** A pair of surrogates stays together: SQLite holds UTF-8, in which half of one is nothing. */
+/** Keeps surrogate pairs together: SQLite stores UTF-8, which cannot encode half of a pair. */
 function endOfPart(text: string, from: number): number {
   const end = from + PART_CHARACTERS
   const last = text.charCodeAt(end - 1)

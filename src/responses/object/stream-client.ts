@@ -4,31 +4,30 @@ import { withFreshStub } from '../../lib/fresh-stub.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { ResponseStreamObject } from '../types.ts'
 
-/** Longest wait for what does not wait for a generation, the repetition included. */
+/** Time limit of the methods that do not wait for a model, with their repetition. */
 const ANSWER_LIMIT_MS = 10_000
 
 /**
- * The Durable Object of a response. A call that fails on its way is made once more on a fresh stub; `start` only if
- * nothing of the body was read, since the first call may have begun the response otherwise. `follow`, `ended` and `start`
- * wait for a model and take as long as it takes; all others have ten seconds. A repeated `remove` can return false
- * although the response was removed, by the first call whose answer was lost.
- *
+ * The client of a response's Durable Object. A call that fails in transit is repeated once on a fresh stub; `start` only if
+ * nothing of the body was read, since otherwise the first call may have begun the response. `follow`, `ended` and `start`
+ * have no time limit, since they may wait for a model; the others have ten seconds. A repeated `remove` can return false
+ * although the response was removed, by a first call whose result was lost.
  * @param responseId names the object; its MAC has been checked.
- * @returns the object's methods; each throws ApiError `internal` when the object does not answer
+ * @returns the object's methods; each throws ApiError `internal` when the object does not answer.
  */
 export function responseStreamClient(
   namespace: DurableObjectNamespace,
   responseId: string,
 ): ResponseStreamObject {
-  const ask = <Result>(
+  const call = <Result>(
     use: (object: ResponseStreamObject) => Promise<Result>,
     mayRepeat: () => boolean = () => true,
   ) => withFreshStub(namespace, responseId, use, mayRepeat)
-  const patiently = <Result>(use: (object: ResponseStreamObject) => Promise<Result>) => orApiError(ask(use))
-  const soon = <Result>(use: (object: ResponseStreamObject) => Promise<Result>) => {
+  const unlimited = <Result>(use: (object: ResponseStreamObject) => Promise<Result>) => orApiError(call(use))
+  const limited = <Result>(use: (object: ResponseStreamObject) => Promise<Result>) => {
     let waiting = true
     const answer = withinTime(
-      ask(use, () => waiting),
+      call(use, () => waiting),
       ANSWER_LIMIT_MS,
       'the object of a response',
     )
@@ -40,18 +39,18 @@ export function responseStreamClient(
   }
   return {
     start: (request, body) => {
-      const handed = handOver(body)
-      const started = ask((object) => object.start(request, handed.stream()), handed.takeBack)
-      return orApiError(started.catch(handed.giveUp))
+      const passed = passTwice(body)
+      const started = call((object) => object.start(request, passed.stream()), passed.takeBack)
+      return orApiError(started.catch(passed.abort))
     },
-    follow: (owner, after) => patiently((object) => object.follow(owner, after)),
-    ended: (owner) => patiently((object) => object.ended(owner)),
-    snapshot: (owner) => soon((object) => object.snapshot(owner)),
-    cancel: (owner) => soon((object) => object.cancel(owner)),
-    remove: (owner) => soon((object) => object.remove(owner)),
-    inputItems: (owner, page) => soon((object) => object.inputItems(owner, page)),
-    state: (owner) => soon((object) => object.state(owner)),
-    settle: (owner) => soon((object) => object.settle(owner)),
+    follow: (owner, after) => unlimited((object) => object.follow(owner, after)),
+    ended: (owner) => unlimited((object) => object.ended(owner)),
+    snapshot: (owner) => limited((object) => object.snapshot(owner)),
+    cancel: (owner) => limited((object) => object.cancel(owner)),
+    remove: (owner) => limited((object) => object.remove(owner)),
+    inputItems: (owner, page) => limited((object) => object.inputItems(owner, page)),
+    state: (owner) => limited((object) => object.state(owner)),
+    settle: (owner) => limited((object) => object.settle(owner)),
   }
 }
 
@@ -64,10 +63,10 @@ async function orApiError<Result>(work: Promise<Result>): Promise<Result> {
 }
 
 /**
- * A body that can be handed over a second time as long as nothing of it was read. What was handed over before is dead
- * from then on: an attempt that still lives somewhere can never begin a response with it.
+ * A body that can be passed a second time as long as nothing of it was read. The first stream fails from then on, so that
+ * an attempt that is still running cannot begin a response with it.
  */
-function handOver(body: ReadableStream<Uint8Array>) {
+function passTwice(body: ReadableStream<Uint8Array>) {
   const reader = new PartReader(body)
   let holder = 0
   let read = false
@@ -79,7 +78,7 @@ function handOver(body: ReadableStream<Uint8Array>) {
         if (mine !== holder) throw new Error('this body was taken back')
         read = true
         const part = await reader.next(controller.byobRequest?.view?.byteLength)
-        if (part) return pass(part, controller)
+        if (part) return enqueue(part, controller)
         controller.close()
         controller.byobRequest?.respond(0)
       },
@@ -87,26 +86,26 @@ function handOver(body: ReadableStream<Uint8Array>) {
         if (mine === holder) reader.cancel(reason)
       },
     }
-    // Nothing is read ahead: what is read cannot be handed over again.
+    // Nothing is read ahead, since a body that was read cannot be passed again.
     return new ReadableStream(source, { highWaterMark: 0 })
   }
-  /** @returns whether the body may be handed over again */
+  /** Invalidates the first stream. @returns whether the body may be passed again. */
   const takeBack = (): boolean => {
     if (read) return false
     holder++
     return true
   }
-  /** Whoever sends the body hears that nobody wants it. @throws the error it is given */
-  const giveUp = async (error: unknown): Promise<never> => {
+  /** Stops reading from the sender of the body. @throws the given error. */
+  const abort = async (error: unknown): Promise<never> => {
     holder++
     reader.cancel(error)
     throw error
   }
-  return { stream, takeBack, giveUp }
+  return { stream, takeBack, abort }
 }
 
-/** Hands on what was read. @param part is used again afterwards. */
-function pass(part: Uint8Array, controller: ReadableByteStreamController): void {
+/** Enqueues a part. @param part its memory is reused afterwards. */
+function enqueue(part: Uint8Array, controller: ReadableByteStreamController): void {
   const request = controller.byobRequest
   const view = request?.view
   if (!request || !view) {

@@ -26,7 +26,11 @@ export const WHOLE = emitOne(
   COMPLETED,
   { seal: () => 'sealed' },
 ).stream
-export const FAILED = emitOne([say.text('half')], { ...COMPLETED, status: 'failed' }).stream
+export const FAILED = emitOne([say.text('half')], {
+  ...COMPLETED,
+  status: 'failed',
+  error: { code: 'stream_error', message: 'It broke.' },
+}).stream
 export const INCOMPLETE = emitOne([say.call(0)], {
   ...COMPLETED,
   status: 'incomplete',

@@ -10,7 +10,7 @@ const settings = { model: 'm', truncation: 'auto' as const, max_output_tokens: 1
 const tens = (json: Uint8Array) => (json[0] === 0x5b ? 0 : 10)
 /** @param items how many of them fit. */
 const fitted = (items: readonly ContextItem[], room: number) =>
-  fitContext(items, settings, { contextWindow: room * 10 + 10 + 4, maxOutput: 1000 }, tens)
+  fitContext(items, settings, { contextWindow: room * 10 + 10 + 4, maxOutputTokens: 1000 }, tens)
 
 const system = message('system', 's')
 const user = (text: string) => message('user', text)
@@ -22,7 +22,12 @@ describe('a context that is too long', () => {
 
   it('stays as it is unless it may be cut', () => {
     for (const truncation of ['disabled', null, undefined] as const) {
-      const cut = fitContext(items, { ...settings, truncation }, { contextWindow: 20, maxOutput: 5 }, tens)
+      const cut = fitContext(
+        items,
+        { ...settings, truncation },
+        { contextWindow: 20, maxOutputTokens: 5 },
+        tens,
+      )
       expect(cut).toEqual(items)
     }
     expect(fitted(items, 6)).toEqual(items)

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest'
+import type { Database } from '../../../schema/database.ts'
 import { ContentGoneError } from '../../../src/responses/content/content-store.ts'
-import { type ContextStore, loadContextFrom } from '../../../src/responses/context/context.ts'
-import type { StoredItem } from '../../../src/responses/items/items.store.ts'
+import { type ContextStore, loadContext } from '../../../src/responses/context/load-context.ts'
+import type { StoredItem } from '../../../src/responses/store/items.store.ts'
 import type { ResponseSettings } from '../../../src/wire/responses.ts'
 import { itemOf, parsed } from './items.ts'
 
+const database = {} as Database
 const owner = { organizationId: 'o', userId: 'u' }
 const stored = (id: string, more: Partial<StoredItem> = {}): StoredItem => {
   const body = JSON.stringify({ id, type: 'message', role: 'user', content: [] })
@@ -12,7 +14,7 @@ const stored = (id: string, more: Partial<StoredItem> = {}): StoredItem => {
 }
 const elsewhere = (id: string) => stored(id, { body: null, contentKey: `key/${id}` })
 
-const nothing: ContextStore<string> = {
+const nothing: ContextStore = {
   selectConversationContext: async () => null,
   selectResponseContext: async () => null,
   selectItems: async () => [],
@@ -34,7 +36,7 @@ const fresh = itemOf({ role: 'user', content: 'new' })
 
 function load(
   settings: Partial<ResponseSettings>,
-  store: Partial<ContextStore<string>> = {},
+  store: Partial<ContextStore> = {},
   items: Array<typeof fresh | { reference: string }> = [fresh],
   content: Record<string, Uint8Array> = {},
 ) {
@@ -43,11 +45,8 @@ function load(
     if (!bytes) throw new ContentGoneError(key)
     return bytes
   }
-  const asked = { ...nothing, ...store }
-  return loadContextFrom(asked, { database: 'db', contentStore: { get } }, owner, {
-    settings: { model: 'm', ...settings },
-    items,
-  })
+  const request = { settings: { model: 'm', ...settings }, items }
+  return loadContext({ database, contentStore: { get } }, owner, request, { ...nothing, ...store })
 }
 
 describe('where a response goes', () => {
@@ -66,7 +65,7 @@ describe('where a response goes', () => {
       return { ...conversation, writer: 'resp_8' }
     }
     const context = await load({ conversation: 'conv_1' }, { selectConversationContext })
-    expect(asked).toEqual([['db', owner, 'conv_1']])
+    expect(asked).toEqual([[database, owner, 'conv_1']])
     expect(context).toMatchObject({ conversationId: 'conv_1', creates: false, position: 7, writer: 'resp_8' })
     expect(context.history.map(({ id }) => id)).toEqual(['msg_1', 'msg_2'])
     const read = await load({ conversation: 'conv_1', store: false }, { selectConversationContext })
@@ -115,7 +114,7 @@ describe('where a response goes', () => {
 })
 
 describe('what a request refers to', () => {
-  const selectItems = async (_database: string, _owner: unknown, ids: readonly string[]) =>
+  const selectItems = async (_database: unknown, _owner: unknown, ids: readonly string[]) =>
     ids.filter((id) => id !== 'msg_x').map((id) => stored(id))
 
   it('comes where it is referred to, once', async () => {
@@ -125,7 +124,7 @@ describe('what a request refers to', () => {
     expect([...referenced.keys()]).toEqual(['msg_7', 'msg_6'])
   })
 
-  it('is not said twice when the history has it', async () => {
+  it('is left out when the history has it', async () => {
     const selectConversationContext = async () => conversation
     const context = await load({ conversation: 'conv_1' }, { selectItems, selectConversationContext }, [
       { reference: 'msg_2' },
@@ -155,7 +154,7 @@ describe('reasoning that is given again without what is sealed of it', () => {
     expect([...referenced.keys()]).toEqual([id])
   })
 
-  it('is not said twice when the history has it', async () => {
+  it('is left out when the history has it', async () => {
     const selectConversationContext = async () => ({ ...conversation, items: [whole] })
     const { input } = await load({ conversation: 'c' }, { selectConversationContext }, [again, fresh])
     expect(input).toEqual([fresh])
@@ -171,7 +170,7 @@ describe('reasoning that is given again without what is sealed of it', () => {
   })
 })
 
-describe('content that lies elsewhere', () => {
+describe('content in the content store', () => {
   const body = new TextEncoder().encode(stored('msg_2').body ?? '')
   const items = [stored('msg_1'), elsewhere('msg_2'), elsewhere('msg_3')]
   const selectConversationContext = async () => ({ ...conversation, items })

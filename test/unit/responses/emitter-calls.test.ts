@@ -27,11 +27,11 @@ describe('tool calls', () => {
 
   it('are done as soon as something follows them and they are complete', () => {
     const emitting = new Emitting()
-    emitting.tell(say.call(0), say.args(0, '{"x":1}'))
+    emitting.feed(say.call(0), say.args(0, '{"x":1}'))
     expect(emitting.of('output_item.done')).toEqual([])
-    emitting.tell(say.call(1))
+    emitting.feed(say.call(1))
     expect(emitting.of('output_item.done')).toMatchObject([{ output_index: 0 }])
-    emitting.tell(say.args(0, ' '), say.text('Also.'))
+    emitting.feed(say.args(0, ' '), say.text('Also.'))
     expect(emitting.of('output_item.done')).toHaveLength(1)
     expect(emitting.emitter.endTurn().calls.map((call) => call.arguments)).toEqual(['{"x":1}', '{}'])
   })
@@ -58,10 +58,10 @@ describe('tool calls', () => {
     const emitting = new Emitting()
     emitting.emitter.begin()
     for (let turn = 0; turn < 2; turn++) {
-      emitting.tell(say.call(0, 'a', 'same'), say.call(1, 'b', ''), say.call(1, 'b', 'again'))
+      emitting.feed(say.call(0, 'a', 'same'), say.call(1, 'b', ''), say.call(1, 'b', 'again'))
       emitting.emitter.endTurn()
     }
-    emitting.emitter.settle(COMPLETED)
+    emitting.emitter.end(COMPLETED)
     emitting.emitter.terminate()
     expect(emitting.emitter.response.output).toHaveLength(4)
     expect(emitting.emitter.response.output[0]).toMatchObject({ call_id: 'same' })
@@ -81,7 +81,7 @@ describe('tool calls', () => {
   })
 
   it.each(['look\u0000', 'look\ud800', 'l'.repeat(257)])('have no name that is none: %j', (name) => {
-    const emitting = new Emitting().tell(say.call(0, name), say.args(0, '{}'))
+    const emitting = new Emitting().feed(say.call(0, name), say.args(0, '{}'))
     const [call] = emitting.emitter.endTurn().calls
     expect(call?.upstreamName).toMatch(/^l[\w-]{1,63}$/)
   })
@@ -96,28 +96,28 @@ describe('tool calls', () => {
     expect(emitting.violations).toEqual([])
   })
 
-  it('that the engine answers are no items, but are told to it', () => {
+  it('that are refused have no item, but belong to the turn', () => {
     const emitting = new Emitting({ purposeOf: (name) => (name === 'shell' ? 'refused' : 'client') })
     emitting.emitter.begin()
-    emitting.tell(
+    emitting.feed(
       say.text('a'),
       say.call(0, 'shell'),
       say.args(0, '{"c":1}'),
       say.call(1, 'look'),
       say.text('b'),
     )
-    expect(emitting.emitter.endTurn().calls).toEqual([
+    expect(emitting.emitter.endTurn().calls).toMatchObject([
       { callId: 'call_0', upstreamName: 'shell', arguments: '{"c":1}', purpose: 'refused', cut: false },
       { callId: 'call_1', upstreamName: 'look', arguments: '{}', purpose: 'client', cut: false },
     ])
-    emitting.emitter.settle(COMPLETED)
+    emitting.emitter.end(COMPLETED)
     emitting.emitter.terminate()
     expect(emitting.text).not.toContain('shell')
     expect(emitting.violations).toEqual([])
   })
 
   it('in the middle of which the model refuses are cut off, and its refusal is whole', () => {
-    const emitting = new Emitting().tell(
+    const emitting = new Emitting().feed(
       say.call(0),
       say.args(0, '{"city":"Par'),
       say.call(1),

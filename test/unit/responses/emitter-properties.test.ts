@@ -30,11 +30,15 @@ function randomResponse(seed: number, cut = false): Made {
   for (const [index, turn] of turns.entries()) {
     const broken = cut && index === turns.length - 1
     if (broken) turn.splice(random.below(turn.length))
-    emitting.tell(...turn)
+    emitting.feed(...turn)
     if (!broken) calls.push(...emitting.emitter.endTurn().calls.map((call) => call.arguments))
   }
-  const reason = { reason: 'cancelled', status: random.pick(['incomplete', 'failed'] as const) }
-  const response = emitting.emitter.settle({ ...COMPLETED, ...(cut && reason) })
+  const error = { code: 'server_error', message: 'It broke.' }
+  const end = random.pick([
+    { status: 'incomplete' as const, reason: 'cancelled' },
+    { status: 'failed' as const, error },
+  ])
+  const response = emitting.emitter.end({ ...COMPLETED, ...(cut && end) })
   emitting.emitter.terminate()
   return { emitting, turns, calls, response }
 }

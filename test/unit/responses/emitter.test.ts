@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { replayResponse } from '../../../src/responses/emitter/replay.ts'
 import type { ResponseObject } from '../../../src/wire/responses.ts'
 import { COMPLETED, Emitting, emitOne, say } from './emitting.ts'
 
@@ -6,7 +7,7 @@ const BEGUN = ['created', 'in_progress']
 const TEXT = ['content_part.added', 'output_text.delta', 'output_text.done', 'content_part.done']
 
 describe('a message', () => {
-  it('is told with its part, its deltas and their whole', () => {
+  it('has events for its part, its deltas and its whole text', () => {
     const emitting = emitOne([say.text('Hel'), say.text(''), say.text('lo "\n😀')])
     expect(emitting.types).toEqual([
       ...BEGUN,
@@ -24,7 +25,7 @@ describe('a message', () => {
     expect(emitting.violations).toEqual([])
   })
 
-  it('says in each payload first its type, then its number', () => {
+  it('begins each payload with its type and its number', () => {
     const { emitted } = emitOne([say.text('a'), say.call(0), say.reasoning('b')])
     for (const { sequence, type, payload } of emitted) {
       expect(payload.startsWith(`{"type":"${type}","sequence_number":${sequence},`)).toBe(true)
@@ -33,7 +34,7 @@ describe('a message', () => {
     expect(emitted.map(({ sequence }) => sequence)).toEqual(emitted.map((_, index) => index + 1))
   })
 
-  it('waits for others only with deltas that are not the first', () => {
+  it('delays only deltas after the first one of a part', () => {
     const { emitted } = emitOne([
       say.text('a'),
       say.text('b'),
@@ -68,7 +69,7 @@ describe('a message', () => {
     expect(emitting.violations).toEqual([])
   })
 
-  it('tells what a filter cut off from what was refused', () => {
+  it('distinguishes a content filter from a refusal', () => {
     const ends = [
       [say.stop('refusal')],
       [say.text('So far'), say.stop('refusal')],
@@ -76,7 +77,7 @@ describe('a message', () => {
       [say.refusal('No.'), say.stop('refusal')],
       [say.refusal('No.'), say.stop('end')],
     ].map((events) => {
-      const { emitter } = new Emitting().tell(...events)
+      const { emitter } = new Emitting().feed(...events)
       const { filtered } = emitter.endTurn()
       const [item] = emitter.response.output
       return [filtered, item && 'status' in item ? item.status : null]
@@ -140,7 +141,7 @@ describe('reasoning', () => {
     const emitting = new Emitting({ seal: (secret) => `sealed ${sealed.push(structuredClone(secret))}` })
     emitting.emitter.origin = 'anthropic'
     emitting.emitter.begin()
-    emitting.tell(
+    emitting.feed(
       say.reasoning('fir'),
       say.reasoning('st'),
       say.signature('s1'),
@@ -150,7 +151,7 @@ describe('reasoning', () => {
       say.reasoning('third'),
       say.signature('s3'),
     )
-    const end = emitting.emitter.endTurn()
+    emitting.emitter.endTurn()
     const secrets = [
       [
         { text: 'first', signature: 's1', origin: 'anthropic' },
@@ -159,9 +160,8 @@ describe('reasoning', () => {
       ],
       [{ text: 'third', signature: 's3', origin: 'anthropic' }],
     ]
-    expect(end.reasoning).toEqual(secrets)
     expect(sealed).toEqual(secrets)
-    const { output } = emitting.emitter.settle(COMPLETED)
+    const { output } = emitting.emitter.end(COMPLETED)
     expect(output).toMatchObject([
       { type: 'reasoning', summary: [{ text: 'first' }, { text: 'second' }], encrypted_content: 'sealed 1' },
       { type: 'message' },
@@ -190,7 +190,7 @@ describe('reasoning', () => {
     expect(emitting.violations).toEqual([])
   })
 
-  it('that is broken off says so in its part', () => {
+  it('that is cut off has that status in its part', () => {
     const emitting = emitOne([say.reasoning('I th'), say.stop('length')])
     expect(emitting.of('reasoning_summary_part.done')).toMatchObject([{ status: 'incomplete' }])
     expect(emitting.emitter.response.output).toMatchObject([{ status: 'incomplete' }])
@@ -223,7 +223,7 @@ describe('the end', () => {
     },
   )
 
-  it('tells what the turn came to, and the next one begins anew', () => {
+  it('returns how the turn ended, and the next one begins anew', () => {
     const usage = {
       input: 1,
       cacheRead: 0,
@@ -232,26 +232,27 @@ describe('the end', () => {
       output: 2,
       reasoning: 0,
     }
-    const { emitter } = new Emitting().tell(
+    const { emitter } = new Emitting().feed(
       { type: 'start', id: 'x', model: 'm', createdSeconds: null, usage: { ...usage, output: 0 } },
       say.text('a'),
       say.stop('refusal', 'why'),
       { type: 'usage', usage },
       { type: 'end' },
     )
-    const empty = { filtered: false, calls: [], reasoning: [] }
-    expect(emitter.endTurn()).toEqual({ stop: 'refusal', explanation: 'why', usage, ...empty })
-    expect(emitter.endTurn()).toEqual({ stop: null, explanation: null, usage: null, ...empty })
+    expect(emitter.turnUsage).toEqual(usage)
+    expect(emitter.endTurn()).toEqual({ stop: 'refusal', filtered: false, calls: [] })
+    expect(emitter.turnUsage).toBeNull()
+    expect(emitter.endTurn()).toEqual({ stop: null, filtered: false, calls: [] })
     emitter.model({ type: 'start', id: 'x', model: 'm', createdSeconds: null, usage })
-    expect(emitter.endTurn().usage).toEqual(usage)
+    expect(emitter.turnUsage).toEqual(usage)
   })
 
-  it('closes what is open, and is told once, after it was settled', () => {
+  it('closes what is open, and is emitted once, after the response was ended', () => {
     const emitting = new Emitting()
     emitting.emitter.begin()
-    emitting.tell(say.text('half'), say.call(0), say.args(0, '{"a":1'))
-    expect(() => emitting.emitter.terminate()).toThrow('settled')
-    const final = emitting.emitter.settle({ ...COMPLETED, status: 'incomplete', reason: 'cancelled' })
+    emitting.feed(say.text('half'), say.call(0), say.args(0, '{"a":1'))
+    expect(() => emitting.emitter.terminate()).toThrow('ended')
+    const final = emitting.emitter.end({ ...COMPLETED, status: 'incomplete', reason: 'cancelled' })
     expect(final).toMatchObject({
       status: 'incomplete',
       incomplete_details: { reason: 'cancelled' },
@@ -260,13 +261,13 @@ describe('the end', () => {
       output: [{ status: 'completed' }, { status: 'incomplete', arguments: '{"a":1' }],
     })
     expect(emitting.types).not.toContain('completed')
-    expect(emitting.emitter.settle(COMPLETED)).toEqual(final)
+    expect(emitting.emitter.end(COMPLETED)).toEqual(final)
     emitting.emitter.begin()
-    emitting.tell(say.text('late'))
+    emitting.feed(say.text('late'))
     emitting.emitter.terminate()
     const { length } = emitting.emitted
     emitting.emitter.begin()
-    emitting.tell(say.text('later'))
+    emitting.feed(say.text('later'))
     emitting.emitter.endTurn()
     emitting.emitter.terminate()
     expect(emitting.emitted).toHaveLength(length)
@@ -286,19 +287,13 @@ describe('the end', () => {
     expect(emitting.stream.at(-1)?.data).toMatchObject({ response: { status: 'failed', error } })
     expect(emitting.violations).toEqual([])
   })
-
-  it('of a response that failed for no told reason has the code stream_error', () => {
-    const emitting = emitOne([], { ...COMPLETED, status: 'failed' })
-    expect(emitting.stream.at(-2)?.data).toMatchObject({ error: { code: 'stream_error' } })
-    expect(emitting.violations).toEqual([])
-  })
 })
 
 describe('the response', () => {
   it('is whole at any moment, and its copies do not change', () => {
-    const emitting = new Emitting().tell(say.text('a'))
+    const emitting = new Emitting().feed(say.text('a'))
     const { response } = emitting.emitter
-    emitting.tell(say.text('b'))
+    emitting.feed(say.text('b'))
     expect(response).toMatchObject({
       status: 'in_progress',
       output_text: 'a',
@@ -312,12 +307,12 @@ describe('the response', () => {
   it('goes on after the events and the items that there are', () => {
     const first = emitOne([say.text('a'), say.call(0)])
     const { response } = first.emitter
-    const emitting = new Emitting({
-      response: first.emitted.map(({ payload }) => payload),
-      lastSequence: first.emitted.length,
-    })
-    emitting.tell(say.text('b'), say.call(0))
-    expect(emitting.of('output_item.added')).toMatchObject([
+    const collector = new Emitting()
+    const writer = collector.writerAfter(first.emitted.length)
+    const payloads = first.emitted.map(({ payload }) => payload)
+    const emitting = new Emitting({ ...replayResponse(payloads, writer), writer })
+    emitting.feed(say.text('b'), say.call(0))
+    expect(collector.of('output_item.added')).toMatchObject([
       { output_index: 2, sequence_number: first.emitted.length + 1 },
       { output_index: 3 },
     ])

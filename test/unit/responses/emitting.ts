@@ -1,18 +1,18 @@
 import type { ModelEvent, StopReason } from '../../../src/gateway/translation/model-events.ts'
 import type { CalledTool } from '../../../src/responses/emitter/call-item.ts'
 import {
-  type EmittedEvent,
   type EmitterOptions,
+  type FinalEnd,
   ResponseEmitter,
-  type ResponseSettlement,
 } from '../../../src/responses/emitter/emitter.ts'
+import { type EmittedEvent, EventWriter } from '../../../src/responses/emitter/event-writer.ts'
 import { initialResponse } from '../../../src/responses/object/response-members.ts'
 import { responseSettings } from '../../../src/wire/responses.ts'
 import { checkResponseStream } from '../../harness/conformance.ts'
 import type { StreamEvent } from '../../harness/conformance-rules.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'
 
-export const COMPLETED: ResponseSettlement = {
+export const COMPLETED: FinalEnd = {
   status: 'completed',
   usage: null,
   completedSeconds: 1_800_000_009,
@@ -64,21 +64,24 @@ export class Emitting {
     const settings = responseSettings.parse({ model: 'm' })
     this.emitter = new ResponseEmitter({
       response: initialResponse(settings, {
-        id: 'resp_1',
-        createdSeconds: 1_800_000_000,
+        responseId: 'resp_1',
+        createdAt: 1_800_000_000_000,
         conversationId: 'conv_1',
-        store: true,
-        tools: [],
       }),
-      lastSequence: 0,
-      emit: (event) => this.emitted.push(event),
+      writer: this.writerAfter(0),
       nameOf: toolNamed,
+      purposeOf: () => 'client',
       seal: () => null,
       ...options,
     })
   }
 
-  tell(...events: ModelEvent[]): this {
+  /** A writer whose events are collected. @param lastSequence number of the event before the first. */
+  writerAfter(lastSequence: number): EventWriter {
+    return new EventWriter(lastSequence, (event) => this.emitted.push(event))
+  }
+
+  feed(...events: ModelEvent[]): this {
     for (const event of events) this.emitter.model(event)
     return this
   }
@@ -115,9 +118,9 @@ export function emitOne(
 ): Emitting {
   const emitting = new Emitting(options)
   emitting.emitter.begin()
-  emitting.tell(...events)
+  emitting.feed(...events)
   emitting.emitter.endTurn()
-  emitting.emitter.settle(end)
+  emitting.emitter.end(end)
   emitting.emitter.terminate()
   return emitting
 }

@@ -15,7 +15,7 @@ class Holder implements SegmentHolder {
     this.#held = held
   }
 
-  giveUp(reason: Error): void {
+  abort(reason: Error): void {
     this.reasons.push(reason.message)
     this.#held.release(this)
   }
@@ -32,8 +32,8 @@ function setup() {
   return { held, reads, hold, holders: Array.from({ length: 20 }, () => new Holder(held)) }
 }
 
-describe('segments held for tails', () => {
-  it('are in memory once, until the last tail is done with them', () => {
+describe('segments held for readers', () => {
+  it('are in memory once, until the last reader releases them', () => {
     const { held, reads, hold, holders } = setup()
     const given = holders.map((holder) => hold(1, holder))
     expect(new Set(given).size).toBe(1)
@@ -43,7 +43,7 @@ describe('segments held for tails', () => {
     expect(reads).toEqual([1])
   })
 
-  it('are read again when nobody held them any more', () => {
+  it('are read again when no reader holds them any more', () => {
     const { held, reads, hold, holders } = setup()
     for (const holder of holders) {
       hold(1, holder)
@@ -53,7 +53,7 @@ describe('segments held for tails', () => {
     expect(reads).toHaveLength(20)
   })
 
-  it('are let go when their tail takes another', () => {
+  it('are released when their reader takes another', () => {
     const { reads, hold, holders } = setup()
     const [holder] = holders
     if (holder === undefined) return
@@ -63,7 +63,7 @@ describe('segments held for tails', () => {
     expect(holder.reasons).toEqual([])
   })
 
-  it('pass no limit: the tails that held theirs longest are ended', () => {
+  it('stay below a limit: the readers that held theirs longest are ended', () => {
     const { hold, holders } = setup()
     holders.forEach((holder, index) => {
       hold(Math.floor(index / 2), holder)

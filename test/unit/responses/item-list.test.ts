@@ -1,15 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { noPolicy } from '../../../src/governance/dlp/policy/call-policy.ts'
-import type { ContentStore } from '../../../src/responses/content/content-store.ts'
-import {
-  type ListedItem,
-  listedItems,
-  pageOfItems,
-  renderList,
-} from '../../../src/responses/items/item-list.ts'
-import type { ItemPageRequest, StoredItem } from '../../../src/responses/items/items.store.ts'
+import { pageOfItems, renderList } from '../../../src/responses/items/item-list.ts'
+import type { ItemPageRequest, StoredItem } from '../../../src/responses/store/items.store.ts'
 
-const TELLING = { policyOf: async () => noPolicy, encryptedContent: false }
 const stored = (
   item: { id: string; type: string },
   body: string | null = JSON.stringify(item),
@@ -23,29 +16,29 @@ const stored = (
 })
 const message = (id: string, body?: string | null) => stored({ id, type: 'message' }, body)
 const FIVE = ['a', 'b', 'c', 'd', 'e'].map((id) => message(id))
-/** What lies in the content store. */
+/** A content store that has every key. */
 const contentStore = {
   get: async (key: string) => new TextEncoder().encode(JSON.stringify({ id: key.at(-1) })),
-} as unknown as ContentStore
+}
+const RENDERING = { contentStore, policyOf: async () => noPolicy, encryptedContent: false }
 
-/** A page of items that are all here. */
+/** A page of a list in memory. */
 const pageOf = (list: StoredItem[], request: ItemPageRequest) =>
   pageOfItems(
     list.map((item) => ({ ...item, length: item.body?.length ?? null })),
     request,
   )
 
-/** A page as a caller gets it. */
-async function told(...[list, request]: Parameters<typeof pageOf>) {
+/** A page as the caller gets it. */
+async function rendered(...[list, request]: Parameters<typeof pageOf>) {
   const page = pageOf(list, request)
   if (page === 'unknown_item') return page
-  const items = listedItems({ contentStore }, page)
-  return JSON.parse(await new Response((await renderList(items, TELLING)) as BodyInit).text())
+  return JSON.parse(await new Response((await renderList(page, RENDERING)) as BodyInit).text())
 }
 
 const ids = (list: { data: Array<{ id: string }> }) => list.data.map(({ id }) => id).join('')
 
-describe('pages of items that are all here', () => {
+describe('pages of a list in memory', () => {
   it.each([
     [{ limit: 20, order: 'desc' }, 'edcba', false],
     [{ limit: 20, order: 'asc' }, 'abcde', false],
@@ -56,7 +49,7 @@ describe('pages of items that are all here', () => {
     [{ limit: 2, order: 'asc', after: 'b' }, 'cd', true],
     [{ limit: 1, order: 'asc', after: 'e' }, '', false],
   ] as const)('%j', async (request, expected, hasMore) => {
-    const list = await told(FIVE, request)
+    const list = await rendered(FIVE, request)
     expect(list).toEqual({
       object: 'list',
       data: expect.any(Array),
@@ -69,12 +62,12 @@ describe('pages of items that are all here', () => {
 
   it('is empty, with every member, for no items', async () => {
     const none = { object: 'list', data: [], first_id: null, last_id: null, has_more: false }
-    expect(await told([], { limit: 20, order: 'desc' })).toEqual(none)
+    expect(await rendered([], { limit: 20, order: 'desc' })).toEqual(none)
   })
 
   it('has none after an item that is not there', async () => {
-    expect(await told(FIVE, { limit: 20, order: 'desc', after: 'x' })).toBe('unknown_item')
-    expect(await told([], { limit: 20, order: 'desc', after: 'a' })).toBe('unknown_item')
+    expect(await rendered(FIVE, { limit: 20, order: 'desc', after: 'x' })).toBe('unknown_item')
+    expect(await rendered([], { limit: 20, order: 'desc', after: 'a' })).toBe('unknown_item')
   })
 })
 
@@ -101,23 +94,21 @@ describe('pages of large items', () => {
     expect(cut(list, { limit: 20, order: 'asc', after: 'a' })).toEqual({ ids: 'b', hasMore: false })
   })
 
-  it('name what lies elsewhere, and read it when they are told', async () => {
+  it('contain items of the content store, whose content is read when they are rendered', async () => {
     const list = [message('a', null), ...FIVE.slice(1)]
     const page = pageOf(list, { limit: 20, order: 'asc' })
     expect(page).toMatchObject({ items: list, hasMore: false })
-    expect(ids(await told(list, { limit: 20, order: 'asc' }))).toBe('abcde')
+    expect(ids(await rendered(list, { limit: 20, order: 'asc' }))).toBe('abcde')
   })
 })
 
 describe('sealed reasoning', () => {
   const reasoning = { id: 'rs', type: 'reasoning', summary: [], encrypted_content: 'sealed' }
-  const page = () => {
-    return listedItems({ contentStore }, { items: [stored(reasoning)], hasMore: false })
-  }
+  const page = { items: [stored(reasoning)], hasMore: false }
 
-  it('is told to whoever asks for it, and to nobody else', async () => {
+  it('is returned only if it is included', async () => {
     const text = async (encryptedContent: boolean) =>
-      new Response((await renderList(page(), { ...TELLING, encryptedContent })) as BodyInit).text()
+      new Response((await renderList(page, { ...RENDERING, encryptedContent })) as BodyInit).text()
     expect(await text(false)).not.toContain('encrypted_content')
     expect(JSON.parse(await text(true)).data).toEqual([reasoning])
   })
@@ -125,33 +116,38 @@ describe('sealed reasoning', () => {
 
 describe('lists of large items', () => {
   const MEGABYTE = 1024 * 1024
-  let held = 0
-  const large = (index: number, fails = false): ListedItem => ({
-    id: `item_${index}`,
-    type: 'message',
-    async read() {
-      if (fails) throw new Error('the content is gone')
-      held = Math.max(held, index)
-      return new TextEncoder().encode(JSON.stringify({ id: `item_${index}`, text: 'x'.repeat(MEGABYTE) }))
+  let read = 0
+  const large = (index: number): StoredItem => message(`item_${index}`, null)
+  /** A content store whose items have a megabyte each. @param missing index of one that it does not have. */
+  const rendering = (missing?: number) => ({
+    ...RENDERING,
+    contentStore: {
+      async get(key: string) {
+        const id = key.slice('items/o/'.length)
+        const index = Number(id.slice('item_'.length))
+        if (index === missing) throw new Error('the content is gone')
+        read = Math.max(read, index)
+        return new TextEncoder().encode(JSON.stringify({ id, text: 'x'.repeat(MEGABYTE) }))
+      },
     },
   })
+  const list = (length: number) => Array.from({ length }, (_, index) => large(index))
 
-  it('leave while they are read', async () => {
-    held = 0
-    const items = Array.from({ length: 30 }, (_, index) => large(index))
-    const body = await renderList({ items, hasMore: true }, TELLING)
+  it('are streamed while they are read', async () => {
+    read = 0
+    const items = list(30)
+    const body = await renderList({ items, hasMore: true }, rendering())
     expect(body).toBeInstanceOf(ReadableStream)
-    expect(held).toBeLessThan(10)
-    const list = JSON.parse(await new Response(body as BodyInit).text())
-    expect(list.data.map(({ id }: { id: string }) => id)).toEqual(items.map(({ id }) => id))
-    expect(list).toMatchObject({ first_id: 'item_0', last_id: 'item_29', has_more: true })
+    expect(read).toBeLessThan(10)
+    const envelope = JSON.parse(await new Response(body as BodyInit).text())
+    expect(envelope.data.map(({ id }: { id: string }) => id)).toEqual(items.map(({ id }) => id))
+    expect(envelope).toMatchObject({ first_id: 'item_0', last_id: 'item_29', has_more: true })
   })
 
-  it('fail as a whole when the first cannot be read, and break off later', async () => {
-    const first = [large(0, true), large(1)]
-    await expect(renderList({ items: first, hasMore: false }, TELLING)).rejects.toThrow(/gone/)
-    const later = [...Array.from({ length: 10 }, (_, index) => large(index)), large(10, true)]
-    const body = await renderList({ items: later, hasMore: false }, TELLING)
+  it('fail as a whole when the first item cannot be read, and in the middle later', async () => {
+    const first = { items: list(2), hasMore: false }
+    await expect(renderList(first, rendering(0))).rejects.toThrow(/gone/)
+    const body = await renderList({ items: list(11), hasMore: false }, rendering(10))
     await expect(new Response(body as BodyInit).text()).rejects.toThrow()
   })
 })

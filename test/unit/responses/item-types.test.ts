@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { RESPONSES_ITEMS } from '../../../src/gateway/translation/requests/responses-items.ts'
 import type { EmittedEvent } from '../../../src/responses/emitter/event-writer.ts'
+import { storedStream } from '../../../src/responses/emitter/stored-stream.ts'
 import { modelRequest } from '../../../src/responses/engine/model-request.ts'
 import { interruptedResponse } from '../../../src/responses/engine/recovery.ts'
-import { keptItem } from '../../../src/responses/item-types/given-item.ts'
+import { uncheckedItem } from '../../../src/responses/item-types/input-item.ts'
 import type { ItemType } from '../../../src/responses/item-types/item-type.ts'
 import { ITEM_TYPES } from '../../../src/responses/item-types/item-types.ts'
 import { contextItemOf } from '../../../src/responses/items/output-items.ts'
 import { redactedItems } from '../../../src/responses/items/redaction.ts'
-import { storedStream } from '../../../src/responses/log/stored-stream.ts'
 import type { OutputItem } from '../../../src/wire/responses.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'
 import { CODE, DIRECTIONS, policyOf } from '../governance/dlp/relayed-stream.ts'
@@ -36,7 +36,7 @@ describe('the table of item types', () => {
   })
 })
 
-describe('a call that ran here', () => {
+describe('a server-side call', () => {
   const item = {
     type: 'mcp_call',
     call_id: 'call_1',
@@ -60,7 +60,7 @@ describe('a call that ran here', () => {
     expect(given({ error: 'not found' })[1]).toMatchObject({ output: 'not found' })
   })
 
-  it('stands together with those beside it, and before what they came to', () => {
+  it('precedes the results of consecutive calls', () => {
     const calls = ['a', 'b'].map((id) => itemOf({ ...item, call_id: id, output: `of ${id}` }))
     const body = modelRequest({ model: 'm' }, [...calls, message('user', 'x')], { openReasoning: () => null })
     const input = parsed(body.bytes).input as Array<Record<string, unknown>>
@@ -73,7 +73,7 @@ describe('a call that ran here', () => {
     ])
   })
 
-  it('is nothing without a result, or when another provider ran it', () => {
+  it('is left out without a result, or when a vendor executed it', () => {
     expect(given({})).toEqual([])
     expect(given({ output: null, error: null })).toEqual([])
     const { call_id: _, ...foreign } = item
@@ -87,14 +87,14 @@ describe('a call that ran here', () => {
 /** A type that nothing else speaks of: parts that grow, a text, a result at the end. */
 const WEATHER: ItemType = {
   prefix: 'wx',
-  read: keptItem,
+  read: uncheckedItem,
   direction: (member) => (member === 'forecast' ? 'tool_result' : 'tool_arguments'),
   toModel: ({ callId }) => ({
     items: [bytesOf({ type: 'message', role: 'user', content: `weather ${callId}` })],
     results: [],
   }),
   events: {
-    late: ['forecast'],
+    finalMembers: ['forecast'],
     text: { member: 'place', delta: 'response.weather.place.delta', done: 'response.weather.place.done' },
   },
 }
@@ -113,13 +113,13 @@ describe('a type that was added', () => {
       nameOf: () => ({ itemType: 'weather_call', members: { unit: 'C' } }),
     })
     emitting.emitter.begin()
-    emitting.tell(say.call(0), say.args(0, '"Zü'), say.args(0, 'rich"'), say.stop('tool_calls'))
+    emitting.feed(say.call(0), say.args(0, '"Zü'), say.args(0, 'rich"'), say.stop('tool_calls'))
     emitting.emitter.endTurn()
     return emitting
   }
   const typesOf = (events: readonly EmittedEvent[]) => events.map(({ type }) => type)
 
-  it('is told live as its entry says', () => {
+  it('has the live events of its entry', () => {
     const { types, emitter } = made()
     expect(types.slice(2)).toEqual([
       'output_item.added',
@@ -144,7 +144,7 @@ describe('a type that was added', () => {
   })
 
   it('is replayed from storage', async () => {
-    const response = made().emitter.settle(COMPLETED)
+    const response = made().emitter.end(COMPLETED)
     const [item] = response.output
     const ended = { ...response, output: [{ ...item, forecast: 'rain' } as unknown as OutputItem] }
     const events = readResponseStream(await new Response(storedStream(ended, 0)).text())

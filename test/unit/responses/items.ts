@@ -1,5 +1,5 @@
-import { readResponseRequest } from '../../../src/responses/context/request.ts'
-import { type GivenItem, readItem } from '../../../src/responses/items/input-items.ts'
+import { readResponseRequest } from '../../../src/responses/context/load-request.ts'
+import { type InputItem, readItem } from '../../../src/responses/items/input-items.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -12,8 +12,8 @@ export const parsed = (bytes: Uint8Array): Record<string, unknown> => JSON.parse
 /** @param body an object, or a text as it is. */
 export const requestOf = (body: unknown) => readResponseRequest(bytesOf(body))
 
-/** A new item, never a reference. */
-export function itemOf(value: unknown): GivenItem {
+/** A whole item, not a reference. */
+export function itemOf(value: unknown): Exclude<InputItem, { reference: string }> {
   const item = readItem(bytesOf(value), 'input[0]')
   if ('reference' in item) throw new Error('a reference')
   return item

@@ -15,7 +15,7 @@ function brokenBody(bytes: number): ReadableStream<Uint8Array> {
   })
 }
 
-it('a body that breaks off is no failure of ours, and gives its place back', async () => {
+it('a body that breaks off is an invalid request, and releases its budget', async () => {
   const deps = { configuration: { BUFFER_LIMIT_BYTES: 1024 * 1024 } }
   for (let attempt = 0; attempt < 5; attempt += 1) {
     const error: unknown = await loadRequest(deps, brokenBody(500_000), 'somebody').catch((reason) => reason)

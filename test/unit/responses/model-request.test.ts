@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { modelRequest } from '../../../src/responses/engine/model-request.ts'
-import type { ReasoningSecret } from '../../../src/responses/item-types/reasoning-secret.ts'
+import type { ReasoningSecret } from '../../../src/responses/items/reasoning-seal.ts'
 import { openReasoning, sealReasoning } from '../../../src/responses/items/reasoning-seal.ts'
 import type { ContextItem } from '../../../src/responses/types.ts'
 import type { ResponseSettings } from '../../../src/wire/responses.ts'
@@ -15,7 +15,7 @@ const bodyOf = (...parameters: Parameters<typeof modelRequest>) => modelRequest(
 const idsOf = (...items: ContextItem[]) => items.map(({ id }) => id)
 
 describe('settings', () => {
-  it('are those that a model is told, and none that are null', () => {
+  it('are those for a model, and none that are null', () => {
     const tool = { type: 'function', name: 'n', parameters: { type: 'object' } }
     const choice = { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'n' }] }
     const body = bodyOf(
@@ -91,7 +91,7 @@ describe('items', () => {
     const before = items.map(({ bytes }) => bytes)
     const whole = bodyOf(settings, items, closed)
     const texts = items.map(({ bytes }) => Buffer.from(bytes).toString())
-    const body = bodyOf(settings, items, { ...closed, moves: true })
+    const body = bodyOf(settings, items, { ...closed, transfersItems: true })
     expect(Buffer.from(body).equals(whole)).toBe(true)
     expect(items.map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(texts)
     expect(items.map(({ bytes }) => bytes.buffer === body.buffer)).toEqual([true, false, true])

@@ -2,12 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { OpenTurn } from '../../../src/gateway/model-turn.ts'
 import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
 import { NO_USAGE } from '../../../src/governance/credits.ts'
-import type { EmittedEvent } from '../../../src/responses/emitter/event-writer.ts'
-import {
-  interruptedResponse,
-  type KnownCalls,
-  terminalEvents,
-} from '../../../src/responses/engine/recovery.ts'
+import { type EmittedEvent, EventWriter } from '../../../src/responses/emitter/event-writer.ts'
+import { interruptedResponse } from '../../../src/responses/engine/recovery.ts'
 import { checkResponseStream } from '../../harness/conformance.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'
 import { COMPLETED, Emitting, say } from './emitting.ts'
@@ -23,8 +19,12 @@ const violationsOf = (events: readonly EmittedEvent[]) =>
 const NO_CALLS = { usage: null, openCall: null }
 const NOW = 1_800_000_000_000
 
-/** What the object holds after `count` events, and what it adds when it comes to life again. */
-function cutAfter(emitted: readonly EmittedEvent[], count: number, calls: KnownCalls = NO_CALLS) {
+/** The stored events after a restart behind event `count`, and the events that end the response. */
+function cutAfter(
+  emitted: readonly EmittedEvent[],
+  count: number,
+  calls: Parameters<typeof interruptedResponse>[2] = NO_CALLS,
+) {
   const stored = emitted.slice(0, count)
   return {
     stored,
@@ -65,9 +65,9 @@ const TURNS: Array<[name: string, events: ModelEvent[]]> = [
 describe.each(TURNS)('a response of %s that was interrupted', (_name, events) => {
   const emitting = new Emitting()
   emitting.emitter.begin()
-  emitting.tell(...events)
+  emitting.feed(...events)
   emitting.emitter.endTurn()
-  emitting.emitter.settle(COMPLETED)
+  emitting.emitter.end(COMPLETED)
   const { emitted } = emitting
   const places = emitted.map((_, index) => index + 1)
 
@@ -79,25 +79,27 @@ describe.each(TURNS)('a response of %s that was interrupted', (_name, events) =>
     expect(response.output.some(({ status }) => status === 'in_progress')).toBe(false)
   })
 
-  it('keeps what was told', () => {
+  it('keeps the output that was emitted', () => {
     const { response } = cutAfter(emitted, emitted.length)
     expect(response.output).toEqual(emitting.emitter.response.output)
     expect(response.output_text).toBe(emitting.emitter.response.output_text)
   })
 })
 
-it('the end of a response that is known is told once more as it would have been', () => {
+it('the stored end of a response is emitted as the emitter would have emitted it', () => {
   const emitting = new Emitting()
   emitting.emitter.begin()
-  emitting.tell(say.text('x'), say.stop('end'))
+  emitting.feed(say.text('x'), say.stop('end'))
   emitting.emitter.endTurn()
-  const response = emitting.emitter.settle(COMPLETED)
+  const response = emitting.emitter.end(COMPLETED)
   const told = emitting.emitted.length
   emitting.emitter.terminate()
-  expect(terminalEvents(response, told)).toEqual(emitting.emitted.slice(told))
+  const events: EmittedEvent[] = []
+  new EventWriter(told, (event) => events.push(event)).writeEnd(response)
+  expect(events).toEqual(emitting.emitted.slice(told))
 })
 
-it('a log without its first event is no response', () => {
+it('a log without its first event is refused', () => {
   expect(() => interruptedResponse([], 0, NO_CALLS, NOW)).toThrow()
 })
 
@@ -115,9 +117,9 @@ describe('the usage of a response that was interrupted', () => {
   } as unknown as OpenTurn
   const emitting = new Emitting()
   emitting.emitter.begin()
-  emitting.tell(say.text('a first turn '.repeat(10)))
+  emitting.feed(say.text('a first turn '.repeat(10)))
   const after = emitting.emitted.length
-  emitting.tell(say.text('漢字'), say.text('x'))
+  emitting.feed(say.text('漢字'), say.text('x'))
   const { emitted } = emitting
 
   it('is that of the turns that ended, and an estimate of the one that did not', () => {
@@ -127,7 +129,7 @@ describe('the usage of a response that was interrupted', () => {
     expect(response.usage).toMatchObject({ input_tokens: 200, output_tokens: 13, total_tokens: 213 })
   })
 
-  it('counts the input of a turn that said nothing', () => {
+  it('counts the input of a turn without output', () => {
     const { response, call } = cutAfter(emitted, after, { usage: null, openCall: { open, after } })
     expect(call?.outcome.usage).toEqual({ ...NO_USAGE, input: 100 })
     expect(response.usage).toMatchObject({ input_tokens: 100, output_tokens: 0 })
@@ -142,7 +144,7 @@ describe('the usage of a response that was interrupted', () => {
     })
   })
 
-  it('is what was charged when no call was under way', () => {
+  it('is what was charged when no call was open', () => {
     const { response, call } = cutAfter(emitted, emitted.length, { usage, openCall: null })
     expect(call).toBeNull()
     expect(response.usage).toMatchObject({ input_tokens: 100, output_tokens: 10 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import { OwnedBytes } from '../../../src/lib/bytes/owned-bytes.ts'
-import { readResponseRequest } from '../../../src/responses/context/request.ts'
+import { readResponseRequest } from '../../../src/responses/context/load-request.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 import { bytesOf, parsed, refusal, requestOf } from './items.ts'
 

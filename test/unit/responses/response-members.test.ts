@@ -7,7 +7,7 @@ import {
 import { type OutputItem, responseSettings } from '../../../src/wire/responses.ts'
 import { checkResponseObject } from '../../harness/conformance-rules.ts'
 
-const given = { id: 'resp_1', createdSeconds: 7, conversationId: null, store: false, tools: [] }
+const head = { responseId: 'resp_1', createdAt: 7_999, conversationId: null }
 const violations = (response: object) => {
   const found: string[] = []
   checkResponseObject({ ...response }, (_rule, detail) => found.push(detail))
@@ -16,7 +16,7 @@ const violations = (response: object) => {
 
 describe('a response at its beginning', () => {
   it('is whole where the request says nothing', () => {
-    const response = initialResponse(responseSettings.parse({ model: 'm' }), given)
+    const response = initialResponse(responseSettings.parse({ model: 'm', store: false }), head)
     expect(violations(response)).toEqual([])
     expect(Object.values(response)).not.toContain(undefined)
     expect(response).toMatchObject({
@@ -41,8 +41,8 @@ describe('a response at its beginning', () => {
     const names = Object.keys(responseSettings.shape).filter((name) => name !== 'model')
     const nulls = Object.fromEntries(names.map((name) => [name, null]))
     const settings = responseSettings.parse({ model: 'm', ...nulls })
-    expect(initialResponse(settings, given)).toEqual(
-      initialResponse(responseSettings.parse({ model: 'm' }), given),
+    expect(initialResponse(settings, head)).toEqual(
+      initialResponse(responseSettings.parse({ model: 'm' }), head),
     )
   })
 
@@ -71,8 +71,8 @@ describe('a response at its beginning', () => {
       user: 'u',
     }
     const tools = [{ type: 'shell' }]
-    const settings = responseSettings.parse({ ...asked, conversation: 'other', stream: true })
-    const response = initialResponse(settings, { ...given, conversationId: 'conv_1', store: true, tools })
+    const settings = responseSettings.parse({ ...asked, tools, conversation: 'other', stream: true })
+    const response = initialResponse(settings, { ...head, conversationId: 'conv_1' })
     expect(violations(response)).toEqual([])
     expect(response).toMatchObject({
       ...asked,

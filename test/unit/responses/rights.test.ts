@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../schema/database.ts'
 import { apiKeys, memberships, organizations } from '../../../schema/identity.ts'
 import type { Principal } from '../../../src/governance/principal.ts'
-import { currentPrincipal } from '../../../src/responses/object/rights.ts'
+import { currentPrincipal } from '../../../src/responses/engine/current-principal.ts'
 import { type Caller, configuration, databaseAt, grant, seedCaller } from '../governance/fixtures.ts'
 import { emptyPostgres, unusedUrl } from '../governance/stand-ins.ts'
 

@@ -1,14 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../schema/database.ts'
 import { newConversationId } from '../../../src/responses/ids.ts'
-import type { StoredItem } from '../../../src/responses/items/items.store.ts'
+import { beginResponse } from '../../../src/responses/store/begin-response.store.ts'
+import { finishResponse } from '../../../src/responses/store/finish-response.store.ts'
+import type { StoredItem } from '../../../src/responses/store/items.store.ts'
 import {
   listConversationItems,
   selectConversationContext,
   selectItems,
   selectResponse,
-} from '../../../src/responses/response-queries.store.ts'
-import { beginResponse, finishResponse } from '../../../src/responses/responses.store.ts'
+} from '../../../src/responses/store/read-responses.store.ts'
 import { databaseAt } from '../governance/fixtures.ts'
 import { emptyPostgres, type Forwarder, startForwarder } from '../governance/stand-ins.ts'
 import { beginOf, endedResponse, finalOf, message, rowCounts, someOwner } from './store-harness.ts'

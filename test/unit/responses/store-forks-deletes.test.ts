@@ -1,12 +1,13 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../schema/database.ts'
 import { newConversationId } from '../../../src/responses/ids.ts'
+import { beginResponse } from '../../../src/responses/store/begin-response.store.ts'
+import { deleteResponse } from '../../../src/responses/store/delete-response.store.ts'
 import {
   selectConversationContext,
   selectResponse,
   selectResponseContext,
-} from '../../../src/responses/response-queries.store.ts'
-import { beginResponse, deleteResponse } from '../../../src/responses/responses.store.ts'
+} from '../../../src/responses/store/read-responses.store.ts'
 import { emptyPostgres } from '../governance/stand-ins.ts'
 import {
   beginOf,

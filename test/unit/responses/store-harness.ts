@@ -3,8 +3,9 @@ import { sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { newConversationId } from '../../../src/responses/ids.ts'
 import { newItemId } from '../../../src/responses/item-types/item-types.ts'
-import type { StoredItem } from '../../../src/responses/items/items.store.ts'
-import { beginResponse, finishResponse } from '../../../src/responses/responses.store.ts'
+import { beginResponse } from '../../../src/responses/store/begin-response.store.ts'
+import { finishResponse } from '../../../src/responses/store/finish-response.store.ts'
+import type { StoredItem } from '../../../src/responses/store/items.store.ts'
 import type { Owner } from '../../../src/responses/types.ts'
 
 export type Begin = Parameters<typeof beginResponse>[2]

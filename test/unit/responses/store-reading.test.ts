@@ -1,7 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../../schema/database.ts'
 import { newConversationId } from '../../../src/responses/ids.ts'
-import type { StoredItem } from '../../../src/responses/items/items.store.ts'
+import { beginResponse, releaseConversation } from '../../../src/responses/store/begin-response.store.ts'
+import { deleteResponse } from '../../../src/responses/store/delete-response.store.ts'
+import { finishResponse } from '../../../src/responses/store/finish-response.store.ts'
+import type { StoredItem } from '../../../src/responses/store/items.store.ts'
 import {
   listConversationItems,
   listInputItems,
@@ -10,13 +13,7 @@ import {
   selectItems,
   selectResponse,
   selectResponseContext,
-} from '../../../src/responses/response-queries.store.ts'
-import {
-  beginResponse,
-  deleteResponse,
-  finishResponse,
-  releaseConversation,
-} from '../../../src/responses/responses.store.ts'
+} from '../../../src/responses/store/read-responses.store.ts'
 import type { Owner } from '../../../src/responses/types.ts'
 import { emptyPostgres } from '../governance/stand-ins.ts'
 import { beginOf, bodiesOf, endedResponse, finalOf, message, rowCounts, someOwner } from './store-harness.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { storedStream } from '../../../src/responses/log/stored-stream.ts'
+import { storedStream } from '../../../src/responses/emitter/stored-stream.ts'
 import type { ResponseObject } from '../../../src/wire/responses.ts'
 import { checkResponseStream } from '../../harness/conformance.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'
@@ -7,8 +7,8 @@ import { COMPLETED, Emitting, say } from './emitting.ts'
 import { RESPONSE_CLIENTS } from './official-clients.ts'
 
 /** A response with every type of item, made as live ones are. */
-function madeResponse(end: Parameters<Emitting['emitter']['settle']>[0] = COMPLETED): ResponseObject {
-  const emitting = new Emitting({ seal: () => 'sealed' }).tell(
+function madeResponse(end: Parameters<Emitting['emitter']['end']>[0] = COMPLETED): ResponseObject {
+  const emitting = new Emitting({ seal: () => 'sealed' }).feed(
     say.reasoning('Let me think.'),
     say.signature('proof'),
     say.text('Hello, '),
@@ -24,7 +24,7 @@ function madeResponse(end: Parameters<Emitting['emitter']['settle']>[0] = COMPLE
     say.stop('tool_calls'),
   )
   emitting.emitter.endTurn()
-  return emitting.emitter.settle(end)
+  return emitting.emitter.end(end)
 }
 
 const ENDS: Array<[name: string, end: Parameters<typeof madeResponse>[0]]> = [
@@ -96,7 +96,7 @@ describe('the events of the items', () => {
   it('are none for a response without output', async () => {
     const emitting = new Emitting()
     emitting.emitter.endTurn()
-    const events = readResponseStream(await textOf(emitting.emitter.settle(COMPLETED), 7))
+    const events = readResponseStream(await textOf(emitting.emitter.end(COMPLETED), 7))
     expect(events.map(({ id, event }) => [id, event])).toEqual([
       ['8', 'response.created'],
       ['9', 'response.in_progress'],

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { NO_USAGE } from '../../../src/governance/credits.ts'
-import type { TurnCall, TurnEnd } from '../../../src/responses/emitter/emitter.ts'
+import type { ToolCall } from '../../../src/responses/emitter/call-item.ts'
+import type { TurnEnd } from '../../../src/responses/emitter/emitter.ts'
 import { checkTransition, PHASES, type Phase } from '../../../src/responses/engine/phases.ts'
 import type { CallPurpose } from '../../../src/responses/engine/tool-rules.ts'
 import { decideTurn, isRefused, nextTurnSettings } from '../../../src/responses/engine/turn-decision.ts'
@@ -16,7 +17,7 @@ const PROGRESS: Progress = {
   endAfterTools: null,
 }
 
-const called = (purpose: CallPurpose, cut = false): TurnCall => ({
+const called = (purpose: CallPurpose, cut = false): ToolCall => ({
   callId: `call_${purpose}`,
   upstreamName: 'look',
   arguments: '{}',
@@ -24,13 +25,10 @@ const called = (purpose: CallPurpose, cut = false): TurnCall => ({
   cut,
 })
 
-const turn = (calls: TurnCall[], more: Partial<TurnEnd> = {}): TurnEnd => ({
+const turn = (calls: ToolCall[], more: Partial<TurnEnd> = {}): TurnEnd => ({
   stop: calls.length > 0 ? 'tool_calls' : 'end',
-  explanation: null,
   filtered: false,
   calls,
-  reasoning: [],
-  usage: null,
   ...more,
 })
 

@@ -2,35 +2,35 @@ import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { isIdText } from '../ids.ts'
 import type { ItemMember, ItemPart, ItemScan } from './item-scan.ts'
 
-// What types of items have in common when they are read from a request.
+// Checks that several types of items share when they are read from a request.
 
-/** What reading an item of a request comes to. */
-export interface GivenForm {
+/** How an item of a request is changed to be stored. */
+export interface InputItemForm {
   role?: string
   callId?: string
   edits?: ByteEdit[]
-  /** Members that are not taken over. */
+  /** Members that are left out. */
   dropped?: ReadonlySet<string>
-  /** Members that are added, as JSON without the comma before them. */
+  /** Added members, as JSON without a leading comma. */
   added?: string[]
-  /** Id of a stored item that this one may repeat with less in it. */
+  /** Id of a stored item that this one may repeat with less content. */
   repeats?: string
 }
 
 const STATUSES = ['in_progress', 'completed', 'incomplete']
-/** Texts of any side are taken in a message of any role: histories are put together from several sources. */
+/** All of them are accepted in a message of any role, since histories are combined from several sources. */
 const TEXT_PARTS = new Set(['text', 'input_text', 'output_text'])
 const MEDIA_PARTS = new Set(['input_image', 'input_file', 'input_audio'])
-/** Longer than the ids of any provider, of which some carry state in them. */
+/** Longer than the ids of any provider; some of them contain state. */
 const LONGEST_ID = 4 * 1024
 
-/** An item that is kept as it is given: histories of other gateways and of hosted tools hold such ones. */
-export function keptItem(item: ItemScan): GivenForm {
+/** An item that is stored without checks, from the history of another service or of server-side tools. */
+export function uncheckedItem(item: ItemScan): InputItemForm {
   return item.members.has('call_id') ? { callId: idOf(item, 'call_id') } : {}
 }
 
-/** With the status `completed` where the item has none. @throws ApiError for a status that is none. */
-export function withStatus(item: ItemScan, form: GivenForm): GivenForm {
+/** Adds the status `completed` where the item has none. @throws ApiError for an unknown status. */
+export function withStatus(item: ItemScan, form: InputItemForm): InputItemForm {
   const status = item.members.get('status')
   if (status && status.kind !== 'null') {
     const text = item.textOf(status)
@@ -42,7 +42,7 @@ export function withStatus(item: ItemScan, form: GivenForm): GivenForm {
   return { ...form, dropped, added: [...(form.added ?? []), '"status":"completed"'] }
 }
 
-/** An id or a name: a string with something in it. In the item it stays as it is spelled. */
+/** Reads an id or a name. The item keeps its spelling in JSON. @throws ApiError unless it is a non-empty string. */
 export function idOf(item: ItemScan, name: string): string {
   const text = item.textOf(item.members.get(name))
   if (!text || text.length > LONGEST_ID) item.fail(name, 'must be a non-empty string')
@@ -50,8 +50,8 @@ export function idOf(item: ItemScan, name: string): string {
   return text
 }
 
-/** A call that a model made. @param input the member with what the tool is called with. */
-export function givenCall(item: ItemScan, input: 'arguments' | 'input'): GivenForm {
+/** Reads a call of a tool of the caller. @param input the member with the input of the tool. */
+export function readCall(item: ItemScan, input: 'arguments' | 'input'): InputItemForm {
   if (item.kindOf(input) !== 'string') item.fail(input, 'must be a string')
   idOf(item, 'name')
   const namespace = item.kindOf('namespace')
@@ -59,8 +59,8 @@ export function givenCall(item: ItemScan, input: 'arguments' | 'input'): GivenFo
   return withStatus(item, { callId: idOf(item, 'call_id') })
 }
 
-/** What a tool of the caller answered: a text or parts. */
-export function givenOutput(item: ItemScan): GivenForm {
+/** Reads the output of a tool of the caller: a text or parts. */
+export function readOutput(item: ItemScan): InputItemForm {
   const callId = idOf(item, 'call_id')
   const output = item.kindOf('output')
   if (output === 'string') return withStatus(item, { callId })
@@ -69,7 +69,7 @@ export function givenOutput(item: ItemScan): GivenForm {
     const at = `output[${index}]`
     const type = partType(item, part, at)
     return (
-      givenPart(item, part, at, 'input_text') ??
+      inputPart(item, part, at, 'input_text') ??
       item.fail(`${at}.type`, `${quoted(type)} is no part of an output`)
     )
   })
@@ -77,10 +77,10 @@ export function givenOutput(item: ItemScan): GivenForm {
 }
 
 /**
- * A text or a medium of a message or an output.
- * @param textType what texts are named there. @returns null for a part that is neither.
+ * Reads a text, image, file or audio part of a message or an output.
+ * @param textType the type that texts have there. @returns null for any other part.
  */
-export function givenPart(item: ItemScan, part: ItemPart, at: string, textType: TextType): ByteEdit[] | null {
+export function inputPart(item: ItemScan, part: ItemPart, at: string, textType: TextType): ByteEdit[] | null {
   const type = partType(item, part, at)
   if (TEXT_PARTS.has(type)) return textPartEdits(item, part, at, textType)
   if (!MEDIA_PARTS.has(type) || textType === 'output_text') return null
@@ -97,7 +97,7 @@ export function needString(item: ItemScan, part: ItemPart, at: string, name: str
   if (part.members.get(name)?.kind !== 'string') item.fail(`${at}.${name}`, 'must be a string')
 }
 
-/** A content that is a string becomes a part, around the bytes that it is. */
+/** Edits that convert a string content into a list with one text part. The string itself is not copied. */
 export function asTextPart({ start, end }: ItemMember, textType: TextType): ByteEdit[] {
   const after = textType === 'output_text' ? ',"annotations":[]}]' : '}]'
   return [
@@ -111,7 +111,7 @@ const MEDIA_SOURCES: Readonly<Record<string, readonly string[]>> = {
   input_file: ['file_data', 'file_url', 'file_id'],
 }
 
-/** A member that is null counts as none: official clients write all of them. */
+/** A member with the value null counts as missing: official clients write all members. */
 function checkMedia(item: ItemScan, part: ItemPart, at: string, type: string): void {
   if (type === 'input_audio') {
     if (part.members.get('input_audio')?.kind !== 'object')

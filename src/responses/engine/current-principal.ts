@@ -2,17 +2,16 @@ import { renewPrincipal } from '../../governance/identity/identify.ts'
 import { isExpired, type Principal } from '../../governance/principal.ts'
 import { noLongerAllowed } from '../../governance/renew-rights.ts'
 import type { Clock } from '../../lib/clock.ts'
+import type { StoredRequest } from '../object/response-head.ts'
 import type { Owner } from '../types.ts'
-import type { StoredRequest } from './response-head.ts'
 
 type RightsDeps = Parameters<typeof renewPrincipal>[0] & { clock: Clock }
 
 /**
- * The principal that a further turn is made under. What has changed since it was read, the admission of the turn finds
- * out by its epoch; expiry changes no epoch, and another life of the object has no principal.
- * @param known as it was at the last turn; null after a restart.
- * @throws ApiError unauthorized for a caller that may not call any more, and whatever the database throws when it cannot
- * be asked: the response does not go on then.
+ * The principal of a further turn. The turn's admission detects changed rights by their epoch; expiry changes no epoch and
+ * is checked here. After a restart, the rights are read again.
+ * @param known the principal of the last turn; null after a restart.
+ * @throws ApiError unauthorized for a caller without access, and the error of a database that is not available.
  */
 export async function currentPrincipal(
   deps: RightsDeps,
@@ -24,7 +23,7 @@ export async function currentPrincipal(
     if (isExpired(known, deps.clock())) throw noLongerAllowed('expired')
     return known
   }
-  // Who the caller is stays; everything else is read.
+  // Only its identity is used; everything else is read.
   const identification = await renewPrincipal(deps, { organizationId, userId, credential } as Principal)
   if (identification.kind === 'refused') throw noLongerAllowed(identification.reason)
   return identification.principal

@@ -1,70 +1,50 @@
-import { and, eq, inArray, sql } from 'drizzle-orm'
-import type { Database } from '../../schema/database.ts'
+import { and, eq, inArray, type SQL, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
+import { conversations, responseItems, responses } from '../../../schema/responses.ts'
+import type { ResponseStatus } from '../../wire/responses.ts'
+import type { Owner } from '../types.ts'
 import {
-  conversationItems,
-  conversations,
-  responseItems,
-  responseItemUses,
-  responses,
-} from '../../schema/responses.ts'
-import type { ResponseStatus } from '../wire/responses.ts'
-import {
-  beginningQuery,
   contextPlaces,
+  conversationPlaces,
+  firstSliceQuery,
   type ItemPage,
   type ItemPageRequest,
-  idParameter,
-  ownedBy,
   readSlice,
   readToEnd,
   type StoredItem,
   sliceQuery,
-} from './items/items.store.ts'
-import type { Owner } from './types.ts'
+  usePlaces,
+} from './items.store.ts'
+import { idParameter, isConversation, isResponse, ownedBy } from './rows.store.ts'
 
-// What Postgres has of responses, conversations and their items. What does not exist and what is somebody else's look
-// alike.
+// Reads responses, conversations and their items. Rows of another owner are treated as missing.
 
 export type ResponseRow = Omit<typeof responses.$inferSelect, 'organizationId' | 'userId'>
 
-const isConversation = (owner: Owner, id: string) =>
-  and(eq(conversations.id, idParameter(id)), ownedBy(conversations, owner))
-
-/** A response with what it made. While it is in progress there are no items: its object has them. */
+/** A response with its output. While it is in progress, Postgres has no items of it. */
 export async function selectResponse(
   database: Database,
   owner: Owner,
   id: string,
 ): Promise<(ResponseRow & { output: StoredItem[] }) | null> {
-  const places = usesOf(id, 'output')
-  const [rows, beginning] = await database.batch([
-    database
-      .select()
-      .from(responses)
-      .where(and(eq(responses.id, idParameter(id)), ownedBy(responses, owner))),
-    database.execute(beginningQuery(owner, places)),
+  const places = usePlaces(id, 'output')
+  const [rows, first] = await database.batch([
+    database.select().from(responses).where(isResponse(owner, id)),
+    database.execute(firstSliceQuery(owner, places)),
   ])
   const [found] = rows
   if (found === undefined) return null
   const { organizationId: _, userId: __, ...row } = found
   // The two statements may see different moments; the row, which was read first, decides.
-  const items = row.status === 'in_progress' ? [] : await readToEnd(database, owner, places, beginning.rows)
-  return { ...row, output: items }
+  const output = row.status === 'in_progress' ? [] : await readToEnd(database, owner, places, first.rows)
+  return { ...row, output }
 }
 
-const usesOf = (responseId: string, direction: 'input' | 'output') => sql`
-  SELECT item_id, position FROM ${responseItemUses}
-  WHERE response_id = ${idParameter(responseId)} AND direction = ${direction}`
-
-const placesOf = (conversationId: string) => sql`
-  SELECT item_id, position FROM ${conversationItems} WHERE conversation_id = ${idParameter(conversationId)}`
-
-/** What a conversation holds. */
 export interface ConversationContext {
-  /** The response that is writing in it. */
+  /** The response that has locked the conversation. */
   writer: string | null
   headResponseId: string | null
-  /** To be given to `beginResponse`, so that nothing is answered that was not read. */
+  /** `beginResponse` compares it, so that no response misses items that were added meanwhile. */
   nextPosition: number
   items: StoredItem[]
 }
@@ -74,26 +54,26 @@ export async function selectConversationContext(
   owner: Owner,
   conversationId: string,
 ): Promise<ConversationContext | null> {
-  const places = placesOf(conversationId)
+  const places = conversationPlaces(conversationId)
   const { writer, headResponseId, nextPosition } = conversations
-  const [[row], beginning] = await database.batch([
+  const [[row], first] = await database.batch([
     database
       .select({ writer, headResponseId, nextPosition })
       .from(conversations)
       .where(isConversation(owner, conversationId)),
-    database.execute(beginningQuery(owner, places)),
+    database.execute(firstSliceQuery(owner, places)),
   ])
   if (row === undefined) return null
-  return { ...row, items: await readToEnd(database, owner, places, beginning.rows, row.nextPosition) }
+  return { ...row, items: await readToEnd(database, owner, places, first.rows, row.nextPosition) }
 }
 
-/** What a response left behind for the next one. */
+/** The context of a previous response. */
 export interface PreviousContext {
   conversationId: string | null
-  /** It was the last to add to its conversation, so the next one continues there; after others it has to fork. */
+  /** Whether it was the last to write in its conversation. If not, a response that continues it forks the conversation. */
   isHead: boolean
   status: ResponseStatus
-  /** The conversation up to its end (of a failed one, or one in progress: up to its beginning); see `nextPosition` above. */
+  /** Position in the conversation after its items; before them while it is in progress, and if it failed. */
   contextPosition: number | null
   items: StoredItem[]
 }
@@ -106,20 +86,20 @@ export async function selectResponseContext(
   const { conversationId, status, contextPosition } = responses
   const places = contextPlaces(owner, responseId)
   const isHead = sql<boolean>`coalesce(${conversations.headResponseId} = ${responses.id}, false)`
-  const [[row], beginning] = await database.batch([
+  const [[row], first] = await database.batch([
     database
       .select({ conversationId, status, contextPosition, isHead })
       .from(responses)
       .leftJoin(conversations, and(eq(conversations.id, conversationId), ownedBy(conversations, owner)))
-      .where(and(eq(responses.id, idParameter(responseId)), ownedBy(responses, owner))),
-    database.execute(beginningQuery(owner, places)),
+      .where(isResponse(owner, responseId)),
+    database.execute(firstSliceQuery(owner, places)),
   ])
   if (row === undefined) return null
   const end = row.contextPosition ?? undefined
-  return { ...row, items: await readToEnd(database, owner, places, beginning.rows, end) }
+  return { ...row, items: await readToEnd(database, owner, places, first.rows, end) }
 }
 
-/** Items by id, in the order of the ids; those that are not the owner's are left out. */
+/** Items by id, in the order of the ids. Ids that the owner has no item for are left out. */
 export async function selectItems(
   database: Database,
   owner: Owner,
@@ -129,44 +109,40 @@ export async function selectItems(
   const places = sql`SELECT given.item_id, given.position::int
     FROM jsonb_array_elements_text(${JSON.stringify(ids.map(idParameter))}::jsonb)
     WITH ORDINALITY AS given(item_id, position)`
-  const { rows } = await database.execute(beginningQuery(owner, places))
+  const { rows } = await database.execute(firstSliceQuery(owner, places))
   return readToEnd(database, owner, places, rows)
 }
 
-/** A page of a conversation. Large items shorten it. @returns null for no conversation, `unknown_item` for `after` */
-export async function listConversationItems(
+/**
+ * A page of a conversation. Large items shorten it.
+ * @returns null without such a conversation; `unknown_item` when `after` is not in the list.
+ */
+export const listConversationItems = (
   database: Database,
   owner: Owner,
   conversationId: string,
   page: ItemPageRequest,
-): Promise<ItemPage | 'unknown_item' | null> {
-  const known = database.select({ id: conversations.id }).from(conversations)
-  return listItems(
-    database,
-    owner,
-    placesOf(conversationId),
-    known.where(isConversation(owner, conversationId)),
-    page,
-  )
+) => {
+  const known = sql`SELECT FROM ${conversations} WHERE ${isConversation(owner, conversationId)}`
+  return listItems(database, owner, conversationPlaces(conversationId), known, page)
 }
 
-/** A page of what a response was given, references included; otherwise as `listConversationItems`. */
-export async function listInputItems(
+/** A page of a response's input, references included. Otherwise as `listConversationItems`. */
+export const listInputItems = (
   database: Database,
   owner: Owner,
   responseId: string,
   page: ItemPageRequest,
-): Promise<ItemPage | 'unknown_item' | null> {
-  const known = database.select({ id: responses.id }).from(responses)
-  const given = and(eq(responses.id, idParameter(responseId)), ownedBy(responses, owner))
-  return listItems(database, owner, usesOf(responseId, 'input'), known.where(given), page)
+) => {
+  const known = sql`SELECT FROM ${responses} WHERE ${isResponse(owner, responseId)}`
+  return listItems(database, owner, usePlaces(responseId, 'input'), known, page)
 }
 
 async function listItems(
   database: Database,
   owner: Owner,
-  places: ReturnType<typeof sql>,
-  known: { getSQL(): ReturnType<typeof sql> },
+  places: SQL,
+  known: SQL,
   { limit, order, after }: ItemPageRequest,
 ): Promise<ItemPage | 'unknown_item' | null> {
   const from =
@@ -174,7 +150,7 @@ async function listItems(
       ? undefined
       : sql`(SELECT position FROM (${places}) AS place WHERE item_id = ${idParameter(after)})`
   const [heads, rows] = await database.batch([
-    database.execute(sql`SELECT (${known}) IS NOT NULL AS known, ${from ?? 0}::int AS position`),
+    database.execute(sql`SELECT EXISTS (${known}) AS known, ${from ?? 0}::int AS position`),
     database.execute(sliceQuery(owner, { places, order, limit, after: from })),
   ])
   const head = heads.rows[0] as { known: boolean; position: number | null } | undefined
@@ -184,7 +160,7 @@ async function listItems(
   return { items: items.map(({ item }) => item), hasMore }
 }
 
-/** The models of the responses that items were made or given in: policies may hold for some models only. */
+/** The model of the response that brought in each item: a policy may apply to some models only. */
 export async function selectItemModels(
   database: Database,
   owner: Owner,
@@ -199,14 +175,14 @@ export async function selectItemModels(
   return new Map(rows.map(({ id, model }) => [id, model]))
 }
 
-/** One item of a conversation; null when it is not in there. */
+/** One item of a conversation; null when it is not in it. */
 export async function selectConversationItem(
   database: Database,
   owner: Owner,
   conversationId: string,
   itemId: string,
 ): Promise<StoredItem | null> {
-  const places = sql`${placesOf(conversationId)} AND item_id = ${idParameter(itemId)}
+  const places = sql`${conversationPlaces(conversationId)} AND item_id = ${idParameter(itemId)}
     AND EXISTS (SELECT FROM ${conversations} WHERE ${isConversation(owner, conversationId)})`
   const { rows } = await database.execute(sliceQuery(owner, { places, order: 'asc', limit: 1 }))
   return readSlice(rows, 1).items[0]?.item ?? null

@@ -1,0 +1,86 @@
+import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
+import type { ResponseSettings } from '../../wire/responses.ts'
+import type { ToolRules } from '../engine/tool-rules.ts'
+import type { ReasoningSecret } from '../items/reasoning-seal.ts'
+import { openReasoning, sealReasoning } from '../items/reasoning-seal.ts'
+import { redactedResponse, sealedMemberOf } from '../items/redaction.ts'
+import type { EventLog } from '../log/event-log.ts'
+import type { ResponseDeps } from '../object/response-deps.ts'
+import type { ResponseHead } from '../object/response-head.ts'
+import { initialResponse } from '../object/response-members.ts'
+import type { ContextItem, Owner } from '../types.ts'
+import { ResponseEmitter } from './emitter.ts'
+import { EventWriter } from './event-writer.ts'
+import { replayResponse } from './replay.ts'
+
+type Keys = { configuration: Pick<ResponseDeps['configuration'], 'VAULT_KEYS'> }
+
+/** The emitter of a new response, which redacts under the policy what the response repeats of its request. */
+export function newEmitter(
+  deps: Keys,
+  head: ResponseHead,
+  settings: ResponseSettings,
+  tools: ToolRules,
+  log: EventLog,
+  policy: CallPolicy,
+): ResponseEmitter {
+  return new ResponseEmitter({
+    ...sharedOptions(deps, head.owner, settings, tools),
+    writer: new EventWriter(0, (event) => log.append(event)),
+    response: redactedResponse(policy, initialResponse(settings, head)),
+  })
+}
+
+/**
+ * The emitter of a response that continues after a restart.
+ * @param items of its turns, which have the reasoning sealed.
+ */
+export function resumedEmitter(
+  deps: Keys,
+  { owner }: ResponseHead,
+  settings: ResponseSettings,
+  tools: ToolRules,
+  log: EventLog,
+  items: readonly ContextItem[],
+): ResponseEmitter {
+  const writer = new EventWriter(log.lastSequence, (event) => log.append(event))
+  const { response, items: output } = replayResponse(log.payloads(), writer)
+  return new ResponseEmitter({
+    ...sharedOptions(deps, owner, settings, tools),
+    writer,
+    response,
+    items: output,
+    secrets: reasoningSecrets(deps, owner, items),
+  })
+}
+
+/** The caller gets sealed reasoning when `include` asks for it. */
+function sharedOptions(
+  { configuration }: Keys,
+  owner: Owner,
+  settings: ResponseSettings,
+  { nameOf, purposeOf }: ToolRules,
+) {
+  const included = settings.include?.includes('reasoning.encrypted_content') ?? false
+  const seal = (secret: ReasoningSecret) =>
+    included ? sealReasoning(configuration.VAULT_KEYS, owner, secret) : null
+  return { nameOf, purposeOf, seal }
+}
+
+function reasoningSecrets(
+  { configuration }: Keys,
+  owner: Owner,
+  items: readonly ContextItem[],
+): Map<string, ReasoningSecret> {
+  const secrets = new Map<string, ReasoningSecret>()
+  for (const { id, type, bytes } of items) {
+    const member = sealedMemberOf({ type })
+    if (member === undefined) continue
+    const sealed: unknown = JSON.parse(decoder.decode(bytes))[member]
+    const secret = typeof sealed === 'string' ? openReasoning(configuration.VAULT_KEYS, owner, sealed) : null
+    if (secret) secrets.set(id, secret)
+  }
+  return secrets
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })

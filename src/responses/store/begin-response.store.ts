@@ -1,0 +1,164 @@
+import { and, type SQL, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
+import { conversationItems, conversations, responses } from '../../../schema/responses.ts'
+import type { Owner } from '../types.ts'
+import { contextPlaces } from './items.store.ts'
+import {
+  contentGarbageStatement,
+  idParameter,
+  inOneBatch,
+  instant,
+  isConversation,
+  isInProgress,
+  isResponse,
+  lockConversation,
+  ownItem,
+} from './rows.store.ts'
+
+// The first write of a response: its row, and the lock on its conversation. Rolling it back releases both.
+
+/** The row of a new response. */
+export interface NewResponse {
+  id: string
+  keyId: string
+  model: string
+  /** Milliseconds since the epoch. */
+  createdAt: number
+  /**
+   * `creates`: the id is a fresh one. `position`: `nextPosition` of the context that was read; the response is refused
+   * when the conversation has grown since then.
+   */
+  conversation: { id: string; creates: boolean; position?: number | undefined } | null
+  /** The response whose context is copied into a conversation that is created. */
+  forkOf?: string | null | undefined
+  previousResponseId: string | null
+  policyVersion: string
+}
+
+/**
+ * Writes the row of a response and makes it the writer of its conversation, or does neither. Of several concurrent calls
+ * for one conversation, one succeeds. A repeated call for the same id changes nothing.
+ * @returns `lockedBy`: the response that is the writer; `moved`: the conversation has grown since its context was read
+ *   (only with a position); `not_found`: no such conversation, or no such response to fork.
+ */
+export async function beginResponse(
+  database: Database,
+  owner: Owner,
+  response: NewResponse,
+): Promise<'begun' | 'moved' | 'not_found' | { lockedBy: string }> {
+  const { id, conversation } = response
+  const results = await inOneBatch(database, [
+    ...conversationStatements(owner, response),
+    insertStatement(owner, response),
+    resultStatement(owner, response),
+  ])
+  const result = results.at(-1)?.[0] as BeginResult | undefined
+  if (result?.begun) return 'begun'
+  if (result === undefined || result.next_position === null) return 'not_found'
+  if (result.writer !== null && result.writer !== id) return { lockedBy: result.writer }
+  const expected = conversation?.position
+  return expected !== undefined && expected !== result.next_position ? 'moved' : 'not_found'
+}
+
+/**
+ * Rolls back `beginResponse`: deletes the row while it is in progress, and releases the conversation. A response that has
+ * ended is not changed.
+ * @param conversationId null for a response without one.
+ */
+export async function releaseConversation(
+  database: Database,
+  owner: Owner,
+  conversationId: string | null,
+  responseId: string,
+): Promise<void> {
+  const running = isInProgress(owner, responseId)
+  const rows = [
+    sql`SELECT 1 FROM ${responses} WHERE ${running} FOR UPDATE`,
+    contentGarbageStatement(owner, running),
+    sql`DELETE FROM ${responses} WHERE ${running}`,
+  ]
+  // The conversation first, as in `beginResponse`: the two run one after the other.
+  const release =
+    conversationId === null
+      ? []
+      : [
+          lockConversation(owner, conversationId),
+          sql`UPDATE ${conversations} SET writer = NULL
+            WHERE ${isConversation(owner, conversationId)} AND writer = ${idParameter(responseId)}`,
+        ]
+  await inOneBatch(database, [...release, ...rows])
+}
+
+/** Of any owner: a repeated begin must not lock the conversation again, not even after the response has ended. */
+const isNew = (id: string): SQL =>
+  sql`NOT EXISTS (SELECT FROM ${responses} WHERE ${responses.id} = ${idParameter(id)})`
+
+/** Creates the conversation as locked, or locks the existing one if it has no writer. */
+function conversationStatements(owner: Owner, response: NewResponse): SQL[] {
+  const { conversation, id } = response
+  if (conversation === null) return []
+  if (conversation.creates) return creatingStatements(owner, response, conversation.id)
+  const unchanged =
+    conversation.position === undefined ? sql`true` : sql`next_position = ${conversation.position}`
+  return [
+    lockConversation(owner, conversation.id),
+    sql`UPDATE ${conversations} SET writer = ${id}
+      WHERE ${and(isConversation(owner, conversation.id), isNew(id), unchanged)} AND ${conversations.writer} IS NULL`,
+  ]
+}
+
+function creatingStatements(
+  owner: Owner,
+  { id, forkOf, createdAt }: NewResponse,
+  conversationId: string,
+): SQL[] {
+  const row = sql`${conversationId}::text, ${owner.organizationId}::uuid, ${owner.userId}::uuid, ${id}::text, ${instant(createdAt)}`
+  const columns = sql`id, organization_id, user_id, writer, created_at, next_position`
+  if (!forkOf) {
+    return [
+      sql`INSERT INTO ${conversations} (${columns}) SELECT ${row}, 0 WHERE ${isNew(id)} ON CONFLICT DO NOTHING`,
+    ]
+  }
+  const places = contextPlaces(owner, forkOf)
+  return [
+    // Waits for a concurrent deletion of an item, so that no reference to a deleted item is copied.
+    sql`SELECT count(*) FROM (SELECT item.id FROM (${places}) AS place
+      CROSS JOIN LATERAL (${ownItem(owner, sql`place.item_id`)} FOR KEY SHARE) AS item) AS kept`,
+    sql`INSERT INTO ${conversations} (${columns})
+      SELECT ${row}, (SELECT count(*) FROM (${places}) AS place)
+      FROM ${responses} WHERE ${and(isResponse(owner, forkOf), isNew(id))} ON CONFLICT DO NOTHING`,
+    sql`INSERT INTO ${conversationItems} (conversation_id, position, item_id, response_id)
+      SELECT ${conversations.id}, row_number() OVER (ORDER BY place.position) - 1, place.item_id, place.response_id
+      FROM ${conversations} CROSS JOIN (${places}) AS place
+      WHERE ${and(isConversation(owner, conversationId), isNew(id))} AND ${conversations.writer} = ${id}
+      ON CONFLICT DO NOTHING`,
+  ]
+}
+
+/** Inserts the row only if the response is the writer of its conversation. */
+function insertStatement(owner: Owner, response: NewResponse): SQL {
+  const { id, keyId, model, conversation, previousResponseId, policyVersion, createdAt } = response
+  const row = sql`${id}::text, ${owner.organizationId}::uuid, ${owner.userId}::uuid, ${keyId}::text,
+    ${previousResponseId}::text, ${model}::text, 'in_progress', ${policyVersion}::text, ${instant(createdAt)}`
+  return sql`INSERT INTO ${responses} (id, organization_id, user_id, key_id, previous_response_id, model, status,
+      policy_version, created_at, conversation_id, context_position)
+    SELECT ${row}, ${
+      conversation === null
+        ? sql`NULL, NULL`
+        : sql`${conversations.id}, ${conversations.nextPosition} FROM ${conversations}
+            WHERE ${isConversation(owner, conversation.id)} AND ${conversations.writer} = ${id}`
+    } ON CONFLICT DO NOTHING`
+}
+
+interface BeginResult extends Record<string, unknown> {
+  begun: boolean
+  writer: string | null
+  next_position: number | null
+}
+
+function resultStatement(owner: Owner, { id, conversation }: NewResponse): SQL {
+  const known = conversation === null ? sql`false` : isConversation(owner, conversation.id)
+  return sql`SELECT EXISTS (SELECT FROM ${responses} WHERE ${isResponse(owner, id)}) AS begun,
+    (SELECT writer FROM ${conversations} WHERE ${known}) AS writer,
+    (SELECT next_position FROM ${conversations} WHERE ${known}) AS next_position`
+}
