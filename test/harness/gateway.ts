@@ -36,8 +36,10 @@ export function upstreamControl(address: Pick<GatewayAddress, 'standIns'>) {
     release: (signal: string) => call('POST', `signals/${signal}`),
     /** How many scripts wait for each signal. */
     waiting: async () => (await call('GET', 'signals')).waiting as Record<string, number>,
-    /** Requests after a sequence number, oldest first. */
-    requests: async (after = 0) => (await call('GET', `requests?after=${after}`)).requests as SeenRequest[],
+    /** Requests after a sequence number with a text in the first 64 KB of their body, oldest first. */
+    requests: async (after = 0, containing = '') =>
+      (await call('GET', `requests?after=${after}&containing=${encodeURIComponent(containing)}`))
+        .requests as SeenRequest[],
     /** Sequence number of the newest request, to read only what comes after. */
     lastRequest: async () => Number((await call('GET', 'requests?after=999999999')).last),
     stats: () => call('GET', 'stats'),

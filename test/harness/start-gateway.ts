@@ -15,7 +15,7 @@ import { type SeedReport, seedDatabase } from '../../scripts/seed.ts'
 import { DEFAULT_LLM_HOST, workerVariables } from '../../scripts/worker-variables.ts'
 import { parseConfiguration } from '../../src/env.ts'
 
-const WRANGLER_FILE = join(import.meta.dirname, '../../wrangler.toml')
+export const WRANGLER_FILE = join(import.meta.dirname, '../../wrangler.toml')
 
 export interface GatewayOptions {
   /** Folder with the built Worker. */

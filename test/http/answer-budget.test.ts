@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { upstreamControl } from '../harness/gateway.ts'
-import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { openStream } from './support/open-stream.ts'
 import { auditEntryOf } from './support/records.ts'
@@ -15,13 +15,13 @@ const NEARLY_ALL = 1_740_000
 const LARGE = 1_250_000
 const WITHIN = { timeout: 10_000, interval: 50 }
 
-let gateway: StartedGateway
+let gateway: StartedWorker
 let tenant: Tenant
 let other: Tenant
 
 beforeAll(async () => {
   const variables = { BUFFER_LIMIT_BYTES: String(ROOM), LEDGER_FLUSH_MS: '100' }
-  gateway = await startGateway({ bundleDirectory: inject('bundleDirectory'), variables })
+  gateway = await startWorker(variables)
   tenant = await createTenant(gateway)
   other = await createTenant(gateway)
 })

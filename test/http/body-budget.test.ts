@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Edge, startEdge } from '../../scripts/local/edge.ts'
-import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
 import { type Answer, jsonOf, send } from './support/send.ts'
@@ -17,13 +17,13 @@ const NEARLY_ALL = ROOM - 20_000
 const HALF = 2_500_000
 const WITHIN = { timeout: 10_000, interval: 50 }
 
-let gateway: StartedGateway
+let gateway: StartedWorker
 let edge: Edge
 let tenant: Tenant
 
 beforeAll(async () => {
   const variables = { BUFFER_LIMIT_BYTES: String(ROOM), LEDGER_FLUSH_MS: '100' }
-  gateway = await startGateway({ bundleDirectory: inject('bundleDirectory'), variables })
+  gateway = await startWorker(variables)
   edge = await startEdge(gateway.baseUrl)
   tenant = await createTenant(gateway)
 })

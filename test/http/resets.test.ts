@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
-import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { auditEntries, settledCredits } from './support/records.ts'
 import { bearer, createTenant, type Tenant } from './support/tenant.ts'
 
@@ -9,12 +9,12 @@ import { bearer, createTenant, type Tenant } from './support/tenant.ts'
 const ROOM = 3_000_000
 const LARGE = 2_000_000
 
-let gateway: StartedGateway
+let gateway: StartedWorker
 let tenant: Tenant
 
 beforeAll(async () => {
   const variables = { BUFFER_LIMIT_BYTES: String(ROOM), LEDGER_FLUSH_MS: '100' }
-  gateway = await startGateway({ bundleDirectory: inject('bundleDirectory'), variables })
+  gateway = await startWorker(variables)
   tenant = await createTenant(gateway)
 })
 afterAll(() => gateway?.stop())

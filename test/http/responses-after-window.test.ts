@@ -1,18 +1,17 @@
 import OpenAI from 'openai'
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { checkResponseStream } from '../harness/conformance.ts'
 import type { StreamEvent } from '../harness/conformance-rules.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
-import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { ask, createResponse, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
 import { createTenant, type Tenant } from './support/tenant.ts'
 
-let address: StartedGateway
+let address: StartedWorker
 let tenant: Tenant
 
 beforeAll(async () => {
-  const bundleDirectory = inject('bundleDirectory')
-  address = await startGateway({ bundleDirectory, variables: { RESPONSE_WINDOW_MS: '1' } })
+  address = await startWorker({ RESPONSE_WINDOW_MS: '1' })
   tenant = await createTenant(address)
 }, 60_000)
 afterAll(() => address?.stop())

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
-import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { framesOf, say } from './support/dlp-answers.ts'
 import { openStream } from './support/open-stream.ts'
 import { auditEntries } from './support/records.ts'
@@ -8,13 +8,10 @@ import { respond, STREAMED_WAYS } from './support/response-streams.ts'
 import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
 import { registerScript } from './support/upstream.ts'
 
-let address: StartedGateway
+let address: StartedWorker
 
 beforeAll(async () => {
-  address = await startGateway({
-    bundleDirectory: inject('bundleDirectory'),
-    variables: { RESPONSE_TIME_LIMIT_MS: '1500' },
-  })
+  address = await startWorker({ RESPONSE_TIME_LIMIT_MS: '1500' })
 }, 60_000)
 afterAll(() => address?.stop())
 

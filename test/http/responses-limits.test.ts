@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { upstreamControl } from '../harness/gateway.ts'
-import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { callTool, framesOf, say } from './support/dlp-answers.ts'
 import { auditEntries, settledCredits } from './support/records.ts'
 import type { Json } from './support/response-calls.ts'
@@ -9,15 +9,15 @@ import { createTenant, type Tenant, uniqueName } from './support/tenant.ts'
 import { registerScript, seenRequests } from './support/upstream.ts'
 
 /** A gateway whose responses end soon. */
-let address: StartedGateway
+let address: StartedWorker
 let tenant: Tenant
 const MAX_TURNS = 2
 const TIME_LIMIT = 1_500
 
 beforeAll(async () => {
-  address = await startGateway({
-    bundleDirectory: inject('bundleDirectory'),
-    variables: { RESPONSE_MAX_TURNS: String(MAX_TURNS), RESPONSE_TIME_LIMIT_MS: String(TIME_LIMIT) },
+  address = await startWorker({
+    RESPONSE_MAX_TURNS: String(MAX_TURNS),
+    RESPONSE_TIME_LIMIT_MS: String(TIME_LIMIT),
   })
   tenant = await createTenant(address)
 }, 60_000)

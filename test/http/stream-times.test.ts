@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { upstreamControl } from '../harness/gateway.ts'
-import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
 import { openStream } from './support/open-stream.ts'
@@ -21,12 +21,11 @@ const TIMES = {
   LEDGER_LEASE_MS: '900',
 }
 
-let address: StartedGateway
+let address: StartedWorker
 let tenant: Tenant
 
 beforeAll(async () => {
-  const bundleDirectory = inject('bundleDirectory')
-  address = await startGateway({ bundleDirectory, variables: TIMES })
+  address = await startWorker(TIMES)
   tenant = await createTenant(address)
 }, 60_000)
 afterAll(() => address?.stop())
@@ -172,20 +171,19 @@ const completeStream = (route: ModelRoute): string[] =>
       ]
 
 describe('a first event that is late', () => {
+  let patient: StartedWorker
+  beforeAll(async () => {
+    patient = await startWorker({ STREAM_COMMIT_MS: '5000', UPSTREAM_FIRST_EVENT_TIMEOUT_MS: '300' })
+  })
+  afterAll(() => patient?.stop())
+
   it('is told as 502 when nothing was sent to the caller yet', async () => {
-    await address.restartWorkerd({
-      ...TIMES,
-      STREAM_COMMIT_MS: '5000',
-      UPSTREAM_FIRST_EVENT_TIMEOUT_MS: '500',
-    })
-    try {
-      for (const [, route] of generating) {
-        const answer = await call(route, 'script:silent-stream', { stream: true })
-        expect(jsonOf(answer)).toEqual(noAnswer(route, 'The upstream stopped sending.'))
-        expect(answer.status).toBe(502)
-      }
-    } finally {
-      await address.restartWorkerd(TIMES)
+    const { key } = await createTenant(patient)
+    for (const [, route] of generating) {
+      const body = bodyOf(route, 'script:silent-stream', { stream: true })
+      const answer = await send(patient.baseUrl + route.path, { method: 'POST', headers: bearer(key), body })
+      expect(jsonOf(answer)).toEqual(noAnswer(route, 'The upstream stopped sending.'))
+      expect(answer.status).toBe(502)
     }
   })
 })

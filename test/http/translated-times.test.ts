@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { upstreamControl } from '../harness/gateway.ts'
-import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { openStream } from './support/open-stream.ts'
 import { auditEntryOf } from './support/records.ts'
@@ -30,11 +30,11 @@ const TIMES = {
   LEDGER_LEASE_MS: '400',
 }
 
-let address: StartedGateway
+let address: StartedWorker
 let tenant: Tenant
 
 beforeAll(async () => {
-  address = await startGateway({ bundleDirectory: inject('bundleDirectory'), variables: TIMES })
+  address = await startWorker(TIMES)
   tenant = await createTenant(address)
 }, 60_000)
 afterAll(() => address?.stop())

@@ -1,17 +1,17 @@
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { contend, createBusyTenant } from '../harness/contention.ts'
 import { expectWholeLedger } from '../harness/invariants.ts'
 import { type CallResult, callKind, callModel, SCRIPTED_KINDS } from '../harness/model-calls.ts'
-import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { marker, seenRequests } from './support/upstream.ts'
 
 /** A short form of what test/faults tries at length. */
 describe('the ledger of an organization', () => {
-  let gateway: StartedGateway
+  let gateway: StartedWorker
   beforeAll(async () => {
     // A burst on a busy machine may find Redis slow, which would lower the rate limit.
     const variables = { LIMITS_TIMEOUT_MS: '20000', DEGRADED_RATE_LIMIT: '1000000' }
-    gateway = await startGateway({ bundleDirectory: inject('bundleDirectory'), variables })
+    gateway = await startWorker(variables)
   })
   afterAll(() => gateway?.stop())
 

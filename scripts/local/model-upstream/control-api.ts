@@ -54,7 +54,8 @@ function decide(route: string, name: string, url: URL, body: Buffer, parts: Cont
       return [200, {}]
     case 'GET requests': {
       const after = Number(url.searchParams.get('after') ?? 0)
-      return [200, { requests: log.list(Number.isNaN(after) ? 0 : after), last: log.lastSequence }]
+      const requests = log.list(Number.isNaN(after) ? 0 : after, url.searchParams.get('containing') ?? '')
+      return [200, { requests, last: log.lastSequence }]
     }
     case 'DELETE requests':
       log.clear()

@@ -67,10 +67,10 @@ export class RequestLog {
     if (this.#entries.length > maximumRecords) this.#entries.shift()
   }
 
-  /** The requests whose sequence number is greater than `after`, oldest first. */
-  list(after: number): RequestRecord[] {
+  /** The requests after a sequence number whose recorded body contains a text, oldest first. */
+  list(after: number, text = ''): RequestRecord[] {
     return this.#entries
-      .filter(({ facts }) => facts.sequence > after)
+      .filter(({ facts }) => facts.sequence > after && facts.body.includes(text))
       .map(({ facts, exchange }) => ({
         ...facts,
         status: exchange.status,
