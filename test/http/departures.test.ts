@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Edge, startEdge } from '../../scripts/local/edge.ts'
-import { gateway, upstreamControl } from '../harness/gateway.ts'
+import { gateway } from '../harness/gateway.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
 import { beginRequest, openStream } from './support/open-stream.ts'
-import { type AuditEntry, auditEntries, settledCredits } from './support/records.ts'
+import { auditEntries, callEntries, settledCredits } from './support/records.ts'
 import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { marker, seenRequest, type UpstreamRequest } from './support/upstream.ts'
+import { marker, seenRequest, seenRequests, standsStill } from './support/upstream.ts'
 
 let tenant: Tenant
 let edge: Edge
@@ -24,23 +24,11 @@ const bodyOf = (route: ModelRoute, text: string, more = {}) => JSON.stringify(ro
 const brokenOff = (text: string) =>
   seenRequest(gateway(), text, ({ clientClosedAt }) => clientClosedAt !== null)
 
-/** The only record of a tenant's calls with this model. */
-function onlyCall(owner: Tenant): Promise<AuditEntry> {
-  return vi.waitFor(
-    async () => {
-      const calls = (await auditEntries(gateway(), owner)).filter(({ kind }) => kind === 'call')
-      if (calls.length !== 1) throw new Error(`${calls.length} calls are recorded`)
-      return calls[0] as AuditEntry
-    },
-    { timeout: 5_000, interval: 50 },
-  )
-}
-
 const generating = MODEL_ROUTES.filter(({ generates }) => generates).flatMap((route) =>
   route.hosts.map((host) => [route.name, host, route] as const),
 )
 
-describe.each(generating)('a caller of %s on the %s host that leaves', (_, host, route) => {
+describe.concurrent.each(generating)('a caller of %s on the %s host that leaves', (_, host, route) => {
   it('in the middle of a stream ends the call upstream within a second, and pays for what was used', async () => {
     const owner = await createTenant(gateway())
     const text = marker()
@@ -51,7 +39,8 @@ describe.each(generating)('a caller of %s on the %s host that leaves', (_, host,
     const seen = await brokenOff(text)
     expect(Number(seen.clientClosedAt) - leftAt).toBeLessThan(1_000)
 
-    const entry = await onlyCall(owner)
+    const [entry] = await callEntries(gateway(), owner, 1)
+    if (entry === undefined) throw new Error('no record')
     expect(entry).toMatchObject({ status: 499, model: route.model, surface: route.surface })
     const { record } = entry
     expect(record).toMatchObject({ errorCode: 'client_left', provenance: 'estimated' })
@@ -67,36 +56,26 @@ describe.each(generating)('a caller of %s on the %s host that leaves', (_, host,
   })
 })
 
-describe.each(generating)('a caller of %s on the %s host that waits and leaves', (_, host, route) => {
-  it('before a stream has begun ends the call upstream as well', async () => {
-    const owner = await createTenant(gateway())
-    for (const script of [`script:slow-headers signal=${uniqueName('never')}`, 'script:silent-stream']) {
-      const text = marker()
-      const body = bodyOf(route, `${text} ${script}`, { stream: true })
-      const { leave } = beginRequest(urlOf(route, host), bearer(owner.key), body)
-      await seenRequest(gateway(), text)
-      const leftAt = leave()
-      expect(Number((await brokenOff(text)).clientClosedAt) - leftAt).toBeLessThan(1_000)
-    }
-    await expectInputCharged(owner, 2)
-  })
-
-  it('before a whole answer has come ends the call upstream as well', async () => {
-    const owner = await createTenant(gateway())
-    for (const script of [`script:slow-headers signal=${uniqueName('never')}`, 'script:stall']) {
-      const text = marker()
-      const { leave } = beginRequest(
-        urlOf(route, host),
-        bearer(owner.key),
-        bodyOf(route, `${text} ${script}`),
-      )
-      await seenRequest(gateway(), text)
-      const leftAt = leave()
-      expect(Number((await brokenOff(text)).clientClosedAt) - leftAt).toBeLessThan(1_000)
-    }
-    await expectInputCharged(owner, 2)
-  })
-})
+describe.concurrent.each(generating)(
+  'a caller of %s on the %s host that waits and leaves',
+  (_, host, route) => {
+    it.each([
+      ['a stream has begun', true, 'script:silent-stream'],
+      ['a whole answer has come', false, 'script:stall'],
+    ])('before %s ends the call upstream as well', async (_when, stream, silent) => {
+      const owner = await createTenant(gateway())
+      for (const script of [`script:slow-headers signal=${uniqueName('never')}`, silent]) {
+        const text = marker()
+        const body = bodyOf(route, `${text} ${script}`, stream ? { stream } : {})
+        const { leave } = beginRequest(urlOf(route, host), bearer(owner.key), body)
+        await seenRequest(gateway(), text)
+        const leftAt = leave()
+        expect(Number((await brokenOff(text)).clientClosedAt) - leftAt).toBeLessThan(1_000)
+      }
+      await expectInputCharged(owner, 2)
+    })
+  },
+)
 
 /** The upstream has read the requests, so their input is charged, by an estimate. */
 async function expectInputCharged(owner: Tenant, calls: number): Promise<void> {
@@ -114,7 +93,7 @@ async function expectInputCharged(owner: Tenant, calls: number): Promise<void> {
 // Legacy completions stream through the same code as chat completions.
 const notLegacy = generating.filter(([name]) => name !== 'completions')
 
-describe.each(notLegacy)('a caller of %s on the %s host that does not read', (_, host, route) => {
+describe.concurrent.each(notLegacy)('a caller of %s on the %s host that does not read', (_, host, route) => {
   /** More than an upstream could ever get rid of: the buffers of sockets alone may hold tens of megabytes. */
   const FLOOD = 1024 * 1024 * 1024
 
@@ -123,7 +102,7 @@ describe.each(notLegacy)('a caller of %s on the %s host that does not read', (_,
     const body = bodyOf(route, `${text} script:flood bytes=${FLOOD}`, { stream: true })
     const stream = await openStream(urlOf(route, host), bearer(tenant.key), body)
     stream.pause()
-    const stalled = await standsStill(text)
+    const stalled = await standsStill(gateway(), text)
     expect(stalled.finished).toBe(false)
     expect(stalled.bytesWritten).toBeLessThan(FLOOD / 4)
     stream.resume()
@@ -133,22 +112,6 @@ describe.each(notLegacy)('a caller of %s on the %s host that does not read', (_,
     expect(left.bytesWritten).toBeLessThan(FLOOD / 2)
   })
 })
-
-/** The request upstream once nothing more is written to it for a while. */
-function standsStill(text: string): Promise<UpstreamRequest> {
-  let last = -1
-  let since = Date.now()
-  return vi.waitFor(
-    async () => {
-      const seen = await seenRequest(gateway(), text)
-      if (seen.bytesWritten !== last) since = Date.now()
-      last = seen.bytesWritten
-      if (Date.now() - since < 700) throw new Error(`still writing: ${last}`)
-      return seen
-    },
-    { timeout: 15_000, interval: 50 },
-  )
-}
 
 describe('many callers that leave', () => {
   it('leave nothing open behind them', async () => {
@@ -165,8 +128,7 @@ describe('many callers that leave', () => {
     )
     await vi.waitFor(
       async () => {
-        const requests = (await upstreamControl(gateway()).requests()) as UpstreamRequest[]
-        const mine = requests.filter((request) => request.body.includes(text))
+        const mine = await seenRequests(gateway(), text)
         expect(mine).toHaveLength(30)
         expect(mine.filter(({ clientClosedAt }) => clientClosedAt === null)).toEqual([])
       },

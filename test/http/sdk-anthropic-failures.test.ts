@@ -8,6 +8,7 @@ import {
   failureOf,
   MESSAGES_MODEL,
   messageRequest,
+  newestAnthropic,
   SCRIPTED_TEXT,
   textOf,
   watchedFetch,
@@ -53,7 +54,7 @@ async function recovering(...failures: Array<{ status: number; headers?: Record<
   return `script:${name}`
 }
 
-describe.each(anthropicClients)('%s', (_, Client) => {
+describe.concurrent.each(anthropicClients)('%s', (_, Client) => {
   const connect = (options: ConstructorParameters<typeof Anthropic>[0] = {}): Anthropic =>
     new Client({ apiKey: tenant.key, baseURL: gateway().baseUrl, maxRetries: 0, ...options })
   const connectThere = (options: object = {}) => connect({ baseURL: edge.url, ...options })
@@ -75,6 +76,57 @@ describe.each(anthropicClients)('%s', (_, Client) => {
     expect(String(error)).not.toContain('wrong-key')
     expect(watched.attempts).toHaveLength(1)
   })
+
+  it.each([
+    ['error-400', 'BadRequestError', { status: 400, type: 'invalid_request_error' }],
+    ['error-404', 'NotFoundError', { status: 404, type: 'not_found_error' }],
+    ['error-429', 'RateLimitError', { status: 429, type: 'rate_limit_error' }],
+    ['error-500', 'InternalServerError', { status: 500, type: 'api_error' }],
+    ['error-529', 'InternalServerError', { status: 529, type: 'overloaded_error' }],
+    ['empty-body', 'InternalServerError', { status: 502, type: 'api_error' }],
+    ['not-json', 'InternalServerError', { status: 502, type: 'api_error' }],
+  ] as const)('raises what comes of %s as %s', async (script, type, members) => {
+    const error = await failureOf(ask(`script:${script}`))
+    expect(error).toBeInstanceOf(Client[type])
+    expect(error).toMatchObject({ ...members, requestID: expect.stringMatching(/^req_/) })
+    const { status, credits_settled: cost } = await auditEntryOf(gateway(), tenant, error.requestID)
+    expect({ status, cost }).toEqual({ status: members.status, cost: 0 })
+  })
+
+  it.each([
+    ['mid-stream-cut', 'api_error'],
+    ['mid-stream-end', 'api_error'],
+    ['mid-stream-error', 'overloaded_error'],
+  ])('raises %s out of the stream helper', async (script, type) => {
+    const stream = connect().messages.stream(messageRequest(`script:${script}`))
+    const deltas: string[] = []
+    stream.on('text', (delta) => deltas.push(delta))
+    const error = await failureOf(stream.finalMessage())
+    expect(error).toBeInstanceOf(Client.APIError)
+    expect(error).toMatchObject({ error: { type: 'error', error: { type } } })
+    expect(SCRIPTED_TEXT.startsWith(deltas.join(''))).toBe(true)
+    expect(deltas.length).toBeGreaterThanOrEqual(3)
+  })
+
+  it('raises a stream that fails before its first event as an HTTP error', async () => {
+    const stream = connect().messages.stream(messageRequest('script:empty-stream'))
+    expect(await failureOf(stream.finalMessage())).toMatchObject({ status: 502, type: 'api_error' })
+  })
+
+  it('ends the upstream and settles when a stream is aborted', async () => {
+    const text = marker()
+    const stream = connectThere().messages.stream(messageRequest(`${text} script:stall`))
+    stream.on('text', (_delta, snapshot) => {
+      if (snapshot === 'This is the') stream.abort()
+    })
+    expect(await failureOf(stream.finalMessage())).toBeInstanceOf(Client.APIUserAbortError)
+    await seenRequest(gateway(), text, (request) => request.clientClosedAt !== null)
+    const { record, status } = await auditEntryOf(gateway(), tenant, stream.request_id)
+    expect({ status, flags: record.flags }).toEqual({ status: 499, flags: ['client_left'] })
+  })
+
+  // What follows is the gateway's doing and not the client's, so one version stands for both.
+  if (Client !== newestAnthropic) return
 
   it('raises a model without a grant as PermissionDeniedError', async () => {
     const error = await failureOf(ask('x', { apiKey: withoutModels.key }))
@@ -115,22 +167,6 @@ describe.each(anthropicClients)('%s', (_, Client) => {
     expect(Number((error.headers as Headers).get('retry-after'))).toBeGreaterThanOrEqual(1)
   })
 
-  it.each([
-    ['error-400', 'BadRequestError', { status: 400, type: 'invalid_request_error' }],
-    ['error-404', 'NotFoundError', { status: 404, type: 'not_found_error' }],
-    ['error-429', 'RateLimitError', { status: 429, type: 'rate_limit_error' }],
-    ['error-500', 'InternalServerError', { status: 500, type: 'api_error' }],
-    ['error-529', 'InternalServerError', { status: 529, type: 'overloaded_error' }],
-    ['empty-body', 'InternalServerError', { status: 502, type: 'api_error' }],
-    ['not-json', 'InternalServerError', { status: 502, type: 'api_error' }],
-  ] as const)('raises what comes of %s as %s', async (script, type, members) => {
-    const error = await failureOf(ask(`script:${script}`))
-    expect(error).toBeInstanceOf(Client[type])
-    expect(error).toMatchObject({ ...members, requestID: expect.stringMatching(/^req_/) })
-    const { status, credits_settled: cost } = await auditEntryOf(gateway(), tenant, error.requestID)
-    expect({ status, cost }).toEqual({ status: members.status, cost: 0 })
-  })
-
   it('raises the errors of token counting too', async () => {
     const { max_tokens: _tokens, ...counted } = messageRequest('script:error-429')
     const error = await failureOf(connect().messages.countTokens(counted))
@@ -149,38 +185,6 @@ describe.each(anthropicClients)('%s', (_, Client) => {
     const ids = watched.attempts.map(({ requestId }) => requestId)
     const entries = await callEntries(gateway(), tenant, 3, ({ request_id }) => ids.includes(request_id))
     expect(entries.map(({ status }) => status).sort()).toEqual([200, 429, 529])
-  })
-
-  it.each([
-    ['mid-stream-cut', 'api_error'],
-    ['mid-stream-end', 'api_error'],
-    ['mid-stream-error', 'overloaded_error'],
-  ])('raises %s out of the stream helper', async (script, type) => {
-    const stream = connect().messages.stream(messageRequest(`script:${script}`))
-    const deltas: string[] = []
-    stream.on('text', (delta) => deltas.push(delta))
-    const error = await failureOf(stream.finalMessage())
-    expect(error).toBeInstanceOf(Client.APIError)
-    expect(error).toMatchObject({ error: { type: 'error', error: { type } } })
-    expect(SCRIPTED_TEXT.startsWith(deltas.join(''))).toBe(true)
-    expect(deltas.length).toBeGreaterThanOrEqual(3)
-  })
-
-  it('raises a stream that fails before its first event as an HTTP error', async () => {
-    const stream = connect().messages.stream(messageRequest('script:empty-stream'))
-    expect(await failureOf(stream.finalMessage())).toMatchObject({ status: 502, type: 'api_error' })
-  })
-
-  it('ends the upstream and settles when a stream is aborted', async () => {
-    const text = marker()
-    const stream = connectThere().messages.stream(messageRequest(`${text} script:stall`))
-    stream.on('text', (_delta, snapshot) => {
-      if (snapshot === 'This is the') stream.abort()
-    })
-    expect(await failureOf(stream.finalMessage())).toBeInstanceOf(Client.APIUserAbortError)
-    await seenRequest(gateway(), text, (request) => request.clientClosedAt !== null)
-    const { record, status } = await auditEntryOf(gateway(), tenant, stream.request_id)
-    expect({ status, flags: record.flags }).toEqual({ status: 499, flags: ['client_left'] })
   })
 
   it('ends the upstream when a loop over a stream is left', async () => {

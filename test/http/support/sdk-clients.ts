@@ -14,6 +14,10 @@ export const anthropicClients: [string, typeof Anthropic][] = [
   ['@anthropic-ai/sdk 0.137', Anthropic0 as unknown as typeof Anthropic],
 ]
 
+/** Enough for what does not depend on the version of a client. */
+export const newestOpenAi = OpenAI
+export const newestAnthropic = Anthropic
+
 export const CHAT_MODEL = 'scripted-chat'
 export const MESSAGES_MODEL = 'scripted-messages'
 /** What the upstream's built-in scripts answer when they get to their end. */

@@ -91,7 +91,7 @@ export function standsStill(
       const seen = await seenRequest(address, text)
       if (seen.bytesWritten !== last) since = Date.now()
       last = seen.bytesWritten
-      if (Date.now() - since < 700) throw new Error(`still writing: ${last}`)
+      if (Date.now() - since < 400) throw new Error(`still writing: ${last}`)
       return seen
     },
     { timeout: 15_000, interval: 50 },
