@@ -96,11 +96,14 @@ describe.each(MODEL_ROUTES.map((route) => [route.name, route] as const))('%s', (
     expect(seen.flatMap(({ headers }) => headers['content-encoding'] ?? [])).toEqual([])
   })
 
-  it.runIf(route.generates)('counts a gzip body after decompression', async () => {
-    const answer = await encoded('gzip', gzipSync(requestOf(route, LIMIT + 1, marker())))
-    expect(jsonOf(answer)).toEqual(tooLarge)
-    expect(answer.status).toBe(413)
-  })
+  it.runIf(route.name === 'chat completions' || route.name === 'messages')(
+    'counts a gzip body after decompression',
+    async () => {
+      const answer = await encoded('gzip', gzipSync(requestOf(route, LIMIT + 1, marker())))
+      expect(jsonOf(answer)).toEqual(tooLarge)
+      expect(answer.status).toBe(413)
+    },
+  )
 
   it('refuses a body that is not the gzip it says to be', async () => {
     const whole = gzipSync(JSON.stringify(route.request('Hello'.repeat(100))))

@@ -11,7 +11,7 @@ import { registerScript } from './support/upstream.ts'
 let address: StartedWorker
 
 beforeAll(async () => {
-  address = await startWorker({ RESPONSE_TIME_LIMIT_MS: '1500' })
+  address = await startWorker({ RESPONSE_TIME_LIMIT_MS: '1000' })
 }, 60_000)
 afterAll(() => address?.stop())
 
@@ -30,49 +30,52 @@ const told = (usage: Json | null) => ({
   output_tokens: Number(usage?.output),
 })
 
-describe.each(STREAMED_WAYS)('a response tells what it was charged for (%s)', (_, { upstream, model }) => {
-  /** A model that says something and then stands still. */
-  const standingStill = (end: 'waits' | 'breaks off') =>
-    registerScript(address, [
-      { sse: framesOf(upstream, [say('Some words that cost.')], undefined, false) },
-      end === 'waits' ? { waitForSignal: uniqueName('never') } : { destroy: true },
-    ])
+describe.concurrent.each(STREAMED_WAYS)(
+  'a response tells what it was charged for (%s)',
+  (_, { upstream, model }) => {
+    /** A model that says something and then stands still. */
+    const standingStill = (end: 'waits' | 'breaks off') =>
+      registerScript(address, [
+        { sse: framesOf(upstream, [say('Some words that cost.')], undefined, false) },
+        end === 'waits' ? { waitForSignal: uniqueName('never') } : { destroy: true },
+      ])
 
-  it('when it was cancelled', async () => {
-    const owner = await createTenant(address)
-    const body = JSON.stringify({ model, stream: true, input: await standingStill('waits') })
-    const open = await openStream(`${address.baseUrl}/v1/responses`, bearer(owner.key), body)
-    const [id] = /resp_\w+/.exec(await open.until((text) => text.includes('"delta":"'))) ?? []
-    const path = `/v1/responses/${id}/cancel`
-    const cancelled = expectJson<ToldResponse>(await ask(owner.key, 'POST', path, address))
-    const usage = await chargeOf(owner)
-    expect(usage).toMatchObject({ output: expect.any(Number) })
-    expect(told(usage).output_tokens).toBeGreaterThan(0)
-    expect(cancelled).toMatchObject({ status: 'incomplete', usage: told(usage) })
-  })
+    it('when it was cancelled', async () => {
+      const owner = await createTenant(address)
+      const body = JSON.stringify({ model, stream: true, input: await standingStill('waits') })
+      const open = await openStream(`${address.baseUrl}/v1/responses`, bearer(owner.key), body)
+      const [id] = /resp_\w+/.exec(await open.until((text) => text.includes('"delta":"'))) ?? []
+      const path = `/v1/responses/${id}/cancel`
+      const cancelled = expectJson<ToldResponse>(await ask(owner.key, 'POST', path, address))
+      const usage = await chargeOf(owner)
+      expect(usage).toMatchObject({ output: expect.any(Number) })
+      expect(told(usage).output_tokens).toBeGreaterThan(0)
+      expect(cancelled).toMatchObject({ status: 'incomplete', usage: told(usage) })
+    })
 
-  it.each([
-    ['its time was over', 'waits', 'incomplete'],
-    ['its model broke off', 'breaks off', 'failed'],
-  ] as const)('when %s', async (_name, end, status) => {
-    const owner = await createTenant(address)
-    const { response } = await respond(owner.key, { model, input: await standingStill(end) }, address)
-    const usage = await chargeOf(owner)
-    expect(told(usage).output_tokens).toBeGreaterThan(0)
-    expect(response).toMatchObject({ status, usage: told(usage) })
-  })
+    it.each([
+      ['its time was over', 'waits', 'incomplete'],
+      ['its model broke off', 'breaks off', 'failed'],
+    ] as const)('when %s', async (_name, end, status) => {
+      const owner = await createTenant(address)
+      const { response } = await respond(owner.key, { model, input: await standingStill(end) }, address)
+      const usage = await chargeOf(owner)
+      expect(told(usage).output_tokens).toBeGreaterThan(0)
+      expect(response).toMatchObject({ status, usage: told(usage) })
+    })
 
-  it('when its model never told', async () => {
-    const owner = await createTenant(address)
-    const frames = framesOf(upstream, [say('Words without an account.')])
-    const sse = frames.filter((frame) => !frame.includes('"prompt_tokens"'))
-    const { response } = await respond(
-      owner.key,
-      { model, input: await registerScript(address, [{ sse }]) },
-      address,
-    )
-    const usage = await chargeOf(owner)
-    expect(told(usage).output_tokens).toBeGreaterThan(0)
-    expect(response).toMatchObject({ status: 'completed', usage: told(usage) })
-  })
-})
+    it('when its model never told', async () => {
+      const owner = await createTenant(address)
+      const frames = framesOf(upstream, [say('Words without an account.')])
+      const sse = frames.filter((frame) => !frame.includes('"prompt_tokens"'))
+      const { response } = await respond(
+        owner.key,
+        { model, input: await registerScript(address, [{ sse }]) },
+        address,
+      )
+      const usage = await chargeOf(owner)
+      expect(told(usage).output_tokens).toBeGreaterThan(0)
+      expect(response).toMatchObject({ status: 'completed', usage: told(usage) })
+    })
+  },
+)

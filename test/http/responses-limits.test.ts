@@ -30,7 +30,7 @@ const REFUSED_CALL = { tools: [TOOL], tool_choice: 'none' }
 const callRows = async (owner: Tenant) =>
   (await auditEntries(address, owner)).filter(({ kind }) => kind === 'call').toReversed()
 
-describe.each(RESPONSE_WAYS)('a response (%s)', (_, { upstream, model, stream }) => {
+describe.concurrent.each(RESPONSE_WAYS)('a response (%s)', (_, { upstream, model, stream }) => {
   const respondAs = (owner: Tenant, body: Json) => respond(owner.key, { model, stream, ...body }, address)
 
   it('ends after its last turn', async () => {

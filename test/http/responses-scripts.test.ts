@@ -33,7 +33,13 @@ const comparable = (response: ToldResponse): Json =>
 // Whatever an upstream says, its stream keeps the rules, and what is told at its end is what is told without a stream.
 describe.each(STREAMED_WAYS)('an upstream (%s)', (_, { model }) => {
   it.each(SCRIPTS)('that plays %s', async (name) => {
-    const body = { model, input: `script:${name} tokens=40`, tools: TOOLS, max_output_tokens: 4_000 }
+    const body = {
+      model,
+      input: `script:${name} tokens=40`,
+      tools: TOOLS,
+      max_output_tokens: 4_000,
+      store: false,
+    }
     const [streamed, whole] = await Promise.all(
       [true, false].map((stream) => respond(tenant.key, { ...body, stream })),
     )
