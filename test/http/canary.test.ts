@@ -115,39 +115,45 @@ const echoInStream = (route: ModelRoute) => {
 
 /** Takes key and credential through calls of every kind. */
 async function makeCalls(): Promise<void> {
-  for (const route of MODEL_ROUTES) {
-    expect((await call(route, 'Hello')).status).toBe(200)
-    expect((await call(route, 'Hello', {}, { 'x-api-key': tenant.key, 'api-key': tenant.key })).status).toBe(
-      200,
-    )
-    expect((await call(route, 'script:error-401-echo')).status).toBe(401)
-    // Of the scripts only the built-in ones apply to token counts.
-    for (const status of route.generates ? [400, 401, 500] : [])
-      expect((await call(route, await echo(status))).status).toBe(status)
-    for (const script of ['error-500', 'error-html-502', 'not-json', 'empty-body', 'redirect', 'stall']) {
-      await call(route, `script:${script}`)
-    }
-    await call(route, 'Hello', { model: 'no-such-model' })
-    await call(route, 'Hello', { model: tenant.key })
-    await call(route, 'Hello', { max_tokens: tenant.key })
-    await call(route, 'Hello', {}, { authorization: `Bearer ${revoked.key}` })
-    await call(route, 'Hello', {}, { authorization: `Basic ${tenant.key}` })
-    await call(route, 'Hello', {}, { authorization: `Bearer ${tenant.key}x` })
-    await call(route, 'Hello', {}, { 'content-encoding': tenant.key })
+  await Promise.all([
+    ...MODEL_ROUTES.map(makeWholeCalls),
+    ...MODEL_ROUTES.filter(({ generates }) => generates).map(makeStreams),
+  ])
+}
+
+async function makeWholeCalls(route: ModelRoute): Promise<void> {
+  expect((await call(route, 'Hello')).status).toBe(200)
+  expect((await call(route, 'Hello', {}, { 'x-api-key': tenant.key, 'api-key': tenant.key })).status).toBe(
+    200,
+  )
+  expect((await call(route, 'script:error-401-echo')).status).toBe(401)
+  // Of the scripts only the built-in ones apply to token counts.
+  for (const status of route.generates ? [400, 401, 500] : [])
+    expect((await call(route, await echo(status))).status).toBe(status)
+  for (const script of ['error-500', 'error-html-502', 'not-json', 'empty-body', 'redirect', 'stall']) {
+    await call(route, `script:${script}`)
   }
-  for (const route of MODEL_ROUTES.filter(({ generates }) => generates)) {
-    for (const script of [
-      'canned',
-      'mid-stream-error',
-      'mid-stream-cut',
-      'first-event-error',
-      'stall',
-      'error-401-echo',
-    ]) {
-      await call(route, `script:${script}`, { stream: true })
-    }
-    await call(route, await echoInStream(route), { stream: true })
+  await call(route, 'Hello', { model: 'no-such-model' })
+  await call(route, 'Hello', { model: tenant.key })
+  await call(route, 'Hello', { max_tokens: tenant.key })
+  await call(route, 'Hello', {}, { authorization: `Bearer ${revoked.key}` })
+  await call(route, 'Hello', {}, { authorization: `Basic ${tenant.key}` })
+  await call(route, 'Hello', {}, { authorization: `Bearer ${tenant.key}x` })
+  await call(route, 'Hello', {}, { 'content-encoding': tenant.key })
+}
+
+async function makeStreams(route: ModelRoute): Promise<void> {
+  for (const script of [
+    'canned',
+    'mid-stream-error',
+    'mid-stream-cut',
+    'first-event-error',
+    'stall',
+    'error-401-echo',
+  ]) {
+    await call(route, `script:${script}`, { stream: true })
   }
+  await call(route, await echoInStream(route), { stream: true })
 }
 
 /** And through queries, paths, the other host and a call whose caller leaves. */

@@ -15,7 +15,7 @@ import { callTool, framesOf, say, think, wholeOf } from './support/dlp-answers.t
 import { haystacks } from './support/haystacks.ts'
 import { flush, settledCredits } from './support/records.ts'
 import { jsonOf, send } from './support/send.ts'
-import { administrator, bearer, type Tenant, uniqueName } from './support/tenant.ts'
+import { administrator, bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
 
 /** A gateway of its own: everything it keeps is looked through, and its database is taken away at the end. */
 let address: StartedGateway
@@ -104,6 +104,40 @@ it('no value is kept or said anywhere, whatever is done about it', async () => {
   // The search can find: the same places hold what was found, by kind.
   expect(places.get('Postgres')?.includes('"code"')).toBe(true)
 }, 60_000)
+
+it('a text that is tried is found nowhere afterwards: no log, no record, no database', async () => {
+  const tenant = await createTenant(address)
+  const { ask, call } = administrator(address)
+  const canary = uniqueName('canary-text')
+  const kept = uniqueName('canary-term')
+  const rules = [{ detector: 'email', action: 'redact' }]
+  const policy = { directions: ['request', 'response'], rules }
+  const text = `${canary}@example.com and ${canary}`
+  const stored = await ask('POST', `${tenant.base}/dlp/policies`, {
+    ...policy,
+    name: uniqueName('policy'),
+    dictionaries: [{ id: 'words', terms: [kept] }],
+    rules: [{ custom: 'words', action: 'block' }],
+  })
+  const [test, dryRun] = [`${tenant.base}/dlp/test`, `${tenant.base}/dlp/dry-run`]
+  const bodies: Array<[path: string, status: number, body: unknown]> = [
+    [test, 200, { policy, text }],
+    [test, 200, { policy_id: stored.id, text: `${kept} ${text}` }],
+    [dryRun, 200, { policy, samples: [text] }],
+    [test, 400, { policy, text, direction: 'sideways' }],
+    [test, 400, { policy: { ...policy, rules: [{ detector: 'nope', action: 'mask' }] }, text }],
+    [test, 404, { policy_id: crypto.randomUUID(), text }],
+    [dryRun, 400, { policy, samples: text }],
+  ]
+  for (const [path, status, body] of bodies) expect((await call('POST', path, body)).status).toBe(status)
+  await flush(address, tenant)
+  const places = await haystacks(address)
+  const holding = (needle: string) =>
+    [...places].filter(([, contents]) => contents.includes(needle)).map(([place]) => place)
+  expect(holding(canary)).toEqual([])
+  // The search can find: a term of a policy is kept, in its row alone.
+  expect(holding(kept)).toEqual(['Postgres'])
+})
 
 describe('when the database is away', () => {
   let warm: Tenant
