@@ -24,7 +24,11 @@ export async function startWorker(variables: Record<string, string>): Promise<St
   const shared = gateway()
   const folder = mkdtempSync(join(tmpdir(), 'headgate-test-worker-'))
   const [port = 0] = await freePorts(1)
-  const own = { ...shared.variables, ...variables, BASE_URL: `http://127.0.0.1:${port}` }
+  const own = {
+    ...shared.variables,
+    ...variables,
+    BASE_URL: `http://127.0.0.1:${port}`,
+  }
   const workerd = await startWorkerd({
     bundleDirectory: inject('bundleDirectory'),
     port,

@@ -48,8 +48,15 @@ const marked = (text: string) => [{ type: 'text', text, cache_control: { type: '
 describe.each(['chat', 'messages'] as const)(
   'a conversation of %s that another route took over',
   (dialect) => {
+    // What happens to one conversation leaves the others where they are.
+    let model: RoutedModel
+    let otherModel: RoutedModel
+    beforeAll(async () => {
+      model = await twoRoutes(dialect)
+      otherModel = await twoRoutes(dialect)
+    })
+
     it('stays there while that one works, and goes back when it fails', async () => {
-      const model = await twoRoutes(dialect)
       const first = `first words ${randomUUID()}`
       expect(await turn(dialect, model, { first })).toEqual(['0 200'])
       expect(await turn(dialect, model, { first }, 1)).toEqual(['0 500', '1 200'])
@@ -68,7 +75,6 @@ describe.each(['chat', 'messages'] as const)(
         : ['metadata.user_id', (name) => ({ members: { metadata: { user_id: name } } })],
     ]
     it.each(names)('is known by %s, whatever it says', async (_, named) => {
-      const model = await twoRoutes(dialect)
       const [name, other] = [randomUUID(), randomUUID()]
       await turn(dialect, model, { ...named(name), first: 'one' }, 1)
       expect(await turn(dialect, model, { ...named(name), first: 'another' })).toEqual(['1 200'])
@@ -76,7 +82,6 @@ describe.each(['chat', 'messages'] as const)(
     })
 
     it('is known by how it begins, wherever its cache markers stand', async () => {
-      const model = await twoRoutes(dialect)
       const first = `first words ${randomUUID()}`
       await turn(dialect, model, { first: marked(first) }, 1)
       expect(await turn(dialect, model, { first })).toEqual(['1 200'])
@@ -84,7 +89,6 @@ describe.each(['chat', 'messages'] as const)(
     })
 
     it("is one organization's and one model's", async () => {
-      const [model, otherModel] = await Promise.all([twoRoutes(dialect), twoRoutes(dialect)])
       const other = await createTenant(gateway())
       const conversation = { headers: { 'x-session-id': randomUUID() } }
       await turn(dialect, model, conversation, 1)

@@ -12,9 +12,9 @@ import { bearer, createTenant, type Tenant } from './support/tenant.ts'
 import { marker, registerScript, seenRequest } from './support/upstream.ts'
 
 /** What the gateway may hold: a body of nearly all of it tells at once when anything was not given back. */
-const ROOM = 4_000_000
+const ROOM = 2_000_000
 const NEARLY_ALL = ROOM - 20_000
-const HALF = 2_500_000
+const HALF = 1_250_000
 const WITHIN = { timeout: 10_000, interval: 50 }
 
 let gateway: StartedWorker
@@ -124,14 +124,14 @@ describe('beyond the buffer cap', () => {
     // As in `occupied`: begun again until it is the other that is refused.
     const sockets = await vi.waitFor(async () => {
       const begun = await Promise.all(
-        Array.from({ length: 3 }, () => begin(requestOf(HALF + 10, marker()), 1_160_000)),
+        Array.from({ length: 3 }, () => begin(requestOf(HALF + 10, marker()), 580_000)),
       )
-      const { status } = await post(requestOf(300_000, marker()))
+      const { status } = await post(requestOf(150_000, marker()))
       if (status !== 429) for (const socket of begun) socket.destroy()
       expect(status).toBe(429)
       return begun
     }, WITHIN)
-    const body = requestOf(300_000, marker())
+    const body = requestOf(150_000, marker())
     const answer = await send(urlOf(chat), { method: 'POST', body, headers: bearer(other.key) })
     expect(answer.status).toBe(200)
     for (const socket of sockets) socket.resetAndDestroy()

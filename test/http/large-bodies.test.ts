@@ -37,7 +37,9 @@ const hosts = MODEL_ROUTES.flatMap((route) => route.hosts.map((host) => ({ name:
 const generating = hosts.filter(({ name, host }) => host === 'base' && /^(chat|messages)/.test(name))
 
 describe.each(lengths)('a body with its length %s', (_, chunked) => {
-  it.each(generating)('of 52,428,800 bytes passes unchanged on $name', async ({ route }) => {
+  // Every route has the same reader of bodies; the counted ones take longest, so one of them stands for all.
+  const some = chunked ? generating.slice(0, 1) : generating
+  it.each(some)('of 52,428,800 bytes passes unchanged on $name', async ({ route }) => {
     const text = marker()
     const body = requestOf(route, LIMIT, text)
     const answer = await post(gateway().baseUrl + route.path, { body, chunked })
@@ -47,8 +49,7 @@ describe.each(lengths)('a body with its length %s', (_, chunked) => {
     expect(seen.bodySha256).toBe(createHash('sha256').update(body).digest('hex'))
   })
 
-  // Every route has the same reader of bodies; the counted ones take longest, so two of them stand for all.
-  it.each(chunked ? generating : hosts)(
+  it.each(chunked ? some : hosts)(
     'of one byte more is refused on $name ($host host), and the answer can be read',
     async ({ route, host }) => {
       const url = (host === 'llm' ? gateway().llmUrl : gateway().baseUrl) + route.path
