@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { checkResponseStream } from '../harness/conformance.ts'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
@@ -12,7 +12,8 @@ let tenant: Tenant
 let code: string
 let response: ToldResponse
 
-beforeEach(async () => {
+/** A new organization, and a response of its own that holds a new value. */
+async function begin(): Promise<void> {
   tenant = await createTenant(gateway())
   code = someCode()
   // The local model repeats what it was told.
@@ -21,7 +22,7 @@ beforeEach(async () => {
     instructions: `Keep ${code}.`,
   })
   expect(response.output_text).toContain(code)
-})
+}
 
 const read = (path: string) => ask(tenant.key, 'GET', path)
 
@@ -38,86 +39,109 @@ const READINGS: Array<[name: string, path: () => string]> = [
   ],
 ]
 
-describe.each(READINGS)('%s', (name, path) => {
-  it.each(['redact', 'mask', 'block'])('is read under a policy made later (%s)', async (action) => {
-    if (name !== 'the rest of its stream') expect((await read(path())).text).toContain(code)
+/** The rest of a stream may begin after the value. */
+const expectReadable = async () => {
+  for (const [name, path] of READINGS.filter(([name]) => name !== 'the rest of its stream'))
+    expect((await read(path())).text, name).toContain(code)
+}
+
+describe.each(['redact', 'mask', 'block'])('under a policy made later (%s)', (action) => {
+  beforeAll(async () => {
+    await begin()
+    await expectReadable()
     await addPolicy(tenant, codePolicy(action))
+  })
+
+  it.each(READINGS)('%s is read', async (_, path) => {
     const answer = await read(path())
     expect(answer.status).toBe(200)
     expect(answer.text).not.toContain(code)
     expect(answer.text).not.toContain(code.slice(3))
   })
+})
 
-  it('is read under the policies of the model that made it', async () => {
+describe('under the policies of the model that made it', () => {
+  beforeAll(async () => {
+    await begin()
     await addPolicy(tenant, codePolicy('redact', { scope: { model_ids: [MESSAGES_MODEL] } }))
-    if (name !== 'the rest of its stream') expect((await read(path())).text).toContain(code)
+    await expectReadable()
     await addPolicy(tenant, codePolicy('redact', { scope: { model_ids: [CHAT_MODEL] } }))
+  })
+
+  it.each(READINGS)('%s is read', async (_, path) => {
     expect((await read(path())).text).not.toContain(code)
   })
 })
 
-it('a stream whose policies have changed is told anew, without its pieces', async () => {
-  await addPolicy(tenant, codePolicy('redact'))
-  const { text } = await read(`/v1/responses/${response.id}?stream=true&starting_after=4`)
-  const events = readResponseStream(text)
-  expect(checkResponseStream(events, { after: 4, condensed: true })).toEqual([])
-  const told = expectJson<Json>(await read(`/v1/responses/${response.id}`))
-  expect(events.at(-1)?.data.response).toEqual(told)
-})
+describe('a response that holds a value', () => {
+  beforeEach(begin)
 
-it('an unchanged policy leaves the stream as it was', async () => {
-  await addPolicy(tenant, codePolicy('redact'))
-  const made = await createResponse(tenant.key, { input: 'Hello' })
-  const { text } = await read(`/v1/responses/${made.id}?stream=true`)
-  const events = readResponseStream(text)
-  expect(checkResponseStream(events)).toEqual([])
-  expect(events.some(({ event }) => event === 'response.output_text.delta')).toBe(true)
-})
-
-describe('policies that change while a response runs', () => {
-  let signal: string
-  let script: string
-
-  const chunk = (delta: Json, finish: string | null = null) =>
-    `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
-  const release = () => upstreamControl(gateway()).release(signal)
-  const revokeKey = () => administrator(gateway()).ask('DELETE', `${tenant.base}/keys/${tenant.keyId}`)
-
-  beforeEach(async () => {
-    signal = uniqueName('signal')
-    script = await registerScript(gateway(), [
-      { sse: [chunk({ role: 'assistant', content: `It is ${code}. ` })] },
-      { waitForSignal: signal },
-      { sse: [chunk({ content: `Again: ${code}.` }), chunk({}, 'stop'), 'data: [DONE]\n\n'] },
-    ])
-  })
-
-  it('hold for whoever asks for its events from then on, who is told when it has ended', async () => {
-    const begun = await createResponse(tenant.key, { input: script, background: true })
-    const path = `/v1/responses/${begun.id}`
-    await vi.waitFor(async () => expect((await read(path)).text).toContain(code), 10_000)
+  it('a stream whose policies have changed is told anew, without its pieces', async () => {
     await addPolicy(tenant, codePolicy('redact'))
-    const stream = await fetch(`${gateway().baseUrl}${path}?stream=true&starting_after=2`, {
-      headers: bearer(tenant.key),
-    })
-    expect(stream.headers.get('content-type')).toBe('text/event-stream')
-    expect((await read(path)).text).not.toContain(code)
-    await release()
-    const text = await stream.text()
-    expect(text).not.toContain(code)
+    const { text } = await read(`/v1/responses/${response.id}?stream=true&starting_after=4`)
     const events = readResponseStream(text)
-    expect(checkResponseStream(events, { after: 2, condensed: true })).toEqual([])
-    expect(events.at(-1)?.data.response).toEqual(expectJson<Json>(await read(path)))
+    expect(checkResponseStream(events, { after: 4, condensed: true })).toEqual([])
+    const told = expectJson<Json>(await read(`/v1/responses/${response.id}`))
+    expect(events.at(-1)?.data.response).toEqual(told)
   })
 
-  it.each([false, true])('hold for the answer to its creator (whose key is revoked: %s)', async (revoked) => {
-    const made = createResponse(tenant.key, { input: script })
-    await seenRequest(gateway(), script)
+  it('an unchanged policy leaves the stream as it was', async () => {
     await addPolicy(tenant, codePolicy('redact'))
-    if (revoked) await revokeKey()
-    await release()
-    const told = await made
-    expect(told.status).toBe('completed')
-    expect(JSON.stringify(told)).not.toContain(code)
+    const made = await createResponse(tenant.key, { input: 'Hello' })
+    const { text } = await read(`/v1/responses/${made.id}?stream=true`)
+    const events = readResponseStream(text)
+    expect(checkResponseStream(events)).toEqual([])
+    expect(events.some(({ event }) => event === 'response.output_text.delta')).toBe(true)
+  })
+
+  describe('policies that change while a response runs', () => {
+    let signal: string
+    let script: string
+
+    const chunk = (delta: Json, finish: string | null = null) =>
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
+    const release = () => upstreamControl(gateway()).release(signal)
+    const revokeKey = () => administrator(gateway()).ask('DELETE', `${tenant.base}/keys/${tenant.keyId}`)
+
+    beforeEach(async () => {
+      signal = uniqueName('signal')
+      script = await registerScript(gateway(), [
+        { sse: [chunk({ role: 'assistant', content: `It is ${code}. ` })] },
+        { waitForSignal: signal },
+        { sse: [chunk({ content: `Again: ${code}.` }), chunk({}, 'stop'), 'data: [DONE]\n\n'] },
+      ])
+    })
+
+    it('hold for whoever asks for its events from then on, who is told when it has ended', async () => {
+      const begun = await createResponse(tenant.key, { input: script, background: true })
+      const path = `/v1/responses/${begun.id}`
+      await vi.waitFor(async () => expect((await read(path)).text).toContain(code), 10_000)
+      await addPolicy(tenant, codePolicy('redact'))
+      const stream = await fetch(`${gateway().baseUrl}${path}?stream=true&starting_after=2`, {
+        headers: bearer(tenant.key),
+      })
+      expect(stream.headers.get('content-type')).toBe('text/event-stream')
+      expect((await read(path)).text).not.toContain(code)
+      await release()
+      const text = await stream.text()
+      expect(text).not.toContain(code)
+      const events = readResponseStream(text)
+      expect(checkResponseStream(events, { after: 2, condensed: true })).toEqual([])
+      expect(events.at(-1)?.data.response).toEqual(expectJson<Json>(await read(path)))
+    })
+
+    it.each([false, true])(
+      'hold for the answer to its creator (whose key is revoked: %s)',
+      async (revoked) => {
+        const made = createResponse(tenant.key, { input: script })
+        await seenRequest(gateway(), script)
+        await addPolicy(tenant, codePolicy('redact'))
+        if (revoked) await revokeKey()
+        await release()
+        const told = await made
+        expect(told.status).toBe('completed')
+        expect(JSON.stringify(told)).not.toContain(code)
+      },
+    )
   })
 })
