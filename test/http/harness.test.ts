@@ -1,6 +1,30 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { gateway, query, upstreamControl } from '../harness/gateway.ts'
+import {
+  ANSWER_COST,
+  answered,
+  callRouted,
+  createRoutedModel,
+  inTurn,
+  recordedCall,
+  routedRequest,
+} from '../harness/routed-model.ts'
+import { jsonOf } from '../harness/send.ts'
+import { createTenant } from '../harness/tenant.ts'
+
+it('builds the world of the example in CONTRIBUTING.md', async () => {
+  const tenant = await createTenant(gateway())
+  const model = await createRoutedModel(gateway(), ['anthropic'])
+  const script = await inTurn(gateway(), answered('messages', 'Hello.', false))
+
+  const answer = await callRouted(gateway(), tenant, routedRequest('chat', model, script))
+
+  expect(jsonOf(answer)).toMatchObject({ choices: [{ message: { content: 'Hello.' } }] })
+  const { attempts, record } = await recordedCall(gateway(), tenant, model, answer)
+  expect(attempts).toEqual(['0 200'])
+  expect(record.cost).toBe(ANSWER_COST)
+})
 
 describe('the shared gateway', () => {
   it('answers under both hosts', async () => {
