@@ -6,9 +6,9 @@ import {
   messageStartFrame,
 } from '../../scripts/local/model-upstream/message-frames.ts'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
-import { MESSAGES_MODEL, SCRIPTED_TEXT } from '../http/support/sdk-clients.ts'
-import { uniqueName } from '../http/support/tenant.ts'
-import { marker } from '../http/support/upstream.ts'
+import { MESSAGES_MODEL, SCRIPTED_TEXT } from '../harness/sdk-clients.ts'
+import { uniqueName } from '../harness/tenant.ts'
+import { marker } from '../harness/upstream.ts'
 import { askClaudeCode, CREDENTIALS, claudeCodeMissing } from './support/claude-code.ts'
 import { type Bench, setUpBench } from './support/client-bench.ts'
 import { CLIENT_TEST_LIMIT_MS } from './support/client-run.ts'

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { CHAT_MODEL } from '../http/support/sdk-clients.ts'
+import { CHAT_MODEL } from '../harness/sdk-clients.ts'
 import { type Bench, setUpBench } from './support/client-bench.ts'
 import { installLibrary } from './support/client-install.ts'
 import { CLIENT_TEST_LIMIT_MS } from './support/client-run.ts'

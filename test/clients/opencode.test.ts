@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { CHAT_MODEL, MESSAGES_MODEL } from '../http/support/sdk-clients.ts'
+import { CHAT_MODEL, MESSAGES_MODEL } from '../harness/sdk-clients.ts'
 import { type Bench, setUpBench } from './support/client-bench.ts'
 import { installClient } from './support/client-install.ts'
 import { CLIENT_TEST_LIMIT_MS, runClient } from './support/client-run.ts'

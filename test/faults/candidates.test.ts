@@ -11,9 +11,9 @@ import {
   type RoutedModel,
   recordedCall,
   routedRequest,
-} from '../http/support/routed-model.ts'
-import type { Tenant } from '../http/support/tenant.ts'
-import type { ScriptStep } from '../http/support/upstream.ts'
+} from '../harness/routed-model.ts'
+import type { Tenant } from '../harness/tenant.ts'
+import type { ScriptStep } from '../harness/upstream.ts'
 import { startFaultProxy } from './support/fault-proxy.ts'
 import { type FaultyGateway, startFaultyGateway } from './support/faulty-gateway.ts'
 import { startFullListener } from './support/full-listener.ts'

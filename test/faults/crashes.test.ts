@@ -3,7 +3,7 @@ import { createBusyTenant } from '../harness/contention.ts'
 import { query, upstreamControl } from '../harness/gateway.ts'
 import { expectWholeLedger } from '../harness/invariants.ts'
 import { CALL_KINDS, type CallResult, callModel, SCRIPTED_KINDS } from '../harness/model-calls.ts'
-import { type Tenant, uniqueName } from '../http/support/tenant.ts'
+import { type Tenant, uniqueName } from '../harness/tenant.ts'
 import { type FaultyGateway, startFaultyGateway, TRIALS } from './support/faulty-gateway.ts'
 
 const CRASHES = Math.ceil(TRIALS / 30)

@@ -3,7 +3,7 @@ import { createBusyTenant } from '../harness/contention.ts'
 import { query, upstreamControl } from '../harness/gateway.ts'
 import { expectWholeLedger } from '../harness/invariants.ts'
 import { CALL_KINDS, type CallResult, callKind, callModel, errorOf } from '../harness/model-calls.ts'
-import type { Tenant } from '../http/support/tenant.ts'
+import type { Tenant } from '../harness/tenant.ts'
 import type { FaultMode } from './support/fault-proxy.ts'
 import { type FaultyGateway, startFaultyGateway } from './support/faulty-gateway.ts'
 

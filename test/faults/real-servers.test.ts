@@ -5,7 +5,7 @@ import { contend, createBusyTenant } from '../harness/contention.ts'
 import { expectWholeLedger } from '../harness/invariants.ts'
 import { type CallResult, callKind, callModel, errorOf, SCRIPTED_KINDS } from '../harness/model-calls.ts'
 import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
-import { addKey, addMember, createTenant, type Tenant } from '../http/support/tenant.ts'
+import { addKey, addMember, createTenant, type Tenant } from '../harness/tenant.ts'
 import {
   findRealPostgres,
   findRealRedis,

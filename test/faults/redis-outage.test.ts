@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createBusyTenant } from '../harness/contention.ts'
 import { expectWholeLedger } from '../harness/invariants.ts'
 import { CALL_KINDS, type CallResult, callKind, callModel, errorOf } from '../harness/model-calls.ts'
-import { administrator, type Tenant } from '../http/support/tenant.ts'
+import { administrator, type Tenant } from '../harness/tenant.ts'
 import type { FaultMode } from './support/fault-proxy.ts'
 import { type FaultyGateway, startFaultyGateway } from './support/faulty-gateway.ts'
 

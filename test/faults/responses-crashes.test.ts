@@ -4,7 +4,7 @@ import { query, upstreamControl } from '../harness/gateway.ts'
 import { expectWholeLedger } from '../harness/invariants.ts'
 import type { CallResult } from '../harness/model-calls.ts'
 import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
-import { type Tenant, uniqueName } from '../http/support/tenant.ts'
+import { type Tenant, uniqueName } from '../harness/tenant.ts'
 import { Random } from './support/random.ts'
 import {
   askJson,

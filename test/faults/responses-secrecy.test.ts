@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { flush, settledCredits } from '../harness/records.ts'
 import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { codePolicy, governedTenant, someCode } from '../http/support/dlp.ts'
 import { callTool, type Part, say, think } from '../http/support/dlp-answers.ts'
 import { haystacks } from '../http/support/haystacks.ts'
-import { flush, settledCredits } from '../http/support/records.ts'
 import { ask, type Json } from '../http/support/response-calls.ts'
 import { postResponse, RESPONSE_WAYS, turnsScript } from '../http/support/response-streams.ts'
-import { createTenant, type Tenant } from '../http/support/tenant.ts'
 
 /** A gateway of its own, of which everything that it keeps is looked through. */
 let address: StartedGateway

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createBusyTenant } from '../harness/contention.ts'
 import { expectWholeLedger } from '../harness/invariants.ts'
 import { type CallResult, callModel, errorOf, SCRIPTED_KINDS, streamEnded } from '../harness/model-calls.ts'
-import { registerScript } from '../http/support/upstream.ts'
+import { registerScript } from '../harness/upstream.ts'
 import { type FaultyGateway, SHORT_TIMES, startFaultyGateway } from './support/faulty-gateway.ts'
 
 let faulty: FaultyGateway

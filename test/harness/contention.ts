@@ -1,10 +1,10 @@
 import { expect, vi } from 'vitest'
-import { credits } from '../http/support/records.ts'
-import { administrator, createTenant, type Tenant, uniqueName } from '../http/support/tenant.ts'
 import { upstreamControl } from './gateway.ts'
 import { expectWholeLedger } from './invariants.ts'
 import { type CallKind, type CallResult, callModel, errorOf, streamEnded } from './model-calls.ts'
+import { credits } from './records.ts'
 import type { GatewayAddress } from './start-gateway.ts'
+import { administrator, createTenant, type Tenant, uniqueName } from './tenant.ts'
 
 export interface Contention {
   kinds: readonly CallKind[]

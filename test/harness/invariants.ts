@@ -2,10 +2,10 @@ import { expect, vi } from 'vitest'
 import { GENESIS } from '../../src/governance/ledger/records/chain.ts'
 import type { StoredRecord } from '../../src/governance/ledger/records/record-body.ts'
 import { verifyLinks } from '../../src/governance/ledger/records/verify.ts'
-import { administrator, type Tenant } from '../http/support/tenant.ts'
 import { query } from './gateway.ts'
 import type { CallResult } from './model-calls.ts'
 import type { GatewayAddress } from './start-gateway.ts'
+import { administrator, type Tenant } from './tenant.ts'
 
 type Address = Pick<GatewayAddress, 'baseUrl' | 'adminToken' | 'variables' | 'standIns'>
 

@@ -10,8 +10,8 @@ import {
   type RoutedModel,
   recordedCall,
   routedRequest,
-} from './support/routed-model.ts'
-import { createTenant, type Tenant } from './support/tenant.ts'
+} from '../harness/routed-model.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
 
 let tenant: Tenant
 

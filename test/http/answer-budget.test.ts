@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { upstreamControl } from '../harness/gateway.ts'
+import { openStream } from '../harness/open-stream.ts'
+import { auditEntryOf } from '../harness/records.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
+import { bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { registerScript, type ScriptStep } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
-import { openStream } from './support/open-stream.ts'
-import { auditEntryOf } from './support/records.ts'
-import { type Answer, jsonOf, send } from './support/send.ts'
-import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { registerScript, type ScriptStep } from './support/upstream.ts'
 
 /** What the gateway may hold, and nearly all that an organization may hold of it by an answer beside its request. */
 const ROOM = 2_000_000

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { type AuditEntry, auditEntries, auditEntryOf, credits, flush, readList } from '../harness/records.ts'
+import { type Answer, send } from '../harness/send.ts'
+import { addKey, addMember, administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import { allKinds, type Kind } from './support/call-kinds.ts'
-import { type AuditEntry, auditEntries, auditEntryOf, credits, flush, readList } from './support/records.ts'
-import { type Answer, send } from './support/send.ts'
-import { addKey, addMember, administrator, bearer, createTenant, type Tenant } from './support/tenant.ts'
 
 /** Of documentation only (RFC 5737), so that nobody else's calls are counted with these. */
 const IP = `203.0.113.${1 + Math.floor(Math.random() * 250)}`

@@ -1,6 +1,8 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { createApiKey } from '../../src/governance/identity/api-key.ts'
 import { gateway } from '../harness/gateway.ts'
+import { type Answer, send } from '../harness/send.ts'
+import { addKey, addMember, administrator, createTenant } from '../harness/tenant.ts'
 import {
   fewForms,
   type HeaderForm,
@@ -11,8 +13,6 @@ import {
 } from '../matrices/authentication.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { type Host, type RouteExample, routeExamples } from '../matrices/routes.ts'
-import { type Answer, send } from './support/send.ts'
-import { addKey, addMember, administrator, createTenant } from './support/tenant.ts'
 
 const REQUEST_ID = /^req_[0-9A-Za-z]{10,}$/
 

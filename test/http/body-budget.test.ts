@@ -4,12 +4,12 @@ import { setImmediate } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Edge, startEdge } from '../../scripts/local/edge.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
+import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, registerScript, seenRequest } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
-import { type Answer, jsonOf, send } from './support/send.ts'
-import { bearer, createTenant, type Tenant } from './support/tenant.ts'
-import { marker, registerScript, seenRequest } from './support/upstream.ts'
 
 /** What the gateway may hold: a body of nearly all of it tells at once when anything was not given back. */
 const ROOM = 2_000_000

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { openStream } from '../harness/open-stream.ts'
+import { flush, settledCredits } from '../harness/records.ts'
+import { type Answer, send } from '../harness/send.ts'
 import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { addKey, administrator, bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { registerScript } from '../harness/upstream.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
 import { files, haystacks } from './support/haystacks.ts'
-import { openStream } from './support/open-stream.ts'
-import { flush, settledCredits } from './support/records.ts'
-import { type Answer, send } from './support/send.ts'
-import { addKey, administrator, bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { registerScript } from './support/upstream.ts'
 
 let address: StartedGateway
 let tenant: Tenant

@@ -2,8 +2,8 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Edge, startEdge } from '../../scripts/local/edge.ts'
 import { gateway } from '../harness/gateway.ts'
-import { beginRequest } from './support/open-stream.ts'
-import { auditEntries, settledCredits } from './support/records.ts'
+import { beginRequest } from '../harness/open-stream.ts'
+import { auditEntries, settledCredits } from '../harness/records.ts'
 import {
   ANSWER_COST,
   answered,
@@ -16,10 +16,10 @@ import {
   type RoutedModel,
   recordedCall,
   routedRequest,
-} from './support/routed-model.ts'
-import { jsonOf } from './support/send.ts'
-import { bearer, createTenant, type Tenant } from './support/tenant.ts'
-import { type ScriptStep, seenRequests } from './support/upstream.ts'
+} from '../harness/routed-model.ts'
+import { jsonOf } from '../harness/send.ts'
+import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { type ScriptStep, seenRequests } from '../harness/upstream.ts'
 
 let tenant: Tenant
 let edge: Edge

@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from 'vitest'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
+import { auditEntries, credits, flush, readList, settledCredits } from '../harness/records.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
+import { administrator, bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
-import { auditEntries, credits, flush, readList, settledCredits } from './support/records.ts'
-import { type Answer, jsonOf, send } from './support/send.ts'
-import { administrator, bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
 
 const route = MODEL_ROUTES[0] as ModelRoute
 const messages = MODEL_ROUTES[2] as ModelRoute

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Edge, startEdge } from '../../scripts/local/edge.ts'
 import { gateway } from '../harness/gateway.ts'
+import { beginRequest, openStream } from '../harness/open-stream.ts'
+import { auditEntries, callEntries, settledCredits } from '../harness/records.ts'
+import { bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { marker, seenRequest, seenRequests, standsStill } from '../harness/upstream.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
-import { beginRequest, openStream } from './support/open-stream.ts'
-import { auditEntries, callEntries, settledCredits } from './support/records.ts'
-import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { marker, seenRequest, seenRequests, standsStill } from './support/upstream.ts'
 
 let tenant: Tenant
 let edge: Edge

@@ -1,5 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { jsonOf } from '../harness/send.ts'
+import type { Tenant } from '../harness/tenant.ts'
+import { registerAnswers, registerScript } from '../harness/upstream.ts'
 import {
   CHAT_TO_MESSAGES,
   CHAT_WAY,
@@ -14,10 +17,7 @@ import {
   tracesOf,
 } from './support/dlp.ts'
 import { answerScript, cut, framesOf, say, think, toldBy, toldIn } from './support/dlp-answers.ts'
-import { jsonOf } from './support/send.ts'
-import type { Tenant } from './support/tenant.ts'
 import { payloadsOf } from './support/translated-pairs.ts'
-import { registerAnswers, registerScript } from './support/upstream.ts'
 
 let redacting: Tenant
 const HIDDEN = '[REDACTED:CODE]'

@@ -1,5 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { jsonOf } from '../harness/send.ts'
+import type { Tenant } from '../harness/tenant.ts'
+import { registerScript } from '../harness/upstream.ts'
 import {
   CHAT_TO_MESSAGES,
   CHAT_WAY,
@@ -27,10 +30,7 @@ import {
   toldBy,
   toldIn,
 } from './support/dlp-answers.ts'
-import { jsonOf } from './support/send.ts'
-import type { Tenant } from './support/tenant.ts'
 import { endOf, payloadsOf } from './support/translated-pairs.ts'
-import { registerScript } from './support/upstream.ts'
 
 let redacting: Tenant
 const HIDDEN = '[REDACTED:CODE]'

@@ -1,5 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { openStream } from '../harness/open-stream.ts'
+import { jsonOf } from '../harness/send.ts'
+import { bearer, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { marker, registerScript, seenRequest } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import {
   CHAT_WAY,
@@ -16,11 +20,7 @@ import {
   WAYS,
 } from './support/dlp.ts'
 import { answerScript, callTool, framesOf, say, toldBy } from './support/dlp-answers.ts'
-import { openStream } from './support/open-stream.ts'
-import { jsonOf } from './support/send.ts'
-import { bearer, type Tenant, uniqueName } from './support/tenant.ts'
 import { failureFrames, payloadsOf } from './support/translated-pairs.ts'
-import { marker, registerScript, seenRequest } from './support/upstream.ts'
 
 let blocking: Tenant
 let redacting: Tenant

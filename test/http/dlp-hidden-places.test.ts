@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import type { Tenant } from '../harness/tenant.ts'
+import { marker, seenRequest } from '../harness/upstream.ts'
 import {
   CHAT_TO_MESSAGES,
   CHAT_WAY,
@@ -13,8 +15,6 @@ import {
   someCode,
   type Way,
 } from './support/dlp.ts'
-import type { Tenant } from './support/tenant.ts'
-import { marker, seenRequest } from './support/upstream.ts'
 
 type Json = Record<string, unknown>
 

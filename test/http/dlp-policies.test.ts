@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { gateway, query } from '../harness/gateway.ts'
-import { auditEntries, readList } from './support/records.ts'
-import { jsonOf } from './support/send.ts'
-import { administrator, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
+import { auditEntries, readList } from '../harness/records.ts'
+import { jsonOf } from '../harness/send.ts'
+import { administrator, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 
 const api = () => administrator(gateway())
 const ADDRESS = 'ada.lovelace@example.com'

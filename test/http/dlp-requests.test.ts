@@ -1,5 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { settledCredits } from '../harness/records.ts'
+import { jsonOf } from '../harness/send.ts'
+import type { Tenant } from '../harness/tenant.ts'
+import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import {
   CHAT,
@@ -20,10 +24,6 @@ import {
   tracesOf,
   WAYS,
 } from './support/dlp.ts'
-import { settledCredits } from './support/records.ts'
-import { jsonOf } from './support/send.ts'
-import type { Tenant } from './support/tenant.ts'
-import { marker, seenRequest, seenRequests } from './support/upstream.ts'
 
 const ACTIONS = ['allow', 'warn', 'mask', 'redact', 'tokenise', 'block'] as const
 const tenants = {} as Record<(typeof ACTIONS)[number], Tenant>

@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { gateway, query } from '../harness/gateway.ts'
+import { callEntries, settledCredits } from '../harness/records.ts'
+import { addKey, addMember, administrator, createTenant } from '../harness/tenant.ts'
+import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
 import {
   addPolicy,
   CHAT,
@@ -12,9 +15,6 @@ import {
   someCode,
   type Way,
 } from './support/dlp.ts'
-import { callEntries, settledCredits } from './support/records.ts'
-import { addKey, addMember, administrator, createTenant } from './support/tenant.ts'
-import { marker, seenRequest, seenRequests } from './support/upstream.ts'
 
 describe('scopes', () => {
   const code = someCode()

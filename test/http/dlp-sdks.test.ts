@@ -1,7 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { codePolicy, governedTenant, someCode } from './support/dlp.ts'
-import { answerScript, callTool, say, think } from './support/dlp-answers.ts'
 import {
   anthropicClients,
   CHAT_MODEL,
@@ -11,8 +9,10 @@ import {
   openAiUrl,
   userMessage,
   watchedFetch,
-} from './support/sdk-clients.ts'
-import type { Tenant } from './support/tenant.ts'
+} from '../harness/sdk-clients.ts'
+import type { Tenant } from '../harness/tenant.ts'
+import { codePolicy, governedTenant, someCode } from './support/dlp.ts'
+import { answerScript, callTool, say, think } from './support/dlp-answers.ts'
 
 let redacting: Tenant
 let blocking: Tenant

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest'
+import { flush, settledCredits } from '../harness/records.ts'
+import { jsonOf, send } from '../harness/send.ts'
 import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { administrator, bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 import {
   CHAT_TO_MESSAGES,
   CHAT_WAY,
@@ -13,9 +16,6 @@ import {
 } from './support/dlp.ts'
 import { callTool, framesOf, say, think, wholeOf } from './support/dlp-answers.ts'
 import { haystacks } from './support/haystacks.ts'
-import { flush, settledCredits } from './support/records.ts'
-import { jsonOf, send } from './support/send.ts'
-import { administrator, bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
 
 /** A gateway of its own: everything it keeps is looked through, and its database is taken away at the end. */
 let address: StartedGateway

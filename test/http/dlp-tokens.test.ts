@@ -1,5 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { jsonOf } from '../harness/send.ts'
+import { addKey, addMember, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequest } from '../harness/upstream.ts'
 import {
   CHAT_TO_MESSAGES,
   CHAT_WAY,
@@ -25,9 +28,6 @@ import {
   toldBy,
   toldIn,
 } from './support/dlp-answers.ts'
-import { jsonOf } from './support/send.ts'
-import { addKey, addMember, type Tenant } from './support/tenant.ts'
-import { marker, seenRequest } from './support/upstream.ts'
 
 let tenant: Tenant
 const TOKENS = /\[\[CODE_[0-9a-f]{12}\]\]/g

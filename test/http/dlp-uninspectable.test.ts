@@ -1,5 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { jsonOf, send } from '../harness/send.ts'
+import { bearer, type Tenant } from '../harness/tenant.ts'
+import { registerAnswers } from '../harness/upstream.ts'
 import {
   CHAT,
   CHAT_TO_MESSAGES,
@@ -15,9 +18,6 @@ import {
   type Way,
 } from './support/dlp.ts'
 import { framesOf } from './support/dlp-answers.ts'
-import { jsonOf, send } from './support/send.ts'
-import { bearer, type Tenant } from './support/tenant.ts'
-import { registerAnswers } from './support/upstream.ts'
 
 describe('content that cannot be inspected', () => {
   const data = Buffer.alloc(90, 7).toString('base64')

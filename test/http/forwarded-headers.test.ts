@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { send } from '../harness/send.ts'
+import { administrator, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { marker, seenRequest } from '../harness/upstream.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
-import { send } from './support/send.ts'
-import { administrator, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { marker, seenRequest } from './support/upstream.ts'
 
 /** Of headers that carry credentials the upstream records a digest. */
 const digest = (text: string) => createHash('sha256').update(text).digest('hex')

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { gateway, query } from '../harness/gateway.ts'
 import { callKind, callModel } from '../harness/model-calls.ts'
-import { addKey, addMember, administrator, createTenant, type Tenant } from './support/tenant.ts'
+import { addKey, addMember, administrator, createTenant, type Tenant } from '../harness/tenant.ts'
 
 describe('an organization whose ledger has four shards', () => {
   it('spends one balance, has one chain for each shard, and revokes a key everywhere at once', async () => {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { auditEntries, flush, readList, settledCredits } from '../harness/records.ts'
+import { jsonOf, send } from '../harness/send.ts'
+import { administrator, bearer, createTenant, uniqueName } from '../harness/tenant.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
-import { auditEntries, flush, readList, settledCredits } from './support/records.ts'
-import { jsonOf, send } from './support/send.ts'
-import { administrator, bearer, createTenant, uniqueName } from './support/tenant.ts'
 
 const chat = MODEL_ROUTES[0] as ModelRoute
 const api = () => administrator(gateway())

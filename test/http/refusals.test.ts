@@ -1,14 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { type Refusal, refusalBody } from '../matrices/envelopes.ts'
-import {
-  MODEL_ROUTES,
-  type ModelRoute,
-  RESPONSES_ROUTE,
-  type RequestRoute,
-  registeredRoutes,
-} from '../matrices/routes.ts'
-import { type Answer, jsonOf, send } from './support/send.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
 import {
   addKey,
   addMember,
@@ -17,8 +9,16 @@ import {
   createTenant,
   type Tenant,
   uniqueName,
-} from './support/tenant.ts'
-import { marker, seenRequests } from './support/upstream.ts'
+} from '../harness/tenant.ts'
+import { marker, seenRequests } from '../harness/upstream.ts'
+import { type Refusal, refusalBody } from '../matrices/envelopes.ts'
+import {
+  MODEL_ROUTES,
+  type ModelRoute,
+  RESPONSES_ROUTE,
+  type RequestRoute,
+  registeredRoutes,
+} from '../matrices/routes.ts'
 
 let tenant: Tenant
 

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { createApiKey } from '../../src/governance/identity/api-key.ts'
 import { gateway, query } from '../harness/gateway.ts'
-import { send } from './support/send.ts'
+import { send } from '../harness/send.ts'
 
 /** Of documentation only (RFC 5737), so that nobody else's calls are counted with these. */
 const IP = `198.51.100.${1 + Math.floor(Math.random() * 250)}`

@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { credits } from '../harness/records.ts'
+import { send } from '../harness/send.ts'
+import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequests } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { badRequests } from '../matrices/request-errors.ts'
 import { MODEL_ROUTES, type ModelRoute, RESPONSES_ROUTE, type RequestRoute } from '../matrices/routes.ts'
-import { credits } from './support/records.ts'
-import { send } from './support/send.ts'
-import { bearer, createTenant, type Tenant } from './support/tenant.ts'
-import { marker, seenRequests } from './support/upstream.ts'
 
 let tenant: Tenant
 

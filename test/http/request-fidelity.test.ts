@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { send } from '../harness/send.ts'
+import { administrator, bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
 import { JsonText, randomSource } from './support/json-text.ts'
-import { send } from './support/send.ts'
-import { administrator, bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { marker, seenRequest, seenRequests } from './support/upstream.ts'
 
 let tenant: Tenant
 /** A model whose upstream has another name for it, by protocol. */

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { auditEntries, settledCredits } from '../harness/records.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
-import { auditEntries, settledCredits } from './support/records.ts'
-import { bearer, createTenant, type Tenant } from './support/tenant.ts'
+import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 
 /** Room for one large body and a small one, so that bytes that are not given back are missed at once. */
 const ROOM = 3_000_000

@@ -4,8 +4,8 @@ import { checkResponseStream } from '../harness/conformance.ts'
 import type { StreamEvent } from '../harness/conformance-rules.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { ask, createResponse, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
-import { createTenant, type Tenant } from './support/tenant.ts'
 
 let address: StartedWorker
 let tenant: Tenant

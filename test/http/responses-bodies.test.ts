@@ -1,12 +1,12 @@
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { jsonOf, type SendOptions } from '../harness/send.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { RESPONSES_ROUTE } from '../matrices/routes.ts'
 import { ask, expectJson, type ToldResponse } from './support/response-calls.ts'
-import { jsonOf, type SendOptions } from './support/send.ts'
-import { createTenant, type Tenant } from './support/tenant.ts'
-import { marker, seenRequest, seenRequests } from './support/upstream.ts'
 
 /** Interface, Limits. */
 const LIMIT = 52_428_800

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { openStream } from '../harness/open-stream.ts'
+import { auditEntries } from '../harness/records.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
+import { bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { registerScript } from '../harness/upstream.ts'
 import { framesOf, say } from './support/dlp-answers.ts'
-import { openStream } from './support/open-stream.ts'
-import { auditEntries } from './support/records.ts'
 import { ask, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
 import { respond, STREAMED_WAYS } from './support/response-streams.ts'
-import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { registerScript } from './support/upstream.ts'
 
 let address: StartedWorker
 

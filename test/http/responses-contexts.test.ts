@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { jsonOf } from '../harness/send.ts'
+import { addKey, addMember, createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequests } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { ask, createResponse, type Json, listItems, type ToldResponse } from './support/response-calls.ts'
 import { bodyOf, postResponse, RESPONSE_WAYS, respond } from './support/response-streams.ts'
-import { jsonOf } from './support/send.ts'
-import { addKey, addMember, createTenant, type Tenant } from './support/tenant.ts'
-import { marker, seenRequests } from './support/upstream.ts'
 
 let tenant: Tenant
 let stranger: Tenant

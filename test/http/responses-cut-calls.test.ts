@@ -1,8 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { openStream } from '../harness/open-stream.ts'
+import { jsonOf } from '../harness/send.ts'
+import { bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { registerAnswers, registerScript } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { callTool, framesOf, say } from './support/dlp-answers.ts'
-import { openStream } from './support/open-stream.ts'
 import { ask, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
 import {
   checkedEvents,
@@ -12,9 +15,6 @@ import {
   respond,
   STREAMED_WAYS,
 } from './support/response-streams.ts'
-import { jsonOf } from './support/send.ts'
-import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { registerAnswers, registerScript } from './support/upstream.ts'
 
 let tenant: Tenant
 

@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway, query } from '../harness/gateway.ts'
+import type { Tenant } from '../harness/tenant.ts'
+import { uniqueName } from '../harness/tenant.ts'
+import { registerAnswers, registerScript, seenRequest } from '../harness/upstream.ts'
 import { codePolicy, expectBalance, governedTenant, recordOf, someCode, tracesOf } from './support/dlp.ts'
 import { callTool, framesOf, type Part, say, think } from './support/dlp-answers.ts'
 import { ask, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
 import { RESPONSE_WAYS, respond, STREAMED_WAYS, turnsScript } from './support/response-streams.ts'
-import type { Tenant } from './support/tenant.ts'
-import { uniqueName } from './support/tenant.ts'
-import { registerAnswers, registerScript, seenRequest } from './support/upstream.ts'
 
 let redacting: Tenant
 let blocking: Tenant

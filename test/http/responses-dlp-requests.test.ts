@@ -1,5 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway, query } from '../harness/gateway.ts'
+import { jsonOf } from '../harness/send.ts'
+import { addKey, addMember, createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import {
   addPolicy,
@@ -13,9 +16,6 @@ import {
 import { callTool, say } from './support/dlp-answers.ts'
 import { ask, type Json, listItems } from './support/response-calls.ts'
 import { postResponse, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
-import { jsonOf } from './support/send.ts'
-import { addKey, addMember, createTenant, type Tenant } from './support/tenant.ts'
-import { marker, seenRequest, seenRequests } from './support/upstream.ts'
 
 let redacting: Tenant
 let blocking: Tenant

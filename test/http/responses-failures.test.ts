@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { auditEntryOf, settledCredits } from './support/records.ts'
+import { auditEntryOf, settledCredits } from '../harness/records.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { ask, expectJson, type Json, listItems, type ToldResponse } from './support/response-calls.ts'
 import { RESPONSE_WAYS, respond } from './support/response-streams.ts'
-import { createTenant, type Tenant } from './support/tenant.ts'
 
 let tenant: Tenant
 

@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { jsonOf } from '../harness/send.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequest } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { type Json, listItems } from './support/response-calls.ts'
 import { bodyOf, postResponse, RESPONSE_WAYS, respond } from './support/response-streams.ts'
-import { jsonOf } from './support/send.ts'
-import { createTenant, type Tenant } from './support/tenant.ts'
-import { marker, seenRequest } from './support/upstream.ts'
 
 let tenant: Tenant
 

@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
+import { openStream } from '../harness/open-stream.ts'
+import { bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { registerAnswers, type UpstreamRequest } from '../harness/upstream.ts'
 import { codePolicy, governedTenant, someCode } from './support/dlp.ts'
 import { callTool, framesOf, say } from './support/dlp-answers.ts'
-import { openStream } from './support/open-stream.ts'
 import { createResponse, type Json, type ToldResponse } from './support/response-calls.ts'
 import {
   bodyOf,
@@ -14,8 +16,6 @@ import {
   STREAMED_WAYS,
   turnsScript,
 } from './support/response-streams.ts'
-import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { registerAnswers, type UpstreamRequest } from './support/upstream.ts'
 
 // A context of more than 1 MB is not held while a model talks: a further turn loads it again.
 

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { upstreamControl } from '../harness/gateway.ts'
+import { auditEntries, settledCredits } from '../harness/records.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
+import { createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { registerScript, seenRequests } from '../harness/upstream.ts'
 import { callTool, framesOf, say } from './support/dlp-answers.ts'
-import { auditEntries, settledCredits } from './support/records.ts'
 import type { Json } from './support/response-calls.ts'
 import { postResponse, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
-import { createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { registerScript, seenRequests } from './support/upstream.ts'
 
 /** A gateway whose responses end soon. */
 let address: StartedWorker

@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
+import { type Answer, jsonOf } from '../harness/send.ts'
+import { addKey, addMember, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { registerScript } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { ask, createResponse, listItems, type ToldList, type ToldResponse } from './support/response-calls.ts'
-import { type Answer, jsonOf } from './support/send.ts'
-import { addKey, addMember, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { registerScript } from './support/upstream.ts'
 
 let tenant: Tenant
 let response: ToldResponse

@@ -2,11 +2,11 @@ import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { checkResponseStream } from '../harness/conformance.ts'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
+import { CHAT_MODEL, MESSAGES_MODEL } from '../harness/sdk-clients.ts'
+import { administrator, bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { registerScript, seenRequest } from '../harness/upstream.ts'
 import { addPolicy, codePolicy, someCode } from './support/dlp.ts'
 import { ask, createResponse, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
-import { CHAT_MODEL, MESSAGES_MODEL } from './support/sdk-clients.ts'
-import { administrator, bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { registerScript, seenRequest } from './support/upstream.ts'
 
 let tenant: Tenant
 let code: string

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { addKey, addMember, createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, registerAnswers, seenRequests } from '../harness/upstream.ts'
 import { ask, expectJson, type Json, listItems, type ToldResponse } from './support/response-calls.ts'
 import { bodyOf, respond } from './support/response-streams.ts'
-import { addKey, addMember, createTenant, type Tenant } from './support/tenant.ts'
-import { marker, registerAnswers, seenRequests } from './support/upstream.ts'
 
 const THINKING_MODEL = 'scripted-messages-thinking'
 const CHAT_REASONING_MODEL = 'scripted-chat-reasoning'

@@ -3,10 +3,10 @@ import { checkResponseStream } from '../harness/conformance.ts'
 import type { StreamEvent } from '../harness/conformance-rules.ts'
 import { gateway } from '../harness/gateway.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
+import { type Answer, jsonOf } from '../harness/send.ts'
+import { addKey, addMember, createTenant, type Tenant } from '../harness/tenant.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { ask, createResponse, type ToldResponse } from './support/response-calls.ts'
-import { type Answer, jsonOf } from './support/send.ts'
-import { addKey, addMember, createTenant, type Tenant } from './support/tenant.ts'
 
 let tenant: Tenant
 let response: ToldResponse

@@ -1,14 +1,14 @@
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { checkResponseStream } from '../harness/conformance.ts'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
+import { openStream } from '../harness/open-stream.ts'
+import { callEntries, flush } from '../harness/records.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
+import { jsonOf } from '../harness/send.ts'
+import { bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { registerScript, seenRequest } from '../harness/upstream.ts'
 import { RESPONSES_ROUTE } from '../matrices/routes.ts'
-import { openStream } from './support/open-stream.ts'
-import { callEntries, flush } from './support/records.ts'
 import { ask, createResponse, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
-import { jsonOf } from './support/send.ts'
-import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { registerScript, seenRequest } from './support/upstream.ts'
 
 let tenant: Tenant
 /** Ends the model's answer, which stands still after its first word. */

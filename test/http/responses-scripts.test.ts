@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { builtInScripts } from '../../scripts/local/model-upstream/built-in-scripts.ts'
 import { gateway } from '../harness/gateway.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
 import type { Json, ToldResponse } from './support/response-calls.ts'
 import { respond, STREAMED_WAYS } from './support/response-streams.ts'
-import { createTenant, type Tenant } from './support/tenant.ts'
 
 let tenant: Tenant
 

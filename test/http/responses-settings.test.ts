@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { createRoutedModel, PRICES } from '../harness/routed-model.ts'
+import { administrator, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { marker, seenRequest } from '../harness/upstream.ts'
 import { say } from './support/dlp-answers.ts'
 import { ask, expectJson, type Json, listItems } from './support/response-calls.ts'
 import { bodyOf, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
-import { createRoutedModel, PRICES } from './support/routed-model.ts'
-import { administrator, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { marker, seenRequest } from './support/upstream.ts'
 
 let tenant: Tenant
 

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { gateway, query } from '../harness/gateway.ts'
+import { jsonOf } from '../harness/send.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
 import { say } from './support/dlp-answers.ts'
 import { ask, expectJson, type Json, type ToldList, type ToldResponse } from './support/response-calls.ts'
 import { postResponse, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
-import { jsonOf } from './support/send.ts'
-import { createTenant, type Tenant } from './support/tenant.ts'
-import { marker, seenRequest, seenRequests } from './support/upstream.ts'
 
 let tenant: Tenant
 

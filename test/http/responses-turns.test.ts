@@ -1,9 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
+import { openStream } from '../harness/open-stream.ts'
+import { callEntries, settledCredits } from '../harness/records.ts'
+import { administrator, bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { registerAnswers, registerScript, seenRequests } from '../harness/upstream.ts'
 import { addPolicy, codePolicy, someCode } from './support/dlp.ts'
 import { callTool, framesOf, say } from './support/dlp-answers.ts'
-import { openStream } from './support/open-stream.ts'
-import { callEntries, settledCredits } from './support/records.ts'
 import { ask, expectJson, type Json, listItems } from './support/response-calls.ts'
 import {
   bodyOf,
@@ -13,8 +15,6 @@ import {
   STREAMED_WAYS,
   turnsScript,
 } from './support/response-streams.ts'
-import { administrator, bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { registerAnswers, registerScript, seenRequests } from './support/upstream.ts'
 
 let tenant: Tenant
 

@@ -1,8 +1,7 @@
 import OpenAI from 'openai'
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
-import { type Answer, jsonOf, send } from './support/send.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
 import {
   addKey,
   addMember,
@@ -11,7 +10,8 @@ import {
   createTenant,
   type Tenant,
   uniqueName,
-} from './support/tenant.ts'
+} from '../harness/tenant.ts'
+import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
 
 const chat = MODEL_ROUTES[0] as ModelRoute
 const ask = (method: string, path: string, body?: unknown) => administrator(gateway()).ask(method, path, body)

@@ -2,7 +2,7 @@ import type Anthropic from '@anthropic-ai/sdk'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Edge, startEdge } from '../../scripts/local/edge.ts'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
-import { auditEntryOf, callEntries, credits } from './support/records.ts'
+import { auditEntryOf, callEntries, credits } from '../harness/records.ts'
 import {
   anthropicClients,
   failureOf,
@@ -12,9 +12,9 @@ import {
   SCRIPTED_TEXT,
   textOf,
   watchedFetch,
-} from './support/sdk-clients.ts'
-import { createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { marker, seenRequest } from './support/upstream.ts'
+} from '../harness/sdk-clients.ts'
+import { createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { marker, seenRequest } from '../harness/upstream.ts'
 
 let tenant: Tenant
 let withoutModels: Tenant

@@ -4,7 +4,7 @@ import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { gateway } from '../harness/gateway.ts'
-import { auditEntryOf, callEntries } from './support/records.ts'
+import { auditEntryOf, callEntries } from '../harness/records.ts'
 import {
   anthropicClients,
   collect,
@@ -12,9 +12,9 @@ import {
   messageRequest,
   SCRIPTED_TEXT,
   textOf,
-} from './support/sdk-clients.ts'
-import { createTenant, type Tenant } from './support/tenant.ts'
-import { marker, seenRequest, seenRequests } from './support/upstream.ts'
+} from '../harness/sdk-clients.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
 
 let tenant: Tenant
 beforeAll(async () => {

@@ -3,11 +3,11 @@ import { betaZodTool } from '@anthropic-ai/sdk/helpers/beta/zod'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { gateway } from '../harness/gateway.ts'
-import { callEntries } from './support/records.ts'
-import { anthropicClients, CHAT_MODEL, messageRequest, textOf } from './support/sdk-clients.ts'
-import { createTenant, type Tenant } from './support/tenant.ts'
+import { callEntries } from '../harness/records.ts'
+import { anthropicClients, CHAT_MODEL, messageRequest, textOf } from '../harness/sdk-clients.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker } from '../harness/upstream.ts'
 import { translatedRequests } from './support/translated-request.ts'
-import { marker } from './support/upstream.ts'
 
 // The Anthropic SDKs on models of chat completions: what holds of tools in sdk-anthropic.test.ts has to hold here.
 

@@ -3,7 +3,7 @@ import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { gateway } from '../harness/gateway.ts'
-import { auditEntryOf } from './support/records.ts'
+import { auditEntryOf } from '../harness/records.ts'
 import {
   anthropicClients,
   CHAT_MODEL,
@@ -12,10 +12,10 @@ import {
   messageRequest,
   SCRIPTED_TEXT,
   textOf,
-} from './support/sdk-clients.ts'
-import { createTenant, type Tenant } from './support/tenant.ts'
+} from '../harness/sdk-clients.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequests } from '../harness/upstream.ts'
 import { PICTURE, translatedRequest } from './support/translated-request.ts'
-import { marker, seenRequests } from './support/upstream.ts'
 
 // The Anthropic SDKs on models of chat completions: what holds in sdk-anthropic.test.ts has to hold here.
 

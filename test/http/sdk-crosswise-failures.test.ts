@@ -3,7 +3,7 @@ import type OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Edge, startEdge } from '../../scripts/local/edge.ts'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
-import { auditEntryOf, callEntries } from './support/records.ts'
+import { auditEntryOf, callEntries } from '../harness/records.ts'
 import {
   anthropicClients,
   CHAT_MODEL,
@@ -18,9 +18,9 @@ import {
   textOf,
   userMessage,
   watchedFetch,
-} from './support/sdk-clients.ts'
-import { createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { marker, seenRequest } from './support/upstream.ts'
+} from '../harness/sdk-clients.ts'
+import { createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { marker, seenRequest } from '../harness/upstream.ts'
 
 // What fails at an upstream of the other protocol has to raise what it raises at one of the same.
 

@@ -3,7 +3,7 @@ import { zodFunction, zodResponseFormat } from 'openai/helpers/zod'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { gateway } from '../harness/gateway.ts'
-import { auditEntryOf } from './support/records.ts'
+import { auditEntryOf } from '../harness/records.ts'
 import {
   collect,
   failureOf,
@@ -12,10 +12,10 @@ import {
   openAiUrl,
   SCRIPTED_TEXT,
   userMessage,
-} from './support/sdk-clients.ts'
-import { createTenant, type Tenant } from './support/tenant.ts'
+} from '../harness/sdk-clients.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequests } from '../harness/upstream.ts'
 import { PICTURE, translatedRequest, translatedRequests } from './support/translated-request.ts'
-import { marker, seenRequests } from './support/upstream.ts'
 
 // The OpenAI SDKs on models of the messages protocol: what holds in sdk-openai.test.ts has to hold here.
 

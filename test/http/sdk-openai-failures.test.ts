@@ -2,7 +2,7 @@ import type OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Edge, startEdge } from '../../scripts/local/edge.ts'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
-import { auditEntryOf, callEntries, credits } from './support/records.ts'
+import { auditEntryOf, callEntries, credits } from '../harness/records.ts'
 import {
   chatRequest,
   collect,
@@ -12,9 +12,9 @@ import {
   openAiUrl,
   SCRIPTED_TEXT,
   watchedFetch,
-} from './support/sdk-clients.ts'
-import { createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { marker, seenRequest } from './support/upstream.ts'
+} from '../harness/sdk-clients.ts'
+import { createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { marker, seenRequest } from '../harness/upstream.ts'
 
 let tenant: Tenant
 let withoutModels: Tenant

@@ -3,7 +3,7 @@ import { zodFunction, zodResponseFormat } from 'openai/helpers/zod'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { gateway } from '../harness/gateway.ts'
-import { auditEntryOf } from './support/records.ts'
+import { auditEntryOf } from '../harness/records.ts'
 import {
   CHAT_MODEL,
   chatRequest,
@@ -12,9 +12,9 @@ import {
   openAiUrl,
   SCRIPTED_TEXT,
   userMessage,
-} from './support/sdk-clients.ts'
-import { createTenant, type Tenant } from './support/tenant.ts'
-import { marker, seenRequest, seenRequests } from './support/upstream.ts'
+} from '../harness/sdk-clients.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
 
 let tenant: Tenant
 beforeAll(async () => {

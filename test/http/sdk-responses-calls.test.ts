@@ -8,8 +8,6 @@ import {
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
-import { callTool, say } from './support/dlp-answers.ts'
-import { recordingFetch, turnsScript } from './support/response-streams.ts'
 import {
   CHAT_MODEL,
   collect,
@@ -18,9 +16,11 @@ import {
   openAiClients,
   openAiUrl,
   watchedFetch,
-} from './support/sdk-clients.ts'
-import { createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { registerScript } from './support/upstream.ts'
+} from '../harness/sdk-clients.ts'
+import { createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { registerScript } from '../harness/upstream.ts'
+import { callTool, say } from './support/dlp-answers.ts'
+import { recordingFetch, turnsScript } from './support/response-streams.ts'
 
 let tenant: Tenant
 let withoutModels: Tenant

@@ -1,8 +1,8 @@
 import type OpenAI from 'openai'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { CHAT_MODEL, MESSAGES_MODEL, openAiClients, openAiUrl } from './support/sdk-clients.ts'
-import { createTenant, type Tenant } from './support/tenant.ts'
+import { CHAT_MODEL, MESSAGES_MODEL, openAiClients, openAiUrl } from '../harness/sdk-clients.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
 
 const ANSWER = 'Hello! You said: "hello". This answer comes from the local model, so no provider was called.'
 let tenant: Tenant

@@ -2,7 +2,7 @@ import type Anthropic from '@anthropic-ai/sdk'
 import type OpenAI from 'openai'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway, query } from '../harness/gateway.ts'
-import { auditEntryOf } from './support/records.ts'
+import { auditEntryOf } from '../harness/records.ts'
 import {
   anthropicClients,
   CHAT_MODEL,
@@ -10,9 +10,9 @@ import {
   openAiClients,
   openAiUrl,
   userMessage,
-} from './support/sdk-clients.ts'
-import { createTenant, type Tenant } from './support/tenant.ts'
-import { marker } from './support/upstream.ts'
+} from '../harness/sdk-clients.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker } from '../harness/upstream.ts'
 
 let tenant: Tenant
 beforeAll(async () => {

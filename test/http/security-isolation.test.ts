@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { callEntries } from './support/records.ts'
+import { callEntries } from '../harness/records.ts'
+import { jsonOf } from '../harness/send.ts'
+import { addKey, addMember, administrator, createTenant, type Tenant } from '../harness/tenant.ts'
 import { ask, createResponse, listItems, type ToldResponse } from './support/response-calls.ts'
-import { jsonOf } from './support/send.ts'
-import { addKey, addMember, administrator, createTenant, type Tenant } from './support/tenant.ts'
 
 let tenant: Tenant
 let response: ToldResponse

@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createApiKey } from '../../src/governance/identity/api-key.ts'
 import { gateway } from '../harness/gateway.ts'
-import { auditEntries, auditEntryOf } from './support/records.ts'
+import { auditEntries, auditEntryOf } from '../harness/records.ts'
+import type { Answer } from '../harness/send.ts'
+import { administrator, createTenant, type Tenant } from '../harness/tenant.ts'
 import { ask } from './support/response-calls.ts'
-import type { Answer } from './support/send.ts'
-import { administrator, createTenant, type Tenant } from './support/tenant.ts'
 
 /** A whole key that somebody pastes into the wrong place. */
 const { key: PASTED } = createApiKey()

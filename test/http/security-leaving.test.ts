@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
-import { beginRequest } from './support/open-stream.ts'
-import { auditEntries, settledCredits } from './support/records.ts'
-import { createRoutedModel, type RoutedModel } from './support/routed-model.ts'
-import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { marker, registerScript, seenRequest } from './support/upstream.ts'
+import { beginRequest } from '../harness/open-stream.ts'
+import { auditEntries, settledCredits } from '../harness/records.ts'
+import { createRoutedModel, type RoutedModel } from '../harness/routed-model.ts'
+import { bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { marker, registerScript, seenRequest } from '../harness/upstream.ts'
 
 const CREDITS = 1_000_000_000
 const frame = (data: unknown) => `data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`

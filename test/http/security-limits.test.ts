@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { send } from './support/send.ts'
-import { administrator, bearer, createTenant, type Tenant } from './support/tenant.ts'
+import { send } from '../harness/send.ts'
+import { administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 
 const list = async ({ key }: Tenant) =>
   (await send(`${gateway().baseUrl}/v1/models`, { headers: bearer(key) })).status

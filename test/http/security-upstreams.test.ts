@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { auditEntryOf } from './support/records.ts'
-import { createRoutedModel, type RoutedModel } from './support/routed-model.ts'
-import { send } from './support/send.ts'
-import { bearer, createTenant, type Tenant } from './support/tenant.ts'
-import { registerScript, type ScriptStep } from './support/upstream.ts'
+import { auditEntryOf } from '../harness/records.ts'
+import { createRoutedModel, type RoutedModel } from '../harness/routed-model.ts'
+import { send } from '../harness/send.ts'
+import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { registerScript, type ScriptStep } from '../harness/upstream.ts'
 
 // What a hostile or broken upstream can do to the caller, and to us.
 

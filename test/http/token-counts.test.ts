@@ -1,10 +1,10 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { auditEntryOf } from './support/records.ts'
-import { jsonOf, send } from './support/send.ts'
-import { bearer, createTenant, type Tenant } from './support/tenant.ts'
-import { marker, seenRequests } from './support/upstream.ts'
+import { auditEntryOf } from '../harness/records.ts'
+import { jsonOf, send } from '../harness/send.ts'
+import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequests } from '../harness/upstream.ts'
 
 let tenant: Tenant
 

@@ -1,11 +1,11 @@
 import type OpenAI from 'openai'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { collect, failureOf, openAiClients } from '../harness/sdk-clients.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
+import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequests } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
-import { collect, failureOf, openAiClients } from './support/sdk-clients.ts'
-import { type Answer, jsonOf, send } from './support/send.ts'
-import { bearer, createTenant, type Tenant } from './support/tenant.ts'
-import { marker, seenRequests } from './support/upstream.ts'
 
 type Json = Record<string, unknown>
 type Completion = OpenAI.Completion

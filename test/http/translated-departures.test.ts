@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { type Edge, startEdge } from '../../scripts/local/edge.ts'
 import { gateway } from '../harness/gateway.ts'
-import { beginRequest, openStream } from './support/open-stream.ts'
-import { type AuditEntry, auditEntries, settledCredits } from './support/records.ts'
-import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
+import { beginRequest, openStream } from '../harness/open-stream.ts'
+import { type AuditEntry, auditEntries, settledCredits } from '../harness/records.ts'
+import { bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { marker, seenRequest, standsStill } from '../harness/upstream.ts'
 import { named, PAIRS, type TranslatedPair } from './support/translated-pairs.ts'
-import { marker, seenRequest, standsStill } from './support/upstream.ts'
 
 let edge: Edge
 

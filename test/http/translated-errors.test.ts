@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { auditEntryOf, settledCredits } from './support/records.ts'
-import { type Answer, jsonOf, send } from './support/send.ts'
-import { bearer, createTenant, type Tenant } from './support/tenant.ts'
+import { auditEntryOf, settledCredits } from '../harness/records.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
+import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, registerScript, seenRequest, seenRequests } from '../harness/upstream.ts'
 import {
   ALL_PAIRS,
   endOf,
@@ -14,7 +15,6 @@ import {
   type TranslatedPair,
   wholeText,
 } from './support/translated-pairs.ts'
-import { marker, registerScript, seenRequest, seenRequests } from './support/upstream.ts'
 
 let tenant: Tenant
 

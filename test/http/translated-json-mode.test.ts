@@ -1,7 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { type Answer, jsonOf, send } from './support/send.ts'
-import { bearer, createTenant, type Tenant } from './support/tenant.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
+import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, registerAnswers, seenRequest } from '../harness/upstream.ts'
 import {
   CHAT_ON_MESSAGES,
   MESSAGES_ON_CHAT,
@@ -9,7 +10,6 @@ import {
   type TranslatedPair,
   wholeText,
 } from './support/translated-pairs.ts'
-import { marker, registerAnswers, seenRequest } from './support/upstream.ts'
 
 type Json = Record<string, unknown>
 

@@ -1,9 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
+import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
-import { type Answer, jsonOf, send } from './support/send.ts'
-import { bearer, createTenant, type Tenant } from './support/tenant.ts'
 import {
   CHAT_ON_MESSAGES,
   MESSAGES_ON_CHAT,
@@ -11,7 +12,6 @@ import {
   PAIRS,
   type TranslatedPair,
 } from './support/translated-pairs.ts'
-import { marker, seenRequest, seenRequests } from './support/upstream.ts'
 
 const MIB = 1024 * 1024
 

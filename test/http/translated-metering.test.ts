@@ -1,9 +1,9 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { type AuditEntry, auditEntryOf, settledCredits } from './support/records.ts'
-import { type Answer, jsonOf, send } from './support/send.ts'
-import { bearer, createTenant, type Tenant } from './support/tenant.ts'
+import { type AuditEntry, auditEntryOf, settledCredits } from '../harness/records.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
+import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import {
   ALL_PAIRS,
   CHAT_ON_MESSAGES,

@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { auditEntryOf } from './support/records.ts'
-import { type Answer, jsonOf, send } from './support/send.ts'
-import { bearer, createTenant, type Tenant } from './support/tenant.ts'
+import { auditEntryOf } from '../harness/records.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
+import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, registerAnswers, type ScriptAnswer, seenRequests } from '../harness/upstream.ts'
 import {
   CHAT_ON_MESSAGES,
   COMPLETION_PAIRS,
@@ -12,7 +13,6 @@ import {
   type TranslatedPair,
   wholeText,
 } from './support/translated-pairs.ts'
-import { marker, registerAnswers, type ScriptAnswer, seenRequests } from './support/upstream.ts'
 
 type Json = Record<string, unknown>
 

@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
+import { openStream } from '../harness/open-stream.ts'
+import { auditEntryOf } from '../harness/records.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
+import { bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { registerScript, type ScriptStep } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
-import { openStream } from './support/open-stream.ts'
-import { auditEntryOf } from './support/records.ts'
-import { type Answer, jsonOf, send } from './support/send.ts'
-import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
 import {
   ALL_PAIRS,
   endOf,
@@ -14,7 +15,6 @@ import {
   type TranslatedPair,
   wholeText,
 } from './support/translated-pairs.ts'
-import { registerScript, type ScriptStep } from './support/upstream.ts'
 
 let tenant: Tenant
 

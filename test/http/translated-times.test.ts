@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { upstreamControl } from '../harness/gateway.ts'
+import { openStream } from '../harness/open-stream.ts'
+import { auditEntryOf } from '../harness/records.ts'
+import { jsonOf, send } from '../harness/send.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
+import { bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { marker, registerScript, seenRequest } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
-import { openStream } from './support/open-stream.ts'
-import { auditEntryOf } from './support/records.ts'
-import { jsonOf, send } from './support/send.ts'
-import { bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
 import {
   endOf,
   failureFrames,
@@ -15,7 +16,6 @@ import {
   streamedText,
   type TranslatedPair,
 } from './support/translated-pairs.ts'
-import { marker, registerScript, seenRequest } from './support/upstream.ts'
 
 /** Milliseconds, short enough to wait for, far enough apart to be told from each other. */
 const TIMES = {

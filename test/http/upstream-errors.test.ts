@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { auditEntryOf, settledCredits } from '../harness/records.ts'
+import { jsonOf, send } from '../harness/send.ts'
+import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { registerScript, type ScriptStep, seenRequests } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
-import { auditEntryOf, settledCredits } from './support/records.ts'
-import { jsonOf, send } from './support/send.ts'
-import { bearer, createTenant, type Tenant } from './support/tenant.ts'
-import { registerScript, type ScriptStep, seenRequests } from './support/upstream.ts'
 
 let tenant: Tenant
 

@@ -3,7 +3,7 @@ import { contend, createBusyTenant } from '../harness/contention.ts'
 import { expectWholeLedger } from '../harness/invariants.ts'
 import { type CallResult, callKind, callModel, SCRIPTED_KINDS } from '../harness/model-calls.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
-import { marker, seenRequests } from './support/upstream.ts'
+import { marker, seenRequests } from '../harness/upstream.ts'
 
 /** A short form of what test/faults tries at length. */
 describe('the ledger of an organization', () => {

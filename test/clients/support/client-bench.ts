@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gateway } from '../../harness/gateway.ts'
-import { createTenant, type Tenant } from '../../http/support/tenant.ts'
+import { createTenant, type Tenant } from '../../harness/tenant.ts'
 import { type RecordingProxy, startRecordingProxy } from './recording-proxy.ts'
 
 /** What one run of a client needs: its own organization, home, working folder and way to the gateway. */

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
 import { gateway, query } from '../../harness/gateway.ts'
-import { auditEntryOf } from '../../http/support/records.ts'
-import { seenRequests, type UpstreamRequest } from '../../http/support/upstream.ts'
+import { auditEntryOf } from '../../harness/records.ts'
+import { seenRequests, type UpstreamRequest } from '../../harness/upstream.ts'
 import type { Bench } from './client-bench.ts'
 import type { Exchange } from './recording-proxy.ts'
 

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
-import { CHAT_MODEL, MESSAGES_MODEL } from '../../http/support/sdk-clients.ts'
-import { uniqueName } from '../../http/support/tenant.ts'
+import { CHAT_MODEL, MESSAGES_MODEL } from '../../harness/sdk-clients.ts'
+import { uniqueName } from '../../harness/tenant.ts'
 import type { Bench } from './client-bench.ts'
 import { expectRecorded, modelCalls, upstreamCalls } from './governed-calls.ts'
 import type { LibraryOutcome } from './library-run.ts'

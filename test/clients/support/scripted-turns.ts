@@ -8,8 +8,8 @@ import {
 } from '../../../scripts/local/model-upstream/message-frames.ts'
 import { issueSignature } from '../../../scripts/local/model-upstream/signatures.ts'
 import { gateway, upstreamControl } from '../../harness/gateway.ts'
-import { MESSAGES_MODEL } from '../../http/support/sdk-clients.ts'
-import { uniqueName } from '../../http/support/tenant.ts'
+import { MESSAGES_MODEL } from '../../harness/sdk-clients.ts'
+import { uniqueName } from '../../harness/tenant.ts'
 import { chatTurn, TOOL_TURN_USAGE } from './tool-task.ts'
 
 /** What the upstream, as the model, says in one answer. */

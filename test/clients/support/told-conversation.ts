@@ -1,4 +1,4 @@
-import type { UpstreamRequest } from '../../http/support/upstream.ts'
+import type { UpstreamRequest } from '../../harness/upstream.ts'
 import { bodyOf } from './governed-calls.ts'
 
 type Json = Record<string, unknown>

@@ -12,9 +12,9 @@ import {
   messageStopFrame,
 } from '../../../scripts/local/model-upstream/message-frames.ts'
 import { upstreamControl } from '../../harness/gateway.ts'
+import { CHAT_MODEL, MESSAGES_MODEL } from '../../harness/sdk-clients.ts'
 import type { GatewayAddress } from '../../harness/start-gateway.ts'
-import { CHAT_MODEL, MESSAGES_MODEL } from '../../http/support/sdk-clients.ts'
-import { uniqueName } from '../../http/support/tenant.ts'
+import { uniqueName } from '../../harness/tenant.ts'
 
 /** What the upstream reports for the turn that calls the tool. */
 export const TOOL_TURN_USAGE = { input: 1_234, output: 56 }

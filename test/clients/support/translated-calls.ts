@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { UpstreamRequest } from '../../http/support/upstream.ts'
+import type { UpstreamRequest } from '../../harness/upstream.ts'
 import { bodyOf } from './governed-calls.ts'
 
 type Json = Record<string, unknown>

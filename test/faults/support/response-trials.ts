@@ -1,7 +1,7 @@
 import { expect, vi } from 'vitest'
 import { query } from '../../harness/gateway.ts'
 import type { GatewayAddress } from '../../harness/start-gateway.ts'
-import type { Tenant } from '../../http/support/tenant.ts'
+import type { Tenant } from '../../harness/tenant.ts'
 import type { Random } from './random.ts'
 
 /** Trials of each fault: `npm run test:faults -- --response-fault-runs 1000`. */

@@ -1,7 +1,7 @@
 import { gateway } from '../../harness/gateway.ts'
+import { registerAnswers, type ScriptStep } from '../../harness/upstream.ts'
 import type { Way } from './dlp.ts'
 import { payloadsOf } from './translated-pairs.ts'
-import { registerAnswers, type ScriptStep } from './upstream.ts'
 
 type Json = Record<string, unknown>
 

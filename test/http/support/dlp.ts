@@ -1,10 +1,10 @@
 import { vi } from 'vitest'
 import { gateway } from '../../harness/gateway.ts'
+import { type AuditEntry, auditEntryOf } from '../../harness/records.ts'
+import { type Answer, send } from '../../harness/send.ts'
 import type { GatewayAddress } from '../../harness/start-gateway.ts'
+import { administrator, bearer, createTenant, type Tenant, uniqueName } from '../../harness/tenant.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../../matrices/routes.ts'
-import { type AuditEntry, auditEntryOf } from './records.ts'
-import { type Answer, send } from './send.ts'
-import { administrator, bearer, createTenant, type Tenant, uniqueName } from './tenant.ts'
 import { CHAT_ON_MESSAGES, COMPLETION_PAIRS, MESSAGES_ON_CHAT } from './translated-pairs.ts'
 
 type Json = Record<string, unknown>

@@ -1,7 +1,7 @@
 import { gateway } from '../../harness/gateway.ts'
+import { type Answer, jsonOf, type SendOptions, send } from '../../harness/send.ts'
+import { bearer } from '../../harness/tenant.ts'
 import { RESPONSES_ROUTE } from '../../matrices/routes.ts'
-import { type Answer, jsonOf, type SendOptions, send } from './send.ts'
-import { bearer } from './tenant.ts'
 
 export type Json = Record<string, unknown>
 

@@ -2,12 +2,12 @@ import { type ConformanceOptions, checkResponseStream } from '../../harness/conf
 import type { StreamEvent } from '../../harness/conformance-rules.ts'
 import { gateway } from '../../harness/gateway.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'
+import { CHAT_MODEL, MESSAGES_MODEL } from '../../harness/sdk-clients.ts'
+import type { Answer } from '../../harness/send.ts'
+import { registerAnswers } from '../../harness/upstream.ts'
 import { RESPONSES_ROUTE } from '../../matrices/routes.ts'
 import { framesOf, type Part } from './dlp-answers.ts'
 import { ask, expectJson, type Json, type ToldResponse } from './response-calls.ts'
-import { CHAT_MODEL, MESSAGES_MODEL } from './sdk-clients.ts'
-import type { Answer } from './send.ts'
-import { registerAnswers } from './upstream.ts'
 
 /** What the caller asks for, and what a model's provider speaks. */
 export interface ResponseWay {

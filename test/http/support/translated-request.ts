@@ -1,5 +1,5 @@
 import type { GatewayAddress } from '../../harness/start-gateway.ts'
-import { seenRequest, seenRequests, type UpstreamRequest } from './upstream.ts'
+import { seenRequest, seenRequests, type UpstreamRequest } from '../../harness/upstream.ts'
 
 type Json = Record<string, unknown>
 

@@ -1,7 +1,7 @@
-import { upstreamControl } from '../../harness/gateway.ts'
-import type { GatewayAddress } from '../../harness/start-gateway.ts'
+import { upstreamControl } from './gateway.ts'
 import { auditEntryOf } from './records.ts'
 import { type Answer, send } from './send.ts'
+import type { GatewayAddress } from './start-gateway.ts'
 import { administrator, bearer, type Tenant, uniqueName } from './tenant.ts'
 import type { ScriptStep } from './upstream.ts'
 

@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
-import { type SeenRequest, upstreamControl } from '../../harness/gateway.ts'
-import type { GatewayAddress } from '../../harness/start-gateway.ts'
+import { type SeenRequest, upstreamControl } from './gateway.ts'
+import type { GatewayAddress } from './start-gateway.ts'
 import { uniqueName } from './tenant.ts'
 
 /** One request as the scripted upstream recorded it, with how far its answer got. */

@@ -1,6 +1,6 @@
 import { vi } from 'vitest'
-import { query } from '../../harness/gateway.ts'
-import type { GatewayAddress } from '../../harness/start-gateway.ts'
+import { query } from './gateway.ts'
+import type { GatewayAddress } from './start-gateway.ts'
 import { administrator, type Tenant } from './tenant.ts'
 
 /** A record as `GET /api/organizations/{id}/audit` answers it. */

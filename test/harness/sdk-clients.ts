@@ -2,7 +2,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import Anthropic0 from 'anthropic-sdk-0'
 import OpenAI from 'openai'
 import OpenAI6 from 'openai-6'
-import { gateway } from '../../harness/gateway.ts'
+import { gateway } from './gateway.ts'
 
 // The majors have the same calls, but their overloads do not unite into one callable type.
 export const openAiClients: [string, typeof OpenAI][] = [

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import type { GatewayAddress } from '../../harness/start-gateway.ts'
 import { type Answer, jsonOf, send } from './send.ts'
+import type { GatewayAddress } from './start-gateway.ts'
 
 type Json = Record<string, unknown>
 
