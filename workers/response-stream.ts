@@ -2,9 +2,9 @@ import { DurableObject } from 'cloudflare:workers'
 import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
 import { unsharedLedgers } from '../src/governance/ledger/client.ts'
-import type { ItemPageRequest } from '../src/responses/store/items.store.ts'
 import { DurableResponse } from '../src/responses/object/durable-response.ts'
 import type { ResponseDeps } from '../src/responses/object/response-deps.ts'
+import type { ItemPageRequest } from '../src/responses/store/items.store.ts'
 import type { Owner, ResponseStreamObject, StartRequest } from '../src/responses/types.ts'
 
 /** The Durable Object behind a response, named by its id. A shell: what is here is storage, alarm and name. */
