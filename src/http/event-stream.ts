@@ -1,12 +1,12 @@
 import { joinBytes } from '../lib/byte-edits.ts'
 import { KEEP_ALIVE } from '../responses/log/log-tail.ts'
 
-/** Opens a stream of SSE frames after an event number; null when there is nothing to follow any more. */
+/** Opens a stream of SSE frames after an event number; null when no further events can follow. */
 export type OpenTail = (after: number) => Promise<ReadableStream<Uint8Array> | null>
 
 /**
- * Passes on the frames of a response's object; frames that arrive together are one write. A tail that fails because the
- * object went away is opened once more, after the last event that was sent. A second failure ends the answer with an
+ * Forwards the frames of a response's object; frames that arrive together are one write. A tail that fails because the
+ * object was restarted is opened once more, after the last event that was sent. A second failure ends the answer with an
  * error, so that no client takes it for the end.
  * @param after the number that the first tail was opened after. @param reopen opens a tail on a fresh stub.
  */

@@ -9,8 +9,8 @@ import { declaredLength, readBody, readSmallBody } from './request-body.ts'
 const UNCHECKED_BYTES = 1024 * 1024
 
 /**
- * Reads the body of a call. A large one is only read when the caller's limits leave room, so that a limited caller cannot
- * make the gateway read in vain (design: Governance, 3a).
+ * Reads the body of a call. A large one is read only while the caller's limits leave room, so that a limited caller cannot
+ * occupy the gateway with bodies that will be refused.
  * @throws ApiError as `readBody` does, and rate_limited.
  */
 export async function readGovernedBody(context: AppContext): Promise<OwnedBytes> {

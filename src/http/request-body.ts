@@ -14,7 +14,7 @@ export const MAXIMUM_BODY_BYTES = 52_428_800
  */
 const DRAINED_BYTES = 64 * 1024 * 1024
 const DRAIN_MILLISECONDS = 5_000
-/** A sender that pauses for longer is gone, or holds memory on purpose. */
+/** A sender that pauses for longer has lost its connection, or occupies memory on purpose. */
 const LONGEST_PAUSE_MS = 30_000
 /** The slowest sender after the first minute: 50 MB may take a quarter of an hour. */
 const LEAST_BYTES_PER_SECOND = 64 * 1024

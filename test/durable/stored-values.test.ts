@@ -49,7 +49,7 @@ describe('state of an object', () => {
       const state = new StoredValues(storage.sql)
       state.put('a', 1)
       await storage.deleteAll()
-      state.forget()
+      state.reset()
       const before = state.get('a')
       state.put('a', 2)
       return [before, state.get('a')]

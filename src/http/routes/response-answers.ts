@@ -42,7 +42,7 @@ export async function refreshRights(context: AppContext): Promise<void> {
   }
 }
 
-/** A caller without access any more still gets its response, under the current policies. */
+/** A caller that has lost its access still gets its response, under the current policies. */
 async function renewedRights(deps: Deps, rights: CallerRights, stale: Stale): Promise<CallerRights> {
   try {
     return await renewRights(deps, rights, stale)

@@ -55,7 +55,7 @@ type ConversationPlace = Omit<ResponseContext, 'history' | 'input' | 'referenced
 
 /**
  * Loads the context of a request. A conversation whose last response has ended, but is not written yet, is written first.
- * A response that still generates is not waited for (design: Responses).
+ * A response that is still generated is not waited for.
  * @throws ApiError as `loadContext`, and `conversation_locked`.
  */
 export async function loadUnlockedContext(
@@ -76,7 +76,7 @@ export async function loadUnlockedContext(
   return settled
 }
 
-/** A conversation has one writer at a time (design: Responses). */
+/** A conversation has one writer at a time. */
 export const conversationLocked = () =>
   new ApiError(
     'invalid_request',
@@ -223,7 +223,7 @@ async function loadConversation(
   return { place, stored: items }
 }
 
-/** An empty id is given too: nothing has that id. */
+/** An empty id counts as given, and is not found. */
 const isGiven = (id: string | null | undefined): id is string => id !== null && id !== undefined
 
 /** Reads stored items up to the limits of a context. */

@@ -54,7 +54,7 @@ export function resumedEmitter(
   })
 }
 
-/** The caller gets sealed reasoning when `include` asks for it. */
+/** The caller gets sealed reasoning if `include` requests it. */
 function sharedOptions(
   { configuration }: Keys,
   owner: Owner,

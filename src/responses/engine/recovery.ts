@@ -16,9 +16,8 @@ const INTERRUPTED = {
 }
 
 /**
- * Ends an interrupted response from its stored events (design: Responses). These stay valid: open items and parts are
- * closed as incomplete, then `error` and `response.failed` follow. Its usage is the charge of the settled calls, and an
- * estimate of the open one.
+ * Ends an interrupted response from its stored events. These stay valid: open items and parts are closed as incomplete,
+ * then `error` and `response.failed` follow. Its usage is that of the settled calls and an estimate of the open one.
  * @param payloads of all stored events in order. @param lastSequence of the last of them.
  * @param now milliseconds since the epoch.
  * @returns the final response, the events to append, and the open call with its outcome.

@@ -21,7 +21,7 @@ export interface ToolRules {
 /**
  * The rules for the calls of a request. `allowed_tools`, `none` and the choice of one tool do not change `tools`, which keeps
  * the prompt cache valid. A model can therefore call a tool that is not allowed (interface: Responses, tool_choice).
- * @param hosted server-side tools that the request asks for. A tool of the caller hides one of the same name.
+ * @param hosted server-side tools that the request includes. A tool of the caller hides one of the same name.
  * @throws ApiError invalid_request for an invalid tool, and for two tools of one name.
  */
 export function toolRules(settings: ResponseSettings, hosted: readonly HostedTool[]): ToolRules {

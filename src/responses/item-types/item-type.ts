@@ -25,7 +25,7 @@ export interface ItemType {
   /** Whether truncation keeps or drops it together with the item after it. */
   precedes?: true
   /**
-   * A member that this service seals: always stored, and returned only when `include` asks for it. The item has it from
+   * A member that this service seals: always stored, and returned only if `include` requests it. The item has it from
    * its end on.
    */
   sealedMember?: string

@@ -22,10 +22,14 @@ export interface EventLogOptions {
  * The events of one response in the SQLite of its object, as the frames that every reader gets. An event is stored before
  * any reader gets it, so that all readers get the same events, also after the object has restarted.
  *
- * A segment is written at the end of the synchronous run in which a boundary event was appended, in which 16 events or
- * 32 KB were pending, or in which the last segment was 100 ms old; otherwise 100 ms after the first pending event. Events
- * that are appended in one run share a row. A response thus writes 10 rows a second, or one for 16 events, and one more
- * for each run with a boundary.
+ * A segment is written at the end of a synchronous run in which one of these holds, otherwise 100 ms after the first
+ * pending event:
+ * - a boundary event was appended
+ * - 16 events or 32 KB are pending
+ * - the last segment is 100 ms old
+ *
+ * Events that are appended in one run share a row. A response thus writes 10 rows a second, or one for 16 events, and one
+ * more for each run with a boundary.
  *
  * The terminal event and `close` belong in one synchronous run: they are stored together, and a restarted object finds
  * both or neither.

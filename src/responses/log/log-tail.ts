@@ -107,7 +107,7 @@ export class LogTail implements SegmentHolder {
     }
   }
 
-  /** A client that has every event of a closed log gets the last one again, which tells it that the response has ended. */
+  /** A client that has every event of a closed log gets the last one again: that event marks the end of the response. */
   #lastEventAgain(): Uint8Array | null {
     const { closed, lastSequence } = this.#segments
     if (!closed || lastSequence === 0 || this.#after < lastSequence) return null

@@ -25,8 +25,8 @@ const MAXIMUM_TAILS = 200
 
 /**
  * One response in its Durable Object: generates whether or not a client reads, stores the numbered events, and deletes
- * everything when its window closes (design: Responses). A restarted object continues as `phases.ts` says. A response that
- * was in the middle of a turn has failed then, which the following events tell its readers.
+ * everything when its window closes. `PHASES` defines how a restarted object continues. A response that was in the middle
+ * of a turn fails then, and its readers get the events of the failure.
  */
 export class DurableResponse implements ResponseStreamObject {
   readonly #storage: DurableObjectStorage
@@ -109,7 +109,7 @@ export class DurableResponse implements ResponseStreamObject {
     this.#recover(again)
   }
 
-  /** Stores the final items before the last event: a client that has read it finds them (design: Responses). */
+  /** Stores the final items before the last event, so that a client that has read it can fetch them. */
   async #finish(final: FinalResponse, terminate: () => void): Promise<void> {
     const { store } = this.#state.known
     this.#state.storeFinal(final)
@@ -222,14 +222,14 @@ export class DurableResponse implements ResponseStreamObject {
     return this.#state.head?.pendingWrite ? 'pending' : 'settled'
   }
 
-  /** Recovers a response whose engine died, retries a pending write, and deletes everything when the window closes. */
+  /** Ends a response without a running engine, retries a pending write, and deletes everything when the window closes. */
   async alarm(): Promise<void> {
     const { head } = this.#state
     if (!head) return
     // First, because the platform stops repeating an alarm that keeps failing.
     await this.#setAlarm(CHECK_INTERVAL_MS)
     if (this.#isAbandoned(head)) return this.#rollBack()
-    // `remove` completes the deletion; if it dies, a later alarm does.
+    // `remove` completes the deletion; if it is interrupted, a later alarm does.
     if (this.#removing) return
     if (isUnfinished(head.phase) && !this.#running) return this.#fail(new Error('no engine is running'), true)
     if (head.phase !== 'ended') return
@@ -239,7 +239,7 @@ export class DurableResponse implements ResponseStreamObject {
     if (!current || current.pendingWrite || this.#deps.clock() < this.#windowEnd(current)) {
       return this.#setNextAlarm()
     }
-    if (!this.#final.ownsContent || (await this.#final.eraseContent())) await this.#forget()
+    if (!this.#final.ownsContent || (await this.#final.eraseContent())) await this.#deleteAll()
   }
 
   async #setNextAlarm(): Promise<void> {
@@ -258,7 +258,7 @@ export class DurableResponse implements ResponseStreamObject {
     return this.#storage.setAlarm(this.#deps.clock() + milliseconds)
   }
 
-  /** Whether a response has to be rolled back: its admission has died, or an earlier rollback was not complete. */
+  /** Whether a response has to be rolled back: its admission was interrupted, or an earlier rollback was not complete. */
   #isAbandoned({ phase }: ResponseHead): boolean {
     return PHASES[phase].restart === 'roll_back' && !this.#admitting
   }
@@ -276,12 +276,12 @@ export class DurableResponse implements ResponseStreamObject {
     // Stored first: the response is not visible any more, and a restart continues the rollback.
     this.#state.enter('removing')
     this.#log.endTails()
-    if (await this.#final.rollBack()) await this.#forget()
+    if (await this.#final.rollBack()) await this.#deleteAll()
     else await this.#setAlarm(CHECK_INTERVAL_MS)
   }
 
-  async #forget(): Promise<void> {
-    this.#state.forget()
+  async #deleteAll(): Promise<void> {
+    this.#state.reset()
     this.#log.endTails()
     this.#ended.resolve()
     await this.#storage.deleteAll()

@@ -97,7 +97,7 @@ export class InputStore {
   }
 
   /** To be called when all storage of the object is deleted. */
-  forget(): void {
+  reset(): void {
     this.#parts = 0
   }
 

@@ -26,7 +26,7 @@ type HeadChange = Partial<Omit<ResponseHead, 'phase'>>
 
 /**
  * The state of a response that its object stores besides the events: head, input, ended turns, tool calls and the final
- * response. It survives a restart. After `forget`, changes are ignored.
+ * response. It survives a restart. After `reset`, changes are ignored.
  */
 export class ResponseState {
   readonly #deps: ResponseDeps
@@ -178,10 +178,10 @@ export class ResponseState {
   }
 
   /** To be called when all storage of the object is deleted. */
-  forget(): void {
+  reset(): void {
     this.#head = null
-    this.#values.forget()
-    this.#input.forget()
+    this.#values.reset()
+    this.#input.reset()
   }
 
   get #index(): InputIndex {

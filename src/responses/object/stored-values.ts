@@ -40,7 +40,7 @@ export class StoredValues {
   }
 
   /** To be called when all storage of the object is deleted. */
-  forget(): void {
+  reset(): void {
     this.#tableExists = false
   }
 

@@ -26,8 +26,8 @@ const limitLength = bodyLimit({
 })
 
 /**
- * The management API, to be mounted at `/api`. Only administrators pass the first line, and nothing of an
- * organization is reached without the second: each route below adds the check that the ids in its path belong to it.
+ * The management API, to be mounted at `/api`. `administer` admits administrators only. `organizationScope` checks that the
+ * organization in the path exists and may be administered. Each route checks that the other ids in its path belong to it.
  */
 export const managementRoutes = new Hono<AppEnv>()
   .use(limitDeclaredLength, administer(), limitLength)

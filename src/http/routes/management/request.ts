@@ -9,12 +9,12 @@ import { callerAddress } from '../../caller-address.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
 import { unknownId } from '../../validated-request.ts'
 
-// What every route of the management API does with a request before its own work begins.
+// Steps that the routes of the management API share.
 
-/** Set when a change stands but could not be published: ledgers see it within a minute. */
+/** Set when a change is stored but could not be published: it reaches ledgers within a minute. */
 const PROPAGATION_HEADER = 'x-headgate-propagation'
 
-/** The slice of a request that administration works with, for the organization of its path or the deployment. */
+/** The part of a request that administration needs, for the organization of its path or the deployment. */
 export function administrationOf(context: AppContext): Administration {
   const { configuration, clock, database, ledgerOf } = context.get('deps')
   return {
@@ -51,7 +51,7 @@ export function pageRequest(parameters: { limit: number; cursor?: PagePosition |
 }
 
 /**
- * Lets a request on to the routes of an organization that exists and that this administrator administers.
+ * Admits a request to the routes of an organization that exists and that this administrator administers.
  * @throws ApiError `not_found` otherwise.
  */
 export function organizationScope(): MiddlewareHandler<AppEnv> {
@@ -64,7 +64,7 @@ export function organizationScope(): MiddlewareHandler<AppEnv> {
   }
 }
 
-/** Keeps administrators of one organization away from what belongs to the deployment. @throws ApiError `not_found`. */
+/** For routes of the deployment: refuses administrators of a single organization. @throws ApiError `not_found`. */
 export function deploymentScope(): MiddlewareHandler<AppEnv> {
   return async function deploymentScope(context, next) {
     if (context.get('administrator').organizationId !== null) throw new ApiError('not_found', 'Not found.')
