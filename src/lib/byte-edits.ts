@@ -6,7 +6,7 @@ export interface ByteEdit {
   replacement: Uint8Array | null
   /** Source bytes that the replacement contains, possibly of an earlier source. Default 0. */
   released?: number
-  /** Source bytes that are removed for good. Default: all of the range. */
+  /** Source bytes that are removed and not released later. Default: all of the range. */
   withheld?: number
 }
 

@@ -57,7 +57,7 @@ export class SseReader implements FrameReader {
 
 /**
  * Cuts a byte stream into frames, whatever its chunks: LF, CRLF and CR line ends, split anywhere. A byte order mark
- * at the very beginning is cut off, as the standard says.
+ * at the very beginning is cut off, as the standard requires.
  */
 export class SseSplitter {
   readonly #pending = new GrowingBytes()

@@ -60,7 +60,7 @@ function endOf(answer: Exclude<FailoverResult['answer'], StartedStream>): End {
   return { ...NOTHING, status: known?.status ?? 500, errorCode }
 }
 
-/** The outcome of a call whose sender died during its stream, estimated from the text that had come. */
+/** The outcome of a call whose sender was restarted during its stream, estimated from the text that had arrived. */
 export function interruptedOutcome(
   open: { call: GovernedCall; basis: ChargeBasis; provider: string | null },
   textBytes: number,

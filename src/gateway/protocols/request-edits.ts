@@ -15,8 +15,8 @@ export interface RequestTarget {
 }
 
 /**
- * The edits that same-protocol traffic permits (design: Models): removed members, the upstream's model id, usage
- * requested on streams, and a JSON mode that the model does not have.
+ * The only edits of a request whose upstream has the caller's protocol: removed members, the upstream's model id, usage
+ * requested on streams, and the removal of a JSON mode that the model does not have.
  */
 export function requestEdits(outline: RequestOutline, protocol: Protocol, target: RequestTarget): ByteEdit[] {
   const { upstreamModel } = target

@@ -7,7 +7,7 @@ import type { JsonKind, JsonPath } from '../../lib/json-scan.ts'
 /** A frame of our own with held-back text. */
 export interface HeldFrame {
   bytes: Uint8Array
-  /** Source bytes of earlier frames that are released with it, and those that are withheld for good. */
+  /** Source bytes of earlier frames that are released with it, and those that will not be released. */
   released: number
   withheld: number
 }

@@ -3,7 +3,7 @@ import type { HeaderRecord, RequestTarget, Transport, UpstreamOperation } from '
 
 interface FixedHeaderOptions {
   baseUrl: string
-  /** Paths under the base URL; an operation that is absent is not spoken. */
+  /** Paths under the base URL; an operation that is absent is not supported. */
   paths: Readonly<Partial<Record<UpstreamOperation, string>>>
   /** Headers of every request, the one that authorizes it included. */
   headers: HeaderRecord

@@ -14,7 +14,7 @@ export interface RequestTarget {
   /** The model as the provider names it; some providers have it in the path. */
   upstreamModel: string
   stream: boolean
-  /** The caller's headers, of which the transport forwards those that it knows; null when none apply. */
+  /** The caller's headers, of which the transport forwards those that its provider supports; null when none apply. */
   callerHeaders: Headers | null
 }
 
@@ -42,7 +42,7 @@ export interface RequestToAuthorize {
 export interface Transport {
   /** Whether the provider has a path for the operation. */
   speaks(operation: UpstreamOperation): boolean
-  /** Address, headers and body. @throws for an operation that it does not speak. */
+  /** Address, headers and body. @throws for an operation without a path. */
   prepare(target: RequestTarget, body: RequestBody): PreparedRequest
   /** Returns the headers that authorize the request; null when `prepare` already sets a fixed one. */
   authorize: ((request: RequestToAuthorize) => Promise<HeaderRecord>) | null

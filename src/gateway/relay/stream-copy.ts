@@ -1,8 +1,8 @@
-/** The second branch of a stream whose first branch is piped: read now and then, as far as bytes have come. */
+/** The second branch of a stream whose first branch is piped: read at intervals, as far as bytes have arrived. */
 
-/** A read that takes longer than this waits for bytes that have not come. */
+/** A read that takes longer than this waits for bytes that have not arrived. */
 const PATIENCE_MS = 2
-/** How often `arrived` waits again while bytes come all the time. */
+/** How often `arrived` waits again while bytes keep arriving. */
 const MOST_WAITS = 4
 
 type Read = ReadableStreamReadResult<Uint8Array>
@@ -13,7 +13,7 @@ export class StreamCopy {
   length = 0
   readonly #stream: ReadableStream<Uint8Array>
   #reader: ReadableStreamDefaultReader<Uint8Array> | null = null
-  /** The read in flight. Never more than one, of one chunk: what a branch demands, the other branch waits for as well. */
+  /** The read in flight: at most one, of one chunk, because a demand of either branch reads the source for both. */
   #pending: Promise<Read> | null = null
   #isPending = false
   /** The rest of a chunk that `exactly` took a part of. */
@@ -24,7 +24,7 @@ export class StreamCopy {
     this.#stream = stream
   }
 
-  /** Whether everything that has come was read, and more may come. */
+  /** Whether everything that has arrived was read, and more may arrive. */
   get isCaughtUp(): boolean {
     return this.#isPending && !this.#isOver
   }
@@ -37,7 +37,7 @@ export class StreamCopy {
     return this.#taken(await this.#next())
   }
 
-  /** What has come, up to about `limit` bytes. The end and a failure are left to `read`. */
+  /** What has arrived, up to about `limit` bytes. The end and a failure are left to `read`. */
   async *arrived(limit = Number.POSITIVE_INFINITY): AsyncGenerator<Uint8Array> {
     const end = this.length + limit
     let before = -1

@@ -6,10 +6,12 @@ import type { PipelineEnd, StreamPipeline } from './stream-pipeline.ts'
 import { LONGEST_UNTAKEN_MS, type RelayTimes } from './stream-times.ts'
 
 /**
- * Carries one upstream stream to one caller, chunk by chunk. It starts with the upstream's first valid event (or after
- * `commit`), keeps a silent connection open with heartbeats, ends a failed stream in the caller's dialect, and stops the
- * upstream when the caller leaves (design: Models). A slow caller slows the upstream: nothing is read while too much
- * waits for it. A stream that needs no change is carried by the runtime from its first event on (native-passage).
+ * Relays one upstream stream to one caller, chunk by chunk:
+ * - It starts with the upstream's first valid event, or after `commit`.
+ * - It keeps a silent connection open with heartbeats, and ends a failed stream in the caller's dialect.
+ * - It stops the upstream when the caller leaves.
+ * - It does not read the upstream while too much waits for a slow caller.
+ * - It has the runtime pipe a stream that needs no change, from the first event on (`native-passage.ts`).
  */
 
 interface RelayOptions<Unit> {
@@ -40,8 +42,8 @@ export type RelayStart =
   | { started: false; end: Exclude<RelayEnd, { kind: 'completed' }> }
 
 /** How long an upstream is read after the end of its answer, or after its caller left. */
-const REST_MS = 1_000
-/** Chunks that an upstream may send after its end until its connection is given up. */
+const AFTER_END_MS = 1_000
+/** Chunks that an upstream may send after its end before its connection is closed. */
 const READS_AFTER_END = 8
 
 export const relayStream = <Unit>(options: RelayOptions<Unit>): Promise<RelayStart> =>
@@ -179,7 +181,7 @@ class StreamRelay<Unit> {
 
   /** An upstream closes its answer right after its last event. A connection that was read to the end can be used again. */
   async #readRest(): Promise<void> {
-    const timer = setTimeout(() => this.#source.cancel().catch(() => {}), REST_MS)
+    const timer = setTimeout(() => this.#source.cancel().catch(() => {}), AFTER_END_MS)
     try {
       for (let reads = 0; reads < READS_AFTER_END; reads++) {
         if ((await this.#source.read()).done) return
@@ -199,7 +201,7 @@ class StreamRelay<Unit> {
     if (pipeline.committed) caller.abort()
     if (this.#isOver || this.#leaving) return
     // Client left after the content: wait for usage, so that billing is exact.
-    if (pipeline.started && awaitsUsage()) this.#leaving = setTimeout(this.#stop, REST_MS)
+    if (pipeline.started && awaitsUsage()) this.#leaving = setTimeout(this.#stop, AFTER_END_MS)
     else this.#stop()
   }
 

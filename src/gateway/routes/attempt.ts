@@ -27,7 +27,7 @@ export interface AttemptDeps {
 /** The call of an attempt. Not the plan itself, which holds the request's body: an attempt may live as long as a stream. */
 interface AttemptedCall {
   organizationId: string
-  /** Whether the caller asked for a stream. */
+  /** Whether the caller requested a stream. */
   stream: boolean
   /** The caller's headers. */
   headers: Headers
@@ -45,7 +45,7 @@ export class UpstreamAttempt {
   readonly abort = new AbortController()
   /** For the audit record of the call. */
   readonly record: Attempt
-  /** Until when the upstream asked to wait, in milliseconds since the epoch; null when it did not. */
+  /** The end of the wait that the upstream requested, in milliseconds since the epoch; null when it requested none. */
   askedUntil: number | null = null
   /** What the upstream may charge although it gave no usable answer; null for nothing. */
   lost: Usage | null = null
@@ -152,7 +152,7 @@ export class UpstreamAttempt {
       noteSilence(this.#route, now)
       this.lost = this.inputUsage
     } else if (reason === 'connect_timeout' || (reason === 'unreachable' && this.#phase === 'connecting')) {
-      // A connection that breaks later may be one that was kept open too long: no sign for the next request.
+      // A connection that breaks later may be one that was kept open too long: this says nothing about the next request.
       noteUnreachable(this.#route, now)
     }
     logEvent('warn', 'upstream_failed', {

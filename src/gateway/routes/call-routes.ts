@@ -7,7 +7,7 @@ import { restOf } from './route-health.ts'
 
 /** One way to answer a call. */
 export interface Route extends CatalogRoute {
-  /** What the upstream is asked for, in its own protocol. */
+  /** The operation that is sent to the upstream, in its own protocol. */
   operation: Operation
   /** Null when the upstream speaks the protocol of the call. */
   translation: { caller: CallerProtocol; upstream: UpstreamProtocol } | null
@@ -44,8 +44,11 @@ function isNative(model: CatalogModel, route: CatalogRoute, operation: Operation
 }
 
 /**
- * Routes in the order to try them: the one that the conversation is on, the others as they come, then those that failed
- * lately, and last those that asked to wait, the shortest wait first.
+ * Routes in the order to try them:
+ * 1. the route that the conversation is on
+ * 2. the other routes, in the order of the catalogue
+ * 3. routes that failed within the last seconds
+ * 4. routes with a running `Retry-After`, the shortest wait first
  * @param current `routeKey` of the route that the conversation is on; null for none. @param now milliseconds since the epoch.
  */
 export function inOrder(routes: readonly Route[], current: string | null, now: number): readonly Route[] {

@@ -1,9 +1,9 @@
-/** Recent failures and waits of routes, in the memory of this isolate: calls go first to routes that will answer. */
+/** Recent failures and waits of routes, in the memory of this isolate: such routes are tried last. */
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { type CatalogRoute, routeKey } from '../catalog/catalog.ts'
 import type { Provider } from '../providers/provider.ts'
 
-/** Why a route is tried last: it asked to wait, or it failed. */
+/** Why a route is tried last: its provider requested a wait (`asked`), or it failed. */
 export interface Rest {
   reason: 'asked' | 'failed'
   /** Milliseconds since the epoch. */
@@ -12,37 +12,41 @@ export interface Rest {
 
 /** How long a route is tried last after it could not be reached or did not answer. Then one call tries it first. */
 const FAILED_REST_MS = 5_000
-/** A longer `Retry-After` is cut to this: limits are raised, and requests differ in size. */
-const LONGEST_ASKED_REST_MS = 60_000
+/** A longer `Retry-After` is shortened to this: limits can be raised, and requests differ in size. */
+const LONGEST_REQUESTED_WAIT_MS = 60_000
 /** How long after an answer a provider counts as reachable. */
-const HEARD_MS = 1_000
+const REACHABLE_MS = 1_000
 const MOST_ROUTES = 1_000
 
-// Times in milliseconds since the epoch: until when a route (by `routeKey`) or a provider (by id) rests; when it answered.
-const asked = new BoundedMap<string, number>(MOST_ROUTES)
-const silent = new BoundedMap<string, number>(MOST_ROUTES)
-const unreachable = new BoundedMap<string, number>(MOST_ROUTES)
-const heard = new BoundedMap<string, number>(MOST_ROUTES)
+// All times are milliseconds since the epoch.
+/** By `routeKey`: the end of the wait that the provider requested. */
+const requestedWaitUntil = new BoundedMap<string, number>(MOST_ROUTES)
+/** By `routeKey`: until when a route that did not answer is tried last. */
+const silentUntil = new BoundedMap<string, number>(MOST_ROUTES)
+/** By provider id: until when the routes of an unreachable provider are tried last. */
+const unreachableUntil = new BoundedMap<string, number>(MOST_ROUTES)
+/** By provider id: the last answer. */
+const lastAnswerAt = new BoundedMap<string, number>(MOST_ROUTES)
 
 /** @returns null for a route that can be tried in its turn. */
 export function restOf(route: CatalogRoute, now: number): Rest | null {
-  const failed = Math.max(unreachable.get(route.provider.id) ?? 0, silent.get(routeKey(route)) ?? 0)
+  const failed = Math.max(unreachableUntil.get(route.provider.id) ?? 0, silentUntil.get(routeKey(route)) ?? 0)
   if (failed > now) return { reason: 'failed', until: failed }
-  const until = asked.get(routeKey(route)) ?? 0
+  const until = requestedWaitUntil.get(routeKey(route)) ?? 0
   return until > now ? { reason: 'asked', until } : null
 }
 
-/** A route is tried. If it failed before, all other calls try it last until it has answered. */
+/** Records that a call tries the route. If it failed before, other calls try it last until it has answered. */
 export function beginTrial(route: CatalogRoute, now: number): void {
   const { id } = route.provider
   const key = routeKey(route)
-  if (unreachable.get(id) !== undefined) unreachable.set(id, now + FAILED_REST_MS)
-  if (silent.get(key) !== undefined) silent.set(key, now + FAILED_REST_MS)
+  if (unreachableUntil.get(id) !== undefined) unreachableUntil.set(id, now + FAILED_REST_MS)
+  if (silentUntil.get(key) !== undefined) silentUntil.set(key, now + FAILED_REST_MS)
 }
 
 /**
  * Records that the route has answered, with whatever status.
- * @returns until when the upstream asks to wait, in milliseconds since the epoch; null when it does not.
+ * @returns the end of the wait that the upstream requests, in milliseconds since the epoch; null when it requests none.
  */
 export function noteAnswer(
   route: CatalogRoute,
@@ -50,14 +54,14 @@ export function noteAnswer(
   now: number,
 ): number | null {
   const wait = response.status >= 400 ? askedWait(response.headers, now) : null
-  const until = wait === null ? null : now + Math.min(wait, LONGEST_ASKED_REST_MS)
-  if (until === null) asked.delete(routeKey(route))
-  else asked.set(routeKey(route), until)
-  silent.delete(routeKey(route))
+  const until = wait === null ? null : now + Math.min(wait, LONGEST_REQUESTED_WAIT_MS)
+  if (until === null) requestedWaitUntil.delete(routeKey(route))
+  else requestedWaitUntil.set(routeKey(route), until)
+  silentUntil.delete(routeKey(route))
   if (EDGE_WITHOUT_ORIGIN.has(response.status)) noteUnreachable(route, now)
   else {
-    heard.set(route.provider.id, now)
-    unreachable.delete(route.provider.id)
+    lastAnswerAt.set(route.provider.id, now)
+    unreachableUntil.delete(route.provider.id)
   }
   return until
 }
@@ -68,23 +72,23 @@ export function noteAnswer(
  */
 const EDGE_WITHOUT_ORIGIN = new Set([521, 522, 523, 525, 526, 530])
 
-/** The provider could not be reached: all its routes rest. */
+/** The provider could not be reached: all its routes are tried last for a while. */
 export function noteUnreachable(route: CatalogRoute, now: number): void {
-  unreachable.set(route.provider.id, now + FAILED_REST_MS)
+  unreachableUntil.set(route.provider.id, now + FAILED_REST_MS)
 }
 
 /** The route took a request and did not answer in time. */
 export function noteSilence(route: CatalogRoute, now: number): void {
-  silent.set(routeKey(route), now + FAILED_REST_MS)
+  silentUntil.set(routeKey(route), now + FAILED_REST_MS)
 }
 
 /** Whether the provider answered just now, so that a connection to it will succeed. */
 export const heardLately = (provider: Provider, now: number): boolean =>
-  now - (heard.get(provider.id) ?? 0) < HEARD_MS
+  now - (lastAnswerAt.get(provider.id) ?? 0) < REACHABLE_MS
 
 /**
- * The wait that an upstream asks for: `retry-after-ms`, which some vendors send, else `Retry-After`.
- * @returns milliseconds, not negative; null when it does not ask, or declares a retry useless.
+ * The wait that an upstream requests: `retry-after-ms`, which some vendors send, else `Retry-After`.
+ * @returns milliseconds, not negative; null when it requests none, or declares a retry useless.
  */
 export function askedWait(headers: Headers, now: number): number | null {
   if (headers.get('x-should-retry') === 'false') return null

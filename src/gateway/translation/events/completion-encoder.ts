@@ -73,7 +73,7 @@ const HANDLERS: EventHandlers<EncoderState> = {
   text: (state, { choice, text }) => textPart(state, choice, text),
   // A refusal becomes text; the finish reason marks it.
   refusal: (state, { choice, text }) => textPart(state, choice, text),
-  // Completions have no reasoning, sources and tools, and their requests cannot ask for them.
+  // Completions have no reasoning, sources and tools, and their requests cannot request them.
   reasoning: () => [],
   reasoning_signature: () => [],
   redacted_reasoning: () => [],

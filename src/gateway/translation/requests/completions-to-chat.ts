@@ -80,7 +80,7 @@ export function completionToChat(request: Json, chatModel?: TargetModel): Json {
   })
 }
 
-/** A completion is plain text, so the model is asked for its lowest effort. */
+/** A completion is plain text, so the request has the lowest effort. */
 function reasoningMembers({ max_tokens, ...members }: Json, chatModel: TargetModel): Json {
   const effort = leastEffort(chatModel)
   const standard = effort === 'none' ? DEFAULT_MAX_TOKENS : DEFAULT_REASONING_TOKENS

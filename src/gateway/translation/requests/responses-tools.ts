@@ -63,7 +63,7 @@ export class ResponsesTools {
 
   /**
    * As function tools of chat completions.
-   * @param strictOf whether a schema may be sent as strict where the caller wants it.
+   * @param strictOf whether a schema may be sent as strict where the caller requests that.
    */
   asFunctions(strictOf: (schema: Json) => boolean = fitsStrictChat): Json[] | undefined {
     const tools = this.#offered.map((tool) => ({
