@@ -19,7 +19,7 @@ export interface Attempt {
   durationMilliseconds: number
 }
 
-/** Who called, and from where. Never contains a key or a credential. */
+/** The caller and its address. Never contains a key or a credential. */
 export interface Actor {
   userId: string | null
   keyId: string | null

@@ -20,7 +20,7 @@ import { publishRights } from './propagation.ts'
  */
 
 /**
- * The slice of a request that administration works with. `organizationId` is the organization that the path names and
+ * The part of a request that administration needs. `organizationId` is the organization that the path names and
  * that the administrator may administer; the deployment's own where the path names none.
  */
 export interface Administration extends OrganizationScope {
@@ -31,11 +31,11 @@ export interface Administration extends OrganizationScope {
   egressAllow: readonly string[]
   requestId: string
   actor: Actor
-  /** Called when a change stands but could not be published: ledgers and isolates see it as their caches expire. */
+  /** Called when a change is stored but could not be published: it takes effect as caches of ledgers and isolates expire. */
   propagationDelayed: () => void
 }
 
-/** A change before it is made. Holds nothing secret: it is kept for good. */
+/** A change before it is made. Contains no secret, because it is stored permanently. */
 export interface Intent {
   /** Whose audit trail records it; the administration's organization where left out. */
   organizationId?: string
@@ -48,7 +48,7 @@ export interface Intent {
 /** An API key; its id, which is public, stays. */
 const API_KEY = /hg_([0-9A-Za-z]{12})_[0-9A-Za-z]{20,}/g
 
-/** Text for a record that is kept for good: people paste whole keys into filters, names and reasons. */
+/** Text for a permanent record, without keys: people paste whole keys into filters, names and reasons. */
 export const withoutKeys = (text: string) => text.replace(API_KEY, 'hg_$1_[redacted]')
 
 /** An audit record of an intent, by the caller of this request, now. */

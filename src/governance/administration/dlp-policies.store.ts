@@ -100,7 +100,7 @@ export function updatePolicy(
   )
 }
 
-/** Takes a policy out of use for good; its versions stay. @returns its id; no row when it was gone already. */
+/** Deletes a policy; its versions stay. @returns its id; no row when it was deleted already. */
 export const deletePolicy = (scope: OrganizationScope, policyId: string) =>
   raisingEpoch(
     scope,

@@ -15,7 +15,7 @@ import {
 
 /**
  * Adds a member to the organization. An address that is known already stays the same user with the name it has. Names
- * and addresses stay out of the audit record, which is kept for good.
+ * and addresses stay out of the audit record, which is permanent.
  * @throws ApiError `unprocessable` when the user is a member already.
  */
 export async function addMember(

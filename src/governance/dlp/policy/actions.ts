@@ -21,7 +21,7 @@ export class TokenVault {
   readonly #owner: string
   readonly #values = new Map<string, string>()
 
-  /** @param key of the deployment. @param owner organization and user, who share tokens with nobody else. */
+  /** @param key of the deployment. @param owner organization and user: other owners have other tokens. */
   constructor(key: Uint8Array, owner: string) {
     this.#key = key
     this.#owner = owner

@@ -45,14 +45,14 @@ export class PolicyError extends Error {
 /** Longer texts are replaced by a digest. */
 const LONGEST_VERSION_TEXT = 160
 /** Sets of policies that apply together, of one organization: by group and model. */
-const REMEMBERED_SETS = 100
+const CACHED_SETS = 100
 
-const remembered = new WeakMap<readonly DlpPolicy[], BoundedMap<string, Profiles>>()
+const cached = new WeakMap<readonly DlpPolicy[], BoundedMap<string, Profiles>>()
 
 /**
- * The profiles of one call: the union of the policies that are enabled and whose scope fits. Where several rules name
- * a detector, the most severe action whose minimum score a finding reaches counts, so a profile has more than one rule
- * for a detector where a higher score has a more severe action (`actionOf`).
+ * The profiles of one call: the union of the policies that are enabled and whose scope fits. If several rules name
+ * a detector, the most severe action whose minimum score a finding reaches counts (`actionOf`). So a profile has several
+ * rules for a detector if a higher score has a more severe action.
  *
  * Pure. The same array of policies with the same fitting ones returns the same profiles, so that their scan plans are
  * compiled once.
@@ -65,12 +65,12 @@ export function profilesFor(
 ): Profiles {
   const fitting = policies.filter((policy) => policy.enabled && fits(policy.body.scope, subject))
   const key = fitting.map(({ id }) => id).join()
-  const known = remembered.get(policies)?.get(key)
+  const known = cached.get(policies)?.get(key)
   if (known) return known
   const profiles = compileProfiles(fitting, customNames(policies, detectors), detectors)
-  const sets = remembered.get(policies) ?? new BoundedMap<string, Profiles>(REMEMBERED_SETS)
+  const sets = cached.get(policies) ?? new BoundedMap<string, Profiles>(CACHED_SETS)
   sets.set(key, profiles)
-  remembered.set(policies, sets)
+  cached.set(policies, sets)
   return profiles
 }
 
@@ -153,7 +153,7 @@ function compileProfile(
   }
 }
 
-/** Tool results that cannot be inspected are blocked unless a policy allows them (design: Governance, DLP). */
+/** Tool results that cannot be inspected are blocked unless a policy allows them. */
 function blocksUninspectable({ uninspectable }: PolicyBody, direction: Direction): boolean {
   return (uninspectable[direction] ?? (direction === 'tool_result' ? 'block' : 'allow')) === 'block'
 }

@@ -2,8 +2,8 @@ import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { CallLimits, Refusal } from '../contract.ts'
 
 const WINDOW_MS = 1_000
-/** Refusals of one limit in a second that come from the ledger; after that they are repeated without it. */
-const MOST_ASKED = 20
+/** Refusals of one limit in a second that the ledger decides; further ones are repeated by this isolate. */
+const MOST_LEDGER_REFUSALS = 20
 
 type Limited = Extract<Refusal, { kind: 'limited' }>
 
@@ -25,7 +25,8 @@ export class RecentRefusals {
   find(limits: CallLimits, now: number): Limited | null {
     for (const name of [nameOf('organization', limits), nameOf('user', limits)]) {
       const recent = this.#recent.get(name)
-      if (recent && recent.count >= MOST_ASKED && now < recent.since + WINDOW_MS) return recent.refusal
+      if (recent && recent.count >= MOST_LEDGER_REFUSALS && now < recent.since + WINDOW_MS)
+        return recent.refusal
     }
     return null
   }

@@ -5,7 +5,7 @@ import type { KnownEpochs } from './known-epochs.ts'
 
 /** How long a ledger relies on its registration, from when it sent it. */
 const RELIED_ON_MS = 60_000
-/** How long announcements are sent to it, from when the registration arrived: longer, so that it never relies on it in vain. */
+/** How long announcements are sent to it, from when the registration arrived. Longer than the ledger relies on it. */
 const REGISTERED_MS = 75_000
 /** A registration is renewed after this time. */
 const RENEWED_MS = 30_000
@@ -50,7 +50,7 @@ export class CatalogueSubscribers {
   }
 }
 
-/** The other side: keeps one ledger registered while it admits calls that use the catalogue. No call waits for it. */
+/** Keeps one ledger registered while it admits calls that use the catalogue. No call waits for it. */
 export class CatalogueRegistration {
   readonly #namespace: DurableObjectNamespace
   readonly #name: string

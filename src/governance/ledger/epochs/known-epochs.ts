@@ -61,7 +61,7 @@ export class KnownEpochs {
     }
   }
 
-  /** Takes over epochs that were read from Postgres. @param at when they were asked for. @returns whether one has changed. */
+  /** Takes over epochs that were read from Postgres. @param at when the query was sent. @returns whether one has changed. */
   confirm({ organization, catalogue }: LearnedEpochs, at: number): boolean {
     const before = this.#known
     this.#known = {

@@ -35,7 +35,7 @@ export class HomeEscrow {
       shard INTEGER PRIMARY KEY, sent INTEGER NOT NULL, amount INTEGER NOT NULL, taken INTEGER NOT NULL)`)
   }
 
-  /** Adds a shard that is not registered yet: it gets epochs, is part of the balance, and can be asked for credits. */
+  /** Adds a shard that is not registered yet: it gets epochs, is part of the balance, and its unused credits can be called in. */
   register(shard: number, { sent, amount, taken } = { sent: 0, amount: 0, taken: 0 }): void {
     this.#sql.exec('INSERT OR IGNORE INTO shards VALUES (?, ?, ?, ?)', shard, sent, amount, taken)
   }
@@ -48,7 +48,7 @@ export class HomeEscrow {
   /**
    * Moves credits to a shard: what it lacks, and more where there is plenty, so that not every call has to wait for them.
    * @param number of the transfer: the one after the last that the shard received. @param least the shard has no use for
-   * less. @param all what it lacks for all its calls; 0 asks only for the answer to the number.
+   * less. @param all what it lacks for all its calls; 0 requests only the answer to the number.
    */
   send(shard: number, number: number, least: number, all: number): SentEscrow {
     const { sent, amount: last } = this.#known(shard)

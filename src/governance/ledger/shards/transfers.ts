@@ -25,8 +25,8 @@ export function knownShards(transfers: readonly Transfer[], lastShard: number): 
 }
 
 /**
- * The initial state of another shard. A return that is not known to have arrived is sent again, and credits that may be on
- * their way here are asked for; repeating either does no harm.
+ * The initial state of another shard. A return without a confirmation is sent again, and credits that may be in transit to
+ * this shard are requested again; repeating either does no harm.
  */
 export function escrowState(shard: number, transfers: readonly Transfer[]): EscrowState {
   const received = lastOf(transfers, shard, 'received')?.number ?? 0
