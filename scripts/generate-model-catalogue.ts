@@ -1,4 +1,4 @@
-// npm run generate:catalogue: writes src/gateway/model-catalogue.json from the prices package.
+// npm run generate:catalogue: writes src/gateway/catalog/model-catalogue.json from the prices package.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
