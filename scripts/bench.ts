@@ -58,7 +58,7 @@ interface Options extends Omit<MeasurePlan, 'slot'> {
   profile: boolean
 }
 
-/** Time of a round that is no load: what the ledger puts off is waited for. */
+/** Time of a round without load, in which the ledger does its deferred work. */
 const PAUSE_PER_ROUND_MS = 3_400
 /** Loads of a round in lengths of a throughput round, what the first round has besides, and what Portkey takes. */
 const SLOTS_PER_ROUND = 3.5
@@ -80,8 +80,8 @@ function readOptions(): Options {
       profile: { type: 'boolean', default: false },
     },
   })
-  const asked = values.only.split(',').map((name) => name.trim())
-  const only = asked.flatMap((name) => (name === AIMED ? AIMED_NAMES : name))
+  const requested = values.only.split(',').map((name) => name.trim())
+  const only = requested.flatMap((name) => (name === AIMED ? AIMED_NAMES : name))
   const unknown = only.find((name) => !NAMES.includes(name))
   if (unknown !== undefined) throw new StartError(`there is nothing called ${unknown}\n${USAGE}`)
   return {
@@ -103,7 +103,7 @@ function wholeNumber(name: string, text: string, most: number): number {
   throw new StartError(`--${name} takes a whole number from 1 to ${most}`)
 }
 
-/** The milliseconds of a scenario, when all that is asked for takes as long as was asked for. */
+/** The milliseconds of a scenario: an equal share of the requested time. */
 const shareOf = ({ seconds, only }: Options): number =>
   (seconds * 1_000) / (only.length + (only.includes(RESPONSES_SECTION) ? RESPONSES_SHARES - 1 : 0))
 

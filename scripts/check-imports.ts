@@ -1,4 +1,4 @@
-// npm run check:imports: who may import whom (ARCHITECTURE.md), as a check that fails.
+// npm run check:imports: fails for an import that the table in ARCHITECTURE.md does not allow.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, relative, sep } from 'node:path'
 import { checkSources, type Source } from './import-rules.ts'

@@ -51,7 +51,7 @@ export async function openDatabase(address: DatabaseAddress): Promise<OpenDataba
 }
 
 function overHttp(url: string, endpoint: string): OpenDatabase {
-  // The driver's setting is one for the whole process, which may speak to several databases.
+  // The driver has one setting for the whole process, which may use several databases.
   const { hostname, port } = new URL(url)
   endpoints.set(`${hostname}:${port || '5432'}`, endpoint)
   neonConfig.fetchEndpoint = (host, hostPort) => endpoints.get(`${host}:${hostPort || '5432'}`) ?? endpoint

@@ -26,8 +26,7 @@ export interface WantedModel {
 export const REGISTERED_PROVIDERS = ['openai', 'anthropic', 'scripted-openai', 'scripted-anthropic'] as const
 
 /**
- * The providers that the environment asks for: a real one for each key that is set, the scripted upstream for the
- * others.
+ * The providers of the environment: a real one for each key that is set, the scripted upstream for the others.
  *
  * @param environment OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL
  * @param scriptedUpstream its URL, or null when it does not run
@@ -110,7 +109,7 @@ const scriptedAnthropic = (url: string): WantedProvider => ({
   credential: 'scripted-upstream',
   models: [
     scriptedModel('scripted-messages', 'anthropic', 1, ['json_schema', 'vision']),
-    // Thinks as it sees fit, and refuses a budget and a prefilled answer.
+    // Adaptive thinking; refuses a budget and a prefilled answer.
     {
       ...scriptedModel('scripted-messages-adaptive', 'anthropic', 2, [
         'reasoning',

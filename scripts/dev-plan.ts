@@ -51,7 +51,7 @@ export function stackPlan(environment: NodeJS.ProcessEnv, secrets: LocalSecrets,
   }
 }
 
-/** Neon speaks SQL over HTTP itself; any other PostgreSQL needs the stand-in in front of it. */
+/** Neon has SQL over HTTP of its own; any other PostgreSQL needs the stand-in in front of it. */
 function postgresPlan(environment: NodeJS.ProcessEnv, folder: string): StackPlan['postgres'] | null {
   const url = environment.DATABASE_URL
   if (!url) return { folder: join(folder, 'postgres') }

@@ -13,9 +13,9 @@ import { REGISTERED_PROVIDERS, type WantedModel, type WantedProvider } from './d
 import { demoId } from './demo-organizations.ts'
 
 /**
- * Brings the providers of the environment into the database with their models and routes, and disables those that
- * the environment asked for earlier and does not any more, if that is wanted. The catalogue's epoch is raised when, and only when,
- * something changed. Providers registered by other means are left alone.
+ * Writes the providers of the environment with their models and routes to the database. On request it disables those that an
+ * earlier run registered and that the environment no longer names. Providers registered by other means stay as they are. The
+ * catalogue's epoch is raised only if something changed.
  */
 export async function seedCatalogue(
   database: ScriptDatabase,

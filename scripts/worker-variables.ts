@@ -11,7 +11,7 @@ export interface LocalServices {
   modelUpstream: string | null
 }
 
-/** The host that the forwarder on PORT + 1 speaks for when LLM_HOST names none. */
+/** The host that the forwarder on PORT + 1 stands for when LLM_HOST names none. */
 export const DEFAULT_LLM_HOST = 'llm.headgate.localhost'
 
 /** Names of every variable that the Worker reads. */

@@ -39,7 +39,7 @@ export interface Call {
 export type Outcome =
   | { kind: 'list'; items: Item[]; columns: readonly string[]; more: boolean }
   | { kind: 'item'; item: Item }
-  /** Told as its own lines; `item` for `--json`. */
+  /** Printed as its own lines; `item` for `--json`. */
   | { kind: 'report'; lines: string[]; item: unknown; exitCode: number }
 
 /** Option values by name, read as what they have to be. */
@@ -89,7 +89,7 @@ export const listOptions: Record<string, Option> = {
   all: { describe: 'show all' },
 }
 
-/** Reads a list as its options ask for. */
+/** Reads a list as far as its options request. */
 export async function listed(
   call: Call,
   path: string,

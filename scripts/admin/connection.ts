@@ -86,7 +86,7 @@ function findGateway(environment: NodeJS.ProcessEnv): { baseUrl: string; token: 
       return { baseUrl: local.base_url, token: local.admin_token }
     }
   } catch {
-    // Told below, whatever it was: no file, an unreadable one, or a damaged one.
+    // No file, an unreadable one and a damaged one have the same error below.
   }
   throw new AdminError('no gateway: start one with npm run dev, or set HEADGATE_URL and ADMIN_TOKEN')
 }
@@ -134,7 +134,7 @@ async function send(gateway: Gateway, method: string, path: string, body: unknow
   }
   if (answer === null) throw new AdminError(`${baseUrl} did not answer with JSON: is it a Headgate?`)
   if (response.headers.get('x-headgate-propagation') === 'delayed') {
-    note('Not every ledger could be told: the change counts everywhere within a minute.')
+    note('The change could not be sent to every ledger: it takes effect everywhere within a minute.')
   }
   return answer
 }

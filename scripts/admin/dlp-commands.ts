@@ -69,7 +69,7 @@ async function scopeOf(call: Call): Promise<Item | undefined> {
   })
 }
 
-/** Changes a policy as it is now. The API refuses it if somebody else changed it in between. */
+/** Changes the current version of a policy. The API refuses it if there was another change in between. */
 async function change(call: Call, members: Item): Promise<Item> {
   const path = await namedPolicy(call)
   const { version } = await call.connection.request('GET', path)

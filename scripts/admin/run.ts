@@ -42,9 +42,9 @@ export async function runAdmin(words: readonly string[], terminal: Terminal): Pr
 async function runCommand(words: readonly string[], terminal: Terminal): Promise<number> {
   const [group, verb, ...rest] = words
   if (group === undefined || group === 'help' || group.startsWith('-')) {
-    const asked = group === 'help' || group === '--help' || group === '-h'
-    ;(asked ? terminal.print : terminal.complain)(overallHelp(commands))
-    return asked ? 0 : 2
+    const requestsHelp = group === 'help' || group === '--help' || group === '-h'
+    ;(requestsHelp ? terminal.print : terminal.complain)(overallHelp(commands))
+    return requestsHelp ? 0 : 2
   }
   const command = findCommand(group, verb, terminal)
   if (command === null) return 0
@@ -68,7 +68,7 @@ async function runCommand(words: readonly string[], terminal: Terminal): Promise
   return outcome.kind === 'report' ? outcome.exitCode : 0
 }
 
-/** @returns null when help for the group was asked for and given. */
+/** @returns null when help for the group was requested and printed. */
 function findCommand(group: string, verb: string | undefined, terminal: Terminal): Command | null {
   const ofGroup = commands.filter((command) => command.group === group)
   if (ofGroup.length === 0) throw usageError(`there is no command "${group}"`)

@@ -24,27 +24,27 @@ async function prepareAnswer(upstream: string, scenario: Scenario): Promise<Scen
 }
 
 /**
- * Takes the answer from the upstream's own scripts, once. A streamed chat is asked for its usage, as the gateway asks
- * for it whether the caller does or not.
+ * Takes the answer from the upstream's own scripts, once. A streamed chat requests its usage, because the gateway always
+ * does.
  */
 async function recordAnswer(upstream: string, scenario: Scenario) {
   const { stream, pace, baseline } = scenario
   const script = stream ? `long-stream tokens=${deltasOf(scenario)}` : 'canned'
   const text = (baseline.body ?? '').replace(`script:${scriptName(scenario)}`, `script:${script}`)
-  const { stream_options: asked = { include_usage: true }, ...rest } = JSON.parse(text)
+  const { stream_options: options = { include_usage: true }, ...rest } = JSON.parse(text)
   const withUsage = stream && baseline.path === '/v1/chat/completions'
-  const body = JSON.stringify({ ...rest, ...(withUsage && { stream_options: asked }) })
+  const body = JSON.stringify({ ...rest, ...(withUsage && { stream_options: options }) })
   const response = await fetch(upstream + baseline.path, { method: 'POST', headers: baseline.headers, body })
   await expectSuccess(response, 'recording an answer')
   const answer = await response.text()
   const headers = { 'content-type': response.headers.get('content-type') ?? '' }
   if (!stream) return { steps: [{ status: 200, headers, body: answer }], events: 0 }
   const frames = answer.split(/(?<=\n\n)/)
-  const told =
+  const sent =
     pace === null
       ? [{ sse: frames }]
       : frames.flatMap((frame) => [{ sse: [frame] }, { waitMilliseconds: pace }]).slice(0, -1)
-  return { steps: [{ status: 200, headers }, ...told], events: frames.length }
+  return { steps: [{ status: 200, headers }, ...sent], events: frames.length }
 }
 
 export async function expectSuccess(response: Response, what: string): Promise<void> {

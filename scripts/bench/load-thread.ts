@@ -1,4 +1,4 @@
-/** The load generator: as many connections as asked for, each with one call at a time. */
+/** The load generator: the requested number of connections, each with one call at a time. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { HttpConnection, type WireAnswer } from './http-connection.ts'
 import { type LoadPlan, type LoadResult, requestsOf } from './load.ts'

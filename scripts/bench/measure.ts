@@ -124,7 +124,7 @@ class Meter {
     const connections = connectionsOf(scenario, this.#plan.connections)
     const proxy = target.name === 'direct' || target.name === 'bare'
     const limit = proxy ? PROXY_WARM_UP_LIMIT_MS : WARM_UP_LIMIT_MS
-    // A run that asks for little time gets a short warm-up too.
+    // A short run has a short warm-up.
     const milliseconds = Math.min(limit, limit * (this.#plan.slot / 1_000))
     await this.#load(target, scenario, { connections, milliseconds, calls: WARM_UP_CALLS })
   }

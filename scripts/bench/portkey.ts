@@ -17,7 +17,7 @@ const START_LIMIT_MS = 15_000
 /**
  * The server of an installed `@portkey-ai/gateway`.
  *
- * @param given the package's folder, or the one that it was installed in; none asks for what is installed here
+ * @param given the package's folder, or the one that it was installed in; none for a package installed in this repository
  * @param root of this repository
  * @returns its path; null when nothing was given and nothing is installed
  * @throws StartError when the folder that was given has none
@@ -54,7 +54,7 @@ export async function startPortkey(
 }
 
 /**
- * What Portkey is asked: what the gateway is asked, and where to send it. Whether it can do that shows when it is asked.
+ * The requests to Portkey: those to the gateway, with the address of the upstream. Some may fail; that shows in the run.
  *
  * @param upstream URL of the model upstream
  */

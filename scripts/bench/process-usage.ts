@@ -8,7 +8,7 @@ const MICROSECONDS_PER_TICK = 10_000
 /**
  * User and system time that a process has used since it began, of all its threads, in microseconds.
  *
- * @throws StartError where there is no /proc, since nothing else here tells it of another process
+ * @throws StartError without /proc, the only source of another process's times
  */
 export function cpuMicroseconds(pid: number): number {
   const text = read(`/proc/${pid}/stat`)

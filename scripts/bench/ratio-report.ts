@@ -4,7 +4,7 @@ import { ms, section, table, times } from './markdown.ts'
 
 const TRANSLATED_MARK = ' ¹'
 const LONG_BODY_MARK = ' ²'
-/** Bodies from here on say what a body costs rather than what a call does. */
+/** Calls with bodies from this size on measure the cost of a body rather than that of a call. */
 const LONG_BODY_BYTES = 10_000
 
 const isLongBody = ({ bodyBytes }: ScenarioFigures): boolean => bodyBytes >= LONG_BODY_BYTES

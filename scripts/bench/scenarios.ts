@@ -32,9 +32,9 @@ export interface Scenario {
   aims: AimKind
   /** Protocol of the upstream. */
   upstream: UpstreamProtocol
-  /** What the gateway is asked. */
+  /** The request to the gateway. */
   call: Call
-  /** What the upstream and the bare proxy are asked: the same conversation, in the upstream's own protocol. */
+  /** The request to the upstream and the bare proxy: the same conversation, in the upstream's own protocol. */
   baseline: Call
 }
 
@@ -50,7 +50,7 @@ interface Plan {
   list?: boolean
   stream?: boolean
   pace?: number
-  /** Whether a streamed chat asks for its usage. */
+  /** Whether a streamed chat requests its usage. */
   usage?: boolean
   /** Text deltas of a streamed answer. */
   deltas?: number
@@ -132,7 +132,7 @@ export const isLong = ({ bodyBytes, events }: Scenario): boolean => bodyBytes > 
 /** Whether so few calls fit into a round that the calls of one connection get as much time as those of many. */
 export const isLarge = ({ bodyBytes }: Pick<Scenario, 'bodyBytes'>): boolean => bodyBytes === LARGE_BYTES
 
-/** Connections of a scenario's throughput rounds. @param wanted what was asked for */
+/** Connections of a scenario's throughput rounds. @param wanted as requested */
 export function connectionsOf(scenario: Pick<Scenario, 'bodyBytes' | 'stream'>, wanted: number): number {
   if (isLarge(scenario)) return Math.min(wanted, LARGE_CONNECTIONS)
   return scenario.stream ? wanted * STREAM_FACTOR : wanted

@@ -58,7 +58,7 @@ export interface SystemOptions {
 }
 
 /**
- * Where Durable Objects keep their data unless one says otherwise: in memory if the system has a folder for that.
+ * Where Durable Objects keep their data by default: in memory if the system has a folder for that.
  * `workerd` flushes to disk before it answers, so on a disk the bench would measure the disk: Cloudflare's objects
  * write to replicas over the network instead.
  */

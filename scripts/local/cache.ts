@@ -18,7 +18,7 @@ const ENTRY_LIMIT = 32 * 1024 * 1024
 const ENTRIES_LIMIT = 2_000
 
 /**
- * Starts what workerd's `cacheApiOutbound` speaks to, so that `caches.default` works outside of Cloudflare. The
+ * Starts the server behind workerd's `cacheApiOutbound`, so that `caches.default` works outside of Cloudflare. The
  * protocol, seen on the wire of workerd: match is a GET with `Cache-Control: only-if-cached`, and counts as found
  * when the answer says `CF-Cache-Status: HIT`; put is a PUT whose body is the whole HTTP answer as text; delete is
  * `PURGE`, 404 when there was nothing. `CF-Cache-Namespace` names the cache that `caches.open` chose.

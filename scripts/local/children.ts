@@ -45,8 +45,8 @@ const START_LIMIT_MS = 60_000
 const STOP_GRACE_MS = 9_000
 
 /**
- * The child processes of one local system: each has a log file, its death is reported, and none outlives this
- * process, however it ends.
+ * The child processes of one local system: each has a log file, its end is reported, and none outlives this process,
+ * however that ends.
  */
 export class Children {
   readonly #logFolder: string

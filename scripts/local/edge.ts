@@ -8,9 +8,9 @@ export interface Edge {
 }
 
 /**
- * Stands before a gateway as the platform's edge does: the Worker learns at once that a client left. workerd alone
- * takes the FIN of a closed connection for a client that only ended its sending, and learns the truth from the next
- * write that is answered with a reset; before that there is none while an upstream is silent.
+ * Runs before a gateway like the platform's edge: it resets the gateway's connection as soon as a client leaves. workerd
+ * alone treats the FIN of a closed connection as the end of the client's sending. It detects the closed connection only when
+ * a write is answered with a reset, and there is no write while an upstream is silent.
  *
  * @param gatewayUrl of a workerd on loopback
  * @param listenPort at 127.0.0.1; 0 for any free one

@@ -8,7 +8,7 @@ let watchdog: ChildProcess | undefined
  * notices that its stdin closed and ends the group.
  *
  * @param group id of the group, the process id of its leader
- * @returns forgets the group; to be called once it has ended, since process ids come round again
+ * @returns ends the watch; to be called once the group has ended, since process ids are used again
  */
 export function watchGroup(group: number): () => void {
   if (watchdog === undefined || watchdog.exitCode !== null || watchdog.signalCode !== null) {

@@ -7,7 +7,7 @@ import {
 import { listenOnLoopback } from './loopback-server.ts'
 import type { RunningStandIn } from './stand-in-process.ts'
 
-/** Headers that speak about one connection and must not be passed on (RFC 9110, section 7.6.1). */
+/** Headers of a single connection, which must not be forwarded (RFC 9110, section 7.6.1). */
 const CONNECTION_HEADERS = new Set([
   'connection',
   'keep-alive',

@@ -21,8 +21,8 @@ const LAST_PORT = 32_000
 const MOST_TRIES = 1_000
 
 /**
- * Ports that were free a moment ago, all different. Choosing them before anything starts lets every process start
- * at once, since each is told where the others will be.
+ * Ports that were free a moment ago, all different. They are chosen before anything starts, so that all processes can start
+ * at once with the addresses of the others.
  *
  * @throws when nearly none is free
  */

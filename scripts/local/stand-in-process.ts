@@ -47,7 +47,7 @@ export async function runAsProcess(
   } catch (error) {
     return fail(error, 2)
   }
-  // The watch begins before the start: a parent that dies while a database opens must not leave an orphan.
+  // The watch begins before the start: a parent that ends while a database opens must not leave an orphan.
   let running: RunningStandIn | undefined
   let stopping = false
   const stop = (): void => {

@@ -1,7 +1,7 @@
 // node scripts/local/watchdog.ts
 //
 // Ends process groups whose owner is gone. It reads lines on stdin: `+<group id>` begins to watch a group,
-// `-<group id>` forgets it. When stdin closes, because the owner ended in whatever way, every group that is still
+// `-<group id>` ends the watch. When stdin closes, because the owner ended in whatever way, every group that is still
 // watched is ended by SIGTERM, then SIGKILL. workerd and wrangler survive their parent otherwise and
 // keep the port.
 import { createInterface } from 'node:readline'

@@ -9,7 +9,7 @@ export interface Times {
   calls: number
 }
 
-/** How soon an answer begins, each path asked in turn with one call at a time. */
+/** How soon an answer begins, on each path in turn with one call at a time. */
 export interface FirstEventFigures {
   /** The first text of a chat completion of the same upstream. */
   chat: Times

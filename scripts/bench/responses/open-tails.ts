@@ -41,7 +41,7 @@ const SETTLE_MS = 2_000
 const SAMPLE_MS = 100
 
 /**
- * Opens readers on responses that generate: most at the live edge, some from the first event of a long log, who then read
+ * Opens readers on running responses: most at the live edge, some from the first event of a long log. The latter then read
  * nothing.
  *
  * @param milliseconds how long all tails are held open
@@ -64,7 +64,7 @@ export async function measureTails(
   for (const { end } of running) end().catch(() => {})
   const tails: Tail[] = []
   try {
-    const logBytes = await Promise.all(running.map(logTold))
+    const logBytes = await Promise.all(running.map(burstBytes))
     const withResponses = await residentFor(pid, SETTLE_MS)
     for (let number = 0; number < TAILS; number += 1) tails.push(await openTail(calls, running, number))
     const open = await residentFor(pid, milliseconds)
@@ -99,7 +99,9 @@ async function openTail(calls: Calls, running: RunningResponse[], number: number
   const response = running[number % running.length]
   if (response === undefined) throw new BenchFailure('there is no response to follow')
   const slow = number % SLOW_EVERY === 0
-  const { call, answer } = await openStream(calls.replay(response.id, slow ? 0 : response.told.events - 1))
+  const { call, answer } = await openStream(
+    calls.replay(response.id, slow ? 0 : response.received.events - 1),
+  )
   // Both are cut off at the end.
   call.on('error', () => {})
   answer.on('error', () => {})
@@ -109,14 +111,15 @@ async function openTail(calls: Calls, running: RunningResponse[], number: number
   return { call, reader }
 }
 
-/** Waits until a response has sent what comes at once. @returns bytes of its log until then */
-async function logTold({ told }: RunningResponse): Promise<number> {
+/** Waits until a response has sent its first burst. @returns bytes of its log until then */
+async function burstBytes({ received }: RunningResponse): Promise<number> {
   const end = performance.now() + BURST_LIMIT_MS
-  while (told.events < EVENTS_BEFORE) {
-    if (performance.now() > end) throw new BenchFailure(`a response told ${told.events} events in a minute`)
+  while (received.events < EVENTS_BEFORE) {
+    if (performance.now() > end)
+      throw new BenchFailure(`a response sent ${received.events} events in a minute`)
     await setTimeout(50)
   }
-  return told.bytes
+  return received.bytes
 }
 
 /** The median of resident memory over a time. */

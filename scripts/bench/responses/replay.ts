@@ -28,26 +28,26 @@ export async function measureReplay(calls: Calls, pid: number, milliseconds: num
   const { events, bytes } = await running.end()
   const request = calls.replay(running.id)
   const replay = async () => {
-    const told = await callStream(request, RESPONSE_ENDING)
-    if (told.events === events && told.bytes === bytes) return told
+    const answer = await callStream(request, RESPONSE_ENDING)
+    if (answer.events === events && answer.bytes === bytes) return answer
     throw new BenchFailure(
-      `a replay told ${told.events} events of ${events}, ${told.bytes} bytes of ${bytes}`,
+      `a replay sent ${answer.events} events of ${events}, ${answer.bytes} bytes of ${bytes}`,
     )
   }
   for (let call = 0; call < LEAST_REPLAYS; call += 1) await replay()
-  const told: Awaited<ReturnType<typeof replay>>[] = []
+  const answers: Awaited<ReturnType<typeof replay>>[] = []
   const before = cpuMicroseconds(pid)
   const end = performance.now() + milliseconds
-  while (told.length < LEAST_REPLAYS || performance.now() < end) told.push(await replay())
+  while (answers.length < LEAST_REPLAYS || performance.now() < end) answers.push(await replay())
   const used = cpuMicroseconds(pid) - before
-  const seconds = median(told.map(({ firstByte, total }) => total - firstByte)) / 1_000
+  const seconds = median(answers.map(({ firstByte, total }) => total - firstByte)) / 1_000
   return {
     events,
     bytes,
     eventsPerSecond: events / seconds,
     megabytesPerSecond: bytes / 1_000_000 / seconds,
-    firstByte: median(told.map(({ firstByte }) => firstByte)),
-    cpuPerEvent: used / (told.length * events),
-    replays: told.length,
+    firstByte: median(answers.map(({ firstByte }) => firstByte)),
+    cpuPerEvent: used / (answers.length * events),
+    replays: answers.length,
   }
 }

@@ -5,7 +5,7 @@ import { openStream, StreamReader, type StreamResult } from './stream-call.ts'
 export interface RunningResponse {
   id: string
   /** What its caller got so far. */
-  told: Pick<StreamReader, 'events' | 'bytes'>
+  received: Pick<StreamReader, 'events' | 'bytes'>
   /** Reads to the end. @throws BenchFailure unless the response completes */
   end(): Promise<StreamResult>
 }
@@ -31,5 +31,5 @@ export async function beginResponse(calls: Calls, script: string): Promise<Runni
   }
   const whole = read()
   whole.catch((error) => id.reject(error))
-  return { id: await id.promise, told: reader, end: () => whole }
+  return { id: await id.promise, received: reader, end: () => whole }
 }

@@ -12,7 +12,7 @@ export interface StreamRequest {
 
 /** The result of a stream. Times are milliseconds since the request was sent. */
 export interface StreamResult {
-  /** When each of the texts that were looked for had arrived, in the order they were asked for. */
+  /** When each of the awaited texts had arrived, in the order of the request. */
   marks: number[]
   firstByte: number
   total: number
@@ -23,7 +23,7 @@ export interface StreamResult {
 const agent = new Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY })
 const FRAME_END = '\n\n'
 const LINE_FEED = 0x0a
-/** Enough of an event to know which it is. */
+/** Enough of an event to identify it. */
 const BEGINNING_BYTES = 32
 const HEAD_BYTES = 2048
 

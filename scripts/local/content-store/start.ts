@@ -21,8 +21,8 @@ const LIST_LIMIT = 1_000
 const LIST_LIMIT_WITH_METADATA = 100
 
 /**
- * Starts what workerd's `r2Bucket` binding speaks to, one bucket on disk. The protocol is documented nowhere; miniflare
- * implements it, and the tests speak it with the real runtime. Reading operations (`get`, `head`, `list`) are a GET with
+ * Starts the server behind workerd's `r2Bucket` binding, one bucket on disk. The protocol is not documented; miniflare
+ * implements it, and the tests use it with the real runtime. Reading operations (`get`, `head`, `list`) are a GET with
  * the operation as JSON in `cf-r2-request`; writing ones (`put`, `delete`) a PUT that begins with the JSON,
  * `cf-r2-metadata-size` bytes of it, then the content. Answers are built alike; a failure has its code in `cf-r2-error`.
  *
@@ -49,7 +49,7 @@ async function answerOrRefuse(files: ObjectFiles, request: IncomingMessage, resp
   try {
     await answer(files, request, response)
   } catch (error) {
-    if (response.headersSent || !isTold(error)) throw error
+    if (response.headersSent || !hasErrorCode(error)) throw error
     sendFailure(response, error)
     request.resume()
   }
@@ -110,11 +110,11 @@ async function get(files: ObjectFiles, operation: Operation, response: ServerRes
 
 function list(files: ObjectFiles, operation: Operation, response: ServerResponse): void {
   const { prefix = '', include = [], cursor, startAfter } = operation
-  const asked = operation.limit ?? LIST_LIMIT
-  if (asked < 1 || asked > LIST_LIMIT) {
+  const requested = operation.limit ?? LIST_LIMIT
+  if (requested < 1 || requested > LIST_LIMIT) {
     throw new ContentError(400, 10_022, 'MaxKeys params must be positive integer <= 1000.')
   }
-  const limit = include.length > 0 ? Math.min(asked, LIST_LIMIT_WITH_METADATA) : asked
+  const limit = include.length > 0 ? Math.min(requested, LIST_LIMIT_WITH_METADATA) : requested
   const after = cursor ? Buffer.from(cursor, 'base64url').toString() : startAfter
   const { objects, more } = files.list(prefix, after, limit)
   const last = objects.at(-1)?.key ?? ''
@@ -146,11 +146,11 @@ function writeMetadata(response: ServerResponse, value: unknown, contentLength: 
   return metadata
 }
 
-const isTold = (error: unknown): error is ContentError | LengthError =>
+const hasErrorCode = (error: unknown): error is ContentError | LengthError =>
   error instanceof ContentError || error instanceof LengthError
 
 function sendFailure(response: ServerResponse, error: ContentError | LengthError): void {
   const { status, code } = error instanceof ContentError ? error : invalidArgument('')
-  const told = JSON.stringify({ version: 1, v4code: code, message: error.message })
-  response.writeHead(status, { 'cf-r2-error': told, 'content-length': 0 }).end()
+  const description = JSON.stringify({ version: 1, v4code: code, message: error.message })
+  response.writeHead(status, { 'cf-r2-error': description, 'content-length': 0 }).end()
 }

@@ -13,7 +13,7 @@ export interface Operation {
   cursor?: string
   startAfter?: string
   limit?: number
-  /** 0 asks for `httpFields`, 1 for `customFields`. */
+  /** 0 requests `httpFields`, 1 `customFields`. */
   include?: number[]
 }
 
@@ -129,7 +129,7 @@ export function describeObject(
 }
 
 /**
- * The part of an object that is asked for; all of it without a range.
+ * The requested part of an object; all of it without a range.
  * @throws ContentError 10039 for one that begins behind the end, or has nothing in it
  */
 export function resolveRange(asked: Operation['range'], size: number): { offset: number; length: number } {

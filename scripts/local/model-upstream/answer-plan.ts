@@ -37,9 +37,11 @@ export interface AnswerPlan {
 const echoLimit = 400
 
 /**
- * Decides the default answer, the same for the same turn: tool calls when the choice forces them or the user's
- * text contains the word "tool" ("every tool" calls each once) or what a tool is named for ("How is the weather?" calls
- * `get_weather`), JSON when a format asks for it, else a sentence that quotes the tool result or the user.
+ * Decides the default answer, the same for the same turn:
+ * - tool calls, if the choice forces them, or the user's text contains the word "tool" ("every tool" calls each once) or the
+ *   subject of a tool's name ("How is the weather?" calls `get_weather`)
+ * - JSON, if a format requests it
+ * - else a sentence that quotes the tool result or the user
  */
 export function planAnswer(turn: Turn): AnswerPlan {
   const calls = planCalls(turn)
@@ -80,8 +82,8 @@ function speaksOf(text: string, tool: string): boolean {
     .toLowerCase()
     .split(/[^a-z]+/)
   if (words.length < 2) return false
-  const said = new Set(text.toLowerCase().match(/[a-z]+/g))
-  return words.some((word) => word.length >= 4 && !commonWords.test(word) && said.has(word))
+  const textWords = new Set(text.toLowerCase().match(/[a-z]+/g))
+  return words.some((word) => word.length >= 4 && !commonWords.test(word) && textWords.has(word))
 }
 
 function callOf(tool: OfferedTool): PlannedCall {

@@ -10,7 +10,7 @@ type StreamScript = (request: ScriptRequest) => Iterable<Step>
 const pieces = splitIntoPieces('This is the scripted answer, with an é and a 🦉.')
 const fewPieces = pieces.slice(0, 3)
 
-/** The plain answer as one JSON body: what a stream script answers when no stream was asked for. */
+/** The plain answer as one JSON body: the answer of a stream script if no stream was requested. */
 export function wholeAnswer(request: ScriptRequest, text = pieces.join('')): Step {
   const [before, after] = wholeAnswerAround(request, pieces.length)
   const body = before + JSON.stringify(text).slice(1, -1) + after

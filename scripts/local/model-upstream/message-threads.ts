@@ -35,7 +35,7 @@ export function openThread(body: JsonRecord, betas: string): { body: JsonRecord 
   return { body: { ...body, system: held.system, tools: held.tools, messages } }
 }
 
-/** Keeps an answered conversation under its answer's id, when the request asked for a thread. */
+/** Stores an answered conversation under its answer's id, if the request selected a thread. */
 export function holdThread(body: JsonRecord, id: string, content: unknown): void {
   if (body.thread === undefined || body.thread === null) return
   if (heldThreads.size >= maximumThreads) {

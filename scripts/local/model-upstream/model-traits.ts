@@ -16,7 +16,7 @@ export interface ModelTraits {
   sampling: 'free' | 'one' | 'none'
   /** Messages: whether the conversation may end with the assistant. */
   prefill: boolean
-  /** The most output tokens that may be asked for. */
+  /** The most output tokens that may be requested. */
   maximumOutput: number
 }
 

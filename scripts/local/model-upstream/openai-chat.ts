@@ -37,7 +37,7 @@ interface ChatAnswer {
   finishReason: string
   usage: ChatUsage
   choices: number
-  /** How many alternatives each token shows, or undefined when no logprobs were asked for. */
+  /** The number of alternatives for each token, or undefined when no logprobs were requested. */
   alternatives: number | undefined
 }
 

@@ -88,7 +88,7 @@ async function writeStep(step: WritingStep, exchange: Exchange, frames: FrameCou
   for (const bytes of packets(step)) await exchange.writeApart(bytes, frames.count(bytes.toString('latin1')))
 }
 
-/** The bytes of a step, cut into the writes that it asks for. */
+/** The bytes of a step, cut into its writes. */
 function packets(step: Exclude<WritingStep, { bytes: unknown } | { sse: unknown }>): Buffer[] {
   if ('chunk' in step) return [Buffer.from(step.chunk)]
   if ('chunkBase64' in step) return [Buffer.from(step.chunkBase64, 'base64')]

@@ -17,7 +17,7 @@ export class ScriptRequest {
     this.credential = credential
   }
 
-  /** Whether a stream was asked for. */
+  /** Whether a stream was requested. */
   get stream(): boolean {
     return this.#isTrue('stream')
   }

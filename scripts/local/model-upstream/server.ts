@@ -35,7 +35,7 @@ interface GenerationRoute {
   dialect: Dialect
   /** Bodies above this many bytes get the prebuilt answer of the script `canned`, without being parsed. */
   maximumParsed: number
-  /** Whether it generates; of the scripts only errors apply to counters, which clients ask beside the real call. */
+  /** Whether it generates. Clients call counters beside the real call, so that only the errors of scripts apply to them. */
   generates: boolean
   check: RequestCheck
   answer: (body: JsonRecord, raw: Buffer, context: RequestContext) => Reply

@@ -1,6 +1,6 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 
-// Not a secret: it only tells what this upstream made from what others made, also after a restart.
+// Not a secret: it only distinguishes this upstream's signatures from others, also after a restart.
 const signingKey = 'scripted model upstream'
 const seedBytes = 16
 const digestBytes = 32
@@ -15,7 +15,7 @@ const maximumLearned = 10_000
  * The signature of a thinking block: the same for the same seed and text. It covers the text, and by itself alone
  * stands for a block whose text is left out (`display: omitted`).
  *
- * @param seed anything that tells one block from another
+ * @param seed anything that distinguishes one block from another
  */
 export function issueSignature(thinking: string, seed: string): string {
   const nonce = createHash('sha256').update(`${seed}\0${thinking}`).digest().subarray(0, seedBytes)

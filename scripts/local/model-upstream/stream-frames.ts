@@ -20,7 +20,7 @@ export interface StreamFrames {
   /** Everything before the first text. */
   opening: string[]
   text(piece: string): string
-  /** Why it stopped and, where asked for, the usage; not yet the end. */
+  /** The stop reason and, if requested, the usage; not yet the end. */
   finish(outputTokens: number): string[]
   /** `[DONE]` or `message_stop`. */
   end: string

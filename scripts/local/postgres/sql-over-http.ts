@@ -131,7 +131,7 @@ function beginStatement(headers: IncomingHttpHeaders): string {
     .join(' ')
 }
 
-/** The driver always asks for text values in arrays; without these headers the endpoint answers in JSON terms. */
+/** The driver always requests text values in arrays; without these headers the endpoint answers with JSON values. */
 function shapeResult(result: StatementResult, headers: IncomingHttpHeaders): unknown {
   const rawText = headers['neon-raw-text-output'] === 'true'
   const rowAsArray = headers['neon-array-mode'] === 'true'

@@ -47,11 +47,11 @@ const RETRY_HEADERS = [
 ]
 
 /**
- * The delay that an answer asks for: seconds, a duration or an HTTP date in one of the headers above.
+ * The delay that an answer requests: seconds, a duration or an HTTP date in one of the headers above.
  *
  * @param headers the answer's headers, with lower-case names
  * @param now milliseconds since 1970
- * @returns milliseconds, or nothing if no header asks for a delay of at most one day
+ * @returns milliseconds, or nothing if no header requests a delay of at most one day
  */
 export function requestedDelay(headers: Record<string, string[]>, now: number): number | undefined {
   for (const name of RETRY_HEADERS) {

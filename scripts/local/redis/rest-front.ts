@@ -6,7 +6,7 @@ import { ScriptCache } from './script-cache.ts'
 export interface RestRequest {
   readonly path: string
   readonly body: Buffer
-  /** Whether the client asked for base64 by `Upstash-Encoding: base64`. */
+  /** Whether the client requested base64 by `Upstash-Encoding: base64`. */
   readonly base64: boolean
 }
 

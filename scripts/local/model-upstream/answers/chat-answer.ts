@@ -20,7 +20,7 @@ export interface ChatAnswer {
   /** Further members of every choice. */
   choiceMembers?: JsonRecord
   usage?: Partial<ChatUsage>
-  /** The usage streams on a chunk of its own where it was asked for, unless set. */
+  /** Unless set, requested usage streams on a chunk of its own. */
   usagePlace?: 'finish' | 'none'
 }
 
@@ -58,10 +58,10 @@ function wholeBody(
 ): string {
   const message = { role: 'assistant', content: null, refusal: null, annotations: [], ...answer.message }
   const choice = { index: 0, message, ...answer.choiceMembers, logprobs: null, finish_reason: finish }
-  const told = answer.usagePlace === 'none' ? '' : `"usage":${chatUsageJson(usage)},`
+  const usageMember = answer.usagePlace === 'none' ? '' : `"usage":${chatUsageJson(usage)},`
   return (
     `{"id":"${id}","object":"chat.completion","created":${nowInSeconds()},"model":${JSON.stringify(request.model)},` +
-    `"choices":[${JSON.stringify(choice)}],${told}"service_tier":"default","system_fingerprint":"fp_local"}`
+    `"choices":[${JSON.stringify(choice)}],${usageMember}"service_tier":"default","system_fingerprint":"fp_local"}`
   )
 }
 

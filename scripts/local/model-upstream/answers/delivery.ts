@@ -10,7 +10,7 @@ export interface RichAnswer {
   body: string
 }
 
-/** Sends an answer as it was asked for, whole or streamed. */
+/** Sends an answer in the requested form, whole or streamed. */
 export function* deliver(request: ScriptRequest, answer: RichAnswer): Iterable<Step> {
   if (request.stream) {
     yield { status: 200, headers: streamHeaders(request.dialect) }

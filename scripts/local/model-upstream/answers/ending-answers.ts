@@ -9,7 +9,7 @@ const half = 'This is the first half of'
 const refused = 'I cannot help with that, not even a little.'
 const stopDetails = { type: 'refusal', category: 'cyber', explanation: refused }
 
-const said = (text: string, finish: string): ChatAnswer => ({
+const textAnswer = (text: string, finish: string): ChatAnswer => ({
   deltas: textDeltas(splitIntoPieces(text)),
   message: { content: text },
   finish,
@@ -31,28 +31,28 @@ export const endingAnswers: [string, AnswerScript][] = [
   [
     'max-tokens',
     answerScript(
-      () => said(half, 'length'),
+      () => textAnswer(half, 'length'),
       () => spoke(half, 'max_tokens'),
     ),
   ],
   [
     'context-window',
     answerScript(
-      () => said(half, 'length'),
+      () => textAnswer(half, 'length'),
       () => spoke(half, 'model_context_window_exceeded'),
     ),
   ],
   [
     'stop-sequence',
     answerScript(
-      () => said(half, 'stop'),
+      () => textAnswer(half, 'stop'),
       (request) => ({ ...spoke(half, 'stop_sequence'), stopSequence: stopSequence(request) }),
     ),
   ],
   [
     'content-filter',
     answerScript(
-      () => said(half, 'content_filter'),
+      () => textAnswer(half, 'content_filter'),
       () => ({
         ...spoke(half, 'refusal'),
         stopDetails: { type: 'refusal', category: null, explanation: null },

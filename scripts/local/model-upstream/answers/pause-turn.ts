@@ -30,10 +30,10 @@ export function pauseTurn(request: ScriptRequest): Iterable<Step> {
     .map(toRecord)
     .filter(({ role }) => role !== 'system')
   const first = messages.findLastIndex((message) => message.role !== 'assistant') + 1
-  const said = messages.slice(first).flatMap((message) => blocksOf(message.content))
+  const sentBlocks = messages.slice(first).flatMap((message) => blocksOf(message.content))
   const parts = partsOf(request, messages[first - 1])
   for (let done = 0; done < parts.length; done += 1) {
-    if (isDeepStrictEqual(said, parts.slice(0, done).flatMap(wholeOf)))
+    if (isDeepStrictEqual(sentBlocks, parts.slice(0, done).flatMap(wholeOf)))
       return partAnswer(request, parts, done)
   }
   const refusal = badRequest(

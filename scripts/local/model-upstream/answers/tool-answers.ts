@@ -21,7 +21,7 @@ const inputs: JsonRecord[] = [
 ]
 const fallbackNames = ['get_weather', 'get_time']
 
-/** Two calls of the first tools on offer; inputs fit a tool's schema where that asks for something. */
+/** Two calls of the first offered tools; inputs fit a tool's schema if that requires something. */
 function twoCalls(request: ScriptRequest): [Call, Call] {
   const call = (index: number): Call => {
     const tool = request.tools[index] ?? request.tools[0]

@@ -8,7 +8,7 @@ import { type MessageAnswer, messageAnswer, textBlock } from './message-answer.t
 
 const text = 'Every token of this answer is counted.'
 
-const said: ChatAnswer = { deltas: textDeltas(splitIntoPieces(text)), message: { content: text } }
+const textAnswer: ChatAnswer = { deltas: textDeltas(splitIntoPieces(text)), message: { content: text } }
 const spoke: MessageAnswer = { content: [textBlock(text)] }
 
 /** The same usage in both protocols: 550 tokens in, of which 400 were read from the cache and 50 written to it. */
@@ -58,11 +58,11 @@ export const usageAnswers: [string, AnswerScript][] = [
   [
     'usage-full',
     answerScript(
-      () => ({ ...said, usage: full.chat }),
+      () => ({ ...textAnswer, usage: full.chat }),
       () => ({ ...spoke, usage: full.messages }),
     ),
   ],
-  ['usage-late', changed({ ...said, usage: full.chat, usagePlace: 'finish' }, knownLate)],
-  ['usage-nulls', changed({ ...said, usage: full.chat }, nullAtTheEnd)],
-  ['usage-missing', changed({ ...said, usagePlace: 'none' }, missing)],
+  ['usage-late', changed({ ...textAnswer, usage: full.chat, usagePlace: 'finish' }, knownLate)],
+  ['usage-nulls', changed({ ...textAnswer, usage: full.chat }, nullAtTheEnd)],
+  ['usage-missing', changed({ ...textAnswer, usagePlace: 'none' }, missing)],
 ]

@@ -88,8 +88,8 @@ function contentFault(
   if (content !== undefined && content !== null) {
     return typeFault(`${param}.content`, 'one of a string or array of objects', content)
   }
-  const says = message.tool_calls ?? message.function_call ?? message.refusal ?? message.audio
-  if (role === 'assistant' && says !== undefined) return undefined
+  const otherContent = message.tool_calls ?? message.function_call ?? message.refusal ?? message.audio
+  if (role === 'assistant' && otherContent !== undefined) return undefined
   if (content === undefined) return missingFault(`${param}.content`)
   return {
     message: `Invalid value for 'content': expected a string, got null.`,

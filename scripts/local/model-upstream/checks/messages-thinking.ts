@@ -92,8 +92,8 @@ function blocksFault(turn: Turn): Fault | undefined {
 }
 
 /**
- * With a budget the assistant's turn that the tool results answer begins with thinking; without thinking a turn that is
- * to be gone on with has none. Adaptive thinking asks for neither.
+ * With a budget, the assistant's turn that the tool results answer must begin with thinking. With thinking disabled, a turn
+ * that is continued must have none. Adaptive thinking requires neither.
  */
 function lastTurnFault(body: JsonRecord, type: unknown): Fault | undefined {
   const turns = turnsOf(toList(body.messages))

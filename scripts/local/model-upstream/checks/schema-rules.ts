@@ -64,7 +64,7 @@ export function strictSchemaFault(root: unknown): string | undefined {
   return undefined
 }
 
-/** What OpenAI has against the parameters of any function: an object, and arrays that say what they hold. */
+/** The fault that OpenAI finds in the parameters of a function: they must be an object, and arrays must have `items`. */
 export function parametersFault(root: unknown): string | undefined {
   const record = toRecord(root)
   if (Object.keys(record).length === 0) return undefined

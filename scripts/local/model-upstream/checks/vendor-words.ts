@@ -25,7 +25,7 @@ function wordIssue(issue: Issue, body: unknown): WordedIssue[] {
       message: `${[...place, key].join('.')}: Extra inputs are not permitted`,
     }))
   }
-  // A union tells its place together with the member that tells its alternatives apart.
+  // The issue of a union ends with the member that distinguishes its alternatives; the vendor's place does not.
   const isUnion = issue.code === 'invalid_union'
   const path = isUnion && issue.path.at(-1) === 'type' ? issue.path.slice(0, -1) : issue.path
   const place = placeOf(path, body, false).join('.')
@@ -44,7 +44,7 @@ function narrow(issue: Issue, body: unknown): Issue {
   return narrow({ ...furthest, path: [...issue.path, ...furthest.path] } as Issue, body)
 }
 
-/** The path, and after each object that a `type` tells from others its type; after the last one where it is told. */
+/** The path, with its type after each object that a `type` distinguishes. @param tagLast also after the last object. */
 function placeOf(path: readonly PropertyKey[], body: unknown, tagLast: boolean): string[] {
   const place: string[] = []
   let value = body
