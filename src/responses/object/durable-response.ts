@@ -239,7 +239,7 @@ export class DurableResponse implements ResponseStreamObject {
     if (!current || current.pendingWrite || this.#deps.clock() < this.#windowEnd(current)) {
       return this.#setNextAlarm()
     }
-    if (!this.#final.ownsContent || (await this.#final.eraseContent())) await this.#deleteAll()
+    if (!this.#final.ownsContent || (await this.#final.eraseContent())) await this.#forget()
   }
 
   async #setNextAlarm(): Promise<void> {
@@ -276,11 +276,11 @@ export class DurableResponse implements ResponseStreamObject {
     // Stored first: the response is not visible any more, and a restart continues the rollback.
     this.#state.enter('removing')
     this.#log.endTails()
-    if (await this.#final.rollBack()) await this.#deleteAll()
+    if (await this.#final.rollBack()) await this.#forget()
     else await this.#setAlarm(CHECK_INTERVAL_MS)
   }
 
-  async #deleteAll(): Promise<void> {
+  async #forget(): Promise<void> {
     this.#state.reset()
     this.#log.endTails()
     this.#ended.resolve()
