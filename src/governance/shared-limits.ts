@@ -5,8 +5,8 @@ import type { Clock } from '../lib/clock.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { withinTime } from '../lib/time-limit.ts'
 
-// Limits that all isolates share through Redis. They guard what no ledger sees: failed authentication and the management
-// API. The limits of calls are the ledger's.
+// Limits that all isolates share through Redis, for requests that reach no ledger: failed authentication and the management
+// API. The ledger applies the limits of calls.
 
 /** A sliding window of a minute. */
 export interface SharedLimit {
@@ -33,7 +33,7 @@ const WINDOW_MS = 60_000
 /** The circuit stays open this long after Redis failed, so that not every request waits for the time-out. */
 const OPEN_MS = 2_000
 
-// Plain data only: pending I/O that requests share dies with the request that started it.
+// Plain data only: the runtime cancels pending I/O with the request that started it.
 const degradedCounts = new BoundedMap<string, number>(10_000)
 let degradedWindow = 0
 /** When the circuit breaker lets a request through again, in milliseconds since the epoch; 0 while Redis answers. */
@@ -72,7 +72,7 @@ async function callRedis<Answer>(
 ): Promise<Answer | null> {
   const now = clock()
   if (now < openUntil) return null
-  // One request tries Redis again; the others go on without it.
+  // One request tries Redis again; the others continue without it.
   if (openUntil !== 0) openUntil = now + OPEN_MS
   try {
     const answer = await withinTime(ask(), configuration.LIMITS_TIMEOUT_MS, 'Redis')

@@ -6,7 +6,7 @@ import type { RequestOutline } from './request-outline.ts'
 const encoder = new TextEncoder()
 
 /** The model that an edited request is sent to. */
-export interface RequestTarget {
+export interface EditTarget {
   upstreamModel: string
   /** Of the model; empty when they are unknown. */
   capabilities: readonly string[]
@@ -18,7 +18,7 @@ export interface RequestTarget {
  * The only edits of a request whose upstream has the caller's protocol: removed members, the upstream's model id, usage
  * requested on streams, and the removal of a JSON mode that the model does not have.
  */
-export function requestEdits(outline: RequestOutline, protocol: Protocol, target: RequestTarget): ByteEdit[] {
+export function requestEdits(outline: RequestOutline, protocol: Protocol, target: EditTarget): ByteEdit[] {
   const { upstreamModel } = target
   const removals = new Set(protocol.removals)
   if (outline.jsonObject && lacks(target, 'json_object')) removals.add('response_format')
@@ -40,7 +40,7 @@ export function requestEdits(outline: RequestOutline, protocol: Protocol, target
 }
 
 /** Interface, JSON mode, case 3: accepted, and without effect. A model of unknown capabilities is sent the member. */
-const lacks = ({ capabilities }: RequestTarget, word: string) =>
+const lacks = ({ capabilities }: EditTarget, word: string) =>
   capabilities.length > 0 && !capabilities.includes(word)
 
 /**

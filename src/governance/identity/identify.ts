@@ -50,7 +50,7 @@ interface CachedIdentity {
   readAt: number
 }
 
-// Results, never promises: pending I/O that requests share dies with the request that started it.
+// Results, never promises: the runtime cancels pending I/O with the request that started it.
 
 /** Key ids by digest. */
 const keyIds = new BoundedMap<string, string>(5_000)

@@ -1,5 +1,5 @@
 import type { ItemStatus, OutputItem } from '../../wire/responses.ts'
-import type { ItemEvents, Members, PartForm, StreamedText } from '../item-types/item-type.ts'
+import type { ItemEvents, Members, PartForm, DeltaText } from '../item-types/item-type.ts'
 import { ITEM_TYPES, newItemId } from '../item-types/item-types.ts'
 import { DeltaWriter, type EventWriter } from './event-writer.ts'
 
@@ -192,7 +192,7 @@ const emptyMembers = ({ text, list }: ItemEvents): Members => ({
 })
 
 /** Members of the event that ends a text. */
-const doneMembers = ({ member, doneMembers: more }: StreamedText, holder: Members): Members => ({
+const doneMembers = ({ member, doneMembers: more }: DeltaText, holder: Members): Members => ({
   [member]: holder[member],
   ...more?.(holder),
 })

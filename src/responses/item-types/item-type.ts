@@ -66,7 +66,7 @@ export interface CallAnswer {
 export type Members = Record<string, unknown>
 
 /** A text of an item or of a part that is emitted in deltas. */
-export interface StreamedText {
+export interface DeltaText {
   /** Member with the text. */
   member: string
   /** Types of its events. */
@@ -79,7 +79,7 @@ export interface StreamedText {
 }
 
 /** A type of part. */
-export interface PartForm extends StreamedText {
+export interface PartForm extends DeltaText {
   /** Members of a new part. */
   empty: Members
 }
@@ -105,7 +105,7 @@ export interface PartList {
 
 /** The events of an item between its `output_item.added` and its `output_item.done`. */
 export interface ItemEvents {
-  text?: StreamedText
+  text?: DeltaText
   list?: PartList
   /** Members that an item has from its end on. */
   finalMembers?: readonly string[]

@@ -17,7 +17,7 @@ const LARGEST_WEIGHT = 40_000_000
 const BYTES_OF_CHARACTER = 16
 const BYTES_OF_TERM = 30
 
-/** Holds results, never promises: pending I/O that requests share dies with the request that started it. Oldest first. */
+/** Results, never promises: the runtime cancels pending I/O with the request that started it. Oldest first. */
 const cache = new Map<string, Cached>()
 let heldWeight = 0
 
