@@ -42,8 +42,8 @@ export type RelayStart =
   | { started: false; end: Exclude<RelayEnd, { kind: 'completed' }> }
 
 /** How long an upstream is read after the end of its answer, or after its caller left. */
-const AFTER_END_MS = 1_000
-/** Chunks that an upstream may send after its end before its connection is closed. */
+const REST_MS = 1_000
+/** Chunks that an upstream may send after its end until its connection is given up. */
 const READS_AFTER_END = 8
 
 export const relayStream = <Unit>(options: RelayOptions<Unit>): Promise<RelayStart> =>
@@ -181,7 +181,7 @@ class StreamRelay<Unit> {
 
   /** An upstream closes its answer right after its last event. A connection that was read to the end can be used again. */
   async #readRest(): Promise<void> {
-    const timer = setTimeout(() => this.#source.cancel().catch(() => {}), AFTER_END_MS)
+    const timer = setTimeout(() => this.#source.cancel().catch(() => {}), REST_MS)
     try {
       for (let reads = 0; reads < READS_AFTER_END; reads++) {
         if ((await this.#source.read()).done) return
@@ -201,7 +201,7 @@ class StreamRelay<Unit> {
     if (pipeline.committed) caller.abort()
     if (this.#isOver || this.#leaving) return
     // Client left after the content: wait for usage, so that billing is exact.
-    if (pipeline.started && awaitsUsage()) this.#leaving = setTimeout(this.#stop, AFTER_END_MS)
+    if (pipeline.started && awaitsUsage()) this.#leaving = setTimeout(this.#stop, REST_MS)
     else this.#stop()
   }
 

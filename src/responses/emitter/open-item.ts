@@ -1,5 +1,5 @@
 import type { ItemStatus, OutputItem } from '../../wire/responses.ts'
-import type { ItemEvents, Members, PartForm, DeltaText } from '../item-types/item-type.ts'
+import type { DeltaText, ItemEvents, Members, PartForm } from '../item-types/item-type.ts'
 import { ITEM_TYPES, newItemId } from '../item-types/item-types.ts'
 import { DeltaWriter, type EventWriter } from './event-writer.ts'
 
