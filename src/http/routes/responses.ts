@@ -230,6 +230,7 @@ const eventStream = (context: AppContext, body: ReadableStream<Uint8Array>): Res
     'content-type': 'text/event-stream',
     // A proxy that compresses would delay events.
     'cache-control': 'no-cache, no-transform',
+    'x-accel-buffering': 'no',
   })
 
 /** A page of the input, from Postgres if the response is stored there, or else from its object. @throws ApiError not_found */
