@@ -4,6 +4,7 @@ import { errorCodeOf } from '../governance/governed-call.ts'
 import { ApiError, type ErrorKind, invalidRequest } from '../lib/api-error.ts'
 import { errorText, logEvent, redact } from '../lib/log.ts'
 import type { AppContext } from './context.ts'
+import { rateLimitHeaders } from './rate-limit-headers.ts'
 import type { Surface } from './surfaces.ts'
 
 /** One renderer for each envelope of the interface (Errors). */
@@ -94,7 +95,7 @@ export function renderError(error: unknown, context: AppContext): Response {
   // Interface: a body over the limit is answered `{ message }` on every surface.
   const surface = context.get('surface') ?? 'none'
   const body = known.kind === 'too_large' ? { message: known.message } : RENDERERS[surface](known, requestId)
-  const headers: Record<string, string> = { 'content-type': 'application/json' }
+  const headers: Record<string, string> = { 'content-type': 'application/json', ...rateLimitHeaders(context) }
   if (known.retryAfterSeconds !== undefined) {
     headers['retry-after'] = String(Math.max(1, Math.ceil(known.retryAfterSeconds)))
   }

@@ -48,7 +48,7 @@ function baseUrlHint(app: Hono<AppEnv>, path: string): string {
   for (let start = 0; start < segments.length; start++) {
     const meant = `/v1/${segments.slice(start).join('/')}`
     if (meant === path || methodsOf(app, meant).length === 0) continue
-    const versions = segments.filter((segment) => segment === 'v1').length
+    const versions = segments.filter((segment) => segment.toLowerCase() === 'v1').length
     const fault =
       versions === 0 ? 'lacks /v1' : versions > 1 ? 'has /v1 once too often' : 'is probably not right'
     return ` The path is ${redactEncoded(meant.slice(0, 200))}: the base URL of the client ${fault}.`

@@ -133,7 +133,8 @@ describe('the models list', () => {
     expectRefusal(limited, { surface: 'models' }, { status: 429, message: /rate limit/ })
     expectWait(limited)
     const scoped = await addKey(gateway(), tenant.base, tenant.userId, { scopes: ['mcp'] })
-    expectRefusal(await list(scoped.key), { surface: 'models' }, { status: 403, message: /scope/ })
+    const refusal: Refusal = { status: 403, code: 'model_access_denied', message: /scope/ }
+    expectRefusal(await list(scoped.key), { surface: 'models' }, refusal)
   })
 
   it('is limited for the whole organization, too', async () => {

@@ -65,7 +65,17 @@ export interface CallLimits {
   shards?: number
 }
 
-export type Admission = { kind: 'admitted' } | Refusal
+/** `rateLimit` is absent for a call that is not counted, and for one that is only checked. */
+export type Admission = { kind: 'admitted'; rateLimit?: RateLimit } | Refusal
+
+/** The limit of the caller that has the least room, the user's or the organization's, after a call was counted. */
+export interface RateLimit {
+  /** Calls a minute. */
+  limit: number
+  remaining: number
+  /** When the current window ends, in milliseconds since the epoch. */
+  resetsAt: number
+}
 
 export type Refusal =
   | { kind: 'no_credits'; available: number; required: number }

@@ -1,14 +1,14 @@
 import { ApiError, type ApiErrorOptions } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import type { ErrorData, StartResult } from '../types.ts'
+import type { ErrorData, LedgerTrace, StartResult } from '../types.ts'
 
-/** The result of a start that failed. An internal error has no details for the caller. @param recorded see `StartResult`. */
-export function notStarted(error: unknown, recorded: boolean): StartResult {
+/** The result of a start that failed. An internal error has no details for the caller. */
+export function notStarted(error: unknown, trace: LedgerTrace): StartResult {
   const isKnown = error instanceof ApiError
   if (!isKnown) logEvent('error', 'response_not_started', { error: errorText(error) })
   const known = isKnown ? error : new ApiError('internal', 'Something went wrong.')
   const { kind, message, status, code, retryAfterSeconds, shouldRetry } = known
-  return { error: { kind, message, status, code, retryAfterSeconds, shouldRetry }, recorded }
+  return { ...trace, error: { kind, message, status, code, retryAfterSeconds, shouldRetry } }
 }
 
 /** The error of such a result, outside of the object. */

@@ -7,6 +7,7 @@ import type {
   CommitAnswer,
   CommitBatch,
   InvalidEntry,
+  RateLimitColumns,
 } from '../commits/commit.ts'
 import {
   type Admission,
@@ -22,7 +23,7 @@ import { callText, changeText, withFlag } from '../records/record-body.ts'
 import { checkAmount, checkId, checkInstant, checkOwner, checkProgress } from '../records/record-checks.ts'
 import { AccountLog } from './account-log.ts'
 import type { LedgerStorage } from './account-tables.ts'
-import { findLimited, findStale } from './admission-checks.ts'
+import { findLimited, findStale, limitsOf } from './admission-checks.ts'
 import { lapsedOutcome } from './lapsed-outcome.ts'
 import type { OpenCall } from './open-calls.ts'
 import type { SlidingWindows } from './sliding-windows.ts'
@@ -76,7 +77,7 @@ export class LedgerAccount {
     if (learned) this.log.confirmEpochs(learned, now)
     return this.log.commit(now, () => ({
       unsettled: this.#close(closings, now),
-      refused: this.#decide(calls, now),
+      ...this.#decide(calls, now),
     }))
   }
 
@@ -176,14 +177,21 @@ export class LedgerAccount {
     return unsettled
   }
 
-  #decide(calls: CallColumns, now: number): CommitAnswer['refused'] {
+  #decide(calls: CallColumns, now: number): Pick<CommitAnswer, 'refused' | 'rateLimits'> {
+    const { windows } = this.log.memory
     const refused: CommitAnswer['refused'] = []
+    const rateLimits: RateLimitColumns = { limits: [], remaining: [], resetsAt: 0 }
     for (let index = 0; index < calls.ids.length; index += 1) {
       const verdict = invalidOr(() => this.#admit(calls, index, now))
       if (verdict) refused.push([index, verdict])
+      const limits = verdict ? null : limitsOf(calls, index)
+      const tightest = limits && windows.tightest(limits, now)
+      rateLimits.limits.push(tightest?.limit ?? 0)
+      rateLimits.remaining.push(tightest?.remaining ?? 0)
       this.log.commitIfFull(now)
     }
-    return refused
+    rateLimits.resetsAt = windows.endsAt
+    return { refused, rateLimits }
   }
 
   /** Order: known calls (a repeated one, or the outcome of an open one), epochs, limits, credits. */
