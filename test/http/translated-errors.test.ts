@@ -94,7 +94,7 @@ describe.each(named(ALL_PAIRS))('%s', (_, pair) => {
     expect(await seenRequests(gateway(), script)).toHaveLength(2)
   })
 
-  it('keeps what an upstream says of waiting and of its limits', async () => {
+  it('keeps what an upstream says of waiting', async () => {
     const headers = {
       'content-type': 'application/json',
       'retry-after': '7',
@@ -109,7 +109,6 @@ describe.each(named(ALL_PAIRS))('%s', (_, pair) => {
     expect(answer.headers).toMatchObject({
       'retry-after': '7',
       'x-should-retry': 'true',
-      'x-ratelimit-remaining-requests': '0',
       'x-upstream-request-id': 'req_upstream',
     })
     expect(answer.headers['set-cookie']).toBeUndefined()

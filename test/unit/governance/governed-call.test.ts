@@ -97,8 +97,12 @@ describe('admit', () => {
   })
 
   it.each([
-    ['user', 2, 'Your rate limit is reached. Try again in 7 seconds.'],
-    ['organization', 9, "Your organization's rate limit is reached. Try again in 7 seconds."],
+    ['user', 2, "Your user's rate limit of 2 calls a minute is reached. Try again in 7 seconds."],
+    [
+      'organization',
+      9,
+      "Your organization's rate limit of 9 calls a minute is reached. Try again in 7 seconds.",
+    ],
   ])(
     'refuses a call beyond the limit of the %s, says whose it is, and records it uncounted',
     async (_scope, perUser, message) => {
