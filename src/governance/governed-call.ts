@@ -205,8 +205,9 @@ function countedOf(
 function limitReached(
   { clock }: GovernanceDeps,
   { organizationLimitPerMinute, userLimitPerMinute }: Principal,
-  { scope, retryAfterSeconds: seconds }: Extract<Admission, { kind: 'limited' }>,
+  { scope, retryAfterSeconds }: Extract<Admission, { kind: 'limited' }>,
 ): Refused {
+  const seconds = Math.max(1, Math.ceil(retryAfterSeconds))
   const limit = scope === 'user' ? userLimitPerMinute : organizationLimitPerMinute
   const message =
     `Your ${scope}'s rate limit of ${counted(limit, 'call')} a minute is reached. ` +

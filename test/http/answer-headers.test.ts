@@ -74,7 +74,7 @@ describe('rate-limit headers', () => {
     const calls: Array<[status: number, more: Record<string, unknown>]> = [
       [200, {}],
       [200, generates ? { stream: true } : {}],
-      [400, { model: 7 }],
+      [route.surface === 'messages' ? 404 : 400, { model: 'no-such-model' }],
     ]
     const seen: number[] = []
     for (const [status, more] of calls) {

@@ -1,13 +1,14 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
 import type { AuditedChange } from '../../audit-record.ts'
-import type {
-  CallColumns,
-  ClosingColumns,
-  CommitAnswer,
-  CommitBatch,
-  InvalidEntry,
-  RateLimitColumns,
+import {
+  type CallColumns,
+  type ClosingColumns,
+  type CommitAnswer,
+  type CommitBatch,
+  emptyRateLimits,
+  type InvalidEntry,
+  type RateLimitColumns,
 } from '../commits/commit.ts'
 import {
   type Admission,
@@ -180,18 +181,20 @@ export class LedgerAccount {
   #decide(calls: CallColumns, now: number): Pick<CommitAnswer, 'refused' | 'rateLimits'> {
     const { windows } = this.log.memory
     const refused: CommitAnswer['refused'] = []
-    const rateLimits: RateLimitColumns = { limits: [], remaining: [], resetsAt: 0 }
+    let rateLimits: RateLimitColumns | null = null
     for (let index = 0; index < calls.ids.length; index += 1) {
       const verdict = invalidOr(() => this.#admit(calls, index, now))
-      if (verdict) refused.push([index, verdict])
       const limits = verdict ? null : limitsOf(calls, index)
-      const tightest = limits && windows.tightest(limits, now)
-      rateLimits.limits.push(tightest?.limit ?? 0)
-      rateLimits.remaining.push(tightest?.remaining ?? 0)
+      if (verdict) refused.push([index, verdict])
+      if (limits) {
+        const { limit, remaining } = windows.tightest(limits, now)
+        rateLimits ??= emptyRateLimits(calls.ids.length, windows.endsAt)
+        rateLimits.limits[index] = limit
+        rateLimits.remaining[index] = remaining
+      }
       this.log.commitIfFull(now)
     }
-    rateLimits.resetsAt = windows.endsAt
-    return { refused, rateLimits }
+    return rateLimits ? { refused, rateLimits } : { refused }
   }
 
   /** Order: known calls (a repeated one, or the outcome of an open one), epochs, limits, credits. */

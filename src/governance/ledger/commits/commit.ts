@@ -48,7 +48,7 @@ export interface ClosingColumns {
 export interface CommitAnswer {
   refused: Array<[index: number, verdict: Refusal | InvalidEntry]>
   unsettled: Array<[index: number, verdict: InvalidEntry]>
-  /** Absent from a ledger object of an older version, while a deployment rolls out. */
+  /** Absent if no call of the batch was counted. */
   rateLimits?: RateLimitColumns
 }
 
@@ -94,3 +94,9 @@ export const emptyCalls = (): CallColumns => ({
 })
 
 export const emptyClosings = (): ClosingColumns => ({ ids: [], outcomes: [], costs: [] })
+
+export const emptyRateLimits = (calls: number, resetsAt: number): RateLimitColumns => ({
+  limits: Array(calls).fill(0),
+  remaining: Array(calls).fill(0),
+  resetsAt,
+})

@@ -1,6 +1,11 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
-import type { CallColumns, CommitAnswer, RateLimitColumns } from '../commits/commit.ts'
+import {
+  type CallColumns,
+  type CommitAnswer,
+  emptyRateLimits,
+  type RateLimitColumns,
+} from '../commits/commit.ts'
 import type { Refusal } from '../contract.ts'
 
 /** How often a batch is decided again after credits came: other calls may have reserved them meanwhile. */
@@ -52,19 +57,20 @@ export function decideAgain(
     indices[at] as number,
     verdict,
   ])
-  const rateLimits =
-    answer.rateLimits && again.rateLimits && merged(answer.rateLimits, again.rateLimits, indices)
-  return { ...answer, refused: [...others, ...refused], ...(rateLimits && { rateLimits }) }
+  const decided = { ...answer, refused: [...others, ...refused] }
+  if (!again.rateLimits) return decided
+  const size = calls.ids.length
+  return { ...decided, rateLimits: merged(answer.rateLimits, again.rateLimits, indices, size) }
 }
 
-/** @param indices of the calls that were decided again. */
+/** @param indices of the calls that were decided again. @param size calls of the batch. */
 function merged(
-  before: RateLimitColumns,
+  before: RateLimitColumns | undefined,
   again: RateLimitColumns,
   indices: readonly number[],
+  size: number,
 ): RateLimitColumns {
-  const limits = [...before.limits]
-  const remaining = [...before.remaining]
+  const { limits, remaining } = before ?? emptyRateLimits(size, again.resetsAt)
   for (const [at, index] of indices.entries()) {
     limits[index] = again.limits[at] as number
     remaining[index] = again.remaining[at] as number
