@@ -77,26 +77,32 @@ function bufferedAnswer(
 }
 
 const DEFAULT_RETRY_SECONDS = '1'
+/** Marks an error of a provider, so that no caller takes it for an error about its own API key. */
+const ERROR_SOURCE = 'x-headgate-error-source'
 
 /**
- * An upstream's error: unchanged in body and content type for callers of chat completions and of the same protocol,
- * others get their own envelope. Only the gateway's own credential is cut out (interface: Errors).
+ * An upstream's error: unchanged in body and content type for callers of chat completions, in the envelope of messages for
+ * callers of messages. Only the gateway's own credential is cut out (interface: Errors).
  * @param now milliseconds since the epoch.
  */
 export function upstreamErrorAnswer(
   response: Response,
   body: Uint8Array,
-  { provider, translation }: Route,
+  { provider, operation, translation }: Pick<Route, 'provider' | 'operation' | 'translation'>,
   now: number,
 ): ModelAnswer & { body: Uint8Array } {
   const { status } = response
   const headers = answerHeaders(response.headers, provider.credential)
+  headers[ERROR_SOURCE] = 'provider'
   const wait = retryAfterWait(headers['retry-after'] ?? null, now)
   // Interface, Limits: every 429 has a Retry-After of at least a second, also when the upstream sent none.
   if (status === 429 && (wait === null || wait < 1_000)) headers['retry-after'] = DEFAULT_RETRY_SECONDS
   const redacted = redactCredential(body, provider.credential)
-  if (!translation || !OPERATIONS[translation.caller].ownErrorEnvelope)
-    return { status, headers, body: redacted }
-  headers['content-type'] = 'application/json'
-  return { status, headers, body: messagesErrorBody(status, redacted) }
+  const caller = translation?.caller ?? operation
+  if (!OPERATIONS[caller].ownErrorEnvelope) return { status, headers, body: redacted }
+  const enveloped = messagesErrorBody(status, redacted)
+  if (enveloped !== redacted || !headers['content-type']?.includes('json')) {
+    headers['content-type'] = 'application/json'
+  }
+  return { status, headers, body: enveloped }
 }

@@ -6,7 +6,7 @@ import type { GovernanceDeps, GovernedCall } from '../../governance/governed-cal
 import { CallLease } from '../calls/call-lease.ts'
 import { type Charge, type ChargeBasis, streamCharge, withLost } from '../calls/charges.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'
-import type { StreamReader } from '../protocols/protocol.ts'
+import type { Dialect, StreamReader } from '../protocols/protocol.ts'
 import { transportOf } from '../providers/provider.ts'
 import { type AttemptDeps, noAnswer, type UpstreamAttempt } from '../routes/attempt.ts'
 import type { Route } from '../routes/call-routes.ts'
@@ -88,7 +88,7 @@ export async function startStream(deps: StreamDeps, stream: StreamToStart): Prom
   const { dialect } = OPERATIONS[caller.operation].protocol
   const mayPass = reader.passesUnread && mayPassUnread(route.provider, response)
   const http = new HttpStreamCaller(deps.clock, dialect, mayPass)
-  const converter = translated ? framesOfEvents(translated, encoderOf(deps, stream)) : PASSED_FRAMES
+  const converter = translated ? framesOfEvents(translated, encoderOf(deps, stream), dialect) : PASSED_FRAMES
   const { ended } = await relayTo(deps, stream, http, converter)
   return { kind: 'stream', status, upstreamHeaders, content: { body: http.body }, ended }
 }
@@ -187,9 +187,14 @@ export function encoderOf(
   return callerEncoder({ caller: protocol, modelId, usageRequested, nowSeconds: Math.floor(clock() / 1000) })
 }
 
-const framesOfEvents = (translated: TranslatedCall, encoder: EventEncoder): FrameConverter<Uint8Array> => ({
+const framesOfEvents = (
+  translated: TranslatedCall,
+  encoder: EventEncoder,
+  dialect: Dialect,
+): FrameConverter<Uint8Array> => ({
   convert: (frame) => translated.events(frame).flatMap((event) => encoder.frames(event)),
   finish: () => translated.ending().flatMap((event) => encoder.frames(event)),
+  overload: (message) => dialect.failure(message, true),
 })
 
 const eventsOf = (translated: TranslatedCall): FrameConverter<ModelEvent> => ({

@@ -16,6 +16,8 @@ export interface FrameConverter<Unit> {
   convert(frame: SseFrame): Unit[]
   /** The units that end the caller's stream. */
   finish(): Unit[]
+  /** The units of a failure by an overload; absent where the caller's failures have no such type. */
+  overload?(message: string): Unit[]
 }
 
 interface PipelineOptions<Unit> {
@@ -199,7 +201,9 @@ export class StreamPipeline<Unit> {
     const message = this.#redacted(verdict.message)
     if (verdict.forward === null || !passes) {
       inspection.refuse(frame.bytes.length)
-      this.fail('error', message)
+      this.fail('error', message, {
+        farewell: verdict.isOverload ? converter.overload?.(message) : undefined,
+      })
       return
     }
     const { bytes } = this.#edited(frame, verdict.forward)
