@@ -150,10 +150,11 @@ function exactDone(data: Uint8Array, start: number): ByteEdit[] {
 }
 
 /** The upstream's error after the edits of its chunk. */
-function errorOf(data: Uint8Array, scan: ChunkScan): { message: string; isOverload: boolean } {
+function errorOf(data: Uint8Array, scan: ChunkScan): { message: string; isOverload?: true } {
   const body = editedJson(data, scan.edits)
   const error = scan.error ? (body as { error: unknown }).error : body
   const members = objectOf(error)
   const message = typeof error === 'string' ? error : textOf(members.message)
-  return { message: message || 'The upstream reported an error.', isOverload: isOverload(members) }
+  const known = message || 'The upstream reported an error.'
+  return { message: known, ...(isOverload(members) && { isOverload: true }) }
 }

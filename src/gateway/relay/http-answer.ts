@@ -9,6 +9,7 @@ import { retryAfterWait } from '../routes/route-health.ts'
 import { messagesErrorBody } from '../translation/upstream-errors.ts'
 import { answerHeaders, streamHeaders } from './answer-headers.ts'
 import { redactCredential } from './credential-spellings.ts'
+import { readStreamsOf } from './native-passage.ts'
 import { CLIENT_LEFT, encoderOf, type StartedStream } from './stream-answer.ts'
 
 export interface HttpAnswerDeps {
@@ -98,6 +99,7 @@ export function upstreamErrorAnswer(
   // Interface, Limits: every 429 has a Retry-After of at least a second, also when the upstream sent none.
   if (status === 429 && (wait === null || wait < 1_000)) headers['retry-after'] = DEFAULT_RETRY_SECONDS
   const redacted = redactCredential(body, provider.credential)
+  if (redacted !== body) readStreamsOf(provider)
   const caller = translation?.caller ?? operation
   if (!OPERATIONS[caller].ownErrorEnvelope) return { status, headers, body: redacted }
   const enveloped = messagesErrorBody(status, redacted)

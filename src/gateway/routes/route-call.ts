@@ -13,7 +13,13 @@ import type { AnswerContext, AnswerReading, Protocol } from '../protocols/protoc
 import { transportOf } from '../providers/provider.ts'
 import type { BufferedResponses } from '../relay/buffered-responses.ts'
 import { withoutCredential } from '../relay/credential-spellings.ts'
-import { type CallerForm, type StartedStream, type StreamDeps, startStream } from '../relay/stream-answer.ts'
+import {
+  type CallerForm,
+  redactedAnswer,
+  type StartedStream,
+  type StreamDeps,
+  startStream,
+} from '../relay/stream-answer.ts'
 import { textOf } from '../translation/json.ts'
 import type { ModelEvent } from '../translation/model-events.ts'
 import type { TranslatedCall } from '../translation/translated-call.ts'
@@ -137,10 +143,12 @@ export class RouteCall {
     const reading = jsonOr(() => this.#reading(body, inspection))
     const edited = applyEdits(body, reading.edits)
     inspection.sink(edited.released, edited.withheld)
+    const { provider } = this.request.route
+    const pieces = edited.pieces.map((piece) => redactedAnswer(piece, provider))
     const charge = answerCharge(this.#planned.basis, reading.usage, reading.textBytes)
     const { translated } = this.request
     if (reading.isError && !translated) {
-      const { message } = upstreamError(joinBytes(edited.pieces))
+      const { message } = upstreamError(joinBytes(pieces))
       const known = textOf(message) || 'The upstream sent an error in place of an answer.'
       throw this.#errorAsAnswer(known, reading, charge)
     }
@@ -148,9 +156,7 @@ export class RouteCall {
       kind: 'buffered',
       status: response.status,
       upstreamHeaders: response.headers,
-      content: translated
-        ? { events: this.#events(translated, edited.pieces, reading, charge) }
-        : { pieces: edited.pieces },
+      content: translated ? { events: this.#events(translated, pieces, reading, charge) } : { pieces },
       counts: inspection.counts,
       charge,
     }
