@@ -19,6 +19,8 @@ const present = (row: ProviderRow) => ({
   name: row.name,
   kind: row.kind,
   base_url: row.baseUrl,
+  organization_id: row.organizationId,
+  allowed_members: row.allowedMembers,
   credential_set: true,
   disabled_at: row.disabledAt,
   created_at: row.createdAt,
@@ -39,8 +41,11 @@ export const providerRoutes = new Hono<AppEnv>()
     return context.json(listBody(page, present))
   })
   .post('/providers', query(noQuery), jsonBody(providerCreation), async (context) => {
-    const { name, kind, base_url: baseUrl, credential } = context.req.valid('json')
-    const row = await createProvider(administrationOf(context), { name, kind, baseUrl, credential })
+    const given = context.req.valid('json')
+    const { name, kind, base_url: baseUrl, credential } = given
+    const { organization_id: organizationId, allowed_members: allowedMembers } = given
+    const values = { name, kind, baseUrl, credential, organizationId, allowedMembers }
+    const row = await createProvider(administrationOf(context), values)
     return context.json(present(row), 201)
   })
   .get('/providers/:providerId', query(noQuery), async (context) => {
@@ -50,8 +55,9 @@ export const providerRoutes = new Hono<AppEnv>()
   })
   .put('/providers/:providerId', query(noQuery), jsonBody(providerUpdate), async (context) => {
     const id = pathId(context, 'Provider')
-    const { name, base_url: baseUrl, credential, disabled } = context.req.valid('json')
-    const changes = { name, baseUrl, credential, disabled }
+    const given = context.req.valid('json')
+    const { name, base_url: baseUrl, credential, disabled, allowed_members: allowedMembers } = given
+    const changes = { name, baseUrl, credential, disabled, allowedMembers }
     const row = await changeProvider(administrationOf(context), id, changes)
     if (credential !== undefined) await forgetRefusal(context.get('deps').redis, id)
     return context.json(present(row))
