@@ -29,20 +29,35 @@ const textEncoder = new TextEncoder()
 export function httpAnswer(
   deps: HttpAnswerDeps,
   planned: PlannedCall,
-  { answer, route }: FailoverResult,
+  { answer, route, dropped }: FailoverResult,
   { buffered, signal }: Pick<SendOptions, 'buffered' | 'signal'>,
 ): { kind: 'answered'; answer: ModelAnswer } | { kind: 'failed'; error: Error } {
   if (answer.kind === 'failed') return { kind: 'failed', error: errorOf(answer.error) }
   if (answer.kind === 'client_left' || !route) {
     return { kind: 'answered', answer: { status: CLIENT_LEFT, headers: {}, body: new Uint8Array() } }
   }
-  if (answer.kind === 'stream') return { kind: 'answered', answer: streamedAnswer(answer, route) }
+  if (answer.kind === 'stream') {
+    return { kind: 'answered', answer: withDropped(streamedAnswer(answer, route), dropped) }
+  }
   const handOver: HandOver = (pieces) => buffered.handOver(pieces, signal, (work) => deps.waitUntil(work))
   if (answer.kind === 'upstream_error') {
     const { status, headers, body } = upstreamErrorAnswer(answer.response, answer.body, route, deps.clock())
     return { kind: 'answered', answer: { status, headers, body: handOver([body]) } }
   }
-  return { kind: 'answered', answer: bufferedAnswer(deps, planned, answer, route, handOver) }
+  const whole = bufferedAnswer(deps, planned, answer, route, handOver)
+  return { kind: 'answered', answer: withDropped(whole, dropped) }
+}
+
+/** Lists members of the request that its translation dropped. */
+const DROPPED = 'x-headgate-dropped'
+/** The longest list, in characters: names come from the caller. */
+const LONGEST_LIST = 1_000
+
+/** Names that a header cannot hold are left out. */
+function withDropped(answer: ModelAnswer, dropped: readonly string[]): ModelAnswer {
+  const names = dropped.filter((name) => /^[\w.-]{1,60}$/.test(name))
+  if (names.length > 0) answer.headers[DROPPED] = names.join(', ').slice(0, LONGEST_LIST)
+  return answer
 }
 
 export const errorOf = (error: unknown): Error =>

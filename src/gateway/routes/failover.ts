@@ -29,6 +29,8 @@ export interface FailoverResult {
   lost: Usage | null
   /** The route that answered, or was tried last; null when none was. */
   route: Route | null
+  /** Members of the caller's request that its translation for this route dropped. */
+  dropped: readonly string[]
   /** Null when no request was sent. */
   requestCounts: InspectionCounts | null
   /** Of an answer that must not pass; null when none came. */
@@ -287,6 +289,7 @@ class Failover {
       attempts: this.#routeCalls.map(({ attempt }) => attempt.record),
       lost: this.#lostWithPending(answer),
       route: last?.request.route ?? null,
+      dropped: last?.request.translated?.dropped ?? [],
       requestCounts: last?.requestCounts ?? null,
       responseCounts: last?.responseCounts ?? null,
     }

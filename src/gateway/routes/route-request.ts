@@ -39,7 +39,10 @@ function requestFor(
   const { capabilities, maxOutputTokens } = model
   const { changedThinking } = inspected
   const { protocol } = OPERATIONS[request.operation]
-  if (!translation) refuseMembers(outline, route.provider, request.principal.organizationId)
+  // Responses pass members that the gateway does not know to chat completions as well.
+  if (!translation || translation.caller === 'responses') {
+    refuseMembers(outline, route.provider, request.principal.organizationId)
+  }
   const edits = translation
     ? []
     : requestEdits(outline, protocol, { upstreamModel, capabilities, changedThinking })
