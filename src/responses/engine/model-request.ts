@@ -1,8 +1,9 @@
 import type { TurnRequest } from '../../gateway/model-turn.ts'
+import { RESPONSES_MEMBERS } from '../../gateway/translation/requests/responses-members.ts'
 import { freeBytes } from '../../lib/bytes/free-bytes.ts'
 import { type OwnedBytes, ownedCopy } from '../../lib/bytes/owned-bytes.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
-import { type ResponseSettings, responseSettings } from '../../wire/responses.ts'
+import type { ResponseSettings } from '../../wire/responses.ts'
 import { pairedItems } from '../context/call-pairs.ts'
 import { ITEM_TYPES } from '../item-types/item-types.ts'
 import type { ReasoningSecret } from '../items/reasoning-seal.ts'
@@ -133,9 +134,9 @@ function headOf(settings: ResponseSettings): string {
     const value = settings[name]
     if (value !== null && value !== undefined) members[name] = value
   }
-  // Members that the gateway does not know are left to the translation (interface: Versioning, 4).
+  // Members that the gateway does not know reach models of chat completions (interface: Versioning, 4).
   for (const [name, value] of Object.entries(settings)) {
-    if (!Object.hasOwn(responseSettings.shape, name) && value !== null && value !== undefined)
+    if (!Object.hasOwn(RESPONSES_MEMBERS, name) && value !== null && value !== undefined)
       members[name] = value
   }
   return `${JSON.stringify(members).slice(0, -1)},"input":[`
