@@ -11,10 +11,10 @@ import {
   type ProviderKind,
   recordedCall,
   routedRequest,
-} from './support/routed-model.ts'
-import { type Answer, jsonOf, send } from './support/send.ts'
-import { administrator, bearer, createTenant, type Tenant } from './support/tenant.ts'
-import type { ScriptStep } from './support/upstream.ts'
+} from '../harness/routed-model.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
+import { administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import type { ScriptStep } from '../harness/upstream.ts'
 
 // Errors of a provider that are no fault of the request, as callers of each surface see them.
 

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { answered, inTurn } from './support/routed-model.ts'
-import { type Answer, jsonOf, send } from './support/send.ts'
-import { administrator, bearer, createTenant, type Tenant, uniqueName } from './support/tenant.ts'
-import { seenRequests } from './support/upstream.ts'
+import { answered, inTurn } from '../harness/routed-model.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
+import { administrator, bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { seenRequests } from '../harness/upstream.ts'
 
 // Members that a provider would obey with the credential of the gateway.
 

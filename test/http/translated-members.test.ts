@@ -1,14 +1,14 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { type Answer, jsonOf, send } from './support/send.ts'
-import { bearer, createTenant, type Tenant } from './support/tenant.ts'
+import { type Answer, jsonOf, send } from '../harness/send.ts'
+import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { marker, seenRequests } from '../harness/upstream.ts'
 import {
   CHAT_ON_MESSAGES,
   COMPLETION_PAIRS,
   MESSAGES_ON_CHAT,
   type TranslatedPair,
 } from './support/translated-pairs.ts'
-import { marker, seenRequests } from './support/upstream.ts'
 
 // Members of a request that the protocol of the upstream does not have.
 

@@ -1,4 +1,4 @@
-import type { Deps } from '../../deps.ts'
+import type { Redis } from '@upstash/redis'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
@@ -8,7 +8,7 @@ import type { Provider } from '../providers/provider.ts'
 
 export interface ProviderHealthDeps {
   clock: Clock
-  redis: Pick<Deps['redis'], 'set' | 'del'>
+  redis: Pick<Redis, 'set' | 'del'>
   waitUntil: (work: Promise<unknown>) => void
 }
 
@@ -55,14 +55,14 @@ export function noteServed({ redis, waitUntil }: ProviderHealthDeps, { id }: Pic
 
 /** @returns null for a provider that has not refused lately; undefined when Redis does not answer. */
 export async function readRefusal(
-  redis: Pick<Deps['redis'], 'get'>,
+  redis: Pick<Redis, 'get'>,
   providerId: string,
 ): Promise<ProviderRefusal | null | undefined> {
   return quietly(() => redis.get<ProviderRefusal>(keyOf(providerId)))
 }
 
 /** Removes a stored refusal: the provider has a new credential. */
-export async function forgetRefusal(redis: Pick<Deps['redis'], 'del'>, providerId: string): Promise<void> {
+export async function forgetRefusal(redis: Pick<Redis, 'del'>, providerId: string): Promise<void> {
   await quietly(() => redis.del(keyOf(providerId)))
 }
 
