@@ -226,17 +226,25 @@ const address = z
   .max(2_000)
   .refine(isPlainText, 'must be one line of text')
 
+/** Members of requests that pass to a provider although they select models, or belong to its state. */
+const allowedMembers = z
+  .array(z.string().regex(/^[A-Za-z_]{1,60}$/, 'must be names of members'))
+  .max(50, 'may have at most 50 names')
+
 export const providerCreation = z.strictObject({
   name: slug,
   kind: z.enum(['openai-compatible', 'anthropic']),
   base_url: address,
   credential,
+  organization_id: uuid.nullish(),
+  allowed_members: allowedMembers.optional(),
 })
 
 export const providerUpdate = z.strictObject({
   name: slug.optional(),
   base_url: address.optional(),
   credential: credential.optional(),
+  allowed_members: allowedMembers.optional(),
   disabled: z.boolean().optional(),
 })
 
