@@ -1,6 +1,7 @@
 import type { AuditedChange, CallOpening, CallOutcome } from '../audit-record.ts'
 import type { Usage } from '../credits.ts'
 import type { LearnedEpochs } from './epochs/known-epochs.ts'
+import type { LedgerChain } from './records/chain.ts'
 
 /**
  * The ledger of one organization, as an isolate uses it: admission of calls (limits, epochs, credits), their settlement,
@@ -34,6 +35,8 @@ export interface LedgerClient {
   balance(): Promise<CreditBalance>
   /** Writes what is pending to Postgres now. */
   flush(): Promise<Flushed>
+  /** The chains that the ledger's objects hold, by shard. Begins no account: an object that has none is left out. */
+  chains(): Promise<LedgerChain[]>
   /** After a change of rights is stored in Postgres: no call admitted after this resolves runs under an older epoch. */
   learnEpoch(organizationEpoch: number): Promise<void>
   /** The same for the catalogue, of the deployment's ledger: it sends the epoch to every registered ledger. */
