@@ -204,7 +204,7 @@ function limitReached({ scope, retryAfterSeconds }: Extract<Admission, { kind: '
   const seconds = Math.max(1, Math.ceil(retryAfterSeconds))
   const whose = scope === 'user' ? 'Your' : "Your organization's"
   const message = `${whose} rate limit is reached. Try again in ${counted(seconds, 'second')}.`
-  return new ApiError('rate_limited', message, { retryAfterSeconds: seconds })
+  return new ApiError('rate_limited', message, { retryAfterSeconds: seconds, limit: scope })
 }
 
 function notEnoughCredits(
@@ -213,9 +213,13 @@ function notEnoughCredits(
 ): ApiError {
   const message =
     `Not enough credits: this call can cost up to ${counted(required, 'micro-credit')}, and ` +
-    `${counted(Math.max(0, available), 'micro-credit')} can be spent. ${advice} or add credits.`
+    `${counted(Math.max(0, available), 'micro-credit')} can be spent. ` +
+    // A smaller call needs credits as well.
+    (available > 0 ? `${advice}, or add credits.` : 'Add credits.') +
+    ' This is not a rate limit: repeating the call does not help.'
   return new ApiError('rate_limited', message, {
     retryAfterSeconds: NO_CREDITS_RETRY_SECONDS,
     shouldRetry: false,
+    limit: 'credits',
   })
 }

@@ -36,7 +36,7 @@ export interface StartRequest {
 /** An ApiError as data: errors lose their class when they leave an object. */
 export type ErrorData = Pick<
   ApiError,
-  'kind' | 'message' | 'status' | 'code' | 'retryAfterSeconds' | 'shouldRetry'
+  'kind' | 'message' | 'status' | 'code' | 'retryAfterSeconds' | 'shouldRetry' | 'limit'
 >
 
 /** `recorded`: the ledger has the call of the request, or the record of its refusal. */

@@ -7,10 +7,10 @@ export function notStarted(error: unknown, recorded: boolean): StartResult {
   const isKnown = error instanceof ApiError
   if (!isKnown) logEvent('error', 'response_not_started', { error: errorText(error) })
   const known = isKnown ? error : new ApiError('internal', 'Something went wrong.')
-  const { kind, message, status, code, retryAfterSeconds, shouldRetry } = known
-  return { error: { kind, message, status, code, retryAfterSeconds, shouldRetry }, recorded }
+  const { kind, message, status, code, retryAfterSeconds, shouldRetry, limit } = known
+  return { error: { kind, message, status, code, retryAfterSeconds, shouldRetry, limit }, recorded }
 }
 
 /** The error of such a result, outside of the object. */
-export const apiErrorOf = ({ kind, message, code, retryAfterSeconds, shouldRetry }: ErrorData): ApiError =>
-  new ApiError(kind, message, { code, retryAfterSeconds, shouldRetry } as ApiErrorOptions)
+export const apiErrorOf = ({ kind, message, status: _, ...options }: ErrorData): ApiError =>
+  new ApiError(kind, message, options as ApiErrorOptions)
