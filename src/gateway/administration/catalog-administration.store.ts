@@ -21,6 +21,7 @@ const providerColumns = {
   name: providers.name,
   kind: providers.kind,
   baseUrl: providers.baseUrl,
+  allowsUnpriced: providers.allowsUnpriced,
   disabledAt: providers.disabledAt,
   createdAt: providers.createdAt,
 }
@@ -75,6 +76,7 @@ export async function updateProvider(
     name?: string | undefined
     baseUrl?: string | undefined
     sealedCredential?: string | undefined
+    allowsUnpriced?: boolean | undefined
     disabled?: boolean | undefined
   },
 ): Promise<number | null> {

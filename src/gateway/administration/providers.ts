@@ -31,10 +31,16 @@ type GivenCredential = string | CredentialParts
  */
 export async function createProvider(
   administration: Administration,
-  values: { name: string; kind: ProviderRow['kind']; baseUrl: string; credential: GivenCredential },
+  values: {
+    name: string
+    kind: ProviderRow['kind']
+    baseUrl: string
+    credential: GivenCredential
+    allowsUnpriced?: boolean | undefined
+  },
 ): Promise<ProviderRow> {
   const id = crypto.randomUUID()
-  const { name, kind } = values
+  const { name, kind, allowsUnpriced } = values
   const credential = credentialOf(PROVIDER_KINDS[kind].credential, values.credential)
   const baseUrl = checkBaseUrl(values.baseUrl, administration.egressAllow)
   const { row, epoch } = await audited(
@@ -43,11 +49,15 @@ export async function createProvider(
       organizationId: DEPLOYMENT_ORGANIZATION_ID,
       action: 'provider.created',
       resource: `providers/${id}`,
-      detail: { name, kind, base_url: baseUrl },
+      detail: { name, kind, base_url: baseUrl, allow_unpriced: allowsUnpriced },
     },
     () => {
       const sealedCredential = sealCredential(administration.vaultRing, id, credential)
-      return insertProvider(administration.database, { id, name, kind, baseUrl, sealedCredential })
+      const provider = { id, name, kind, baseUrl, sealedCredential }
+      return insertProvider(administration.database, {
+        ...provider,
+        ...(allowsUnpriced && { allowsUnpriced }),
+      })
     },
   )
   await publishCatalogue(administration, epoch)
@@ -78,11 +88,12 @@ export async function changeProvider(
     name?: string | undefined
     baseUrl?: string | undefined
     credential?: GivenCredential | undefined
+    allowsUnpriced?: boolean | undefined
     disabled?: boolean | undefined
   },
 ): Promise<ProviderRow> {
   const before = await readProvider(administration, providerId)
-  const { name, disabled } = values
+  const { name, disabled, allowsUnpriced } = values
   const { credential, baseUrl } = checkedChange(administration, before, values)
   const epoch = await audited(
     administration,
@@ -90,12 +101,19 @@ export async function changeProvider(
       organizationId: DEPLOYMENT_ORGANIZATION_ID,
       action: disabled === true ? 'provider.disabled' : 'provider.updated',
       resource: `providers/${providerId}`,
-      detail: { name, base_url: baseUrl, credential_replaced: credential !== undefined, disabled },
+      detail: {
+        name,
+        base_url: baseUrl,
+        credential_replaced: credential !== undefined,
+        allow_unpriced: allowsUnpriced,
+        disabled,
+      },
     },
     async () => {
       const raised = await updateProvider(administration.database, providerId, before.baseUrl, {
         name,
         disabled,
+        ...(allowsUnpriced !== undefined && { allowsUnpriced }),
         ...(baseUrl !== undefined && { baseUrl }),
         ...(credential !== undefined && {
           sealedCredential: sealCredential(administration.vaultRing, providerId, credential),

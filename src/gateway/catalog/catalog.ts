@@ -94,7 +94,7 @@ function providerOf(row: Row, ring: KeyRing): Provider | null {
   if (row.providerDisabledAt) return null
   try {
     const credential = openCredential(ring, id, PROVIDER_KINDS[kind].credential, row.sealedCredential)
-    return { id, name, kind, baseUrl, credential }
+    return { id, name, kind, baseUrl, credential, allowsUnpriced: row.allowsUnpriced }
   } catch (error) {
     logEvent('error', 'provider_credential_unreadable', { provider: name, error: errorText(error) })
     return null

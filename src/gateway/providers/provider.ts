@@ -22,6 +22,8 @@ export interface Provider {
   kind: ProviderKind
   baseUrl: string
   credential: ProviderCredential
+  /** Whether calls may use what has no price in the catalogue; their records are flagged. */
+  allowsUnpriced?: boolean
 }
 
 /** By the object of the provider: each reading of the catalogue makes new ones. */

@@ -18,6 +18,7 @@ const present = (row: ProviderRow) => ({
   name: row.name,
   kind: row.kind,
   base_url: row.baseUrl,
+  allow_unpriced: row.allowsUnpriced,
   credential_set: true,
   disabled_at: row.disabledAt,
   created_at: row.createdAt,
@@ -30,8 +31,8 @@ export const providerRoutes = new Hono<AppEnv>()
     return context.json(listBody(page, present))
   })
   .post('/providers', query(noQuery), jsonBody(providerCreation), async (context) => {
-    const { name, kind, base_url: baseUrl, credential } = context.req.valid('json')
-    const row = await createProvider(administrationOf(context), { name, kind, baseUrl, credential })
+    const { base_url: baseUrl, allow_unpriced: allowsUnpriced, ...given } = context.req.valid('json')
+    const row = await createProvider(administrationOf(context), { ...given, baseUrl, allowsUnpriced })
     return context.json(present(row), 201)
   })
   .get('/providers/:providerId', query(noQuery), async (context) => {
@@ -40,8 +41,8 @@ export const providerRoutes = new Hono<AppEnv>()
   })
   .put('/providers/:providerId', query(noQuery), jsonBody(providerUpdate), async (context) => {
     const id = pathId(context, 'Provider')
-    const { name, base_url: baseUrl, credential, disabled } = context.req.valid('json')
-    const changes = { name, baseUrl, credential, disabled }
+    const { base_url: baseUrl, allow_unpriced: allowsUnpriced, ...given } = context.req.valid('json')
+    const changes = { ...given, baseUrl, allowsUnpriced }
     return context.json(present(await changeProvider(administrationOf(context), id, changes)))
   })
   .delete('/providers/:providerId', query(noQuery), async (context) => {
