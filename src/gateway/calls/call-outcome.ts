@@ -60,7 +60,8 @@ function endOf(answer: Exclude<FailoverResult['answer'], StartedStream>): End {
     return { ...NOTHING, status: answer.response.status, errorCode: 'upstream_error' }
   }
   if (answer.kind === 'client_left') {
-    return { ...NOTHING, status: CLIENT_LEFT, errorCode: 'client_left', flags: ['client_left'] }
+    const { charge = NO_CHARGE, counts = null } = answer
+    return { status: CLIENT_LEFT, errorCode: 'client_left', flags: ['client_left'], charge, counts }
   }
   const known = answer.error instanceof ApiError ? answer.error : null
   const errorCode = known ? errorCodeOf(known) : 'internal_error'

@@ -132,6 +132,25 @@ export function streamCharge(basis: ChargeBasis, meter: Meter): Charge {
   return charge(basis, estimateUsage(basis, meter.textBytes, reported?.usage ?? null), 'estimated')
 }
 
+/** Whether a call has output that only its usage shows. @param meter of its answer; null before one has begun. */
+export const hidesOutput = ({ hiddenOutput }: ChargeBasis, meter: Meter | null): boolean =>
+  (hiddenOutput ?? 0) > 0 || meter?.reasoned === true
+
+/**
+ * The charge for a call that its caller left before its usage was reported: of hidden output, the most that it can have
+ * generated. @param meter of its answer; null when none had begun.
+ */
+export function abandonedCharge(basis: ChargeBasis, meter: Meter | null): Charge {
+  const reported = meter?.usage() ?? null
+  if (reported?.final) return charge(basis, reported.usage, 'reported')
+  if (!basis.charged) return NO_CHARGE
+  const visible = estimateUsage(basis, meter?.textBytes ?? 0, reported?.usage ?? null)
+  const most = basis.bounds.outputTokens
+  const hidden = hidesOutput(basis, meter) ? basis.hiddenOutput || most : 0
+  const output = Math.max(visible.output, Math.min(visible.output + hidden, most))
+  return charge(basis, { ...visible, output }, 'estimated')
+}
+
 /** The charge for an estimated usage; no charge for null. */
 export const estimatedCharge = (basis: ChargeBasis, usage: Usage | null): Charge =>
   usage ? charge(basis, usage, 'estimated') : NO_CHARGE
