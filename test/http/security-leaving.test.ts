@@ -78,7 +78,7 @@ describe('a call that reasons, whose caller leaves', () => {
   const usageOfReasoning = { steps: [chunk([], usage(50, 900)), frame('[DONE]')] }
 
   it.each([
-    ['by its request', delta('42'), { reasoning_effort: 'high' }],
+    ['by its request', delta('42'), { enable_thinking: true }],
     [
       'by what it streams',
       chunk([{ index: 0, delta: { reasoning_content: '42' }, finish_reason: null }]),
@@ -124,7 +124,7 @@ describe('a call that reasons, whose caller leaves', () => {
         model: model.id,
         stream,
         max_tokens: 1_000,
-        reasoning_effort: 'low',
+        enable_thinking: true,
         messages,
       })
       const { outgoing } = beginRequest(`${gateway().baseUrl}/v1/chat/completions`, bearer(tenant.key), body)
