@@ -1,5 +1,6 @@
 import {
   bigint,
+  boolean,
   index,
   integer,
   jsonb,
@@ -24,17 +25,25 @@ export const providers = pgTable('providers', {
   organizationId: uuid('organization_id').references(() => organizations.id),
   /** Members of requests that are refused elsewhere, and pass to this provider. */
   allowedMembers: jsonb('allowed_members').$type<string[]>().notNull().default([]),
+  /** Whether calls may use what has no price; their audit records are flagged. */
+  allowsUnpriced: boolean('allows_unpriced').notNull().default(false),
   disabledAt: instant('disabled_at'),
   createdAt: createdAt(),
 })
 
-/** Prices in micro-credits per million tokens of each class (integers). */
+/** Prices in micro-credits per million tokens of each class (integers). `docs/models.md` lists the optional ones. */
 export interface ModelPrices {
   input: number
   output: number
   cacheRead: number
   cacheWrite5Minutes: number
   cacheWrite1Hour: number
+  /** Micro-credits per million units that are billed apart, such as `web_search` or tokens of `audio_input`. */
+  units?: Record<string, number>
+  /** Percent of all token prices by selected class, such as `service_tier=priority`. */
+  classes?: Record<string, number>
+  /** Percent of the token prices of a call with more input than `above` tokens. */
+  longContext?: { above: number; inputPercent: number; outputPercent: number }
 }
 
 /** A model by the name that callers use. */

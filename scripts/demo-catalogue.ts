@@ -143,6 +143,8 @@ function scriptedModel(id: string, ownedBy: string, dollars: number, capabilitie
       cacheRead: input / 10,
       cacheWrite5Minutes: input * cacheWrites.five,
       cacheWrite1Hour: input * cacheWrites.hour,
+      // A hundredth of a dollar for each search; audio costs as much as text.
+      units: ownedBy === 'anthropic' ? { web_search: 10_000_000_000 } : { audio_input: input },
     },
     capabilities,
   }

@@ -76,9 +76,37 @@ interface CatalogueModel {
     cacheRead: number
     cacheWrite5Minutes: number
     cacheWrite1Hour: number
+    units?: Record<string, number>
+    classes?: Record<string, number>
+    longContext?: { above: number; inputPercent: number; outputPercent: number }
   }
   capabilities: string[]
 }
+
+/**
+ * Percent of the token prices for selected classes; the package lacks them. A class that is not listed here is refused.
+ * https://platform.openai.com/docs/pricing (priority), https://docs.claude.com/en/build-with-claude/fast-mode and
+ * https://docs.claude.com/en/build-with-claude/data-residency
+ */
+const CLASSES: Record<Vendor, Array<{ name: string; percent: number; models: RegExp }>> = {
+  openai: [
+    { name: 'service_tier=priority', percent: 200, models: /^gpt-(5(\.[12])?|4\.1-nano)$/ },
+    { name: 'service_tier=priority', percent: 180, models: /^gpt-5-mini$/ },
+    { name: 'service_tier=priority', percent: 182, models: /^o4-mini$/ },
+    { name: 'service_tier=priority', percent: 175, models: /^(gpt-4\.1(-mini)?|o3)$/ },
+    { name: 'service_tier=priority', percent: 170, models: /^gpt-4o(-mini)?$/ },
+  ],
+  anthropic: [
+    { name: 'speed=fast', percent: 600, models: /^claude-opus-4-6$/ },
+    { name: 'inference_geo=us', percent: 110, models: /^claude-[a-z]+-(4-[6-9]|[5-9])/ },
+  ],
+}
+
+/**
+ * Micro-credits per million calls that run code: a call pays for an hour of one container, which no usage states.
+ * https://docs.claude.com/en/docs/agents-and-tools/tool-use/code-execution-tool
+ */
+const CODE_EXECUTION = 50_000_000_000
 
 /**
  * The text of the catalogue file for the installed package. It depends on nothing else: a regeneration with the
@@ -125,9 +153,45 @@ function catalogueModel(vendor: Vendor, model: ModelInfo): CatalogueModel {
       cacheWrite5Minutes,
       // OpenAI has no lifetimes to choose from: whatever is written costs the same.
       cacheWrite1Hour: price('cache_write_1h_mtok', anthropic ? input * 2 : cacheWrite5Minutes),
+      ...unitsOf(vendor, prices),
+      ...classesOf(vendor, model.id),
+      ...longContextOf(prices),
     },
     capabilities: capabilitiesOf(vendor, model.id),
   }
+}
+
+function unitsOf(vendor: Vendor, prices: ModelPrice): Pick<CatalogueModel['prices'], 'units'> {
+  const searches = prices.web_searches_kcount
+  const units = {
+    // Dollars for a thousand searches.
+    ...(typeof searches === 'number' && { web_search: Math.round(searches * 1_000_000_000) }),
+    ...(vendor === 'anthropic' && { code_execution: CODE_EXECUTION }),
+  }
+  return Object.keys(units).length > 0 ? { units } : {}
+}
+
+function classesOf(vendor: Vendor, id: string): Pick<CatalogueModel['prices'], 'classes'> {
+  const classes = CLASSES[vendor].filter(({ models }) => models.test(id))
+  if (classes.length === 0) return {}
+  return { classes: Object.fromEntries(classes.map(({ name, percent }) => [name, percent])) }
+}
+
+/** Of prices that rise with the length of the prompt, the highest step over all classes of tokens. */
+function longContextOf(prices: ModelPrice): Pick<CatalogueModel['prices'], 'longContext'> {
+  const steps = Object.entries(prices).flatMap(([name, price]) => {
+    if (typeof price !== 'object' || !('tiers' in price)) return []
+    return price.tiers.map((tier) => ({
+      isOutput: name.startsWith('output'),
+      above: tier.start,
+      percent: Math.ceil(Number(((100 * tier.price) / price.base).toFixed(6))),
+    }))
+  })
+  if (steps.length === 0) return {}
+  const percentOf = (ofOutput: boolean) =>
+    Math.max(100, ...steps.filter(({ isOutput }) => isOutput === ofOutput).map(({ percent }) => percent))
+  const above = Math.min(...steps.map((step) => step.above))
+  return { longContext: { above, inputPercent: percentOf(false), outputPercent: percentOf(true) } }
 }
 
 function capabilitiesOf(vendor: Vendor, id: string): string[] {
@@ -146,7 +210,7 @@ function currentPrices(model: ModelInfo): ModelPrice {
 
 /**
  * A price in whole micro-credits (1 credit is 1 USD). Of prices that rise with the length of the prompt it is the
- * base price, which holds for all but very long prompts.
+ * base price; `longContextOf` has the others.
  */
 function microCredits(model: ModelInfo, prices: ModelPrice, name: string): number {
   const price = prices[name]

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import { asc, eq, inArray, notInArray, sql } from 'drizzle-orm'
 import { deploymentEpochs, modelRoutes, models, providers } from '../schema/models.ts'
 import {
@@ -108,8 +109,7 @@ async function putModel(database: ScriptDatabase, providerId: string, wanted: Wa
 
 /** Members in any order: jsonb does not keep theirs. */
 function sameMembers(left: object, right: object): boolean {
-  const sorted = (value: object) => JSON.stringify(Object.entries(value).sort())
-  return sorted(left) === sorted(right)
+  return isDeepStrictEqual({ ...left }, { ...right })
 }
 
 /** @returns whether anything was enabled until now */

@@ -80,6 +80,7 @@ export const configurationSchema = z.object({
   UPSTREAM_EVENT_TIMEOUT_MS: wholeNumber(120_000),
   UPSTREAM_ANSWER_TIMEOUT_MS: wholeNumber(600_000),
   UPSTREAM_RETRY_WAIT_MS: wholeNumber(2_000, 0),
+  UPSTREAM_READ_ON_MS: wholeNumber(25_000, 0),
   STREAM_COMMIT_MS: wholeNumber(15_000),
   STREAM_HEARTBEAT_MS: wholeNumber(15_000),
   RESPONSE_WINDOW_MS: wholeNumber(15 * 60_000),

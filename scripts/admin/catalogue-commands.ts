@@ -50,6 +50,13 @@ function credentialParts(text: string): Item {
 
 const namedProvider = async (call: Call) => `/providers/${await providerId(call, call.positionals[0] ?? '')}`
 
+function allowsUnpriced({ options }: Call): boolean | undefined {
+  const text = options.text('unpriced')
+  if (text === undefined) return undefined
+  if (text !== 'allow' && text !== 'refuse') throw usageError('--unpriced takes allow or refuse')
+  return text === 'allow'
+}
+
 const providerCommands: Command[] = [
   {
     group: 'providers',
@@ -101,12 +108,14 @@ const providerCommands: Command[] = [
       name: { value: 'name', describe: 'its name' },
       'base-url': { value: 'url', describe: 'where it answers' },
       ...memberOptions,
+      unpriced: { value: 'allow|refuse', describe: 'calls that use what has no price' },
       ...credentialOptions,
     },
     run: async (call) => {
       const changes = given({
         name: call.options.text('name'),
         base_url: call.options.text('base-url'),
+        allow_unpriced: allowsUnpriced(call),
         credential: await credentialOf(call),
         allowed_members: allowedMembers(call),
       })
@@ -170,6 +179,12 @@ const modelCommands: Command[] = [
       'price-cache-read': price('cached input (as input)'),
       'price-cache-write-5-minutes': price('input cached for 5 minutes (as input)'),
       'price-cache-write-1-hour': price('input cached for an hour (as input)'),
+      'price-unit': { value: 'unit=number', describe: 'micro-credits per million units', multiple: true },
+      'price-class': {
+        value: 'member=value=percent',
+        describe: 'percent of the token prices for a selected class',
+        multiple: true,
+      },
       capability: { value: 'name', describe: 'what it can do', multiple: true },
       route: { value: 'provider=model', describe: 'where calls go, best first', multiple: true },
     },
@@ -214,6 +229,8 @@ async function setModel(call: Call) {
     cache_read: options.number('price-cache-read'),
     cache_write_5_minutes: options.number('price-cache-write-5-minutes'),
     cache_write_1_hour: options.number('price-cache-write-1-hour'),
+    units: namedNumbers(call, 'price-unit'),
+    classes: namedNumbers(call, 'price-class'),
   })
   const model = {
     ...held,
@@ -227,6 +244,17 @@ async function setModel(call: Call) {
     prices: { ...(held?.prices as Item | undefined), ...prices },
   }
   return one(call.connection.request('PUT', modelPath(call), model))
+}
+
+/** Values of an option as `name=number`, by name; the name may hold an equals sign. */
+function namedNumbers({ options }: Call, option: string): Record<string, number> | undefined {
+  return options.texts(option) && Object.fromEntries((options.texts(option) ?? []).map(namedNumber))
+}
+
+function namedNumber(text: string): [name: string, value: number] {
+  const [, name = '', value = ''] = /^(.+)=(\d+)$/.exec(text) ?? []
+  if (name === '') throw usageError(`a price is a name, an equals sign and a whole number, not "${text}"`)
+  return [name, Number(value)]
 }
 
 async function routesOf(call: Call): Promise<Item[] | undefined> {

@@ -62,12 +62,23 @@ export async function sendTurn(
   signal: AbortSignal,
 ): Promise<SentTurn> {
   const buffered = new BufferedResponses()
-  try {
-    const sent = await sendWithFailover(deps, planned, call, { signal, form: 'events', buffered })
-    return turnOf(sent, outcomeOfSent(deps, planned, call, sent), signal, deps.clock())
-  } finally {
-    buffered.release()
-  }
+  const sending = sendWithFailover(deps, planned, call, { signal, form: 'events', buffered }).finally(() =>
+    buffered.release(),
+  )
+  const sent = await Promise.race([sending, aborted(signal)])
+  if (sent) return turnOf(sent, outcomeOfSent(deps, planned, call, sent), signal, deps.clock())
+  // A turn that reasons is read on for its usage, which its response does not wait for.
+  const outcome = sending.then((late) => outcomeOfSent(deps, planned, call, late))
+  return { kind: 'failed', error: errorOf(signal.reason), outcome }
+}
+
+/** Resolves when a signal fires, after the reactions to it that are immediate. */
+function aborted(signal: AbortSignal): Promise<null> {
+  return new Promise((resolve) => {
+    const later = () => setTimeout(() => resolve(null), 0)
+    if (signal.aborted) later()
+    else signal.addEventListener('abort', later, { once: true })
+  })
 }
 
 /** @param now milliseconds since the epoch. */

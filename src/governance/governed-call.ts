@@ -214,7 +214,7 @@ function limitReached(
     `Try again in ${counted(seconds, 'second')}.`
   return {
     kind: 'refused',
-    error: new ApiError('rate_limited', message, { retryAfterSeconds: seconds }),
+    error: new ApiError('rate_limited', message, { retryAfterSeconds: seconds, limit: scope }),
     rateLimit: { limit, remaining: 0, resetsAt: clock() + seconds * 1_000 },
   }
 }
@@ -225,9 +225,13 @@ function notEnoughCredits(
 ): ApiError {
   const message =
     `Not enough credits: this call can cost up to ${counted(required, 'micro-credit')}, and ` +
-    `${counted(Math.max(0, available), 'micro-credit')} can be spent. ${advice} or add credits.`
+    `${counted(Math.max(0, available), 'micro-credit')} can be spent. ` +
+    // A smaller call needs credits as well.
+    (available > 0 ? `${advice}, or add credits.` : 'Add credits.') +
+    ' This is not a rate limit: repeating the call does not help.'
   return new ApiError('rate_limited', message, {
     retryAfterSeconds: NO_CREDITS_RETRY_SECONDS,
     shouldRetry: false,
+    limit: 'credits',
   })
 }

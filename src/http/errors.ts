@@ -100,6 +100,7 @@ export function renderError(error: unknown, context: AppContext): Response {
     headers['retry-after'] = String(Math.max(1, Math.ceil(known.retryAfterSeconds)))
   }
   if (known.shouldRetry === false) headers['x-should-retry'] = 'false'
+  if (known.limit !== undefined) headers['x-headgate-limit'] = known.limit
   // Messages quote the request, which can have a key in the wrong place. A redacted part ends before a quotation mark.
   return context.body(redact(JSON.stringify(body)), known.status as 400, headers)
 }

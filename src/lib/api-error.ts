@@ -22,6 +22,9 @@ const STATUS: Record<ErrorKind, number> = {
   internal: 500,
 }
 
+/** What refused a call with 429: the credits, or a limit of calls of the organization or of the user. */
+export type LimitKind = 'credits' | 'organization' | 'user'
+
 export interface ApiErrorOptions {
   /** The interface's code for this cause, such as `model_not_found`; absent where its table has none. */
   code?: string
@@ -29,6 +32,8 @@ export interface ApiErrorOptions {
   retryAfterSeconds?: number
   /** False: official SDKs must not repeat the call (`x-should-retry: false`). */
   shouldRetry?: boolean
+  /** Of a 429: what ran out (header `x-headgate-limit`). The interface gives every 429 the same type, without a code. */
+  limit?: LimitKind
   /** More than the message, as JSON. Sent on the management surface and with Messages. */
   details?: Record<string, unknown>
   cause?: unknown
@@ -41,6 +46,7 @@ export class ApiError extends Error {
   readonly code: string | undefined
   readonly retryAfterSeconds: number | undefined
   readonly shouldRetry: boolean | undefined
+  readonly limit: LimitKind | undefined
   readonly details: Record<string, unknown> | undefined
 
   /** @param message sent to the caller as it is: never a credential, never a third party's text. */
@@ -52,6 +58,7 @@ export class ApiError extends Error {
     this.code = options.code
     this.retryAfterSeconds = options.retryAfterSeconds
     this.shouldRetry = options.shouldRetry
+    this.limit = options.limit
     this.details = options.details
   }
 }

@@ -37,7 +37,7 @@ export interface StartRequest {
 /** An ApiError as data: errors lose their class when they leave an object. */
 export type ErrorData = Pick<
   ApiError,
-  'kind' | 'message' | 'status' | 'code' | 'retryAfterSeconds' | 'shouldRetry'
+  'kind' | 'message' | 'status' | 'code' | 'retryAfterSeconds' | 'shouldRetry' | 'limit'
 >
 
 /** What the ledger has of a request. */

@@ -277,9 +277,12 @@ export const providerCreation = z.strictObject({
   credential,
   organization_id: uuid.nullish(),
   allowed_members: allowedMembers.optional(),
+  /** Whether calls may use what has no price; their audit records are flagged. */
+  allow_unpriced: z.boolean().optional(),
 })
 
 export const providerUpdate = z.strictObject({
+  allow_unpriced: z.boolean().optional(),
   name: slug.optional(),
   base_url: address.optional(),
   credential: credential.optional(),
@@ -292,6 +295,12 @@ const price = z
   .min(0, 'must be at least 0')
   .max(1_000_000_000_000, 'must be at most 1000000000000')
 
+const tokens = z.int('must be a whole number of tokens').min(1, 'must be at least 1').max(LARGEST_INTEGER)
+const percent = z.int('must be a whole number of percent').min(1, 'must be at least 1').max(100_000)
+const priceName = z
+  .string()
+  .regex(/^[a-z][a-z0-9_]{0,49}(=[A-Za-z0-9._-]{1,100})?$/, 'must be a unit, or a class as member=value')
+
 /** Classes left out are charged as plain input. */
 const prices = z
   .strictObject({
@@ -300,16 +309,30 @@ const prices = z
     cache_read: price.optional(),
     cache_write_5_minutes: price.optional(),
     cache_write_1_hour: price.optional(),
+    /** Per million units that are billed apart, by their name. */
+    units: z.record(priceName, price).optional(),
+    /** Percent of the token prices for a selected class, as `member=value`. */
+    classes: z.record(priceName, percent).optional(),
+    long_context: z
+      .strictObject({ above: tokens, input_percent: percent, output_percent: percent })
+      .optional(),
   })
-  .transform(({ input, output, ...cache }) => ({
+  .transform(({ input, output, units, classes, long_context: long, ...cache }) => ({
     input,
     output,
     cacheRead: cache.cache_read ?? input,
     cacheWrite5Minutes: cache.cache_write_5_minutes ?? input,
     cacheWrite1Hour: cache.cache_write_1_hour ?? input,
+    ...(units && { units }),
+    ...(classes && { classes }),
+    ...(long && {
+      longContext: {
+        above: long.above,
+        inputPercent: long.input_percent,
+        outputPercent: long.output_percent,
+      },
+    }),
   }))
-
-const tokens = z.int('must be a whole number of tokens').min(1, 'must be at least 1').max(LARGEST_INTEGER)
 
 /** The whole model: a PUT replaces every member. */
 export const modelReplacement = z.strictObject({

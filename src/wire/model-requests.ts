@@ -21,7 +21,37 @@ const streamOptions = z.looseObject(
   'stream_options must be an object',
 )
 
+/**
+ * Members that decide the price of a call or its bounds, whatever server reads them. Their values are not checked: the
+ * upstream refuses wrong ones.
+ */
+const billed = {
+  service_tier: z.unknown().optional(),
+  speed: z.unknown().optional(),
+  inference_geo: z.unknown().optional(),
+  container: z.unknown().optional(),
+  thinking: z.unknown().optional(),
+}
+
+/** Names under which servers of chat completions take a maximum or budget of tokens, beside `max_tokens`. */
+export const OTHER_OUTPUT_LIMITS = ['max_output_tokens', 'max_new_tokens', 'max_gen_tokens'] as const
+
+const chatBilled = {
+  ...billed,
+  ...Object.fromEntries(OTHER_OUTPUT_LIMITS.map((name) => [name, z.unknown().optional()])),
+  reasoning: z.unknown().optional(),
+  reasoning_effort: z.unknown().optional(),
+  enable_thinking: z.unknown().optional(),
+  thinking_budget: z.unknown().optional(),
+  modalities: z.unknown().optional(),
+  audio: z.unknown().optional(),
+  prediction: z.unknown().optional(),
+  web_search_options: z.unknown().optional(),
+  search_parameters: z.unknown().optional(),
+}
+
 export const chatCompletionRequest = z.looseObject({
+  ...chatBilled,
   model,
   stream: optionalBoolean('stream'),
   stream_options: streamOptions.nullish(),
@@ -29,6 +59,8 @@ export const chatCompletionRequest = z.looseObject({
   max_tokens: positiveInteger('max_tokens').nullish(),
   max_completion_tokens: positiveInteger('max_completion_tokens').nullish(),
   n: choices('n'),
+  // Not of chat completions, but servers that share code with legacy completions follow it.
+  best_of: choices('best_of'),
   top_p: optionalNumber('top_p'),
   frequency_penalty: optionalNumber('frequency_penalty'),
   presence_penalty: optionalNumber('presence_penalty'),
@@ -45,10 +77,12 @@ export const chatCompletionRequest = z.looseObject({
 })
 
 export const completionRequest = z.looseObject({
+  ...chatBilled,
   model,
   stream: optionalBoolean('stream'),
   stream_options: streamOptions.nullish(),
   max_tokens: positiveInteger('max_tokens').nullish(),
+  max_completion_tokens: positiveInteger('max_completion_tokens').nullish(),
   n: choices('n'),
   best_of: choices('best_of'),
 })
@@ -61,6 +95,7 @@ export const THREAD_DETAILS = { error_code: 'thread_unsupported_request', unsupp
 const thread = z.null('thread is not supported: send the whole conversation').optional()
 
 export const messagesRequest = z.looseObject({
+  ...billed,
   thread,
   model,
   max_tokens: z

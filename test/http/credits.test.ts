@@ -1,8 +1,10 @@
 import { describe, expect, it, vi } from 'vitest'
 import { gateway, upstreamControl } from '../harness/gateway.ts'
 import { auditEntries, credits, flush, readList, settledCredits } from '../harness/records.ts'
+import { createRoutedModel } from '../harness/routed-model.ts'
 import { type Answer, jsonOf, send } from '../harness/send.ts'
 import { administrator, bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { registerScript } from '../harness/upstream.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
 
 const route = MODEL_ROUTES[0] as ModelRoute
@@ -97,5 +99,55 @@ describe('a balance', () => {
     const [second, first] = (await auditEntries(gateway(), tenant)).filter(({ kind }) => kind === 'call')
     expect(first?.record.usage).toMatchObject({ cacheRead: 0, cacheWrite5Minutes: expect.any(Number) })
     expect(second?.record.usage).toMatchObject({ cacheWrite5Minutes: 0, cacheRead: expect.any(Number) })
+  })
+})
+
+describe('what a request selects besides tokens', () => {
+  it('is refused without a price, flagged where the provider allows it, and charged at its price', async () => {
+    const { ask } = administrator(gateway())
+    const model = await createRoutedModel(gateway(), ['anthropic'])
+    const owner = await createTenant(gateway())
+    const text = await registerScript(gateway(), [
+      {
+        json: {
+          id: 'msg_1',
+          type: 'message',
+          role: 'assistant',
+          model: 'm',
+          content: [{ type: 'text', text: 'Found.' }],
+          stop_reason: 'end_turn',
+          stop_sequence: null,
+          usage: { input_tokens: 10, output_tokens: 2, server_tool_use: { web_search_requests: 3 } },
+        },
+      },
+    ])
+    const tools = [{ type: 'web_search_20250305', name: 'web_search', max_uses: 3 }]
+    const search = () => call(owner, text, { model: model.id, tools }, messages)
+    const lastCall = async () =>
+      (await auditEntries(gateway(), owner)).find(({ kind, status }) => kind === 'call' && status === 200)
+
+    const refused = await search()
+    expect(refused.status).toBe(400)
+    expect(refused.text).toContain('tools (web_search): the model')
+
+    const stored = await ask('GET', `/models/${model.id}`)
+    const [{ provider_id }] = stored.routes as [{ provider_id: string }]
+    await ask('PUT', `/providers/${provider_id}`, { allow_unpriced: true })
+    expect((await search()).status).toBe(200)
+    await settledCredits(gateway(), owner)
+    expect(await lastCall()).toMatchObject({ credits_settled: 20, record: { flags: ['unpriced'] } })
+
+    const units = { web_search: 10_000_000_000 }
+    await ask('PUT', `/models/${model.id}`, {
+      owned_by: 'test',
+      context_window: 100_000,
+      max_output_tokens: 1_000,
+      prices: { ...(stored.prices as object), units },
+      routes: [{ provider_id, upstream_model: 'm' }],
+    })
+    expect((await search()).status).toBe(200)
+    await settledCredits(gateway(), owner)
+    const usage = expect.objectContaining({ units: { web_search: 3 } })
+    expect(await lastCall()).toMatchObject({ credits_settled: 20 + 30_000, record: { flags: [], usage } })
   })
 })

@@ -81,6 +81,7 @@ describe.each(routes)('%s', (_, route, host) => {
     const answer = await untilLimited(() => call(route, key, {}, 'Hello', host))
     expectRefusal(answer, route, { status: 429, message: /rate limit/ })
     expectWait(answer)
+    expect(answer.headers['x-headgate-limit']).toBe('user')
     // A limit passes by itself: official SDKs may repeat the call.
     expect(answer.headers['x-should-retry']).toBeUndefined()
     // Nobody else of the organization is kept out by it.
@@ -93,6 +94,8 @@ describe.each(routes)('%s', (_, route, host) => {
     const answer = await call(route, poor.key, {}, text, host)
     expectRefusal(answer, route, { status: 429, message: /^Not enough credits/ })
     expectWait(answer)
+    expect(answer.text).toContain('This is not a rate limit')
+    expect(answer.headers['x-headgate-limit']).toBe('credits')
     expect(answer.headers['x-should-retry']).toBe('false')
     expect(await seenRequests(gateway(), text)).toEqual([])
     await administrator(gateway()).ask('POST', `${poor.base}/credits`, { amount: 10_000_000, reason: 'test' })

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { upstreamControl } from '../harness/gateway.ts'
 import { openStream } from '../harness/open-stream.ts'
 import { auditEntries } from '../harness/records.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
@@ -28,6 +29,31 @@ const chargeOf = async (owner: Tenant): Promise<Json | null> => {
 const told = (usage: Json | null) => ({
   input_tokens: Number(usage?.input),
   output_tokens: Number(usage?.output),
+})
+
+it('charges a cancelled turn that reasons by the usage that its provider reports later', async () => {
+  const owner = await createTenant(address)
+  const signal = uniqueName('usage')
+  const chunk = (choices: object[], more: object = {}) =>
+    `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices, ...more })}\n\n`
+  const choice = (delta: object, finish_reason: string | null = null) =>
+    chunk([{ index: 0, delta, finish_reason }])
+  const usage = { prompt_tokens: 5, completion_tokens: 900, total_tokens: 905 }
+  const script = await registerScript(address, [
+    { sse: [choice({ role: 'assistant', content: 'Some words.' })] },
+    { waitForSignal: signal },
+    { sse: [choice({}, 'stop'), chunk([], { usage }), 'data: [DONE]\n\n'] },
+    { end: true },
+  ])
+  const body = JSON.stringify({ model: 'scripted-chat-reasoning', stream: true, input: script })
+  const open = await openStream(`${address.baseUrl}/v1/responses`, bearer(owner.key), body)
+  const [id] = /resp_\w+/.exec(await open.until((text) => text.includes('"delta":"'))) ?? []
+  const cancelled = expectJson<ToldResponse>(
+    await ask(owner.key, 'POST', `/v1/responses/${id}/cancel`, address),
+  )
+  expect(cancelled).toMatchObject({ status: 'incomplete' })
+  await upstreamControl(address).release(signal)
+  expect(await chargeOf(owner)).toMatchObject({ input: 5, output: 900 })
 })
 
 describe.concurrent.each(STREAMED_WAYS)(

@@ -85,7 +85,7 @@ describe.concurrent.each(RESPONSE_WAYS)('a response (%s)', (_, { upstream, model
     const poor = await createTenant(address, { credits: 1 })
     const refused = await postResponse(poor.key, { model, stream, ...body }, address)
     expect(refused.status).toBe(429)
-    expect(refused.headers['x-should-retry']).toBe('false')
+    expect(refused.headers).toMatchObject({ 'x-headgate-limit': 'credits', 'x-should-retry': 'false' })
     // Exactly what the first turn has to have: the second one, which tells more, needs more.
     const needed = Number(/can cost up to (\d+) /.exec(refused.text)?.[1])
     const owner = await createTenant(address, { credits: needed })

@@ -24,9 +24,9 @@ beforeAll(async () => {
 })
 
 /** Streams until a text has come, and then resets the connection. */
-async function readUntil(script: string, text: string): Promise<void> {
+async function readUntil(script: string, text: string, more: object = {}): Promise<void> {
   const messages = [{ role: 'user', content: script }]
-  const body = JSON.stringify({ model: model.id, stream: true, max_tokens: 1_000, messages })
+  const body = JSON.stringify({ model: model.id, stream: true, max_tokens: 1_000, messages, ...more })
   const { outgoing, answered } = beginRequest(
     `${gateway().baseUrl}/v1/chat/completions`,
     bearer(tenant.key),
@@ -72,6 +72,69 @@ describe('who leaves before an answer', () => {
     const cost = Math.ceil(body.length / 3) + 2_000
     expect(await charged()).toEqual({ cost, status: 499, provenance: 'estimated' })
   })
+})
+
+describe('a call that reasons, whose caller leaves', () => {
+  const usageOfReasoning = { steps: [chunk([], usage(50, 900)), frame('[DONE]')] }
+
+  it.each([
+    ['by its request', delta('42'), { enable_thinking: true }],
+    [
+      'by what it streams',
+      chunk([{ index: 0, delta: { reasoning_content: '42' }, finish_reason: null }]),
+      {},
+    ],
+  ])('is read on to its usage where it streams (%s)', async (_, first, more) => {
+    tenant = await createTenant(gateway(), { credits: CREDITS })
+    const signal = uniqueName('usage')
+    const script = await registerScript(gateway(), [
+      { headers: { 'content-type': 'text/event-stream' } },
+      { sse: [first] },
+      { waitForSignal: signal },
+      { sse: [delta('word '), stop, ...usageOfReasoning.steps] },
+      { end: true },
+    ])
+    await readUntil(script, '42', more)
+    await upstreamControl(gateway()).release(signal)
+    expect(await charged()).toEqual({ cost: 50 + 900 * 5, status: 499, provenance: 'reported' })
+  })
+
+  it.each([true, false])(
+    'is read on to its usage before an answer has come (streamed: %s)',
+    async (stream) => {
+      tenant = await createTenant(gateway(), { credits: CREDITS })
+      const signal = uniqueName('answer')
+      const answer = {
+        id: 'c',
+        object: 'chat.completion',
+        created: 1,
+        model: 'm',
+        choices: [{ index: 0, message: { role: 'assistant', content: '42' }, finish_reason: 'stop' }],
+        ...usage(50, 900),
+      }
+      const events = [{ headers: { 'content-type': 'text/event-stream' } }, { sse: [delta('42'), stop] }]
+      const text = await registerScript(gateway(), [
+        { waitForSignal: signal },
+        ...(stream
+          ? [...events, { sse: usageOfReasoning.steps }, { end: true as const }]
+          : [{ json: answer }]),
+      ])
+      const messages = [{ role: 'user', content: text }]
+      const body = JSON.stringify({
+        model: model.id,
+        stream,
+        max_tokens: 1_000,
+        enable_thinking: true,
+        messages,
+      })
+      const { outgoing } = beginRequest(`${gateway().baseUrl}/v1/chat/completions`, bearer(tenant.key), body)
+      outgoing.on('error', () => {})
+      await seenRequest(gateway(), text)
+      outgoing.socket?.resetAndDestroy()
+      await upstreamControl(gateway()).release(signal)
+      expect(await charged()).toEqual({ cost: 50 + 900 * 5, status: 499, provenance: 'reported' })
+    },
+  )
 })
 
 describe('who leaves a stream', () => {

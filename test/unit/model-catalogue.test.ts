@@ -10,7 +10,7 @@ const catalogue = JSON.parse(text) as {
     provider: string
     contextWindow: number
     maxOutputTokens: number
-    prices: Record<string, number>
+    prices: Record<string, number | Record<string, number>>
     capabilities: string[]
   }>
 }
@@ -33,10 +33,13 @@ describe('model catalogue', () => {
       new Set(['openai', 'anthropic']),
     )
     for (const { contextWindow, maxOutputTokens, prices } of catalogue.models) {
-      const numbers = [contextWindow, maxOutputTokens, ...Object.values(prices)]
+      const flat = Object.values(prices).flatMap((price) =>
+        typeof price === 'number' ? [price] : Object.values(price),
+      )
+      const numbers = [contextWindow, maxOutputTokens, ...flat]
       for (const value of numbers) expect(Number.isSafeInteger(value) && value > 0).toBe(true)
       expect(maxOutputTokens).toBeLessThanOrEqual(contextWindow)
-      expect(Object.keys(prices)).toHaveLength(5)
+      expect(Object.values(prices).filter((price) => typeof price === 'number')).toHaveLength(5)
     }
   })
 
@@ -70,6 +73,8 @@ describe('model catalogue', () => {
       cacheRead: 1_250_000,
       cacheWrite5Minutes: 2_500_000,
       cacheWrite1Hour: 2_500_000,
+      units: { web_search: 10_000_000_000 },
+      classes: { 'service_tier=priority': 170 },
     })
     expect(model('claude-haiku-4-5')?.prices).toEqual({
       input: 1_000_000,
@@ -77,6 +82,11 @@ describe('model catalogue', () => {
       cacheRead: 100_000,
       cacheWrite5Minutes: 1_250_000,
       cacheWrite1Hour: 2_000_000,
+      units: { web_search: 10_000_000_000, code_execution: 50_000_000_000 },
     })
+    const longContext = { inputPercent: 200, outputPercent: 150 }
+    expect(model('gpt-5.5')?.prices.longContext).toEqual({ above: 271_999, ...longContext })
+    expect(model('claude-sonnet-4-5')?.prices.longContext).toEqual({ above: 200_000, ...longContext })
+    expect(model('claude-opus-4-6')?.prices.classes).toEqual({ 'speed=fast': 600, 'inference_geo=us': 110 })
   })
 })

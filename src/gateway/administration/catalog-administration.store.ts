@@ -24,6 +24,7 @@ const providerColumns = {
   baseUrl: providers.baseUrl,
   organizationId: providers.organizationId,
   allowedMembers: providers.allowedMembers,
+  allowsUnpriced: providers.allowsUnpriced,
   disabledAt: providers.disabledAt,
   createdAt: providers.createdAt,
 }
@@ -79,6 +80,7 @@ export async function updateProvider(
     baseUrl?: string | undefined
     sealedCredential?: string | undefined
     allowedMembers?: string[] | undefined
+    allowsUnpriced?: boolean | undefined
     disabled?: boolean | undefined
   },
 ): Promise<number | null> {

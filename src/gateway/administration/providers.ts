@@ -39,10 +39,11 @@ export async function createProvider(
     credential: GivenCredential
     organizationId?: string | null | undefined
     allowedMembers?: string[] | undefined
+    allowsUnpriced?: boolean | undefined
   },
 ): Promise<ProviderRow> {
   const id = crypto.randomUUID()
-  const { name, kind, organizationId = null, allowedMembers = [] } = values
+  const { name, kind, organizationId = null, allowedMembers = [], allowsUnpriced } = values
   const credential = credentialOf(PROVIDER_KINDS[kind].credential, values.credential)
   const baseUrl = checkBaseUrl(values.baseUrl, administration.egressAllow)
   if (organizationId !== null && !(await organizationExists(administration.database, organizationId))) {
@@ -60,12 +61,14 @@ export async function createProvider(
         base_url: baseUrl,
         organization_id: organizationId,
         allowed_members: allowedMembers,
+        allow_unpriced: allowsUnpriced,
       },
     },
     () => {
       const sealedCredential = sealCredential(administration.vaultRing, id, credential)
       return insertProvider(administration.database, {
         ...{ id, name, kind, baseUrl, sealedCredential, organizationId, allowedMembers },
+        ...(allowsUnpriced && { allowsUnpriced }),
       })
     },
   )
@@ -98,11 +101,12 @@ export async function changeProvider(
     baseUrl?: string | undefined
     credential?: GivenCredential | undefined
     allowedMembers?: string[] | undefined
+    allowsUnpriced?: boolean | undefined
     disabled?: boolean | undefined
   },
 ): Promise<ProviderRow> {
   const before = await readProvider(administration, providerId)
-  const { name, disabled, allowedMembers } = values
+  const { name, disabled, allowedMembers, allowsUnpriced } = values
   const { credential, baseUrl } = checkedChange(administration, before, values)
   const epoch = await audited(
     administration,
@@ -113,6 +117,7 @@ export async function changeProvider(
       detail: {
         ...{ name, base_url: baseUrl, credential_replaced: credential !== undefined, disabled },
         allowed_members: allowedMembers,
+        allow_unpriced: allowsUnpriced,
       },
     },
     async () => {
@@ -120,6 +125,7 @@ export async function changeProvider(
         name,
         disabled,
         ...(allowedMembers !== undefined && { allowedMembers }),
+        ...(allowsUnpriced !== undefined && { allowsUnpriced }),
         ...(baseUrl !== undefined && { baseUrl }),
         ...(credential !== undefined && {
           sealedCredential: sealCredential(administration.vaultRing, providerId, credential),

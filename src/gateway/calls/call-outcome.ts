@@ -1,4 +1,5 @@
 import { type CallOutcome, outcomeOf } from '../../governance/audit-record.ts'
+import { unpricedUnits } from '../../governance/credits.ts'
 import { errorCodeOf, type GovernedCall, refusalOutcome } from '../../governance/governed-call.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { Clock } from '../../lib/clock.ts'
@@ -24,17 +25,23 @@ async function settledOutcome(
   { answer, attempts, lost, route, requestCounts, responseCounts }: FailoverResult,
 ): Promise<CallOutcome> {
   const end = answer.kind === 'stream' ? await answer.ended : endOf(answer)
+  const charge = withLost(basis, end.charge, lost)
   return outcomeOf(opening, clock(), {
-    ...withLost(basis, end.charge, lost),
+    ...charge,
     status: end.status,
     errorCode: end.errorCode,
-    flags: end.flags,
+    flags: [...end.flags, ...priceFlags(basis, charge)],
     provider: route?.provider.name ?? null,
     attempts,
     request: requestCounts,
     response: end.counts ?? responseCounts,
     dlp: { policyVersion: policy.version, findings: policy.findings() },
   })
+}
+
+/** `unpriced`: the call used something that has no price, so that its cost is too low. */
+function priceFlags({ unpriced, prices }: ChargeBasis, { usage }: Charge): string[] {
+  return unpriced || unpricedUnits(usage, prices).length > 0 ? ['unpriced'] : []
 }
 
 type End = Pick<CallOutcome, 'status' | 'errorCode' | 'flags'> & {
@@ -53,7 +60,8 @@ function endOf(answer: Exclude<FailoverResult['answer'], StartedStream>): End {
     return { ...NOTHING, status: answer.response.status, errorCode: 'upstream_error' }
   }
   if (answer.kind === 'client_left') {
-    return { ...NOTHING, status: CLIENT_LEFT, errorCode: 'client_left', flags: ['client_left'] }
+    const { charge = NO_CHARGE, counts = null } = answer
+    return { status: CLIENT_LEFT, errorCode: 'client_left', flags: ['client_left'], charge, counts }
   }
   const known = answer.error instanceof ApiError ? answer.error : null
   const errorCode = known ? errorCodeOf(known) : 'internal_error'
@@ -69,7 +77,13 @@ export function interruptedOutcome(
   const { call, basis, provider } = open
   const charge = answerCharge(basis, null, textBytes)
   // Status 0: the one that the caller got is not known.
-  const known = { ...charge, status: 0, errorCode: 'interrupted', provider, flags: ['interrupted'] }
+  const known = {
+    ...charge,
+    status: 0,
+    errorCode: 'interrupted',
+    provider,
+    flags: ['interrupted', ...priceFlags(basis, charge)],
+  }
   return outcomeOf(call.opening, now, known)
 }
 

@@ -11,6 +11,8 @@ import {
 import type { CatalogModel } from '../catalog/catalog.ts'
 import type { Meter } from '../protocols/protocol.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
+import { type CallTerms, PLAIN_TERMS } from './call-terms.ts'
+import { thinkingBudget } from './hidden-output.ts'
 
 /** Bytes of text for one token in an estimate: low, because an estimate must not fall below the usage. */
 const BYTES_PER_TOKEN = 3
@@ -43,6 +45,12 @@ export interface ChargeBasis {
   prices: Prices
   bounds: CallBounds
   requestBytes: number
+  /** The most tokens of output that only the usage shows, of a call that reasons (`hidden-output.ts`); 0 or absent for others. */
+  hiddenOutput?: number
+  /** Units that no usage states. */
+  fixedUnits?: Record<string, number>
+  /** What the call may use without a price; its record is flagged. */
+  unpriced?: string[]
   /** Whether tokens are charged: counting them is free. */
   charged: boolean
 }
@@ -52,15 +60,23 @@ export type Charge = Pick<CallOutcome, 'usage' | 'provenance' | 'cost'>
 export const NO_CHARGE: Charge = { usage: null, provenance: null, cost: 0 }
 
 /**
- * Bounds of a call. A token is at least one byte, so the body's length bounds its text; a document, or a tool that runs
+ * Bounds of a call at the prices of `model`. A token is at least one byte, so the body's length bounds its text; a document, or a tool that runs
  * at the provider, may fill the context window.
  */
-export function boundsOf(outline: RequestOutline, model: CatalogModel): CallBounds {
-  const preamble = outline.hasTools ? TOOL_PREAMBLE_TOKENS : 0
+export function boundsOf(
+  outline: RequestOutline,
+  model: CatalogModel,
+  terms: CallTerms = PLAIN_TERMS,
+): CallBounds {
+  const preamble = outline.hasTools ? TOOL_PREAMBLE_TOKENS * (1 + outline.providedTools) : 0
   const text = outline.body.length + outline.images * IMAGE_TOKENS + preamble
-  const inputTokens = outline.documents > 0 ? model.contextWindow : Math.min(text, model.contextWindow)
-  const outputTokens = (outline.maximumOutput ?? model.maxOutputTokens) * outline.choices
-  const reserve = reservationFor(inputTokens, outputTokens, model.prices)
+  const window = Math.max(model.contextWindow, terms.window)
+  const inputTokens = (outline.documents > 0 ? window : Math.min(text, window)) * terms.passes
+  const limit = outline.maximumOutput ?? model.maxOutputTokens
+  const outputTokens = (limit + outputBeyondLimit(outline) + terms.compactionOutput) * outline.choices
+  const units: Record<string, number> = {}
+  for (const { price, most } of terms.priced) units[price] = (units[price] ?? 0) + (most ?? 0)
+  const reserve = reservationFor(inputTokens, outputTokens, model.prices, units)
   const linked = outline.images + outline.documents
   return {
     inputTokens,
@@ -68,6 +84,18 @@ export function boundsOf(outline: RequestOutline, model: CatalogModel): CallBoun
     reserve: Math.min(reserve, Number.MAX_SAFE_INTEGER),
     ...(linked > 0 && { linkedTokens: linked * LINKED_TOKENS }),
   }
+}
+
+/**
+ * Output that the limit of a request does not cover: a budget of thinking, which may be above it with interleaved thinking
+ * (https://docs.claude.com/en/docs/build-with-claude/extended-thinking) and beside it on servers of chat completions; and
+ * a prediction, whose rejected tokens are output (https://platform.openai.com/docs/guides/predicted-outputs).
+ */
+function outputBeyondLimit({ fields, maximumOutput, body, budgetIsWithinLimit }: RequestOutline): number {
+  const prediction = fields.prediction ? body.length : 0
+  const budget = thinkingBudget(fields)
+  const isWithin = budgetIsWithinLimit && budget < (maximumOutput ?? 0)
+  return prediction + (isWithin ? 0 : budget)
 }
 
 /**
@@ -104,6 +132,25 @@ export function streamCharge(basis: ChargeBasis, meter: Meter): Charge {
   return charge(basis, estimateUsage(basis, meter.textBytes, reported?.usage ?? null), 'estimated')
 }
 
+/** Whether a call has output that only its usage shows. @param meter of its answer; null before one has begun. */
+export const hidesOutput = ({ hiddenOutput }: ChargeBasis, meter: Meter | null): boolean =>
+  (hiddenOutput ?? 0) > 0 || meter?.reasoned === true
+
+/**
+ * The charge for a call that its caller left before its usage was reported: of hidden output, the most that it can have
+ * generated. @param meter of its answer; null when none had begun.
+ */
+export function abandonedCharge(basis: ChargeBasis, meter: Meter | null): Charge {
+  const reported = meter?.usage() ?? null
+  if (reported?.final) return charge(basis, reported.usage, 'reported')
+  if (!basis.charged) return NO_CHARGE
+  const visible = estimateUsage(basis, meter?.textBytes ?? 0, reported?.usage ?? null)
+  const most = basis.bounds.outputTokens
+  const hidden = hidesOutput(basis, meter) ? basis.hiddenOutput || most : 0
+  const output = Math.max(visible.output, Math.min(visible.output + hidden, most))
+  return charge(basis, { ...visible, output }, 'estimated')
+}
+
 /** The charge for an estimated usage; no charge for null. */
 export const estimatedCharge = (basis: ChargeBasis, usage: Usage | null): Charge =>
   usage ? charge(basis, usage, 'estimated') : NO_CHARGE
@@ -122,6 +169,7 @@ export function withLost(basis: ChargeBasis, known: Charge, lost: Usage | null):
   return known.cost >= cost ? known : { ...lostAlone, cost }
 }
 
-function charge({ prices }: ChargeBasis, usage: Usage, provenance: UsageProvenance): Charge {
-  return { usage, provenance, cost: costOf(usage, prices) }
+function charge({ prices, fixedUnits }: ChargeBasis, usage: Usage, provenance: UsageProvenance): Charge {
+  const used = fixedUnits ? { ...usage, units: { ...usage.units, ...fixedUnits } } : usage
+  return { usage: used, provenance, cost: costOf(used, prices) }
 }

@@ -14,8 +14,7 @@ import { inspectRequest } from '../protocols/request-inspection.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
 import { type Route, routesFor } from '../routes/call-routes.ts'
 import { type RouteRequest, routeRequest } from '../routes/route-request.ts'
-import { defaultCompletionTokens } from '../translation/requests/completions-to-chat.ts'
-import { boundsOf } from './charges.ts'
+import { chargeBasis } from './charge-basis.ts'
 import type { InspectedRequest, ModelRequest, PlannedCall } from './model-call.ts'
 
 /** A request that is refused, with what its audit record states. */
@@ -46,20 +45,17 @@ export async function planCall(
     target = modelTarget(redact(outline.model))
     const granted = allowedModel(catalog, rights.principal, operation, outline.model)
     const model = modelOf(granted, rights.principal.organizationId)
-    const routes = routesFor(model, operation)
+    const { routes, basis } = chargeBasis(
+      outline,
+      model,
+      operation,
+      routesFor(model, operation),
+      request.headers,
+    )
     policy = await policyFor(deps, rights.principal, target)
     const inspected = inspect(outline, operation, policy)
     const known = { request, outline, model, inspected }
     const firstRequest = firstExpressible(known, routes)
-    const basis = {
-      prices: model.prices,
-      bounds: boundsOf(
-        { ...outline, maximumOutput: maximumOutputOf(outline, operation, routes, model) },
-        model,
-      ),
-      requestBytes: outline.body.length,
-      charged: OPERATIONS[operation].generates,
-    }
     return { kind: 'planned', ...known, rights, routes, policy, firstRequest, basis }
   } catch (error) {
     // Any other ApiError is a decision, which is recorded.
@@ -119,16 +115,4 @@ function firstExpressible(
   }
   if (refused) throw refused
   return null
-}
-
-/** A translated legacy completion has a default maximum; elsewhere an upstream may generate as much as the model can. */
-function maximumOutputOf(
-  outline: RequestOutline,
-  operation: Operation,
-  routes: readonly Route[],
-  model: CatalogModel,
-): number | null {
-  const { translationLimitsOutput } = OPERATIONS[operation]
-  const limited = translationLimitsOutput && routes.every(({ translation }) => translation)
-  return outline.maximumOutput ?? (limited ? defaultCompletionTokens(model.capabilities) : null)
 }

@@ -33,6 +33,7 @@ const selectRoutes = (database: CatalogDatabase) =>
       providerName: providers.name,
       providerKind: providers.kind,
       baseUrl: providers.baseUrl,
+      allowsUnpriced: providers.allowsUnpriced,
       sealedCredential: providers.sealedCredential,
       organizationId: providers.organizationId,
       allowedMembers: providers.allowedMembers,

@@ -101,7 +101,16 @@ function providerOf(row: Row, ring: KeyRing): Provider | null {
   if (row.providerDisabledAt) return null
   try {
     const credential = openCredential(ring, id, PROVIDER_KINDS[kind].credential, row.sealedCredential)
-    return { id, name, kind, baseUrl, credential, organizationId, allowedMembers }
+    return {
+      id,
+      name,
+      kind,
+      baseUrl,
+      credential,
+      organizationId,
+      allowedMembers,
+      allowsUnpriced: row.allowsUnpriced,
+    }
   } catch (error) {
     logEvent('error', 'provider_credential_unreadable', { provider: name, error: errorText(error) })
     return null

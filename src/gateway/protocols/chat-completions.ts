@@ -1,6 +1,6 @@
 import { scanJson } from '../../lib/json-scan.ts'
 import { encodeFrame, HEARTBEAT_COMMENT } from '../../lib/sse.ts'
-import { chatCompletionRequest, completionRequest } from '../../wire/model-requests.ts'
+import { chatCompletionRequest, completionRequest, OTHER_OUTPUT_LIMITS } from '../../wire/model-requests.ts'
 import { ChatStreamReader, DONE } from './chat-stream-reader.ts'
 import { ChunkScan } from './chunk-scan.ts'
 import { ChatMessagesCheck } from './message-checks.ts'
@@ -17,7 +17,7 @@ const chatRules: OutlineRules = {
   removals: REMOVALS,
   texts: MESSAGES_REQUEST_TEXTS,
   maximumOutput: largerOutput,
-  choices: (fields) => numberOf(fields.n) ?? 1,
+  choices: mostChoices,
 }
 
 const completionRules: OutlineRules = {
@@ -27,13 +27,18 @@ const completionRules: OutlineRules = {
   texts: MESSAGES_REQUEST_TEXTS,
   required: 'prompt',
   // The default of 16 is OpenAI's; other servers generate up to the model's maximum.
-  maximumOutput: (fields) => numberOf(fields.max_tokens),
-  choices: (fields) => Math.max(numberOf(fields.n) ?? 1, numberOf(fields.best_of) ?? 1),
+  maximumOutput: largerOutput,
+  choices: mostChoices,
 }
 
-/** Upstreams differ in which of the two they follow, so the reservation covers the larger one. */
+function mostChoices(fields: Record<string, unknown>): number {
+  return Math.max(numberOf(fields.n) ?? 1, numberOf(fields.best_of) ?? 1)
+}
+
+/** Upstreams differ in which of the members they follow, so the reservation covers the largest one. */
 function largerOutput(fields: Record<string, unknown>): number | null {
-  const limits = [numberOf(fields.max_completion_tokens), numberOf(fields.max_tokens)]
+  const names = ['max_completion_tokens', 'max_tokens', ...OTHER_OUTPUT_LIMITS]
+  const limits = names.map((name) => numberOf(fields[name]))
   const given = limits.filter((limit) => limit !== null)
   return given.length === 0 ? null : Math.max(...given)
 }

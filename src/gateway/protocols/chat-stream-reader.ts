@@ -23,6 +23,7 @@ const decoder = new TextDecoder()
 export class ChatStreamReader implements StreamReader {
   ended = false
   textBytes = 0
+  reasoned = false
   /** Choices that have begun, and those that have a finish reason. */
   readonly #begun = new Set<number>()
   readonly #finished = new Set<number>()
@@ -72,6 +73,7 @@ export class ChatStreamReader implements StreamReader {
       return { kind: 'failure', forward: null, ...errorOf(data, scan) }
     }
     this.textBytes += scan.textBytes
+    this.reasoned ||= scan.reasons
     for (const [position, index] of scan.choices.entries()) {
       this.#begun.add(index)
       if (scan.finished.has(position)) this.#finished.add(index)

@@ -13,6 +13,9 @@ const NULL = encoder.encode('null')
 /** `choices`, a choice, `delta`, `tool_calls`, a call, `index`. */
 const DEEPEST_INDEX = 6
 
+/** Names under which servers stream reasoning. */
+const REASONING: ReadonlySet<unknown> = new Set(['reasoning_content', 'reasoning', 'reasoning_details'])
+
 /** Scans an answer or a chunk: passes texts to the inspection, finds usage and errors, collects edits. */
 export class ChunkScan {
   /** Reaches the indexes of tool calls where texts are followed over chunks. */
@@ -24,6 +27,8 @@ export class ChunkScan {
   readonly choices: number[] = []
   readonly finished = new Set<number>()
   textBytes = 0
+  /** Whether it has a text of reasoning. */
+  reasons = false
   /** Texts that are inspected after the whole chunk has been scanned; null when each is inspected at once. */
   readonly strings: FrameString[] | null
   /** The `index` members of tool calls, by the path of the call. */
@@ -49,6 +54,7 @@ export class ChunkScan {
     if (this.#active && isUnreadable(path, this.#bytes, start, end))
       this.#context.inspection.uninspectable(chunkTextKind(path).kind)
     if (!isText(path, this.#bytes, start, end)) return
+    if (path[2] === 'delta' && REASONING.has(path[3])) this.reasons ||= end > start
     const isLogprob = path[0] === 'choices' && path[2] === 'logprobs'
     // Log probabilities repeat the text, many times over where alternatives were requested.
     if (path[0] === 'choices' && !isLogprob) this.textBytes += end - start

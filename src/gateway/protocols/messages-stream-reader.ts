@@ -21,6 +21,7 @@ export class MessagesStreamReader implements StreamReader {
   /** A stop reason has come: no content can follow. */
   stopped = false
   textBytes = 0
+  reasoned = false
   readonly texts: EventTexts
   /** The event with the stop reason has the usage. */
   readonly usagePending = false
@@ -94,6 +95,8 @@ const eventOf = (frame: SseFrame, scan: EventScan): TextEvent => ({
   delta: String(scan.parse('delta', 'type') ?? ''),
 })
 
+const THINKING_TYPES: ReadonlySet<unknown> = new Set(['thinking', 'redacted_thinking'])
+
 type EventHandler = (reader: MessagesStreamReader, scan: EventScan) => FrameVerdict
 
 const forward: EventHandler = (_reader, scan) => ({ kind: 'forward', edits: scan.edits, started: true })
@@ -102,6 +105,10 @@ const forward: EventHandler = (_reader, scan) => ({ kind: 'forward', edits: scan
 const EVENTS: Record<string, EventHandler> = {
   message_start(reader, scan) {
     reader.addUsage(scan.parse('message', 'usage'), false)
+    return forward(reader, scan)
+  },
+  content_block_start(reader, scan) {
+    reader.reasoned ||= THINKING_TYPES.has(scan.parse('content_block', 'type'))
     return forward(reader, scan)
   },
   content_block_delta(reader, scan) {

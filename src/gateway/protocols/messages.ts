@@ -20,6 +20,7 @@ const rules: OutlineRules = {
   removals: REMOVALS,
   texts: MESSAGES_REQUEST_TEXTS,
   maximumOutput: (fields) => fields.max_tokens as number,
+  budgetIsWithinLimit: true,
   choices: () => 1,
 }
 

@@ -83,6 +83,8 @@ export interface Meter {
   usage(): { usage: Usage; final: boolean } | null
   /** Bytes of generated text so far, for an estimate when the upstream reported nothing. */
   readonly textBytes: number
+  /** Whether reasoning has come, in full or in summary. */
+  readonly reasoned?: boolean
 }
 
 /** Reads one stream, frame by frame. */

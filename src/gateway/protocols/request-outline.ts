@@ -32,10 +32,20 @@ export interface RequestOutline {
   /** The most tokens it may generate for one choice; null leaves it to the model's maximum. */
   maximumOutput: number | null
   choices: number
+  /** Whether the protocol counts thinking below its budget within `maximumOutput`. */
+  budgetIsWithinLimit: boolean
+  /** Members of the request's schema: scalars and short arrays; of objects only the members of `READ_INSIDE`. */
+  fields: Readonly<Record<string, unknown>>
+  /** Tools that run at the provider. */
+  serverTools: readonly ServerTool[]
+  /** Whether it has audio as input. */
+  hasAudio: boolean
   /** Counts of content whose tokens are not bounded by its bytes. */
   images: number
   documents: number
   hasTools: boolean
+  /** Tools of the provider's definition that the caller runs: their definitions are not in the body. */
+  providedTools: number
   /** Of the texts that are sent and inspected. */
   textBytes: number
   /** Indexes of the messages, or items, that are results of tools. */
@@ -46,6 +56,13 @@ export interface RequestOutline {
   providerState: { member: string; place: string } | null
   /** Whether the request is for JSON without a schema (interface: JSON mode). */
   jsonObject: boolean
+}
+
+export interface ServerTool {
+  /** Without the date of its version. */
+  type: string
+  /** How often the provider may run it; null without a limit. */
+  mostUses: number | null
 }
 
 /** Checks the elements of `messages` during the scan, in constant memory. Keeps the first problem. */
@@ -70,6 +87,7 @@ export interface OutlineRules {
   /** Whether `input`, a list of items, is required in place of `messages`. */
   hasItems?: boolean
   maximumOutput(fields: Record<string, unknown>): number | null
+  budgetIsWithinLimit?: boolean
   /** Choices for one prompt. */
   choices(fields: Record<string, unknown>): number
 }
@@ -79,7 +97,7 @@ export interface OutlineRules {
  * members of `READ_INSIDE` are: a tree takes many times the bytes of its text.
  */
 const UNPARSED = new Set(['tools', 'input'])
-const READ_INSIDE = new Set(['type', 'include_usage'])
+const READ_INSIDE = new Set(['type', 'include_usage', 'budget_tokens', 'max_tokens', 'effort', 'enabled'])
 const LARGEST_PARSED_BYTES = 64 * 1024
 /** Names are kept in memory to detect duplicates. */
 const MOST_MEMBERS = 1000
@@ -91,15 +109,17 @@ const EMPTY_OF_KIND: Record<JsonKind, unknown> = {
   boolean: false,
   null: null,
 }
-const DOCUMENT_TYPES = ['document', ...FILE_TYPES]
-/** Types of tools that the caller runs itself. */
-const CLIENT_TOOLS = new Set(['function', 'custom'])
+const DOCUMENT_TYPES = ['document', 'document_url', 'audio_url', ...FILE_TYPES]
+/** Types of tools that the caller runs itself, without the date of their version. */
+const CLIENT_TOOLS = new Set([...['function', 'custom', 'bash', 'text_editor', 'computer', 'memory']])
+const AUDIO_TYPES = new Set(['input_audio', 'audio_url'])
+const VERSION_DATE = /_\d{8}$/
 /** Items that are results of tools. */
 const OUTPUT_TYPES = new Set(['function_call_output', 'custom_tool_call_output'])
 /** Members that let the provider run tools of its own. */
-const SERVER_TOOL_MEMBERS = new Set(['web_search_options', 'mcp_servers'])
 /** Members that refer to files, containers and stores at the provider, anywhere but in the caller's own data. */
 const STATE_MEMBERS = new Set(['container', 'container_id', 'file_id', 'file_ids', 'vector_store_ids'])
+const SERVER_TOOL_MEMBERS = new Set(['web_search_options', 'mcp_servers', 'search_parameters', 'container'])
 const decoder = new TextDecoder()
 /** A name that folding does not change. */
 const PLAIN_NAME = /^[a-z0-9_]*$/
@@ -133,9 +153,14 @@ export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOu
     usageRequested: streamOptions?.include_usage === true,
     maximumOutput: rules.maximumOutput(fields),
     choices: rules.choices(fields) * Math.max(1, scan.prompts),
+    budgetIsWithinLimit: rules.budgetIsWithinLimit ?? false,
+    fields,
+    serverTools: scan.serverTools,
+    hasAudio: scan.hasAudio,
     images: scan.images,
     documents: scan.documents,
     hasTools: scan.has('tools'),
+    providedTools: scan.providedTools,
     textBytes: scan.textBytes,
     toolMessages: scan.toolMessages,
     toolModel: scan.toolModel,
@@ -214,9 +239,13 @@ class OutlineScan {
   messageCount = 0
   images = 0
   documents = 0
+  hasAudio = false
+  providedTools = 0
   textBytes = 0
   toolModel: string | null = null
   providerState: RequestOutline['providerState'] = null
+  readonly #toolTypes: Array<{ index: unknown; type: string }> = []
+  readonly #mostUses = new Map<unknown, number>()
   readonly toolMessages = new Set<number>()
   /** Elements of `prompt` that are prompts by themselves: texts, or arrays of token ids. */
   prompts = 0
@@ -249,10 +278,19 @@ class OutlineScan {
   #type(path: JsonPath, start: number, end: number): void {
     const type = decodeString(this.#body, start, end)
     // Results of a tool that runs at the provider become input. Turns of responses send no such tool.
-    if (path[0] === 'tools' && path.length === 3)
-      this.documents += this.#rules.hasItems || CLIENT_TOOLS.has(type) ? 0 : 1
-    else if (IMAGE_TYPES.includes(type)) this.images++
+    if (path[0] === 'tools' && path.length === 3) {
+      const name = type.replace(VERSION_DATE, '')
+      if (name !== type) this.providedTools++
+      if (this.#rules.hasItems || CLIENT_TOOLS.has(name)) return
+      this.documents++
+      this.#toolTypes.push({ index: path[1], type: name })
+    } else if (IMAGE_TYPES.includes(type)) this.images++
     else if (DOCUMENT_TYPES.includes(type)) this.documents++
+    this.hasAudio ||= AUDIO_TYPES.has(type)
+  }
+
+  get serverTools(): ServerTool[] {
+    return this.#toolTypes.map(({ index, type }) => ({ type, mostUses: this.#mostUses.get(index) ?? null }))
   }
 
   value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
@@ -270,13 +308,20 @@ class OutlineScan {
       }
     } else if (this.#rules.hasItems && path[0] === 'input' && typeof path[1] === 'number') {
       if (path[2] === 'type') this.#itemType(path[1], this.#shortText(kind, start, end))
-    } else if (
+    } else if (path[0] === 'tools' && path[2] === 'max_uses') this.#usesOf(path[1], kind, start, end)
+    else if (
       path[0] === this.#rules.required &&
       path.length === 2 &&
       (kind === 'string' || kind === 'array')
     ) {
       this.prompts++
     }
+  }
+
+  /** Of several limits the largest counts: parsers differ in which one they take. */
+  #usesOf(index: unknown, kind: JsonKind, start: number, end: number): void {
+    const uses = kind === 'number' ? Number(decoder.decode(this.#body.subarray(start, end))) : 0
+    if (uses >= 1) this.#mostUses.set(index, Math.max(uses, this.#mostUses.get(index) ?? 0))
   }
 
   /** Of several types the last one counts, as in the parser of the item. */

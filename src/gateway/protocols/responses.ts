@@ -21,6 +21,8 @@ const turn = z.looseObject({
     .positive('max_output_tokens must be a positive integer')
     .nullish(),
   tools: z.array(z.unknown(), 'tools must be an array').nullish(),
+  reasoning: z.unknown().optional(),
+  service_tier: z.unknown().optional(),
 })
 
 /** Members of a call that hold its tool and its input. */

@@ -28,15 +28,35 @@ export function usageOfChat(value: unknown): Usage | null {
   const cached = details.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens
   const cacheRead = count(cached)
   const cacheWrite = count(details.cache_write_tokens)
-  const reasoning = count(member(usage.completion_tokens_details).reasoning_tokens)
+  const outputDetails = member(usage.completion_tokens_details)
+  const reasoning = count(outputDetails.reasoning_tokens)
+  const units = unitsOf({
+    audio_input: Math.min(count(details.audio_tokens), prompt),
+    audio_output: count(outputDetails.audio_tokens),
+    image_output: count(outputDetails.image_tokens),
+    search_sources: count(usage.num_sources_used),
+    search_queries: count(usage.num_search_queries),
+  })
+  const {
+    audio_input: audioInput = 0,
+    audio_output: audioOutput = 0,
+    image_output: imageOutput = 0,
+  } = units.units ?? {}
   return {
-    input: Math.max(0, prompt - cacheRead - cacheWrite),
+    ...units,
+    input: Math.max(0, prompt - cacheRead - cacheWrite - audioInput),
     cacheRead,
     cacheWrite5Minutes: cacheWrite,
     cacheWrite1Hour: 0,
-    output: outputOfChat(usage, prompt, reasoning),
+    output: Math.max(0, outputOfChat(usage, prompt, reasoning) - audioOutput - imageOutput),
     reasoning,
   }
+}
+
+/** Units that are billed apart; no member where there are none. */
+function unitsOf(counts: Record<string, number>): Pick<Usage, 'units'> {
+  const units = Object.fromEntries(Object.entries(counts).filter(([, number]) => number > 0))
+  return Object.keys(units).length > 0 ? { units } : {}
 }
 
 /**
@@ -76,16 +96,39 @@ export function usageOfMessages(value: unknown, known: Usage | null): Usage | nu
   const hour = number(details.ephemeral_1h_input_tokens) ?? before.cacheWrite1Hour
   // Later events count cache writes in one figure, without their lifetimes.
   const written = number(usage.cache_creation_input_tokens)
+  const units = { ...before.units, ...serverToolUnits(usage.server_tool_use) }
+  const compaction = compactionTokens(usage.iterations)
+  const input = number(usage.input_tokens)
+  const output = number(usage.output_tokens)
   return {
-    input: number(usage.input_tokens) ?? before.input,
+    ...unitsOf(units),
+    input: input === null ? before.input : input + compaction.input,
     cacheRead: number(usage.cache_read_input_tokens) ?? before.cacheRead,
     cacheWrite5Minutes:
       number(details.ephemeral_5m_input_tokens) ??
       (written === null ? before.cacheWrite5Minutes : Math.max(0, written - hour)),
     cacheWrite1Hour: hour,
-    output: number(usage.output_tokens) ?? before.output,
+    output: output === null ? before.output : output + compaction.output,
     reasoning: number(member(usage.output_tokens_details).thinking_tokens) ?? before.reasoning,
   }
+}
+
+/** The other figures leave compaction out. https://docs.claude.com/en/docs/build-with-claude/compaction */
+function compactionTokens(iterations: unknown): { input: number; output: number } {
+  const passes = (Array.isArray(iterations) ? iterations : []).map(member)
+  const sum = (name: string) =>
+    passes.reduce((total, pass) => total + (pass.type === 'compaction' ? count(pass[name]) : 0), 0)
+  return { input: sum('input_tokens'), output: sum('output_tokens') }
+}
+
+/** Members such as `web_search_requests`, by the name of their price. Fetching pages is free. */
+function serverToolUnits(value: unknown): Record<string, number> {
+  const requests = Object.entries(member(value)).flatMap(([name, requests]) =>
+    /^[a-z_]{1,50}_requests$/.test(name)
+      ? [[name.slice(0, -'_requests'.length), count(requests)] as const]
+      : [],
+  )
+  return Object.fromEntries(requests.filter(([name]) => name !== 'web_fetch'))
 }
 
 const number = (value: unknown): number | null => (isCount(value) ? Math.floor(value) : null)

@@ -26,6 +26,8 @@ export interface Provider {
   organizationId?: string | null
   /** Members of requests that pass although they select models or belong to the state of the provider. */
   allowedMembers?: readonly string[]
+  /** Whether calls may use what has no price in the catalogue; their records are flagged. */
+  allowsUnpriced?: boolean
 }
 
 /** By the object of the provider: each reading of the catalogue makes new ones. */

@@ -98,6 +98,8 @@ export class NativePassage {
     clearTimeout(this.#cutTimer)
     await this.#looking
     await this.#observeUntil(piped, copy)
+    // The copy may be read on: this branch would gather all of it.
+    if (this.callerLeft) passing.cancel().catch(() => {})
     this.release()
     caller.takeBack()
     this.#writeDue(piped)

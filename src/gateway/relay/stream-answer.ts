@@ -4,7 +4,14 @@ import type { Usage } from '../../governance/credits.ts'
 import type { Inspection } from '../../governance/dlp/inspection.ts'
 import type { GovernanceDeps, GovernedCall } from '../../governance/governed-call.ts'
 import { CallLease } from '../calls/call-lease.ts'
-import { type Charge, type ChargeBasis, streamCharge, withLost } from '../calls/charges.ts'
+import {
+  abandonedCharge,
+  type Charge,
+  type ChargeBasis,
+  hidesOutput,
+  streamCharge,
+  withLost,
+} from '../calls/charges.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'
 import type { Dialect, StreamReader } from '../protocols/protocol.ts'
 import { type Provider, transportOf } from '../providers/provider.ts'
@@ -18,7 +25,7 @@ import { EventStreamCaller } from './event-stream-caller.ts'
 import { mayPassUnread, NativePassage, readStreamsOf } from './native-passage.ts'
 import { HttpStreamCaller, type StreamCaller } from './stream-caller.ts'
 import { type FrameConverter, PASSED_FRAMES, StreamPipeline } from './stream-pipeline.ts'
-import { type RelayEnd, relayStream } from './stream-relay.ts'
+import { REST_MS, type RelayEnd, relayStream } from './stream-relay.ts'
 
 export interface StreamDeps extends AttemptDeps, GovernanceDeps {
   configuration: AttemptDeps['configuration'] & {
@@ -134,7 +141,7 @@ async function relayTo<Unit>(
     caller,
     callerSignal: signal,
     lease: leaseOf(deps, stream),
-    awaitsUsage: () => reader.usagePending,
+    readOn: () => readOnTime(deps, basis, reader),
     passage,
   })
   if (relay.started) {
@@ -146,6 +153,16 @@ async function relayTo<Unit>(
   const charged = end.error ? streamCharge(basis, reader).usage : null
   attempt.discard(`stream_${end.reason}`, charged ?? (end.reason === 'timeout' ? attempt.inputUsage : null))
   throw end.error ?? noAnswer(end.message)
+}
+
+/**
+ * How long a stream is read on after its caller left, so that it is charged by its usage: where only the usage is missing,
+ * and where the call reasons, because hidden tokens are billed as well.
+ */
+function readOnTime({ configuration }: StreamDeps, basis: ChargeBasis, reader: StreamReader): number {
+  if (!basis.charged || reader.usage()?.final) return 0
+  if (reader.usagePending) return REST_MS
+  return hidesOutput(basis, reader) ? configuration.UPSTREAM_READ_ON_MS : 0
 }
 
 function pipelineOf<Unit>(
@@ -182,7 +199,14 @@ function streamEnd(
   const flags = passage?.flags() ?? []
   if (end.kind === 'completed') return { ...known, status: 200, errorCode: null, flags }
   if (end.kind === 'client_left') {
-    return { ...known, status: CLIENT_LEFT, errorCode: 'client_left', flags: ['client_left', ...flags] }
+    const charge = abandonedCharge(basis, reader)
+    return {
+      ...known,
+      charge,
+      status: CLIENT_LEFT,
+      errorCode: 'client_left',
+      flags: ['client_left', ...flags],
+    }
   }
   const errorCode = end.error?.code ?? 'stream_error'
   return { ...known, status: 200, errorCode, flags: [`stream_${end.reason}`, ...flags] }

@@ -26,8 +26,8 @@ interface RelayOptions<Unit> {
   upstreamAbort: AbortController
   /** Renewed while the stream lasts. A stream that has lost it ends. */
   lease: CallLease
-  /** Whether the whole answer has come except its usage. */
-  awaitsUsage: () => boolean
+  /** How long the upstream is read for its usage after the caller left, in milliseconds; 0 stops it at once. */
+  readOn: () => number
   /** Carries a stream that needs no change; null where each chunk is read. */
   passage: NativePassage | null
 }
@@ -41,8 +41,8 @@ export type RelayStart =
   | { started: true; ended: Promise<RelayEnd> }
   | { started: false; end: Exclude<RelayEnd, { kind: 'completed' }> }
 
-/** How long an upstream is read after the end of its answer, or after its caller left. */
-const REST_MS = 1_000
+/** How long an upstream is read after the end of its answer. */
+export const REST_MS = 1_000
 /** Chunks that an upstream may send after its end until its connection is given up. */
 const READS_AFTER_END = 8
 
@@ -62,7 +62,7 @@ class StreamRelay<Unit> {
   #waiting: Unit[] = []
   #reading = false
   #clientLeft = false
-  /** Set when the caller left and only the usage is missing: the end of the wait for it. */
+  /** Set when the caller left and the upstream is read on for its usage: the end of the wait for it. */
   #leaving: ReturnType<typeof setTimeout> | undefined
   #lastRead: number
 
@@ -193,15 +193,15 @@ class StreamRelay<Unit> {
   }
 
   readonly #leave = (): void => {
-    const { caller, pipeline, awaitsUsage } = this.#options
+    const { caller, pipeline, readOn } = this.#options
     if (this.#passing) {
       this.#passage?.leave()
       return
     }
     if (pipeline.committed) caller.abort()
     if (this.#isOver || this.#leaving) return
-    // Client left after the content: wait for usage, so that billing is exact.
-    if (pipeline.started && awaitsUsage()) this.#leaving = setTimeout(this.#stop, REST_MS)
+    const wait = readOn()
+    if (wait > 0) this.#leaving = setTimeout(this.#stop, wait)
     else this.#stop()
   }
 
@@ -233,6 +233,8 @@ class StreamRelay<Unit> {
     if (now - this.#lastRead >= (pipeline.started ? times.betweenEvents : times.firstEvent)) {
       pipeline.fail('timeout', 'The upstream stopped sending.')
       this.#stopUpstream()
+    } else if (this.#leaving) {
+      return
     } else if (pipeline.committed && caller.unread === 0 && now - caller.lastSent >= times.heartbeat) {
       caller.heartbeat()
     }

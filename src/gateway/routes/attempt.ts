@@ -6,7 +6,7 @@ import type { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
 import { TooLongError } from '../../lib/bytes/read-bytes.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { answerCharge, type ChargeBasis, inputUsage } from '../calls/charges.ts'
+import { abandonedCharge, answerCharge, type ChargeBasis, hidesOutput, inputUsage } from '../calls/charges.ts'
 import { transportOf } from '../providers/provider.ts'
 import { ProviderUnreachable, sendToProvider } from '../providers/send-to-provider.ts'
 import { LONGEST_ANSWER_BYTES, LONGEST_TRANSLATED_BYTES, readWhole } from '../relay/buffered-responses.ts'
@@ -20,6 +20,7 @@ export interface AttemptDeps {
     UPSTREAM_CONNECT_TIMEOUT_MS: number
     UPSTREAM_HEADERS_TIMEOUT_MS: number
     UPSTREAM_ANSWER_TIMEOUT_MS: number
+    UPSTREAM_READ_ON_MS: number
     BUFFER_LIMIT_BYTES: number
   }
 }
@@ -58,7 +59,13 @@ export class UpstreamAttempt {
   #phase: 'connecting' | 'waiting' | 'over' = 'connecting'
   /** The upstream has the request, or may have it. */
   #sent = false
-  readonly #leave = () => this.abort.abort()
+  #leaveTimer: ReturnType<typeof setTimeout> | undefined
+  /** A call that reasons is read on: what it has used shows only in its usage. */
+  readonly #leave = () => {
+    const wait = hidesOutput(this.#call.basis, null) ? this.#deps.configuration.UPSTREAM_READ_ON_MS : 0
+    if (wait === 0) this.abort.abort()
+    else this.#leaveTimer = setTimeout(() => this.abort.abort(), wait)
+  }
 
   constructor(deps: AttemptDeps, call: AttemptedCall, route: Route) {
     this.#deps = deps
@@ -79,6 +86,11 @@ export class UpstreamAttempt {
   /** The input alone, estimated; null where tokens are not charged. */
   get inputUsage(): Usage | null {
     return inputUsage(this.#call.basis)
+  }
+
+  /** The most that it can have used when its caller left before an answer began; null where tokens are not charged. */
+  get abandonedUsage(): Usage | null {
+    return abandonedCharge(this.#call.basis, null).usage
   }
 
   /** Whether the upstream has the request, or may have it, and its charge is not known. */
@@ -225,6 +237,7 @@ export class UpstreamAttempt {
   dispose(): void {
     this.#phase = 'over'
     clearTimeout(this.#timer)
+    clearTimeout(this.#leaveTimer)
     this.#call.signal.removeEventListener('abort', this.#leave)
   }
 }

@@ -5,6 +5,7 @@ import type { GovernedCall } from '../../governance/governed-call.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { readAll } from '../../lib/bytes/read-bytes.ts'
 import { pause } from '../../lib/pause.ts'
+import type { Charge } from '../calls/charges.ts'
 import type { PlannedCall } from '../calls/model-call.ts'
 import { OPERATIONS } from '../operations.ts'
 import type { StartedStream, StreamDeps } from '../relay/stream-answer.ts'
@@ -44,7 +45,7 @@ type FailoverAnswer =
   | { kind: 'upstream_error'; response: Response; body: Uint8Array }
   | { kind: 'failed'; error: unknown }
   /** @see CLIENT_LEFT */
-  | { kind: 'client_left' }
+  | { kind: 'client_left'; charge?: Charge; counts?: InspectionCounts }
 
 /**
  * Routes are tried while nothing was sent to the caller: the next one when the last could not be reached, gave no usable
@@ -135,7 +136,8 @@ class Failover {
 
   async run(): Promise<FailoverResult> {
     try {
-      return this.#result((await this.#tryAll()) ?? (await this.#tryAgain()) ?? (await this.#bestError()))
+      const answer = (await this.#tryAll()) ?? (await this.#tryAgain()) ?? (await this.#bestError())
+      return this.#result(this.#options.signal.aborted ? unreceived(answer) : answer)
     } catch (error) {
       return this.#result(this.#options.signal.aborted ? { kind: 'client_left' } : { kind: 'failed', error })
     } finally {
@@ -145,6 +147,7 @@ class Failover {
 
   async #tryAll(): Promise<FailoverAnswer | null> {
     for (const route of inOrder(this.#planned.routes, this.#affinity.route, this.#deps.clock())) {
+      this.#options.signal.throwIfAborted()
       const answer = this.#isSkipped(route) ? null : await this.#try(route)
       if (answer) return answer
     }
@@ -301,10 +304,15 @@ class Failover {
     const attempt = this.#routeCalls.at(-1)?.attempt
     const isFault = answer.kind === 'failed' && !(answer.error instanceof ApiError)
     if ((answer.kind !== 'client_left' && !isFault) || !attempt?.mayBeCharged) return lost
-    const pending = attempt.inputUsage
+    if ('charge' in answer) return lost
+    const pending = isFault ? attempt.inputUsage : attempt.abandonedUsage
     return pending ? addUsage(lost, pending) : lost
   }
 }
+
+/** A whole answer whose caller left while it was generated is charged by its usage. */
+const unreceived = (answer: FailoverAnswer): FailoverAnswer =>
+  answer.kind === 'buffered' ? { kind: 'client_left', charge: answer.charge, counts: answer.counts } : answer
 
 /** Ends an attempt whose upstream may still be sending. */
 function giveUp({ attempt }: RouteCall): void {

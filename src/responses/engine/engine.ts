@@ -132,7 +132,7 @@ export class ResponseEngine {
   async #emitAnswer(sent: SentTurn, call: GovernedCall): Promise<void> {
     const { emitter } = this.#run
     if (sent.kind === 'failed') {
-      this.#settle(call, await sent.outcome)
+      await this.#settleAnswer(call, sent.outcome)
       throw sent.error
     }
     emitter.origin = sent.origin

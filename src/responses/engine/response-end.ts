@@ -31,7 +31,7 @@ export function endOfFailure(error: unknown, later: boolean): ResponseEnd {
     return { status: 'failed', error: { code, message: `${message}${retry}` } }
   }
   if (error instanceof ApiError) {
-    if (later && error.kind === 'rate_limited') return incomplete('insufficient_credits')
+    if (later && error.limit === 'credits') return incomplete('insufficient_credits')
     return { status: 'failed', error: { code: error.code ?? 'stream_error', message: error.message } }
   }
   logEvent('error', 'response_failed', { error: errorText(error) })

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import {
+  abandonedCharge,
   answerCharge,
   boundsOf,
   type CallBounds,
@@ -12,10 +13,12 @@ import {
   streamCharge,
   withLost,
 } from '../../../src/gateway/calls/charges.ts'
+import { hiddenOutputOf } from '../../../src/gateway/calls/hidden-output.ts'
 import type { CatalogModel } from '../../../src/gateway/catalog/catalog.ts'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
+import type { Route } from '../../../src/gateway/routes/call-routes.ts'
 import {
   addUsage,
   costOf,
@@ -264,6 +267,41 @@ describe('the charge', () => {
     const silent = { usage: () => null, textBytes: 30 }
     expect(streamCharge(basisOf(0), silent)).toMatchObject({ provenance: 'estimated', cost: INPUT + 10 })
   })
+
+  it('of an abandoned call that reasons is the most hidden output, within the bounds of the call', () => {
+    const silent = { usage: () => null, textBytes: 30 }
+    const reasons = (hiddenOutput: number) => ({ ...basisOf(0), hiddenOutput })
+    expect(abandonedCharge(reasons(0), silent)).toMatchObject({ cost: INPUT + 10, provenance: 'estimated' })
+    expect(abandonedCharge(reasons(500), silent)).toMatchObject({
+      cost: INPUT + 510,
+      provenance: 'estimated',
+    })
+    expect(abandonedCharge(reasons(1_000), silent)).toMatchObject({ cost: INPUT + 1_000 })
+    expect(abandonedCharge(reasons(0), { ...silent, reasoned: true })).toMatchObject({ cost: INPUT + 1_000 })
+    expect(abandonedCharge(reasons(500), null)).toMatchObject({ cost: INPUT + 500 })
+    const final = { usage: () => ({ usage: inputOf(7), final: true }), textBytes: 30 }
+    expect(abandonedCharge(reasons(500), final)).toMatchObject({ cost: 7, provenance: 'reported' })
+  })
+
+  it.each([
+    [{}, [], 0],
+    [{}, ['reasoning'], 1_000],
+    [{ reasoning_effort: 'high' }, [], 1_000],
+    [{ reasoning_effort: 'none' }, ['reasoning'], 0],
+    [{ thinking: { type: 'disabled' } }, ['reasoning'], 0],
+    [{ thinking: { type: 'enabled', budget_tokens: 300 } }, [], 300],
+  ])(
+    'counts hidden output of a request with %j of a model that can %j as %i',
+    (fields, capabilities, most) => {
+      const outline = chatCompletions.outline(
+        new TextEncoder().encode(
+          JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'a' }], ...fields }),
+        ),
+      )
+      const route = { operation: 'chat_completions' } as Route
+      expect(hiddenOutputOf(outline, { ...MODEL, capabilities }, [route], 1_000)).toBe(most)
+    },
+  )
 
   it('of what is free is none', () => {
     const free = basisOf(0, false)

@@ -79,7 +79,7 @@ export function relayToHttp(relay: HttpRelay): {
     callerSignal: relay.callerSignal ?? new AbortController().signal,
     upstreamAbort: relay.upstreamAbort ?? new AbortController(),
     lease: new CallLease(deps, call, LEASE_MS, progress),
-    awaitsUsage: () => reader.usagePending,
+    readOn: () => (reader.usagePending ? 1_000 : 0),
     passage: null,
   })
   return { body: caller.body, start }

@@ -92,7 +92,7 @@ async function flowing(protocol: Protocol, first: string, options = { usageReque
     upstream: stream,
     callerSignal: leave.signal,
     lease: lease as never,
-    awaitsUsage: () => reader.usagePending,
+    readOn: () => (reader.usagePending ? 1_000 : 0),
     passage,
   })
   upstream.enqueue(encoder.encode(first))

@@ -77,12 +77,12 @@ describe('admit', () => {
     const refused = await admit(deps, asking())
     expect(refused).toMatchObject({
       kind: 'refused',
-      error: { status: 429, retryAfterSeconds: 60, shouldRetry: false },
+      error: { status: 429, retryAfterSeconds: 60, shouldRetry: false, limit: 'credits' },
     })
     const { message } = (refused as { error: ApiError }).error
     expect(message).toBe(
       'Not enough credits: this call can cost up to 100 micro-credits, and 99 micro-credits can be spent. ' +
-        'Lower max_tokens or add credits.',
+        'Lower max_tokens, or add credits. This is not a rate limit: repeating the call does not help.',
     )
     expect(ledger.recorded).toMatchObject([
       { outcome: { status: 429, errorCode: 'rate_limited', cost: 0, durationMilliseconds: 4_000 } },
@@ -90,10 +90,12 @@ describe('admit', () => {
     expect(ledger.available).toBe(99)
   })
 
-  it('never speaks of less than nothing that can be spent', async () => {
+  it('without any credits advises only to add some, and states no negative amount', async () => {
     ledger.available = -5
     const refused = await admit(deps, asking())
-    expect((refused as { error: ApiError }).error.message).toContain(' 0 micro-credits can be spent')
+    expect((refused as { error: ApiError }).error.message).toContain(
+      ' 0 micro-credits can be spent. Add credits.',
+    )
   })
 
   it.each([
@@ -105,7 +107,7 @@ describe('admit', () => {
     ],
   ])(
     'refuses a call beyond the limit of the %s, says whose it is, and records it uncounted',
-    async (_scope, perUser, message) => {
+    async (scope, perUser, message) => {
       const rights = {
         principal: { ...principal, userLimitPerMinute: perUser },
         catalogueEpoch: 1,
@@ -116,7 +118,7 @@ describe('admit', () => {
       const refused = await admit(deps, called('last', { rights }))
       expect(refused).toMatchObject({
         kind: 'refused',
-        error: { status: 429, message, retryAfterSeconds: RETRY_AFTER_SECONDS },
+        error: { status: 429, message, retryAfterSeconds: RETRY_AFTER_SECONDS, limit: scope },
       })
       expect(ledger.opened).toHaveLength(admitted)
       expect(ledger.recorded.map(({ opening, outcome }) => [opening.callId, outcome.status])).toEqual([

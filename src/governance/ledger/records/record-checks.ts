@@ -48,5 +48,7 @@ export function checkOutcome(outcome: CallOutcome): void {
 }
 
 function checkUsage(usage: Usage): void {
-  for (const [name, count] of Object.entries(usage)) checkAmount(`usage.${name}`, count)
+  const { units = {}, ...tokens } = usage
+  for (const [name, count] of Object.entries(tokens)) checkAmount(`usage.${name}`, count)
+  for (const [name, count] of Object.entries(units)) checkAmount(`usage.units.${name}`, count)
 }

@@ -27,6 +27,15 @@ const present = (row: ModelRow) => ({
     cache_read: row.prices.cacheRead,
     cache_write_5_minutes: row.prices.cacheWrite5Minutes,
     cache_write_1_hour: row.prices.cacheWrite1Hour,
+    ...(row.prices.units && { units: row.prices.units }),
+    ...(row.prices.classes && { classes: row.prices.classes }),
+    ...(row.prices.longContext && {
+      long_context: {
+        above: row.prices.longContext.above,
+        input_percent: row.prices.longContext.inputPercent,
+        output_percent: row.prices.longContext.outputPercent,
+      },
+    }),
   },
   capabilities: row.capabilities,
   routes: row.routes.map((route) => ({

@@ -21,6 +21,7 @@ const present = (row: ProviderRow) => ({
   base_url: row.baseUrl,
   organization_id: row.organizationId,
   allowed_members: row.allowedMembers,
+  allow_unpriced: row.allowsUnpriced,
   credential_set: true,
   disabled_at: row.disabledAt,
   created_at: row.createdAt,
@@ -43,8 +44,12 @@ export const providerRoutes = new Hono<AppEnv>()
   .post('/providers', query(noQuery), jsonBody(providerCreation), async (context) => {
     const given = context.req.valid('json')
     const { name, kind, base_url: baseUrl, credential } = given
-    const { organization_id: organizationId, allowed_members: allowedMembers } = given
-    const values = { name, kind, baseUrl, credential, organizationId, allowedMembers }
+    const {
+      organization_id: organizationId,
+      allowed_members: allowedMembers,
+      allow_unpriced: allowsUnpriced,
+    } = given
+    const values = { name, kind, baseUrl, credential, organizationId, allowedMembers, allowsUnpriced }
     const row = await createProvider(administrationOf(context), values)
     return context.json(present(row), 201)
   })
@@ -56,8 +61,15 @@ export const providerRoutes = new Hono<AppEnv>()
   .put('/providers/:providerId', query(noQuery), jsonBody(providerUpdate), async (context) => {
     const id = pathId(context, 'Provider')
     const given = context.req.valid('json')
-    const { name, base_url: baseUrl, credential, disabled, allowed_members: allowedMembers } = given
-    const changes = { name, baseUrl, credential, disabled, allowedMembers }
+    const {
+      name,
+      base_url: baseUrl,
+      credential,
+      disabled,
+      allowed_members: allowedMembers,
+      allow_unpriced: allowsUnpriced,
+    } = given
+    const changes = { name, baseUrl, credential, disabled, allowedMembers, allowsUnpriced }
     const row = await changeProvider(administrationOf(context), id, changes)
     if (credential !== undefined) await forgetRefusal(context.get('deps').redis, id)
     return context.json(present(row))

@@ -1,0 +1,1 @@
+ALTER TABLE "providers" ADD COLUMN "allows_unpriced" boolean DEFAULT false NOT NULL;

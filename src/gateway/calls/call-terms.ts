@@ -1,0 +1,212 @@
+/** What a request selects besides plain tokens: price classes, units with a price of their own, and a wider window. */
+import type { Prices } from '../../governance/credits.ts'
+import { invalidRequest } from '../../lib/api-error.ts'
+import type { CatalogModel } from '../catalog/catalog.ts'
+import { OPERATIONS, type Operation } from '../operations.ts'
+import type { RequestOutline } from '../protocols/request-outline.ts'
+import type { Route } from '../routes/call-routes.ts'
+import type { ChargeBasis } from './charges.ts'
+
+/** One selection that needs a price. */
+interface PricedTerm {
+  /** As error messages name it. */
+  member: string
+  /** Name of its price: a class as `member=value`, a unit, or `long_context`. */
+  price: string
+  /** Of a unit: the most of them in one call; absent for tokens and classes. */
+  most?: number
+}
+
+export interface CallTerms {
+  priced: readonly PricedTerm[]
+  /** The widest context window that a header selects, in tokens; 0 for none. */
+  window: number
+  /** How often the model may read its whole context within one call. */
+  passes: number
+  /** The most tokens of a summary that the provider writes besides the answer. */
+  compactionOutput: number
+}
+
+/** Terms without effect on bounds and prices. */
+export const PLAIN_TERMS: CallTerms = { priced: [], window: 0, passes: 1, compactionOutput: 0 }
+
+/**
+ * Values that never cost more than the catalogue's prices. `auto` leaves the choice to the account of the deployment; `flex`
+ * and `batch` are cheaper. https://platform.openai.com/docs/guides/flex-processing,
+ * https://docs.claude.com/en/api/service-tiers
+ */
+const STANDARD: Record<string, ReadonlySet<unknown>> = {
+  service_tier: new Set(['auto', 'default', 'standard', 'standard_only', 'flex', 'batch', 'on_demand']),
+  speed: new Set(['standard', 'normal']),
+  inference_geo: new Set(['global']),
+}
+/** Tools of a provider that cost nothing besides their tokens. */
+const FREE_TOOLS = new Set(['web_fetch', 'tool_search_tool_regex', 'tool_search_tool_bm25', 'mcp_toolset'])
+/** Uses of a tool without a limit of its own in one call. */
+const MOST_USES = 100
+/** https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use: the provider pauses after ten rounds. */
+const MOST_ROUNDS = 10
+/** Beta headers of the messages protocol: `context-1m-2025-08-07` widens the window. */
+const WIDER_WINDOW = /^context-(\d{1,5})([km])(?:-|$)/i
+/** Compaction within a call reads the context once more. https://docs.claude.com/en/docs/build-with-claude/compaction */
+const COMPACTION = /^compact-/i
+const BETA_HEADERS = ['anthropic-beta', 'provider-beta']
+
+/** @param headers of the caller. */
+export function termsOf(outline: RequestOutline, headers: Headers): CallTerms {
+  const betas = BETA_HEADERS.flatMap((name) => headers.get(name)?.split(',') ?? []).map((beta) => beta.trim())
+  const window = Math.max(0, ...betas.map(windowOf))
+  const compactions = betas.some((beta) => COMPACTION.test(beta)) ? 1 : 0
+  return {
+    priced: [...classTerms(outline), ...toolTerms(outline), ...mediaTerms(outline)],
+    window,
+    passes: 1 + roundsOf(outline) + compactions,
+    compactionOutput: compactions * (outline.maximumOutput ?? 0),
+  }
+}
+
+function windowOf(beta: string): number {
+  const [, count, unit] = WIDER_WINDOW.exec(beta) ?? []
+  return Number(count ?? 0) * (unit?.toLowerCase() === 'k' ? 1_000 : 1_000_000)
+}
+
+const classTerms = ({ fields }: RequestOutline): PricedTerm[] =>
+  Object.entries(STANDARD).flatMap(([member, free]) => {
+    const value = fields[member]
+    if (value === undefined || value === null || free.has(value)) return []
+    const name = typeof value === 'string' ? value : JSON.stringify(value)
+    return [{ member, price: `${member}=${name.slice(0, 100)}` }]
+  })
+
+function toolTerms({ fields, serverTools }: RequestOutline): PricedTerm[] {
+  const terms: PricedTerm[] = serverTools
+    .filter(({ type }) => !FREE_TOOLS.has(type))
+    .map(({ type, mostUses }) => ({
+      member: `tools (${type})`,
+      price: type,
+      // Containers are billed by time, which no usage states: a call pays for one.
+      most: type === CODE_EXECUTION ? 1 : (mostUses ?? MOST_USES),
+    }))
+  if (isGiven(fields.web_search_options)) {
+    terms.push({ member: 'web_search_options', price: 'web_search', most: MOST_USES })
+  }
+  if (isGiven(fields.search_parameters)) {
+    terms.push({ member: 'search_parameters', price: 'search_sources', most: MOST_USES })
+  }
+  const runsCode = terms.some(({ price }) => price === CODE_EXECUTION)
+  if (isGiven(fields.container) && !runsCode) {
+    terms.push({ member: 'container', price: CODE_EXECUTION, most: 1 })
+  }
+  return terms
+}
+
+const CODE_EXECUTION = 'code_execution'
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null && value !== false
+
+function mediaTerms({ fields, hasAudio }: RequestOutline): PricedTerm[] {
+  const modalities = Array.isArray(fields.modalities) ? fields.modalities : []
+  const output = modalities
+    .filter((kind) => kind !== 'text')
+    .map((kind) => ({ member: 'modalities', price: `${String(kind).slice(0, 100)}_output` }))
+  const speaks = isGiven(fields.audio) && !modalities.includes('audio')
+  return [
+    ...output,
+    ...(speaks ? [{ member: 'audio', price: 'audio_output' }] : []),
+    ...(hasAudio ? [{ member: 'messages (input_audio)', price: 'audio_input' }] : []),
+  ]
+}
+
+/** Rounds of tools that run at the provider: each reads the context again. */
+function roundsOf({ serverTools, fields }: RequestOutline): number {
+  if (serverTools.length === 0 && !isGiven(fields.web_search_options)) return 0
+  const uses = serverTools.reduce((sum, { mostUses }) => sum + (mostUses ?? MOST_ROUNDS), 0)
+  return Math.min(MOST_ROUNDS, isGiven(fields.web_search_options) ? MOST_ROUNDS : uses)
+}
+
+/** Units of a call that its usage will not state, where they have a price. */
+export function fixedUnits({ priced }: CallTerms, { units }: Prices): Pick<ChargeBasis, 'fixedUnits'> {
+  const runsCode = priced.some(({ price }) => price === CODE_EXECUTION)
+  return runsCode && units?.[CODE_EXECUTION] !== undefined ? { fixedUnits: { [CODE_EXECUTION]: 1 } } : {}
+}
+
+/** A request on the routes that may take it. */
+export interface PricedCall {
+  routes: Route[]
+  /** At the price classes of the call. */
+  prices: Prices
+  /** What the providers of the routes allow without a price, for the audit record. */
+  unpriced: string[]
+}
+
+/**
+ * The routes on which all that a request selects has a price, or whose provider allows it without one, with the prices of
+ * the call.
+ * @throws ApiError invalid_request naming the member without a price, when no route is left.
+ */
+export function pricedCall(
+  model: CatalogModel,
+  operation: Operation,
+  routes: readonly Route[],
+  terms: CallTerms,
+): PricedCall {
+  const { prices } = model
+  if (!OPERATIONS[operation].generates) return { routes: [...routes], prices, unpriced: [] }
+  const missing = missingPrices(model, terms)
+  const usable = routes.filter(
+    (route) => route.provider.allowsUnpriced || !missing.some((term) => reaches(route, term)),
+  )
+  if (usable.length > 0 || routes.length === 0) {
+    const reached = missing.filter((term) => usable.some((route) => reaches(route, term)))
+    const unpriced = reached.map(({ price }) => price)
+    return { routes: usable, prices: classPrices(prices, terms), unpriced }
+  }
+  const [term] = missing
+  throw invalidRequest(
+    `${term?.member}: the model ${model.id} has no price for ${term?.price}. Leave it out, or ask an administrator to set ` +
+      'the price.',
+  )
+}
+
+const isPriced = ({ units, classes }: Prices, { price }: PricedTerm): boolean =>
+  units?.[price] !== undefined || classes?.[price] !== undefined
+
+function missingPrices({ prices, contextWindow }: CatalogModel, { priced, window }: CallTerms): PricedTerm[] {
+  const missing = priced.filter((term) => !isPriced(prices, term))
+  if (window <= contextWindow || prices.longContext) return missing
+  return [...missing, { member: 'anthropic-beta', price: LONG_CONTEXT }]
+}
+
+const LONG_CONTEXT = 'long_context'
+
+/** Whether a selection has an effect on a route: translations drop what is specific to a vendor, or refuse it. */
+function reaches({ translation }: Route, { member }: PricedTerm): boolean {
+  if (!translation) return true
+  if (member === 'anthropic-beta') return false
+  if (translation.upstream === 'messages') return member === 'web_search_options'
+  return translation.caller !== 'messages'
+}
+
+/** The prices of tokens at the classes of a call. Several classes multiply. */
+function classPrices(prices: Prices, { priced }: CallTerms): Prices {
+  const percent = priced.reduce(
+    (product, { price }) => (product * (prices.classes?.[price] ?? 100)) / 100,
+    100,
+  )
+  if (percent === 100) return prices
+  const times = (price: number) => Math.ceil((price * percent) / 100)
+  const tokenUnits = Object.entries(prices.units ?? {}).map(([name, price]) => [
+    name,
+    TOKEN_UNITS.has(name) ? times(price) : price,
+  ])
+  return {
+    ...prices,
+    input: times(prices.input),
+    output: times(prices.output),
+    cacheRead: times(prices.cacheRead),
+    cacheWrite5Minutes: times(prices.cacheWrite5Minutes),
+    cacheWrite1Hour: times(prices.cacheWrite1Hour),
+    units: Object.fromEntries(tokenUnits),
+  }
+}
+
+const TOKEN_UNITS = new Set(['audio_input', 'audio_output', 'image_output'])

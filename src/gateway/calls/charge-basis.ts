@@ -1,0 +1,48 @@
+import type { CatalogModel } from '../catalog/catalog.ts'
+import { OPERATIONS, type Operation } from '../operations.ts'
+import type { RequestOutline } from '../protocols/request-outline.ts'
+import type { Route } from '../routes/call-routes.ts'
+import { defaultCompletionTokens } from '../translation/requests/completions-to-chat.ts'
+import { fixedUnits, pricedCall, termsOf } from './call-terms.ts'
+import { boundsOf, type ChargeBasis } from './charges.ts'
+import { hiddenOutputOf } from './hidden-output.ts'
+
+/**
+ * What a request may cost, and the routes that may take it at a known price.
+ * @param allRoutes that can answer the call. @param headers of the caller.
+ * @throws ApiError invalid_request naming a member that has no price.
+ */
+export function chargeBasis(
+  outline: RequestOutline,
+  model: CatalogModel,
+  operation: Operation,
+  allRoutes: readonly Route[],
+  headers: Headers,
+): { routes: Route[]; basis: ChargeBasis } {
+  const terms = termsOf(outline, headers)
+  const { routes, prices, unpriced } = pricedCall(model, operation, allRoutes, terms)
+  const maximumOutput = maximumOutputOf(outline, operation, routes, model)
+  const bounds = boundsOf({ ...outline, maximumOutput }, { ...model, prices }, terms)
+  const basis: ChargeBasis = {
+    prices,
+    bounds,
+    requestBytes: outline.body.length,
+    charged: OPERATIONS[operation].generates,
+    hiddenOutput: hiddenOutputOf(outline, model, routes, bounds.outputTokens),
+    ...fixedUnits(terms, prices),
+    ...(unpriced.length > 0 && { unpriced }),
+  }
+  return { routes, basis }
+}
+
+/** A translated legacy completion has a default maximum; elsewhere an upstream may generate as much as the model can. */
+function maximumOutputOf(
+  outline: RequestOutline,
+  operation: Operation,
+  routes: readonly Route[],
+  model: CatalogModel,
+): number | null {
+  const { translationLimitsOutput } = OPERATIONS[operation]
+  const limited = translationLimitsOutput && routes.every(({ translation }) => translation)
+  return outline.maximumOutput ?? (limited ? defaultCompletionTokens(model.capabilities) : null)
+}

@@ -1,0 +1,55 @@
+/** Reasoning that a caller does not receive, or only in summary: its tokens are known only from the usage. */
+import type { CatalogModel } from '../catalog/catalog.ts'
+import type { RequestOutline } from '../protocols/request-outline.ts'
+import type { Route } from '../routes/call-routes.ts'
+
+type Fields = RequestOutline['fields']
+
+const member = (fields: Fields, name: string): Record<string, unknown> =>
+  typeof fields[name] === 'object' && fields[name] !== null ? (fields[name] as Record<string, unknown>) : {}
+const positive = (value: unknown): number => (typeof value === 'number' && value > 0 ? Math.ceil(value) : 0)
+
+/** The budget of thinking tokens that a request gives, under any name; 0 for none. */
+export const thinkingBudget = (fields: Fields): number =>
+  Math.max(
+    positive(member(fields, 'thinking').budget_tokens),
+    positive(member(fields, 'reasoning').max_tokens),
+    positive(fields.thinking_budget),
+  )
+
+/**
+ * The most tokens of hidden reasoning in a call: its budget, else all of its output; 0 for a call that does not reason.
+ * @param outputTokens the most output of the call.
+ */
+export function hiddenOutputOf(
+  { fields, choices }: RequestOutline,
+  model: CatalogModel,
+  routes: readonly Route[],
+  outputTokens: number,
+): number {
+  if (isOff(fields)) return 0
+  const budget = thinkingBudget(fields)
+  if (budget > 0) return Math.min(budget * choices, outputTokens)
+  return isRequested(fields) || reasonsByItself(model, routes) ? outputTokens : 0
+}
+
+function isOff(fields: Fields): boolean {
+  const reasoning = member(fields, 'reasoning')
+  return (
+    member(fields, 'thinking').type === 'disabled' ||
+    fields.reasoning_effort === 'none' ||
+    reasoning.effort === 'none' ||
+    reasoning.enabled === false ||
+    fields.enable_thinking === false
+  )
+}
+
+const isRequested = (fields: Fields): boolean =>
+  [fields.thinking, fields.reasoning_effort, fields.enable_thinking].some(Boolean) ||
+  member(fields, 'reasoning').effort !== undefined ||
+  member(fields, 'reasoning').enabled === true
+
+/** Models behind the messages protocol with a budget think only on request; all others that reason do by default. */
+const reasonsByItself = ({ capabilities }: CatalogModel, routes: readonly Route[]): boolean =>
+  capabilities.includes('reasoning') &&
+  (capabilities.includes('adaptive_thinking') || routes.some(({ operation }) => operation !== 'messages'))

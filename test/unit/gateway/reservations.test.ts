@@ -1,0 +1,289 @@
+import { describe, expect, it } from 'vitest'
+import { chargeBasis } from '../../../src/gateway/calls/charge-basis.ts'
+import type { CatalogModel } from '../../../src/gateway/catalog/catalog.ts'
+import { OPERATIONS } from '../../../src/gateway/operations.ts'
+import type { Provider } from '../../../src/gateway/providers/provider.ts'
+import { routesFor } from '../../../src/gateway/routes/call-routes.ts'
+import { costOf, type Prices, type Usage } from '../../../src/governance/credits.ts'
+import { SeededRandom } from '../lib/seeded-random.ts'
+
+type Json = Record<string, unknown>
+type Protocol = 'chat_completions' | 'completions' | 'messages'
+
+const PRICES: Prices = {
+  input: 3_000_000,
+  output: 15_000_000,
+  cacheRead: 300_000,
+  cacheWrite5Minutes: 3_750_000,
+  cacheWrite1Hour: 6_000_000,
+}
+const PRICED: Prices = {
+  ...PRICES,
+  units: {
+    web_search: 10_000_000_000,
+    code_execution: 50_000_000_000,
+    audio_input: 40_000_000,
+    audio_output: 80_000_000,
+    image_output: 60_000_000,
+    search_sources: 25_000_000_000,
+  },
+  classes: { 'service_tier=priority': 200, 'speed=fast': 600, 'inference_geo=us': 110 },
+  longContext: { above: 20_000, inputPercent: 200, outputPercent: 150 },
+}
+const KINDS: Record<Protocol, Provider['kind']> = {
+  chat_completions: 'openai-compatible',
+  completions: 'openai-compatible',
+  messages: 'anthropic',
+}
+
+function modelOf(protocol: Protocol, more: Partial<CatalogModel> = {}, allowsUnpriced = false): CatalogModel {
+  const provider: Provider = {
+    id: protocol,
+    name: protocol,
+    kind: KINDS[protocol],
+    baseUrl: 'https://example.com',
+    credential: { parts: { secret: 's' }, secrets: ['s'] },
+    allowsUnpriced,
+  }
+  return {
+    id: 'm',
+    ownedBy: 'o',
+    created: 0,
+    contextWindow: 30_000,
+    maxOutputTokens: 4_000,
+    prices: PRICED,
+    capabilities: ['completions'],
+    routes: [{ provider, upstreamModel: 'm' }],
+    ...more,
+  }
+}
+
+function basisOf(
+  protocol: Protocol,
+  members: Json,
+  headers: Record<string, string> = {},
+  model = modelOf(protocol),
+) {
+  const texts =
+    protocol === 'completions' ? { prompt: 'hi' } : { messages: [{ role: 'user', content: 'hi' }] }
+  const limit = protocol === 'messages' ? { max_tokens: 100 } : {}
+  const body = new TextEncoder().encode(JSON.stringify({ model: 'm', ...texts, ...limit, ...members }))
+  const outline = OPERATIONS[protocol].protocol.outline(body)
+  return { body, ...chargeBasis(outline, model, protocol, routesFor(model, protocol), new Headers(headers)) }
+}
+
+/** What a provider may bill at most for a request, from its documentation and not from the gateway's own reading. */
+interface Worst {
+  input: number
+  output: number
+  units: Record<string, number>
+}
+
+/** A member or header, with its effect on the worst case. */
+interface Lever {
+  protocols: readonly Protocol[]
+  members?: Json
+  headers?: Record<string, string>
+  raises(worst: Worst, window: number): void
+}
+
+const ALL = ['chat_completions', 'completions', 'messages'] as const
+const CHAT = ['chat_completions'] as const
+const MESSAGES = ['messages'] as const
+const LEVERS: readonly Lever[] = [
+  { protocols: CHAT, members: { max_tokens: 3 }, raises: () => {} },
+  {
+    protocols: ['chat_completions', 'completions'],
+    members: { max_completion_tokens: 9_000 },
+    raises(worst) {
+      worst.output = Math.max(worst.output, 9_000)
+    },
+  },
+  {
+    protocols: CHAT,
+    members: { max_new_tokens: 7_000 },
+    raises(worst) {
+      worst.output = Math.max(worst.output, 7_000)
+    },
+  },
+  {
+    protocols: CHAT,
+    members: { reasoning: { max_tokens: 12_000 } },
+    raises(worst) {
+      worst.output += 12_000
+    },
+  },
+  {
+    protocols: MESSAGES,
+    members: { thinking: { type: 'enabled', budget_tokens: 12_000 } },
+    headers: { 'anthropic-beta': 'interleaved-thinking-2025-05-14' },
+    raises(worst) {
+      worst.output += 12_000
+    },
+  },
+  {
+    protocols: MESSAGES,
+    headers: { 'provider-beta': 'prompt-caching-2024-07-31, context-1m-2025-08-07' },
+    members: { system: 'x'.repeat(100_000) },
+    raises(worst) {
+      worst.input += 100_000
+    },
+  },
+  {
+    protocols: MESSAGES,
+    members: {
+      messages: [{ role: 'user', content: [{ type: 'document', source: { type: 'file', file_id: 'f' } }] }],
+    },
+    raises(worst, window) {
+      worst.input = window
+    },
+  },
+  {
+    protocols: MESSAGES,
+    members: { tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 3 }] },
+    raises(worst, window) {
+      worst.input = Math.max(worst.input, window * 4)
+      worst.units.web_search = 3
+    },
+  },
+  {
+    protocols: MESSAGES,
+    members: { container: 'c' },
+    raises(worst, window) {
+      worst.input = Math.max(worst.input, window)
+      worst.units.code_execution = 1
+    },
+  },
+  { protocols: ALL, members: { service_tier: 'priority' }, raises: () => {} },
+  { protocols: ALL, members: { speed: 'fast' }, raises: () => {} },
+  { protocols: ALL, members: { inference_geo: 'us' }, raises: () => {} },
+  {
+    protocols: CHAT,
+    members: { modalities: ['text', 'audio'], audio: { voice: 'v', format: 'mp3' } },
+    raises(worst) {
+      worst.units.audio_output = 1
+    },
+  },
+  {
+    protocols: CHAT,
+    members: { modalities: ['image'] },
+    raises(worst) {
+      worst.units.image_output = 1
+    },
+  },
+]
+const FACTORS: ReadonlyArray<[Protocol, Json, number]> = [
+  ['chat_completions', { n: 5 }, 5],
+  ['chat_completions', { best_of: 4 }, 4],
+  ['completions', { best_of: 7, n: 2 }, 7],
+  ['completions', { prompt: ['a', 'b', 'c'] }, 3],
+]
+
+/** The dearest usage of the worst case, by trying every class of input and output. */
+function dearest({ input, output, units }: Worst, prices: Prices): number {
+  const { audio_output, image_output, ...fees } = units
+  const inputs = (['input', 'cacheRead', 'cacheWrite5Minutes', 'cacheWrite1Hour'] as const).map((name) => ({
+    [name]: input,
+  }))
+  const outputs: Array<Partial<Usage>> = [{ output }]
+  if (audio_output) outputs.push({ units: { ...fees, audio_output: output } })
+  if (image_output) outputs.push({ units: { ...fees, image_output: output } })
+  const none: Usage = {
+    input: 0,
+    cacheRead: 0,
+    cacheWrite5Minutes: 0,
+    cacheWrite1Hour: 0,
+    output: 0,
+    reasoning: 0,
+  }
+  const costs = inputs.flatMap((of) =>
+    outputs.map((to) => costOf({ ...none, units: fees, ...of, ...to }, prices)),
+  )
+  return Math.max(...costs)
+}
+
+function tryLevers(seed: number): { cost: number; reserve: number } {
+  const random = new SeededRandom(seed)
+  const protocol = ALL[random.below(3)] as Protocol
+  const levers = LEVERS.filter(({ protocols }) => protocols.includes(protocol) && random.chance(0.4))
+  const [, factorMembers, factor] = FACTORS.filter(([of]) => of === protocol && random.chance(0.5))[0] ?? [
+    0,
+    {},
+    1,
+  ]
+  const members = Object.assign({}, factorMembers, ...levers.map((lever) => lever.members ?? {}))
+  const headers = Object.assign({}, ...levers.map((lever) => lever.headers ?? {}))
+  const { body, basis } = basisOf(protocol, members, headers)
+  const limited = protocol === 'messages' ? 100 : members.max_tokens
+  const window = headers['provider-beta'] ? 1_000_000 : 30_000
+  const worst: Worst = { input: 0, output: limited ?? 4_000, units: {} }
+  for (const lever of levers) lever.raises(worst, window)
+  worst.input = Math.max(worst.input, Math.min(body.length, window))
+  return {
+    cost: dearest({ ...worst, output: worst.output * factor }, basis.prices),
+    reserve: basis.bounds.reserve,
+  }
+}
+
+describe('the reservation of a call', () => {
+  it('covers the worst case of every combination of members and headers', () => {
+    for (let seed = 1; seed <= 3_000; seed++) {
+      const { cost, reserve } = tryLevers(seed)
+      expect(reserve, `seed ${seed}`).toBeGreaterThanOrEqual(cost)
+    }
+  })
+
+  it('follows the window that a beta header selects, and the prices of a long context', () => {
+    const headers = { 'anthropic-beta': 'context-1m-2025-08-07' }
+    const { basis } = basisOf('messages', { system: 'x'.repeat(400_000) }, headers)
+    expect(basis.bounds.inputTokens).toBeGreaterThan(400_000)
+    expect(basis.bounds.reserve).toBeGreaterThan(400_000 * 6 * 2)
+  })
+
+  it('multiplies the prices of selected classes', () => {
+    const plain = basisOf('messages', {}).basis.prices
+    const fast = basisOf('messages', { speed: 'fast', inference_geo: 'us' }).basis.prices
+    expect(fast.output).toBe(plain.output * 6.6)
+    expect(fast.units?.web_search).toBe(plain.units?.web_search)
+  })
+})
+
+describe('a selection without a price', () => {
+  const plain = (protocol: Protocol, allows = false) => modelOf(protocol, { prices: PRICES }, allows)
+  const refused: ReadonlyArray<[string, Protocol, Json, Record<string, string>]> = [
+    ['service_tier', 'chat_completions', { service_tier: 'priority' }, {}],
+    ['speed', 'messages', { speed: 'fast' }, {}],
+    ['inference_geo', 'messages', { inference_geo: 'us' }, {}],
+    ['container', 'messages', { container: 'c' }, {}],
+    ['tools (web_search)', 'messages', { tools: [{ type: 'web_search_20260209', name: 'w' }] }, {}],
+    ['tools (code_execution)', 'messages', { tools: [{ type: 'code_execution_20250825', name: 'c' }] }, {}],
+    ['web_search_options', 'chat_completions', { web_search_options: {} }, {}],
+    ['modalities', 'chat_completions', { modalities: ['text', 'audio'] }, {}],
+    ['anthropic-beta', 'messages', {}, { 'anthropic-beta': 'context-1m-2025-08-07' }],
+  ]
+  it.each(refused)('is refused by its name: %s', (member, protocol, members, headers) => {
+    const refusal = () => basisOf(protocol, members, headers, plain(protocol))
+    expect(refusal).toThrow(`${member}: the model m has no price for `)
+    const { basis, routes } = basisOf(protocol, members, headers, plain(protocol, true))
+    expect(routes).toHaveLength(1)
+    expect(basis.unpriced).toHaveLength(1)
+  })
+
+  it.each([
+    ['chat_completions', { service_tier: 'auto' }],
+    ['chat_completions', { service_tier: 'default', modalities: ['text'], audio: null }],
+    ['messages', { service_tier: 'standard_only', speed: 'standard', inference_geo: null, container: null }],
+    [
+      'messages',
+      {
+        tools: [
+          { type: 'bash_20250124', name: 'bash' },
+          { name: 'own', input_schema: {} },
+        ],
+      },
+    ],
+    ['messages', { tools: [{ type: 'web_fetch_20250910', name: 'web_fetch' }] }],
+  ] as const)('is none of %s with %j', (protocol, members) => {
+    expect(basisOf(protocol, members, {}, plain(protocol)).basis.unpriced).toBeUndefined()
+  })
+})
