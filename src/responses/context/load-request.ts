@@ -1,4 +1,4 @@
-import { checkUtf8 } from '../../gateway/protocols/request-outline.ts'
+import { checkUtf8, unreadableBody } from '../../gateway/protocols/request-outline.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
@@ -98,9 +98,7 @@ function scanned(body: Uint8Array): RequestReader {
     scanJson(body, scan)
     checkUtf8(body)
   } catch (error) {
-    if (error instanceof JsonSyntaxError)
-      throw invalidRequest(`The body is not valid JSON: ${error.message}.`)
-    throw error
+    throw error instanceof JsonSyntaxError ? unreadableBody(error) : error
   }
   return scan
 }
