@@ -47,11 +47,12 @@ export async function loadRequest(
   stream: ReadableStream<Uint8Array>,
   organizationId: string,
 ): Promise<{ request: ResponseRequest; reserved: OwnedBytes }> {
-  const room = { limitBytes: configuration.BUFFER_LIMIT_BYTES, holder: organizationId }
+  const room = { limitBytes: configuration.BUFFER_LIMIT_BYTES, holder: organizationId, isArriving: true }
   const body = new OwnedBytes(LARGEST_BODY, room)
   const reader = new PartReader(stream)
   try {
     await reader.each((part) => body.append(part))
+    body.arrived()
     const request = readResponseRequest(body.bytes)
     body.free()
     return { request, reserved: body }
