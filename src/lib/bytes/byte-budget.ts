@@ -1,6 +1,9 @@
 import { type Clock, systemClock } from '../clock.ts'
 
-/** Part of the free budget that a holder cannot take, unless it has one body and the others hold no more than that. */
+/**
+ * Part of the free budget that a holder above its share cannot take, unless it has one body and the others hold no more
+ * than that.
+ */
 const KEPT_FOR_OTHERS = 1 / 8
 /** A body that has been arriving for longer comes from a slow sender: it can lose its place to a smaller holder. */
 const SLOW_AFTER_MS = 5_000
@@ -83,13 +86,11 @@ export class ByteBudget {
     const limit = this.#limit()
     const wanted = holder.bytes + bytes
     const free = () => limit - (this.#held - holder.bytes)
-    const fits = () => {
-      const isAlone = holder.bodies === 1 && free() >= limit * (1 - KEPT_FOR_OTHERS)
-      return wanted <= free() * (isAlone ? 1 : 1 - KEPT_FOR_OTHERS)
-    }
+    const isAlone = holder.bodies === 1 && free() >= limit * (1 - KEPT_FOR_OTHERS)
+    if (wanted <= free() * (isAlone ? 1 : 1 - KEPT_FOR_OTHERS)) return true
     const share = limit / Math.max(2, this.#holders.size)
-    while (!fits()) {
-      if (wanted > share) return false
+    if (wanted > share) return false
+    while (wanted > free()) {
       const slow = this.#largestSlowBody(share)
       if (!slow) return false
       slow.evict()

@@ -28,10 +28,10 @@ describe('ByteBudget', () => {
 
   it('leaves an eighth of what is free where others hold more than a little', () => {
     const budget = new ByteBudget(() => 80)
-    expect(budget.open('a').take(48)).toBe(true)
+    expect(budget.open('a').take(20)).toBe(true)
     const second = budget.open('b')
-    expect([second.take(29), second.take(28)]).toEqual([false, true])
-    expect(budget.open('c').take(4)).toBe(true)
+    expect([second.take(53), second.take(52)]).toEqual([false, true])
+    expect(budget.open('c').take(8)).toBe(true)
   })
 
   it('returns to a holder below its share what slow senders have above theirs, however many they are', () => {
