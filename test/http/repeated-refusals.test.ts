@@ -1,8 +1,8 @@
 import { beforeAll, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
-import { auditEntries } from './support/records.ts'
-import { send } from './support/send.ts'
-import { addKey, addMember, administrator, bearer, createTenant, type Tenant } from './support/tenant.ts'
+import { auditEntries } from '../harness/records.ts'
+import { send } from '../harness/send.ts'
+import { addKey, addMember, administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 
 /** Single records of one reason in a minute, of the two minutes that a test can touch. */
 const MOST_RECORDS = 2 * 5
