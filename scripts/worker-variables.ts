@@ -59,8 +59,6 @@ function standInVariables(secrets: LocalSecrets, services: LocalServices): Recor
     ...(redis !== null && {
       UPSTASH_REDIS_REST_URL: redis,
       UPSTASH_REDIS_REST_TOKEN: secrets.redisToken,
-      // A small machine that runs everything needs longer under a burst; the default is for a Redis of its own.
-      LIMITS_TIMEOUT_MS: '2000',
     }),
     ...(qstash !== null && {
       QSTASH_URL: qstash,

@@ -74,6 +74,8 @@ export const configurationSchema = z.object({
   DEGRADED_RATE_LIMIT: wholeNumber(60),
   LIMITS_TIMEOUT_MS: wholeNumber(300),
   BUFFER_LIMIT_BYTES: wholeNumber(64 * 1024 * 1024),
+  BODY_GRACE_MS: wholeNumber(60_000),
+  BODY_LEAST_BYTES_PER_SECOND: wholeNumber(64 * 1024),
   UPSTREAM_CONNECT_TIMEOUT_MS: wholeNumber(10_000),
   UPSTREAM_HEADERS_TIMEOUT_MS: wholeNumber(60_000),
   UPSTREAM_FIRST_EVENT_TIMEOUT_MS: wholeNumber(300_000),

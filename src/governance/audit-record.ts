@@ -66,6 +66,8 @@ export interface CallOutcome {
   connectionId: string | null
   /** Special conditions of the call, such as `client_left` or `settled_by_alarm`. */
   flags: string[]
+  /** How many refused calls the record is of; absent for one. Its opening is that of the first. */
+  count?: number
 }
 
 /** An administrative change, with the values that are not secret. */

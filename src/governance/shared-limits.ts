@@ -3,7 +3,7 @@ import type { Redis } from '@upstash/redis'
 import { BoundedMap } from '../lib/bounded-map.ts'
 import type { Clock } from '../lib/clock.ts'
 import { errorText, logEvent } from '../lib/log.ts'
-import { withinTime } from '../lib/time-limit.ts'
+import { withinLoopTime } from '../lib/time-limit.ts'
 
 // Limits that all isolates share through Redis, for requests that reach no ledger: failed authentication and the management
 // API. The ledger applies the limits of calls.
@@ -75,7 +75,7 @@ async function callRedis<Answer>(
   // One request tries Redis again; the others continue without it.
   if (openUntil !== 0) openUntil = now + OPEN_MS
   try {
-    const answer = await withinTime(ask(), configuration.LIMITS_TIMEOUT_MS, 'Redis')
+    const answer = await withinLoopTime(ask(), configuration.LIMITS_TIMEOUT_MS, 'Redis')
     openUntil = 0
     return answer
   } catch (error) {

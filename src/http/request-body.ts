@@ -16,9 +16,6 @@ const DRAINED_BYTES = 64 * 1024 * 1024
 const DRAIN_MILLISECONDS = 5_000
 /** A sender that pauses for longer has lost its connection, or occupies memory on purpose. */
 const LONGEST_PAUSE_MS = 30_000
-/** The slowest sender after the first minute: 50 MB may take a quarter of an hour. */
-const LEAST_BYTES_PER_SECOND = 64 * 1024
-const GRACE_MS = 60_000
 
 export const tooLarge = () =>
   new ApiError('too_large', `The request body is larger than ${MAXIMUM_BODY_BYTES} bytes.`)
@@ -31,6 +28,15 @@ export interface BodySource {
   compressed: boolean
   /** Message for the sender when it cannot be read. */
   unreadable: string
+  pace: BodyPace
+}
+
+/** The slowest sender that is waited for. */
+export interface BodyPace {
+  /** How long any body may take. */
+  BODY_GRACE_MS: number
+  /** Speed beyond that: by the defaults, 50 MB may take a quarter of an hour. */
+  BODY_LEAST_BYTES_PER_SECOND: number
 }
 
 /**
@@ -41,9 +47,10 @@ export function bodySource(context: AppContext): BodySource | null {
   const { body } = context.req.raw
   const encoding = context.req.header('content-encoding')?.trim().toLowerCase() || 'identity'
   if (!body) return null
+  const pace = context.get('deps').configuration
   if (encoding === 'identity') {
     const declared = declaredLength(context)
-    return { stream: body, declared, compressed: false, unreadable: 'The body could not be read.' }
+    return { stream: body, declared, compressed: false, unreadable: 'The body could not be read.', pace }
   }
   if (encoding !== 'gzip') {
     throw invalidRequest(`The content encoding ${encoding.slice(0, 40)} is not supported: send gzip or none.`)
@@ -53,7 +60,7 @@ export function bodySource(context: AppContext): BodySource | null {
     Uint8Array
   >
   const stream = body.pipeThrough(decompress)
-  return { stream, declared: null, compressed: true, unreadable: 'The body is not valid gzip.' }
+  return { stream, declared: null, compressed: true, unreadable: 'The body is not valid gzip.', pace }
 }
 
 /**
@@ -96,10 +103,11 @@ export function declaredLength(context: AppContext): number | null {
 
 async function collect(source: BodySource, limitBytes: number, holder: string): Promise<OwnedBytes> {
   const longest = Math.min(source.declared ?? MAXIMUM_BODY_BYTES, MAXIMUM_BODY_BYTES)
-  const body = new OwnedBytes(longest, { limitBytes, holder })
+  const body = new OwnedBytes(longest, { limitBytes, holder, isArriving: true })
   const reader = new PartReader(source.stream, source.declared)
   try {
     await eachPart(reader, source, (part) => body.append(part))
+    body.arrived()
     return body
   } catch (error) {
     body.release()
@@ -110,17 +118,17 @@ async function collect(source: BodySource, limitBytes: number, holder: string): 
 
 /**
  * Reads a body to its end, counted.
- * @throws ApiError too_large (the rest can be drained), invalid_request for a body that ends early or stalls; and what
- * `take` throws.
+ * @throws ApiError too_large (the rest can be drained), invalid_request for a body that ends early, timeout for one that is
+ * slower than its pace; and what `take` throws.
  */
 export async function eachPart(
   reader: PartReader,
-  { compressed, unreadable }: BodySource,
+  { compressed, unreadable, pace }: BodySource,
   take: (part: Uint8Array) => void | Promise<void>,
 ): Promise<void> {
   const begunAt = Date.now()
   const patience = (length: number): number => {
-    const left = begunAt + timeFor(length, compressed) - Date.now()
+    const left = begunAt + timeFor(length, compressed, pace) - Date.now()
     return Math.max(0, Math.min(LONGEST_PAUSE_MS, left))
   }
   try {
@@ -130,13 +138,14 @@ export async function eachPart(
     if (error instanceof BrokenStreamError) throw invalidRequest(unreadable)
     if (!(error instanceof TimeLimitError)) throw error
     reader.cancel()
-    throw invalidRequest(`The body did not arrive: ${error.message}.`)
+    throw new ApiError('timeout', `The body arrives too slowly: ${error.message}.`, { code: 'body_timeout' })
   }
 }
 
 /** Milliseconds that a sender may take for this many bytes. Compressed bodies get no more: they were shorter when sent. */
-function timeFor(length: number, compressed: boolean): number {
-  return GRACE_MS + (compressed ? 0 : Math.floor((length / LEAST_BYTES_PER_SECOND) * 1000))
+function timeFor(length: number, compressed: boolean, pace: BodyPace): number {
+  const sending = compressed ? 0 : Math.floor((length / pace.BODY_LEAST_BYTES_PER_SECOND) * 1000)
+  return pace.BODY_GRACE_MS + sending
 }
 
 /** Reads the rest of a body for a while, and drops it. */

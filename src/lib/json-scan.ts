@@ -43,6 +43,14 @@ export class JsonSyntaxError extends Error {
 /** Deeper nesting is refused: no client needs it, and later readers of the body may be recursive. */
 export const MAXIMUM_DEPTH = 256
 
+/** Text that may be JSON, but nests deeper than `MAXIMUM_DEPTH`. */
+export class JsonDepthError extends JsonSyntaxError {
+  constructor(offset: number) {
+    super(`nested too deeply (at most ${MAXIMUM_DEPTH} levels)`, offset)
+    this.name = 'JsonDepthError'
+  }
+}
+
 /**
  * The engine reads resizable buffers slowly, and code that was compiled for them is slow for all others. Such bytes are
  * read through a window of ordinary memory.
@@ -149,7 +157,7 @@ class Scanner {
   }
 
   #open(isObject: boolean): boolean {
-    if (this.#isObject.length >= MAXIMUM_DEPTH) this.#fail(`nested deeper than ${MAXIMUM_DEPTH} levels`)
+    if (this.#isObject.length >= MAXIMUM_DEPTH) throw new JsonDepthError(this.#at)
     this.#isObject.push(isObject)
     this.#starts.push(this.#at)
     this.#memberStarts.push(this.#memberStart)

@@ -26,3 +26,39 @@ export async function withinTime<Result>(
     clearTimeout(timer)
   }
 }
+
+/** Timers that a wait for an answer is made of. */
+const TURNS = 10
+
+/**
+ * Waits for `work` as `withinTime` does, but not for time in which the event loop was busy: an answer that has arrived
+ * meanwhile could not be read. Each late timer is a turn of the loop more, up to as many as there are timers.
+ * @param milliseconds the longest wait on an idle loop. @param what names the work in the error.
+ * @throws TimeLimitError when the time is over first, and what `work` throws.
+ */
+export async function withinLoopTime<Result>(
+  work: Promise<Result>,
+  milliseconds: number,
+  what: string,
+): Promise<Result> {
+  const each = Math.ceil(milliseconds / TURNS)
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const limit = new Promise<never>((_, reject) => {
+    let [left, late] = [TURNS, 0]
+    const waitTurn = () => {
+      const since = Date.now()
+      timer = setTimeout(() => {
+        if (Date.now() - since > 2 * each && late < TURNS) late += 1
+        else left -= 1
+        if (left > 0) waitTurn()
+        else reject(new TimeLimitError(what, milliseconds))
+      }, each)
+    }
+    waitTurn()
+  })
+  try {
+    return await Promise.race([work, limit])
+  } finally {
+    clearTimeout(timer)
+  }
+}

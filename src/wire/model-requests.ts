@@ -8,7 +8,12 @@ import { z } from 'zod'
 
 const optionalNumber = (name: string) => z.number(`${name} must be a number`).nullish()
 const optionalBoolean = (name: string) => z.boolean(`${name} must be a boolean`).nullish()
-const model = z.string('model is required and must be a string').min(1, 'model must not be empty')
+/** Characters; more than the id of any model has. */
+export const LONGEST_MODEL = 256
+const model = z
+  .string('model is required and must be a string')
+  .min(1, 'model must not be empty')
+  .max(LONGEST_MODEL, `model is too long (at most ${LONGEST_MODEL} characters)`)
 const positiveInteger = (name: string) =>
   z.int(`${name} must be an integer`).positive(`${name} must be a positive integer`)
 

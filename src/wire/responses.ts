@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { LONGEST_MODEL } from './model-requests.ts'
 
 /**
  * The Responses surface (interface: Responses, Response object; where the interface is silent, the official types of
@@ -24,7 +25,7 @@ const conversation = z
 
 /** The body of `POST /v1/responses` without `input`, whose items are read separately. */
 export const responseSettings = z.looseObject({
-  model: z.string().min(1),
+  model: z.string().min(1).max(LONGEST_MODEL, `is too long (at most ${LONGEST_MODEL} characters)`),
   conversation: conversation.nullish(),
   previous_response_id: id.nullish(),
   instructions: z.string().nullish(),

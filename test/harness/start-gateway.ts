@@ -112,7 +112,9 @@ async function start(
   const services = { baseUrl: `http://127.0.0.1:${worker}`, ...urls }
   // Tests administer far more than people do, and most outages of Redis are not about that.
   const unlimited = { MANAGEMENT_RATE_LIMIT: '1000000', DEGRADED_RATE_LIMIT: '1000000' }
-  const variables = workerVariables({ ...unlimited, ...options.variables }, secrets, services)
+  // All stand-ins and tests share a small machine.
+  const patient = { LIMITS_TIMEOUT_MS: '2000' }
+  const variables = workerVariables({ ...unlimited, ...patient, ...options.variables }, secrets, services)
   const commands = stackCommands(plan, ports)
   const startOne = async (name: StandInName): Promise<Child> => {
     const command = commands[name]

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { auditEntryOf } from '../harness/records.ts'
 import { type Answer, jsonOf, type SendOptions, send } from '../harness/send.ts'
 import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
@@ -69,6 +70,20 @@ describe.each(lengths)('a body with its length %s', (_, chunked) => {
     const answer = await post(`${gateway().baseUrl}/api/organizations`, { headers, body, chunked })
     expect(jsonOf(answer)).toEqual(tooLarge)
     expect(answer.status).toBe(413)
+  })
+
+  it('over the limit has an audit record in the organization of its key, and counts against its limits', async () => {
+    const route = MODEL_ROUTES[0] as ModelRoute
+    const owner = await createTenant(gateway(), { user: { rate_limit_per_minute: 1 } })
+    const options = { method: 'POST', headers: bearer(owner.key), chunked }
+    const url = gateway().baseUrl + route.path
+    const answer = await send(url, { ...options, body: requestOf(route, LIMIT + 1, marker()) })
+    expect(answer.status).toBe(413)
+    const { record } = await auditEntryOf(gateway(), owner, answer.headers['x-request-id'])
+    expect(record).toMatchObject({ status: 413, errorCode: 'too_large', action: `POST ${route.path}` })
+    const call = () => send(url, { ...options, body: JSON.stringify(route.request('Hello')) })
+    // A minute can end between the two calls.
+    expect([(await call()).status, (await call()).status]).toContain(429)
   })
 
   it('without a valid key is answered so that the answer can be read', async () => {
@@ -177,7 +192,7 @@ describe('a body of 50 MB', () => {
         post(gateway().baseUrl + chat.path, { body: Buffer.from(JSON.stringify(chat.request('Hello'))) }),
       ])
       expect(answers.map((answer) => answer.status)).toEqual([status, 200])
-      if (status === 400) expect(answers[0]?.text).toMatch(/not valid JSON: nested deeper than 256 levels/)
+      if (status === 400) expect(answers[0]?.text).toMatch(/nested too deeply \(at most 256 levels\)/)
     },
     60_000,
   )

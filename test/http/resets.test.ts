@@ -13,7 +13,7 @@ let gateway: StartedWorker
 let tenant: Tenant
 
 beforeAll(async () => {
-  const variables = { BUFFER_LIMIT_BYTES: String(ROOM), LEDGER_FLUSH_MS: '100' }
+  const variables = { BUFFER_LIMIT_BYTES: String(ROOM), LEDGER_FLUSH_MS: '100', BODY_GRACE_MS: '300' }
   gateway = await startWorker(variables)
   tenant = await createTenant(gateway)
 })
@@ -44,6 +44,35 @@ async function begin(body: string, sent: number): Promise<Socket> {
 
 const call = (body: string) =>
   fetch(`${gateway.baseUrl}/v1/chat/completions`, { method: 'POST', headers: bearer(tenant.key), body })
+
+/** Sends the beginning of a body. @returns status and body of the answer, which comes before its end. */
+async function answerOfSlowBody(path: string, length: string): Promise<[number, unknown]> {
+  const socket = connect(Number(new URL(gateway.baseUrl).port), '127.0.0.1')
+  const head = `POST ${path} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer ${tenant.key}\r\n${length}\r\n\r\n`
+  socket.write(`${head}1\r\n{\r\n`)
+  let text = ''
+  for await (const bytes of socket) {
+    text += bytes
+    if (/\r\n\r\n.*\}/s.test(text)) break
+  }
+  socket.destroy()
+  return [Number(text.split(' ')[1]), JSON.parse(/\{.*\}/s.exec(text)?.[0] ?? '')]
+}
+
+it.each([
+  ['with a declared length', 'content-length: 100000'],
+  ['chunked', 'transfer-encoding: chunked'],
+])('a body %s that is slower than it may be is 408 in the envelope of its surface', async (_, length) => {
+  const message = expect.stringMatching(/^The body arrives too slowly/)
+  const nested = { error: { message, type: 'invalid_request_error', code: 'body_timeout' } }
+  const expected: Array<[path: string, body: unknown]> = [
+    ['/v1/chat/completions', nested],
+    ['/v1/responses', nested],
+    ['/v1/messages', { type: 'error', error: { type: 'invalid_request_error', message } }],
+  ]
+  const answers = await Promise.all(expected.map(([path]) => answerOfSlowBody(path, length)))
+  expect(answers).toEqual(expected.map(([, body]) => [408, body]))
+})
 
 describe('a caller that resets its connection', () => {
   it('in its body gives back the bytes it held', async () => {

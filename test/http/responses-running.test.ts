@@ -124,6 +124,13 @@ it('has 200 readers at a time, and one more when one has left', async () => {
   const leaving = new AbortController()
   const path = url(`/v1/responses/${begun.id}?stream=true`)
   const open = () => fetch(path, { headers: bearer(tenant.key), signal: leaving.signal })
+  // A HEAD request reads no event, so it is no reader.
+  const heads = await Promise.all(
+    Array.from({ length: 210 }, () => fetch(path, { method: 'HEAD', headers: bearer(tenant.key) })),
+  )
+  expect(heads.map(({ status, headers }) => `${status} ${headers.get('content-type')}`)).toEqual(
+    Array(210).fill('200 text/event-stream'),
+  )
   const readers = await Promise.all(Array.from({ length: 200 }, open))
   expect(new Set(readers.map(({ status }) => status))).toEqual(new Set([200]))
   const refused = await read(`/v1/responses/${begun.id}?stream=true`)

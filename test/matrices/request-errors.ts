@@ -34,7 +34,16 @@ function badJson(route: RequestRoute): BadRequest[] {
     ['a byte order mark', `\ufeff${good}`, /not valid JSON/],
     ['UTF-16', Buffer.from(good, 'utf16le'), /not valid JSON/],
     ['a form', 'model=m&messages=hello', /not valid JSON/],
-    ['deep nesting', `{"x":${'['.repeat(100_000)}${']'.repeat(100_000)},${insides}}`, /nested/],
+    [
+      'deep nesting',
+      `{"x":${'['.repeat(100_000)}${']'.repeat(100_000)},${insides}}`,
+      /is nested too deeply \(at most 256 levels\)/,
+    ],
+    [
+      'a model of 100,000 characters',
+      JSON.stringify(route.request('Hello', { model: 'm'.repeat(100_000) })),
+      /model:? is too long \(at most 256 characters\)/,
+    ],
     ['an array', `[${good}]`, /must be a JSON object/],
     ['a string', JSON.stringify(good), /must be a JSON object/],
     ['a number', '1', /must be a JSON object/],

@@ -94,6 +94,8 @@ describe('the stand-ins to start', () => {
 describe('the Worker’s variables', () => {
   it('are complete without any environment', () => {
     const configuration = parseConfiguration(variables())
+    // As in production.
+    expect(configuration.LIMITS_TIMEOUT_MS).toBe(300)
     expect(configuration).toMatchObject({
       BASE_URL: 'http://127.0.0.1:8787',
       LLM_HOST: ['llm.headgate.localhost'],

@@ -1,7 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import type { z } from 'zod'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
-import { decodeString, type JsonKind, type JsonPath, JsonSyntaxError, scanJson } from '../../lib/json-scan.ts'
+import {
+  decodeString,
+  JsonDepthError,
+  type JsonKind,
+  type JsonPath,
+  JsonSyntaxError,
+  scanJson,
+} from '../../lib/json-scan.ts'
 import { THREAD_DETAILS } from '../../wire/model-requests.ts'
 import {
   FILE_TYPES,
@@ -99,6 +106,8 @@ export interface OutlineRules {
 const UNPARSED = new Set(['tools', 'input'])
 const READ_INSIDE = new Set(['type', 'include_usage', 'budget_tokens', 'max_tokens', 'effort', 'enabled'])
 const LARGEST_PARSED_BYTES = 64 * 1024
+/** Stands for a string above that size: longer than any that the rules limit, such as `model`. */
+const LONG_STRING = ' '.repeat(1024)
 /** Names are kept in memory to detect duplicates. */
 const MOST_MEMBERS = 1000
 const EMPTY_OF_KIND: Record<JsonKind, unknown> = {
@@ -135,9 +144,7 @@ export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOu
     scanJson(body, scan)
     checkUtf8(body)
   } catch (error) {
-    if (error instanceof JsonSyntaxError)
-      throw invalidRequest(`The body is not valid JSON: ${error.message}.`)
-    throw error
+    throw error instanceof JsonSyntaxError ? unreadableBody(error) : error
   }
   if (scan.rootKind !== 'object') throw invalidRequest('The body must be a JSON object.')
   if (scan.duplicate !== null)
@@ -190,6 +197,12 @@ function checkFields(scan: OutlineScan, rules: OutlineRules): Record<string, unk
   return scan.fields
 }
 
+/** The error for a body that the scanner refuses. Nesting is a limit of the gateway, not a fault of the JSON. */
+export function unreadableBody(error: JsonSyntaxError): ApiError {
+  if (error instanceof JsonDepthError) return invalidRequest(`The body is ${error.message}.`)
+  return invalidRequest(`The body is not valid JSON: ${error.message}.`)
+}
+
 /** RFC 8259 section 8.1: JSON between systems is UTF-8. Broken sequences could read differently here and upstream. */
 export function checkUtf8(body: Uint8Array): void {
   if (!isUtf8(body)) throw invalidRequest('The body is not valid UTF-8.')
@@ -200,8 +213,9 @@ const isState = (path: JsonPath, name: string): boolean =>
   STATE_MEMBERS.has(name) ||
   (name === 'id' && path.length === 4 && path[0] === 'messages' && path[2] === 'audio')
 
-/** The value of a member, or an empty value of its kind where the rules read only the kind. */
+/** The value of a member, or a stand-in of its kind where the rules read only the kind. */
 function fieldOf(name: string, kind: JsonKind, bytes: Uint8Array): unknown {
+  if (kind === 'string' && bytes.length > LARGEST_PARSED_BYTES) return LONG_STRING
   if (kind === 'object' || UNPARSED.has(name) || bytes.length > LARGEST_PARSED_BYTES) {
     return EMPTY_OF_KIND[kind]
   }

@@ -19,6 +19,8 @@ export interface KeyOwner {
   organizationId: string
   userId: string
   keyId: string
+  /** Limit of its refused calls: that of its user. */
+  callsPerMinute: number
 }
 
 /** `unchecked`: not looked up, because too many keys from its address were refused. */
@@ -122,24 +124,22 @@ function identificationOf(
   if (rights.revokedAt || !mayCall(rights)) {
     identities.delete(rights.keyId)
     const reason = rights.revokedAt ? 'revoked' : 'disabled'
-    return { kind: 'refused', reason, owner: ownerOf(rights) }
+    return { kind: 'refused', reason, owner: ownerOf(principalOf(deps, rights), rights.keyId) }
   }
   const principal = principalOf(deps, rights)
   identities.set(rights.keyId, { principal, readAt })
   return judgeExpiry(principal, deps.clock())
 }
 
-const ownerOf = ({ organizationId, userId, keyId }: KeyRights): KeyOwner => ({
-  organizationId,
-  userId,
-  keyId,
-})
+const ownerOf = (
+  { organizationId, userId, userLimitPerMinute: callsPerMinute }: Principal,
+  keyId: string,
+): KeyOwner => ({ organizationId, userId, keyId, callsPerMinute })
 
 function judgeExpiry(principal: Principal, now: number): Identification {
-  const { organizationId, userId, credential } = principal
+  const { credential } = principal
   if (credential.kind !== 'key' || !isExpired(principal, now)) return { kind: 'known', principal }
-  const { keyId } = credential
-  return { kind: 'refused', reason: 'expired', owner: { organizationId, userId, keyId } }
+  return { kind: 'refused', reason: 'expired', owner: ownerOf(principal, credential.keyId) }
 }
 
 /** Whether organization and membership are enabled. */

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import { systemClock } from '../../lib/clock.ts'
+import { errorText, logEvent } from '../../lib/log.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import {
   type CommitEntry,
@@ -10,6 +11,12 @@ import {
 } from './commits/commit-entries.ts'
 import { CommitQueue, type CommitSender } from './commits/commit-queue.ts'
 import { RecentRefusals } from './commits/recent-refusals.ts'
+import {
+  type GatheredRefusals,
+  gatheredOutcome,
+  isRepeatable,
+  RepeatedRefusals,
+} from './commits/repeated-refusals.ts'
 import type { Admission, CallLimits, LedgerClient } from './contract.ts'
 import { callLedger, type LedgerObject, ledgerName } from './ledger-object.ts'
 import { HOME_SHARD } from './shards/shards.ts'
@@ -18,6 +25,7 @@ import { HOME_SHARD } from './shards/shards.ts'
 interface Shared {
   queue: CommitQueue
   refusals: RecentRefusals
+  repeated: RepeatedRefusals
 }
 
 /** What is shared, by namespace and name of the ledger. */
@@ -35,7 +43,11 @@ export const unsharedLedgers = (): SharedLedgers => new WeakMap()
 function sharedOf(shared: SharedLedgers, namespace: DurableObjectNamespace, name: string): Shared {
   const ledgers = shared.get(namespace) ?? new BoundedMap<string, Shared>(1_000)
   shared.set(namespace, ledgers)
-  const known = ledgers.get(name) ?? { queue: new CommitQueue(), refusals: new RecentRefusals() }
+  const known = ledgers.get(name) ?? {
+    queue: new CommitQueue(),
+    refusals: new RecentRefusals(),
+    repeated: new RepeatedRefusals(),
+  }
   ledgers.set(name, known)
   return known
 }
@@ -80,8 +92,14 @@ export function ledgerClient(
     close: async (callId, outcome) => void (await submit(closingEntry(callId, outcome))),
     extend: (callId, leaseMilliseconds, progress) =>
       callShard((ledger) => ledger.extend(callId, leaseMilliseconds, progress)),
-    record: async (opening, outcome, counted) =>
-      submit(recordEntry(organizationId, opening, outcome, counted)),
+    record: async (opening, outcome, counted) => {
+      const entry = recordEntry(organizationId, opening, outcome, counted)
+      if (counted !== undefined || !isRepeatable(outcome)) return submit(entry)
+      const gathered = shared.repeated.note(opening, outcome, systemClock())
+      if (gathered === null) return submit(entry)
+      if (gathered.count === 1) waitUntil(recordGathered(gathered, organizationId, submit))
+      return { kind: 'admitted' }
+    },
     recordChange: (change) => callHome((ledger) => ledger.recordChange(change)),
     grantCredits: (grant) => callHome((ledger) => ledger.grantCredits(grant)),
     balance: () => callHome((ledger) => ledger.balance()),
@@ -89,6 +107,22 @@ export function ledgerClient(
     chains: () => callHome((ledger) => ledger.chains()),
     learnEpoch: (organization) => callHome((ledger) => ledger.learnEpochs({ organization, catalogue: null })),
     announceCatalogue: (epoch) => callHome((ledger) => ledger.announceCatalogue(epoch)),
+  }
+}
+
+/** Waits until gathering ends, and records all that were gathered. Never rejects. */
+async function recordGathered(
+  gathered: GatheredRefusals,
+  organizationId: string,
+  submit: (entry: CommitEntry) => Promise<Admission>,
+): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, gathered.until - systemClock()))
+  const outcome = gatheredOutcome(gathered)
+  try {
+    await submit(recordEntry(organizationId, gathered.opening, outcome))
+  } catch (error) {
+    const { opening, count } = gathered
+    logEvent('error', 'audit_failed', { request_id: opening.requestId, count, error: errorText(error) })
   }
 }
 

@@ -20,7 +20,8 @@ export interface LedgerClient {
   /** Renews the lease of a running call; `progress` is settled if the call is never closed. */
   extend(callId: string, leaseMilliseconds: number, progress: CallProgress | null): Promise<{ open: boolean }>
   /**
-   * Opens and closes a call in one step: one that was refused or that costs nothing. Idempotent by call id.
+   * Opens and closes a call in one step: one that was refused or that costs nothing. Idempotent by call id. Uncounted
+   * refusals of a key that repeat within a minute get one record together, some seconds later.
    * @param counted if given, the call is checked and counted like any other, and only recorded if it is admitted.
    */
   record(

@@ -1,19 +1,53 @@
 import type { Next } from 'hono'
 import { type CallOpening, outcomeOf } from '../../governance/audit-record.ts'
+import { type CallRequest, refuse } from '../../governance/governed-call.ts'
+import { MOST_ADMISSIONS, renewRights } from '../../governance/renew-rights.ts'
+import { ApiError } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { AppContext } from '../context.ts'
 import { renderError } from '../errors.ts'
 
 /**
  * Makes sure that every call has one audit record. Calls that reach an admission are recorded with it; the others are
- * recorded here: a refused key of a known organization, and internal errors.
+ * recorded here: a refused key of a known organization, a body that cannot be read, and internal errors.
  */
 export async function audit(context: AppContext, next: Next): Promise<void> {
   await next()
   if (context.get('isRecorded')) return
-  const caller = context.get('caller')
-  if (caller)
-    await record(context, { ...caller.identity, organizationId: caller.organizationId, modelId: null })
+  const { caller, rights } = context.var
+  if (!caller) return
+  const { identity, organizationId } = caller
+  const { error } = context
+  const isCounted = rights && error instanceof ApiError && error.kind !== 'rate_limited'
+  if (isCounted && (await recordCounted(context, { identity, rights, counted: true }, error))) return
+  await record(context, { ...identity, organizationId, modelId: null })
+}
+
+/**
+ * Records the refused call of a valid key, which counts against the limits of its caller. A limit that is reached replaces
+ * the answer.
+ * @returns false where the caller has lost its rights meanwhile, or they cannot be read: nothing is recorded then.
+ */
+async function recordCounted(
+  context: AppContext,
+  request: Pick<CallRequest, 'identity' | 'rights' | 'counted'>,
+  error: ApiError,
+): Promise<boolean> {
+  const { deps } = context.var
+  let { rights } = request
+  for (let admissions = 0; admissions < MOST_ADMISSIONS; admissions++) {
+    const result = await refuse(deps, { ...request, rights }, error, { target: null })
+    if (result.kind === 'refused') {
+      if (result.error !== error) context.res = renderError(result.error, context)
+      return true
+    }
+    try {
+      rights = await renewRights(deps, rights, result)
+    } catch {
+      return false
+    }
+  }
+  return false
 }
 
 async function record(context: AppContext, opening: CallOpening): Promise<void> {

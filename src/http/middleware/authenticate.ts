@@ -1,8 +1,10 @@
 import type { Next } from 'hono'
 import type { CallIdentity } from '../../governance/governed-call.ts'
 import { identify, type KeyOwner } from '../../governance/identity/identify.ts'
+import { countRefusedCall } from '../../governance/identity/refused-calls.ts'
 import { keyIdOf } from '../../governance/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
+import { counted } from '../../lib/counted.ts'
 import { redactEncoded } from '../../lib/log.ts'
 import { callerAddress } from '../caller-address.ts'
 import type { AppContext } from '../context.ts'
@@ -13,7 +15,7 @@ export async function authenticate(context: AppContext, next: Next): Promise<voi
   const address = callerAddress(context)
   const key = presentedKey(context, KEY_HEADERS[context.get('host')][context.get('surface')] ?? [])
   const identification = key === null ? null : await identify(context.get('deps'), key, address)
-  if (identification?.kind !== 'known') throw refused(context, identification?.owner ?? null, address)
+  if (identification?.kind !== 'known') throw await refused(context, identification?.owner ?? null, address)
   const { principal } = identification
   const { organizationId, userId } = principal
   const identity = identityOf(context, { userId, keyId: keyIdOf(principal) }, address)
@@ -31,12 +33,21 @@ function presentedKey(context: AppContext, accepted: readonly KeyHeader[]): stri
 }
 
 /** The refusal: recorded in the organization of the key, or counted by address and minute when that is unknown. */
-function refused(context: AppContext, owner: KeyOwner | null, address: string | null): ApiError {
+async function refused(
+  context: AppContext,
+  owner: KeyOwner | null,
+  address: string | null,
+): Promise<ApiError> {
   const { deps, startedAt, surface } = context.var
   if (owner) {
     const { organizationId, userId, keyId } = owner
     const identity = identityOf(context, { userId, keyId }, address)
     context.set('caller', { organizationId, identity })
+    const retryAfterSeconds = await countRefusedCall(deps, owner)
+    if (retryAfterSeconds > 0) {
+      const message = `Too many calls with a key that is not valid. Try again in ${counted(retryAfterSeconds, 'second')}.`
+      return new ApiError('rate_limited', message, { retryAfterSeconds })
+    }
   } else {
     deps.waitUntil(deps.countRejectedCall({ ip: address ?? 'unknown', at: startedAt, surface }))
   }

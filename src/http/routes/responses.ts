@@ -186,6 +186,11 @@ async function streamAnswer(
   const after = startingAfter ?? lastEventId(context) ?? 0
   const { object, owner } = handle
   const state = await object.state(owner)
+  if (context.req.raw.method === 'HEAD') {
+    // Nothing reads the body of this answer: a tail would stay open, as one of the response's readers.
+    if (!state) await findResponse(context, handle)
+    return eventStream(context, null)
+  }
   const isCurrent =
     state !== null && (await currentPolicy(context, state.model)).version === state.policyVersion
   const open = tailOpener(context, handle)
@@ -228,7 +233,7 @@ const tailOpener =
     )
   }
 
-const eventStream = (context: AppContext, body: ReadableStream<Uint8Array>): Response =>
+const eventStream = (context: AppContext, body: ReadableStream<Uint8Array> | null): Response =>
   context.newResponse(body as never, 200, {
     'content-type': 'text/event-stream',
     // A proxy that compresses would delay events.

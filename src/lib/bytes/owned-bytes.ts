@@ -7,6 +7,8 @@ export interface Room {
   limitBytes: number
   /** A single holder cannot use up the whole budget (`ByteBudget`). */
   holder: string
+  /** The bytes come from a sender that can be slow: until `arrived`, they can be freed for another holder. */
+  isArriving?: boolean
 }
 
 let limit = 0
@@ -39,7 +41,7 @@ export class OwnedBytes {
     this.#buffer =
       maximum <= STEP_BYTES ? new ArrayBuffer(maximum) : new ArrayBuffer(0, { maxByteLength: maximum })
     if (room) limit = room.limitBytes
-    this.#share = room && budget.open(room.holder)
+    this.#share = room && budget.open(room.holder, room.isArriving ? () => this.free() : null)
   }
 
   /** Takes over existing bytes, which are not counted. */
@@ -61,6 +63,12 @@ export class OwnedBytes {
     }
     new Uint8Array(this.#buffer, this.#length, chunk.length).set(chunk)
     this.#length = length
+  }
+
+  /** All bytes have arrived. @throws ApiError rate_limited if they have lost their place to another holder meanwhile. */
+  arrived(): void {
+    if (this.#isFreed) throw tooBusy()
+    this.#share?.arrived()
   }
 
   /** The appended bytes, not a copy. Empty after they were freed. */

@@ -1,4 +1,4 @@
-import { checkUtf8 } from '../../gateway/protocols/request-outline.ts'
+import { checkUtf8, unreadableBody } from '../../gateway/protocols/request-outline.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
@@ -47,11 +47,12 @@ export async function loadRequest(
   stream: ReadableStream<Uint8Array>,
   organizationId: string,
 ): Promise<{ request: ResponseRequest; reserved: OwnedBytes }> {
-  const room = { limitBytes: configuration.BUFFER_LIMIT_BYTES, holder: organizationId }
+  const room = { limitBytes: configuration.BUFFER_LIMIT_BYTES, holder: organizationId, isArriving: true }
   const body = new OwnedBytes(LARGEST_BODY, room)
   const reader = new PartReader(stream)
   try {
     await reader.each((part) => body.append(part))
+    body.arrived()
     const request = readResponseRequest(body.bytes)
     body.free()
     return { request, reserved: body }
@@ -98,9 +99,7 @@ function scanned(body: Uint8Array): RequestReader {
     scanJson(body, scan)
     checkUtf8(body)
   } catch (error) {
-    if (error instanceof JsonSyntaxError)
-      throw invalidRequest(`The body is not valid JSON: ${error.message}.`)
-    throw error
+    throw error instanceof JsonSyntaxError ? unreadableBody(error) : error
   }
   return scan
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Redis } from '@upstash/redis'
 import { and, eq, sql } from 'drizzle-orm'
-import { afterAll, afterEach, beforeAll, beforeEach, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, vi } from 'vitest'
 import type { Database } from '../../../schema/database.ts'
 import { apiKeys, groupMemberships, groups, memberships, organizations } from '../../../schema/identity.ts'
 import { type Identification, identify } from '../../../src/governance/identity/identify.ts'
@@ -94,5 +94,10 @@ export const memberOf = (caller: Caller) =>
 export const refused = (caller: Caller, reason: string) => ({
   kind: 'refused',
   reason,
-  owner: { organizationId: caller.organizationId, userId: caller.userId, keyId: caller.keyId },
+  owner: {
+    organizationId: caller.organizationId,
+    userId: caller.userId,
+    keyId: caller.keyId,
+    callsPerMinute: expect.any(Number),
+  },
 })

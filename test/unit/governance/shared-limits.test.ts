@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Redis } from '@upstash/redis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { configuration, redisAt } from './fixtures.ts'
@@ -70,6 +71,13 @@ describe('with Redis', () => {
     expect((await count(2, 'y')).allowed).toBe(true)
     const other = { name: 'another', perMinute: 2 }
     expect((await limits.countShared(dependencies(), other, 'x')).allowed).toBe(true)
+  })
+
+  it('is not taken for away while the event loop is busy', async () => {
+    const counting = count(1_000, 'busy', dependencies(forwarder.url, impatient))
+    await nextTurn()
+    for (const end = performance.now() + 400; performance.now() < end; );
+    expect(await counting).toEqual({ allowed: true, retryAfterSeconds: 0, degraded: false })
   })
 
   it('never says to wait less than a second', async () => {

@@ -1,10 +1,13 @@
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { eachPart } from '../../../src/http/request-body.ts'
+import type { ApiError } from '../../../src/lib/api-error.ts'
 import { PartReader } from '../../../src/lib/bytes/read-bytes.ts'
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'Date'] }))
 afterEach(() => void vi.useRealTimers())
+
+const PACE = { BODY_GRACE_MS: 60_000, BODY_LEAST_BYTES_PER_SECOND: 64 * 1024 }
 
 /** Reads a body of parts that come so many seconds apart. @returns after how many seconds it ended, and how */
 async function read(parts: readonly number[], seconds: number, compressed: boolean) {
@@ -23,10 +26,10 @@ async function read(parts: readonly number[], seconds: number, compressed: boole
     },
   })
   const begunAt = Date.now()
-  const source = { stream, declared: null, compressed, unreadable: 'unreadable' }
+  const source = { stream, declared: null, compressed, unreadable: 'unreadable', pace: PACE }
   const reading = eachPart(new PartReader(stream), source, () => {}).then(
     () => 'read',
-    (error: Error) => error.message,
+    (error: ApiError) => `${error.status} ${error.message}`,
   )
   let ended: { outcome: string; seconds: number } | null = null
   reading.then((outcome) => {
@@ -40,7 +43,7 @@ async function read(parts: readonly number[], seconds: number, compressed: boole
 }
 
 const many = (count: number, bytes: number) => Array.from({ length: count }, () => bytes)
-const late = expect.stringMatching(/^The body did not arrive: the next part of the body took longer/)
+const late = expect.stringMatching(/^408 The body arrives too slowly: the next part of the body took longer/)
 
 it('a body that drips holds its place for a minute', async () => {
   expect(await read(many(100, 1), 20, false)).toEqual({ outcome: late, seconds: 60 })

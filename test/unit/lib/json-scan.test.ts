@@ -296,10 +296,10 @@ describe('bounds', () => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
     expect(() => scan(nested(MAXIMUM_DEPTH))).not.toThrow()
     expect(() => scan(nested(MAXIMUM_DEPTH + 1))).toThrow(
-      `nested deeper than ${MAXIMUM_DEPTH} levels at byte 256`,
+      `nested too deeply (at most ${MAXIMUM_DEPTH} levels) at byte 256`,
     )
     expect(() => scan(`${'{"a":'.repeat(MAXIMUM_DEPTH)}0${'}'.repeat(MAXIMUM_DEPTH)}`)).not.toThrow()
-    expect(() => scan('['.repeat(5_000_000))).toThrow('nested deeper')
+    expect(() => scan('['.repeat(5_000_000))).toThrow('nested too deeply')
     // Containers beside each other are not deep.
     expect(() => scan(`[${'[[]],'.repeat(1000)}0]`)).not.toThrow()
   })

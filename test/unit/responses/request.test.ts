@@ -188,7 +188,11 @@ describe('a request that is not valid', () => {
     ['a reference to nothing', bodyWith({ type: 'item_reference' }), 'input[1].id: '],
     ['a bare reference to nothing', bodyWith({ id: null }), 'input[1].id: '],
     ['a hosted call whose id is none', bodyWith({ type: 'shell_call', call_id: 7 }), 'input[1].call_id: '],
-    ['too deep', `{"model":"m","input":${'['.repeat(300)}${']'.repeat(300)}}`, 'The body is not valid JSON'],
+    [
+      'too deep',
+      `{"model":"m","input":${'['.repeat(300)}${']'.repeat(300)}}`,
+      'The body is nested too deeply (at most 256 levels)',
+    ],
   ])('%s', (_name, body, told) => {
     const text = refusal(() => requestOf(body))
     expect(text).toContain('400 invalid_body')

@@ -46,9 +46,9 @@ export function openingText({ requestId, at, actor, surface, action, modelId }: 
 /** The members of an outcome in the record of its call. */
 export function outcomeText(outcome: CallOutcome): string {
   const { status, errorCode, provider, attempts, usage, provenance, cost, durationMilliseconds } = outcome
-  const { request, response, dlp, connectionId, flags } = outcome
+  const { request, response, dlp, connectionId, flags, count } = outcome
   const ended = { status, errorCode, provider, attempts, usage, provenance, cost, durationMilliseconds }
-  return membersText({ ...ended, request, response, dlp, connectionId, flags })
+  return membersText({ ...ended, request, response, dlp, connectionId, flags, count })
 }
 
 /** Adds a flag to an outcome. */

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { ApiError } from '../../../../src/lib/api-error.ts'
 import { borrowBytes } from '../../../../src/lib/bytes/free-bytes.ts'
 import { OwnedBytes, ownedCopy } from '../../../../src/lib/bytes/owned-bytes.ts'
@@ -64,6 +64,23 @@ describe('OwnedBytes', () => {
     first.release()
     expect(append).not.toThrow()
     second.release()
+  })
+
+  it('frees the bytes of a slow sender for another holder, and refuses that sender', () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    const room = (holder: string) => ({ limitBytes: 3 * MEGABYTE, holder, isArriving: true })
+    const slow = new OwnedBytes(3 * MEGABYTE, room('slow'))
+    slow.append(new Uint8Array(3 * MEGABYTE))
+    vi.advanceTimersByTime(5_000)
+    const other = new OwnedBytes(MEGABYTE, room('other'))
+    other.append(new Uint8Array(MEGABYTE))
+    vi.useRealTimers()
+    expect(slow.bytes.length).toBe(0)
+    expect(() => slow.append(new Uint8Array(0))).toThrow('Too many large requests')
+    expect(() => slow.arrived()).toThrow('Too many large requests')
+    slow.release()
+    expect(() => other.arrived()).not.toThrow()
+    other.release()
   })
 
   it('is one copy of pieces, each of which may go when it was taken', () => {
