@@ -69,6 +69,7 @@ export const configurationSchema = z.object({
   UPSTREAM_RETRY_WAIT_MS: wholeNumber(2_000, 0),
   STREAM_COMMIT_MS: wholeNumber(15_000),
   STREAM_HEARTBEAT_MS: wholeNumber(15_000),
+  RESPONSE_COMMIT_MS: wholeNumber(1_000, 0),
   RESPONSE_WINDOW_MS: wholeNumber(15 * 60_000),
   RESPONSE_MAX_TURNS: wholeNumber(50),
   RESPONSE_TIME_LIMIT_MS: wholeNumber(3_600_000),

@@ -39,15 +39,27 @@ export type ErrorData = Pick<
   'kind' | 'message' | 'status' | 'code' | 'retryAfterSeconds' | 'shouldRetry'
 >
 
+/** A provider's refusal of the first turn. The status is the provider's. */
+export interface ProviderRefusal {
+  status: number
+  message: string
+  code: string
+  retryAfterSeconds: number | null
+}
+
 /** `recorded`: the ledger has the call of the request, or the record of its refusal. */
 export type StartResult =
   | { error: ErrorData; recorded: boolean }
+  | { error: null; recorded: boolean; refusal: ProviderRefusal }
   /** `events`: as `follow` from the first event on, if the request asks for a stream. */
   | { error: null; recorded: boolean; events: ReadableStream<Uint8Array> | null; background: boolean }
 
 /** The methods of a response's Durable Object. For other owners, each of them behaves as if there were no response. */
 export interface ResponseStreamObject {
-  /** Admits and begins a response. Resolves before anything is generated. */
+  /**
+   * Admits and begins a response. Resolves when its first turn has failed or begins to answer, at the latest after
+   * RESPONSE_COMMIT_MS if it is streamed. A response in the background begins at once.
+   */
   start(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<StartResult>
   /**
    * The stored events after a number as SSE frames, then live ones, until the response ends. Null without a response in

@@ -31,6 +31,7 @@ import {
   ownerOf,
   redactForOwner,
   refreshRights,
+  refusalAnswer,
 } from './response-answers.ts'
 
 /** Responses (interface: Responses; Events, Resume). Those of other owners do not exist for a caller, with every verb. */
@@ -124,7 +125,9 @@ async function create(context: AppContext): Promise<Response> {
   const { deps } = context.var
   const id = newResponseId(deps.configuration.KEY_PEPPERS)
   const handle = { id, owner: ownerOf(context), object: deps.responseStream(id) }
-  const { events, background } = await begin(context, handle)
+  const started = await begin(context, handle)
+  if ('refusal' in started) return refusalAnswer(context, started.refusal)
+  const { events, background } = started
   if (events) return eventStream(context, tailFrames(events, 0, tailOpener(context, handle)))
   const response = await (background ? handle.object.snapshot(handle.owner) : ended(context, handle))
   // It was deleted while the caller waited.

@@ -24,8 +24,8 @@ import type { ResponseDeps } from './response-deps.ts'
 import { ownerOf, type ResponseHead, type StoredRequest } from './response-head.ts'
 import type { ResponseState } from './response-state.ts'
 
-/** A response whose first two events are emitted. The model gets its request when the engine runs. */
-interface AdmittedResponse extends RunningResponse {
+/** A response without an event so far. The model gets its request when the engine dispatches it or runs. */
+export interface AdmittedResponse extends RunningResponse {
   settings: ResponseSettings
 }
 
@@ -39,8 +39,8 @@ const MOST_HELD_BYTES = 1024 * 1024
 
 /**
  * Admits a request and begins its response: loads the request and its context, has the first turn admitted, stores the
- * input, writes the row, locks the conversation, and emits the first events. All of it precedes the model call, so that no
- * call is charged whose answer could not be returned.
+ * input, writes the row, and locks the conversation. All of it precedes the model call, so that no call is charged whose
+ * answer could not be returned.
  * @param state of the object. After a refusal, the caller has to roll back what it has.
  */
 export async function admitResponse(
@@ -87,7 +87,6 @@ function firstEngine(
   ready: ReadyTurn,
 ): AdmittedResponse {
   const emitter = newEmitter(deps, state.known, settings, tools, log, ready.turn.planned.policy)
-  emitter.begin()
   const context = isLarge ? null : items
   const engine = new ResponseEngine(deps, { owner, state, log, request, tools, emitter, ready, context })
   return { settings, engine, emitter }
@@ -148,7 +147,7 @@ async function storeBeginning(
     begun: store,
   })
   if (store) await writeRow(deps, state.known, context)
-  state.enter('generating', { progress: { ...state.known.progress, openCall: { open, after: 0 } } })
+  state.enter('dispatching', { progress: { ...state.known.progress, openCall: { open, after: 0 } } })
 }
 
 async function writeRow(

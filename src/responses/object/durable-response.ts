@@ -12,6 +12,7 @@ import { admitResponse } from './admission.ts'
 import { notStarted } from './error-data.ts'
 import { type FinalResponse, finalResponse } from './final-response.ts'
 import { FinalWriter } from './final-writer.ts'
+import { closeAbandoned, dispatchFirstTurn } from './first-turn.ts'
 import type { ResponseDeps } from './response-deps.ts'
 import { newHead, type ResponseHead } from './response-head.ts'
 import { ResponseState } from './response-state.ts'
@@ -56,6 +57,8 @@ export class DurableResponse implements ResponseStreamObject {
     const admission = await this.#admit(request, body)
     if (admission.kind === 'refused') return notStarted(admission.error, admission.recorded)
     const { engine, emitter, settings } = admission
+    this.#state.enter('generating')
+    emitter.begin()
     this.#generate({ engine, emitter })
     return {
       error: null,
@@ -72,7 +75,13 @@ export class DurableResponse implements ResponseStreamObject {
       this.#state.begin(newHead(request, this.#deps.clock()))
       this.#deps.waitUntil(this.#setAlarm(CHECK_INTERVAL_MS))
       const admission = await admitResponse(this.#deps, this.#state, this.#log, request, body)
-      if (admission.kind === 'refused') await this.#rollBack()
+      if (admission.kind === 'admitted') {
+        const error = await dispatchFirstTurn(this.#deps, admission)
+        if (error === null) return admission
+        await this.#rollBack()
+        return { kind: 'refused' as const, error, recorded: true }
+      }
+      await this.#rollBack()
       return admission
     } finally {
       this.#admitting = false
@@ -142,6 +151,7 @@ export class DurableResponse implements ResponseStreamObject {
     }
     const { restart } = PHASES[head.phase]
     const resumed = restart === 'resume' ? resumeResponse(this.#deps, this.#state, this.#log) : null
+    if (head.phase === 'dispatching') closeAbandoned(this.#state, this.#deps.clock())
     if (restart === 'roll_back') this.#deps.waitUntil(this.#rollBack())
     else if (resumed) this.#generate(resumed)
     else this.#recover()
@@ -276,7 +286,9 @@ export class DurableResponse implements ResponseStreamObject {
     // Stored first: the response is not visible any more, and a restart continues the rollback.
     this.#state.enter('removing')
     this.#log.endTails()
-    if (await this.#final.rollBack()) await this.#forget()
+    await this.#state.settleCalls()
+    const isComplete = await this.#final.rollBack()
+    if (isComplete && !this.#state.head?.unsettled.length) await this.#forget()
     else await this.#setAlarm(CHECK_INTERVAL_MS)
   }
 
