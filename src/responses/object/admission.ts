@@ -1,4 +1,5 @@
 import { unsentOutcome } from '../../gateway/calls/call-outcome.ts'
+import { loadCatalog } from '../../gateway/catalog/catalog.ts'
 import { type AdmittedTurn, admitTurn } from '../../gateway/model-turn.ts'
 import { SESSION_HEADERS } from '../../gateway/routes/conversation-key.ts'
 import { settle } from '../../governance/governed-call.ts'
@@ -20,6 +21,7 @@ import { type ToolRules, toolRules } from '../engine/tool-rules.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { beginResponse } from '../store/begin-response.store.ts'
 import type { ContextItem, Owner, StartRequest } from '../types.ts'
+import { fromPostgres } from './postgres-away.ts'
 import type { ResponseDeps } from './response-deps.ts'
 import { ownerOf, type ResponseHead, type StoredRequest } from './response-head.ts'
 import type { ResponseState } from './response-state.ts'
@@ -58,7 +60,10 @@ export async function admitResponse(
   try {
     const { request, reserved } = await loadRequest(deps, body, start.principal.organizationId)
     buffers.push(reserved)
-    const loaded = await loadFirstTurn(deps, start, request)
+    const [loaded] = await fromPostgres(
+      deps.database,
+      Promise.all([loadFirstTurn(deps, start, request), loadCatalog(deps)]),
+    )
     const { owner, tools, items, isLarge } = loaded
     const { identity, principal, headers } = start
     const call = { identity, principal, counted: true }
@@ -67,7 +72,7 @@ export async function admitResponse(
     const turn = await admitTurn(deps, first.request)
     if (turn.kind === 'refused') return refused(turn.error, true)
     try {
-      await storeBeginning(deps, state, loaded, turn)
+      await fromPostgres(deps.database, storeBeginning(deps, state, loaded, turn))
       return { kind: 'admitted', ...firstEngine(deps, state, log, loaded, { turn, buffers }) }
     } catch (error) {
       await settle(deps, turn.call, unsentOutcome(turn.call, deps.clock(), error))

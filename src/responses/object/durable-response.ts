@@ -19,6 +19,8 @@ import { ResponseState } from './response-state.ts'
 
 /** Interval of the alarm of a running response. It also keeps the object in memory. */
 const CHECK_INTERVAL_MS = 30_000
+/** How long a refusal waits for its rollback. */
+const REFUSAL_LIMIT_MS = 500
 /** How long the deletion of a response waits for its end, and then for its readers to get it. */
 const REMOVAL_LIMIT_MS = 1_000
 /** Readers of one response at a time: each may hold a segment in the memory of the object. */
@@ -78,14 +80,21 @@ export class DurableResponse implements ResponseStreamObject {
       if (admission.kind === 'admitted') {
         const error = await dispatchFirstTurn(this.#deps, admission)
         if (error === null) return admission
-        await this.#rollBack()
+        await this.#rollBackRefused()
         return { kind: 'refused' as const, error, recorded: true }
       }
-      await this.#rollBack()
+      await this.#rollBackRefused()
       return admission
     } finally {
       this.#admitting = false
     }
+  }
+
+  /** Usually complete before the caller gets the error, so that it can repeat its request at once. */
+  async #rollBackRefused(): Promise<void> {
+    const rolledBack = this.#rollBack()
+    this.#deps.waitUntil(rolledBack)
+    await withinTime(rolledBack, REFUSAL_LIMIT_MS, 'rolling back a response').catch(() => {})
   }
 
   #generate(running: RunningResponse): void {
