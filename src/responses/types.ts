@@ -2,6 +2,7 @@ import type { CallIdentity } from '../governance/governed-call.ts'
 import type { Principal } from '../governance/principal.ts'
 import type { ApiError } from '../lib/api-error.ts'
 import type { ResponseObject } from '../wire/responses.ts'
+import type { StoredNumbers } from './emitter/event-writer.ts'
 import type { ItemPage, ItemPageRequest } from './store/items.store.ts'
 
 /** The owner of a response, a conversation or an item: the only user who can read it. */
@@ -54,6 +55,14 @@ export type StartResult =
   /** `events`: as `follow` from the first event on, if the request asks for a stream. */
   | { error: null; recorded: boolean; events: ReadableStream<Uint8Array> | null; background: boolean }
 
+export interface ResponseStateReport {
+  model: string
+  policyVersion: string
+  running: boolean
+  /** Null while it is running. */
+  numbers: StoredNumbers | null
+}
+
 /** The methods of a response's Durable Object. For other owners, each of them behaves as if there were no response. */
 export interface ResponseStreamObject {
   /**
@@ -80,8 +89,8 @@ export interface ResponseStreamObject {
    * `unknown_item` when `after` is not in the input. Large items shorten a page.
    */
   inputItems(owner: Owner, page: ItemPageRequest): Promise<ItemPage | 'unknown_item' | null>
-  /** Its model, and the version of the policies that are applied to its events. */
-  state(owner: Owner): Promise<{ model: string; policyVersion: string; running: boolean } | null>
+  /** Its model, the version of the policies that are applied to its events, and their numbers once it has ended. */
+  state(owner: Owner): Promise<ResponseStateReport | null>
   /** Writes an ended response to Postgres if that is pending. */
   settle(owner: Owner): Promise<'running' | 'settled' | 'pending' | 'absent'>
 }

@@ -228,7 +228,10 @@ export class DurableResponse implements ResponseStreamObject {
   async state(owner: Owner) {
     const { head } = this.#state
     if (!head || !this.#isVisibleTo(owner)) return null
-    return { model: head.model, policyVersion: head.policyVersion, running: head.phase !== 'ended' }
+    const { model, policyVersion, phase } = head
+    const running = phase !== 'ended'
+    const items = running ? null : this.#state.final?.itemNumbers
+    return { model, policyVersion, running, numbers: items ? { items, last: this.#log.lastSequence } : null }
   }
 
   async settle(owner: Owner): Promise<'running' | 'settled' | 'pending' | 'absent'> {
