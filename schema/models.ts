@@ -20,6 +20,10 @@ export const providers = pgTable('providers', {
   kind: text('kind', { enum: ['openai-compatible', 'anthropic'] }).notNull(),
   baseUrl: text('base_url').notNull(),
   sealedCredential: text('sealed_credential').notNull(),
+  /** The only organization whose calls are sent there; null for all. */
+  organizationId: uuid('organization_id').references(() => organizations.id),
+  /** Members of requests that are refused elsewhere, and pass to this provider. */
+  allowedMembers: jsonb('allowed_members').$type<string[]>().notNull().default([]),
   disabledAt: instant('disabled_at'),
   createdAt: createdAt(),
 })

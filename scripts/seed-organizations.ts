@@ -1,5 +1,5 @@
-import { inArray, sql } from 'drizzle-orm'
-import { creditEntries } from '../schema/governance.ts'
+import { and, eq, inArray, sql } from 'drizzle-orm'
+import { auditRecords, creditEntries } from '../schema/governance.ts'
 import {
   apiKeys,
   entitlements,
@@ -11,6 +11,10 @@ import {
 } from '../schema/identity.ts'
 import { grants } from '../schema/models.ts'
 import { digestApiKey, parseApiKey } from '../src/governance/identity/api-key.ts'
+import { GENESIS, nextLink } from '../src/governance/ledger/records/chain.ts'
+import { creditRowOf } from '../src/governance/ledger/records/extracted-rows.ts'
+import { changeText, copiedColumns } from '../src/governance/ledger/records/record-body.ts'
+import { HOME_SHARD } from '../src/governance/ledger/shards/shards.ts'
 import { KEY_SCOPES } from '../src/governance/principal.ts'
 import type { KeyRing } from '../src/lib/crypto.ts'
 import type { ScriptDatabase } from './database.ts'
@@ -116,19 +120,50 @@ async function insertRights(database: ScriptDatabase): Promise<void> {
     )
     .onConflictDoNothing()
   await database.insert(grants).values(grantRows()).onConflictDoNothing()
+  for (const { slug, credits } of DEMO_ORGANIZATIONS) {
+    if (credits > 0) await grantCredits(database, { id: organizationId(slug), slug, credits })
+  }
+}
+
+/**
+ * Begins the chain of an organization with a grant, as its ledger would: `audit verify` finds credits without a record.
+ * A chain that has begun stays as it is.
+ */
+async function grantCredits(
+  database: ScriptDatabase,
+  organization: { id: string; slug: string; credits: number },
+): Promise<void> {
+  const { id: owner, slug, credits: amount } = organization
+  const [id, reason] = [demoId(`credits ${slug}`), 'demo data']
+  const change = {
+    id: demoId(`credits change ${slug}`),
+    requestId: 'seed',
+    organizationId: owner,
+    at: Date.now(),
+    actor: { userId: null, keyId: null, administrator: 'seed', ip: null },
+    action: 'credits.granted',
+    resource: `credits/${id}`,
+    detail: { amount, reason },
+  }
+  const chain = { organizationId: owner, shard: HOME_SHARD }
+  const link = nextLink(chain, GENESIS, change.id, changeText(change, { id, amount, reason }))
   await database
-    .insert(creditEntries)
-    .values(
-      DEMO_ORGANIZATIONS.filter(({ credits }) => credits > 0).map(({ slug, credits }) => ({
-        id: demoId(`credits ${slug}`),
-        organizationId: organizationId(slug),
-        kind: 'grant' as const,
-        amount: credits,
-        reason: 'demo data',
-        at: new Date(),
-      })),
-    )
+    .insert(auditRecords)
+    .values({ ...copiedColumns(JSON.parse(link.body)), ...link })
     .onConflictDoNothing()
+  // Taken from what is stored: a run that was cut off has written the record at another time.
+  const [first] = await database
+    .select({ body: auditRecords.body })
+    .from(auditRecords)
+    .where(
+      and(
+        eq(auditRecords.organizationId, owner),
+        eq(auditRecords.shard, HOME_SHARD),
+        eq(auditRecords.sequence, link.sequence),
+      ),
+    )
+  const entry = first && creditRowOf(JSON.parse(first.body))
+  if (entry) await database.insert(creditEntries).values(entry).onConflictDoNothing()
 }
 
 /** Owners and the group of everyone may use every model; `restricted` is in neither. */

@@ -1,10 +1,11 @@
 import { Hono } from 'hono'
 import { createDeps } from './deps.ts'
 import type { AppEnv } from './http/context.ts'
-import { renderError, unknownRoute } from './http/errors.ts'
+import { renderError } from './http/errors.ts'
 import { admission } from './http/middleware/admission.ts'
 import { audit } from './http/middleware/audit.ts'
 import { authenticate } from './http/middleware/authenticate.ts'
+import { crossOrigin } from './http/middleware/cross-origin.ts'
 import { limitDeclaredLength } from './http/middleware/declared-length.ts'
 import { drainBody } from './http/middleware/drain-body.ts'
 import { requestContext } from './http/middleware/request-context.ts'
@@ -14,13 +15,17 @@ import { managementRoutes } from './http/routes/management/management.ts'
 import { chatCompletionRoutes, messageRoutes } from './http/routes/model-calls.ts'
 import { modelRoutes } from './http/routes/models.ts'
 import { responseRoutes } from './http/routes/responses.ts'
+import { requireServedHost, unknownRoute } from './http/unknown-route.ts'
 
 /** The API at a glance: the middleware of every request, in order, and the mounted routes. */
-export const app = new Hono<AppEnv>()
+export const app = new Hono<AppEnv>({
+  // A slash at the end of a path makes no difference.
+  strict: false,
+})
 
-app.use(drainBody, requestContext(createDeps))
+app.use(drainBody, requestContext(createDeps), crossOrigin, requireServedHost)
 app.onError(renderError)
-app.notFound((context) => renderError(unknownRoute(context), context))
+app.notFound((context) => renderError(unknownRoute(app, context), context))
 
 // Coding agents request it without a key, to test the connection.
 app.on(['GET', 'HEAD'], '/api/hello', (context) => context.body(null, 200))

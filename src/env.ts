@@ -29,6 +29,18 @@ const keyRing = z.string().transform((text, context): KeyRing => {
 
 /** An origin without a trailing slash. */
 const origin = z.url().transform((text) => text.replace(/\/+$/, ''))
+
+/** Origins as browsers send them: scheme, host and port, without a path. */
+const originList = z
+  .string()
+  .default('')
+  .transform((text) => text.split(',').map((part) => part.trim().replace(/\/+$/, '')))
+  .transform((parts) => parts.filter((part) => part !== ''))
+  .refine((parts) => parts.every(isOrigin), 'must be origins, such as https://app.example')
+
+const isOrigin = (text: string): boolean =>
+  /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text
+
 const optional = <Schema extends z.ZodType>(schema: Schema) =>
   z.preprocess((value) => (value === '' ? undefined : value), schema.optional())
 
@@ -39,6 +51,7 @@ const optional = <Schema extends z.ZodType>(schema: Schema) =>
 export const configurationSchema = z.object({
   BASE_URL: optional(origin),
   LLM_HOST: hostList,
+  CORS_ORIGINS: originList,
   DATABASE_URL: z.string().regex(/^postgres(ql)?:\/\//, 'must be a postgres:// connection string'),
   DATABASE_FETCH_ENDPOINT: optional(z.url()),
   UPSTASH_REDIS_REST_URL: origin,

@@ -124,6 +124,10 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
     return source.flush().finally(() => this.#arrangeAlarm())
   }
 
+  async chains() {
+    return this.#shard?.chains() ?? []
+  }
+
   async countRejected(ip: string, minute: number, surface: string, count: number) {
     this.#countedCalls().counts.count(ip, minute, surface, count)
     this.#arrangeAlarm()

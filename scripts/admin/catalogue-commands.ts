@@ -1,6 +1,6 @@
 import { type Call, type Command, given, listed, listOptions, type Option, one } from './command.ts'
 import { AdminError, type Item, usageError } from './connection.ts'
-import { providerId } from './names.ts'
+import { organizationId, providerId } from './names.ts'
 
 // Providers and models, which belong to the whole deployment.
 
@@ -8,6 +8,18 @@ import { providerId } from './names.ts'
 const credentialOptions: Record<string, Option> = {
   'credential-stdin': { describe: 'read the credential from standard input (or set PROVIDER_CREDENTIAL)' },
   'credential-parts': { describe: 'it is a JSON object of named parts, such as {"secret":"..."}' },
+}
+
+const memberOptions: Record<string, Option> = {
+  'allow-member': {
+    value: 'name',
+    describe: 'member that may select models there, or refer to files and containers; or none',
+    multiple: true,
+  },
+}
+
+function allowedMembers({ options }: Call): string[] | undefined {
+  return options.texts('allow-member')?.filter((name) => name !== 'none')
 }
 
 async function credentialOf(call: Call): Promise<string | Item | undefined> {
@@ -61,24 +73,34 @@ const providerCommands: Command[] = [
     options: {
       kind: { value: 'kind', describe: 'openai-compatible or anthropic', required: true },
       'base-url': { value: 'url', describe: 'where it answers', required: true },
+      'for-organization': { value: 'organization', describe: 'slug or id of the only one it serves (all)' },
+      ...memberOptions,
       ...credentialOptions,
     },
     run: async (call) => {
       const credential = await credentialOf(call)
       if (credential === undefined) throw usageError('give --credential-stdin, or set PROVIDER_CREDENTIAL')
       const { options } = call
-      const body = { kind: options.text('kind'), base_url: options.text('base-url'), credential }
+      const owner = options.text('for-organization')
+      const body = {
+        ...{ kind: options.text('kind'), base_url: options.text('base-url'), credential },
+        ...given({
+          organization_id: owner === undefined ? undefined : await organizationId(call, owner),
+          allowed_members: allowedMembers(call),
+        }),
+      }
       return one(call.connection.request('POST', '/providers', { name: call.positionals[0], ...body }))
     },
   },
   {
     group: 'providers',
     verb: 'update',
-    summary: 'Change name, address or credential of a provider',
+    summary: 'Change name, address, credential or allowed members of a provider',
     positionals: ['provider'],
     options: {
       name: { value: 'name', describe: 'its name' },
       'base-url': { value: 'url', describe: 'where it answers' },
+      ...memberOptions,
       ...credentialOptions,
     },
     run: async (call) => {
@@ -86,6 +108,7 @@ const providerCommands: Command[] = [
         name: call.options.text('name'),
         base_url: call.options.text('base-url'),
         credential: await credentialOf(call),
+        allowed_members: allowedMembers(call),
       })
       return one(call.connection.request('PUT', await namedProvider(call), changes))
     },

@@ -31,6 +31,8 @@ export interface Call {
   environment: NodeJS.ProcessEnv
   /** Everything on standard input, for secrets. */
   readInput(): Promise<string>
+  /** A line of the result, for results that are too long to be returned. */
+  print(line: string): void
   /** A line on standard error that is no result. */
   note(line: string): void
 }
@@ -41,6 +43,8 @@ export type Outcome =
   | { kind: 'item'; item: Item }
   /** Printed as its own lines; `item` for `--json`. */
   | { kind: 'report'; lines: string[]; item: unknown; exitCode: number }
+  /** All of it was printed by the command. */
+  | { kind: 'printed' }
 
 /** Option values by name, read as what they have to be. */
 export class Options {

@@ -2,14 +2,14 @@ import type { Command, Outcome } from './command.ts'
 import type { Item } from './connection.ts'
 
 /** What a command found, as lines for a person. */
-export function formatOutcome(outcome: Outcome): string[] {
+export function formatOutcome(outcome: Exclude<Outcome, { kind: 'printed' }>): string[] {
   if (outcome.kind === 'report') return outcome.lines
   if (outcome.kind === 'item') return formatItem(outcome.item)
   return outcome.items.length === 0 ? ['(none)'] : formatTable(outcome.items, outcome.columns)
 }
 
 /** The same for programs: the API's own objects. */
-export function outcomeJson(outcome: Outcome): unknown {
+export function outcomeJson(outcome: Exclude<Outcome, { kind: 'printed' }>): unknown {
   return outcome.kind === 'list' ? outcome.items : outcome.item
 }
 

@@ -1,4 +1,5 @@
 import { type Command, given, listed, listOptions, type Option, one } from './command.ts'
+import { exportAudit } from './export-audit.ts'
 import { organizationPath } from './names.ts'
 import { verifyAudit } from './verify-audit.ts'
 
@@ -134,9 +135,20 @@ const auditCommands: Command[] = [
   {
     group: 'audit',
     verb: 'verify',
-    summary: 'Verify every record of every chain, and the checkpoints; exit code 3 if one is broken',
-    options: { organization: { value: 'slug or id', describe: 'only the chains of this organization' } },
+    summary: 'Verify records, usage, credits, heads and checkpoints; exit code 3 if one is broken',
+    options: {
+      organization: { value: 'slug or id', describe: 'only what belongs to this organization' },
+      file: { value: 'path', describe: 'an export instead of a gateway; its MACs if KEY_PEPPERS is set' },
+    },
     run: verifyAudit,
+  },
+  {
+    group: 'audit',
+    verb: 'export',
+    summary: 'Write records, usage, credits, heads and checkpoints as lines of JSON (which is recorded)',
+    inOrganization: true,
+    options: { deployment: { describe: 'changes to providers and models, in place of an organization' } },
+    run: exportAudit,
   },
   {
     group: 'audit',

@@ -2,7 +2,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { accessCommands } from './access-commands.ts'
 import { catalogueCommands } from './catalogue-commands.ts'
 import { type Command, Options } from './command.ts'
-import { AdminError, connect, usageError } from './connection.ts'
+import { AdminError, type Connection, connect, usageError } from './connection.ts'
 import { dlpCommands } from './dlp-commands.ts'
 import { commandHelp, formatOutcome, outcomeJson, overallHelp } from './output.ts'
 import { peopleCommands } from './people-commands.ts'
@@ -54,14 +54,21 @@ async function runCommand(words: readonly string[], terminal: Terminal): Promise
     return 0
   }
   checkInput(command, values, positionals)
+  let connection: Connection | undefined
   const outcome = await command.run({
-    connection: connect(terminal.environment, terminal.complain),
+    // A command without a gateway needs none.
+    get connection() {
+      connection ??= connect(terminal.environment, terminal.complain)
+      return connection
+    },
     positionals,
     options: new Options(values),
     environment: terminal.environment,
     readInput: terminal.readInput,
+    print: terminal.print,
     note: terminal.complain,
   })
+  if (outcome.kind === 'printed') return 0
   if (values.json === true) terminal.print(JSON.stringify(outcomeJson(outcome), null, 2))
   else for (const line of formatOutcome(outcome)) terminal.print(line)
   if (outcome.kind === 'list' && outcome.more) terminal.complain('There are more: --limit <number> or --all.')

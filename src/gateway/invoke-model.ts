@@ -49,7 +49,7 @@ export async function admitModelCall(
         : await admit(deps, { ...request, ...reservationOf(deps, plan), rights })
     if (admission.kind === 'refused') return admission
     if (admission.kind === 'admitted' && plan.kind === 'planned') {
-      return { kind: 'admitted', planned: plan, call: admission.call }
+      return { ...admission, planned: plan }
     }
     if (admission.kind === 'stale') {
       const renewed = await renewRights(deps, rights, admission)

@@ -22,7 +22,10 @@ interface OperationTraits {
   capability: string | null
   /** Error kind of a model that does not exist (interface: Errors). */
   unknownModel: 'invalid_request' | 'not_found'
-  /** Whether errors of an upstream of another protocol are translated to the caller's envelope (interface: Errors). */
+  /**
+   * Whether every error has the envelope of the surface. Otherwise errors of upstreams are forwarded unchanged (interface:
+   * Errors, Chat completions).
+   */
   ownErrorEnvelope: boolean
   /** The member of the request that bounds the output, for error messages. */
   outputLimit: string
@@ -70,12 +73,14 @@ export const OPERATIONS: Readonly<Record<Operation, OperationTraits>> = {
     generates: false,
     answeredWithoutUpstream: true,
     unknownModel: 'not_found',
+    ownErrorEnvelope: true,
   },
   responses: {
     ...CHAT,
     protocol: responses,
     translatesTo: ['messages', 'chat_completions'],
     caller: 'responses',
+    ownErrorEnvelope: true,
     outputLimit: 'max_output_tokens',
   },
 }

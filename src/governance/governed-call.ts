@@ -7,7 +7,7 @@ import type { Clock } from '../lib/clock.ts'
 import { counted } from '../lib/counted.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 import { type CallOpening, type CallOutcome, outcomeOf } from './audit-record.ts'
-import type { Admission, CallProgress, CallToAdmit, LedgerOf } from './ledger/contract.ts'
+import type { Admission, CallProgress, CallToAdmit, LedgerOf, RateLimit } from './ledger/contract.ts'
 import type { LearnedEpochs } from './ledger/epochs/known-epochs.ts'
 import { shardOf } from './ledger/shards/shards.ts'
 import type { Principal } from './principal.ts'
@@ -51,7 +51,9 @@ export interface GovernedCall {
   reserve: number
 }
 
-export type Refused = { kind: 'refused'; error: ApiError }
+/** `rateLimit`: the caller's limits after the call; absent where the ledger did not count it. */
+export type Refused = { kind: 'refused'; error: ApiError; rateLimit?: RateLimit | undefined }
+export type Opened = { kind: 'admitted'; call: GovernedCall; rateLimit?: RateLimit | undefined }
 export type Stale = Extract<Admission, { kind: 'stale' }>
 
 /** Credits return when a running call settles, or when some are granted: not within a client's own retries. */
@@ -61,21 +63,20 @@ const NO_CREDITS_RETRY_SECONDS = 60
  * Admits a call: limits, epochs, credits and the durable opening record in one round trip. A refusal is recorded.
  * @throws what the ledger throws when the opening cannot be stored: nothing may be sent then.
  */
-export async function admit(
-  deps: GovernanceDeps,
-  request: CallRequest,
-): Promise<{ kind: 'admitted'; call: GovernedCall } | Refused | Stale> {
+export async function admit(deps: GovernanceDeps, request: CallRequest): Promise<Opened | Refused | Stale> {
   const { rights, reserve, leaseMilliseconds, estimate } = request
   const opening = openingOf(request.identity, rights.principal, modelIdOf(request.target))
   const admission = await deps
     .ledgerOf(opening.organizationId, opening.shard)
     .admit({ opening, reserve, leaseMilliseconds, estimate, ...countedOf(rights, request.counted) })
-  if (admission.kind === 'admitted') return { kind: 'admitted', call: { opening, reserve } }
+  if (admission.kind === 'admitted') return { ...admission, call: { opening, reserve } }
   if (admission.kind === 'stale') return admission
-  const error =
-    admission.kind === 'limited' ? limitReached(admission) : notEnoughCredits(admission, request.advice)
-  await recordRefusal(deps, opening, refusalOutcome(opening, deps.clock(), error))
-  return { kind: 'refused', error }
+  const refused: Refused =
+    admission.kind === 'limited'
+      ? limitReached(deps, rights.principal, admission)
+      : { kind: 'refused', error: notEnoughCredits(admission, request.advice) }
+  await recordRefusal(deps, opening, refusalOutcome(opening, deps.clock(), refused.error))
+  return refused
 }
 
 /**
@@ -92,10 +93,11 @@ export async function refuse(
   const outcome = { ...refusalOutcome(opening, deps.clock(), error), dlp }
   const admission = await recordRefusal(deps, opening, outcome, countedOf(request.rights, request.counted))
   if (admission?.kind === 'stale') return admission
+  if (admission?.kind === 'admitted') return { kind: 'refused', error, rateLimit: admission.rateLimit }
   if (admission?.kind !== 'limited') return { kind: 'refused', error }
-  const limit = limitReached(admission)
-  await recordRefusal(deps, opening, refusalOutcome(opening, deps.clock(), limit))
-  return { kind: 'refused', error: limit }
+  const limited = limitReached(deps, request.rights.principal, admission)
+  await recordRefusal(deps, opening, refusalOutcome(opening, deps.clock(), limited.error))
+  return limited
 }
 
 /** Never rejects: the caller gets the refusal also when it cannot be recorded. */
@@ -120,11 +122,11 @@ async function recordRefusal(
 export async function checkLimits(
   deps: GovernanceDeps,
   rights: CallerRights,
-): Promise<ApiError | Stale | null> {
+): Promise<Refused | Stale | null> {
   const { organizationId, userId, ledgerShards } = rights.principal
   const ledger = deps.ledgerOf(organizationId, shardOf(userId, ledgerShards))
   const admission = await ledger.check(countedOf(rights, true))
-  if (admission.kind === 'limited') return limitReached(admission)
+  if (admission.kind === 'limited') return limitReached(deps, rights.principal, admission)
   return admission.kind === 'stale' ? admission : null
 }
 
@@ -200,11 +202,21 @@ function countedOf(
   }
 }
 
-function limitReached({ scope, retryAfterSeconds }: Extract<Admission, { kind: 'limited' }>): ApiError {
+function limitReached(
+  { clock }: GovernanceDeps,
+  { organizationLimitPerMinute, userLimitPerMinute }: Principal,
+  { scope, retryAfterSeconds }: Extract<Admission, { kind: 'limited' }>,
+): Refused {
   const seconds = Math.max(1, Math.ceil(retryAfterSeconds))
-  const whose = scope === 'user' ? 'Your' : "Your organization's"
-  const message = `${whose} rate limit is reached. Try again in ${counted(seconds, 'second')}.`
-  return new ApiError('rate_limited', message, { retryAfterSeconds: seconds })
+  const limit = scope === 'user' ? userLimitPerMinute : organizationLimitPerMinute
+  const message =
+    `Your ${scope}'s rate limit of ${counted(limit, 'call')} a minute is reached. ` +
+    `Try again in ${counted(seconds, 'second')}.`
+  return {
+    kind: 'refused',
+    error: new ApiError('rate_limited', message, { retryAfterSeconds: seconds }),
+    rateLimit: { limit, remaining: 0, resetsAt: clock() + seconds * 1_000 },
+  }
 }
 
 function notEnoughCredits(

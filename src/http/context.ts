@@ -2,6 +2,7 @@ import type { Context } from 'hono'
 import type { Deps } from '../deps.ts'
 import type { Bindings } from '../env.ts'
 import type { CallerRights, CallIdentity } from '../governance/governed-call.ts'
+import type { RateLimit } from '../governance/ledger/contract.ts'
 import type { Administrator } from '../governance/principal.ts'
 import type { HostKind, Surface } from './surfaces.ts'
 
@@ -25,6 +26,8 @@ export interface AppEnv {
     rights: CallerRights
     /** middleware/admission and routes that admit a call: the call has, or will have, a record in the ledger; middleware/audit. */
     isRecorded: boolean
+    /** middleware/admission and routes that admit a call: the caller's limits after it, where counted; http/rate-limit-headers. */
+    rateLimit: RateLimit | null
     /** middleware/administer; routes under /api. */
     administrator: Administrator
     /** middleware/audit and http/errors: how the call failed, for the audit record. */

@@ -1,15 +1,17 @@
 import { HTTPException } from 'hono/http-exception'
 import { ConfigurationError } from '../env.ts'
 import { errorCodeOf } from '../governance/governed-call.ts'
-import { ApiError, type ErrorKind, invalidRequest, notFound } from '../lib/api-error.ts'
-import { errorText, logEvent, redact, redactEncoded } from '../lib/log.ts'
+import { ApiError, type ErrorKind, invalidRequest } from '../lib/api-error.ts'
+import { errorText, logEvent, redact } from '../lib/log.ts'
 import type { AppContext } from './context.ts'
+import { rateLimitHeaders } from './rate-limit-headers.ts'
 import type { Surface } from './surfaces.ts'
 
 /** One renderer for each envelope of the interface (Errors). */
-type Renderer = (error: ApiError) => unknown
+type Renderer = (error: ApiError, requestId: string) => Record<string, unknown>
 
 const NESTED_TYPES: Partial<Record<ErrorKind, string>> = {
+  unauthorized: 'authentication_error',
   forbidden: 'permission_error',
   rate_limited: 'rate_limit_error',
   upstream: 'server_error',
@@ -37,26 +39,31 @@ const LABELS: Record<ErrorKind, string> = {
   internal: 'Internal Server Error',
 }
 
-const nested: Renderer = (error) => {
-  // The table gives a 401 from key authentication this body, with no type and no code.
-  if (error.kind === 'unauthorized') return { error: 'Unauthorized' }
+function nestedError(error: ApiError): Record<string, unknown> {
   const code = error.kind === 'internal' ? 'internal_error' : error.code
   return {
-    error: {
-      message: error.message,
-      type: NESTED_TYPES[error.kind] ?? 'invalid_request_error',
-      ...(code === undefined ? {} : { code }),
-    },
+    message: error.message,
+    type: NESTED_TYPES[error.kind] ?? 'invalid_request_error',
+    ...(code === undefined ? {} : { code }),
   }
 }
 
-const messagesEnvelope: Renderer = (error) => ({
+// The table gives a 401 from key authentication this body, with no type and no code.
+const nested: Renderer = (error) => ({
+  error: error.kind === 'unauthorized' ? 'Unauthorized' : nestedError(error),
+})
+
+/** The generic rule asks for a top-level `message`; SDKs show the one of the `error` object. */
+const nestedWithMessage: Renderer = (error) => ({ error: nestedError(error), message: error.message })
+
+const messagesEnvelope: Renderer = (error, requestId) => ({
   type: 'error',
   error: {
     type: MESSAGES_TYPES[error.kind] ?? 'invalid_request_error',
     message: error.message,
     ...(error.details === undefined ? {} : { details: error.details }),
   },
+  request_id: requestId,
 })
 
 const flat: Renderer = (error) => ({
@@ -69,36 +76,32 @@ const RENDERERS: Record<Surface, Renderer> = {
   chat_completions: nested,
   messages: messagesEnvelope,
   responses: nested,
-  models: flat,
+  models: nestedWithMessage,
   management: flat,
-  none: flat,
+  none: nestedWithMessage,
 }
 
 /** Renders the error that a request ended with. Texts of unexpected errors are logged, and never sent. */
 export function renderError(error: unknown, context: AppContext): Response {
   const known = toApiError(error)
+  const requestId = context.get('requestId')
   if (known.kind === 'internal') {
     logEvent('error', 'request_failed', {
-      request_id: context.var.requestId ?? null,
+      request_id: requestId ?? null,
       error: errorText(error),
     })
   }
   context.set('errorCode', errorCodeOf(known))
   // Interface: a body over the limit is answered `{ message }` on every surface.
-  const surface = context.var.surface ?? 'none'
-  const body = known.kind === 'too_large' ? { message: known.message } : RENDERERS[surface](known)
-  const headers: Record<string, string> = { 'content-type': 'application/json' }
+  const surface = context.get('surface') ?? 'none'
+  const body = known.kind === 'too_large' ? { message: known.message } : RENDERERS[surface](known, requestId)
+  const headers: Record<string, string> = { 'content-type': 'application/json', ...rateLimitHeaders(context) }
   if (known.retryAfterSeconds !== undefined) {
     headers['retry-after'] = String(Math.max(1, Math.ceil(known.retryAfterSeconds)))
   }
   if (known.shouldRetry === false) headers['x-should-retry'] = 'false'
   // Messages quote the request, which can have a key in the wrong place. A redacted part ends before a quotation mark.
   return context.body(redact(JSON.stringify(body)), known.status as 400, headers)
-}
-
-/** The error for a path or method that nothing serves. Redacted, because a key can be pasted into an address. */
-export function unknownRoute(context: AppContext): ApiError {
-  return notFound('Route', redactEncoded(`${context.req.method} ${context.req.path}`.slice(0, 200)))
 }
 
 function toApiError(error: unknown): ApiError {

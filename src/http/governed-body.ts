@@ -1,6 +1,5 @@
 import { checkLimits } from '../governance/governed-call.ts'
 import { MOST_ADMISSIONS, renewRights } from '../governance/renew-rights.ts'
-import { ApiError } from '../lib/api-error.ts'
 import type { OwnedBytes } from '../lib/bytes/owned-bytes.ts'
 import type { AppContext } from './context.ts'
 import { declaredLength, readBody, readSmallBody } from './request-body.ts'
@@ -27,8 +26,11 @@ export async function requireRoom(context: AppContext): Promise<void> {
   let { rights } = context.var
   for (let checks = 0; checks < MOST_ADMISSIONS; checks++) {
     const verdict = await checkLimits(deps, rights)
-    if (verdict instanceof ApiError) throw verdict
     if (verdict === null) return
+    if (verdict.kind === 'refused') {
+      context.set('rateLimit', verdict.rateLimit ?? null)
+      throw verdict.error
+    }
     rights = await renewRights(deps, rights, verdict)
     context.set('rights', rights)
   }

@@ -16,6 +16,7 @@ export const KEY_HEADERS: Record<HostKind, Partial<Record<Surface, readonly KeyH
   },
   llm: {
     chat_completions: ['authorization', 'api-key'],
+    models: ['authorization', 'api-key'],
   },
 }
 

@@ -1,4 +1,5 @@
 import type { CallIdentity } from '../governance/governed-call.ts'
+import type { RateLimit } from '../governance/ledger/contract.ts'
 import type { Principal } from '../governance/principal.ts'
 import type { ApiError } from '../lib/api-error.ts'
 import type { ResponseObject } from '../wire/responses.ts'
@@ -48,12 +49,19 @@ export interface ProviderRefusal {
   retryAfterSeconds: number | null
 }
 
-/** `recorded`: the ledger has the call of the request, or the record of its refusal. */
+/** What the ledger has of a request. */
+export interface LedgerTrace {
+  /** The call of the request, or the record of its refusal. */
+  recorded: boolean
+  /** The caller's limits after the call; absent where it was not counted. */
+  rateLimit?: RateLimit | undefined
+}
+
 export type StartResult =
-  | { error: ErrorData; recorded: boolean }
-  | { error: null; recorded: boolean; refusal: ProviderRefusal }
+  | (LedgerTrace & { error: ErrorData })
+  | (LedgerTrace & { error: null; refusal: ProviderRefusal })
   /** `events`: as `follow` from the first event on, if the request asks for a stream. */
-  | { error: null; recorded: boolean; events: ReadableStream<Uint8Array> | null; background: boolean }
+  | (LedgerTrace & { error: null; events: ReadableStream<Uint8Array> | null; background: boolean })
 
 export interface ResponseStateReport {
   model: string

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { cursorParameter, isPlainText } from './page-cursor.ts'
+import { cursorParameter, isPlainText, jsonCursor } from './page-cursor.ts'
 
 /**
  * Bodies and queries of the management API. Objects are strict: a member that is not listed is an error that names
@@ -176,8 +176,47 @@ export const auditVerificationQuery = z.strictObject({
   limit: z.coerce.number('must be a number').int().min(1).max(1_000).default(500),
 })
 
-/** The deployment's own chain unless an organization is named, known or not: orphaned chains must verify, too. */
-export const deploymentVerificationQuery = auditVerificationQuery.extend({ organization_id: uuid.optional() })
+/** An organization, known or not: chains of one that was deleted must verify, too. */
+const ofOrganization = { organization_id: uuid.optional() }
+
+/** The deployment's own chain where no organization is named. */
+export const deploymentVerificationQuery = auditVerificationQuery.extend(ofOrganization)
+export const headsQuery = z.strictObject(ofOrganization)
+
+/** A name in a row that was tampered with: any text that Postgres has. */
+const storedName = z.string().refine((name) => !name.includes('\0'))
+
+const unrecordedCursor = z.discriminatedUnion('table', [
+  z.strictObject({ table: z.literal('usage_events'), after: storedName.nullable() }),
+  z.strictObject({
+    table: z.literal('credit_entries'),
+    after: z.strictObject({ organizationId: uuid, kind: storedName, id: storedName }).nullable(),
+  }),
+])
+
+/** Rows of usage and credits without a record. */
+export const unrecordedPageQuery = z.strictObject({
+  limit: z.coerce.number('must be a number').int().min(1).max(1_000).default(500),
+  cursor: jsonCursor(unrecordedCursor).default({ table: 'usage_events', after: null }),
+})
+
+/** Of all organizations where none is named. */
+export const unrecordedQuery = unrecordedPageQuery.extend(ofOrganization)
+
+/** Few at a time: each checkpoint holds the heads of all organizations. */
+export const checkpointPageQuery = z.strictObject({
+  limit: z.coerce.number('must be a number').int().min(1).max(100).default(20),
+  cursor: uuid.optional(),
+})
+
+export const checkpointQuery = checkpointPageQuery.extend(ofOrganization)
+
+export const exportQuery = z.strictObject({
+  shard: z.coerce.number('must be a number').int().min(-LARGEST_INTEGER).max(LARGEST_INTEGER).default(0),
+  after_sequence: z.coerce.number('must be a number').int().min(0).max(Number.MAX_SAFE_INTEGER).default(0),
+  to_sequence: z.coerce.number('must be a number').int().min(0).max(Number.MAX_SAFE_INTEGER).optional(),
+  limit: z.coerce.number('must be a number').int().min(1).max(1_000).default(500),
+})
 
 export const noQuery = z.strictObject({})
 
@@ -226,17 +265,25 @@ const address = z
   .max(2_000)
   .refine(isPlainText, 'must be one line of text')
 
+/** Members of requests that pass to a provider although they select models, or belong to its state. */
+const allowedMembers = z
+  .array(z.string().regex(/^[A-Za-z_]{1,60}$/, 'must be names of members'))
+  .max(50, 'may have at most 50 names')
+
 export const providerCreation = z.strictObject({
   name: slug,
   kind: z.enum(['openai-compatible', 'anthropic']),
   base_url: address,
   credential,
+  organization_id: uuid.nullish(),
+  allowed_members: allowedMembers.optional(),
 })
 
 export const providerUpdate = z.strictObject({
   name: slug.optional(),
   base_url: address.optional(),
   credential: credential.optional(),
+  allowed_members: allowedMembers.optional(),
   disabled: z.boolean().optional(),
 })
 
@@ -281,5 +328,6 @@ export const modelReplacement = z.strictObject({
 
 export type GrantCreation = z.infer<typeof grantCreation>
 export type AuditQuery = z.infer<typeof auditQuery>
+export type UnrecordedPosition = z.infer<typeof unrecordedCursor>
 export type UsageQuery = z.infer<typeof usageQuery>
 export type ModelReplacement = z.infer<typeof modelReplacement>

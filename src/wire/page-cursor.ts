@@ -27,22 +27,27 @@ export interface ListBody<Item> {
 const position = z.tuple([z.int().nonnegative(), z.string().max(300).refine(isPlainText)])
 
 /** Opaque to callers: its content can change. */
+export const encodeJsonCursor = (content: unknown): string =>
+  Buffer.from(JSON.stringify(content)).toString('base64url')
+
 export function encodeCursor(at: PagePosition): string {
-  return Buffer.from(JSON.stringify([at.at, at.id])).toString('base64url')
+  return encodeJsonCursor([at.at, at.id])
 }
 
-/** The `cursor` query parameter, decoded. Text that is no cursor is an issue, never a database error. */
-export const cursorParameter = z
-  .string()
-  .max(1_000)
-  .transform((text, context): PagePosition => {
-    const parsed = position.safeParse(parseJson(Buffer.from(text, 'base64url').toString('utf8')))
-    if (!parsed.success) {
+/** A cursor whose content is JSON of a schema, decoded. Text that is no cursor is an issue, never a database error. */
+export const jsonCursor = <Content extends z.ZodType>(content: Content) =>
+  z
+    .string()
+    .max(1_000)
+    .transform((text, context): z.output<Content> => {
+      const parsed = content.safeParse(parseJson(Buffer.from(text, 'base64url').toString('utf8')))
+      if (parsed.success) return parsed.data
       context.addIssue({ code: 'custom', message: 'is not a cursor of this list' })
       return z.NEVER
-    }
-    return { at: parsed.data[0], id: parsed.data[1] }
-  })
+    })
+
+/** The `cursor` query parameter of a list, decoded. */
+export const cursorParameter = jsonCursor(position).transform(([at, id]): PagePosition => ({ at, id }))
 
 /** Text that Postgres can store: well-formed UTF-16 without control characters. */
 export function isPlainText(text: string): boolean {

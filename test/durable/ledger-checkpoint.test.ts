@@ -2,14 +2,32 @@ import { env } from 'cloudflare:workers'
 import { sql } from 'drizzle-orm'
 import { describe, expect, it } from 'vitest'
 import { configurationOf } from '../../src/deps.ts'
-import { findReplacedHeads, readChainHeads } from '../../src/governance/ledger/records/chain.store.ts'
+import { readChainHeads, readHashes } from '../../src/governance/ledger/records/chain.store.ts'
 import { GENESIS } from '../../src/governance/ledger/records/chain.ts'
-import { verifyCheckpoints, writeCheckpoint } from '../../src/governance/ledger/records/checkpoint.ts'
+import {
+  type CheckpointDeps,
+  exportCheckpoints,
+  verifyAttested,
+  verifyCheckpoints,
+  writeCheckpoint,
+} from '../../src/governance/ledger/records/checkpoint.ts'
 import { verifyLinks } from '../../src/governance/ledger/records/verify.ts'
 import { database, expectIntactChain, newOrganization, outcome } from './ledger-harness.ts'
 
 const configuration = configurationOf(env)
 const deps = { database, clock: () => Date.now(), configuration }
+
+/** Verifies all checkpoints, page by page. */
+async function verifyAll(of: CheckpointDeps) {
+  const all = []
+  let after: string | null = null
+  do {
+    const page = await verifyCheckpoints(of, { organizationId: null, after, limit: 2 })
+    all.push(...page.faults)
+    after = page.next
+  } while (after !== null)
+  return { faults: all }
+}
 
 async function organizationWithCalls(count: number) {
   const organization = newOrganization()
@@ -56,13 +74,13 @@ describe('checkpoints', () => {
         hash: rows.at(-1)?.hash,
       })
     }
-    expect(await verifyCheckpoints(deps)).toMatchObject({ intact: true })
+    expect(await verifyAll(deps)).toMatchObject({ faults: [] })
   })
 
   it('name each chain once, however many there are', async () => {
     const organizations = []
     for (let made = 0; made < 5; made += 1) organizations.push(await organizationWithCalls(2))
-    const heads = await readChainHeads(database)
+    const heads = await readChainHeads(database, null)
     const chains = heads.map((head) => `${head.organizationId}:${head.shard}`)
     expect(chains).toEqual([...new Set(chains)])
     // Other test files append to chains of their own meanwhile, so only these have a length that is known.
@@ -80,10 +98,12 @@ describe('checkpoints', () => {
       sql`DELETE FROM audit_records WHERE organization_id = ${owner} AND sequence > 2`,
       async () => {
         expect(verifyLinks(await organization.rows(), GENESIS)).toMatchObject({ intact: true })
-        expect(await verifyCheckpoints(deps)).toMatchObject({ intact: false, reason: 'chain_differs' })
+        expect((await verifyAll(deps)).faults).toContainEqual(
+          expect.objectContaining({ reason: 'chain_differs', detail: expect.stringContaining(owner) }),
+        )
       },
     )
-    expect(await verifyCheckpoints(deps)).toMatchObject({ intact: true })
+    expect(await verifyAll(deps)).toMatchObject({ faults: [] })
   })
 
   it('find a chain that was deleted or rewritten', async () => {
@@ -95,9 +115,9 @@ describe('checkpoints', () => {
       sql`UPDATE audit_records SET hash = repeat('a', 64) WHERE organization_id = ${owner} AND sequence = 2`,
     ]) {
       await whileDamaged(owner, damage, async () => {
-        const verification = await verifyCheckpoints(deps)
-        expect(verification).toMatchObject({ intact: false, reason: 'chain_differs' })
-        expect(verification).toMatchObject({ detail: expect.stringContaining(owner) })
+        expect((await verifyAll(deps)).faults).toContainEqual(
+          expect.objectContaining({ reason: 'chain_differs', detail: expect.stringContaining(owner) }),
+        )
       })
     }
   })
@@ -106,18 +126,16 @@ describe('checkpoints', () => {
     await organizationWithCalls(1)
     const { id, mac } = await writeCheckpoint(deps)
     const strangers = { ...deps, configuration: { KEY_PEPPERS: new Map([['other', new Uint8Array(32)]]) } }
-    expect(await verifyCheckpoints(strangers)).toMatchObject({ intact: false, reason: 'unknown_key' })
+    expect((await verifyAll(strangers)).faults).toContainEqual(
+      expect.objectContaining({ checkpointId: id, reason: 'unknown_key' }),
+    )
     await database.execute(
       sql`UPDATE audit_checkpoints SET heads = heads || ${JSON.stringify([
         { organizationId: crypto.randomUUID(), shard: 0, sequence: 1, hash: 'x' },
       ])}::jsonb WHERE id = ${id}`,
     )
-    expect(await verifyCheckpoints(deps)).toEqual({
-      intact: false,
-      checkpointId: id,
-      reason: 'forged',
-      detail: 'its MAC is wrong',
-    })
+    const forged = { checkpointId: id, reason: 'forged', detail: 'its MAC is wrong' }
+    expect(await verifyAll(deps)).toMatchObject({ faults: [forged] })
     await database.execute(sql`DELETE FROM audit_checkpoints WHERE mac = ${mac}`)
   })
 
@@ -133,23 +151,60 @@ describe('checkpoints', () => {
         ]),
       },
     }
-    expect(await verifyCheckpoints(rotated)).toMatchObject({ intact: true })
+    expect(await verifyAll(rotated)).toMatchObject({ faults: [] })
     await writeCheckpoint(rotated)
-    expect(await verifyCheckpoints(rotated)).toMatchObject({ intact: true })
+    expect(await verifyAll(rotated)).toMatchObject({ faults: [] })
     await database.execute(sql`DELETE FROM audit_checkpoints WHERE pepper_id = 'new'`)
   })
 
-  it('tell which of several heads was replaced', async () => {
+  it('are exported with the chains of one organization, under a MAC of their own', async () => {
+    const [one, two] = [await organizationWithCalls(1), await organizationWithCalls(1)]
+    const { id, heads } = await writeCheckpoint(deps)
+    const { organizationId } = one
+    const { checkpoints } = await exportCheckpoints(deps, { organizationId, after: null, limit: 1_000 })
+    expect(JSON.stringify(checkpoints)).not.toContain(two.organizationId)
+    const exported = checkpoints.find(({ statement }) => statement.checkpointId === id)
+    if (!exported) throw new Error('the checkpoint was not exported')
+    const own = heads.filter((head) => head.organizationId === organizationId)
+    expect(exported.statement).toMatchObject({ organizationId, heads: own, fault: null })
+    const peppers = configuration.KEY_PEPPERS
+    expect(verifyAttested(peppers, exported)).toBeNull()
+    const changed = { ...exported, statement: { ...exported.statement, heads: [] } }
+    expect(verifyAttested(peppers, changed)).toMatchObject({ reason: 'forged' })
+  })
+
+  it('are compared with the hashes in the places of their heads', async () => {
     const organization = await organizationWithCalls(2)
     const rows = await organization.rows()
-    const heads = rows.map(({ organizationId, shard, sequence, hash }) => ({
-      organizationId,
-      shard,
-      sequence,
-      hash,
-    }))
-    expect(await findReplacedHeads(database, heads)).toEqual([])
-    const wrong = { ...heads[1], hash: 'x' } as (typeof heads)[number]
-    expect(await findReplacedHeads(database, [...heads, wrong])).toEqual([wrong])
+    const { organizationId } = organization
+    const missing = { organizationId, shard: 0, sequence: 3 }
+    expect(await readHashes(database, [...rows, missing])).toEqual([...rows.map(({ hash }) => hash), null])
+    expect(await readHashes(database, [])).toEqual([])
+  })
+})
+
+describe('the chains of a ledger', () => {
+  it('hold its head, and what Postgres has of it', async () => {
+    const organization = newOrganization()
+    expect(await organization.ledger.chains()).toEqual([])
+    const genesis = { sequence: 0, hash: GENESIS.hash }
+    await organization.ledger.record(organization.opening(), outcome())
+    await organization.ledger.record(organization.opening(), outcome())
+    const [before] = await organization.ledger.chains()
+    expect(before).toMatchObject({
+      shard: 0,
+      head: { sequence: 2 },
+      flushed: genesis,
+      pending: { sequence: 1 },
+    })
+    await organization.ledger.flush()
+    const rows = await expectIntactChain(organization)
+    expect(before?.pending?.hash).toBe(rows[0]?.hash)
+    const head = { sequence: 2, hash: rows[1]?.hash }
+    expect(await organization.ledger.chains()).toEqual([{ shard: 0, head, flushed: head, pending: null }])
+    await organization.evict()
+    await organization.ledger.record(organization.opening(), outcome())
+    const [after] = await organization.ledger.chains()
+    expect(after).toMatchObject({ head: { sequence: 3 }, flushed: head, pending: { sequence: 3 } })
   })
 })

@@ -11,8 +11,11 @@ declare module 'vitest' {
   }
 }
 
-/** Test files run side by side, some with bodies of 50 MB; how many of these fit at once is tested apart. */
-const VARIABLES = { BUFFER_LIMIT_BYTES: String(512 * 1024 * 1024) }
+const VARIABLES = {
+  // Test files run side by side, some with bodies of 50 MB; how many of these fit at once is tested apart.
+  BUFFER_LIMIT_BYTES: String(512 * 1024 * 1024),
+  CORS_ORIGINS: 'https://chat.example, http://localhost:3000/',
+}
 
 let end: (() => Promise<void>) | undefined
 

@@ -129,7 +129,8 @@ function expectRefusal(answer: Answer, route: RouteExample, status: 401 | 404): 
   expect(answer.headers['content-type']).toMatch(/^application\/json/)
   if (route.method === 'HEAD') return
   const code = status === 404 ? { code: 'not_found' } : {}
-  expect(JSON.parse(answer.text)).toEqual(refusalBody(route.surface, { status, ...code }))
+  const surface = route.path.startsWith('/api/') ? 'management' : route.surface
+  expect(JSON.parse(answer.text)).toEqual(refusalBody(surface, { status, ...code }))
 }
 
 function expectLetIn(answer: Answer, route: RouteExample): void {

@@ -106,7 +106,7 @@ describe('beyond the buffer cap', () => {
     expect(answer.status).toBe(429)
     expect(Number(answer.headers['retry-after'])).toBeGreaterThanOrEqual(1)
     expect(answer.headers['x-request-id']).toBeDefined()
-    const message = 'Too many large requests are in progress here. Try again in a moment.'
+    const message = "The gateway's memory for large requests is in use. Try again in a moment."
     expect(jsonOf(answer)).toEqual(refusalBody(route.surface, { status: 429, message }))
     await expectAllGivenBack()
   })

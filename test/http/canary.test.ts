@@ -98,7 +98,7 @@ const echo = (status: number) =>
       status,
       headers: {
         'content-type': `application/json; credential=${CREDENTIAL}`,
-        'x-ratelimit-credential': CREDENTIAL,
+        'openai-version': CREDENTIAL,
         'request-id': CREDENTIAL,
         'retry-after': CREDENTIAL,
       },

@@ -12,13 +12,7 @@ import {
 } from '../harness/tenant.ts'
 import { marker, seenRequests } from '../harness/upstream.ts'
 import { type Refusal, refusalBody } from '../matrices/envelopes.ts'
-import {
-  MODEL_ROUTES,
-  type ModelRoute,
-  RESPONSES_ROUTE,
-  type RequestRoute,
-  registeredRoutes,
-} from '../matrices/routes.ts'
+import { MODEL_ROUTES, type ModelRoute, RESPONSES_ROUTE, type RequestRoute } from '../matrices/routes.ts'
 
 let tenant: Tenant
 
@@ -139,7 +133,8 @@ describe('the models list', () => {
     expectRefusal(limited, { surface: 'models' }, { status: 429, message: /rate limit/ })
     expectWait(limited)
     const scoped = await addKey(gateway(), tenant.base, tenant.userId, { scopes: ['mcp'] })
-    expectRefusal(await list(scoped.key), { surface: 'models' }, { status: 403, message: /scope/ })
+    const refusal: Refusal = { status: 403, code: 'model_access_denied', message: /scope/ }
+    expectRefusal(await list(scoped.key), { surface: 'models' }, refusal)
   })
 
   it('is limited for the whole organization, too', async () => {
@@ -170,48 +165,100 @@ describe('the demo keys', () => {
 })
 
 describe('paths and verbs that nothing serves', () => {
-  const known = new Set(registeredRoutes().map(({ method, pattern }) => `${method} ${pattern}`))
   const verbs = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'HEAD']
   const paths = [
-    ['/v1/chat/completions', 'chat_completions'],
-    ['/v1/chat/completions/x', 'chat_completions'],
-    ['/v1/completions', 'chat_completions'],
-    ['/v1/messages', 'messages'],
-    ['/v1/messages/count_tokens', 'messages'],
-    ['/v1/messages/batches', 'messages'],
-    ['/v1/models', 'models'],
-    ['/v1/models/', 'models'],
-    ['/', 'open'],
-    ['/v1', 'open'],
-    ['/v1/', 'open'],
-    ['/v1/embeddings', 'open'],
-    ['/v1/chat', 'open'],
-    ['/v1/chat/completions/', 'chat_completions'],
-    ['/V1/models', 'open'],
-    ['//v1/models', 'open'],
-    ['/v1%2fmodels', 'open'],
-    ['/v2/chat/completions', 'open'],
-    ['/.well-known/openid-configuration', 'open'],
-    ['/favicon.ico', 'open'],
-    ['/health/', 'open'],
+    ['/v1/chat/completions', 'chat_completions', ['POST']],
+    ['/v1/chat/completions/', 'chat_completions', ['POST']],
+    ['/v1/chat/completions/x', 'chat_completions', []],
+    ['/v1/completions', 'chat_completions', ['POST']],
+    ['/v1/messages', 'messages', ['POST']],
+    ['/v1/messages/count_tokens', 'messages', ['POST']],
+    ['/v1/messages/batches', 'messages', []],
+    ['/v1/responses', 'responses', ['POST']],
+    ['/v1/responses/resp_x', 'responses', ['GET', 'HEAD', 'DELETE']],
+    ['/v1/models', 'models', ['GET', 'HEAD']],
+    ['/v1/models/', 'models', ['GET', 'HEAD']],
+    ['/health/', 'open', ['GET', 'HEAD']],
+    ['/', 'open', []],
+    ['/v1', 'open', []],
+    ['/v1/', 'open', []],
+    ['/v1/embeddings', 'open', []],
+    ['/v1/chat', 'open', []],
+    ['/.well-known/openid-configuration', 'open', []],
+    ['/favicon.ico', 'open', []],
   ] as const
 
-  it.each(paths)('%s is 404 JSON under every verb that it has no route for', async (path, surface) => {
+  it.each(paths)('%s is 404 JSON under every verb that it does not take', async (path, surface, taken) => {
     for (const method of verbs) {
-      // HEAD is answered like GET.
-      if (known.has(`${method === 'HEAD' ? 'GET' : method} ${path}`)) continue
+      if (taken.some((verb) => verb === method)) continue
       const answer = await send(gateway().baseUrl + path, { method, headers: bearer(tenant.key), body: '{}' })
       expect(answer.status, `${method} ${path}`).toBe(404)
       expect(answer.headers['content-type']).toMatch(/^application\/json/)
       expect(answer.headers['x-request-id']).toBeDefined()
+      expect(answer.headers.allow).toBe(taken.length === 0 ? undefined : taken.join(', '))
       if (method === 'HEAD') continue
+      const served = path.length > 1 ? path.replace(/\/$/, '') : path
       const refusal: Refusal = {
         status: 404,
         code: 'not_found',
-        message: `Route ${method} ${path} not found.`,
+        message:
+          taken.length === 0
+            ? `Route ${method} ${served} not found.`
+            : `Route ${method} ${served} not found: this path takes ${taken.join(', ')}.`,
       }
       expect(jsonOf(answer)).toEqual(refusalBody(surface, refusal))
     }
+  })
+
+  const LACKS = 'lacks /v1'
+  const REPEATS = 'has /v1 once too often'
+  const WRONG = 'is probably not right'
+  const mistakes = [
+    ['/chat/completions', '/v1/chat/completions', LACKS],
+    ['/responses', '/v1/responses', LACKS],
+    ['/messages', '/v1/messages', LACKS],
+    ['/models', '/v1/models', LACKS],
+    ['/conversations/conv_x/items', '/v1/conversations/conv_x/items', LACKS],
+    ['/v1/v1/messages', '/v1/messages', REPEATS],
+    ['/v1/v1/messages/count_tokens', '/v1/messages/count_tokens', REPEATS],
+    ['/v1/v1/chat/completions', '/v1/chat/completions', REPEATS],
+    ['/v1/v1/models/scripted-chat', '/v1/models/scripted-chat', REPEATS],
+    ['//v1/messages', '/v1/messages', WRONG],
+    ['/V1/models', '/v1/models', WRONG],
+    ['/v2/chat/completions', '/v1/chat/completions', LACKS],
+    ['/v1/chat/completions/chat/completions', '/v1/chat/completions', WRONG],
+    ['/openai/deployments/gpt/chat/completions', '/v1/chat/completions', LACKS],
+  ] as const
+
+  it.each(mistakes)('%s is answered with the right path', async (path, meant, fault) => {
+    const answer = await send(gateway().baseUrl + path, { method: 'POST', headers: bearer(tenant.key) })
+    expect(answer.status).toBe(404)
+    const message = `Route POST ${path} not found. The path is ${meant}: the base URL of the client ${fault}.`
+    const body = jsonOf(answer) as { error?: { message?: unknown } }
+    expect(body.error?.message).toBe(message)
+  })
+
+  it('repeats no key of a path that it corrects', async () => {
+    const { text } = await send(`${gateway().baseUrl}/v1/v1/models/${tenant.key}`)
+    expect(text).toMatch(/The path is/)
+    expect(text).not.toContain(tenant.key)
+  })
+
+  it('are told from those that the LLM host does not serve', async () => {
+    const url = `${gateway().llmUrl}/v1/messages`
+    const answer = await send(url, { method: 'POST', headers: bearer(tenant.key), body: '{}' })
+    const message =
+      'Route POST /v1/messages not found on this host, which serves chat completions, completions and models.'
+    expectRefusal(answer, { surface: 'messages' }, { status: 404, message })
+  })
+
+  it.each(MODEL_ROUTES)('serves $path with a slash at its end', async (route) => {
+    const url = `${gateway().baseUrl}${route.path}/`
+    const body = JSON.stringify(route.request('Hello'))
+    const answer = await send(url, { method: 'POST', headers: bearer(tenant.key), body })
+    expect(answer.status, answer.text).toBe(200)
+    const models = await send(`${gateway().baseUrl}/v1/models/`, { headers: bearer(tenant.key) })
+    expect(jsonOf(models)).toMatchObject({ object: 'list' })
   })
 
   it('asks for a key under an escaped spelling of a path as well', async () => {

@@ -14,7 +14,7 @@ beforeAll(async () => {
 /** What the upstream does, what is told of it on chat and on messages, and whether text was told before. */
 const REFUSED: Array<[script: string, code: string, message: RegExp]> = [
   ['error-400', 'unsupported_value|invalid_prompt', /temperature/],
-  ['error-401-echo', 'invalid_api_key|server_error', /key/],
+  ['error-401-echo', 'provider_refused_gateway', /Your API key is not the cause/],
   ['error-429', 'rate_limit_exceeded', /./],
   ['error-500', 'server_error', /./],
   ['error-529', 'server_error', /./],

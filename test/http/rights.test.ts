@@ -162,6 +162,9 @@ describe('the models list', () => {
         object: 'model',
         created: expect.any(Number),
         owned_by: expect.any(String),
+        type: 'model',
+        display_name: model.id,
+        created_at: new Date(Number(model.created) * 1_000).toISOString(),
       })
     }
     const ownerOf = (id: string) => data.find((model) => model.id === id)?.owned_by

@@ -205,8 +205,12 @@ describe.each(anthropicClients)('%s', (name, Client) => {
 
   it('lists the models it may use', async () => {
     // Other tests add models to the shared catalogue.
-    const ids = (await collect(connect().models.list())).map(({ id }) => id)
-    expect(ids).toEqual(expect.arrayContaining(gateway().models))
+    const models = await collect(connect().models.list())
+    expect(models.map(({ id }) => id)).toEqual(expect.arrayContaining(gateway().models))
+    const [model] = models
+    expect(model).toMatchObject({ type: 'model', display_name: model?.id })
+    expect(Date.parse(model?.created_at ?? '')).toBeGreaterThan(0)
+    expect(await connect().models.retrieve(model?.id ?? '')).toEqual(model)
   })
 
   it('tells the request id that stands in the audit, on whole answers and on streams', async () => {

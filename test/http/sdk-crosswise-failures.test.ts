@@ -202,7 +202,7 @@ describe.concurrent.each(anthropicClients)('%s on a chat model', (_, Client) => 
     ['error-404', 'NotFoundError', { status: 404, type: 'not_found_error' }],
     ['error-429', 'RateLimitError', { status: 429, type: 'rate_limit_error' }],
     ['error-500', 'InternalServerError', { status: 500, type: 'api_error' }],
-    ['error-529', 'InternalServerError', { status: 529, type: 'api_error' }],
+    ['error-529', 'InternalServerError', { status: 529, type: 'overloaded_error' }],
     ['error-html-502', 'InternalServerError', { status: 502, type: 'api_error' }],
     ['empty-body', 'InternalServerError', { status: 502, type: 'api_error' }],
     ['not-json', 'InternalServerError', { status: 502, type: 'api_error' }],

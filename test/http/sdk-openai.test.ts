@@ -8,6 +8,7 @@ import {
   CHAT_MODEL,
   chatRequest,
   collect,
+  failureOf,
   openAiClients,
   openAiUrl,
   SCRIPTED_TEXT,
@@ -192,6 +193,28 @@ describe.each(openAiClients)('%s', (_, Client) => {
     // Other tests add models to the shared catalogue.
     expect(models.map(({ id }) => id)).toEqual(expect.arrayContaining(gateway().models))
     expect(models[0]).toMatchObject({ object: 'model', created: expect.any(Number) })
+  })
+
+  it('lists models on the LLM host', async () => {
+    const client = new Client({ apiKey: tenant.key, baseURL: `${gateway().llmUrl}/v1`, maxRetries: 0 })
+    const ids = (await collect(client.models.list())).map(({ id }) => id)
+    expect(ids).toEqual(expect.arrayContaining(gateway().models))
+    expect((await client.models.retrieve(CHAT_MODEL)).id).toBe(CHAT_MODEL)
+  })
+
+  it('shows what is wrong with a base URL in its own error', async () => {
+    const calls = [
+      [gateway().baseUrl, /base URL of the client lacks \/v1/],
+      [`${gateway().baseUrl}/v1/v1`, /base URL of the client has \/v1 once too often/],
+    ] as const
+    for (const [baseURL, message] of calls) {
+      const client = new Client({ apiKey: tenant.key, baseURL, maxRetries: 0 })
+      const failure = await failureOf(client.chat.completions.create(chatRequest('hello')))
+      expect(failure).toMatchObject({ status: 404, message: expect.stringMatching(message) })
+    }
+    const client = new Client({ apiKey: `${tenant.key}x`, baseURL: `${gateway().baseUrl}/v1`, maxRetries: 0 })
+    const failure = await failureOf(client.models.list())
+    expect(failure).toMatchObject({ status: 401, message: '401 A valid API key is required.' })
   })
 
   it('tells the request id that stands in the audit, on whole answers and on streams', async () => {

@@ -34,13 +34,17 @@ const spellings: Array<[string, (text: string) => string]> = [
   ['in base64 for addresses', (text) => Buffer.from(`x-api-key: ${text}`).toString('base64url')],
   ['percent-encoded', encodeURIComponent],
   ['as a form', (text) => text.replaceAll(' ', '+')],
+  ['in hexadecimal digits', (text) => Buffer.from(text).toString('hex')],
+  ['in upper-case hexadecimal digits', (text) => Buffer.from(text).toString('hex').toUpperCase()],
+  ['in upper case', (text) => text.toUpperCase()],
+  ['in base64 in lower case', (text) => base64(text).toLowerCase()],
 ]
 
 describe.each(PATHS)('the credential of a provider on %s', (path) => {
   it.each(spellings)('is cut out of its errors, written %s', async (_, write) => {
     const written = write(credential)
     const steps: ScriptStep[] = [
-      { status: 400, headers: { 'content-type': 'application/json', 'x-ratelimit-key': written } },
+      { status: 400, headers: { 'content-type': 'application/json', 'openai-version': written } },
       { chunk: JSON.stringify({ error: { message: `Bad key ${written}.`, type: 'x' } }) },
       { end: true },
     ]
@@ -56,6 +60,70 @@ describe.each(PATHS)('the credential of a provider on %s', (path) => {
       expect(told).toContain('[redacted]')
       // Whatever stands around it, the middle of what is encoded tells it.
       expect(told).not.toContain(written.slice(8, -6))
+    }
+  })
+})
+
+/** An answer with a text, whole and streamed: in one event after the first. */
+const answering = (text: string): { whole: ScriptStep[]; streamed: ScriptStep[] } => {
+  const head = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm' }
+  const delta = (content: string, finish_reason: string | null) =>
+    `data: ${JSON.stringify({ ...head, choices: [{ index: 0, delta: { content }, finish_reason }] })}\n\n`
+  const message = { role: 'assistant', content: `first ${text} last` }
+  return {
+    whole: [{ json: { ...head, choices: [{ index: 0, message, finish_reason: 'stop' }] } }],
+    streamed: [
+      { headers: { 'content-type': 'text/event-stream' } },
+      { sse: [delta('first', null), delta(`${text} last`, null), delta('', 'stop'), 'data: [DONE]\n\n'] },
+      { end: true },
+    ],
+  }
+}
+
+describe.each(PATHS)('the credential of a provider in an answer on %s', (path) => {
+  it.each(spellings)('is cut out, written %s', async (_, write) => {
+    const written = write(credential)
+    const { whole, streamed } = answering(written)
+    // Without usage in its options a stream of chat completions is edited, and so is read.
+    for (const answer of [await call(path, whole), await call(path, streamed, { stream: true })]) {
+      expect(answer.status).toBe(200)
+      expect(answer.text).toContain('[redacted]')
+      expect(answer.text).toContain('last')
+      expect(answer.text).not.toContain(written.slice(8, -6))
+    }
+  })
+
+  it('is not searched for a word that answers contain as well', async () => {
+    const answer = await call(path, answering('none credential').whole)
+    expect(answer.text).toContain('none credential')
+  })
+})
+
+describe('the credential of a provider in a stream that the runtime can carry', () => {
+  const more = { stream: true, stream_options: { include_usage: true } }
+
+  it('never leaves in the first event, or after an error that repeated it', async () => {
+    const own = await createRoutedModel(gateway(), ['openai-compatible'])
+    const secret = `credential ${own.providers[0]}`
+    const error = { status: 400, json: { error: { message: `Bad key ${secret}.` } } }
+    await call('/v1/chat/completions', [error], { model: own.id })
+    const other = await createRoutedModel(gateway(), ['openai-compatible'])
+    const first = `credential ${other.providers[0]}`
+    const event = { id: 'c', choices: [{ index: 0, delta: { content: `${first} in the first` } }] }
+    const inFirst: ScriptStep[] = [
+      { headers: { 'content-type': 'text/event-stream' } },
+      { sse: [`data: ${JSON.stringify(event)}\n\n`] },
+      { waitMilliseconds: 50 },
+      ...answering(first).streamed.slice(1),
+    ]
+    for (const [id, told, steps] of [
+      [own.id, secret, answering(secret).streamed],
+      [other.id, first, inFirst],
+    ] as const) {
+      const { text } = await call('/v1/chat/completions', [...steps], { ...more, model: id })
+      expect(text).not.toContain(told)
+      expect(text).toContain('[redacted]')
+      expect(text).toContain('[DONE]')
     }
   })
 })
@@ -105,7 +173,8 @@ describe('the credential of a provider in an error late in a stream', () => {
 describe.each(PATHS)('headers of an upstream on %s', (path) => {
   it('stay within what clients read', async () => {
     const headers: Record<string, string> = { 'content-type': 'application/json', 'retry-after': '7' }
-    for (let index = 0; index < 40; index++) headers[`x-ratelimit-${index}`] = 'x'.repeat(200 + index)
+    headers['openai-version'] = 'x'.repeat(6_000)
+    headers['x-request-id'] = 'x'.repeat(6_000)
     const steps: ScriptStep[] = [
       { status: 429, headers },
       { chunk: '{"error":{"message":"x"}}' },
@@ -114,7 +183,8 @@ describe.each(PATHS)('headers of an upstream on %s', (path) => {
     const answer = await call(path, steps)
     expect(answer.status).toBe(429)
     expect(answer.headers['retry-after']).toBe('7')
-    expect(answer.headers['x-ratelimit-0']).toHaveLength(200)
+    expect(answer.headers['openai-version']).toHaveLength(6_000)
+    expect(answer.headers['x-upstream-request-id']).toBeUndefined()
     expect(answer.rawHeaders.join('').length).toBeLessThan(9_000)
   })
 })

@@ -63,6 +63,7 @@ const TYPES: Record<number, string> = {
   404: 'not_found_error',
   413: 'request_too_large',
   429: 'rate_limit_error',
+  529: 'overloaded_error',
 }
 const typeOf = (status: number) => TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
 
@@ -74,8 +75,13 @@ describe.each(named(ALL_PAIRS))('%s', (_, pair) => {
     const script = await bytesScript(status, type === null ? {} : { 'content-type': type }, body)
     for (const stream of [false, true]) {
       const answer = await call(pair, script, { stream })
-      expect(answer.status).toBe(status)
       expect(answer.headers['x-request-id']).toMatch(/^req_/)
+      if (isMessages && [401, 402, 403].includes(status)) {
+        // The provider refuses the gateway, not the caller: provider-faults.test.ts.
+        expect(answer.status).toBe(500)
+        continue
+      }
+      expect(answer.status).toBe(status)
       if (isMessages) {
         expect(jsonOf(answer)).toEqual({
           type: 'error',
@@ -94,7 +100,7 @@ describe.each(named(ALL_PAIRS))('%s', (_, pair) => {
     expect(await seenRequests(gateway(), script)).toHaveLength(2)
   })
 
-  it('keeps what an upstream says of waiting and of its limits', async () => {
+  it('keeps what an upstream says of waiting', async () => {
     const headers = {
       'content-type': 'application/json',
       'retry-after': '7',
@@ -109,7 +115,6 @@ describe.each(named(ALL_PAIRS))('%s', (_, pair) => {
     expect(answer.headers).toMatchObject({
       'retry-after': '7',
       'x-should-retry': 'true',
-      'x-ratelimit-remaining-requests': '0',
       'x-upstream-request-id': 'req_upstream',
     })
     expect(answer.headers['set-cookie']).toBeUndefined()
@@ -125,8 +130,9 @@ describe.each(named(ALL_PAIRS))('%s', (_, pair) => {
 
   it('cuts our credential out of an error', async () => {
     for (const stream of [false, true]) {
-      const answer = await call(pair, 'script:error-401-echo', { stream })
-      expect(answer.status).toBe(401)
+      const echo = { error: { message: 'Incorrect API key provided: scripted-upstream.' } }
+      const answer = await call(pair, await bytesScript(400, {}, json(echo)), { stream })
+      expect(answer.status).toBe(400)
       expect(answer.text).toContain('[redacted]')
       expect(answer.text + JSON.stringify(answer.headers)).not.toContain('scripted-upstream')
     }

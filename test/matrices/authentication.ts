@@ -22,7 +22,7 @@ const ACCEPTED: Record<Host, Partial<Record<Surface, readonly string[]>>> = {
     models: ['authorization', 'x-api-key'],
     management: ['authorization'],
   },
-  llm: { chat_completions: ['authorization', 'api-key'] },
+  llm: { chat_completions: ['authorization', 'api-key'], models: ['authorization', 'api-key'] },
 }
 
 /** An array sends the header once for each value. */

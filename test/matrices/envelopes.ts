@@ -12,6 +12,7 @@ export interface Refusal {
 /** Interface, Errors, Chat completions; Responses and conversations have the same. */
 const CHAT_TYPES: Record<number, string> = {
   400: 'invalid_request_error',
+  401: 'authentication_error',
   403: 'permission_error',
   404: 'invalid_request_error',
   429: 'rate_limit_error',
@@ -30,7 +31,7 @@ const MESSAGES_TYPES: Record<number, string> = {
   502: 'api_error',
 }
 
-/** Interface, Errors, Agents and runs: the flat envelope, which surfaces without a table of their own have too. */
+/** Interface, Errors, Agents and runs: the flat envelope, which the management API has too. */
 const LABELS: Record<number, string> = {
   400: 'Bad Request',
   401: 'Unauthorized',
@@ -46,10 +47,15 @@ const LABELS: Record<number, string> = {
 export function refusalBody(surface: Surface, { status, code, message = /./ }: Refusal): unknown {
   const text = typeof message === 'string' ? message : expect.stringMatching(message)
   if (status === 413) return { message: text }
+  const nested = { message: text, type: CHAT_TYPES[status], ...(code !== undefined && { code }) }
   if (surface === 'chat_completions' || surface === 'responses') {
-    if (status === 401) return { error: 'Unauthorized' }
-    return { error: { message: text, type: CHAT_TYPES[status], ...(code !== undefined && { code }) } }
+    return { error: status === 401 ? 'Unauthorized' : nested }
   }
-  if (surface === 'messages') return { type: 'error', error: { type: MESSAGES_TYPES[status], message: text } }
+  if (surface === 'messages') {
+    const error = { type: MESSAGES_TYPES[status], message: text }
+    return { type: 'error', error, request_id: expect.stringMatching(/^req_/) }
+  }
+  // Beside the message that the generic rule asks for, the error object from which SDKs take theirs.
+  if (surface === 'models' || surface === 'open') return { error: nested, message: text }
   return { error: LABELS[status], message: text }
 }

@@ -156,10 +156,10 @@ export function routeExamples(): RouteExample[] {
       return { method, pattern, path, surface: call.surface, hosts: call.hosts, body: call.request('Hello') }
     }
     if (`${method} ${pattern}` === 'GET /v1/models') {
-      return { method, pattern, path, surface: 'models', hosts: ['base'] }
+      return { method, pattern, path, surface: 'models', hosts: ['base', 'llm'] }
     }
     if (pattern.startsWith('/v1/models/')) {
-      return { method, pattern, path, surface: 'models', hosts: ['base'], letIn: [404] }
+      return { method, pattern, path, surface: 'models', hosts: ['base', 'llm'], letIn: [404] }
     }
     const open = OPEN.get(`${method} ${pattern}` as 'GET /health')
     if (open !== undefined) return { method, pattern, path, surface: 'open', hosts: open }

@@ -145,3 +145,27 @@ describe('the Worker’s variables', () => {
     expect(() => variables(environment)).not.toThrow(/canary/)
   })
 })
+
+describe('CORS_ORIGINS', () => {
+  const origins = (CORS_ORIGINS?: string) =>
+    parseConfiguration({ ...variables(), ...(CORS_ORIGINS === undefined ? {} : { CORS_ORIGINS }) })
+      .CORS_ORIGINS
+
+  it('is none by default', () => {
+    for (const text of [undefined, '', ' , ']) expect(origins(text)).toEqual([])
+  })
+
+  it('takes origins, with or without a slash at their end', () => {
+    expect(origins('https://app.example, http://localhost:3000/')).toEqual([
+      'https://app.example',
+      'http://localhost:3000',
+    ])
+  })
+
+  it.each(['*', 'null', 'app.example', 'https://app.example/path', 'https://APP.example', 'file:///x'])(
+    'refuses %s',
+    (text) => {
+      expect(() => origins(text)).toThrow('CORS_ORIGINS must be origins, such as https://app.example')
+    },
+  )
+})

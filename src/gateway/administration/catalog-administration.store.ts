@@ -1,5 +1,6 @@
 import { and, asc, eq, gt, inArray, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
+import { organizations } from '../../../schema/identity.ts'
 import { modelRoutes, models, providers } from '../../../schema/models.ts'
 import {
   beyond,
@@ -21,6 +22,8 @@ const providerColumns = {
   name: providers.name,
   kind: providers.kind,
   baseUrl: providers.baseUrl,
+  organizationId: providers.organizationId,
+  allowedMembers: providers.allowedMembers,
   disabledAt: providers.disabledAt,
   createdAt: providers.createdAt,
 }
@@ -75,6 +78,7 @@ export async function updateProvider(
     name?: string | undefined
     baseUrl?: string | undefined
     sealedCredential?: string | undefined
+    allowedMembers?: string[] | undefined
     disabled?: boolean | undefined
   },
 ): Promise<number | null> {
@@ -92,6 +96,14 @@ export async function updateProvider(
     raiseCatalogueEpoch(database),
   ])
   return updated.length === 0 ? null : raisedEpoch(raised)
+}
+
+export async function organizationExists(database: Database, organizationId: string): Promise<boolean> {
+  const rows = await database
+    .select({ id: organizations.id })
+    .from(organizations)
+    .where(eq(organizations.id, organizationId))
+  return rows.length > 0
 }
 
 /** The ids of those providers that exist. */

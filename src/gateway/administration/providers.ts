@@ -13,6 +13,7 @@ import {
 import { PROVIDER_KINDS } from '../providers/provider.ts'
 import {
   insertProvider,
+  organizationExists,
   type ProviderRow,
   selectProvider,
   selectProviders,
@@ -25,29 +26,47 @@ export type { ProviderRow } from './catalog-administration.store.ts'
 type GivenCredential = string | CredentialParts
 
 /**
- * Creates a provider with its sealed credential.
+ * Creates a provider with its sealed credential, for all organizations or for one.
  * @throws ApiError `invalid_request` for an address that may not be called and for a credential of another form;
- * `unprocessable` for a taken name.
+ * `not_found` for an organization that does not exist; `unprocessable` for a taken name.
  */
 export async function createProvider(
   administration: Administration,
-  values: { name: string; kind: ProviderRow['kind']; baseUrl: string; credential: GivenCredential },
+  values: {
+    name: string
+    kind: ProviderRow['kind']
+    baseUrl: string
+    credential: GivenCredential
+    organizationId?: string | null | undefined
+    allowedMembers?: string[] | undefined
+  },
 ): Promise<ProviderRow> {
   const id = crypto.randomUUID()
-  const { name, kind } = values
+  const { name, kind, organizationId = null, allowedMembers = [] } = values
   const credential = credentialOf(PROVIDER_KINDS[kind].credential, values.credential)
   const baseUrl = checkBaseUrl(values.baseUrl, administration.egressAllow)
+  if (organizationId !== null && !(await organizationExists(administration.database, organizationId))) {
+    throw notFound('Organization', organizationId)
+  }
   const { row, epoch } = await audited(
     administration,
     {
       organizationId: DEPLOYMENT_ORGANIZATION_ID,
       action: 'provider.created',
       resource: `providers/${id}`,
-      detail: { name, kind, base_url: baseUrl },
+      detail: {
+        name,
+        kind,
+        base_url: baseUrl,
+        organization_id: organizationId,
+        allowed_members: allowedMembers,
+      },
     },
     () => {
       const sealedCredential = sealCredential(administration.vaultRing, id, credential)
-      return insertProvider(administration.database, { id, name, kind, baseUrl, sealedCredential })
+      return insertProvider(administration.database, {
+        ...{ id, name, kind, baseUrl, sealedCredential, organizationId, allowedMembers },
+      })
     },
   )
   await publishCatalogue(administration, epoch)
@@ -78,11 +97,12 @@ export async function changeProvider(
     name?: string | undefined
     baseUrl?: string | undefined
     credential?: GivenCredential | undefined
+    allowedMembers?: string[] | undefined
     disabled?: boolean | undefined
   },
 ): Promise<ProviderRow> {
   const before = await readProvider(administration, providerId)
-  const { name, disabled } = values
+  const { name, disabled, allowedMembers } = values
   const { credential, baseUrl } = checkedChange(administration, before, values)
   const epoch = await audited(
     administration,
@@ -90,12 +110,16 @@ export async function changeProvider(
       organizationId: DEPLOYMENT_ORGANIZATION_ID,
       action: disabled === true ? 'provider.disabled' : 'provider.updated',
       resource: `providers/${providerId}`,
-      detail: { name, base_url: baseUrl, credential_replaced: credential !== undefined, disabled },
+      detail: {
+        ...{ name, base_url: baseUrl, credential_replaced: credential !== undefined, disabled },
+        allowed_members: allowedMembers,
+      },
     },
     async () => {
       const raised = await updateProvider(administration.database, providerId, before.baseUrl, {
         name,
         disabled,
+        ...(allowedMembers !== undefined && { allowedMembers }),
         ...(baseUrl !== undefined && { baseUrl }),
         ...(credential !== undefined && {
           sealedCredential: sealCredential(administration.vaultRing, providerId, credential),

@@ -1,6 +1,7 @@
 import type { CallOutcome, InspectionCounts } from '../../governance/audit-record.ts'
 import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
 import type { CallerRights, CallIdentity, GovernedCall } from '../../governance/governed-call.ts'
+import type { RateLimit } from '../../governance/ledger/contract.ts'
 import type { Principal } from '../../governance/principal.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { CatalogModel } from '../catalog/catalog.ts'
@@ -52,6 +53,8 @@ export interface AdmittedCall {
   kind: 'admitted'
   planned: PlannedCall
   call: GovernedCall
+  /** Of the caller, after this call; absent for a call that is not counted. */
+  rateLimit?: RateLimit | undefined
 }
 
 /** An answer for the caller: the upstream's own, with the permitted edits, or a translation of it. */

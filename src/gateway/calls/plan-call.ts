@@ -8,7 +8,7 @@ import { hasScope, type Principal } from '../../governance/principal.ts'
 import { type CallTarget, modelTarget } from '../../governance/target.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { redact } from '../../lib/log.ts'
-import type { Catalog, CatalogModel } from '../catalog/catalog.ts'
+import { type Catalog, type CatalogModel, modelOf } from '../catalog/catalog.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'
 import { inspectRequest } from '../protocols/request-inspection.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
@@ -44,7 +44,8 @@ export async function planCall(
     const outline = OPERATIONS[operation].protocol.outline(request.body)
     // Until the catalogue confirms it, the model is any text of the caller, possibly a key.
     target = modelTarget(redact(outline.model))
-    const model = allowedModel(catalog, rights.principal, operation, outline.model)
+    const granted = allowedModel(catalog, rights.principal, operation, outline.model)
+    const model = modelOf(granted, rights.principal.organizationId)
     const routes = routesFor(model, operation)
     policy = await policyFor(deps, rights.principal, target)
     const inspected = inspect(outline, operation, policy)

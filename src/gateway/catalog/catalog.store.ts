@@ -34,6 +34,8 @@ const selectRoutes = (database: CatalogDatabase) =>
       providerKind: providers.kind,
       baseUrl: providers.baseUrl,
       sealedCredential: providers.sealedCredential,
+      organizationId: providers.organizationId,
+      allowedMembers: providers.allowedMembers,
       providerDisabledAt: providers.disabledAt,
     })
     .from(models)

@@ -25,6 +25,13 @@ export interface CatalogRoute {
   upstreamModel: string
 }
 
+/** The model with the routes that calls of an organization may take. @returns the same object where these are all. */
+export function modelOf(model: CatalogModel, organizationId: string): CatalogModel {
+  const isOpen = ({ provider }: CatalogRoute) =>
+    !provider.organizationId || provider.organizationId === organizationId
+  return model.routes.every(isOpen) ? model : { ...model, routes: model.routes.filter(isOpen) }
+}
+
 /** Identifies a route in the memory of an isolate. */
 export const routeKey = ({ provider, upstreamModel }: CatalogRoute): string =>
   `${provider.id} ${upstreamModel}`
@@ -89,12 +96,12 @@ function addRow(models: Map<string, CatalogModel>, row: Row, provider: Provider)
 
 /** @returns null for a disabled provider, and for a credential that does not open: the other providers stay usable. */
 function providerOf(row: Row, ring: KeyRing): Provider | null {
-  const { providerId: id, providerName: name, baseUrl } = row
+  const { providerId: id, providerName: name, baseUrl, organizationId, allowedMembers } = row
   const kind: ProviderKind = row.providerKind
   if (row.providerDisabledAt) return null
   try {
     const credential = openCredential(ring, id, PROVIDER_KINDS[kind].credential, row.sealedCredential)
-    return { id, name, kind, baseUrl, credential }
+    return { id, name, kind, baseUrl, credential, organizationId, allowedMembers }
   } catch (error) {
     logEvent('error', 'provider_credential_unreadable', { provider: name, error: errorText(error) })
     return null

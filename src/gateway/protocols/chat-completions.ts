@@ -67,5 +67,6 @@ function readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading {
   const scan = new ChunkScan(body, context, false)
   scanJson(body, scan)
   context.inspection.endUnit(body.length)
-  return { edits: scan.edits, usage: usageOfChat(scan.usageValue()), textBytes: scan.textBytes }
+  const isError = scan.error !== null && scan.choices.length === 0
+  return { edits: scan.edits, isError, usage: usageOfChat(scan.usageValue()), textBytes: scan.textBytes }
 }

@@ -2,6 +2,8 @@ import type { Usage } from '../../governance/credits.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
+import { objectOf, textOf } from '../translation/json.ts'
+import { isOverload } from '../translation/upstream-errors.ts'
 import { ChunkScan } from './chunk-scan.ts'
 import { ChunkTexts } from './chunk-texts.ts'
 import { editedJson, moveToFrame, scanFrame } from './frame-json.ts'
@@ -67,7 +69,7 @@ export class ChatStreamReader implements StreamReader {
     if (failure) return failure
     if (scan.strings) this.#lastChunk = data.slice()
     if (scan.error || frame.event === 'error') {
-      return { kind: 'failure', message: errorMessage(data, scan), forward: null }
+      return { kind: 'failure', forward: null, ...errorOf(data, scan) }
     }
     this.textBytes += scan.textBytes
     for (const [position, index] of scan.choices.entries()) {
@@ -147,11 +149,12 @@ function exactDone(data: Uint8Array, start: number): ByteEdit[] {
   return [{ start, end: start + data.length, replacement: encoder.encode(DONE) }]
 }
 
-/** The upstream's error message after the edits of its chunk. */
-function errorMessage(data: Uint8Array, scan: ChunkScan): string {
+/** The upstream's error after the edits of its chunk. */
+function errorOf(data: Uint8Array, scan: ChunkScan): { message: string; isOverload?: true } {
   const body = editedJson(data, scan.edits)
   const error = scan.error ? (body as { error: unknown }).error : body
-  const message =
-    typeof error === 'object' && error !== null ? (error as { message?: unknown }).message : error
-  return typeof message === 'string' && message !== '' ? message : 'The upstream reported an error.'
+  const members = objectOf(error)
+  const message = typeof error === 'string' ? error : textOf(members.message)
+  const known = message || 'The upstream reported an error.'
+  return { message: known, ...(isOverload(members) && { isOverload: true }) }
 }

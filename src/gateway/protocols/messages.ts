@@ -34,7 +34,10 @@ export const messages: Protocol = {
   streamReader: (context) => new MessagesStreamReader(context),
   dialect: {
     heartbeat: PING,
-    failure: (message) => [encodeFrame('error', { type: 'error', error: { type: 'api_error', message } })],
+    failure(message, isOverload) {
+      const type = isOverload ? 'overloaded_error' : 'api_error'
+      return [encodeFrame('error', { type: 'error', error: { type, message } })]
+    },
   },
 }
 
@@ -51,5 +54,7 @@ function readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading {
   scanJson(body, scan)
   scan.removeSignatures()
   context.inspection.endUnit(body.length)
-  return { edits: scan.edits, usage: usageOfMessages(scan.parse('usage'), null), textBytes: scan.textBytes }
+  const isError = (scan.parse('error') ?? null) !== null && scan.parse('content') === undefined
+  const usage = usageOfMessages(scan.parse('usage'), null)
+  return { edits: scan.edits, isError, usage, textBytes: scan.textBytes }
 }

@@ -39,8 +39,11 @@ export interface RequestTexts extends RequestMembers {
 /** Frames that the gateway itself sends on a stream of this protocol. */
 export interface Dialect {
   heartbeat: Uint8Array
-  /** Frames of a failure after the stream has begun (interface: Events). */
-  failure(message: string): Uint8Array[]
+  /**
+   * Frames of a failure after the stream has begun (interface: Events).
+   * @param isOverload whether the provider was overloaded, where the protocol has a type for it.
+   */
+  failure(message: string, isOverload?: boolean): Uint8Array[]
 }
 
 export interface AnswerContext {
@@ -67,6 +70,8 @@ export const leavesTextsUnchanged = ({ inspection, modelId, translatedTo }: Answ
 
 export interface AnswerReading {
   edits: ByteEdit[]
+  /** An error stands in place of the answer, under a status of success. */
+  isError: boolean
   usage: Usage | null
   /** Bytes of generated text, for an estimate when the upstream reported nothing. */
   textBytes: number
@@ -101,4 +106,4 @@ export type FrameVerdict =
    * The upstream sent an error in its stream. `message` is edited. `forward` holds the edits of the upstream's own
    * frame, where a caller of the same protocol receives that frame.
    */
-  | { kind: 'failure'; message: string; forward: ByteEdit[] | null }
+  | { kind: 'failure'; message: string; forward: ByteEdit[] | null; isOverload?: boolean }

@@ -40,6 +40,10 @@ export interface RequestOutline {
   textBytes: number
   /** Indexes of the messages, or items, that are results of tools. */
   toolMessages: ReadonlySet<number>
+  /** Place of a tool that selects a model by itself; null for none. */
+  toolModel: string | null
+  /** The first reference to state at the provider: its member and its place; null for none. */
+  providerState: { member: string; place: string } | null
   /** Whether the request is for JSON without a schema (interface: JSON mode). */
   jsonObject: boolean
 }
@@ -94,6 +98,8 @@ const CLIENT_TOOLS = new Set(['function', 'custom'])
 const OUTPUT_TYPES = new Set(['function_call_output', 'custom_tool_call_output'])
 /** Members that let the provider run tools of its own. */
 const SERVER_TOOL_MEMBERS = new Set(['web_search_options', 'mcp_servers'])
+/** Members that refer to files, containers and stores at the provider, anywhere but in the caller's own data. */
+const STATE_MEMBERS = new Set(['container', 'container_id', 'file_id', 'file_ids', 'vector_store_ids'])
 const decoder = new TextDecoder()
 /** A name that folding does not change. */
 const PLAIN_NAME = /^[a-z0-9_]*$/
@@ -132,6 +138,8 @@ export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOu
     hasTools: scan.has('tools'),
     textBytes: scan.textBytes,
     toolMessages: scan.toolMessages,
+    toolModel: scan.toolModel,
+    providerState: scan.providerState,
     jsonObject: responseFormat?.type === 'json_object',
   }
 }
@@ -161,6 +169,11 @@ function checkFields(scan: OutlineScan, rules: OutlineRules): Record<string, unk
 export function checkUtf8(body: Uint8Array): void {
   if (!isUtf8(body)) throw invalidRequest('The body is not valid UTF-8.')
 }
+
+/** Earlier audio of a chat completion is stored at the provider, under an id. */
+const isState = (path: JsonPath, name: string): boolean =>
+  STATE_MEMBERS.has(name) ||
+  (name === 'id' && path.length === 4 && path[0] === 'messages' && path[2] === 'audio')
 
 /** The value of a member, or an empty value of its kind where the rules read only the kind. */
 function fieldOf(name: string, kind: JsonKind, bytes: Uint8Array): unknown {
@@ -202,6 +215,8 @@ class OutlineScan {
   images = 0
   documents = 0
   textBytes = 0
+  toolModel: string | null = null
+  providerState: RequestOutline['providerState'] = null
   readonly toolMessages = new Set<number>()
   /** Elements of `prompt` that are prompts by themselves: texts, or arrays of token ids. */
   prompts = 0
@@ -219,10 +234,16 @@ class OutlineScan {
   string(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
     const { texts, removals } = this.#rules
     if (!removals.includes(String(path[0]))) {
+      if (!own && isState(path, name)) this.#noteState(path)
       const kind = requestString(texts, path, this.#body, start, end, name, own)
       if (kind === 'text' || kind === 'fixed') this.textBytes += end - start
     }
     if (path[path.length - 1] === 'type' && end - start <= LONGEST_TYPE_BYTES) this.#type(path, start, end)
+  }
+
+  #noteState(path: JsonPath): void {
+    const member = path.findLast((part) => typeof part === 'string' && part !== 'id') ?? ''
+    this.providerState ??= { member: String(member), place: path.join('.') }
   }
 
   #type(path: JsonPath, start: number, end: number): void {
@@ -237,6 +258,7 @@ class OutlineScan {
   value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
     if (path.length === 0) this.rootKind = kind
     else if (path.length === 1) this.#member(String(path[0]), kind, start, end, memberStart)
+    else if (path[0] === 'tools' && path[2] === 'model' && kind !== 'null') this.toolModel ??= path.join('.')
     else if (path[0] === 'messages' && this.check && typeof path[1] === 'number') {
       if (path.length === 2) {
         this.messageCount++
@@ -273,6 +295,7 @@ class OutlineScan {
     this.#names.add(name)
     this.#checkSpelling(name)
     if (SERVER_TOOL_MEMBERS.has(name)) this.documents++
+    if (name === 'container' && kind === 'object') this.#noteState(['container'])
     this.members.push({ name, kind, memberStart, start, end })
     if (!Object.hasOwn(this.#rules.schema.shape, name)) return
     const bytes = this.#body.subarray(start, end)

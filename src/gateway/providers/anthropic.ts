@@ -1,10 +1,19 @@
 import { SECRET_ONLY } from './credential.ts'
 import { fixedHeaderTransport } from './fixed-header-transport.ts'
+import { ROUTING_OF_PROXIES } from './routing-members.ts'
 import type { ProviderKindDefinition } from './transport.ts'
 
 /** The messages protocol at its own host. */
 export const anthropic: ProviderKindDefinition = {
   credential: SECRET_ONLY,
+  routingMembers: new Set([
+    'billing_policy',
+    'fallback_credit_token',
+    'fallbacks',
+    'user_profile_id',
+    'workspace_id',
+    ...ROUTING_OF_PROXIES,
+  ]),
   connect: (baseUrl, { secret = '' }) =>
     fixedHeaderTransport({
       baseUrl,

@@ -22,6 +22,10 @@ export interface Provider {
   kind: ProviderKind
   baseUrl: string
   credential: ProviderCredential
+  /** The only organization whose calls are sent there; absent for a provider of all organizations. */
+  organizationId?: string | null
+  /** Members of requests that pass although they select models or belong to the state of the provider. */
+  allowedMembers?: readonly string[]
 }
 
 /** By the object of the provider: each reading of the catalogue makes new ones. */

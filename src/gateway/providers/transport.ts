@@ -55,6 +55,11 @@ export interface Transport {
 /** A kind of provider: its form of credentials and its transport. */
 export interface ProviderKindDefinition {
   credential: CredentialForm
+  /**
+   * Top-level members of requests, in lower case, by which upstreams of this kind select another model, provider, account or
+   * address.
+   */
+  routingMembers: ReadonlySet<string>
   /** Called once for each provider: computes what is the same for all its calls. */
   connect(baseUrl: string, credential: CredentialParts): Transport
 }

@@ -1,68 +1,93 @@
+import { joinBytes } from '../../lib/byte-edits.ts'
 import type { ProviderCredential } from '../providers/credential.ts'
-
-/** One encoding of a secret: as text, and as its UTF-8 bytes, each as one Latin-1 character. */
-interface Spelling {
-  text: string
-  bytes: string
-}
+import { TextSearch } from './credential-search.ts'
 
 const REDACTED = '[redacted]'
 /** A shorter encoding of a secret may well be another text. */
 const SHORTEST_ENCODED = 8
-/** By credential, because they are expensive to make. */
-const known = new WeakMap<Secrets, readonly Spelling[]>()
+/**
+ * A shorter secret is cut out of errors alone: servers without keys of their own are given words such as `none`, which
+ * answers contain as well. Keys of vendors have 20 characters and more.
+ */
+const SHORTEST_IN_ANSWERS = 16
 
 type Secrets = Pick<ProviderCredential, 'secrets'>
 
-/**
- * The forms in which an upstream may repeat the secrets of a credential: plain, escaped in JSON, percent-encoded, or in
- * base64 at any position of the encoded text (`Bearer <credential>`, `<user>:<credential>`).
- * @returns the longest first, so that none is cut in the middle of another; none for an empty secret.
- */
-function spellingsOf(credential: Secrets): readonly Spelling[] {
+/** The forms of one credential, prepared for texts, for bytes as Latin-1 characters, and for the bytes of answers. */
+interface Spellings {
+  inText: RegExp | null
+  inBytes: RegExp | null
+  inAnswers: { search: TextSearch; inBytes: RegExp } | null
+}
+
+/** By credential, because they are expensive to make. */
+const known = new WeakMap<Secrets, Spellings>()
+
+function spellingsOf(credential: Secrets): Spellings {
   const made = known.get(credential) ?? makeSpellings(credential.secrets)
   known.set(credential, made)
   return made
 }
 
-function makeSpellings(secrets: readonly string[]): readonly Spelling[] {
+function makeSpellings(secrets: readonly string[]): Spellings {
+  const texts = spellAll(secrets)
+  const long = spellAll(secrets.filter(({ length }) => length >= SHORTEST_IN_ANSWERS))
+  const inAnswers = anyOf(long.map(latin1))
+  return {
+    inText: anyOf(texts),
+    inBytes: anyOf(texts.map(latin1)),
+    inAnswers: inAnswers && {
+      search: new TextSearch(long.map((text) => Buffer.from(text, 'utf8'))),
+      inBytes: inAnswers,
+    },
+  }
+}
+
+/** The UTF-8 bytes of a text, each as one character. */
+const latin1 = (text: string) => Buffer.from(text, 'utf8').toString('latin1')
+
+/** @param texts in the order in which they are tried. @returns a pattern for them in any case; null for none. */
+function anyOf(texts: readonly string[]): RegExp | null {
+  const escaped = texts.map((text) => text.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'))
+  return escaped.length === 0 ? null : new RegExp(escaped.join('|'), 'gi')
+}
+
+/**
+ * The forms in which an upstream may repeat secrets: plain, escaped in JSON, percent-encoded, in hexadecimal digits, or in
+ * base64 at any position of the encoded text (`Bearer <credential>`, `<user>:<credential>`).
+ * @returns the longest first, so that none is cut in the middle of another; none for an empty secret.
+ */
+function spellAll(secrets: readonly string[]): string[] {
   const texts = secrets.filter((secret) => secret !== '').flatMap(spell)
-  return [...new Set(texts)]
-    .toSorted((left, right) => right.length - left.length)
-    .map((text) => ({ text, bytes: Buffer.from(text, 'utf8').toString('latin1') }))
+  const byFolded = new Map(texts.map((text) => [text.toLowerCase(), text]))
+  return [...byFolded.values()].toSorted((left, right) => right.length - left.length)
 }
 
 function spell(secret: string): string[] {
-  const encoded = [...inJson(secret), ...inPercent(secret), ...inBase64(secret)]
+  const inHex = Buffer.from(secret, 'utf8').toString('hex')
+  const encoded = [...inJson(secret), ...inPercent(secret), ...inBase64(secret), inHex]
   return [secret, ...encoded.filter(({ length }) => length >= SHORTEST_ENCODED)]
 }
 
-/** Libraries differ in the characters that they escape without need, and in the case of the digits. */
+/** Libraries differ in the characters that they escape without need. */
 function inJson(text: string): string[] {
   const plain = JSON.stringify(text).slice(1, -1)
   const escaped = (characters: RegExp) =>
     plain.replace(characters, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
-  const lower = [
+  const forms = [
     plain,
     escaped(/[^\0-\x7f]/g),
     escaped(/[<>&\u2028\u2029]/g),
     escaped(/[^\0-\x7f]|[<>&'+`]/g),
   ]
-  const both = lower.flatMap((each) => [
-    each,
-    each.replace(/\\u[0-9a-f]{4}/g, (code) => `\\u${code.slice(2).toUpperCase()}`),
-  ])
-  return both.flatMap((each) => [each, each.replaceAll('/', '\\/')])
+  return forms.flatMap((each) => [each, each.replaceAll('/', '\\/')])
 }
 
 function inPercent(text: string): string[] {
   // `encodeURI` throws for a lone surrogate.
   const wellFormed = text.toWellFormed()
   const form = new URLSearchParams({ text }).toString().slice('text='.length)
-  return [encodeURI(wellFormed), encodeURIComponent(wellFormed), form].flatMap((each) => [
-    each,
-    each.replace(/%[0-9A-F]{2}/g, (code) => code.toLowerCase()),
-  ])
+  return [encodeURI(wellFormed), encodeURIComponent(wellFormed), form]
 }
 
 /** Three bytes become four characters. The first and the last one may hold bits of the neighbouring bytes. */
@@ -79,40 +104,45 @@ function inBase64(text: string): string[] {
 
 /** Cuts the secrets of the gateway's credential out of a text, such as the value of a header. */
 export function withoutCredential(text: string, credential: Secrets): string {
-  let rest = text
-  for (const spelling of spellingsOf(credential)) {
-    if (rest.includes(spelling.text)) rest = rest.replaceAll(spelling.text, REDACTED)
-  }
-  return rest
+  const { inText } = spellingsOf(credential)
+  return inText ? text.replace(inText, REDACTED) : text
 }
 
-/** As `withoutCredential`, for a body. @returns the same array when no secret occurs. */
-export function redactCredential(body: Uint8Array, credential: Secrets): Uint8Array {
+/** As `withoutCredential`, for the body of an error. @returns the same array when no secret occurs. */
+export const redactCredential = (body: Uint8Array, credential: Secrets): Uint8Array =>
+  cutOut(body, spellingsOf(credential).inBytes)
+
+/** As `redactCredential`, for an answer or a frame of one: fast, and without short secrets. */
+export function redactAnswer(bytes: Uint8Array, credential: Secrets): Uint8Array {
+  const { inAnswers } = spellingsOf(credential)
+  return inAnswers?.search.occursIn(bytes) ? cutOut(bytes, inAnswers.inBytes) : bytes
+}
+
+function cutOut(body: Uint8Array, spellings: RegExp | null): Uint8Array {
+  if (!spellings) return body
   // Latin-1 maps every byte to one character and back, so all other bytes stay as they are.
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1')
-  let rest = text
-  for (const { bytes } of spellingsOf(credential)) {
-    if (rest.includes(bytes)) rest = rest.replaceAll(bytes, REDACTED)
-  }
+  const rest = text.replace(spellings, REDACTED)
   return rest === text ? body : Buffer.from(rest, 'latin1')
 }
 
 /** Searches a stream for a credential, across chunks, without changing it. */
 export class CredentialWatch {
   found = false
-  readonly #spellings: readonly Spelling[]
+  readonly #search: TextSearch | null
   /** The end of the last chunk, which may be the beginning of a secret. */
-  #tail = ''
+  #tail: Uint8Array = new Uint8Array()
 
   constructor(credential: Secrets) {
-    this.#spellings = spellingsOf(credential)
+    this.#search = spellingsOf(credential).inAnswers?.search ?? null
   }
 
   look(chunk: Uint8Array): void {
-    if (this.found) return
-    const text = this.#tail + Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength).toString('latin1')
-    this.found = this.#spellings.some(({ bytes }) => text.includes(bytes))
-    const longest = Math.max(0, ...this.#spellings.map(({ bytes }) => bytes.length))
-    this.#tail = longest > 1 ? text.slice(1 - longest) : ''
+    if (this.found || !this.#search) return
+    const longest = this.#search.longest
+    // The chunk is searched where it lies; only its beginning is joined with the tail.
+    const seam = joinBytes([this.#tail, chunk.subarray(0, longest)])
+    this.found = this.#search.occursIn(seam) || this.#search.occursIn(chunk)
+    this.#tail = chunk.length >= longest ? chunk.slice(-longest) : seam.slice(-longest)
   }
 }

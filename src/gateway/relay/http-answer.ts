@@ -9,6 +9,7 @@ import { retryAfterWait } from '../routes/route-health.ts'
 import { messagesErrorBody } from '../translation/upstream-errors.ts'
 import { answerHeaders, streamHeaders } from './answer-headers.ts'
 import { redactCredential } from './credential-spellings.ts'
+import { readStreamsOf } from './native-passage.ts'
 import { CLIENT_LEFT, encoderOf, type StartedStream } from './stream-answer.ts'
 
 export interface HttpAnswerDeps {
@@ -28,20 +29,35 @@ const textEncoder = new TextEncoder()
 export function httpAnswer(
   deps: HttpAnswerDeps,
   planned: PlannedCall,
-  { answer, route }: FailoverResult,
+  { answer, route, dropped }: FailoverResult,
   { buffered, signal }: Pick<SendOptions, 'buffered' | 'signal'>,
 ): { kind: 'answered'; answer: ModelAnswer } | { kind: 'failed'; error: Error } {
   if (answer.kind === 'failed') return { kind: 'failed', error: errorOf(answer.error) }
   if (answer.kind === 'client_left' || !route) {
     return { kind: 'answered', answer: { status: CLIENT_LEFT, headers: {}, body: new Uint8Array() } }
   }
-  if (answer.kind === 'stream') return { kind: 'answered', answer: streamedAnswer(answer, route) }
+  if (answer.kind === 'stream') {
+    return { kind: 'answered', answer: withDropped(streamedAnswer(answer, route), dropped) }
+  }
   const handOver: HandOver = (pieces) => buffered.handOver(pieces, signal, (work) => deps.waitUntil(work))
   if (answer.kind === 'upstream_error') {
     const { status, headers, body } = upstreamErrorAnswer(answer.response, answer.body, route, deps.clock())
     return { kind: 'answered', answer: { status, headers, body: handOver([body]) } }
   }
-  return { kind: 'answered', answer: bufferedAnswer(deps, planned, answer, route, handOver) }
+  const whole = bufferedAnswer(deps, planned, answer, route, handOver)
+  return { kind: 'answered', answer: withDropped(whole, dropped) }
+}
+
+/** Lists members of the request that its translation dropped. */
+const DROPPED = 'x-headgate-dropped'
+/** The longest list, in characters: names come from the caller. */
+const LONGEST_LIST = 1_000
+
+/** Names that a header cannot hold are left out. */
+function withDropped(answer: ModelAnswer, dropped: readonly string[]): ModelAnswer {
+  const names = dropped.filter((name) => /^[\w.-]{1,60}$/.test(name))
+  if (names.length > 0) answer.headers[DROPPED] = names.join(', ').slice(0, LONGEST_LIST)
+  return answer
 }
 
 export const errorOf = (error: unknown): Error =>
@@ -77,26 +93,33 @@ function bufferedAnswer(
 }
 
 const DEFAULT_RETRY_SECONDS = '1'
+/** Marks an error of a provider, so that no caller takes it for an error about its own API key. */
+const ERROR_SOURCE = 'x-headgate-error-source'
 
 /**
- * An upstream's error: unchanged in body and content type for callers of chat completions and of the same protocol,
- * others get their own envelope. Only the gateway's own credential is cut out (interface: Errors).
+ * An upstream's error: unchanged in body and content type for callers of chat completions, in the envelope of messages for
+ * callers of messages. Only the gateway's own credential is cut out (interface: Errors).
  * @param now milliseconds since the epoch.
  */
 export function upstreamErrorAnswer(
   response: Response,
   body: Uint8Array,
-  { provider, translation }: Route,
+  { provider, operation, translation }: Pick<Route, 'provider' | 'operation' | 'translation'>,
   now: number,
 ): ModelAnswer & { body: Uint8Array } {
   const { status } = response
   const headers = answerHeaders(response.headers, provider.credential)
+  headers[ERROR_SOURCE] = 'provider'
   const wait = retryAfterWait(headers['retry-after'] ?? null, now)
   // Interface, Limits: every 429 has a Retry-After of at least a second, also when the upstream sent none.
   if (status === 429 && (wait === null || wait < 1_000)) headers['retry-after'] = DEFAULT_RETRY_SECONDS
   const redacted = redactCredential(body, provider.credential)
-  if (!translation || !OPERATIONS[translation.caller].ownErrorEnvelope)
-    return { status, headers, body: redacted }
-  headers['content-type'] = 'application/json'
-  return { status, headers, body: messagesErrorBody(status, redacted) }
+  if (redacted !== body) readStreamsOf(provider)
+  const caller = translation?.caller ?? operation
+  if (!OPERATIONS[caller].ownErrorEnvelope) return { status, headers, body: redacted }
+  const enveloped = messagesErrorBody(status, redacted)
+  if (enveloped !== redacted || !headers['content-type']?.includes('json')) {
+    headers['content-type'] = 'application/json'
+  }
+  return { status, headers, body: enveloped }
 }

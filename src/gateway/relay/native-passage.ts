@@ -25,8 +25,11 @@ interface PassageOptions {
 }
 
 const MOST_PROVIDERS = 10_000
-/** Ids of providers whose streams are read before they are passed: one of them needed an edit and did not get it. */
+/** Ids of providers whose streams are read before they are passed: an answer repeated our credential, or needed an edit. */
 const readFirst = new BoundedMap<string, true>(MOST_PROVIDERS)
+
+/** Has all further streams of a provider read before they are passed. */
+export const readStreamsOf = ({ id }: Pick<Provider, 'id'>): void => readFirst.set(id, true)
 
 /** Whether the form of a provider's stream allows to pass it unread. */
 export function mayPassUnread(provider: Provider, response: Response): boolean {
@@ -82,7 +85,10 @@ export class NativePassage {
     const { caller, pipeline } = this.#options
     const [passing, copied] = upstream.tee()
     const copy = new StreamCopy(copied)
-    if (pipeline.unfinished.length > 0) caller.send([pipeline.unfinished])
+    if (pipeline.unfinished.length > 0) {
+      this.#credential.look(pipeline.unfinished)
+      caller.send([pipeline.unfinished])
+    }
     while (caller.unread > 0 && !this.callerLeft) await caller.someTaken()
     this.#before = caller.sent
     this.#schedule(copy, FIRST_LOOK_MS)
@@ -209,7 +215,7 @@ export class NativePassage {
   flags(): string[] {
     const { pipeline, provider } = this.#options
     const { found } = this.#credential
-    if (pipeline.missedEdit || found) readFirst.set(provider.id, true)
+    if (pipeline.missedEdit || found) readStreamsOf(provider)
     return found ? ['credential_echoed'] : []
   }
 }

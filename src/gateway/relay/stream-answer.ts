@@ -6,16 +6,16 @@ import type { GovernanceDeps, GovernedCall } from '../../governance/governed-cal
 import { CallLease } from '../calls/call-lease.ts'
 import { type Charge, type ChargeBasis, streamCharge, withLost } from '../calls/charges.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'
-import type { StreamReader } from '../protocols/protocol.ts'
-import { transportOf } from '../providers/provider.ts'
+import type { Dialect, StreamReader } from '../protocols/protocol.ts'
+import { type Provider, transportOf } from '../providers/provider.ts'
 import { type AttemptDeps, noAnswer, type UpstreamAttempt } from '../routes/attempt.ts'
 import type { Route } from '../routes/call-routes.ts'
 import { callerEncoder } from '../translation/caller-encoder.ts'
 import type { EventEncoder, ModelEvent } from '../translation/model-events.ts'
 import type { TranslatedCall } from '../translation/translated-call.ts'
-import { redactCredential } from './credential-spellings.ts'
+import { redactAnswer, redactCredential } from './credential-spellings.ts'
 import { EventStreamCaller } from './event-stream-caller.ts'
-import { mayPassUnread, NativePassage } from './native-passage.ts'
+import { mayPassUnread, NativePassage, readStreamsOf } from './native-passage.ts'
 import { HttpStreamCaller, type StreamCaller } from './stream-caller.ts'
 import { type FrameConverter, PASSED_FRAMES, StreamPipeline } from './stream-pipeline.ts'
 import { type RelayEnd, relayStream } from './stream-relay.ts'
@@ -88,9 +88,20 @@ export async function startStream(deps: StreamDeps, stream: StreamToStart): Prom
   const { dialect } = OPERATIONS[caller.operation].protocol
   const mayPass = reader.passesUnread && mayPassUnread(route.provider, response)
   const http = new HttpStreamCaller(deps.clock, dialect, mayPass)
-  const converter = translated ? framesOfEvents(translated, encoderOf(deps, stream)) : PASSED_FRAMES
+  const converter = translated ? framesOfEvents(translated, encoderOf(deps, stream), dialect) : PASSED_FRAMES
   const { ended } = await relayTo(deps, stream, http, converter)
   return { kind: 'stream', status, upstreamHeaders, content: { body: http.body }, ended }
+}
+
+/**
+ * An answer, or a part of it, without the gateway's credential. A provider that repeats it has its streams read before
+ * they are sent.
+ * @returns the same array where there is none.
+ */
+export function redactedAnswer(bytes: Uint8Array, provider: Provider): Uint8Array {
+  const redacted = redactAnswer(bytes, provider.credential)
+  if (redacted !== bytes) readStreamsOf(provider)
+  return redacted
 }
 
 /** Resolves when the stream has started. @throws when it ended before. */
@@ -148,6 +159,7 @@ function pipelineOf<Unit>(
     converter,
     passes: translated === null,
     redact: (bytes) => redactCredential(bytes, provider.credential),
+    redactFrame: (bytes) => redactedAnswer(bytes, provider),
   })
 }
 
@@ -187,9 +199,14 @@ export function encoderOf(
   return callerEncoder({ caller: protocol, modelId, usageRequested, nowSeconds: Math.floor(clock() / 1000) })
 }
 
-const framesOfEvents = (translated: TranslatedCall, encoder: EventEncoder): FrameConverter<Uint8Array> => ({
+const framesOfEvents = (
+  translated: TranslatedCall,
+  encoder: EventEncoder,
+  dialect: Dialect,
+): FrameConverter<Uint8Array> => ({
   convert: (frame) => translated.events(frame).flatMap((event) => encoder.frames(event)),
   finish: () => translated.ending().flatMap((event) => encoder.frames(event)),
+  overload: (message) => dialect.failure(message, true),
 })
 
 const eventsOf = (translated: TranslatedCall): FrameConverter<ModelEvent> => ({

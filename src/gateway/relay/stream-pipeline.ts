@@ -16,6 +16,8 @@ export interface FrameConverter<Unit> {
   convert(frame: SseFrame): Unit[]
   /** The units that end the caller's stream. */
   finish(): Unit[]
+  /** The units of a failure by an overload; absent where the caller's failures have no such type. */
+  overload?(message: string): Unit[]
 }
 
 interface PipelineOptions<Unit> {
@@ -27,6 +29,8 @@ interface PipelineOptions<Unit> {
   passes: boolean
   /** Cuts the gateway's credential out of an upstream's error. */
   redact: (bytes: Uint8Array) => Uint8Array
+  /** The same for a frame of the answer. @returns the same array where there is none. */
+  redactFrame: (bytes: Uint8Array) => Uint8Array
 }
 
 type FailureReason = 'empty' | 'cut' | 'timeout' | 'error'
@@ -57,6 +61,8 @@ export class StreamPipeline<Unit> {
   end: PipelineEnd<Unit> | null = null
   /** A frame that was passed unread should have been edited. */
   missedEdit = false
+  /** A frame repeated the gateway's credential. */
+  #echoed = false
   readonly #options: PipelineOptions<Unit>
 
   constructor(options: PipelineOptions<Unit>) {
@@ -102,7 +108,8 @@ export class StreamPipeline<Unit> {
 
   /** Whether the rest of the stream can be passed to the caller unread. */
   get passesUnread(): boolean {
-    return this.started && this.end === null && this.#options.passes && this.#options.reader.passesUnread
+    const { passes, reader } = this.#options
+    return this.started && this.end === null && !this.#echoed && passes && reader.passesUnread
   }
 
   /** The upstream closed its stream, at its end or before. @returns the last units for the caller. */
@@ -153,7 +160,14 @@ export class StreamPipeline<Unit> {
   #edited(frame: SseFrame, edits: ByteEdit[]): SseFrame {
     const { pieces, released, withheld } = applyEdits(frame.bytes, edits)
     this.#options.inspection.sink(released, withheld)
-    return edits.length === 0 ? frame : parseFrame(joinBytes(pieces))
+    return this.#withoutCredential(edits.length === 0 ? frame : parseFrame(joinBytes(pieces)))
+  }
+
+  #withoutCredential(frame: SseFrame): SseFrame {
+    const bytes = this.#options.redactFrame(frame.bytes)
+    if (bytes === frame.bytes) return frame
+    this.#echoed = true
+    return parseFrame(bytes)
   }
 
   #observeFrame(frame: SseFrame): void {
@@ -184,7 +198,7 @@ export class StreamPipeline<Unit> {
   /** A frame of the gateway with text that was held back. */
   #release({ bytes, released, withheld }: HeldFrame, units: Unit[]): void {
     this.#options.inspection.sink(released, withheld)
-    units.push(...this.#options.converter.convert(parseFrame(bytes)))
+    units.push(...this.#options.converter.convert(this.#withoutCredential(parseFrame(bytes))))
   }
 
   #complete(due: readonly HeldFrame[], units: Unit[]): void {
@@ -199,7 +213,9 @@ export class StreamPipeline<Unit> {
     const message = this.#redacted(verdict.message)
     if (verdict.forward === null || !passes) {
       inspection.refuse(frame.bytes.length)
-      this.fail('error', message)
+      this.fail('error', message, {
+        farewell: verdict.isOverload ? converter.overload?.(message) : undefined,
+      })
       return
     }
     const { bytes } = this.#edited(frame, verdict.forward)

@@ -217,7 +217,7 @@ export class UpstreamAttempt {
     this.discard(hasNoRoom ? 'no_room' : 'too_long', lost)
     if (!hasNoRoom) return noAnswer('The upstream sent an answer that is too long.')
     const message =
-      'The answer does not fit beside the others that are in progress here. Try again in a moment.'
+      "The gateway's memory for large answers is in use, and this one does not fit. Try again in a moment."
     return new ApiError('rate_limited', message, { retryAfterSeconds: 1 })
   }
 

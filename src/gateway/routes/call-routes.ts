@@ -31,7 +31,7 @@ export function routesFor(model: CatalogModel, operation: Operation): Route[] {
     }
   }
   const routes = [...native, ...translated]
-  if (routes.length > 0 || answeredWithoutUpstream) return routes
+  if (routes.length > 0 || (answeredWithoutUpstream && model.routes.length > 0)) return routes
   const message = `The model ${model.id} is not served on this path.`
   throw new ApiError('invalid_request', message, { code: 'model_not_found' })
 }

@@ -4,18 +4,20 @@ import { addUsage, type Usage } from '../../governance/credits.ts'
 import type { GovernedCall } from '../../governance/governed-call.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { readAll } from '../../lib/bytes/read-bytes.ts'
-import { logEvent } from '../../lib/log.ts'
 import { pause } from '../../lib/pause.ts'
 import type { PlannedCall } from '../calls/model-call.ts'
+import { OPERATIONS } from '../operations.ts'
 import type { StartedStream, StreamDeps } from '../relay/stream-answer.ts'
+import { isRefusalStatus, refusesGateway } from '../translation/upstream-errors.ts'
 import { Affinity } from './affinity.ts'
 import { noAnswer } from './attempt.ts'
 import { inOrder, type Route } from './call-routes.ts'
+import { noteRefusal, noteServed, type ProviderHealthDeps } from './provider-health.ts'
 import { type BufferedAnswer, type RouteAnswer, RouteCall, type SendOptions } from './route-call.ts'
 import { restOf } from './route-health.ts'
 import { type RouteRequest, routeRequest } from './route-request.ts'
 
-export interface FailoverDeps extends StreamDeps {
+export interface FailoverDeps extends StreamDeps, ProviderHealthDeps {
   configuration: StreamDeps['configuration'] & { UPSTREAM_RETRY_WAIT_MS: number }
 }
 
@@ -27,6 +29,8 @@ export interface FailoverResult {
   lost: Usage | null
   /** The route that answered, or was tried last; null when none was. */
   route: Route | null
+  /** Members of the caller's request that its translation for this route dropped. */
+  dropped: readonly string[]
   /** Null when no request was sent. */
   requestCounts: InspectionCounts | null
   /** Of an answer that must not pass; null when none came. */
@@ -77,17 +81,16 @@ export function longestFailover(
   return (configuration.UPSTREAM_CONNECT_TIMEOUT_MS + attempt) * attempts + wait
 }
 
-/** The provider refuses the gateway's own credential or account: another provider may still answer. */
-const OURS = new Set([401, 402, 403])
 /** Time-outs, conflicts and limits of the upstream, which official SDKs repeat as well. */
 const PASSING = new Set([408, 409, 429])
 
-const movesOn = (status: number): boolean => OURS.has(status) || PASSING.has(status) || status >= 500
+/** A provider that refuses the gateway itself does not speak for the others. */
+const movesOn = (status: number): boolean => isRefusalStatus(status) || PASSING.has(status) || status >= 500
 
 /** The order of errors for the caller: when to come back, then a fault of the upstream, then one of the gateway. */
 function usefulness(status: number): number {
   if (status === 429) return 2
-  return OURS.has(status) ? 0 : 1
+  return isRefusalStatus(status) ? 0 : 1
 }
 
 /** The longest error body, in bytes, that is kept while other routes are tried. */
@@ -198,6 +201,7 @@ class Failover {
       return null
     }
     this.#affinity.noteAnswer(route)
+    noteServed(this.#deps, route.provider)
     return answer
   }
 
@@ -216,6 +220,7 @@ class Failover {
 
   async #errorStatus(routeCall: RouteCall, response: Response): Promise<FailoverAnswer | null> {
     const { status } = response
+    if (isRefusalStatus(status)) noteRefusal(this.#deps, routeCall.request.route.provider, status)
     if (this.#hasOneRoute || !movesOn(status)) return this.#readError(routeCall, response)
     const { route } = routeCall.request
     const earlier = this.#deferred.get(route)
@@ -227,7 +232,6 @@ class Failover {
     const { askedUntil } = routeCall.attempt
     if (askedUntil === null) this.#askedUntil.delete(route)
     else this.#askedUntil.set(route, askedUntil)
-    if (OURS.has(status)) logEvent('error', 'upstream_refuses_us', { provider: route.provider.name, status })
     return null
   }
 
@@ -235,8 +239,7 @@ class Failover {
   async #readError(routeCall: RouteCall, response: Response): Promise<FailoverAnswer | null> {
     const { attempt } = routeCall
     try {
-      const body = this.#options.buffered.take(await attempt.read(response))
-      return { kind: 'upstream_error', response, body }
+      return this.#errorAnswer(response, this.#options.buffered.take(await attempt.read(response)))
     } catch (error) {
       if (!(error instanceof ApiError) || error.kind !== 'upstream') throw error
       attempt.discard('unusable_answer')
@@ -256,9 +259,21 @@ class Failover {
       const body = await reading
       if (!body) continue
       this.#answering = routeCall
-      return { kind: 'upstream_error', response, body }
+      return this.#errorAnswer(response, body)
     }
     throw this.#failure ?? this.#untranslatable ?? noAnswer('The upstream gave no answer.')
+  }
+
+  /** On surfaces with errors of their own, a provider that refuses the gateway is a fault of the gateway. */
+  #errorAnswer(response: Response, body: Uint8Array): FailoverAnswer {
+    const { status } = response
+    const { ownErrorEnvelope } = OPERATIONS[this.#planned.request.operation]
+    if (!ownErrorEnvelope || !refusesGateway(status, body)) return { kind: 'upstream_error', response, body }
+    const message =
+      `The provider of this model refused the gateway (status ${status}). Your API key is not the cause: the operator of ` +
+      'the gateway has to renew its credential or account at the provider.'
+    const error = new ApiError('internal', message, { code: 'provider_refused_gateway', shouldRetry: false })
+    return { kind: 'failed', error }
   }
 
   #lost(): Usage | null {
@@ -274,6 +289,7 @@ class Failover {
       attempts: this.#routeCalls.map(({ attempt }) => attempt.record),
       lost: this.#lostWithPending(answer),
       route: last?.request.route ?? null,
+      dropped: last?.request.translated?.dropped ?? [],
       requestCounts: last?.requestCounts ?? null,
       responseCounts: last?.responseCounts ?? null,
     }

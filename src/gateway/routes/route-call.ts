@@ -13,9 +13,17 @@ import type { AnswerContext, AnswerReading, Protocol } from '../protocols/protoc
 import { transportOf } from '../providers/provider.ts'
 import type { BufferedResponses } from '../relay/buffered-responses.ts'
 import { withoutCredential } from '../relay/credential-spellings.ts'
-import { type CallerForm, type StartedStream, type StreamDeps, startStream } from '../relay/stream-answer.ts'
+import {
+  type CallerForm,
+  redactedAnswer,
+  type StartedStream,
+  type StreamDeps,
+  startStream,
+} from '../relay/stream-answer.ts'
+import { textOf } from '../translation/json.ts'
 import type { ModelEvent } from '../translation/model-events.ts'
 import type { TranslatedCall } from '../translation/translated-call.ts'
+import { upstreamError } from '../translation/upstream-errors.ts'
 import { noAnswer, UpstreamAttempt } from './attempt.ts'
 import type { RouteRequest } from './route-request.ts'
 
@@ -135,15 +143,20 @@ export class RouteCall {
     const reading = jsonOr(() => this.#reading(body, inspection))
     const edited = applyEdits(body, reading.edits)
     inspection.sink(edited.released, edited.withheld)
+    const { provider } = this.request.route
+    const pieces = edited.pieces.map((piece) => redactedAnswer(piece, provider))
     const charge = answerCharge(this.#planned.basis, reading.usage, reading.textBytes)
     const { translated } = this.request
+    if (reading.isError && !translated) {
+      const { message } = upstreamError(joinBytes(pieces))
+      const known = textOf(message) || 'The upstream sent an error in place of an answer.'
+      throw this.#errorAsAnswer(known, reading, charge)
+    }
     return {
       kind: 'buffered',
       status: response.status,
       upstreamHeaders: response.headers,
-      content: translated
-        ? { events: this.#events(translated, edited.pieces, reading, charge) }
-        : { pieces: edited.pieces },
+      content: translated ? { events: this.#events(translated, pieces, reading, charge) } : { pieces },
       counts: inspection.counts,
       charge,
     }
@@ -168,13 +181,19 @@ export class RouteCall {
   #events(
     translated: TranslatedCall,
     pieces: readonly Uint8Array[],
-    { usage, textBytes }: AnswerReading,
+    reading: AnswerReading,
     charge: Charge,
   ): ModelEvent[] {
     const answer = jsonOr(() => translated.answer(joinBytes(pieces)))
     if (!('error' in answer)) return [...answer, ...translated.ending()]
-    this.attempt.discard('error_as_answer', usage || textBytes > 0 ? charge.usage : null)
-    throw noAnswer(withoutCredential(answer.error, this.request.route.provider.credential))
+    throw this.#errorAsAnswer(answer.error, reading, charge)
+  }
+
+  /** What the upstream used for it is charged: a text of an error is no output. */
+  #errorAsAnswer(message: string, { usage, textBytes, isError }: AnswerReading, charge: Charge): ApiError {
+    const used = usage !== null || (textBytes > 0 && !isError)
+    this.attempt.discard('error_as_answer', used ? charge.usage : null)
+    return noAnswer(withoutCredential(message, this.request.route.provider.credential))
   }
 
   #inspection(): Inspection {

@@ -6,6 +6,7 @@ import { outsideOf, requestEdits } from '../protocols/request-edits.ts'
 import { signatureOrigin } from '../translation/signature-origin.ts'
 import { TranslatedCall } from '../translation/translated-call.ts'
 import type { Route } from './call-routes.ts'
+import { refuseMembers } from './refused-members.ts'
 
 /** The request of a call for one route. */
 export interface RouteRequest {
@@ -38,6 +39,10 @@ function requestFor(
   const { capabilities, maxOutputTokens } = model
   const { changedThinking } = inspected
   const { protocol } = OPERATIONS[request.operation]
+  // Responses pass members that the gateway does not know to chat completions as well.
+  if (!translation || translation.caller === 'responses') {
+    refuseMembers(outline, route.provider, request.principal.organizationId)
+  }
   const edits = translation
     ? []
     : requestEdits(outline, protocol, { upstreamModel, capabilities, changedThinking })

@@ -7,8 +7,10 @@ import { PromptEcho } from './events/prompt-echo.ts'
 import { type Json, objectOf, parseJson } from './json.ts'
 import type { EventDecoder, EventFilter, ModelEvent } from './model-events.ts'
 import { chatToMessages } from './requests/chat-to-messages.ts'
+import { COMPLETION_MEMBERS } from './requests/completion-members.ts'
 import { completionToChat, echoedPrompt } from './requests/completions-to-chat.ts'
 import { cutLargeStrings, restoreLargeStrings, TooMuchLeftError } from './requests/large-strings.ts'
+import { droppedMembers } from './requests/member-rules.ts'
 import { messagesToChat } from './requests/messages-to-chat.ts'
 import type { ConvertedRequest } from './requests/output-format.ts'
 import { responsesToChat } from './requests/responses-to-chat.ts'
@@ -37,6 +39,8 @@ const LARGEST_TREE_BYTES = 8 * 1024 * 1024
 
 /** One call between two protocols: the request for the upstream, and its answer as events. */
 export class TranslatedCall {
+  /** Members of the request that only tune the answer, or that no table lists, and that the upstream is not sent. */
+  readonly dropped: readonly string[]
   readonly #upstream: UpstreamProtocol
   readonly #decoder: EventDecoder
   readonly #filter: EventFilter | null
@@ -55,7 +59,8 @@ export class TranslatedCall {
     this.#decoder = options.upstream === 'messages' ? new MessagesDecoder() : new ChatDecoder()
     // The response engine restores names itself, because its tools have namespaces.
     this.#toolNames = options.caller === 'responses' ? new Map() : originalToolNames(request)
-    const { body: upstreamBody, jsonByInstruction } = convert(request, options)
+    const { body: upstreamBody, jsonByInstruction, dropped } = convert(request, options)
+    this.dropped = dropped
     if (jsonByInstruction) this.#filter = new FenceStripper()
     else if (options.caller === 'completions' && request.echo === true) {
       this.#filter = new PromptEcho(echoedPrompt(request, cut))
@@ -134,11 +139,16 @@ type Converter = (request: Json, target: TargetModel) => ConvertedRequest
 const CONVERTERS: Record<CallerProtocol, Partial<Record<UpstreamProtocol, Converter>>> = {
   chat_completions: { messages: chatToMessages },
   completions: {
-    chat_completions: (request, target) => ({
-      body: completionToChat(request, target),
-      jsonByInstruction: false,
-    }),
-    messages: (request, target) => chatToMessages(completionToChat(request), target),
+    chat_completions: (request, target) => {
+      const body = completionToChat(request, target)
+      return { body, jsonByInstruction: false, dropped: droppedMembers(request, COMPLETION_MEMBERS, body) }
+    },
+    messages: (request, target) => {
+      const chat = completionToChat(request)
+      const converted = chatToMessages(chat, target)
+      const dropped = [...droppedMembers(request, COMPLETION_MEMBERS, chat), ...converted.dropped]
+      return { ...converted, dropped }
+    },
   },
   messages: { chat_completions: messagesToChat },
   responses: { chat_completions: responsesToChat, messages: responsesToMessages },
@@ -147,11 +157,11 @@ const CONVERTERS: Record<CallerProtocol, Partial<Record<UpstreamProtocol, Conver
 function convert(request: Json, { caller, upstream, target }: TranslationOptions): ConvertedRequest {
   const converter = CONVERTERS[caller][upstream]
   if (!converter) throw new Error(`${caller} needs no translation to ${upstream}`)
-  const { body, jsonByInstruction } = converter(request, target)
+  const { body, jsonByInstruction, dropped } = converter(request, target)
   body.model = target.upstreamModel
   // Without this option a chat stream reports no usage, and every call is metered.
   if (upstream === 'chat_completions' && request.stream === true) {
     body.stream_options = { include_usage: true }
   }
-  return { body, jsonByInstruction }
+  return { body, jsonByInstruction, dropped }
 }

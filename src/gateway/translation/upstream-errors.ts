@@ -1,6 +1,10 @@
 import { isPresent, type Json, objectOf, textOf } from './json.ts'
 
-/** Error types of the messages protocol by status (interface: Errors, Messages). */
+const OVERLOADED = 'overloaded_error'
+/**
+ * Error types of the messages protocol by status (interface: Errors, Messages). Its vendor adds 529
+ * (https://docs.anthropic.com/en/api/errors), on which official clients wait longer.
+ */
 const TYPES: Record<number, string> = {
   400: 'invalid_request_error',
   401: 'authentication_error',
@@ -8,7 +12,10 @@ const TYPES: Record<number, string> = {
   404: 'not_found_error',
   413: 'request_too_large',
   429: 'rate_limit_error',
+  529: OVERLOADED,
 }
+/** Codes of chat completions upstreams for an overload. */
+const OVERLOAD_CODES = new Set<unknown>([OVERLOADED, 'server_is_overloaded', 529, '529'])
 
 /** Clients of the messages protocol compact a conversation only on an error with these words. */
 const TOO_LONG = 'prompt is too long'
@@ -18,17 +25,43 @@ const OVERFLOW_WORDS = /maximum context length/i
 const LONGEST_MESSAGE = 4_096
 
 /**
- * An error answer of a chat completions upstream in the envelope of the messages protocol.
+ * An error answer of an upstream in the envelope of the messages protocol.
  * @param status of the answer, which stays the same. @param body JSON or not.
+ * @returns the same array for a body that has the envelope.
  */
 export function messagesErrorBody(status: number, body: Uint8Array): Uint8Array {
+  if (hasMessagesEnvelope(body)) return body
   const error = upstreamError(body)
   const text = textOf(error.message) || `The upstream answered with status ${status}.`
   const message = isContextOverflow(error) && !text.includes(TOO_LONG) ? `${TOO_LONG}: ${text}` : text
-  const type = TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
+  const byStatus = TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
+  const type = isOverload(error) ? OVERLOADED : byStatus
   return new TextEncoder().encode(
     JSON.stringify({ type: 'error', error: { type, message: message.slice(0, LONGEST_MESSAGE) } }),
   )
+}
+
+function hasMessagesEnvelope(body: Uint8Array): boolean {
+  const { type, error } = parsedBody(body)
+  const { type: kind, message } = objectOf(error)
+  return type === 'error' && textOf(kind) !== '' && textOf(message) !== ''
+}
+
+/** Whether an error of either protocol states an overload of the provider. */
+export const isOverload = ({ type, code }: Json): boolean => type === OVERLOADED || OVERLOAD_CODES.has(code)
+
+/** Flagged content, as OpenRouter and gateways like it refuse it with the status of a refused credential. */
+const FLAGGED_WORDS = /moderation|flagged|content.?(policy|filter)|safety/i
+/** The provider refuses the credential of the gateway, its account, or the place it calls from. */
+const REFUSALS = new Set([401, 402, 403])
+
+export const isRefusalStatus = (status: number): boolean => REFUSALS.has(status)
+
+/** Whether an error answer refuses the gateway itself, and not the contents of the request. */
+export function refusesGateway(status: number, body: Uint8Array): boolean {
+  if (status !== 403) return isRefusalStatus(status)
+  const { message, code, type } = upstreamError(body)
+  return ![message, code, type].some((text) => FLAGGED_WORDS.test(textOf(text)))
 }
 
 /** Whether the conversation was too long for the model, by an error of either protocol. */
@@ -39,8 +72,12 @@ export function isContextOverflow(error: Json): boolean {
 
 /** @param body of an error answer, JSON or not. @returns `message`, and `code` and `type` where it has them. */
 export function upstreamError(body: Uint8Array): Json {
+  return errorIn(parsedBody(body))
+}
+
+function parsedBody(body: Uint8Array): Json {
   try {
-    return errorIn(objectOf(JSON.parse(new TextDecoder().decode(body))))
+    return objectOf(JSON.parse(new TextDecoder().decode(body)))
   } catch {
     return {}
   }

@@ -1,13 +1,35 @@
+import { ApiError, invalidRequest } from '../../lib/api-error.ts'
+import type { UnrecordedPosition } from '../../wire/management.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
-import { type Checkpoint, readChain, readChainHeads } from '../ledger/records/chain.store.ts'
-import { type ChainHead, type ChainIdentity, GENESIS } from '../ledger/records/chain.ts'
 import {
+  type ChainPlace,
+  type Checkpoint,
+  readChainHeads,
+  readChainPage,
+  readHashes,
+  readStoredChains,
+  type StoredChain,
+} from '../ledger/records/chain.store.ts'
+import { type ChainHead, type ChainIdentity, GENESIS, type LedgerChain } from '../ledger/records/chain.ts'
+import {
+  type Attested,
+  attest,
   type CheckpointDeps,
-  type CheckpointVerification,
+  type CheckpointPage,
+  exportCheckpoints,
   verifyCheckpoints,
   writeCheckpoint,
 } from '../ledger/records/checkpoint.ts'
-import { type BrokenLink, verifyLinks } from '../ledger/records/verify.ts'
+import {
+  findUnrecordedCredits,
+  findUnrecordedUsage,
+  type UnrecordedRow,
+  withExtractedRows,
+} from '../ledger/records/extracted-rows.store.ts'
+import type { RecordWithRows } from '../ledger/records/extracted-rows.ts'
+import { expectedHeads, findUnknown, type HeadFault, verifyHead } from '../ledger/records/ledger-heads.ts'
+import { type RecordFault, verifyRecord } from '../ledger/records/verify.ts'
+import { HOME_SHARD } from '../ledger/shards/shards.ts'
 import { type Administration, audited, recordView } from './administration.ts'
 import { type AuditFilter, type AuditRecordRow, selectAuditRecords } from './records.store.ts'
 
@@ -28,60 +50,128 @@ export async function viewAudit(
   return selectAuditRecords(administration, filter, page)
 }
 
-/** What verifying one page of a chain found. It shows nothing of the records, so it is not recorded as a view. */
+/** The result of verifying one page of a chain. It shows nothing of the records, so it is not recorded as a view. */
 export interface VerifiedRange {
   /** The records after `afterSequence` up to `toSequence` were verified; both are equal when there were none. */
   afterSequence: number
   toSequence: number
-  firstBroken: { sequence: number; reason: BrokenLink; detail: string } | null
+  faults: RecordFault[]
   hasMore: boolean
 }
 
 /**
- * Verifies the records of one chain that follow a sequence, which the caller has verified before (or 0).
+ * Verifies the records of one chain that follow a sequence, which the caller has verified before (or 0), and their rows of
+ * usage and credits.
  * @param most records to look at.
  */
 export async function verifyAudit(
-  administration: Administration,
+  { database }: Administration,
   chain: ChainIdentity,
   afterSequence: number,
   most: number,
 ): Promise<VerifiedRange> {
-  const overlap = afterSequence === 0 ? 0 : 1
-  const read = await readChain(administration.database, chain, afterSequence - overlap, most + overlap + 1)
-  const [previous] = overlap === 0 ? [] : read.splice(0, 1)
-  if (overlap === 1 && previous?.sequence !== afterSequence) {
+  const [previous] =
+    afterSequence === 0 ? [GENESIS.hash] : await readHashes(database, [{ ...chain, sequence: afterSequence }])
+  if (!previous) {
     const detail = 'the record to go on from is not there'
-    const firstBroken = { sequence: afterSequence, reason: 'missing' as const, detail }
-    return { afterSequence, toSequence: afterSequence, firstBroken, hasMore: false }
+    const faults = [{ sequence: afterSequence, reason: 'missing' as const, detail }]
+    return { afterSequence, toSequence: afterSequence, faults, hasMore: false }
   }
-  const page = read.slice(0, most)
-  const verification = verifyLinks(page, previous ?? GENESIS)
-  if (!verification.intact) {
-    const { sequence, reason, detail } = verification
-    return {
-      afterSequence,
-      toSequence: sequence - 1,
-      firstBroken: { sequence, reason, detail },
-      hasMore: false,
-    }
+  const { records, hasMore } = await readChainPage(
+    database,
+    { ...chain, afterSequence, toSequence: null },
+    most,
+  )
+  let head: ChainHead = { sequence: afterSequence, hash: previous }
+  const faults: RecordFault[] = []
+  for (const entry of await withExtractedRows(database, records)) {
+    faults.push(...verifyRecord(entry, head))
+    head = entry.record
   }
+  return { afterSequence, toSequence: head.sequence, faults, hasMore }
+}
+
+/** The chains of an organization as its ledger and Postgres have them, at one moment. */
+export interface HeadsStatement {
+  organizationId: string
+  at: string
+  chains: LedgerChain[]
+  stored: StoredChain[]
+}
+
+/**
+ * Compares the chains of an organization in Postgres with those of its ledger objects.
+ * @returns the chains under a MAC, for an export.
+ * @throws ApiError `internal` when an object does not answer.
+ */
+export async function verifyHeads(
+  { database, clock, ledgerOf, pepperRing }: Administration,
+  organizationId: string,
+): Promise<{ attested: Attested<HeadsStatement>; faults: HeadFault[] }> {
+  // In this order: records reach the ledger before Postgres.
+  const stored = await readStoredChains(database, organizationId)
+  const ledger = ledgerOf(organizationId, HOME_SHARD)
+  const chains = await ledger.chains().catch((cause: unknown) => {
+    throw new ApiError('internal', 'The ledger did not return its chains.', { cause })
+  })
+  const expected = expectedHeads(chains)
+  const hashes = await readHashes(
+    database,
+    expected.map((head) => ({ organizationId, ...head })),
+  )
+  const differing = expected.flatMap((head, index) => verifyHead(head, hashes[index] ?? null) ?? [])
+  const statement = { organizationId, at: new Date(clock()).toISOString(), chains, stored }
+  return { attested: attest(pepperRing, statement), faults: [...findUnknown(stored, chains), ...differing] }
+}
+
+/**
+ * Finds rows of usage and credits that no record accounts for: all usage first, then all credits.
+ * @param organizationId null for all of the deployment. @param most rows to look at.
+ * @throws ApiError `invalid_request` when the row to continue from is missing.
+ */
+export async function findUnrecorded(
+  { database }: Administration,
+  organizationId: string | null,
+  position: UnrecordedPosition,
+  most: number,
+): Promise<{ rows: UnrecordedRow[]; next: UnrecordedPosition | null }> {
+  if (position.table === 'credit_entries') {
+    const { rows, next } = await findUnrecordedCredits(database, organizationId, position.after, most)
+    return { rows, next: next && { table: 'credit_entries', after: next } }
+  }
+  const page = await findUnrecordedUsage(database, organizationId, position.after, most)
+  if (page === null) throw invalidRequest('cursor: the row to go on from is not there')
+  const { rows, next } = page
+  const isEnd = next === null
   return {
-    afterSequence,
-    toSequence: verification.head.sequence,
-    firstBroken: null,
-    hasMore: read.length > page.length,
+    rows,
+    next: isEnd ? { table: 'credit_entries', after: null } : { table: 'usage_events', after: next },
   }
 }
 
-/** Chains that Postgres has records of. @param organizationId whose, or null for all of the deployment. */
-export async function listChains(
+/**
+ * Returns a page of a chain of this organization with its rows of usage and credits. The view is recorded before.
+ * @param most records to read. @throws ApiError `internal` when the view cannot be recorded.
+ */
+export async function exportRecords(
   administration: Administration,
-  organizationId: string | null,
-): Promise<Array<ChainIdentity & ChainHead>> {
-  const heads = await readChainHeads(administration.database)
-  return heads.filter((head) => organizationId === null || head.organizationId === organizationId)
+  { shard, afterSequence, toSequence }: Omit<ChainPlace, 'organizationId'>,
+  most: number,
+): Promise<{ entries: RecordWithRows[]; hasMore: boolean }> {
+  const { database, organizationId } = administration
+  await recordView(administration, {
+    action: 'audit.exported',
+    resource: 'audit',
+    detail: { shard, after_sequence: afterSequence, to_sequence: toSequence, limit: most },
+  })
+  const place = { organizationId, shard, afterSequence, toSequence }
+  const { records, hasMore } = await readChainPage(database, place, most)
+  return { entries: await withExtractedRows(database, records), hasMore }
 }
+
+/** Chains that Postgres has records of. @param organizationId whose, or null for all of the deployment. */
+export const listChains = ({ database }: Administration, organizationId: string | null) =>
+  readChainHeads(database, organizationId)
 
 /** Stores the heads of all chains under a MAC, which is audited as a change to the deployment. */
 export function createCheckpoint(administration: Administration): Promise<Checkpoint> {
@@ -92,10 +182,19 @@ export function createCheckpoint(administration: Administration): Promise<Checkp
   )
 }
 
-/** Verifies the newest checkpoints against the chains. */
-export function verifyNewestCheckpoints(administration: Administration): Promise<CheckpointVerification> {
-  return verifyCheckpoints(checkpointDeps(administration))
-}
+/** Verifies a page of checkpoints against the chains. */
+export const verifyCheckpointPage = (administration: Administration, page: CheckpointPage) =>
+  verifyCheckpoints(checkpointDeps(administration), page)
+
+/** Returns a page of checkpoints, reduced to this organization, for an export. */
+export const exportCheckpointPage = (
+  administration: Administration,
+  page: Omit<CheckpointPage, 'organizationId'>,
+) =>
+  exportCheckpoints(checkpointDeps(administration), {
+    ...page,
+    organizationId: administration.organizationId,
+  })
 
 const checkpointDeps = ({ database, clock, pepperRing }: Administration): CheckpointDeps => ({
   database,

@@ -86,6 +86,7 @@ export function ledgerClient(
     grantCredits: (grant) => callHome((ledger) => ledger.grantCredits(grant)),
     balance: () => callHome((ledger) => ledger.balance()),
     flush: () => callHome((ledger) => ledger.flush()),
+    chains: () => callHome((ledger) => ledger.chains()),
     learnEpoch: (organization) => callHome((ledger) => ledger.learnEpochs({ organization, catalogue: null })),
     announceCatalogue: (epoch) => callHome((ledger) => ledger.announceCatalogue(epoch)),
   }

@@ -1,6 +1,7 @@
 import type { AuditedChange, CallOpening, CallOutcome } from '../audit-record.ts'
 import type { Usage } from '../credits.ts'
 import type { LearnedEpochs } from './epochs/known-epochs.ts'
+import type { LedgerChain } from './records/chain.ts'
 
 /**
  * The ledger of one organization, as an isolate uses it: admission of calls (limits, epochs, credits), their settlement,
@@ -34,6 +35,8 @@ export interface LedgerClient {
   balance(): Promise<CreditBalance>
   /** Writes what is pending to Postgres now. */
   flush(): Promise<Flushed>
+  /** The chains that the ledger's objects hold, by shard. Begins no account: an object that has none is left out. */
+  chains(): Promise<LedgerChain[]>
   /** After a change of rights is stored in Postgres: no call admitted after this resolves runs under an older epoch. */
   learnEpoch(organizationEpoch: number): Promise<void>
   /** The same for the catalogue, of the deployment's ledger: it sends the epoch to every registered ledger. */
@@ -65,7 +68,17 @@ export interface CallLimits {
   shards?: number
 }
 
-export type Admission = { kind: 'admitted' } | Refusal
+/** `rateLimit` is absent for a call that is not counted, and for one that is only checked. */
+export type Admission = { kind: 'admitted'; rateLimit?: RateLimit } | Refusal
+
+/** The limit of the caller that has the least room, the user's or the organization's, after a call was counted. */
+export interface RateLimit {
+  /** Calls a minute. */
+  limit: number
+  remaining: number
+  /** When the current window ends, in milliseconds since the epoch. */
+  resetsAt: number
+}
 
 export type Refusal =
   | { kind: 'no_credits'; available: number; required: number }

@@ -13,7 +13,7 @@ import { HOME_SHARD } from './shards/shards.ts'
 export interface LedgerObject
   extends Pick<
     LedgerClient,
-    'extend' | 'recordChange' | 'grantCredits' | 'balance' | 'flush' | 'announceCatalogue'
+    'extend' | 'recordChange' | 'grantCredits' | 'balance' | 'flush' | 'chains' | 'announceCatalogue'
   > {
   commit(batch: CommitBatch): Promise<CommitAnswer>
   /** @param call one call. */

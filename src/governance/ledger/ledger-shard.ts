@@ -16,7 +16,7 @@ import type { Admission, CreditBalance, CreditGrant, Flushed } from './contract.
 import { CatalogueRegistration } from './epochs/catalogue-announcements.ts'
 import { epochsAt, type LearnedEpochs } from './epochs/known-epochs.ts'
 import { callLedger, ledgerName } from './ledger-object.ts'
-import type { ChainIdentity, ChainLink } from './records/chain.ts'
+import type { ChainIdentity, ChainLink, LedgerChain } from './records/chain.ts'
 import { writeLinks } from './records/flush.store.ts'
 import { Flusher } from './records/flusher.ts'
 import { writeInOrder } from './records/write-in-order.ts'
@@ -147,6 +147,13 @@ export class LedgerShard {
   async flush(): Promise<Flushed> {
     const [own, rest] = await Promise.all([this.#flusher.flush(), this.others?.flush()])
     return flushedTogether([own, ...(rest ?? [])])
+  }
+
+  /** The chain of this shard, and those of the shards behind it. */
+  async chains(): Promise<LedgerChain[]> {
+    const { account, others } = this
+    const behind = await others?.chains()
+    return [account.log.chain(), ...(behind ?? [])]
   }
 
   /** When `runDue` has something to do, in milliseconds since the epoch; null when nothing is pending. */

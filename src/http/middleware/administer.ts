@@ -46,6 +46,6 @@ export function administer(): MiddlewareHandler<AppEnv> {
 async function countOrRefuse(context: AppContext, limit: SharedLimit, identifier: string): Promise<void> {
   const { allowed, retryAfterSeconds } = await countShared(context.get('deps'), limit, identifier)
   if (allowed) return
-  const message = `Too many requests from here. Try again in ${counted(retryAfterSeconds, 'second')}.`
+  const message = `Too many requests to the management API from this address. Try again in ${counted(retryAfterSeconds, 'second')}.`
   throw new ApiError('rate_limited', message, { retryAfterSeconds })
 }

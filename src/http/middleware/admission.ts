@@ -1,16 +1,11 @@
 import type { MiddlewareHandler } from 'hono'
 import { loadCatalog } from '../../gateway/catalog/catalog.ts'
 import { outcomeOf } from '../../governance/audit-record.ts'
-import {
-  admit,
-  type CallRequest,
-  type GovernedCall,
-  type Refused,
-  settle,
-} from '../../governance/governed-call.ts'
+import { admit, type CallRequest, type Opened, type Refused, settle } from '../../governance/governed-call.ts'
 import { MOST_ADMISSIONS, renewRights, withCatalogue } from '../../governance/renew-rights.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { AppContext, AppEnv } from '../context.ts'
+import { setRateLimitHeaders } from '../rate-limit-headers.ts'
 
 /** How long the answer of a call that only reads may take. */
 const READ_LEASE_MS = 120_000
@@ -25,6 +20,8 @@ export function admission({ usesCatalogue = false } = {}): MiddlewareHandler<App
   return async function admissionMiddleware(context, next) {
     const admitted = await admitRead(context, usesCatalogue)
     context.set('isRecorded', true)
+    context.set('rateLimit', admitted.rateLimit ?? null)
+    setRateLimitHeaders(context)
     if (admitted.kind === 'refused') throw admitted.error
     await next()
     const [deps, errorCode] = [context.get('deps'), context.get('errorCode')]
@@ -34,10 +31,7 @@ export function admission({ usesCatalogue = false } = {}): MiddlewareHandler<App
   }
 }
 
-async function admitRead(
-  context: AppContext,
-  usesCatalogue: boolean,
-): Promise<{ kind: 'admitted'; call: GovernedCall } | Refused> {
+async function admitRead(context: AppContext, usesCatalogue: boolean): Promise<Opened | Refused> {
   const [deps, caller, known] = [context.get('deps'), context.get('caller'), context.get('rights')]
   const catalogueEpoch = usesCatalogue ? (await loadCatalog(deps)).epoch : null
   let rights = { ...known, catalogueEpoch }

@@ -3,11 +3,10 @@ import type { Deps } from '../../deps.ts'
 import type { Bindings } from '../../env.ts'
 import { newId } from '../../lib/ids.ts'
 import type { AppEnv } from '../context.ts'
-import { unknownRoute } from '../errors.ts'
-import { hostKind, KEY_HEADERS, requestIdHeaders, surfaceOf } from '../surfaces.ts'
+import { hostKind, requestIdHeaders, surfaceOf } from '../surfaces.ts'
 
 /**
- * Sets the request's id, start, clients and surface, and refuses surfaces that the host does not serve.
+ * Sets the request's id, start, clients, surface and host.
  * @param createDeps the composition root, which HTTP code must not import.
  */
 export function requestContext(
@@ -23,15 +22,14 @@ export function requestContext(
     const deps = createDeps(context.env, context.executionCtx as ExecutionContext)
     context.set('deps', deps)
     context.set('startedAt', deps.clock())
-    const host = hostKind(context.req.header('host'), deps.configuration.LLM_HOST)
-    context.set('host', host)
-    if (host === 'llm' && !KEY_HEADERS.llm[surface]) {
-      throw unknownRoute(context)
-    }
+    context.set('host', hostKind(context.req.header('host'), deps.configuration.LLM_HOST))
     // A caller that resets its connection cancels the request, without running its `finally`. `waitUntil` keeps it
     // going, so that bytes are released, calls are closed and changes are announced.
     const work = next()
     deps.waitUntil(work.catch(() => {}))
     await work
+    if (surface === 'responses') {
+      context.res.headers.set('openai-processing-ms', String(deps.clock() - context.get('startedAt')))
+    }
   }
 }

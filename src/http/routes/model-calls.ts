@@ -5,6 +5,7 @@ import type { Operation } from '../../gateway/operations.ts'
 import { settle } from '../../governance/governed-call.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { readGovernedBody } from '../governed-body.ts'
+import { rateLimitHeaders } from '../rate-limit-headers.ts'
 import { requestIdHeaders } from '../surfaces.ts'
 
 /** A route that reads a body, makes one governed model call and sends its answer. */
@@ -32,6 +33,7 @@ async function sendCall(context: AppContext, operation: Operation, body: Uint8Ar
   const request = { operation, body, headers, identity, principal: rights.principal, counted: true }
   const admitted = await admitModelCall(deps, request)
   context.set('isRecorded', true)
+  context.set('rateLimit', admitted.rateLimit ?? null)
   if (admitted.kind === 'refused') throw admitted.error
   const sent = await sendModelCall(deps, admitted.planned, admitted.call, signal)
   const { call } = admitted
@@ -44,6 +46,7 @@ async function sendCall(context: AppContext, operation: Operation, body: Uint8Ar
 function modelResponse(context: AppContext, { status, headers, body }: ModelAnswer): Response {
   const requestId = context.get('requestId')
   for (const name of requestIdHeaders(context.get('surface'))) headers[name] = requestId
+  Object.assign(headers, rateLimitHeaders(context))
   return new Response(body as BodyInit, { status, headers })
 }
 

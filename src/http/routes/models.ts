@@ -17,7 +17,7 @@ export const modelRoutes = new Hono<AppEnv>()
     const headers = {
       etag,
       'cache-control': 'private, no-cache',
-      vary: 'Authorization, x-api-key',
+      vary: 'Authorization, x-api-key, api-key',
     }
     if (matches(context.req.header('if-none-match'), etag)) return context.body(null, 304, headers)
     return context.body(body, 200, { ...headers, 'content-type': 'application/json' })
@@ -58,6 +58,11 @@ const listed = ({ id, created, ownedBy }: CatalogModel) => ({
   object: 'model',
   created,
   owned_by: ownedBy,
+  // Members of the messages protocol, whose SDKs list models at the same path
+  // (https://docs.anthropic.com/en/api/models-list).
+  type: 'model',
+  display_name: id,
+  created_at: new Date(created * 1_000).toISOString(),
 })
 
 /** Null also without the Cache API, which a self-hosted workerd may lack. */

@@ -35,7 +35,7 @@ export async function refreshRights(context: AppContext): Promise<void> {
   try {
     const verdict = await checkLimits(deps, { ...rights, catalogueEpoch: null })
     // A response that was charged is returned, whatever the limits are now.
-    if (verdict === null || verdict instanceof ApiError) return
+    if (verdict?.kind !== 'stale') return
     context.set('rights', await renewedRights(deps, rights, verdict))
   } catch (error) {
     logEvent('warn', 'rights_not_renewed', { reason: errorText(error) })

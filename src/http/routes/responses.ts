@@ -22,6 +22,7 @@ import type { AppContext, AppEnv } from '../context.ts'
 import { awaitedFrames, type OpenTail, tailFrames } from '../event-stream.ts'
 import { isSmallBody, requireRoom } from '../governed-body.ts'
 import { PassedBody } from '../passed-body.ts'
+import { setRateLimitHeaders } from '../rate-limit-headers.ts'
 import { bodySource } from '../request-body.ts'
 import { query, unknownId } from '../validated-request.ts'
 import {
@@ -165,6 +166,8 @@ async function begin(context: AppContext, { id, object }: ResponseHandle) {
     const result = await object.start(request, body.stream)
     // The object has recorded it in the ledger.
     context.set('isRecorded', result.recorded)
+    context.set('rateLimit', result.rateLimit ?? null)
+    setRateLimitHeaders(context)
     if (body.failure) throw body.failure
     if (result.error) throw apiErrorOf(result.error)
     return result
@@ -244,6 +247,7 @@ const eventStream = (context: AppContext, body: ReadableStream<Uint8Array>): Res
     'content-type': 'text/event-stream',
     // A proxy that compresses would delay events.
     'cache-control': 'no-cache, no-transform',
+    'x-accel-buffering': 'no',
   })
 
 /** A page of the input, from Postgres if the response is stored there, or else from its object. @throws ApiError not_found */

@@ -108,6 +108,6 @@ export function ownedCopy(
 }
 
 const tooBusy = () =>
-  new ApiError('rate_limited', 'Too many large requests are in progress here. Try again in a moment.', {
+  new ApiError('rate_limited', "The gateway's memory for large requests is in use. Try again in a moment.", {
     retryAfterSeconds: 1,
   })

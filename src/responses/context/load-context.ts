@@ -121,7 +121,7 @@ async function findModel(deps: ResponseDeps, principal: Principal, id: string): 
   if (known) return known
   const rights = { principal, catalogueEpoch: epoch, learned: null }
   const verdict = await checkLimits(deps, rights)
-  if (verdict === null || verdict instanceof ApiError) return null
+  if (verdict?.kind !== 'stale') return null
   const { catalogueEpoch } = await renewRights(deps, rights, verdict)
   return (await loadCatalog(deps, catalogueEpoch ?? undefined)).models.get(id) ?? null
 }

@@ -1,4 +1,5 @@
 import type { TurnRequest } from '../../gateway/model-turn.ts'
+import { RESPONSES_MEMBERS } from '../../gateway/translation/requests/responses-members.ts'
 import { freeBytes } from '../../lib/bytes/free-bytes.ts'
 import { type OwnedBytes, ownedCopy } from '../../lib/bytes/owned-bytes.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
@@ -132,6 +133,11 @@ function headOf(settings: ResponseSettings): string {
   for (const name of MODEL_SETTINGS) {
     const value = settings[name]
     if (value !== null && value !== undefined) members[name] = value
+  }
+  // Members that the gateway does not know reach models of chat completions (interface: Versioning, 4).
+  for (const [name, value] of Object.entries(settings)) {
+    if (!Object.hasOwn(RESPONSES_MEMBERS, name) && value !== null && value !== undefined)
+      members[name] = value
   }
   return `${JSON.stringify(members).slice(0, -1)},"input":[`
 }

@@ -20,7 +20,7 @@ import type { ReadyTurn } from '../engine/next-turn.ts'
 import { type ToolRules, toolRules } from '../engine/tool-rules.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { beginResponse } from '../store/begin-response.store.ts'
-import type { ContextItem, Owner, StartRequest } from '../types.ts'
+import type { ContextItem, LedgerTrace, Owner, StartRequest } from '../types.ts'
 import { fromPostgres } from './postgres-away.ts'
 import type { ResponseDeps } from './response-deps.ts'
 import { ownerOf, type ResponseHead, type StoredRequest } from './response-head.ts'
@@ -31,10 +31,9 @@ export interface AdmittedResponse extends RunningResponse {
   settings: ResponseSettings
 }
 
-/** `recorded`: the ledger has the call of the request, or the record of its refusal. */
 export type ResponseAdmission =
-  | ({ kind: 'admitted' } & AdmittedResponse)
-  | { kind: 'refused'; error: unknown; recorded: boolean }
+  | ({ kind: 'admitted'; trace: LedgerTrace } & AdmittedResponse)
+  | { kind: 'refused'; trace: LedgerTrace; error: unknown }
 
 /** Bytes of a context that is held while the response generates. A larger one is loaded again for a further turn. */
 const MOST_HELD_BYTES = 1024 * 1024
@@ -53,9 +52,9 @@ export async function admitResponse(
   body: ReadableStream<Uint8Array>,
 ): Promise<ResponseAdmission> {
   const buffers: OwnedBytes[] = []
-  const refused = (error: unknown, recorded: boolean): ResponseAdmission => {
+  const refused = (error: unknown, trace: LedgerTrace): ResponseAdmission => {
     for (const bytes of buffers) bytes.release()
-    return { kind: 'refused', error, recorded }
+    return { kind: 'refused', error, trace }
   }
   try {
     const { request, reserved } = await loadRequest(deps, body, start.principal.organizationId)
@@ -70,16 +69,17 @@ export async function admitResponse(
     const first = turnRequest(deps, owner, call, { ...loaded.request, headers }, tools, items, isLarge)
     buffers.push(first.body)
     const turn = await admitTurn(deps, first.request)
-    if (turn.kind === 'refused') return refused(turn.error, true)
+    const trace = { recorded: true, rateLimit: turn.rateLimit }
+    if (turn.kind === 'refused') return refused(turn.error, trace)
     try {
       await fromPostgres(deps.database, storeBeginning(deps, state, loaded, turn))
-      return { kind: 'admitted', ...firstEngine(deps, state, log, loaded, { turn, buffers }) }
+      return { kind: 'admitted', trace, ...firstEngine(deps, state, log, loaded, { turn, buffers }) }
     } catch (error) {
       await settle(deps, turn.call, unsentOutcome(turn.call, deps.clock(), error))
-      return refused(error, true)
+      return refused(error, trace)
     }
   } catch (error) {
-    return refused(error, false)
+    return refused(error, { recorded: false })
   }
 }
 

@@ -55,16 +55,16 @@ export class DurableResponse implements ResponseStreamObject {
   }
 
   async start(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<StartResult> {
-    if (this.#state.head) return notStarted(new Error('the response was started before'), false)
+    if (this.#state.head) return notStarted(new Error('the response was started before'), { recorded: false })
     const admission = await this.#admit(request, body)
-    if (admission.kind === 'refused') return notStarted(admission.error, admission.recorded)
-    const { engine, emitter, settings } = admission
+    if (admission.kind === 'refused') return notStarted(admission.error, admission.trace)
+    const { engine, emitter, settings, trace } = admission
     this.#state.enter('generating')
     emitter.begin()
     this.#generate({ engine, emitter })
     return {
+      ...trace,
       error: null,
-      recorded: true,
       // A call of its own would cost the first reader a round trip.
       events: settings.stream === true ? this.#log.tail(0) : null,
       background: settings.background === true,
@@ -81,7 +81,7 @@ export class DurableResponse implements ResponseStreamObject {
         const error = await dispatchFirstTurn(this.#deps, admission)
         if (error === null) return admission
         await this.#rollBackRefused()
-        return { kind: 'refused' as const, error, recorded: true }
+        return { kind: 'refused' as const, error, trace: admission.trace }
       }
       await this.#rollBackRefused()
       return admission

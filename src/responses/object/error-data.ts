@@ -1,16 +1,16 @@
 import { TurnFailure } from '../../gateway/calls/turn-failure.ts'
 import { ApiError, type ApiErrorOptions } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import type { ErrorData, ProviderRefusal, StartResult } from '../types.ts'
+import type { ErrorData, LedgerTrace, ProviderRefusal, StartResult } from '../types.ts'
 
-/** The result of a start that failed. An internal error has no details for the caller. @param recorded see `StartResult`. */
-export function notStarted(error: unknown, recorded: boolean): StartResult {
-  if (error instanceof TurnFailure) return { error: null, recorded, refusal: refusalOf(error) }
+/** The result of a start that failed. An internal error has no details for the caller. */
+export function notStarted(error: unknown, trace: LedgerTrace): StartResult {
+  if (error instanceof TurnFailure) return { ...trace, error: null, refusal: refusalOf(error) }
   const isKnown = error instanceof ApiError
   if (!isKnown) logEvent('error', 'response_not_started', { error: errorText(error) })
   const known = isKnown ? error : new ApiError('internal', 'Something went wrong.')
   const { kind, message, status, code, retryAfterSeconds, shouldRetry } = known
-  return { error: { kind, message, status, code, retryAfterSeconds, shouldRetry }, recorded }
+  return { ...trace, error: { kind, message, status, code, retryAfterSeconds, shouldRetry } }
 }
 
 const refusalOf = ({ status, message, code, retryAfterSeconds }: TurnFailure): ProviderRefusal => ({

@@ -71,6 +71,7 @@ export function relayToHttp(relay: HttpRelay): {
       converter: converter ?? PASSED_FRAMES,
       passes: converter === null,
       redact: (bytes) => bytes,
+      redactFrame: (bytes) => bytes,
     }),
     caller,
     times: relay.times,

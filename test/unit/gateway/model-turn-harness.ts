@@ -140,6 +140,7 @@ export class TurnWorld {
       database,
       clock: () => Date.now(),
       waitUntil: (work) => void this.#work.push(work),
+      redis: { set: async () => null, del: async () => 0 } as ModelDeps['redis'],
       ledgerOf: this.ledger.of,
       configuration: {
         VAULT_KEYS: RING,

@@ -362,7 +362,7 @@ describe('an error of the upstream', () => {
     [400, { error: { message: 'Long.', code: 'context_length_exceeded' } }, 'context_length_exceeded'],
     [400, { error: { message: 'No.', code: 'odd code' } }, 'invalid_prompt'],
     [400, { error: { message: 'No.', code: 400 } }, 'invalid_prompt'],
-    [401, { error: { message: 'No.', code: 'invalid_api_key' } }, 'invalid_api_key'],
+    [404, { error: { message: 'No.', code: 'model_not_found' } }, 'model_not_found'],
     [404, { detail: 'No.' }, 'server_error'],
     [500, { error: 'No.' }, 'server_error'],
   ])('%i of a chat upstream', async (status, body, code) => {
@@ -396,9 +396,15 @@ describe('an error of the upstream', () => {
     expect(Math.abs((told.retryAfterSeconds ?? 0) - seconds)).toBeLessThanOrEqual(2)
   })
 
+  it.each([401, 402, 403])('%i of its own credential is a fault of the gateway', async (status) => {
+    const refusal = whole({ error: { message: 'Incorrect API key.' } }, status)
+    const error = await thrownBy(() => new TurnWorld([refusal]).begin(HI))
+    expect(error).toMatchObject({ name: 'ApiError', status: 500, code: 'provider_refused_gateway' })
+  })
+
   it('is without the gateway’s credential, and of limited length', async () => {
     const message = `Key ${CREDENTIAL} is wrong. ${'x'.repeat(10_000)}`
-    const told = await failureOf([whole({ error: { message } }, 401)])
+    const told = await failureOf([whole({ error: { message } }, 400)])
     expect(told.message).toMatch(/^Key \[redacted] is wrong\. x+$/)
     expect(told.message).toHaveLength(4_096)
   })

@@ -79,6 +79,7 @@ async function flowing(protocol: Protocol, first: string, options = { usageReque
     converter: PASSED_FRAMES,
     passes: true,
     redact: (bytes) => bytes,
+    redactFrame: (bytes) => bytes,
   })
   const caller = new HttpStreamCaller(Date.now, protocol.dialect, true)
   const written = vi.spyOn(caller, 'send')

@@ -44,6 +44,7 @@ class Piped {
       converter: options.converter ?? PASSED_FRAMES,
       passes: options.passes ?? true,
       redact: options.redact ?? ((bytes) => bytes),
+      redactFrame: (bytes) => bytes,
     })
   }
 

@@ -97,8 +97,12 @@ describe('admit', () => {
   })
 
   it.each([
-    ['user', 2, 'Your rate limit is reached. Try again in 7 seconds.'],
-    ['organization', 9, "Your organization's rate limit is reached. Try again in 7 seconds."],
+    ['user', 2, "Your user's rate limit of 2 calls a minute is reached. Try again in 7 seconds."],
+    [
+      'organization',
+      9,
+      "Your organization's rate limit of 3 calls a minute is reached. Try again in 7 seconds.",
+    ],
   ])(
     'refuses a call beyond the limit of the %s, says whose it is, and records it uncounted',
     async (_scope, perUser, message) => {
@@ -218,7 +222,11 @@ describe('checkLimits', () => {
   it('tells of room, of a limit and of stale rights, and counts nothing', async () => {
     for (let count = 0; count < 5; count++) expect(await checkLimits(deps, rights)).toBeNull()
     for (const callId of ['a', 'b']) await admit(deps, called(callId))
-    expect(await checkLimits(deps, rights)).toMatchObject({ status: 429, retryAfterSeconds: 7 })
+    expect(await checkLimits(deps, rights)).toMatchObject({
+      kind: 'refused',
+      error: { status: 429, retryAfterSeconds: 7 },
+      rateLimit: { limit: 2, remaining: 0 },
+    })
     ledger.epochs.organization = null
     expect(await checkLimits(deps, rights)).toEqual({ kind: 'stale', organization: null, catalogue: 1 })
     ledger.away = true

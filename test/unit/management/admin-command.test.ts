@@ -307,6 +307,8 @@ describe('audit verify', () => {
       const run = await admin(['audit', 'verify'])
       expect(run.errors).toContain('could not write what it holds')
       expect(run.output).toContain('shard 0')
+      expect(run.output).toMatch(/^UNKNOWN .*: not compared with its ledger/m)
+      expect(run.code).not.toBe(0)
     } finally {
       harness.ledgers.away = false
     }

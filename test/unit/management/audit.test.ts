@@ -1,6 +1,6 @@
-import { and, eq } from 'drizzle-orm'
+import { and, eq, lte, sql } from 'drizzle-orm'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { auditRecords, usageEvents } from '../../../schema/governance.ts'
+import { auditRecords, creditEntries, usageEvents } from '../../../schema/governance.ts'
 import { DEPLOYMENT_ORGANIZATION_ID } from '../../../src/governance/principal.ts'
 import { create, type Harness, seedTenant, someProvider, startManagement, type Tenant } from './harness.ts'
 import { NOON, readAll, recordCalls } from './reading.ts'
@@ -157,6 +157,79 @@ describe('verification', () => {
     )
     await harness.database.delete(auditRecords).where(last)
     expect(await check()).toMatchObject({ ok: false, first_broken: { reason: 'chain_differs' } })
+  })
+
+  it('finds rows without a record over pages of any length', async () => {
+    const own = await tenantWithCalls()
+    const organizationId = own.organization.id
+    const [usage] = await harness.database
+      .select()
+      .from(usageEvents)
+      .where(eq(usageEvents.organizationId, organizationId))
+    if (!usage) throw new Error('the calls have no usage')
+    const forged = ['call_a', 'call_b'].map((callId) => ({ ...usage, callId, at: new Date(0) }))
+    await harness.database.insert(usageEvents).values(forged)
+    const entry = { organizationId, reason: 'x', amount: 5, at: new Date(0) }
+    await harness.database.insert(creditEntries).values([
+      { ...entry, kind: 'grant', id: 'a grant' },
+      { ...entry, kind: 'transfer', id: '1:1:sent' },
+    ])
+    for (const limit of [1, 2, 1_000]) {
+      const path = `/audit/unrecorded?organization_id=${organizationId}`
+      const found: Array<{ name: string }> = await readAll(harness, path, limit)
+      expect(found.map(({ name }) => name)).toEqual([
+        'call_a',
+        'call_b',
+        'grant a grant',
+        'transfer 1:1:sent',
+      ])
+    }
+    const all = await readAll(harness, '/audit/unrecorded', 1_000)
+    expect(all.filter((row) => row.organization_id === organizationId)).toHaveLength(4)
+  })
+
+  it('does not continue behind a row that is gone', async () => {
+    const cursor = Buffer.from(JSON.stringify({ table: 'usage_events', after: 'nothing' })).toString(
+      'base64url',
+    )
+    expect((await harness.request('GET', `/audit/unrecorded?cursor=${cursor}`)).status).toBe(400)
+    const { id } = (await seedTenant(harness)).organization
+    expect(
+      (await harness.request('GET', `/audit/verify?organization_id=${id}&after_sequence=99`)).json,
+    ).toMatchObject({ ok: false })
+  })
+
+  it('reads long bodies in pages that fit into memory', async () => {
+    const own = await tenantWithCalls()
+    await harness.database
+      .update(auditRecords)
+      .set({ body: sql`repeat('x', 5000000)` })
+      .where(and(eq(auditRecords.organizationId, own.organization.id), lte(auditRecords.sequence, 2)))
+    const { sequence } = (await harness.request('GET', `${own.base}/audit/chains`)).json.data[0]
+    const pages = []
+    for (let after = 0, more = true; more; ) {
+      const page = await verify(own, `?limit=1000&after_sequence=${after}`)
+      pages.push(page)
+      after = page.to_sequence
+      more = page.has_more
+    }
+    expect(pages.map(({ to_sequence: to }) => to)).toEqual([1, sequence])
+    expect(pages.map(({ faults }) => faults[0].reason)).toEqual(['altered', 'altered'])
+  })
+
+  it('continues behind a fault, and counts the records before it', async () => {
+    const own = await tenantWithCalls()
+    const { sequence } = (await harness.request('GET', `${own.base}/audit/chains`)).json.data[0]
+    const where = (id: number) =>
+      and(eq(auditRecords.organizationId, own.organization.id), eq(auditRecords.sequence, id))
+    await harness.database.update(auditRecords).set({ status: 500 }).where(where(2))
+    await harness.database.delete(auditRecords).where(where(4))
+    const { verified, to_sequence: to, faults } = await verify(own)
+    expect({ verified, to }).toEqual({ verified: 1, to: sequence })
+    expect(faults).toMatchObject([
+      { sequence: 2, reason: 'columns_differ' },
+      { sequence: 4, reason: 'missing' },
+    ])
   })
 
   it('needs no usage to be there', async () => {

@@ -11,6 +11,7 @@ import {
   type ChainHead,
   type ChainLink,
   GENESIS,
+  type LedgerChain,
   nextLink,
 } from '../../../src/governance/ledger/records/chain.ts'
 import { writeLinks } from '../../../src/governance/ledger/records/flush.store.ts'
@@ -106,6 +107,22 @@ class MemoryLedger implements LedgerClient {
     }
     this.#pending = this.#pending.slice(links.length)
     return { pending: this.#pending.length }
+  }
+
+  async chains(): Promise<LedgerChain[]> {
+    this.#reach()
+    const [next] = this.#pending
+    const { sequence, hash } = this.#head
+    if (sequence === 0) return []
+    const flushed = next ? { sequence: next.sequence - 1, hash: next.previousHash } : this.#head
+    return [
+      {
+        shard: 0,
+        head: { sequence, hash },
+        flushed,
+        pending: next ? { sequence: next.sequence, hash: next.hash } : null,
+      },
+    ]
   }
 
   async learnEpoch(epoch: number): Promise<void> {

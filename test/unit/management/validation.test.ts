@@ -199,6 +199,10 @@ describe('queries', () => {
     ['{o}/audit?status=ok', 'status: must be a number'],
     ['{o}/audit?user_id=%00', 'user_id: must not hold control characters'],
     ['{o}/audit/verify?shard=-1', /^shard: /],
+    ['/audit/unrecorded?cursor=x', 'cursor: is not a cursor of this list'],
+    ['/audit/heads?organization_id=x', /^organization_id: /],
+    ['/audit/checkpoints/verify?limit=101', /^limit: /],
+    ['{o}/audit/export/records?to_sequence=-1', /^to_sequence: /],
     ['{o}/usage?group_by=colour', /^group_by: /],
     ['{o}/usage/events?group_by=model', 'query: Unrecognized key: "group_by"'],
   ]

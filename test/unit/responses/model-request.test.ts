@@ -34,12 +34,14 @@ describe('settings', () => {
         parallel_tool_calls: false,
         reasoning: { effort: 'low' },
         client_metadata: {},
+        member_of_tomorrow: [1],
       },
       [],
       closed,
     )
     expect(parsed(body)).toEqual({
       model: 'm',
+      member_of_tomorrow: [1],
       stream: true,
       instructions: 'Be brief.',
       tools: [tool],

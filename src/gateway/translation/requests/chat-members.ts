@@ -1,5 +1,5 @@
 import { isPresent, numberOf } from '../json.ts'
-import { dropped, holdsItems, kept, type MemberRules, refused, translated } from './member-rules.ts'
+import { dropped, holdsItems, kept, type MemberRules, refused, removed, translated } from './member-rules.ts'
 
 const ANOTHER_TOKENIZER = 'has token ids of another vendor’s tokenizer'
 
@@ -7,7 +7,7 @@ const ANOTHER_TOKENIZER = 'has token ids of another vendor’s tokenizer'
 export const CHAT_MEMBERS: MemberRules = {
   audio: refused('audio output is not supported by this model.'),
   frequency_penalty: dropped('the messages protocol has no such sampling'),
-  function_call: dropped('no effect without `functions`, which are refused'),
+  function_call: removed('no effect without `functions`, which are refused'),
   functions: refused('functions are not supported by this model: send them as tools.', holdsItems),
   logit_bias: dropped(ANOTHER_TOKENIZER),
   logprobs: refused(
@@ -17,7 +17,7 @@ export const CHAT_MEMBERS: MemberRules = {
   max_completion_tokens: translated('`max_tokens`, at most the model’s maximum, which is also the default'),
   max_tokens: translated('`max_tokens`, where `max_completion_tokens` is absent'),
   messages: translated('`system` and `messages`'),
-  metadata: dropped('removed on every call'),
+  metadata: removed('removed on every call'),
   modalities: refused('only text output is supported by this model.', wantsMoreThanText),
   model: translated('the model’s id at its provider'),
   moderation: refused('moderation within the request is not supported by this model.'),
@@ -28,24 +28,36 @@ export const CHAT_MEMBERS: MemberRules = {
   prompt_cache_key: dropped('the messages protocol needs no cache key'),
   prompt_cache_options: dropped('specific to OpenAI; `cache_control` of parts is kept'),
   prompt_cache_retention: dropped('specific to OpenAI; `cache_control` of parts is kept'),
-  reasoning_effort: translated('`thinking` and `output_config.effort`, as far as the model supports them'),
+  reasoning_effort: translated(
+    '`thinking` and `output_config.effort`, as far as the model supports them',
+    (body) => body.thinking ?? body.output_config,
+  ),
   response_format: translated(
     '`output_config.format`, or an instruction where the model has no schemas; `json_object` becomes an instruction',
   ),
-  safety_identifier: translated('`metadata.user_id`, where it is no e-mail address or telephone number'),
+  safety_identifier: translated(
+    '`metadata.user_id`, where it is no e-mail address or telephone number',
+    (body) => body.metadata,
+  ),
   seed: dropped('the messages protocol has no seed'),
   service_tier: dropped('tiers of another vendor'),
   stop: translated('`stop_sequences`; those of white space alone are refused, as by the vendor'),
   store: dropped('nothing is stored at the provider'),
   stream: kept(),
-  stream_options: dropped('usage is always requested; the caller receives it on request'),
-  temperature: translated('at most 1; dropped where the model thinks or takes no sampling'),
+  stream_options: removed('usage is always requested; the caller receives it on request'),
+  temperature: translated(
+    'at most 1; dropped where the model thinks or takes no sampling',
+    (body) => body.temperature,
+  ),
   thinking: translated('as the model supports it; a member of messages that chat callers send too'),
   tool_choice: translated('`tool_choice`; `allowed_tools` reduces `tools`'),
   tools: translated('`tools` with `input_schema`; custom tools are refused'),
   top_logprobs: dropped('has no effect without `logprobs`'),
   top_p: kept('dropped beside `temperature`, and where the model thinks or takes no sampling'),
-  user: translated('`metadata.user_id`, where it is no e-mail address or telephone number'),
+  user: translated(
+    '`metadata.user_id`, where it is no e-mail address or telephone number',
+    (body) => body.metadata,
+  ),
   verbosity: dropped('no such setting in the messages protocol'),
   web_search_options: translated('the server tool web_search; `search_context_size` is dropped'),
 }

@@ -3,7 +3,7 @@ import { isPresent, type Json, listOf, numberOf, objectOf, present, textOf } fro
 import { can, type TargetModel } from '../target-model.ts'
 import { conversationOfChat } from './chat-conversation.ts'
 import { CHAT_MEMBERS } from './chat-members.ts'
-import { refuseMembers } from './member-rules.ts'
+import { droppedMembers, refuseMembers } from './member-rules.ts'
 import type { Conversation, MessagesTurn } from './messages-turns.ts'
 import { type ConvertedRequest, messagesOutputFormat } from './output-format.ts'
 import { thinkingOfChat } from './reasoning.ts'
@@ -18,7 +18,9 @@ export function chatToMessages(request: Json, target: TargetModel): ConvertedReq
   refuseMembers(request, CHAT_MEMBERS)
   const given = listOf(request.messages)
   const continuesAnswer = given[given.length - 1]?.role === 'assistant'
-  return buildMessagesRequest(request, target, conversationOfChat(request.messages), { continuesAnswer })
+  const conversation = conversationOfChat(request.messages)
+  const converted = buildMessagesRequest(request, target, conversation, { continuesAnswer })
+  return { ...converted, dropped: droppedMembers(request, CHAT_MEMBERS, converted.body) }
 }
 
 export interface ConversationEnd {
@@ -37,7 +39,7 @@ export function buildMessagesRequest(
   target: TargetModel,
   { system, messages, called }: Conversation,
   { continuesAnswer, schemaPlace }: ConversationEnd,
-): ConvertedRequest {
+): Omit<ConvertedRequest, 'dropped'> {
   const turns = withAnswerableEnd(messages, continuesAnswer, target)
   const { tools, tool_choice } = messagesToolMembers(request, called)
   const { format, instruction } = messagesOutputFormat(

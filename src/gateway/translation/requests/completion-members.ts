@@ -1,5 +1,5 @@
 import { isPresent, numberOf } from '../json.ts'
-import { dropped, kept, type MemberRules, refused, translated } from './member-rules.ts'
+import { kept, type MemberRules, refused, removed, translated } from './member-rules.ts'
 
 const moreThanOne = (value: unknown) => (numberOf(value) ?? 1) > 1
 
@@ -15,8 +15,9 @@ export const COMPLETION_MEMBERS: MemberRules = {
   max_tokens: kept(
     '16 by default, as at the vendor. For chat models that reason `max_completion_tokens`, 4096 by default, with the ' +
       'lowest effort: their reasoning counts',
+    (body) => body.max_tokens ?? body.max_completion_tokens,
   ),
-  metadata: dropped('removed on every call'),
+  metadata: removed('removed on every call'),
   model: translated('the model’s id at its provider'),
   n: kept(),
   presence_penalty: kept(NOT_WHILE_REASONING),

@@ -13,13 +13,27 @@ export interface MemberRule {
   note: string
   /** Of a refused member: whether a value is refused; other values only state the default. */
   refuses?: (value: unknown) => boolean
+  /** Its value in the converted body, empty where it was dropped, for members with another name there. */
+  becomes?: (body: Json) => unknown
+  /** Of a dropped member: it is dropped on every call, or has no effect on the answer. */
+  silent?: true
 }
 
 export type MemberRules = Readonly<Record<string, MemberRule>>
 
-export const kept = (note = ''): MemberRule => ({ treatment: 'kept', note })
-export const translated = (note: string): MemberRule => ({ treatment: 'translated', note })
+export const kept = (note = '', becomes?: MemberRule['becomes']): MemberRule => ({
+  treatment: 'kept',
+  note,
+  ...(becomes && { becomes }),
+})
+export const translated = (note: string, becomes?: MemberRule['becomes']): MemberRule => ({
+  treatment: 'translated',
+  note,
+  ...(becomes && { becomes }),
+})
 export const dropped = (note: string): MemberRule => ({ treatment: 'dropped', note })
+/** Dropped as the interface defines it, or without effect: not reported to the caller. */
+export const removed = (note: string): MemberRule => ({ treatment: 'dropped', note, silent: true })
 export const refused = (note: string, refuses: (value: unknown) => boolean = isPresent): MemberRule => ({
   treatment: 'refused',
   note,
@@ -28,6 +42,25 @@ export const refused = (note: string, refuses: (value: unknown) => boolean = isP
 
 export const isDropped = (rules: MemberRules, name: string): boolean =>
   entryOf(rules, name)?.treatment === 'dropped'
+
+/** Removed on every call (interface: Chat completions, Messages). */
+const INTERNAL = new Set(['litellm_metadata', 'proxy_server_request'])
+
+/**
+ * @param request in the caller's protocol. @param rules of its members. @param body the converted request.
+ * @returns names of the members with a value that have no effect on the converted request. Members without a rule are
+ * among them unless the body has them.
+ */
+export function droppedMembers(request: Json, rules: MemberRules, body: Json): string[] {
+  return Object.keys(request).filter((name) => {
+    if (!isPresent(request[name]) || INTERNAL.has(name)) return false
+    const rule = entryOf(rules, name)
+    if (rule?.treatment === 'dropped') return rule.silent !== true
+    if (rule?.treatment === 'refused') return false
+    if (rule?.becomes) return !isPresent(rule.becomes(body))
+    return rule?.treatment !== 'translated' && request[name] !== false && !isPresent(body[name])
+  })
+}
 
 /** Whether a list has elements, for members that may be sent empty. */
 export const holdsItems = (value: unknown): boolean => Array.isArray(value) && value.length > 0

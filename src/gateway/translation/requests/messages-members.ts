@@ -1,5 +1,5 @@
 import { isPresent } from '../json.ts'
-import { dropped, holdsItems, kept, type MemberRules, refused, translated } from './member-rules.ts'
+import { dropped, holdsItems, kept, type MemberRules, refused, removed, translated } from './member-rules.ts'
 
 const OWN_FAMILY = 'specific to its provider'
 
@@ -7,7 +7,7 @@ const OWN_FAMILY = 'specific to its provider'
 export const MESSAGES_MEMBERS: MemberRules = {
   betas: dropped(OWN_FAMILY),
   billing_policy: dropped(OWN_FAMILY),
-  cache_control: dropped('removed on every call'),
+  cache_control: removed('removed on every call'),
   compaction: dropped('the whole conversation is sent'),
   container: refused('containers are not supported by this model.'),
   context_management: dropped('the whole conversation is sent'),
@@ -20,7 +20,7 @@ export const MESSAGES_MEMBERS: MemberRules = {
   ),
   mcp_servers: refused('MCP servers are not supported by this model.', holdsItems),
   messages: translated('`messages`'),
-  metadata: dropped('removed on every call'),
+  metadata: removed('removed on every call'),
   model: translated('the model’s id at its provider'),
   output_config: translated('`effort` as `reasoning_effort`, `format` as `response_format`'),
   output_format: translated('`response_format`; the older name of `output_config.format`'),

@@ -1,7 +1,7 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
 import { type Json, numberOf, present } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
-import { refuseMembers } from './member-rules.ts'
+import { droppedMembers, refuseMembers } from './member-rules.ts'
 import { conversationOfMessages, systemMessage } from './messages-conversation.ts'
 import { MESSAGES_MEMBERS } from './messages-members.ts'
 import { type ConvertedRequest, chatOutputFormat, responseFormatOfMessages } from './output-format.ts'
@@ -40,7 +40,8 @@ export function messagesToChat(request: Json, target: TargetModel): ConvertedReq
     reasoning_effort: effort(request, target, tools),
     response_format: format,
   })
-  return { body, jsonByInstruction: instruction !== null }
+  const dropped = droppedMembers(request, MESSAGES_MEMBERS, body)
+  return { body, jsonByInstruction: instruction !== null, dropped }
 }
 
 /** Vendors of both protocols refuse a conversation that is empty or ends with the assistant. */

@@ -18,6 +18,8 @@ export interface ConvertedRequest {
    * removed (interface: JSON mode).
    */
   jsonByInstruction: boolean
+  /** Members of the request that had to be dropped. */
+  dropped: readonly string[]
 }
 
 const NO_FORMAT: OutputFormat = { format: undefined, instruction: null }

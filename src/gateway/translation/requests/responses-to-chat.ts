@@ -1,16 +1,18 @@
 import { type Json, present } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
+import { droppedMembers } from './member-rules.ts'
 import { type ConvertedRequest, chatOutputFormat } from './output-format.ts'
 import { samplingFor } from './reasoning.ts'
 import { chatMessagesOfSteps } from './responses-chat-messages.ts'
 import { conversationOfResponses } from './responses-conversation.ts'
+import { RESPONSES_MEMBERS } from './responses-members.ts'
 import { type ResponsesSettings, settingsOfResponses } from './responses-settings.ts'
 import { ResponsesTools } from './responses-tools.ts'
 import { mayCallTools, reasonsBeside } from './tools.ts'
 
 /**
- * A turn of the responses protocol as a chat completion request. `RESPONSES_ITEMS` has the treatment of each item;
- * members that are not read here are dropped.
+ * A turn of the responses protocol as a chat completion request. `RESPONSES_ITEMS` has the treatment of each item,
+ * `RESPONSES_MEMBERS` that of each member.
  * @throws ApiError invalid_request naming the member or item that is invalid or has no equivalent.
  */
 export function responsesToChat(request: Json, target: TargetModel): ConvertedRequest {
@@ -25,6 +27,7 @@ export function responsesToChat(request: Json, target: TargetModel): ConvertedRe
   )
   const { maxTokens, stream } = settings
   const body = present({
+    ...unknownMembers(request),
     model: target.upstreamModel,
     messages: chatMessagesOfSteps(conversationOfResponses(request, offered), instruction),
     // Models that reason refuse the older name; some other servers take only that one.
@@ -41,8 +44,13 @@ export function responsesToChat(request: Json, target: TargetModel): ConvertedRe
     user: settings.user,
     ...(isOpenAi(target) ? settings.ofOpenAi : {}),
   })
-  return { body, jsonByInstruction: instruction !== null }
+  const dropped = droppedMembers(request, RESPONSES_MEMBERS, body)
+  return { body, jsonByInstruction: instruction !== null, dropped }
 }
+
+/** Members that the gateway does not know reach chat completions, as in calls of one protocol (interface: Versioning, 4). */
+const unknownMembers = (request: Json): Json =>
+  Object.fromEntries(Object.entries(request).filter(([name]) => !Object.hasOwn(RESPONSES_MEMBERS, name)))
 
 function effort(settings: ResponsesSettings, target: TargetModel, tools: Json[] | undefined) {
   if (!can(target, 'reasoning')) return undefined

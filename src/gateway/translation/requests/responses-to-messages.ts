@@ -1,8 +1,10 @@
 import { type Json, present } from '../json.ts'
 import type { TargetModel } from '../target-model.ts'
 import { buildMessagesRequest } from './chat-to-messages.ts'
+import { droppedMembers } from './member-rules.ts'
 import type { ConvertedRequest } from './output-format.ts'
 import { conversationOfResponses } from './responses-conversation.ts'
+import { RESPONSES_MEMBERS } from './responses-members.ts'
 import { settingsOfResponses } from './responses-settings.ts'
 import { ResponsesTools } from './responses-tools.ts'
 import { turnsOfSteps } from './responses-turns.ts'
@@ -33,8 +35,9 @@ export function responsesToMessages(request: Json, target: TargetModel): Convert
   })
   const conversation = turnsOfSteps(conversationOfResponses(request, offered), target)
   // An answer is an item of its own, so it never continues the text before it.
-  return buildMessagesRequest(chat, target, conversation, {
+  const converted = buildMessagesRequest(chat, target, conversation, {
     continuesAnswer: false,
     schemaPlace: 'text.format.schema',
   })
+  return { ...converted, dropped: droppedMembers(request, RESPONSES_MEMBERS, converted.body) }
 }

@@ -158,13 +158,24 @@ function freeName(name: string, used: ReadonlySet<string>): string {
   return free
 }
 
+/**
+ * Types of tools that run at this side or at a provider (interface: Responses;
+ * https://platform.openai.com/docs/api-reference/responses/create#responses-create-tools), with versions such as
+ * `web_search_2025_08_26`.
+ */
+const HOSTED_TOOLS =
+  /^(mcp|(local_)?shell|web_search(_preview)?|web_fetch|file_search|file_operations|files?|browser|computer(_use)?(_preview)?|code_interpreter|image_generation|apply_patch|tool_search|service)([_-]\d[\d_-]*)?$/
+
 function toolsOf(
   tool: Json,
   place: string,
   namespace: string | null,
 ): Array<Omit<OfferedTool, 'upstreamName'>> {
   const kind = tool.type
-  if (kind !== 'function' && kind !== 'custom') return []
+  if (kind !== 'function' && kind !== 'custom') {
+    if (typeof kind === 'string' && HOSTED_TOOLS.test(kind)) return []
+    throw invalidRequest(`${place}.type: no tool has the type ${JSON.stringify(String(kind).slice(0, 80))}.`)
+  }
   return [{ kind, namespace, name: nameAt(tool.name, `${place}.name`), definition: tool, place }]
 }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../lib/clock.ts'
 import type { LearnedEpochs } from '../epochs/known-epochs.ts'
-import { type ChainIdentity, type ChainLink, nextLink } from '../records/chain.ts'
+import { type ChainIdentity, type ChainLink, type LedgerChain, nextLink } from '../records/chain.ts'
 import { checkId } from '../records/record-checks.ts'
 import { type AccountMemory, loadMemory } from './account-memory.ts'
 import { AccountTables, type LedgerStorage } from './account-tables.ts'
@@ -105,6 +105,19 @@ export class AccountLog {
   /** When the oldest pending record was appended, in milliseconds since the epoch; null when Postgres has all. */
   pendingSince(): number | null {
     return this.pending() === 0 ? null : this.#memory.outbox.oldestAt()
+  }
+
+  /** The chain, up to the last record, to the last one that Postgres has, and to the one after that. */
+  chain(): LedgerChain {
+    const { state, outbox } = this.#memory
+    const { sequence, hash } = state
+    const next = outbox.firstPending()
+    return {
+      shard: this.#identity.shard,
+      head: { sequence, hash },
+      flushed: { sequence: outbox.flushed, hash: next?.previousHash ?? hash },
+      pending: next && { sequence: next.sequence, hash: next.hash },
+    }
   }
 
   /** The oldest records that Postgres does not have yet, in order; null when it has all. */

@@ -1,12 +1,14 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { errorText, logEvent } from '../../../lib/log.ts'
 import type { AuditedChange } from '../../audit-record.ts'
-import type {
-  CallColumns,
-  ClosingColumns,
-  CommitAnswer,
-  CommitBatch,
-  InvalidEntry,
+import {
+  type CallColumns,
+  type ClosingColumns,
+  type CommitAnswer,
+  type CommitBatch,
+  emptyRateLimits,
+  type InvalidEntry,
+  type RateLimitColumns,
 } from '../commits/commit.ts'
 import {
   type Admission,
@@ -22,7 +24,7 @@ import { callText, changeText, withFlag } from '../records/record-body.ts'
 import { checkAmount, checkId, checkInstant, checkOwner, checkProgress } from '../records/record-checks.ts'
 import { AccountLog } from './account-log.ts'
 import type { LedgerStorage } from './account-tables.ts'
-import { findLimited, findStale } from './admission-checks.ts'
+import { findLimited, findStale, limitsOf } from './admission-checks.ts'
 import { lapsedOutcome } from './lapsed-outcome.ts'
 import type { OpenCall } from './open-calls.ts'
 import type { SlidingWindows } from './sliding-windows.ts'
@@ -76,7 +78,7 @@ export class LedgerAccount {
     if (learned) this.log.confirmEpochs(learned, now)
     return this.log.commit(now, () => ({
       unsettled: this.#close(closings, now),
-      refused: this.#decide(calls, now),
+      ...this.#decide(calls, now),
     }))
   }
 
@@ -176,14 +178,23 @@ export class LedgerAccount {
     return unsettled
   }
 
-  #decide(calls: CallColumns, now: number): CommitAnswer['refused'] {
+  #decide(calls: CallColumns, now: number): Pick<CommitAnswer, 'refused' | 'rateLimits'> {
+    const { windows } = this.log.memory
     const refused: CommitAnswer['refused'] = []
+    let rateLimits: RateLimitColumns | null = null
     for (let index = 0; index < calls.ids.length; index += 1) {
       const verdict = invalidOr(() => this.#admit(calls, index, now))
+      const limits = verdict ? null : limitsOf(calls, index)
       if (verdict) refused.push([index, verdict])
+      if (limits) {
+        const { limit, remaining } = windows.tightest(limits, now)
+        rateLimits ??= emptyRateLimits(calls.ids.length, windows.endsAt)
+        rateLimits.limits[index] = limit
+        rateLimits.remaining[index] = remaining
+      }
       this.log.commitIfFull(now)
     }
-    return refused
+    return rateLimits ? { refused, rateLimits } : { refused }
   }
 
   /** Order: known calls (a repeated one, or the outcome of an open one), epochs, limits, credits. */

@@ -1,5 +1,5 @@
 import type { CallColumns } from '../commits/commit.ts'
-import type { Refusal } from '../contract.ts'
+import type { CallLimits, Refusal } from '../contract.ts'
 import type { KnownEpochs } from '../epochs/known-epochs.ts'
 import type { SlidingWindows } from './sliding-windows.ts'
 
@@ -34,10 +34,16 @@ export function findLimited(
   windows: SlidingWindows,
   now: number,
 ): Extract<Refusal, { kind: 'limited' }> | null {
+  const limits = limitsOf(calls, index)
+  return limits && windows.findFull(limits, now)
+}
+
+/** The limits of a call; null when it is not counted. */
+export function limitsOf(calls: CallColumns, index: number): CallLimits | null {
   const userId = calls.userIds[index] as string
   if (userId === '') return null
   const organizationPerMinute = calls.organizationLimits[index] as number
   const userPerMinute = calls.userLimits[index] as number
   const shards = calls.shards[index] as number
-  return windows.findFull({ userId, organizationPerMinute, userPerMinute, shards }, now)
+  return { userId, organizationPerMinute, userPerMinute, shards }
 }

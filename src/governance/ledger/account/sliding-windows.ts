@@ -4,6 +4,14 @@ const WINDOW_MS = 60_000
 /** How long a shard relies on the counts that it has of the others. */
 const OTHERS_VALID_MS = 5_000
 
+interface Window {
+  scope: 'organization' | 'user'
+  /** Calls a minute. */
+  limit: number
+  /** Calls; negative where more were counted than the limit now allows. */
+  remaining: number
+}
+
 /** Name of the organization's own window; users' ids are not empty. */
 const ORGANIZATION = ''
 
@@ -24,15 +32,25 @@ export class SlidingWindows {
 
   /** The limit that leaves no room for another call, the organization's first; null when there is room. */
   findFull(limits: CallLimits, now: number): Extract<Refusal, { kind: 'limited' }> | null {
-    this.#moveTo(now)
-    const scope = this.#isOrganizationFull(limits, now)
-      ? 'organization'
-      : this.#used(limits.userId, now) >= limits.userPerMinute
-        ? 'user'
-        : null
-    if (scope === null) return null
-    const retryAfterSeconds = Math.max(1, Math.ceil((this.#start + WINDOW_MS - now) / 1_000))
+    const { scope, remaining } = this.tightest(limits, now)
+    if (remaining > 0) return null
+    const retryAfterSeconds = Math.max(1, Math.ceil((this.endsAt - now) / 1_000))
     return { kind: 'limited', scope, retryAfterSeconds }
+  }
+
+  /** The limit with the least room; the organization's where that has none. */
+  tightest(limits: CallLimits, now: number): Window {
+    this.#moveTo(now)
+    const ofOrganization = this.#organizationRoom(limits, now)
+    const ofUser = limits.userPerMinute - this.#used(limits.userId, now)
+    return ofOrganization <= 0 || ofOrganization < ofUser
+      ? { scope: 'organization', limit: limits.organizationPerMinute, remaining: ofOrganization }
+      : { scope: 'user', limit: limits.userPerMinute, remaining: ofUser }
+  }
+
+  /** End of the current minute, in milliseconds since the epoch. */
+  get endsAt(): number {
+    return this.#start + WINDOW_MS
   }
 
   /** Counts calls of a user, and of the organization. @param at when they were admitted; not before an earlier count. */
@@ -60,11 +78,11 @@ export class SlidingWindows {
     return this.#others !== null && now - this.#others.learnedAt < OTHERS_VALID_MS
   }
 
-  #isOrganizationFull({ organizationPerMinute: limit, shards = 1 }: CallLimits, now: number): boolean {
+  #organizationRoom({ organizationPerMinute: limit, shards = 1 }: CallLimits, now: number): number {
     const used = this.#used(ORGANIZATION, now)
-    if (shards <= 1) return used >= limit
-    if (this.#others && this.knowsOthers(now)) return used + this.#others.calls >= limit
-    return used >= Math.max(1, Math.floor(limit / shards))
+    if (shards <= 1) return limit - used
+    if (this.#others && this.knowsOthers(now)) return limit - used - this.#others.calls
+    return Math.max(1, Math.floor(limit / shards)) - used
   }
 
   #used(name: string, now: number): number {

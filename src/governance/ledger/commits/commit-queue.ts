@@ -1,9 +1,9 @@
 import { systemClock } from '../../../lib/clock.ts'
 import { isFinal } from '../../../lib/fresh-stub.ts'
 import { TimeLimitError } from '../../../lib/time-limit.ts'
-import type { Refusal } from '../contract.ts'
+import type { Admission } from '../contract.ts'
 import { ANSWER_LIMIT_MS } from '../ledger-object.ts'
-import type { CommitAnswer, CommitBatch, InvalidEntry } from './commit.ts'
+import { admissionOf, type CommitAnswer, type CommitBatch, type InvalidEntry } from './commit.ts'
 import { batchOf, type CommitEntry } from './commit-entries.ts'
 
 /** Longest time that a commit waits for others to join. */
@@ -28,8 +28,8 @@ export interface CommitSender {
 
 type Send = (batch: CommitBatch) => Promise<CommitAnswer>
 
-/** The result of an entry; null: it was admitted, or is settled. */
-export type EntryVerdict = Refusal | InvalidEntry | null
+/** The result of an entry; null: it was admitted and is not counted, or is settled. */
+export type EntryVerdict = Admission | InvalidEntry | null
 
 /** One waiting entry. Plain data and a plain promise, because requests share it. */
 class WaitingEntry {
@@ -107,8 +107,10 @@ export class CommitQueue {
     await this.#untilAnswered(waiting, sender)
     const { answer } = waiting
     if (answer !== null && 'verdict' in answer) {
-      if (answer.verdict !== null || entry.kind === 'record') this.#inFlight.delete(entry.id)
-      return answer.verdict
+      const { verdict } = answer
+      const isOpen = verdict === null || verdict.kind === 'admitted'
+      if (!isOpen || entry.kind === 'record') this.#inFlight.delete(entry.id)
+      return verdict
     }
     this.#inFlight.delete(entry.id)
     throw answer?.error ?? new Error(`the ledger took longer than ${ANSWER_LIMIT_MS} ms`)
@@ -209,9 +211,14 @@ export class CommitQueue {
   async #send(taken: WaitingEntry[], own: WaitingEntry, send: Send): Promise<void> {
     const { batch, calls, closings } = batchOf(taken, ({ entry }) => entry)
     try {
-      const { refused, unsettled } = await send(batch)
+      const { refused, unsettled, rateLimits } = await send(batch)
       for (const [index, verdict] of refused) calls[index]?.resolve({ verdict })
       for (const [index, verdict] of unsettled) closings[index]?.resolve({ verdict })
+      if (rateLimits) {
+        for (const [index, waiting] of calls.entries()) {
+          if (waiting.answer === null) waiting.resolve({ verdict: admissionOf(rateLimits, index) })
+        }
+      }
       for (const waiting of taken) if (waiting.answer === null) waiting.resolve({ verdict: null })
     } catch (error) {
       const isLate = error instanceof TimeLimitError

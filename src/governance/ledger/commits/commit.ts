@@ -1,4 +1,4 @@
-import type { Refusal } from '../contract.ts'
+import type { Admission, Refusal } from '../contract.ts'
 import type { LearnedEpochs } from '../epochs/known-epochs.ts'
 
 /**
@@ -48,6 +48,26 @@ export interface ClosingColumns {
 export interface CommitAnswer {
   refused: Array<[index: number, verdict: Refusal | InvalidEntry]>
   unsettled: Array<[index: number, verdict: InvalidEntry]>
+  /** Absent if no call of the batch was counted. */
+  rateLimits?: RateLimitColumns
+}
+
+/** The `RateLimit` of each call of a batch. */
+export interface RateLimitColumns {
+  /** 0: the call was refused, or is not counted. */
+  limits: number[]
+  remaining: number[]
+  resetsAt: number
+}
+
+/** The admission of a call of a batch; null where the call is not counted. */
+export function admissionOf(
+  { limits, remaining, resetsAt }: RateLimitColumns,
+  index: number,
+): Admission | null {
+  const limit = limits[index] ?? 0
+  if (limit === 0) return null
+  return { kind: 'admitted', rateLimit: { limit, remaining: Math.max(0, remaining[index] ?? 0), resetsAt } }
 }
 
 /** An entry that cannot be stored. It does not affect the others of its batch. */
@@ -74,3 +94,9 @@ export const emptyCalls = (): CallColumns => ({
 })
 
 export const emptyClosings = (): ClosingColumns => ({ ids: [], outcomes: [], costs: [] })
+
+export const emptyRateLimits = (calls: number, resetsAt: number): RateLimitColumns => ({
+  limits: Array(calls).fill(0),
+  remaining: Array(calls).fill(0),
+  resetsAt,
+})

@@ -12,6 +12,16 @@ export interface ChainHead {
   hash: string
 }
 
+/** The chain of one shard as its ledger object holds it. Postgres must hold the same up to `flushed`. */
+export interface LedgerChain {
+  shard: number
+  head: ChainHead
+  /** The last record that Postgres has confirmed. */
+  flushed: ChainHead
+  /** The first one that it has not confirmed; null when it has all. */
+  pending: ChainHead | null
+}
+
 /** One record, as the ledger stores it until Postgres has it. */
 export interface ChainLink extends ChainHead {
   /** Call id, or the id of an administrative change. */

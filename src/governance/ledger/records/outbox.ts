@@ -35,6 +35,15 @@ export class Outbox {
     return null
   }
 
+  /** The oldest, without taking it; null when Postgres has all. */
+  firstPending(): ChainLink | null {
+    for (const { links } of this.#tables.recordsAfter(this.#flushedCommit)) {
+      const pending = links.find(({ sequence }) => sequence > this.#flushed)
+      if (pending) return pending
+    }
+    return null
+  }
+
   /** The oldest, in order: as many as one batch holds, at least one. */
   nextBatch(): ChainLink[] {
     const batch: ChainLink[] = []

@@ -73,6 +73,16 @@ export function changeText(change: AuditedChange, credit: CreditMovement | null)
   })
 }
 
+/** @returns null for a body that is no record: with write access, one with a fitting hash can be stored. */
+export function parseBody(text: string): RecordBody | null {
+  try {
+    const body: Partial<RecordBody> | null = JSON.parse(text)
+    return typeof body?.actor === 'object' && body.actor !== null ? (body as RecordBody) : null
+  } catch {
+    return null
+  }
+}
+
 /** The columns that repeat members of a body; `verifyLinks` compares them. `flush.store.ts` has the same in SQL. */
 export function copiedColumns(body: RecordBody): CopiedColumns {
   const call = body.kind === 'call'

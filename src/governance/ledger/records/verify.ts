@@ -1,5 +1,12 @@
 import { type ChainHead, linkHash } from './chain.ts'
-import { type CopiedColumns, copiedColumns, type RecordBody, type StoredRecord } from './record-body.ts'
+import {
+  type CreditRow,
+  creditRowOf,
+  type RecordWithRows,
+  type UsageRow,
+  usageRowOf,
+} from './extracted-rows.ts'
+import { copiedColumns, parseBody, type StoredRecord } from './record-body.ts'
 
 type Verification = { intact: true; head: ChainHead } | ({ intact: false } & BrokenRecord)
 
@@ -14,6 +21,16 @@ interface BrokenRecord {
  * has a changed body or changed columns.
  */
 export type BrokenLink = 'missing' | 'unlinked' | 'altered' | 'columns_differ'
+
+/** How the row of usage or credits differs from the record that it was taken from. `added`: the record has no such row. */
+type BrokenRow = `${'usage' | 'credit'}_${'missing' | 'added' | 'differs'}`
+
+/** Names columns and ids, never a value of the record. */
+export interface RecordFault {
+  sequence: number
+  reason: BrokenLink | BrokenRow
+  detail: string
+}
 
 /**
  * Verifies a page of one chain's rows, in order of sequence.
@@ -30,6 +47,53 @@ export function verifyLinks(rows: readonly StoredRecord[], previous: ChainHead):
   return { intact: true, head }
 }
 
+/**
+ * Verifies a record, and its rows of usage and credits. To find what else is broken, continue behind a broken record as
+ * if its hash were right.
+ * @param head of the record before, or `GENESIS`.
+ */
+export function verifyRecord({ record, usage, credits }: RecordWithRows, head: ChainHead): RecordFault[] {
+  const broken = findBreak(record, head)
+  const faults: RecordFault[] = broken ? [broken] : []
+  // Behind a gap the record itself is still verified.
+  const itself =
+    broken?.reason === 'missing'
+      ? findBreak(record, { sequence: record.sequence - 1, hash: record.previousHash })
+      : broken
+  if (itself && itself !== broken) faults.push(itself)
+  // A body that was changed is no measure of the other rows.
+  const body = itself?.reason === 'altered' ? null : parseBody(record.body)
+  if (body === null) return faults
+  const { sequence } = record
+  const of = (kind: 'usage' | 'credit', id: string, stored: Row | null, expected: Row | null) => {
+    const fault = compareRows(kind, id, stored, expected)
+    if (fault) faults.push({ sequence, ...fault })
+  }
+  of('usage', record.id, usage, usageRowOf(body))
+  const expected = creditRowOf(body)
+  const own = (row: CreditRow) => row.kind === expected?.kind && row.id === expected.id
+  of('credit', expected?.id ?? record.id, credits.find(own) ?? null, expected)
+  for (const added of credits.filter((row) => !own(row))) of('credit', added.id, added, null)
+  return faults
+}
+
+type Row = StoredRecord | UsageRow | CreditRow
+
+function compareRows(kind: 'usage' | 'credit', id: string, stored: Row | null, expected: Row | null) {
+  const table = kind === 'usage' ? 'usage_events' : 'credit_entries'
+  if (stored === null || expected === null) {
+    if (stored === expected) return null
+    return expected === null
+      ? { reason: `${kind}_added` as const, detail: `${table} has a row of ${id}, its record has none` }
+      : { reason: `${kind}_missing` as const, detail: `${table} has no row of ${id}` }
+  }
+  const columns = differingColumns(stored, expected)
+  if (columns.length === 0) return null
+  const verb = columns.length === 1 ? 'differs' : 'differ'
+  const detail = `${columns.join(', ')} of ${id} in ${table} ${verb} from its record`
+  return { reason: `${kind}_differs` as const, detail }
+}
+
 function findBreak(row: StoredRecord, head: ChainHead): BrokenRecord | null {
   const sequence = head.sequence + 1
   if (row.sequence !== sequence) {
@@ -43,27 +107,17 @@ function findBreak(row: StoredRecord, head: ChainHead): BrokenRecord | null {
   }
   const body = parseBody(row.body)
   if (body === null) return { sequence, reason: 'altered', detail: 'its body is no record' }
-  const column = differingColumn(row, body)
-  if (column === null) return null
-  return { sequence, reason: 'columns_differ', detail: `${column} is not what its body says` }
+  const [column] = differingColumns(row, copiedColumns(body))
+  if (column === undefined) return null
+  return { sequence, reason: 'columns_differ', detail: `${column} differs from its body` }
 }
 
-/** @returns null for a body that is no record: with write access, one with a fitting hash can be stored. */
-function parseBody(text: string): RecordBody | null {
-  try {
-    const body: Partial<RecordBody> | null = JSON.parse(text)
-    return typeof body?.actor === 'object' && body.actor !== null ? (body as RecordBody) : null
-  } catch {
-    return null
-  }
+/** The members of the expected columns that a row has otherwise. */
+function differingColumns(row: object, expected: object): string[] {
+  const stored = new Map(Object.entries(row))
+  return Object.entries(expected).flatMap(([name, value]) =>
+    plain(stored.get(name)) === plain(value) ? [] : [name],
+  )
 }
 
-function differingColumn(row: StoredRecord, body: RecordBody): string | null {
-  const expected = copiedColumns(body)
-  for (const name of Object.keys(expected) as Array<keyof CopiedColumns>) {
-    if (plain(row[name]) !== plain(expected[name])) return name
-  }
-  return null
-}
-
-const plain = (value: CopiedColumns[keyof CopiedColumns]) => (value instanceof Date ? value.getTime() : value)
+const plain = (value: unknown) => (value instanceof Date ? value.getTime() : (value ?? null))

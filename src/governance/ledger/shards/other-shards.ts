@@ -4,6 +4,7 @@ import { withinTime } from '../../../lib/time-limit.ts'
 import type { LedgerAccount } from '../account/account.ts'
 import type { CreditBalance, Flushed } from '../contract.ts'
 import { callLedger, type LedgerObject, ledgerName } from '../ledger-object.ts'
+import type { LedgerChain } from '../records/chain.ts'
 import { HomeEscrow, type KnownShard, type SentEscrow } from './home-escrow.ts'
 
 /** How long a shard may take to return credits; calls wait for it. */
@@ -148,6 +149,14 @@ export class OtherShards {
   flush(): Promise<Flushed[]> {
     const shards = this.escrow.shards()
     return Promise.all(shards.map(({ shard }) => this.#call(shard, (object) => object.flush())))
+  }
+
+  /** The chains of the others; one whose account has not begun is left out. */
+  async chains(): Promise<LedgerChain[]> {
+    const shards = this.escrow.shards()
+    return (
+      await Promise.all(shards.map(({ shard }) => this.#call(shard, (object) => object.chains())))
+    ).flat()
   }
 
   #call<Answer>(shard: number, use: (object: LedgerObject) => Promise<Answer>): Promise<Answer> {

@@ -1,6 +1,11 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { withinTime } from '../../../lib/time-limit.ts'
-import type { CallColumns, CommitAnswer } from '../commits/commit.ts'
+import {
+  type CallColumns,
+  type CommitAnswer,
+  emptyRateLimits,
+  type RateLimitColumns,
+} from '../commits/commit.ts'
 import type { Refusal } from '../contract.ts'
 
 /** How often a batch is decided again after credits came: other calls may have reserved them meanwhile. */
@@ -29,13 +34,13 @@ export async function coverShortage(
   answer: CommitAnswer,
 ): Promise<CommitAnswer> {
   const until = shortage.clock() + LONGEST_WAIT_MS
-  let { refused } = answer
+  let covered = answer
   for (let round = 0; round < MOST_DRAWS; round += 1) {
-    const short = refused.flatMap(([, verdict]) => (verdict.kind === 'no_credits' ? [verdict] : []))
+    const short = covered.refused.flatMap(([, verdict]) => (verdict.kind === 'no_credits' ? [verdict] : []))
     if (short.length === 0 || !(await hasDrawn(shortage, short, until))) break
-    refused = decideAgain(shortage.decide, calls, { ...answer, refused }, 'no_credits').refused
+    covered = decideAgain(shortage.decide, calls, covered, 'no_credits')
   }
-  return { ...answer, refused }
+  return covered
 }
 
 /** Decides the calls of a batch again that were refused for one reason. What else was refused stays refused. */
@@ -46,10 +51,31 @@ export function decideAgain(
   reason: Refusal['kind'],
 ): CommitAnswer {
   const indices = answer.refused.flatMap(([index, { kind }]) => (kind === reason ? [index] : []))
-  const again = decide(pick(calls, indices)).refused
+  const again = decide(pick(calls, indices))
   const others = answer.refused.filter(([, { kind }]) => kind !== reason)
-  const refused = again.map(([at, verdict]): (typeof again)[number] => [indices[at] as number, verdict])
-  return { ...answer, refused: [...others, ...refused] }
+  const refused = again.refused.map(([at, verdict]): (typeof others)[number] => [
+    indices[at] as number,
+    verdict,
+  ])
+  const decided = { ...answer, refused: [...others, ...refused] }
+  if (!again.rateLimits) return decided
+  const size = calls.ids.length
+  return { ...decided, rateLimits: merged(answer.rateLimits, again.rateLimits, indices, size) }
+}
+
+/** @param indices of the calls that were decided again. @param size calls of the batch. */
+function merged(
+  before: RateLimitColumns | undefined,
+  again: RateLimitColumns,
+  indices: readonly number[],
+  size: number,
+): RateLimitColumns {
+  const { limits, remaining } = before ?? emptyRateLimits(size, again.resetsAt)
+  for (const [at, index] of indices.entries()) {
+    limits[index] = again.limits[at] as number
+    remaining[index] = again.remaining[at] as number
+  }
+  return { limits, remaining, resetsAt: again.resetsAt }
 }
 
 /** @returns whether deciding again can have another result. */

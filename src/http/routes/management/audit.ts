@@ -1,25 +1,13 @@
 import { Hono } from 'hono'
-import {
-  createCheckpoint,
-  listChains,
-  type VerifiedRange,
-  verifyAudit,
-  verifyNewestCheckpoints,
-  viewAudit,
-} from '../../../governance/administration/audit.ts'
+import { createCheckpoint, listChains, viewAudit } from '../../../governance/administration/audit.ts'
 import type { AuditRecordRow } from '../../../governance/administration/records.store.ts'
 import { HOME_SHARD } from '../../../governance/ledger/shards/shards.ts'
-import { DEPLOYMENT_ORGANIZATION_ID } from '../../../governance/principal.ts'
-import {
-  type AuditQuery,
-  auditQuery,
-  auditVerificationQuery,
-  deploymentVerificationQuery,
-  noQuery,
-} from '../../../wire/management.ts'
+import { type AuditQuery, auditQuery, noQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
 import { query } from '../../validated-request.ts'
+import { auditExportRoutes } from './audit-export.ts'
+import { auditVerificationRoutes } from './audit-verification.ts'
 import { administrationOf, deploymentScope, pageRequest } from './request.ts'
 
 const ORGANIZATION = '/organizations/:organizationId'
@@ -52,24 +40,10 @@ function readBody(body: string): unknown {
   }
 }
 
-const presentRange = (organizationId: string, shard: number, range: VerifiedRange) => ({
-  organization_id: organizationId,
-  shard,
-  after_sequence: range.afterSequence,
-  to_sequence: range.toSequence,
-  verified: range.toSequence - range.afterSequence,
-  ok: range.firstBroken === null,
-  first_broken: range.firstBroken,
-  has_more: range.hasMore,
-})
-
 /** Chains of an organization; the deployment's own changes are a chain as well. */
 export const auditRoutes = new Hono<AppEnv>()
   .get(`${ORGANIZATION}/audit`, query(auditQuery), (context) =>
     auditPage(context, context.req.valid('query')),
-  )
-  .get(`${ORGANIZATION}/audit/verify`, query(auditVerificationQuery), (context) =>
-    verifyPage(context, { ...context.req.valid('query'), ...context.req.param() }),
   )
   .get(`${ORGANIZATION}/audit/chains`, query(noQuery), (context) =>
     chains(context, context.req.param('organizationId')),
@@ -78,33 +52,14 @@ export const auditRoutes = new Hono<AppEnv>()
   .use('/audit/*', deploymentScope())
   .use('/ledger/*', deploymentScope())
   .get('/audit', query(auditQuery), (context) => auditPage(context, context.req.valid('query')))
-  .get('/audit/verify', query(deploymentVerificationQuery), (context) => {
-    const { organization_id: organizationId = DEPLOYMENT_ORGANIZATION_ID, ...range } =
-      context.req.valid('query')
-    return verifyPage(context, { ...range, organizationId })
-  })
   .get('/audit/chains', query(noQuery), (context) => chains(context, null))
   .post('/audit/checkpoints', query(noQuery), async (context) => {
     const { id, at, heads } = await createCheckpoint(administrationOf(context))
     return context.json({ id, at, chains: heads.length }, 201)
   })
-  .get('/audit/checkpoints/verify', query(noQuery), async (context) => {
-    const result = await verifyNewestCheckpoints(administrationOf(context))
-    return context.json(
-      result.intact
-        ? { ok: true, checkpoints: result.checkpoints, first_broken: null }
-        : {
-            ok: false,
-            checkpoints: null,
-            first_broken: {
-              checkpoint_id: result.checkpointId,
-              reason: result.reason,
-              detail: result.detail,
-            },
-          },
-    )
-  })
   .post('/ledger/flush', query(noQuery), flush)
+  .route('/', auditVerificationRoutes)
+  .route('/', auditExportRoutes)
 
 async function auditPage(context: AppContext, parameters: AuditQuery): Promise<Response> {
   const { limit, cursor, ...filter } = parameters
@@ -115,16 +70,6 @@ async function auditPage(context: AppContext, parameters: AuditQuery): Promise<R
 async function flush(context: AppContext): Promise<Response> {
   const { ledgerOf, organizationId } = administrationOf(context)
   return context.json(await ledgerOf(organizationId, HOME_SHARD).flush())
-}
-
-async function verifyPage(
-  context: AppContext,
-  range: { organizationId: string; shard: number; after_sequence: number; limit: number },
-): Promise<Response> {
-  const { organizationId, shard, after_sequence: afterSequence, limit } = range
-  const chain = { organizationId, shard }
-  const verified = await verifyAudit(administrationOf(context), chain, afterSequence, limit)
-  return context.json(presentRange(organizationId, shard, verified))
 }
 
 async function chains(context: AppContext, organizationId: string | null): Promise<Response> {

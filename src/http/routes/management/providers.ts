@@ -6,9 +6,10 @@ import {
   type ProviderRow,
   readProvider,
 } from '../../../gateway/administration/providers.ts'
+import { forgetRefusal, readRefusal } from '../../../gateway/routes/provider-health.ts'
 import { noQuery, pageQuery, providerCreation, providerUpdate } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
-import type { AppEnv } from '../../context.ts'
+import type { AppContext, AppEnv } from '../../context.ts'
 import { jsonBody, query } from '../../validated-request.ts'
 import { administrationOf, deploymentScope, pageRequest, pathId } from './request.ts'
 
@@ -18,10 +19,20 @@ const present = (row: ProviderRow) => ({
   name: row.name,
   kind: row.kind,
   base_url: row.baseUrl,
+  organization_id: row.organizationId,
+  allowed_members: row.allowedMembers,
   credential_set: true,
   disabled_at: row.disabledAt,
   created_at: row.createdAt,
 })
+
+/** With the latest refusal of the gateway's credential by this provider, since which it has served no call. */
+async function presentWithHealth(context: AppContext, row: ProviderRow) {
+  const refusal = await readRefusal(context.get('deps').redis, row.id)
+  const health = refusal ? 'refuses_gateway' : refusal === null ? 'ok' : 'unknown'
+  const refusedAt = refusal ? new Date(refusal.at).toISOString() : null
+  return { ...present(row), health, refused_status: refusal?.status ?? null, refused_at: refusedAt }
+}
 
 export const providerRoutes = new Hono<AppEnv>()
   .use('/providers/*', deploymentScope())
@@ -30,19 +41,26 @@ export const providerRoutes = new Hono<AppEnv>()
     return context.json(listBody(page, present))
   })
   .post('/providers', query(noQuery), jsonBody(providerCreation), async (context) => {
-    const { name, kind, base_url: baseUrl, credential } = context.req.valid('json')
-    const row = await createProvider(administrationOf(context), { name, kind, baseUrl, credential })
+    const given = context.req.valid('json')
+    const { name, kind, base_url: baseUrl, credential } = given
+    const { organization_id: organizationId, allowed_members: allowedMembers } = given
+    const values = { name, kind, baseUrl, credential, organizationId, allowedMembers }
+    const row = await createProvider(administrationOf(context), values)
     return context.json(present(row), 201)
   })
   .get('/providers/:providerId', query(noQuery), async (context) => {
     const id = pathId(context, 'Provider')
-    return context.json(present(await readProvider(administrationOf(context), id)))
+    const row = await readProvider(administrationOf(context), id)
+    return context.json(await presentWithHealth(context, row))
   })
   .put('/providers/:providerId', query(noQuery), jsonBody(providerUpdate), async (context) => {
     const id = pathId(context, 'Provider')
-    const { name, base_url: baseUrl, credential, disabled } = context.req.valid('json')
-    const changes = { name, baseUrl, credential, disabled }
-    return context.json(present(await changeProvider(administrationOf(context), id, changes)))
+    const given = context.req.valid('json')
+    const { name, base_url: baseUrl, credential, disabled, allowed_members: allowedMembers } = given
+    const changes = { name, baseUrl, credential, disabled, allowedMembers }
+    const row = await changeProvider(administrationOf(context), id, changes)
+    if (credential !== undefined) await forgetRefusal(context.get('deps').redis, id)
+    return context.json(present(row))
   })
   .delete('/providers/:providerId', query(noQuery), async (context) => {
     const id = pathId(context, 'Provider')

@@ -62,6 +62,7 @@ async function signature(
 function signing(prepared: (baseUrl: string) => Omit<PreparedRequest, 'body'>): ProviderKindDefinition {
   return {
     credential: FORM,
+    routingMembers: new Set(),
     connect: (baseUrl, credential) => ({
       speaks: () => true,
       prepare: (_target, body) => ({ ...prepared(baseUrl), body }),
@@ -137,6 +138,7 @@ describe('a transport that exchanges its credential for a token', () => {
     let token: { value: string; until: number } | null = null
     return {
       credential: { service_account: { secret: true, required: true } },
+      routingMembers: new Set(),
       connect: (baseUrl, { service_account: account = '' }) => ({
         speaks: () => true,
         prepare: ({ upstreamModel, stream }, body) => ({

@@ -79,6 +79,7 @@ export function relayed(
     converter: PASSED_FRAMES,
     passes: true,
     redact: (bytes) => bytes,
+    redactFrame: (bytes) => bytes,
   })
   const units = pipeline.push(new TextEncoder().encode(stream))
   pipeline.abandon()

@@ -145,6 +145,15 @@ class Model {
     return 'admitted'
   }
 
+  /** Limit and remaining calls of the tighter of both limits; 0 for what is not counted. */
+  tightest(limits: CallLimits | null, now: number): [limit: number, remaining: number] {
+    if (!limits) return [0, 0]
+    const { organizationPerMinute, userPerMinute } = limits
+    const organization = organizationPerMinute - this.used('', now)
+    const user = userPerMinute - this.used(limits.userId, now)
+    return organization < user ? [organizationPerMinute, organization] : [userPerMinute, user]
+  }
+
   /** Ids of calls that may be repeated: what was settled more than two minutes ago is known to nobody after a restart. */
   repeatable(now: number): string[] {
     const recent = [...this.#settledAt].filter(([, at]) => now - at < 120_000)
@@ -175,16 +184,21 @@ function commitSome(world: World, model: Model, random: Random, names: () => str
     const id = known[random(known.length || 1)] ?? names()
     const limits = random(3) === 0 ? null : { ...LIMITS, userId: `user-${random(4)}` }
     const reserve = random(3) === 0 ? 0 : random(50)
-    return { entry: world.call(id, reserve, limits), verdict: model.admit(id, reserve, limits, world.now) }
+    const entry = world.call(id, reserve, limits)
+    const verdict = model.admit(id, reserve, limits, world.now)
+    const isAdmitted = verdict === 'admitted'
+    return { entry, verdict, tightest: model.tightest(isAdmitted ? limits : null, world.now) }
   })
   const entries = [...closings].map(([id, cost]) => closingEntry(id, outcomeOf(cost)))
-  const { refused, unsettled } = world.commit([...entries, ...calls.map(({ entry }) => entry)])
+  const { refused, unsettled, rateLimits } = world.commit([...entries, ...calls.map(({ entry }) => entry)])
   expect(unsettled).toEqual([])
   const told = calls.map(() => 'admitted')
   for (const [index, verdict] of refused) {
     told[index] = verdict.kind === 'limited' ? `limited ${verdict.scope}` : verdict.kind
   }
   expect(told).toEqual(calls.map(({ verdict }) => verdict))
+  const sent = calls.map((_, index) => [rateLimits?.limits[index] ?? 0, rateLimits?.remaining[index] ?? 0])
+  expect(sent).toEqual(calls.map(({ tightest }) => tightest))
 }
 
 describe('an account beside a model of it', () => {

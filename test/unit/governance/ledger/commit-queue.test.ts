@@ -103,6 +103,24 @@ describe('calls of one isolate', () => {
     ])
   })
 
+  it('get their rate limits with the answer of the commit, where they are counted', async () => {
+    const first = world.call('a')
+    await settle()
+    const verdicts = [world.call('b'), world.call('c'), world.call('d')]
+    await world.answer(0)
+    await world.answer(1, {
+      refused: [[2, { kind: 'no_credits', available: 1, required: 2 }]],
+      unsettled: [],
+      rateLimits: { limits: [5, 0, 0], remaining: [-1, 0, 0], resetsAt: 60_000 },
+    })
+    expect(await first).toBeNull()
+    expect(await Promise.all(verdicts)).toEqual([
+      { kind: 'admitted', rateLimit: { limit: 5, remaining: 0, resetsAt: 60_000 } },
+      null,
+      { kind: 'no_credits', available: 1, required: 2 },
+    ])
+  })
+
   it('wait for half of those in flight, and for four milliseconds at most', async () => {
     const calls = (name: string, count: number) => {
       for (let each = 0; each < count; each += 1) void world.call(`${name}_${each}`)

@@ -87,7 +87,7 @@ describe('members of a turn as those of a chat completion request', () => {
       wanted({ name: named, schema }),
     ],
     ['choices without tools', { tool_choice: 'required', parallel_tool_calls: false, tools: [] }, {}],
-    ['members of tomorrow', { store: true, metadata: {}, include: [], new: 1 }, {}],
+    ['members of tomorrow', { store: true, metadata: {}, include: [], new: 1 }, { new: 1 }],
   ])('%s', (_case, asked, said, model = undefined) => {
     const { model: _model, messages: _messages, ...members } = toChat(asked, model)
     expect(members).toEqual(said)

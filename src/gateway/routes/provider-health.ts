@@ -1,0 +1,76 @@
+import type { Redis } from '@upstash/redis'
+import { BoundedMap } from '../../lib/bounded-map.ts'
+import type { Clock } from '../../lib/clock.ts'
+import { errorText, logEvent } from '../../lib/log.ts'
+import type { Provider } from '../providers/provider.ts'
+
+/** The latest refusal of the gateway by each provider, in Redis, so that the management API of any isolate reads it. */
+
+export interface ProviderHealthDeps {
+  clock: Clock
+  redis: Pick<Redis, 'set' | 'del'>
+  waitUntil: (work: Promise<unknown>) => void
+}
+
+/** A provider that refused the gateway's credential or account, and has not served a call since. */
+export interface ProviderRefusal {
+  /** HTTP status of the provider. */
+  status: number
+  /** Milliseconds since the epoch. */
+  at: number
+}
+
+/** A stored refusal expires after a day, in case its provider gets no further calls. */
+const LIFETIME_SECONDS = 24 * 60 * 60
+/** An isolate stores and logs a repeated refusal at most this often. */
+const BETWEEN_STORES_MS = 10_000
+const MOST_PROVIDERS = 1_000
+
+/** When this isolate last stored a refusal, by the provider's id; milliseconds since the epoch. */
+const refused = new BoundedMap<string, number>(MOST_PROVIDERS)
+
+const keyOf = (providerId: string) => `provider-refusal:${providerId}`
+
+/** Logs and stores that a provider refused the gateway. Never throws. */
+export function noteRefusal(
+  { clock, redis, waitUntil }: ProviderHealthDeps,
+  { id, name }: Pick<Provider, 'id' | 'name'>,
+  status: number,
+): void {
+  const now = clock()
+  const stored = refused.get(id)
+  if (stored !== undefined && now - stored < BETWEEN_STORES_MS) return
+  refused.set(id, now)
+  logEvent('error', 'provider_refused_gateway', { provider: name, status })
+  const refusal: ProviderRefusal = { status, at: now }
+  waitUntil(quietly(() => redis.set(keyOf(id), refusal, { ex: LIFETIME_SECONDS })))
+}
+
+/** A provider has served a call. Costs a look-up unless this isolate saw it refuse before. */
+export function noteServed({ redis, waitUntil }: ProviderHealthDeps, { id }: Pick<Provider, 'id'>): void {
+  if (refused.get(id) === undefined) return
+  refused.delete(id)
+  waitUntil(quietly(() => redis.del(keyOf(id))))
+}
+
+/** @returns null for a provider that has not refused lately; undefined when Redis does not answer. */
+export async function readRefusal(
+  redis: Pick<Redis, 'get'>,
+  providerId: string,
+): Promise<ProviderRefusal | null | undefined> {
+  return quietly(() => redis.get<ProviderRefusal>(keyOf(providerId)))
+}
+
+/** Removes a stored refusal: the provider has a new credential. */
+export async function forgetRefusal(redis: Pick<Redis, 'del'>, providerId: string): Promise<void> {
+  await quietly(() => redis.del(keyOf(providerId)))
+}
+
+async function quietly<Result>(act: () => Promise<Result>): Promise<Result | undefined> {
+  try {
+    return await act()
+  } catch (error) {
+    logEvent('warn', 'provider_health_unavailable', { reason: errorText(error) })
+    return undefined
+  }
+}

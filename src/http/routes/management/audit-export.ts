@@ -1,0 +1,73 @@
+import { Hono } from 'hono'
+import {
+  exportCheckpointPage,
+  exportRecords,
+  findUnrecorded,
+  verifyHeads,
+} from '../../../governance/administration/audit.ts'
+import { exportedRecord, exportedRow } from '../../../governance/ledger/records/exported-rows.store.ts'
+import { checkpointPageQuery, exportQuery, noQuery, unrecordedPageQuery } from '../../../wire/management.ts'
+import { encodeJsonCursor } from '../../../wire/page-cursor.ts'
+import type { AppEnv } from '../../context.ts'
+import { query } from '../../validated-request.ts'
+import { administrationOf } from './request.ts'
+
+/** The parts of an export that can be verified offline, of the organization in the path or of the deployment itself. */
+const exportRoutes = new Hono<AppEnv>()
+  .get('/heads', query(noQuery), async (context) => {
+    const administration = administrationOf(context)
+    const { attested } = await verifyHeads(administration, administration.organizationId)
+    return context.json(presentAttested(attested))
+  })
+  .get('/checkpoints', query(checkpointPageQuery), async (context) => {
+    const { limit, cursor: after = null } = context.req.valid('query')
+    const { checkpoints, next } = await exportCheckpointPage(administrationOf(context), { after, limit })
+    return context.json({
+      data: checkpoints.map(presentAttested),
+      has_more: next !== null,
+      next_cursor: next,
+    })
+  })
+  .get('/records', query(exportQuery), async (context) => {
+    const {
+      shard,
+      after_sequence: afterSequence,
+      to_sequence: toSequence = null,
+      limit,
+    } = context.req.valid('query')
+    const place = { shard, afterSequence, toSequence }
+    const { entries, hasMore } = await exportRecords(administrationOf(context), place, limit)
+    return context.json({ data: entries.map(exportedRecord), has_more: hasMore })
+  })
+  .get('/unrecorded', query(unrecordedPageQuery), async (context) => {
+    const { limit, cursor } = context.req.valid('query')
+    const administration = administrationOf(context)
+    const { rows, next } = await findUnrecorded(administration, administration.organizationId, cursor, limit)
+    const data = rows.map((found) => ({
+      table: found.table,
+      name: found.name,
+      row:
+        found.table === 'usage_events'
+          ? exportedRow(found.table, found.row)
+          : exportedRow(found.table, found.row),
+    }))
+    return context.json({ data, has_more: next !== null, next_cursor: next && encodeJsonCursor(next) })
+  })
+
+export const auditExportRoutes = new Hono<AppEnv>()
+  .route('/organizations/:organizationId/audit/export', exportRoutes)
+  .route('/audit/export', exportRoutes)
+
+const presentAttested = ({
+  statement,
+  pepperId,
+  mac,
+}: {
+  statement: unknown
+  pepperId: string
+  mac: string
+}) => ({
+  statement,
+  pepper_id: pepperId,
+  mac,
+})
