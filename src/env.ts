@@ -85,6 +85,7 @@ export const configurationSchema = z.object({
   UPSTREAM_READ_ON_MS: wholeNumber(25_000, 0),
   STREAM_COMMIT_MS: wholeNumber(15_000),
   STREAM_HEARTBEAT_MS: wholeNumber(15_000),
+  RESPONSE_COMMIT_MS: wholeNumber(1_000, 0),
   RESPONSE_WINDOW_MS: wholeNumber(15 * 60_000),
   RESPONSE_MAX_TURNS: wholeNumber(50),
   RESPONSE_TIME_LIMIT_MS: wholeNumber(3_600_000),

@@ -23,6 +23,7 @@ import { type CatalogDeps, loadCatalog } from './catalog/catalog.ts'
 import { answerTokenCount } from './count-tokens.ts'
 import { OPERATIONS } from './operations.ts'
 import { BufferedResponses } from './relay/buffered-responses.ts'
+import { beginInTime } from './relay/early-stream.ts'
 import { type HttpAnswerDeps, httpAnswer } from './relay/http-answer.ts'
 import { type FailoverDeps, longestFailover, sendWithFailover } from './routes/failover.ts'
 
@@ -78,11 +79,22 @@ function reservationOf(
 }
 
 /**
- * Sends an admitted call over its routes and makes the answer for its caller.
+ * Sends an admitted call over its routes and makes the answer for its caller. A stream begins after STREAM_COMMIT_MS at
+ * the latest.
  * @param signal fires when the caller leaves, which ends the call.
  * @returns never throws. `outcome` is to be settled; of a stream it resolves at the end.
  */
-export async function sendModelCall(
+export function sendModelCall(
+  deps: ModelDeps,
+  planned: PlannedCall,
+  call: GovernedCall,
+  signal: AbortSignal,
+): Promise<SentCall> {
+  const sending = sendOverRoutes(deps, planned, call, signal)
+  return planned.outline.stream ? beginInTime(deps, planned.request.operation, sending) : sending
+}
+
+async function sendOverRoutes(
   deps: ModelDeps,
   planned: PlannedCall,
   call: GovernedCall,

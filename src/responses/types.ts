@@ -3,6 +3,7 @@ import type { RateLimit } from '../governance/ledger/contract.ts'
 import type { Principal } from '../governance/principal.ts'
 import type { ApiError } from '../lib/api-error.ts'
 import type { ResponseObject } from '../wire/responses.ts'
+import type { StoredNumbers } from './emitter/event-writer.ts'
 import type { ItemPage, ItemPageRequest } from './store/items.store.ts'
 
 /** The owner of a response, a conversation or an item: the only user who can read it. */
@@ -40,6 +41,14 @@ export type ErrorData = Pick<
   'kind' | 'message' | 'status' | 'code' | 'retryAfterSeconds' | 'shouldRetry' | 'limit'
 >
 
+/** A provider's refusal of the first turn. The status is the provider's. */
+export interface ProviderRefusal {
+  status: number
+  message: string
+  code: string
+  retryAfterSeconds: number | null
+}
+
 /** What the ledger has of a request. */
 export interface LedgerTrace {
   /** The call of the request, or the record of its refusal. */
@@ -50,12 +59,24 @@ export interface LedgerTrace {
 
 export type StartResult =
   | (LedgerTrace & { error: ErrorData })
+  | (LedgerTrace & { error: null; refusal: ProviderRefusal })
   /** `events`: as `follow` from the first event on, if the request asks for a stream. */
   | (LedgerTrace & { error: null; events: ReadableStream<Uint8Array> | null; background: boolean })
 
+export interface ResponseStateReport {
+  model: string
+  policyVersion: string
+  running: boolean
+  /** Null while it is running. */
+  numbers: StoredNumbers | null
+}
+
 /** The methods of a response's Durable Object. For other owners, each of them behaves as if there were no response. */
 export interface ResponseStreamObject {
-  /** Admits and begins a response. Resolves before anything is generated. */
+  /**
+   * Admits and begins a response. Resolves when its first turn has failed or begins to answer, at the latest after
+   * RESPONSE_COMMIT_MS if it is streamed. A response in the background begins at once.
+   */
   start(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<StartResult>
   /**
    * The stored events after a number as SSE frames, then live ones, until the response ends. Null without a response in
@@ -76,8 +97,8 @@ export interface ResponseStreamObject {
    * `unknown_item` when `after` is not in the input. Large items shorten a page.
    */
   inputItems(owner: Owner, page: ItemPageRequest): Promise<ItemPage | 'unknown_item' | null>
-  /** Its model, and the version of the policies that are applied to its events. */
-  state(owner: Owner): Promise<{ model: string; policyVersion: string; running: boolean } | null>
+  /** Its model, the version of the policies that are applied to its events, and their numbers once it has ended. */
+  state(owner: Owner): Promise<ResponseStateReport | null>
   /** Writes an ended response to Postgres if that is pending. */
   settle(owner: Owner): Promise<'running' | 'settled' | 'pending' | 'absent'>
 }

@@ -6,6 +6,7 @@ declare namespace Cloudflare {
     EVENT_LOG: DurableObjectNamespace
     RESPONSE_STREAMS: DurableObjectNamespace
     TOOL_RESPONSES: DurableObjectNamespace
+    PATIENT_RESPONSES: DurableObjectNamespace
     SCRIPTED_RESPONSES: DurableObjectNamespace<import('./scripted-response.ts').ScriptedResponse>
     CONTENT: R2Bucket
     LEDGER_SEEDS: string

@@ -16,6 +16,7 @@ export default defineConfig({
           EVENT_LOG: { className: 'EventLogObject', useSQLite: true },
           RESPONSE_STREAMS: { className: 'ResponseStream', useSQLite: true },
           TOOL_RESPONSES: { className: 'ToolResponseStream', useSQLite: true },
+          PATIENT_RESPONSES: { className: 'PatientResponseStream', useSQLite: true },
           SCRIPTED_RESPONSES: { className: 'ScriptedResponse', useSQLite: true },
         },
         r2Buckets: ['CONTENT'],
@@ -26,6 +27,8 @@ export default defineConfig({
           UPSTASH_REDIS_REST_TOKEN: 'unused',
           KEY_PEPPERS: key(1),
           VAULT_KEYS: key(2),
+          // Most tests script a model after the response has begun.
+          RESPONSE_COMMIT_MS: '0',
           // The tests flush by hand; an alarm in the middle of one would make it depend on the hour.
           LEDGER_FLUSH_MS: '3600000',
           // `test:faults` runs more of each: scripts/test.ts.

@@ -2,5 +2,6 @@
 export { Ledger } from '../../workers/ledger.ts'
 export { ResponseStream } from '../../workers/response-stream.ts'
 export { EventLogObject } from './event-log-object.ts'
+export { PatientResponseStream } from './patient-response-stream.ts'
 export { ScriptedResponse } from './scripted-response.ts'
 export { ToolResponseStream } from './tool-response-stream.ts'

@@ -1,11 +1,11 @@
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { checkResponseStream } from '../harness/conformance.ts'
 import type { StreamEvent } from '../harness/conformance-rules.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { ask, createResponse, expectJson, type Json, type ToldResponse } from './support/response-calls.ts'
+import { respond } from './support/response-streams.ts'
 
 let address: StartedWorker
 let tenant: Tenant
@@ -29,7 +29,10 @@ const hasDeltas = (events: StreamEvent[]) => events.some(({ event }) => event.en
 
 /** Makes a response and waits until its object has forgotten it. */
 async function forgotten(body: Json): Promise<ToldResponse> {
-  const response = await create(body)
+  return waitUntilForgotten(await create(body))
+}
+
+async function waitUntilForgotten(response: ToldResponse): Promise<ToldResponse> {
   await vi.waitFor(async () => expect(hasDeltas(await streamOf(response.id))).toBe(false), {
     timeout: 10_000,
     interval: 50,
@@ -60,15 +63,34 @@ describe.each(REQUESTS)('a response that %s, after its window', (_, body, status
     expect(expectJson<Json>(await call('POST', `/v1/responses/${response.id}/cancel`))).toEqual(response)
   })
 
-  it('is streamed as its final items and its end, above what the caller has', async () => {
-    const response = await forgotten(body)
-    for (const after of [0, 1, 3, 1_000_000]) {
+  it('is streamed as its live events without the deltas, from any number on', async () => {
+    const { response, events: live } = await respond(tenant.key, { ...body, stream: true }, address)
+    await waitUntilForgotten(response)
+    const kept = live.filter(({ event }) => !event.endsWith('.delta'))
+    const all = await streamOf(response.id)
+    const placeOf = ({ event, data }: StreamEvent) => [event, data.sequence_number, data.output_index]
+    expect(all.map(placeOf)).toEqual(kept.map(placeOf))
+    expect(all.at(-1)).toMatchObject({ event: 'response.completed', data: { response } })
+    for (let after = 0; after <= live.length; after++) {
       const events = await streamOf(response.id, `&starting_after=${after}`)
-      expect(checkResponseStream(events, { after, condensed: true })).toEqual([])
-      expect(events[0]?.data.sequence_number).toBe(after + 1)
-      expect(events.at(-1)).toMatchObject({ event: 'response.completed', data: { response } })
-      const done = events.filter(({ event }) => event === 'response.output_item.done')
-      expect(done.map(({ data }) => data.item)).toEqual(response.output)
+      const following = all.filter(({ data }) => Number(data.sequence_number) > after)
+      expect(events).toEqual(following.length > 0 ? following : all.slice(-1))
+    }
+    expect(await streamOf(response.id, '&starting_after=1000000')).toEqual(all.slice(-1))
+  })
+
+  it('is put together by the stream helper of the official client, resumed after any number', async () => {
+    const { response, events: live } = await respond(tenant.key, { ...body, stream: true }, address)
+    await waitUntilForgotten(response)
+    const client = new OpenAI({ apiKey: tenant.key, baseURL: `${address.baseUrl}/v1`, maxRetries: 0 })
+    for (let after = 0; after <= live.length; after++) {
+      const stream = client.responses.stream({ response_id: response.id, starting_after: after })
+      const numbers: number[] = []
+      stream.on('event', (event) => numbers.push(event.sequence_number))
+      const final = await stream.finalResponse()
+      expect(final).toMatchObject({ id: response.id, status, output_text: response.output_text })
+      expect(final.output).toMatchObject(response.output)
+      expect(numbers.every((number) => number > after)).toBe(true)
     }
   })
 

@@ -1,9 +1,9 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
 import { auditEntryOf, settledCredits } from '../harness/records.ts'
 import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { ask, expectJson, type Json, listItems, type ToldResponse } from './support/response-calls.ts'
-import { RESPONSE_WAYS, respond } from './support/response-streams.ts'
+import { postResponse, RESPONSE_WAYS, respond } from './support/response-streams.ts'
 
 let tenant: Tenant
 
@@ -32,9 +32,20 @@ const CUT: Array<[script: string, text: boolean]> = [
 
 describe.each(RESPONSE_WAYS)('an upstream that fails (%s)', (_, { model, stream }) => {
   const call = (body: Json) => respond(tenant.key, { model, stream, ...body })
+  const inBackground = async (input: string) => {
+    const told = await call({ input, background: true })
+    if (stream) return told
+    const path = `/v1/responses/${told.response.id}`
+    const response = await vi.waitFor(async () => {
+      const current = expectJson<ToldResponse>(await ask(tenant.key, 'GET', path))
+      expect(current.status).not.toBe('in_progress')
+      return current
+    })
+    return { ...told, response }
+  }
 
-  it.each(REFUSED)('%s is told by the response', async (script, code, message) => {
-    const { response, events, answer } = await call({ input: `script:${script}` })
+  it.each(REFUSED)('%s fails a response in the background', async (script, code, message) => {
+    const { response, events, answer } = await inBackground(`script:${script}`)
     expect(response).toMatchObject({
       status: 'failed',
       error: { code: expect.stringMatching(`^(${code})$`), message: expect.stringMatching(message) },
@@ -53,7 +64,8 @@ describe.each(RESPONSE_WAYS)('an upstream that fails (%s)', (_, { model, stream 
   })
 
   it.each(CUT)('%s fails the response, which keeps what was said', async (script, text) => {
-    const { response, events } = await call({ input: `script:${script}` })
+    const input = `script:${script}`
+    const { response, events } = text ? await call({ input }) : await inBackground(input)
     expect(response).toMatchObject({ status: 'failed', error: { code: expect.any(String) } })
     expect(response.error).toHaveProperty('message', expect.stringMatching(/\S/))
     expect(response.output.map(({ status }) => status)).toEqual(text ? ['incomplete'] : [])
@@ -66,11 +78,18 @@ describe.each(RESPONSE_WAYS)('an upstream that fails (%s)', (_, { model, stream 
     const { response: first } = await call({ input: 'Hello' })
     const path = `/v1/conversations/${first.conversation?.id}/items`
     const before = await listItems(tenant.key, path)
-    for (const script of ['error-500', 'mid-stream-cut']) {
-      const { response } = await call({
-        input: `script:${script}`,
-        conversation: first.conversation?.id,
-      })
+    for (const more of [
+      { input: 'script:error-500', background: stream },
+      { input: 'script:mid-stream-cut' },
+    ]) {
+      const conversation = first.conversation?.id
+      if (more.background === false) {
+        const refused = await postResponse(tenant.key, { model, stream, conversation, ...more })
+        expect(refused.status).toBe(500)
+        expect(await listItems(tenant.key, path)).toEqual(before)
+        continue
+      }
+      const { response } = await call({ conversation, ...more })
       expect(response).toMatchObject({ status: 'failed', conversation: first.conversation })
       expect(await listItems(tenant.key, path)).toEqual(before)
     }
@@ -81,10 +100,10 @@ describe.each(RESPONSE_WAYS)('an upstream that fails (%s)', (_, { model, stream 
 
   it('costs what was used, and is recorded as what happened', async () => {
     const owner = await createTenant(gateway())
-    const refused = await respond(owner.key, { model, stream, input: 'script:error-500' })
-    const cut = await respond(owner.key, { model, stream, input: 'script:mid-stream-cut' })
+    const refused = await postResponse(owner.key, { model, stream, input: 'script:error-500' })
+    const { answer: cut } = await respond(owner.key, { model, stream, input: 'script:mid-stream-cut' })
     const [first, second] = await Promise.all(
-      [refused, cut].map(({ answer }) => auditEntryOf(gateway(), owner, answer.headers['x-request-id'])),
+      [refused, cut].map(({ headers }) => auditEntryOf(gateway(), owner, headers['x-request-id'])),
     )
     expect(first).toMatchObject({ surface: 'responses', status: 500, credits_settled: 0, model })
     expect(second).toMatchObject({ surface: 'responses', model })

@@ -220,7 +220,8 @@ it('an image for a model that sees none fails with what its provider says', asyn
   const content = [inputText('Look.'), { type: 'input_image', image_url: `data:image/png;base64,${PIXEL}` }]
   for (const stream of [true, false]) {
     const body = { model: 'scripted-chat-plain', input: [{ role: 'user', content }], stream }
-    const { response } = await respond(tenant.key, body)
-    expect(response).toMatchObject({ status: 'failed', error: { message: expect.stringMatching(/image/i) } })
+    const answer = await postResponse(tenant.key, body)
+    expect(answer.status).toBe(400)
+    expect(jsonOf(answer)).toMatchObject({ error: { message: expect.stringMatching(/image/i) } })
   }
 })

@@ -34,7 +34,8 @@ describe.each(RESPONSE_WAYS)('store: false (%s)', (_, { upstream, model, stream 
     const { response } = await call({ input: 'Hello', store: false })
     expect(response).toMatchObject({ status: 'completed', store: false, conversation: null })
     await call({ input: 'script:mid-stream-cut', store: false })
-    await call({ input: 'script:error-500', store: false })
+    const refused = { model, stream, input: 'script:error-500', store: false }
+    expect((await postResponse(owner.key, refused)).status).toBe(500)
     expect(await rowsOf(owner)).toEqual([])
     // Within its window it can be read all the same.
     expect(expectJson(await ask(owner.key, 'GET', `/v1/responses/${response.id}`))).toEqual(response)

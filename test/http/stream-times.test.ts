@@ -132,21 +132,78 @@ describe.each(generating)('%s', (_, route) => {
     expect(record).toMatchObject({ status: 200, errorCode: null, provenance: 'reported' })
   })
 
-  it.concurrent('answers 502 where the upstream does not answer in time', async () => {
-    const text = marker()
-    const waits = `${text} script:slow-headers signal=${uniqueName('never')}`
-    for (const stream of [true, false]) {
-      const startedAt = Date.now()
-      const answer = await call(route, `${waits} ${stream}`, { stream })
-      expect(jsonOf(answer)).toEqual(noAnswer(route, 'The upstream did not answer in time.'))
-      expect(answer.status).toBe(502)
-      expect(Date.now() - startedAt).toBeGreaterThanOrEqual(1_000)
-      expect(Date.now() - startedAt).toBeLessThan(4_000)
-      await seenRequest(address, `${waits} ${stream}`, ({ clientClosedAt }) => clientClosedAt !== null)
-      const entry = await auditEntryOf(address, tenant, answer.headers['x-request-id'])
-      expect(entry.record).toMatchObject({ status: 502, provenance: 'estimated' })
-      expect(entry.record.attempts).toMatchObject([{ status: null, failure: 'timeout' }])
-    }
+  it.concurrent('answers 502 where the upstream does not answer a whole request in time', async () => {
+    const waits = `${marker()} script:slow-headers signal=${uniqueName('never')}`
+    const startedAt = Date.now()
+    const answer = await call(route, waits)
+    expect(jsonOf(answer)).toEqual(noAnswer(route, 'The upstream did not answer in time.'))
+    expect(answer.status).toBe(502)
+    expect(Date.now() - startedAt).toBeGreaterThanOrEqual(1_000)
+    expect(Date.now() - startedAt).toBeLessThan(4_000)
+    await seenRequest(address, waits, ({ clientClosedAt }) => clientClosedAt !== null)
+    const entry = await auditEntryOf(address, tenant, answer.headers['x-request-id'])
+    expect(entry.record).toMatchObject({ status: 502, provenance: 'estimated' })
+    expect(entry.record.attempts).toMatchObject([{ status: null, failure: 'timeout' }])
+  })
+
+  it.concurrent('keeps a connection open whose upstream sends no headers, until they come', async () => {
+    const signal = uniqueName('signal')
+    const startedAt = Date.now()
+    const stream = await open(route, `script:slow-headers signal=${signal}`)
+    expect(stream.status).toBe(200)
+    expect(Date.now() - startedAt).toBeGreaterThanOrEqual(390)
+    expect(stream.headers['content-type']).toMatch(/^text\/event-stream/)
+    expect(stream.headers['cache-control']).toBe('no-cache, no-transform')
+    await stream.until((text) => beats(text, route) >= 3)
+    await upstreamControl(address).release(signal)
+    const all = await stream.end()
+    expect(all).toContain('🦉')
+    expect(all).not.toContain('error')
+    expect(all.trimEnd()).toMatch(route.surface === 'messages' ? /message_stop"}$/ : /\[DONE\]$/)
+    const { record } = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
+    expect(record).toMatchObject({ status: 200, errorCode: null, provenance: 'reported' })
+  })
+
+  it.concurrent('ends a stream in band whose upstream never sends headers', async () => {
+    const waits = `${marker()} script:slow-headers signal=${uniqueName('never')}`
+    const stream = await open(route, waits)
+    const all = await stream.end()
+    const failed = FAILED[route.surface].replace(
+      'The upstream stopped sending.',
+      'The upstream did not answer in time.',
+    )
+    expect(all.replaceAll(HEARTBEAT[route.surface], '')).toBe(failed)
+    expect(beats(all, route)).toBeGreaterThanOrEqual(3)
+    await seenRequest(address, waits, ({ clientClosedAt }) => clientClosedAt !== null)
+    const { record } = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
+    expect(record).toMatchObject({ status: 200, errorCode: 'stream_error', provenance: 'estimated' })
+    expect(record.attempts).toMatchObject([{ status: null, failure: 'timeout' }])
+  })
+
+  it.concurrent("sends an upstream's late refusal in band", async () => {
+    const signal = uniqueName('signal')
+    const body = JSON.stringify({ type: 'error', error: { type: 'overloaded', message: 'Too late.' } })
+    const headers = { 'content-type': 'application/json' }
+    const script = await registerScript(address, [{ waitForSignal: signal }, { status: 503, headers, body }])
+    const stream = await open(route, script)
+    await upstreamControl(address).release(signal)
+    const failed = FAILED[route.surface].replace('The upstream stopped sending.', 'Too late.')
+    expect((await stream.end()).replaceAll(HEARTBEAT[route.surface], '')).toBe(failed)
+    const entry = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
+    expect(entry.record).toMatchObject({ status: 200, errorCode: 'stream_error' })
+    expect(entry.credits_settled).toBe(0)
+  })
+
+  it.concurrent('stops an upstream without headers when the caller leaves', async () => {
+    const waits = `${marker()} script:slow-headers signal=${uniqueName('never')}`
+    const stream = await open(route, waits)
+    await stream.until((text) => beats(text, route) >= 1)
+    stream.leave()
+    const leftAt = Date.now()
+    const seen = await seenRequest(address, waits, ({ clientClosedAt }) => clientClosedAt !== null)
+    expect((seen.clientClosedAt ?? 0) - leftAt).toBeLessThan(400)
+    const { record } = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
+    expect(record).toMatchObject({ status: 499, errorCode: 'client_left' })
   })
 
   it.concurrent('answers 502 where a whole answer stops in the middle', async () => {

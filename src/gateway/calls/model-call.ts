@@ -65,7 +65,10 @@ export interface ModelAnswer {
   body: Uint8Array | ReadableStream<Uint8Array>
 }
 
-/** A call that was sent. `outcome` settles it; of a stream it resolves at the end. It never rejects. */
+/**
+ * A call that was sent. `outcome` settles it; of a stream it resolves at the end. It never rejects. `sending`: the answer
+ * began before an upstream answered; the body of the request is in use until this resolves.
+ */
 export type SentCall =
-  | { kind: 'answered'; answer: ModelAnswer; outcome: Promise<CallOutcome> }
+  | { kind: 'answered'; answer: ModelAnswer; outcome: Promise<CallOutcome>; sending?: Promise<unknown> }
   | { kind: 'failed'; error: Error; outcome: Promise<CallOutcome> }

@@ -12,15 +12,21 @@ import { requestIdHeaders } from '../surfaces.ts'
 function modelCall(operation: Operation): Handler<AppEnv> {
   return async function modelCallHandler(context) {
     const held = await readGovernedBody(context)
+    // Resolves when no upstream needs the body any more.
+    let sending: Promise<unknown> | undefined
     try {
-      return await answerOf(context, operation, held.bytes)
+      const sent = await sendCall(context, operation, held.bytes)
+      sending = sent.sending
+      return modelResponse(context, sent.answer)
     } finally {
-      held.release()
+      if (sending) context.get('deps').waitUntil(sending.finally(() => held.release()))
+      else held.release()
     }
   }
 }
 
-async function answerOf(context: AppContext, operation: Operation, body: Uint8Array): Promise<Response> {
+/** @throws the error that is rendered in place of an answer. */
+async function sendCall(context: AppContext, operation: Operation, body: Uint8Array) {
   const [deps, caller, rights] = [context.get('deps'), context.get('caller'), context.get('rights')]
   const { headers, signal } = context.req.raw
   const { identity } = caller
@@ -33,7 +39,7 @@ async function answerOf(context: AppContext, operation: Operation, body: Uint8Ar
   const { call } = admitted
   deps.waitUntil(sent.outcome.then((outcome) => settle(deps, call, outcome)))
   if (sent.kind === 'failed') throw sent.error
-  return modelResponse(context, sent.answer)
+  return sent
 }
 
 /** Not created through the context, which would copy the headers twice. */

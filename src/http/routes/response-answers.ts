@@ -9,7 +9,7 @@ import { errorText, logEvent } from '../../lib/log.ts'
 import { type ItemRendering, renderList } from '../../responses/items/item-list.ts'
 import { redactedResponse, withoutSealed } from '../../responses/items/redaction.ts'
 import type { ItemPage } from '../../responses/store/items.store.ts'
-import type { Owner } from '../../responses/types.ts'
+import type { Owner, ProviderRefusal } from '../../responses/types.ts'
 import type { Includes } from '../../wire/response-queries.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
 import type { AppContext } from '../context.ts'
@@ -92,6 +92,23 @@ export async function itemListAnswer(
 ): Promise<Response> {
   const { contentStore } = context.var.deps
   return jsonBytes(context, await renderList(page, { contentStore, policyOf, encryptedContent }))
+}
+
+/** A provider's refusal of a request, with its status and in the envelope of the surface (interface: Errors). */
+export function refusalAnswer(
+  context: AppContext,
+  { status, message, code, retryAfterSeconds }: ProviderRefusal,
+): Response {
+  if (retryAfterSeconds !== null) context.header('retry-after', String(retryAfterSeconds))
+  // As on chat completions, so that no caller takes it for an error about its own API key.
+  context.header('x-headgate-error-source', 'provider')
+  return context.json({ error: { message, type: refusalType(status), code } }, status as 400)
+}
+
+function refusalType(status: number): string {
+  if (status === 403) return 'permission_error'
+  if (status === 429) return 'rate_limit_error'
+  return status >= 500 ? 'server_error' : 'invalid_request_error'
 }
 
 /** Answers with serialized JSON. */

@@ -6,7 +6,7 @@ import { storedStream } from '../../responses/emitter/stored-stream.ts'
 import { isResponseId, newResponseId } from '../../responses/ids.ts'
 import { sealedMemberOf } from '../../responses/items/redaction.ts'
 import { apiErrorOf } from '../../responses/object/error-data.ts'
-import { storedResponse } from '../../responses/object/stored-response.ts'
+import { type EndedResponse, storedResponse } from '../../responses/object/stored-response.ts'
 import { listInputItems } from '../../responses/store/read-responses.store.ts'
 import type { Owner, ResponseStreamObject, StartRequest } from '../../responses/types.ts'
 import {
@@ -32,6 +32,7 @@ import {
   ownerOf,
   redactForOwner,
   refreshRights,
+  refusalAnswer,
 } from './response-answers.ts'
 
 /** Responses (interface: Responses; Events, Resume). Those of other owners do not exist for a caller, with every verb. */
@@ -89,9 +90,20 @@ async function findResponse(
   context: AppContext,
   { id, owner, object }: ResponseHandle,
 ): Promise<ResponseObject> {
-  const response = (await object.snapshot(owner)) ?? (await storedResponse(context.var.deps, owner, id))
-  if (response === null) throw unknownId('Response', id)
+  const response =
+    (await object.snapshot(owner)) ?? (await storedResponse(context.var.deps, owner, id))?.response
+  if (!response) throw unknownId('Response', id)
   return response
+}
+
+/** As `findResponse`, for a response that has ended. @throws ApiError not_found */
+async function findEnded(context: AppContext, { id, owner, object }: ResponseHandle): Promise<EndedResponse> {
+  const numbers = (await object.state(owner))?.numbers
+  const response = numbers ? await object.snapshot(owner) : null
+  if (numbers && response) return { response, numbers }
+  const stored = await storedResponse(context.var.deps, owner, id)
+  if (stored === null) throw unknownId('Response', id)
+  return stored
 }
 
 /** A response for its owner, with sealed reasoning if this request includes it. */
@@ -102,7 +114,7 @@ async function retrieved(context: AppContext, handle: ResponseHandle, includes: 
   }
   // The object has what the first request included; Postgres has the sealed content, once the response has ended.
   const stored = await storedResponse(context.var.deps, handle.owner, handle.id)
-  return redactForOwner(context, stored ?? response, includes)
+  return redactForOwner(context, stored?.response ?? response, includes)
 }
 
 const isUnsealed = (item: OutputItem): boolean => {
@@ -125,7 +137,9 @@ async function create(context: AppContext): Promise<Response> {
   const { deps } = context.var
   const id = newResponseId(deps.configuration.KEY_PEPPERS)
   const handle = { id, owner: ownerOf(context), object: deps.responseStream(id) }
-  const { events, background } = await begin(context, handle)
+  const started = await begin(context, handle)
+  if ('refusal' in started) return refusalAnswer(context, started.refusal)
+  const { events, background } = started
   if (events) return eventStream(context, tailFrames(events, 0, tailOpener(context, handle)))
   const response = await (background ? handle.object.snapshot(handle.owner) : ended(context, handle))
   // It was deleted while the caller waited.
@@ -197,9 +211,9 @@ async function streamAnswer(
   const tail = isCurrent ? await open(after) : null
   if (tail) return eventStream(context, tailFrames(tail, after, open))
   const condensed = async () => {
-    const response =
-      (state?.running && (await ended(context, handle))) || (await findResponse(context, handle))
-    return storedStream(await redactForOwner(context, response, includes), after)
+    if (state?.running) await ended(context, handle)
+    const { response, numbers } = await findEnded(context, handle)
+    return storedStream(await redactForOwner(context, response, includes), numbers, after)
   }
   if (!state?.running) return eventStream(context, await condensed())
   // Its events were redacted under policies that have changed, so that only the final response can be returned.

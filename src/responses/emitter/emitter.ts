@@ -152,6 +152,11 @@ export class ResponseEmitter {
     return this.#context.writer.lastSequence
   }
 
+  /** See `StoredNumbers`. */
+  get itemNumbers(): number[][] {
+    return this.#context.writer.itemNumbers
+  }
+
   /** Usage of the running turn as far as the upstream has reported it. */
   get turnUsage(): Usage | null {
     return this.#turn?.usage ?? null

@@ -22,11 +22,24 @@ export function eventFrame({ type, sequence, payload }: Omit<EmittedEvent, 'boun
   return encoder.encode(`event: ${type}\nid: ${sequence}\ndata: ${payload}\n\n`)
 }
 
+/**
+ * The numbers of the events that can be made again from a stored response: all but the deltas. A stream after the window
+ * has the same numbers, so that a client that resumes gets only what follows.
+ */
+export interface StoredNumbers {
+  /** By the index of the item in the output, in order. */
+  items: number[][]
+  /** Of the last event. */
+  last: number
+}
+
 /** Numbers the events of one response and writes them as JSON. */
 export class EventWriter {
   #sequence: number
   readonly #emit: (event: EmittedEvent) => void
   #closed = false
+  /** Numbers of the events of each item, without deltas. */
+  readonly itemNumbers: number[][] = []
 
   /** @param lastSequence the number of the last event that exists, 0 when there is none. */
   constructor(lastSequence: number, emit: (event: EmittedEvent) => void) {
@@ -40,7 +53,15 @@ export class EventWriter {
 
   /** @param members of the event besides its type and number; not empty. */
   write(type: string, members: object): void {
+    if ('output_index' in members) this.noteNumber(members.output_index as number, this.#sequence + 1)
     this.writeJson(type, JSON.stringify(members).slice(1), true)
+  }
+
+  /** Notes the number of an event of an item that is no delta. */
+  noteNumber(outputIndex: number, sequence: number): void {
+    if (this.#closed) return
+    this.itemNumbers[outputIndex] ??= []
+    this.itemNumbers[outputIndex].push(sequence)
   }
 
   /** @param rest the members as JSON, without the opening brace. */

@@ -1,5 +1,5 @@
 import type { ItemStatus, OutputItem } from '../../wire/responses.ts'
-import type { DeltaText, ItemEvents, Members, PartForm } from '../item-types/item-type.ts'
+import type { DeltaText, ItemEvents, Members, PartForm, PartList } from '../item-types/item-type.ts'
 import { ITEM_TYPES, newItemId } from '../item-types/item-types.ts'
 import { DeltaWriter, type EventWriter } from './event-writer.ts'
 
@@ -197,22 +197,48 @@ const doneMembers = ({ member, doneMembers: more }: DeltaText, holder: Members):
   ...more?.(holder),
 })
 
-/** Writes the events of a stored item, whose own are erased: it opens and closes as it did live, without deltas. */
+/** Writes the events of a stored item, whose own are erased: those that it had live, in their order, without deltas. */
 export function writeStoredItem(writer: EventWriter, item: OutputItem, outputIndex: number): void {
   const events = eventsOf(item.type)
-  const { list, finalMembers = [] } = events
+  const { text, list, finalMembers = [] } = events
   const members = item as unknown as Members
+  const place = { item_id: item.id, output_index: outputIndex }
   const initial = Object.fromEntries(Object.entries(members).filter(([name]) => !finalMembers.includes(name)))
   const added = { ...initial, status: 'in_progress', ...emptyMembers(events) }
   writer.write('response.output_item.added', { output_index: outputIndex, item: added })
-  const parts = list?.replayed ? (members[list.member] as Members[]) : []
+  const parts = list ? (members[list.member] as Members[]) : []
   for (const [index, part] of parts.entries()) {
-    const form = list?.parts[String(part.type)]
-    if (!list || !form) continue
-    const place = { item_id: item.id, output_index: outputIndex, [list.index]: index }
-    writer.write(list.added, { ...place, part: { ...part, ...form.empty } })
-    writer.write(form.done, { ...place, ...doneMembers(form, part) })
-    writer.write(list.done, { ...place, part })
+    const cut = list?.cutStatus && item.status === 'incomplete' && index === parts.length - 1
+    if (list)
+      writeStoredPart(
+        writer,
+        list,
+        { ...place, [list.index]: index },
+        part,
+        cut ? { status: 'incomplete' } : {},
+      )
   }
+  if (text) writer.write(text.done, { ...place, ...doneMembers(text, members) })
   writer.write('response.output_item.done', { output_index: outputIndex, item })
+}
+
+/** @param cut members of the done event of a part that was cut off. */
+function writeStoredPart(
+  writer: EventWriter,
+  list: PartList,
+  place: object,
+  part: Members,
+  cut: object,
+): void {
+  const form = list.parts[String(part.type)]
+  if (!form) return
+  writer.write(list.added, { ...place, part: { ...part, ...form.empty } })
+  const { annotations } = list
+  const values = annotations ? ((part[annotations.member] as unknown[] | undefined) ?? []) : []
+  for (const [index, value] of values.entries()) {
+    if (!annotations) continue
+    writer.write(annotations.event, { ...place, [annotations.index]: index, [annotations.value]: value })
+  }
+  writer.write(form.done, { ...place, ...doneMembers(form, part) })
+  writer.write(list.done, { ...place, part, ...cut })
 }

@@ -33,6 +33,7 @@ export function replayResponse(
   for (const payload of payloads) {
     const event = JSON.parse(payload) as StoredEvent
     const at = event.output_index as number | undefined
+    if (at !== undefined && event.delta === undefined) writer.noteNumber(at, event.sequence_number as number)
     if (event.type === 'response.created') response = event.response as ResponseObject
     else if (event.type === 'response.in_progress') inProgress = true
     else if (event.type === 'response.output_item.added') {

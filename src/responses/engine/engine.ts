@@ -39,6 +39,11 @@ export interface RunningResponse {
   emitter: ResponseEmitter
 }
 
+interface SentCall {
+  sent: SentTurn
+  call: GovernedCall
+}
+
 /** How long the response waits for the outcome of a call that has ended. */
 const SETTLING_LIMIT_MS = 1_000
 
@@ -56,6 +61,8 @@ export class ResponseEngine {
   /** Items that each turn added to the context. */
   readonly #turns: ContextItem[][]
   #ready: ReadyTurn | null
+  /** The first turn, if `dispatch` has sent it. */
+  #dispatched: Promise<SentCall> | null = null
   /** As the ledger confirmed it for the last turn. */
   #principal: Principal | null
 
@@ -77,6 +84,24 @@ export class ResponseEngine {
   interrupt(why: Interruption): void {
     this.#interruption ??= why
     this.#abort.abort()
+  }
+
+  /**
+   * Sends the first turn, ahead of `run`. Never throws.
+   * @returns its failure before anything was generated; null for a turn whose answer has begun.
+   */
+  async dispatch(): Promise<Error | null> {
+    this.#dispatched = this.#send()
+    const { sent } = await this.#dispatched
+    return sent.kind === 'failed' ? sent.error : null
+  }
+
+  /** Stores the outcome of a dispatched turn that failed, in place of `run`. The ledger does not have it yet. */
+  async closeRefused(): Promise<void> {
+    const dispatched = await this.#dispatched
+    if (!dispatched) return
+    const outcome = await dispatched.sent.outcome
+    this.#charge(outcome.usage, [{ call: dispatched.call, outcome }])
   }
 
   /** Runs until the response ends. Must be called once. Never throws. */
@@ -109,14 +134,15 @@ export class ResponseEngine {
   async #generate(): Promise<ResponseEnd | null> {
     const { emitter } = this.#run
     const from = emitter.outputLength
-    const { sent, call } = await this.#send()
+    const { sent, call } = await (this.#dispatched ?? this.#send())
+    this.#dispatched = null
     await this.#emitAnswer(sent, call)
     const end = emitter.endTurn()
     return this.#interrupted() ?? this.#finishTurn(end, from)
   }
 
   /** A function of its own, so that a body of 50 MB is not referenced for as long as its answer. */
-  async #send(): Promise<{ sent: SentTurn; call: GovernedCall }> {
+  async #send(): Promise<SentCall> {
     const ready = this.#ready
     this.#ready = null
     if (!ready) throw new Error('there is no turn to send')

@@ -2,6 +2,8 @@
 export type Phase =
   /** Its request is loaded, and its first turn admitted. Not visible to its owner. */
   | 'admitting'
+  /** Its first model call is open, and nothing was generated: a failure is an HTTP error. Not visible to its owner. */
+  | 'dispatching'
   /** A model call is open, and its answer is streamed. */
   | 'generating'
   /** The turn has ended with calls of server-side tools. Their intents and results are stored. */
@@ -27,7 +29,8 @@ interface PhaseRules {
 
 /** Every phase with the phases that may follow it. `removing` may follow any phase. */
 export const PHASES: Readonly<Record<Phase, PhaseRules>> = {
-  admitting: { to: ['generating'], visible: false, restart: 'roll_back' },
+  admitting: { to: ['dispatching'], visible: false, restart: 'roll_back' },
+  dispatching: { to: ['generating'], visible: false, restart: 'roll_back' },
   // The answer of a model cannot be continued, and its call may have been charged.
   generating: { to: ['running_tools', 'between_turns', 'ending'], visible: true, restart: 'fail' },
   running_tools: { to: ['between_turns', 'ending'], visible: true, restart: 'resume' },

@@ -20,7 +20,7 @@ const INTERRUPTED = {
  * then `error` and `response.failed` follow. Its usage is that of the settled calls and an estimate of the open one.
  * @param payloads of all stored events in order. @param lastSequence of the last of them.
  * @param now milliseconds since the epoch.
- * @returns the final response, the events to append, and the open call with its outcome.
+ * @returns the final response, the events to append, the open call with its outcome, and numbers (`StoredNumbers`).
  * @throws Error for a log without its first event, SyntaxError for a payload that is not JSON.
  */
 export function interruptedResponse(
@@ -28,7 +28,12 @@ export function interruptedResponse(
   lastSequence: number,
   { usage, openCall }: Pick<Progress, 'usage' | 'openCall'>,
   now: number,
-): { response: ResponseObject; events: EmittedEvent[]; call: UnsettledCall | null } {
+): {
+  response: ResponseObject
+  events: EmittedEvent[]
+  call: UnsettledCall | null
+  itemNumbers: number[][]
+} {
   const events: EmittedEvent[] = []
   const writer = new EventWriter(lastSequence, (event) => events.push(event))
   const replayed = replayResponse(payloads, writer, openCall?.after)
@@ -48,7 +53,7 @@ export function interruptedResponse(
     usage: responseUsage(call?.outcome.usage ? addUsage(usage, call.outcome.usage) : usage),
   }
   writer.writeEnd(response)
-  return { response, events, call }
+  return { response, events, call, itemNumbers: writer.itemNumbers }
 }
 
 /**
@@ -64,9 +69,14 @@ export function endingEvents(state: ResponseState, log: EventLog, now: number): 
     return events
   }
   const { progress, store, unsettled } = state.known
-  const { response, events, call } = interruptedResponse(log.payloads(), log.lastSequence, progress, now)
+  const { response, events, call, itemNumbers } = interruptedResponse(
+    log.payloads(),
+    log.lastSequence,
+    progress,
+    now,
+  )
   const outputItems = response.output.map((item) => storedItemOf(contextItemOf(item, null)))
-  state.storeFinal({ response, outputItems })
+  state.storeFinal({ response, outputItems, itemNumbers })
   const ended = { ...progress, openCall: null }
   const calls = call ? [...unsettled, call] : unsettled
   state.enter('ending', { pendingWrite: store, progress: ended, unsettled: calls })

@@ -99,8 +99,6 @@ export interface PartList {
   annotations?: { member: string; event: string; index: string; value: string }
   /** Whether the done event of a part that was cut off has a status. */
   cutStatus?: true
-  /** Whether a stored item is replayed part by part: accumulators of official clients build messages from their parts. */
-  replayed?: true
 }
 
 /** The events of an item between its `output_item.added` and its `output_item.done`. */

@@ -25,7 +25,6 @@ export const message: ItemType = {
       index: 'content_index',
       added: 'response.content_part.added',
       done: 'response.content_part.done',
-      replayed: true,
       annotations: {
         member: 'annotations',
         event: 'response.output_text.annotation.added',

@@ -1,4 +1,5 @@
 import { unsentOutcome } from '../../gateway/calls/call-outcome.ts'
+import { loadCatalog } from '../../gateway/catalog/catalog.ts'
 import { type AdmittedTurn, admitTurn } from '../../gateway/model-turn.ts'
 import { SESSION_HEADERS } from '../../gateway/routes/conversation-key.ts'
 import { settle } from '../../governance/governed-call.ts'
@@ -20,12 +21,13 @@ import { type ToolRules, toolRules } from '../engine/tool-rules.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { beginResponse } from '../store/begin-response.store.ts'
 import type { ContextItem, LedgerTrace, Owner, StartRequest } from '../types.ts'
+import { fromPostgres } from './postgres-away.ts'
 import type { ResponseDeps } from './response-deps.ts'
 import { ownerOf, type ResponseHead, type StoredRequest } from './response-head.ts'
 import type { ResponseState } from './response-state.ts'
 
-/** A response whose first two events are emitted. The model gets its request when the engine runs. */
-interface AdmittedResponse extends RunningResponse {
+/** A response without an event so far. The model gets its request when the engine dispatches it or runs. */
+export interface AdmittedResponse extends RunningResponse {
   settings: ResponseSettings
 }
 
@@ -38,8 +40,8 @@ const MOST_HELD_BYTES = 1024 * 1024
 
 /**
  * Admits a request and begins its response: loads the request and its context, has the first turn admitted, stores the
- * input, writes the row, locks the conversation, and emits the first events. All of it precedes the model call, so that no
- * call is charged whose answer could not be returned.
+ * input, writes the row, and locks the conversation. All of it precedes the model call, so that no call is charged whose
+ * answer could not be returned.
  * @param state of the object. After a refusal, the caller has to roll back what it has.
  */
 export async function admitResponse(
@@ -57,7 +59,10 @@ export async function admitResponse(
   try {
     const { request, reserved } = await loadRequest(deps, body, start.principal.organizationId)
     buffers.push(reserved)
-    const loaded = await loadFirstTurn(deps, start, request)
+    const [loaded] = await fromPostgres(
+      deps.database,
+      Promise.all([loadFirstTurn(deps, start, request), loadCatalog(deps)]),
+    )
     const { owner, tools, items, isLarge } = loaded
     const { identity, principal, headers } = start
     const call = { identity, principal, counted: true }
@@ -67,7 +72,7 @@ export async function admitResponse(
     const trace = { recorded: true, rateLimit: turn.rateLimit }
     if (turn.kind === 'refused') return refused(turn.error, trace)
     try {
-      await storeBeginning(deps, state, loaded, turn)
+      await fromPostgres(deps.database, storeBeginning(deps, state, loaded, turn))
       return { kind: 'admitted', trace, ...firstEngine(deps, state, log, loaded, { turn, buffers }) }
     } catch (error) {
       await settle(deps, turn.call, unsentOutcome(turn.call, deps.clock(), error))
@@ -87,7 +92,6 @@ function firstEngine(
   ready: ReadyTurn,
 ): AdmittedResponse {
   const emitter = newEmitter(deps, state.known, settings, tools, log, ready.turn.planned.policy)
-  emitter.begin()
   const context = isLarge ? null : items
   const engine = new ResponseEngine(deps, { owner, state, log, request, tools, emitter, ready, context })
   return { settings, engine, emitter }
@@ -148,7 +152,7 @@ async function storeBeginning(
     begun: store,
   })
   if (store) await writeRow(deps, state.known, context)
-  state.enter('generating', { progress: { ...state.known.progress, openCall: { open, after: 0 } } })
+  state.enter('dispatching', { progress: { ...state.known.progress, openCall: { open, after: 0 } } })
 }
 
 async function writeRow(

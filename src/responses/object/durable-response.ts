@@ -12,12 +12,15 @@ import { admitResponse } from './admission.ts'
 import { notStarted } from './error-data.ts'
 import { type FinalResponse, finalResponse } from './final-response.ts'
 import { FinalWriter } from './final-writer.ts'
+import { closeAbandoned, dispatchFirstTurn } from './first-turn.ts'
 import type { ResponseDeps } from './response-deps.ts'
 import { newHead, type ResponseHead } from './response-head.ts'
 import { ResponseState } from './response-state.ts'
 
 /** Interval of the alarm of a running response. It also keeps the object in memory. */
 const CHECK_INTERVAL_MS = 30_000
+/** How long a refusal waits for its rollback. */
+const REFUSAL_LIMIT_MS = 500
 /** How long the deletion of a response waits for its end, and then for its readers to get it. */
 const REMOVAL_LIMIT_MS = 1_000
 /** Readers of one response at a time: each may hold a segment in the memory of the object. */
@@ -56,6 +59,8 @@ export class DurableResponse implements ResponseStreamObject {
     const admission = await this.#admit(request, body)
     if (admission.kind === 'refused') return notStarted(admission.error, admission.trace)
     const { engine, emitter, settings, trace } = admission
+    this.#state.enter('generating')
+    emitter.begin()
     this.#generate({ engine, emitter })
     return {
       ...trace,
@@ -72,11 +77,24 @@ export class DurableResponse implements ResponseStreamObject {
       this.#state.begin(newHead(request, this.#deps.clock()))
       this.#deps.waitUntil(this.#setAlarm(CHECK_INTERVAL_MS))
       const admission = await admitResponse(this.#deps, this.#state, this.#log, request, body)
-      if (admission.kind === 'refused') await this.#rollBack()
+      if (admission.kind === 'admitted') {
+        const error = await dispatchFirstTurn(this.#deps, admission)
+        if (error === null) return admission
+        await this.#rollBackRefused()
+        return { kind: 'refused' as const, error, trace: admission.trace }
+      }
+      await this.#rollBackRefused()
       return admission
     } finally {
       this.#admitting = false
     }
+  }
+
+  /** Usually complete before the caller gets the error, so that it can repeat its request at once. */
+  async #rollBackRefused(): Promise<void> {
+    const rolledBack = this.#rollBack()
+    this.#deps.waitUntil(rolledBack)
+    await withinTime(rolledBack, REFUSAL_LIMIT_MS, 'rolling back a response').catch(() => {})
   }
 
   #generate(running: RunningResponse): void {
@@ -142,6 +160,7 @@ export class DurableResponse implements ResponseStreamObject {
     }
     const { restart } = PHASES[head.phase]
     const resumed = restart === 'resume' ? resumeResponse(this.#deps, this.#state, this.#log) : null
+    if (head.phase === 'dispatching') closeAbandoned(this.#state, this.#deps.clock())
     if (restart === 'roll_back') this.#deps.waitUntil(this.#rollBack())
     else if (resumed) this.#generate(resumed)
     else this.#recover()
@@ -209,7 +228,10 @@ export class DurableResponse implements ResponseStreamObject {
   async state(owner: Owner) {
     const { head } = this.#state
     if (!head || !this.#isVisibleTo(owner)) return null
-    return { model: head.model, policyVersion: head.policyVersion, running: head.phase !== 'ended' }
+    const { model, policyVersion, phase } = head
+    const running = phase !== 'ended'
+    const items = running ? null : this.#state.final?.itemNumbers
+    return { model, policyVersion, running, numbers: items ? { items, last: this.#log.lastSequence } : null }
   }
 
   async settle(owner: Owner): Promise<'running' | 'settled' | 'pending' | 'absent'> {
@@ -276,7 +298,9 @@ export class DurableResponse implements ResponseStreamObject {
     // Stored first: the response is not visible any more, and a restart continues the rollback.
     this.#state.enter('removing')
     this.#log.endTails()
-    if (await this.#final.rollBack()) await this.#forget()
+    await this.#state.settleCalls()
+    const isComplete = await this.#final.rollBack()
+    if (isComplete && !this.#state.head?.unsettled.length) await this.#forget()
     else await this.#setAlarm(CHECK_INTERVAL_MS)
   }
 

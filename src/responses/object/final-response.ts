@@ -13,6 +13,8 @@ export interface FinalResponse {
   response: ResponseObject
   /** Policies were applied to the output while it was generated. */
   outputItems: StoredItem[]
+  /** See `StoredNumbers`. */
+  itemNumbers: number[][]
 }
 
 /** Fixes the final response. It uses no other service, since a response must end also when all of them are unavailable. */
@@ -26,5 +28,5 @@ export function finalResponse(
   const completedSeconds = Math.floor(deps.clock() / 1000)
   const response = emitter.end({ ...end, usage, completedSeconds })
   const items = sealedItems(deps, owner, response.output, emitter.reasoningSecrets)
-  return { response, outputItems: items.map(storedItemOf) }
+  return { response, outputItems: items.map(storedItemOf), itemNumbers: emitter.itemNumbers }
 }

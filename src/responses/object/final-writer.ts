@@ -10,6 +10,7 @@ import type { FinalResponse } from './final-response.ts'
 import type { ResponseDeps } from './response-deps.ts'
 import type { ResponseHead } from './response-head.ts'
 import type { ResponseState } from './response-state.ts'
+import type { StoredBody } from './stored-response.ts'
 
 /** How long the last event waits for Postgres. */
 const FINISH_LIMIT_MS = 2_000
@@ -137,13 +138,13 @@ export class FinalWriter {
     const error = { code: 'server_error', message: 'The response could not be stored.' }
     const response = { ...ended, status: 'failed' as const, error, incomplete_details: null }
     const input = { inputItems: [], usedItemIds: [] }
-    return this.#finish(head, input, { response, outputItems: [] }, lastSequence)
+    return this.#finish(head, input, { response, outputItems: [], itemNumbers: [] }, lastSequence)
   }
 
   async #finish(
     { responseId, owner, conversationId }: ResponseHead,
     { inputItems, usedItemIds }: WrittenInput,
-    { response, outputItems }: FinalResponse,
+    { response, outputItems, itemNumbers }: FinalResponse,
     lastSequence: number,
   ): Promise<void> {
     if (response.status === 'in_progress') throw new Error('the response has not ended')
@@ -151,7 +152,7 @@ export class FinalWriter {
     const status = await finishResponse(this.#deps.database, owner, {
       id: responseId,
       status: response.status,
-      body: JSON.stringify(body),
+      body: JSON.stringify({ ...body, item_numbers: itemNumbers } satisfies StoredBody),
       completedAt: this.#deps.clock(),
       lastSequence,
       inputItems,

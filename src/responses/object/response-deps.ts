@@ -15,6 +15,7 @@ export interface ResponseDeps extends ModelDeps {
   /** The server-side tools that a request asks for; undefined while there are none. */
   hostedTools?: (settings: ResponseSettings) => readonly HostedTool[]
   configuration: ModelDeps['configuration'] & {
+    RESPONSE_COMMIT_MS: number
     RESPONSE_MAX_TURNS: number
     RESPONSE_TIME_LIMIT_MS: number
     RESPONSE_WINDOW_MS: number

@@ -1,12 +1,25 @@
 import type { Database } from '../../../schema/database.ts'
 import type { OutputItem, ResponseObject } from '../../wire/responses.ts'
 import type { ContentStore } from '../content/content-store.ts'
+import type { StoredNumbers } from '../emitter/event-writer.ts'
 import { itemBytes } from '../items/stored-items.ts'
 import { selectResponse } from '../store/read-responses.store.ts'
 import type { Owner } from '../types.ts'
 import { outputTextOf } from './response-members.ts'
 
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
+
+/** The JSON of a response in its row. */
+export type StoredBody = Omit<ResponseObject, 'output' | 'output_text'> & {
+  /** `StoredNumbers.items`. */
+  item_numbers: number[][]
+}
+
+/** An ended response, and the numbers of its events. */
+export interface EndedResponse {
+  response: ResponseObject
+  numbers: StoredNumbers
+}
 
 /**
  * An ended response from Postgres and the content store.
@@ -17,10 +30,14 @@ export async function storedResponse(
   deps: { database: Database; contentStore: ContentStore },
   owner: Owner,
   id: string,
-): Promise<ResponseObject | null> {
+): Promise<EndedResponse | null> {
   const row = await selectResponse(deps.database, owner, id)
   if (row === null || row.body === null) return null
   const items = await Promise.all(row.output.map((item) => itemBytes(deps, item)))
   const output = items.map((bytes) => JSON.parse(decoder.decode(bytes)) as OutputItem)
-  return { ...(JSON.parse(row.body) as ResponseObject), output, output_text: outputTextOf(output) }
+  const { item_numbers: numbers, ...body } = JSON.parse(row.body) as StoredBody
+  return {
+    response: { ...body, output, output_text: outputTextOf(output) },
+    numbers: { items: numbers, last: row.lastSequence ?? 0 },
+  }
 }

@@ -19,6 +19,9 @@ export async function inOneBatch(
   return (await database.batch([first, ...rest])).map(({ rows }) => rows)
 }
 
+/** @throws when Postgres is away. */
+export const pingDatabase = (database: Database) => database.execute(sql`SELECT 1`)
+
 /** The condition that a row belongs to the owner. */
 export function ownedBy(table: { organizationId: AnyColumn; userId: AnyColumn }, owner: Owner): SQL {
   return sql`(${table.organizationId} = ${owner.organizationId}::uuid AND ${table.userId} = ${owner.userId}::uuid)`
