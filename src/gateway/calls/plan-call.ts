@@ -3,6 +3,7 @@ import type { CallOutcome } from '../../governance/audit-record.ts'
 import { dlpBlocked } from '../../governance/dlp/policy/actions.ts'
 import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
 import { type PolicyDeps, policyFor } from '../../governance/dlp/policy/policy-for-call.ts'
+import { inTurns } from '../../governance/dlp/scan/scan-budget.ts'
 import type { CallerRights } from '../../governance/governed-call.ts'
 import { hasScope, type Principal } from '../../governance/principal.ts'
 import { type CallTarget, modelTarget } from '../../governance/target.ts'
@@ -48,7 +49,7 @@ export async function planCall(
     const model = modelOf(granted, rights.principal.organizationId)
     const routes = routesFor(model, operation)
     policy = await policyFor(deps, rights.principal, target)
-    const inspected = inspect(outline, operation, policy)
+    const inspected = await inspect(outline, operation, policy)
     const known = { request, outline, model, inspected }
     const firstRequest = firstExpressible(known, routes)
     const basis = {
@@ -93,9 +94,14 @@ function allowedModel(
 /** Model ids come from callers: quoted short, without control characters and without texts that look like keys. */
 const printable = (text: string) => redact(text.slice(0, 100).replace(/\p{Cc}/gu, ''))
 
-function inspect(outline: RequestOutline, operation: Operation, policy: CallPolicy): InspectedRequest {
+/** Other requests have their turn between the slices of long texts. */
+async function inspect(
+  outline: RequestOutline,
+  operation: Operation,
+  policy: CallPolicy,
+): Promise<InspectedRequest> {
   const inspection = policy.requestInspection()
-  const found = inspectRequest(outline, OPERATIONS[operation].protocol, inspection)
+  const found = await inTurns(inspectRequest(outline, OPERATIONS[operation].protocol, inspection))
   for (const direction of found.uninspectable) {
     if (policy.blocksUninspectable(direction)) throw dlpBlocked('content that cannot be inspected')
   }

@@ -1,9 +1,10 @@
 import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
 import { endOfString } from '../../governance/dlp/json-inspection.ts'
+import { drained, type Slices } from '../../governance/dlp/scan/scan-budget.ts'
 import { isEncodedText } from '../../governance/dlp/source/encoded-text.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import { type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJson } from '../../lib/json-scan.ts'
+import { type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJsonInSlices } from '../../lib/json-scan.ts'
 import type { Protocol, RequestTexts } from './protocol.ts'
 import type { RequestOutline } from './request-outline.ts'
 import { SourceData } from './source-data.ts'
@@ -20,21 +21,25 @@ export interface InspectedRequest {
 }
 
 /**
- * Inspects every text of a request. Removed members are not sent and not inspected. Without a policy the texts are only
- * counted.
+ * Inspects every text of a request, in slices. Removed members are not sent and not inspected. Without a policy the
+ * texts are only counted.
  */
-export function inspectRequest(
+export function* inspectRequest(
   outline: RequestOutline,
   protocol: Protocol,
   inspection: Inspection,
-): InspectedRequest {
+): Slices<InspectedRequest> {
   if (inspection.engine.passive) {
     inspection.count(outline.textBytes)
     inspection.endUnit(outline.body.length)
     return NOTHING_FOUND
   }
   const scan = new RequestTextScan(outline, protocol, inspection)
-  scanJson(outline.body, scan)
+  for (const _pause of scanJsonInSlices(outline.body, scan, () => scan.isDue())) {
+    yield* scan.inspectLongTexts()
+    yield
+  }
+  yield* scan.inspectLongTexts()
   scan.removeSignatures()
   inspection.endUnit(outline.body.length)
   return scan
@@ -54,6 +59,12 @@ interface PlacedText {
   end: number
 }
 
+/** Longer texts are inspected in slices. */
+const LONGEST_AT_ONCE_BYTES = 16 * 1024
+/** Bytes of texts in one slice; every value counts as some. */
+const SLICE_BYTES = 64 * 1024
+const VALUE_BYTES = 64
+
 class RequestTextScan {
   readonly edits: ByteEdit[] = []
   readonly uninspectable = new Set<Direction>()
@@ -69,6 +80,9 @@ class RequestTextScan {
   /** Places of the signatures of blocks of thinking. */
   readonly #signatures = new Map<string, { start: number; end: number }>()
   readonly #sources = new SourceData<PlacedText>()
+  /** Inspected before the scan goes on. */
+  readonly #longTexts: PlacedText[] = []
+  #sliceBytes = 0
 
   constructor(outline: RequestOutline, { removals, requestTexts }: Protocol, inspection: Inspection) {
     this.#outline = outline
@@ -79,7 +93,23 @@ class RequestTextScan {
     this.watched = requestTexts.ownData
   }
 
+  /** Whether the scan has to pause. */
+  isDue(): boolean {
+    if (this.#longTexts.length === 0 && this.#sliceBytes < SLICE_BYTES) return false
+    this.#sliceBytes = 0
+    return true
+  }
+
+  *inspectLongTexts(): Slices<void> {
+    for (let text = this.#longTexts.pop(); text; text = this.#longTexts.pop()) {
+      const { field, start, end } = text
+      if (field.encoded && !(yield* isEncodedText(this.#body.subarray(start, end)))) continue
+      this.#edit(field, yield* this.#inspection.textInSlices(field, this.#body, start, end))
+    }
+  }
+
   value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
+    this.#sliceBytes += VALUE_BYTES
     // A prompt may be a list of token ids.
     if (path[0] === 'prompt' && kind === 'number') this.uninspectable.add('request')
     if (path[0] !== 'messages' || path[4] !== 'input') {
@@ -105,7 +135,15 @@ class RequestTextScan {
   }
 
   #inspect({ field, start, end }: PlacedText): void {
-    const edit = this.#inspection.text(field, this.#body, start, end)
+    if (end - start > LONGEST_AT_ONCE_BYTES) {
+      this.#longTexts.push({ field: { ...field, path: [...field.path] }, start, end })
+      return
+    }
+    this.#sliceBytes += end - start
+    this.#edit(field, this.#inspection.text(field, this.#body, start, end))
+  }
+
+  #edit(field: TextField, edit: ByteEdit | null): void {
     if (!edit) return
     this.edits.push(edit)
     const thinking = this.#texts.thinkingOf(field.path)
@@ -114,7 +152,8 @@ class RequestTextScan {
 
   /** Base64 of binary content is not inspected. */
   #inspectEncoded({ field, start, end }: PlacedText): void {
-    if (!isEncodedText(this.#body.subarray(start, end))) return
+    const isLong = end - start > LONGEST_AT_ONCE_BYTES
+    if (!isLong && !drained(isEncodedText(this.#body.subarray(start, end)))) return
     this.#inspect({ field: { ...field, json: false, encoded: true }, start, end })
   }
 

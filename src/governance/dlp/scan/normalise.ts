@@ -1,4 +1,5 @@
 import { decodeEscape, ESCAPE_HINT, escapeLength } from './escapes.ts'
+import type { ScanBudget, Slices } from './scan-budget.ts'
 
 /**
  * A text normalised for the detectors: one spelling of what can be written in many ways (full-width digits, dashes,
@@ -35,10 +36,10 @@ const BEYOND_ASCII = /[\u0080-\uffff]/
  * entities or backslash escapes (nested up to three times), a second one with these decoded. Both are scanned, because
  * what looks like an escape may be none (`C:\new`).
  */
-export function readings(original: string): Reading[] {
-  const plain = BEYOND_ASCII.test(original) ? build(original, false) : identity(original)
+export function* readings(original: string, budget: ScanBudget): Slices<Reading[]> {
+  const plain = BEYOND_ASCII.test(original) ? yield* build(original, false, budget) : identity(original)
   if (!ESCAPE_HINT.test(original)) return [plain]
-  const decoded = build(original, true)
+  const decoded = yield* build(original, true, budget)
   return decoded.text === plain.text ? [plain] : [plain, decoded]
 }
 
@@ -140,10 +141,19 @@ class Collector {
   }
 }
 
-function build(original: string, decode: boolean): Reading {
+/** Units after which steps are counted. */
+const COUNTED_UNITS = 1024
+
+function* build(original: string, decode: boolean, budget: ScanBudget): Slices<Reading> {
   const collector = new Collector(original)
   let index = 0
+  let counted = 0
   while (index < original.length) {
+    if (index - counted >= COUNTED_UNITS) {
+      budget.spend(index - counted)
+      counted = index
+      if (budget.endsSlice()) yield
+    }
     const code = original.charCodeAt(index)
     if (decode && (code === 0x25 || code === 0x26 || code === 0x5c)) {
       const decoded = decodeEscape(original, index)

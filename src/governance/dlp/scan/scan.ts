@@ -8,10 +8,12 @@ import { CARD, CARD_CONTEXT, IBAN, isCardNumber, readIban, startsIban } from '..
 import { EMAIL, IP_ADDRESS, readEmail, readIpv4 } from '../detectors/network.ts'
 import { PHONE, readPhone } from '../detectors/phone.ts'
 import { SecretHints } from '../detectors/secrets.ts'
+import { type DecodedText, scanDecoded } from './nested.ts'
 import type { Reading } from './normalise.ts'
 import { readSpacedDigits, startsNumber, walkShapes } from './number-shapes.ts'
 import { LONGEST_WORD, type Plan, type PlannedWord } from './plan.ts'
 import { scanBlocks } from './scan-blocks.ts'
+import type { ScanBudget, Slices } from './scan-budget.ts'
 import { scanAssignment, scanColons, scanKeys, scanNames, scanToken } from './scan-tokens.ts'
 
 /** Receives a finding, in units of the reading. */
@@ -27,6 +29,9 @@ export interface Scan {
   covers(detector: string): boolean
   /** Levels of encoded texts around this one. */
   depth: number
+  budget: ScanBudget
+  /** Encoded texts that were found, and are scanned next. */
+  decoded: DecodedText[]
   /** Encoded texts before this index have been scanned. */
   encodedEnd: number
   /** Whether the text has a word for secrets; undefined until it is needed. */
@@ -54,14 +59,25 @@ const LONGEST_COIN = 110
 
 const SPECIAL = DIGIT | DOT | AT | COLON | DASH | UNDERSCORE | SLASH | EQUALS | GLUE
 
+/** Units after which steps are counted. */
+const COUNTED_UNITS = 1024
+
 /** Walks over a reading once, and passes each part to the detectors that can match there. */
-export function scanReading(reading: Reading, plan: Plan, depth: number, report: Report): void {
+export function* scanReading(
+  reading: Reading,
+  plan: Plan,
+  depth: number,
+  report: Report,
+  budget: ScanBudget,
+): Slices<void> {
   const scan: Scan = {
     text: reading.text,
     plan,
     surroundings: new Surroundings(reading),
     report,
     depth,
+    budget,
+    decoded: [],
     encodedEnd: 0,
     linesEnd: 0,
     mentionsSecrets: undefined,
@@ -69,9 +85,15 @@ export function scanReading(reading: Reading, plan: Plan, depth: number, report:
     covers: (detector) => plan.minimum.has(detector),
   }
   scanBlocks(scan)
-  const { text } = scan
+  const { text, decoded } = scan
   let index = 0
+  let counted = 0
   while (index < text.length) {
+    if (index - counted >= COUNTED_UNITS) {
+      budget.spend(index - counted)
+      counted = index
+      if (budget.endsSlice()) yield
+    }
     const start = index
     let classes = 0
     for (;;) {
@@ -86,8 +108,13 @@ export function scanReading(reading: Reading, plan: Plan, depth: number, report:
     }
     if ((classes & SPECIAL) !== 0 || index - start >= SHORTEST_TOKEN) scanRun(scan, start, index, classes)
     else if ((classes & LOWER_LETTER) === 0 || standsApart(text, start, index)) scanWord(scan, start, index)
+    for (let next = decoded.pop(); next !== undefined; next = decoded.pop()) yield* scanDecoded(scan, next)
   }
+  budget.spend(index - counted + SCAN_STEPS)
 }
+
+/** Steps that a scan takes before its first unit. */
+const SCAN_STEPS = 16
 
 const BLANK = 0x20
 
@@ -98,10 +125,11 @@ const standsApart = (text: string, start: number, end: number): boolean =>
 /** A run of characters without blanks, quotes or brackets. */
 function scanRun(scan: Scan, start: number, end: number, classes: number): void {
   const { text } = scan
+  // The last word of a sentence.
   if (
     (classes & ~(LETTER | DOT)) === 0 &&
-    text.indexOf('.', start) === end - 1 &&
-    end - start < SHORTEST_TOKEN
+    end - start < SHORTEST_TOKEN &&
+    firstDot(text, start, end) === end - 1
   ) {
     if ((classes & LOWER_LETTER) === 0) scanWord(scan, start, end - 1)
     return
@@ -115,6 +143,13 @@ function scanRun(scan: Scan, start: number, end: number, classes: number): void 
   if ((classes & (COLON | EQUALS)) !== 0) scanAssignment(scan, start, end)
   if ((classes & DOT) !== 0) scanNames(scan, start, end)
   if (end - start >= 6) scanToken(scan, start, end, classes)
+}
+
+/** Searched within the run only: the next dot of the text may be far away. */
+function firstDot(text: string, start: number, end: number): number {
+  let index = start
+  while (index < end && text[index] !== '.') index++
+  return index
 }
 
 function scanEmails(scan: Scan, start: number, end: number): void {
