@@ -1,7 +1,7 @@
 import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
 import { endOfString } from '../../governance/dlp/json-inspection.ts'
-import { drained, type Slices } from '../../governance/dlp/scan/scan-budget.ts'
-import { isEncodedText } from '../../governance/dlp/source/encoded-text.ts'
+import type { Slices } from '../../governance/dlp/scan/scan-budget.ts'
+import { dataUrlHead, isEncodedText } from '../../governance/dlp/source/encoded-text.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJsonInSlices } from '../../lib/json-scan.ts'
@@ -10,7 +10,7 @@ import type { RequestOutline } from './request-outline.ts'
 import { SourceData } from './source-data.ts'
 import { inspectOwnValue, type TextKind } from './streamed-texts.ts'
 import { MESSAGES_STRUCTURE } from './technical-members.ts'
-import { isUnreadable, lastName, OWN_DATA, requestString } from './text-fields.ts'
+import { isBase64, isUnreadable, isUnreadablePart, lastName, OWN_DATA, requestString } from './text-fields.ts'
 
 export interface InspectedRequest {
   edits: ByteEdit[]
@@ -103,8 +103,25 @@ class RequestTextScan {
   *inspectLongTexts(): Slices<void> {
     for (let text = this.#longTexts.pop(); text; text = this.#longTexts.pop()) {
       const { field, start, end } = text
-      if (field.encoded && !(yield* isEncodedText(this.#body.subarray(start, end)))) continue
-      this.#edit(field, yield* this.#inspection.textInSlices(field, this.#body, start, end))
+      if (field.encoded) yield* this.#inspectEncoded(text)
+      else this.#edit(field, yield* this.#inspection.textInSlices(field, this.#body, start, end))
+    }
+  }
+
+  /**
+   * Base64 of a text is inspected as that text. With other characters, which decoders skip, it is inspected as it is as
+   * well.
+   */
+  *#inspectEncoded({ field, start, end }: PlacedText): Slices<void> {
+    const contents = this.#body.subarray(start, end)
+    const isStrict = isBase64(contents, dataUrlHead(contents), contents.length)
+    const asText = { ...field, encoded: false }
+    if (yield* isEncodedText(contents)) {
+      const edit = yield* this.#inspection.textInSlices(field, this.#body, start, end)
+      if (edit || isStrict) return this.#edit(field, edit)
+      this.#edit(asText, yield* this.#inspection.textInSlices(asText, this.#body, start, end, true))
+    } else if (!isStrict) {
+      this.#edit(asText, yield* this.#inspection.textInSlices(asText, this.#body, start, end))
     }
   }
 
@@ -130,7 +147,7 @@ class RequestTextScan {
     else if (kind === 'fixed') {
       this.#inspection.text({ ...this.#fieldOf(path, name), fixed: true }, body, start, end)
     } else if (!this.#sources.string(path, body, start, end, () => this.#copied(path, name, start, end))) {
-      if (kind === 'encoded') this.#inspectEncoded({ field: this.#fieldOf(path, name), start, end })
+      if (kind === 'encoded') this.#deferEncoded({ field: this.#fieldOf(path, name), start, end })
     }
   }
 
@@ -151,15 +168,17 @@ class RequestTextScan {
   }
 
   /** Base64 of binary content is not inspected. */
-  #inspectEncoded({ field, start, end }: PlacedText): void {
-    const isLong = end - start > LONGEST_AT_ONCE_BYTES
-    if (!isLong && !drained(isEncodedText(this.#body.subarray(start, end)))) return
-    this.#inspect({ field: { ...field, json: false, encoded: true }, start, end })
+  #deferEncoded({ field, start, end }: PlacedText): void {
+    this.#longTexts.push({
+      field: { ...field, path: [...field.path], json: false, encoded: true },
+      start,
+      end,
+    })
   }
 
   #endSource(path: JsonPath): void {
-    for (const { place, isBase64 } of this.#sources.end(path)) {
-      if (isBase64) this.#inspectEncoded(place)
+    for (const { place, isBase64: isEncoded } of this.#sources.end(path)) {
+      if (isEncoded) this.#deferEncoded(place)
       else this.#inspect(place)
     }
   }
@@ -187,7 +206,10 @@ class RequestTextScan {
 
   /** Notes unreadable content, and the signatures of thinking. */
   #note(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
-    if (isUnreadable(path, this.#body, start, end, name, own)) {
+    if (
+      isUnreadable(path, this.#body, start, end, name, own) ||
+      (!own && isUnreadablePart(path, this.#body, start, end))
+    ) {
       this.uninspectable.add(this.#texts.messageTextKind(path, this.#outline).kind)
     }
     const signed = name === 'signature' ? this.#texts.signatureOf?.(path) : null

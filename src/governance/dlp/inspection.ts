@@ -111,11 +111,24 @@ export class Inspection {
     return editOf(this.engine.inspect(field, source.subarray(start, end)), start, end)
   }
 
-  /** As `text`, in slices. @param field a copy: it is read after other strings have been scanned. */
-  *textInSlices(field: TextField, source: Uint8Array, start: number, end: number): Slices<ByteEdit | null> {
-    if (!this.engine.inspectInSlices) return this.text(field, source, start, end)
-    this.count(end - start)
-    return editOf(yield* this.engine.inspectInSlices(field, source.subarray(start, end)), start, end)
+  /**
+   * As `text`, in slices.
+   * @param field a copy: it is read after other strings have been scanned.
+   * @param isCounted for a string whose bytes were counted in another form.
+   */
+  *textInSlices(
+    field: TextField,
+    source: Uint8Array,
+    start: number,
+    end: number,
+    isCounted = false,
+  ): Slices<ByteEdit | null> {
+    if (!isCounted) this.count(end - start)
+    const contents = source.subarray(start, end)
+    const replacement = this.engine.inspectInSlices
+      ? yield* this.engine.inspectInSlices(field, contents)
+      : this.engine.inspect(field, contents)
+    return editOf(replacement, start, end)
   }
 
   /** Counts texts of the current unit that a passive engine need not read. */

@@ -28,16 +28,21 @@ const COMBINING = /^\p{M}$/u
 const DECIMAL = /^\p{Nd}$/u
 /** Dashes that stand for a hyphen; the em dash separates clauses and stays. */
 const DASH = /^[\u2010-\u2013\u2043\u2212\u058a\u05be\ufe58\ufe63\uff0d]$/u
-const BEYOND_ASCII = /[\u0080-\uffff]/
+/** Control characters but tabs and line ends are not shown, so they separate nothing. */
+const isControl = (code: number): boolean =>
+  (code < 0x20 && code !== 0x09 && code !== 0x0a && code !== 0x0d) ||
+  (code >= 0x7f && code < 0xa0 && code !== 0x85)
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const FOLDED = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\uffff]/
 
 /**
- * The ways to read a text: as it is written, with compatibility forms folded (NFKC), invisible characters removed,
- * and dashes, spaces, quotes and decimal digits of all scripts as ASCII; and, if it has percent encoding, HTML
+ * The ways to read a text: as it is written, with compatibility forms folded (NFKC), invisible characters and marks on
+ * ASCII removed, and dashes, spaces, quotes and decimal digits of all scripts as ASCII; and, if it has percent encoding, HTML
  * entities or backslash escapes (nested up to three times), a second one with these decoded. Both are scanned, because
  * what looks like an escape may be none (`C:\new`).
  */
 export function* readings(original: string, budget: ScanBudget): Slices<Reading[]> {
-  const plain = BEYOND_ASCII.test(original) ? yield* build(original, false, budget) : identity(original)
+  const plain = FOLDED.test(original) ? yield* build(original, false, budget) : identity(original)
   if (!ESCAPE_HINT.test(original)) return [plain]
   const decoded = yield* build(original, true, budget)
   return decoded.text === plain.text ? [plain] : [plain, decoded]
@@ -97,12 +102,23 @@ class Collector {
     this.#taken = end
   }
 
-  /** Joins combining marks to the character before them, if there is one character for all and it stands as it was. */
+  /**
+   * Joins combining marks to the character before them, if there is one character for all and it stands as it was. Marks
+   * on other ASCII characters, such as digits, are removed.
+   */
   compose(marksStart: number, end: number): void {
     const start = marksStart - 1
-    if (start < this.#taken) return
-    const composed = this.#original.slice(start, end).normalize('NFKC')
+    const stands = start >= this.#taken
+    const composed = stands ? this.#original.slice(start, end).normalize('NFKC') : ''
     if (composed.length === 1) this.replace(composed, start, end)
+    else if (stands ? this.#original.charCodeAt(start) < 0x80 : this.#endsInAscii(marksStart)) {
+      this.replace('', marksStart, end)
+    }
+  }
+
+  /** Whether the replacement right before a place ends in ASCII, or the marks before it were removed from such. */
+  #endsInAscii(place: number): boolean {
+    return this.#taken === place && this.#text !== '' && this.#text.charCodeAt(this.#text.length - 1) < 0x80
   }
 
   reading(): Reading {
@@ -164,7 +180,7 @@ function* build(original: string, decode: boolean, budget: ScanBudget): Slices<R
         continue
       }
     }
-    index = code < 0x80 ? index + 1 : foldAt(original, index, code, collector)
+    index = code >= 0x20 && code < 0x7f ? index + 1 : foldAt(original, index, code, collector)
   }
   return collector.reading()
 }
@@ -206,7 +222,7 @@ function foldAstral(original: string, index: number, collector: Collector): numb
 function learnFate(code: number): number {
   const character = String.fromCharCode(code)
   let fate = SAME
-  if (INVISIBLE.test(character)) fate = DROPPED
+  if (isControl(code) || INVISIBLE.test(character)) fate = DROPPED
   else if (COMBINING.test(character)) fate = MARK
   else {
     const folded = foldCharacter(character)
@@ -243,8 +259,9 @@ function foldDigit(character: string): string {
 function foldText(text: string): string {
   let folded = ''
   for (const character of text) {
-    const ascii = character.length === 1 && character.charCodeAt(0) < 0x80
-    folded += ascii ? character : INVISIBLE.test(character) ? '' : foldCharacter(character)
+    const code = character.charCodeAt(0)
+    if (isControl(code) || INVISIBLE.test(character) || COMBINING.test(character)) continue
+    folded += code < 0x80 ? character : foldCharacter(character)
   }
   return folded
 }
