@@ -1,5 +1,7 @@
 /** One turn of a response: a governed model call whose answer is a sequence of events. */
 import type { CallOutcome } from '../governance/audit-record.ts'
+import { inspectBody } from '../governance/dlp/json-inspection.ts'
+import type { CallPolicy } from '../governance/dlp/policy/call-policy.ts'
 import type { GovernedCall, Refused } from '../governance/governed-call.ts'
 import { outcomeOfSent } from './calls/call-outcome.ts'
 import type { ChargeBasis } from './calls/charges.ts'
@@ -64,7 +66,11 @@ export async function sendTurn(
   const buffered = new BufferedResponses()
   try {
     const sent = await sendWithFailover(deps, planned, call, { signal, form: 'events', buffered })
-    return turnOf(sent, outcomeOfSent(deps, planned, call, sent), signal, deps.clock())
+    return turnOf(sent, outcomeOfSent(deps, planned, call, sent), {
+      policy: planned.policy,
+      signal,
+      now: deps.clock(),
+    })
   } finally {
     buffered.release()
   }
@@ -74,8 +80,7 @@ export async function sendTurn(
 function turnOf(
   { answer, route }: FailoverResult,
   outcome: Promise<CallOutcome>,
-  signal: AbortSignal,
-  now: number,
+  { policy, signal, now }: { policy: CallPolicy; signal: AbortSignal; now: number },
 ): SentTurn {
   if (answer.kind === 'failed') return { kind: 'failed', error: errorOf(answer.error), outcome }
   if (answer.kind === 'client_left' || !route) {
@@ -83,7 +88,12 @@ function turnOf(
   }
   if (answer.kind === 'upstream_error') {
     const body = redactCredential(answer.body, route.provider.credential)
-    return { kind: 'failed', error: upstreamRefusal(answer.response, body, now), outcome }
+    try {
+      const inspected = inspectBody(policy.responseInspection(), body)
+      return { kind: 'failed', error: upstreamRefusal(answer.response, inspected, now), outcome }
+    } catch (error) {
+      return { kind: 'failed', error: errorOf(error), outcome }
+    }
   }
   const { content } = answer
   if ('pieces' in content || 'body' in content) throw new Error('a turn is answered by events')

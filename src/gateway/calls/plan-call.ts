@@ -17,6 +17,7 @@ import { type Route, routesFor } from '../routes/call-routes.ts'
 import { type RouteRequest, routeRequest } from '../routes/route-request.ts'
 import { defaultCompletionTokens } from '../translation/requests/completions-to-chat.ts'
 import { boundsOf } from './charges.ts'
+import { inspectedHeaders } from './inspected-headers.ts'
 import type { InspectedRequest, ModelRequest, PlannedCall } from './model-call.ts'
 
 /** A request that is refused, with what its audit record states. */
@@ -49,8 +50,8 @@ export async function planCall(
     const model = modelOf(granted, rights.principal.organizationId)
     const routes = routesFor(model, operation)
     policy = await policyFor(deps, rights.principal, target)
-    const inspected = await inspect(outline, operation, policy)
-    const known = { request, outline, model, inspected }
+    const { headers, inspected } = await inspect(outline, request, policy)
+    const known = { request: { ...request, headers }, outline, model, inspected }
     const firstRequest = firstExpressible(known, routes)
     const basis = {
       prices: model.prices,
@@ -97,15 +98,19 @@ const printable = (text: string) => redact(text.slice(0, 100).replace(/\p{Cc}/gu
 /** Other requests have their turn between the slices of long texts. */
 async function inspect(
   outline: RequestOutline,
-  operation: Operation,
+  { operation, headers }: ModelRequest,
   policy: CallPolicy,
-): Promise<InspectedRequest> {
+): Promise<{ headers: Headers; inspected: InspectedRequest }> {
   const inspection = policy.requestInspection()
   const found = await inTurns(inspectRequest(outline, OPERATIONS[operation].protocol, inspection))
   for (const direction of found.uninspectable) {
     if (policy.blocksUninspectable(direction)) throw dlpBlocked('content that cannot be inspected')
   }
-  return { edits: found.edits, changedThinking: found.changedThinking, counts: inspection.counts }
+  const { edits, changedThinking } = found
+  return {
+    headers: inspectedHeaders(headers, inspection.engine),
+    inspected: { edits, changedThinking, counts: inspection.counts },
+  }
 }
 
 /**

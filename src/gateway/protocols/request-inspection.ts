@@ -10,7 +10,15 @@ import type { RequestOutline } from './request-outline.ts'
 import { SourceData } from './source-data.ts'
 import { inspectOwnValue, type TextKind } from './streamed-texts.ts'
 import { MESSAGES_STRUCTURE } from './technical-members.ts'
-import { isBase64, isUnreadable, isUnreadablePart, lastName, OWN_DATA, requestString } from './text-fields.ts'
+import {
+  isBase64,
+  isUnreadable,
+  lastName,
+  OWN_DATA,
+  PLAIN_NAME,
+  requestString,
+  unreadablePart,
+} from './text-fields.ts'
 
 export interface InspectedRequest {
   edits: ByteEdit[]
@@ -49,8 +57,6 @@ const NOTHING_FOUND: InspectedRequest = { edits: [], uninspectable: new Set(), c
 
 /** Shorter numbers identify no person. */
 const SHORTEST_NUMBER_BYTES = 9
-/** Names without digits and punctuation are protocol names or words. */
-const PLAIN_NAME = /^[A-Za-z_]{1,40}$/
 
 /** A text and its place in the body. */
 interface PlacedText {
@@ -208,7 +214,7 @@ class RequestTextScan {
   #note(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
     if (
       isUnreadable(path, this.#body, start, end, name, own) ||
-      (!own && isUnreadablePart(path, this.#body, start, end))
+      (!own && unreadablePart(path, this.#body, start, end))
     ) {
       this.uninspectable.add(this.#texts.messageTextKind(path, this.#outline).kind)
     }

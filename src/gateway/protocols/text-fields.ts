@@ -27,6 +27,9 @@ const TECHNICAL = new Set([
   'format',
 ])
 
+/** Names without digits and punctuation are protocol names or words. */
+export const PLAIN_NAME = /^[A-Za-z_]{1,40}$/
+
 /** Members that hold tool input or schemas: the caller's own data, under any member names. */
 export const OWN_DATA: ReadonlySet<string> = new Set([
   'input',
@@ -135,7 +138,7 @@ export function isUnreadable(
  * Whether a string of a request shows that a part cannot be inspected: its type is not one of text, or one of its members
  * holds such content. A type that a vendor adds later counts as one that cannot, until it is known here.
  */
-export function isUnreadablePart(path: JsonPath, bytes: Uint8Array, start: number, end: number): boolean {
+export function unreadablePart(path: JsonPath, bytes: Uint8Array, start: number, end: number): boolean {
   const member = memberOfPart(path)
   if (member === null) return false
   if (path[member] !== 'type') return UNREADABLE_MEMBERS.has(String(path[member]))
@@ -145,7 +148,7 @@ export function isUnreadablePart(path: JsonPath, bytes: Uint8Array, start: numbe
 }
 
 /** The index in a path of the member of the innermost part or block; null outside of parts. */
-function memberOfPart(path: JsonPath): number | null {
+export function memberOfPart(path: JsonPath): number | null {
   for (let index = path.length - 2; index > 0; index--) {
     const list = path[index - 1]
     if (typeof path[index] === 'number' && (list === 'content' || list === 'output')) return index + 1
