@@ -83,7 +83,7 @@ export function readingIndex(reading: Reading, offset: number): number {
  */
 class Collector {
   readonly #original: string
-  #text = ''
+  #units = new Uint16Array(0)
   #starts: Int32Array | null = null
   #ends = new Int32Array(0)
   #length = 0
@@ -97,8 +97,7 @@ class Collector {
   /** Puts a text in the place of a part of the original: every unit of it stems from the whole part. */
   replace(text: string, start: number, end: number): void {
     this.#takeUntil(start)
-    for (let index = 0; index < text.length; index++) this.#unit(start, end)
-    this.#text += text
+    for (let index = 0; index < text.length; index++) this.#unit(start, end, text.charCodeAt(index))
     this.#taken = end
   }
 
@@ -118,30 +117,32 @@ class Collector {
 
   /** Whether the replacement right before a place ends in ASCII, or the marks before it were removed from such. */
   #endsInAscii(place: number): boolean {
-    return this.#taken === place && this.#text !== '' && this.#text.charCodeAt(this.#text.length - 1) < 0x80
+    return this.#taken === place && this.#length > 0 && (this.#units[this.#length - 1] ?? 0) < 0x80
   }
 
   reading(): Reading {
     if (this.#starts === null) return identity(this.#original)
     this.#takeUntil(this.#original.length)
     return {
-      text: this.#text,
+      text: textOf(this.#units.subarray(0, this.#length)),
       starts: this.#starts.subarray(0, this.#length),
       ends: this.#ends.subarray(0, this.#length),
     }
   }
 
   #takeUntil(end: number): void {
-    for (let index = this.#taken; index < end; index++) this.#unit(index, index + 1)
-    this.#text += this.#original.slice(this.#taken, end)
+    for (let index = this.#taken; index < end; index++) {
+      this.#unit(index, index + 1, this.#original.charCodeAt(index))
+    }
     this.#taken = end
   }
 
-  #unit(start: number, end: number): void {
+  #unit(start: number, end: number, code: number): void {
     let starts = this.#starts
     if (starts === null || this.#length === starts.length) starts = this.#grow()
     starts[this.#length] = start
     this.#ends[this.#length] = end
+    this.#units[this.#length] = code
     this.#length++
   }
 
@@ -149,12 +150,26 @@ class Collector {
     const capacity = Math.max(this.#original.length + 16, this.#length * 2)
     const starts = new Int32Array(capacity)
     const ends = new Int32Array(capacity)
+    const units = new Uint16Array(capacity)
+    units.set(this.#units)
     if (this.#starts !== null) starts.set(this.#starts)
     ends.set(this.#ends)
     this.#starts = starts
     this.#ends = ends
+    this.#units = units
     return starts
   }
+}
+
+const CHUNK_UNITS = 8192
+
+/** In chunks, because a text that grows by single units takes long to be read for the first time. */
+function textOf(units: Uint16Array): string {
+  const chunks: string[] = []
+  for (let at = 0; at < units.length; at += CHUNK_UNITS) {
+    chunks.push(String.fromCharCode(...units.subarray(at, at + CHUNK_UNITS)))
+  }
+  return chunks.join('')
 }
 
 /** Units after which steps are counted. */

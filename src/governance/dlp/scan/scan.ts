@@ -106,8 +106,10 @@ export function* scanReading(
       index++
       continue
     }
-    if ((classes & SPECIAL) !== 0 || index - start >= SHORTEST_TOKEN) scanRun(scan, start, index, classes)
-    else if ((classes & LOWER_LETTER) === 0 || standsApart(text, start, index)) scanWord(scan, start, index)
+    if (index - start >= LONG_RUN) yield* scanLongRun(scan, start, index, classes)
+    else if ((classes & SPECIAL) !== 0 || index - start >= SHORTEST_TOKEN) {
+      scanRun(scan, start, index, classes)
+    } else if ((classes & LOWER_LETTER) === 0 || standsApart(text, start, index)) scanWord(scan, start, index)
     for (let next = decoded.pop(); next !== undefined; next = decoded.pop()) yield* scanDecoded(scan, next)
   }
   budget.spend(index - counted + SCAN_STEPS)
@@ -134,16 +136,46 @@ function scanRun(scan: Scan, start: number, end: number, classes: number): void 
     if ((classes & LOWER_LETTER) === 0) scanWord(scan, start, end - 1)
     return
   }
+  for (const pass of PASSES) pass(scan, start, end, classes)
+}
+
+/** The searches in a run, one after another. */
+const PASSES: ReadonlyArray<(scan: Scan, start: number, end: number, classes: number) => void> = [
+  scanWordsOrLast,
+  (scan, start, end, classes) => {
+    if ((classes & AT) !== 0 && scan.covers(EMAIL.id)) scanEmails(scan, start, end)
+  },
+  (scan, start, end, classes) => {
+    if ((classes & COLON) !== 0) scanColons(scan, start, end)
+  },
+  (scan, start, end, classes) => {
+    if ((classes & (COLON | EQUALS)) !== 0) scanAssignment(scan, start, end)
+  },
+  (scan, start, end, classes) => {
+    if ((classes & DOT) !== 0) scanNames(scan, start, end)
+  },
+  (scan, start, end, classes) => {
+    if (end - start >= 6) scanToken(scan, start, end, classes)
+  },
+]
+
+function scanWordsOrLast(scan: Scan, start: number, end: number, classes: number): void {
   if ((classes & (DIGIT | UPPER_LETTER)) !== 0) scanWords(scan, start, end)
-  else if ((classAt(text, end - 2) & ALPHANUMERIC) === 0 && standsApart(text, end - 1, end)) {
+  else if ((classAt(scan.text, end - 2) & ALPHANUMERIC) === 0 && standsApart(scan.text, end - 1, end)) {
     scanWord(scan, end - 1, end)
   }
-  if ((classes & AT) !== 0 && scan.covers(EMAIL.id)) scanEmails(scan, start, end)
-  if ((classes & COLON) !== 0) scanColons(scan, start, end)
-  if ((classes & (COLON | EQUALS)) !== 0) scanAssignment(scan, start, end)
-  if ((classes & DOT) !== 0) scanNames(scan, start, end)
-  if (end - start >= 6) scanToken(scan, start, end, classes)
 }
+
+/** A run of more than a slice, such as an encoded file: other requests have their turn between its searches. */
+function* scanLongRun(scan: Scan, start: number, end: number, classes: number): Slices<void> {
+  for (const pass of PASSES) {
+    yield
+    pass(scan, start, end, classes)
+  }
+  yield
+}
+
+const LONG_RUN = 64 * 1024
 
 /** Searched within the run only: the next dot of the text may be far away. */
 function firstDot(text: string, start: number, end: number): number {
@@ -196,12 +228,16 @@ function scanNumber(scan: Scan, start: number): void {
   }
 }
 
+/** Steps of the search for words before a value. */
+const CONTEXT_STEPS = 512
+
 function walkNumber(scan: Scan, start: number, doubtful: boolean): void {
   const { plan, surroundings } = scan
   if (plan.numbers === null) return
   walkShapes(plan.numbers, scan.text, start, (numbers, digits, end, isCutOut) => {
     for (const { detector, score, context } of numbers) {
       if (!detector.validate(digits)) continue
+      scan.budget.spend(CONTEXT_STEPS)
       const before = surroundings.before(start)
       const named = context.test(before)
       // A word names the number that follows it next.
