@@ -102,7 +102,6 @@ export const WAYS: Record<string, (text: string) => void> = {
   whole: (text) => void drained(detectAfter('', text, PROFILE, budgetless())),
   'hold-back': (text) => void drained(holdBack('', text, PROFILE, budgetless())),
   'pieces of 64 units': inPieces(PROFILE, 64),
-  'pieces of 7 units': inPieces(PROFILE, 7),
   'own patterns and terms': (text) => void drained(detectAfter('', text, WITH_CUSTOM, budgetless())),
   'own patterns and terms in pieces': inPieces(WITH_CUSTOM, 64),
   'tool arguments': asArguments,
@@ -111,31 +110,36 @@ export const WAYS: Record<string, (text: string) => void> = {
 /** Fourfold texts may take this many times as many steps: linear work takes 4, squared work 16. */
 const MOST_GROWTH = 5.2
 /** Units of the smaller text. What has a limit, such as the length of a key, grows faster below that limit. */
-const SIZES = [1_000, 4_000, 16_000, 64_000]
+const SIZES = [1_000, 4_000, 16_000]
 
-export interface Excess {
-  growth: number
-  stepsPerUnit: number
-}
+/** Blocks and characters for each unit of a text; the worst that are known take half of it. */
+const MOST_STEPS_PER_UNIT = 2_000
 
-/** How fast the steps of a trial grow, at the first size at which they do not grow too fast, or at the last. */
-export function excessOf(counter: StepCounter, inspect: (text: string) => void, { text }: Trial): Excess {
+/**
+ * The steps of a trial, at the first size at which they do not grow too fast, or at the last.
+ * @returns a description if they grow too fast or are too many.
+ */
+export function describeExcess(
+  counter: StepCounter,
+  inspect: (text: string) => void,
+  { name, text }: Trial,
+): string[] {
   const stepsAt = (units: number) => {
     const grown = text(units)
     return counter.stepsOf(() => inspect(grown))
   }
   let growth = 0
-  let large = 0
+  let stepsPerUnit = 0
   for (const size of SIZES) {
     const small = stepsAt(size)
-    large = stepsAt(4 * size)
+    const large = stepsAt(4 * size)
     growth = large / small
-    if (growth <= MOST_GROWTH) return { growth, stepsPerUnit: large / (4 * size) }
+    stepsPerUnit = large / (4 * size)
+    if (growth <= MOST_GROWTH) break
   }
-  return { growth, stepsPerUnit: large / (4 * (SIZES.at(-1) ?? 1)) }
+  const isTooMuch = growth > MOST_GROWTH || stepsPerUnit > MOST_STEPS_PER_UNIT
+  return isTooMuch ? [`${name}: ${growth.toFixed(1)} times, ${stepsPerUnit.toFixed(0)} a unit`] : []
 }
-
-export const isExcessive = ({ growth }: Excess): boolean => growth > MOST_GROWTH
 
 /** Steps of the engine's own counter for each unit, of a whole text. */
 export function budgetOf({ text }: Trial, units: number): number {

@@ -43,7 +43,11 @@ const FOLDED = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\uffff]/
  */
 export function* readings(original: string, budget: ScanBudget): Slices<Reading[]> {
   const plain = FOLDED.test(original) ? yield* build(original, false, budget) : identity(original)
-  if (!ESCAPE_HINT.test(original)) return [plain]
+  // Each search reads all of a text that has been held back for long.
+  if (original.length > LONG_UNITS) yield
+  const mayEscape = ESCAPE_HINT.test(original)
+  if (original.length > LONG_UNITS) yield
+  if (!mayEscape) return [plain]
   const decoded = yield* build(original, true, budget)
   return decoded.text === plain.text ? [plain] : [plain, decoded]
 }
@@ -162,6 +166,7 @@ class Collector {
 }
 
 const CHUNK_UNITS = 8192
+const LONG_UNITS = 256 * 1024
 
 /** In chunks, because a text that grows by single units takes long to be read for the first time. */
 function textOf(units: Uint16Array): string {

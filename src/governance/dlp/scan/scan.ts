@@ -101,6 +101,10 @@ export function* scanReading(
       if (found === 0) break
       classes |= found
       index++
+      if (index - counted < LONG_RUN) continue
+      budget.spend(index - counted)
+      counted = index
+      if (budget.endsSlice()) yield
     }
     if (index === start) {
       index++
@@ -160,7 +164,7 @@ const PASSES: ReadonlyArray<(scan: Scan, start: number, end: number, classes: nu
 ]
 
 function scanWordsOrLast(scan: Scan, start: number, end: number, classes: number): void {
-  if ((classes & (DIGIT | UPPER_LETTER)) !== 0) scanWords(scan, start, end)
+  if ((classes & (DIGIT | UPPER_LETTER)) !== 0) scanWords(scan, start, start, end, end)
   else if ((classAt(scan.text, end - 2) & ALPHANUMERIC) === 0 && standsApart(scan.text, end - 1, end)) {
     scanWord(scan, end - 1, end)
   }
@@ -168,11 +172,19 @@ function scanWordsOrLast(scan: Scan, start: number, end: number, classes: number
 
 /** A run of more than a slice, such as an encoded file: other requests have their turn between its searches. */
 function* scanLongRun(scan: Scan, start: number, end: number, classes: number): Slices<void> {
-  for (const pass of PASSES) {
-    yield
-    pass(scan, start, end, classes)
-  }
+  const [words, ...others] = PASSES
   yield
+  if ((classes & (DIGIT | UPPER_LETTER)) === 0) words?.(scan, start, end, classes)
+  else {
+    for (let index = start; index < end; ) {
+      index = scanWords(scan, index, start, end, index + LONG_RUN)
+      yield
+    }
+  }
+  for (const pass of others) {
+    pass(scan, start, end, classes)
+    yield
+  }
 }
 
 const LONG_RUN = 64 * 1024
@@ -190,12 +202,15 @@ function scanEmails(scan: Scan, start: number, end: number): void {
   }
 }
 
-/** Scans each run of letters and digits within a run that has other characters as well. */
-function scanWords(scan: Scan, start: number, end: number): void {
+/**
+ * Scans the runs of letters and digits, from `from` on, within a run that has other characters as well.
+ * @returns where the scan stopped: at `limit` or after the word there.
+ */
+function scanWords(scan: Scan, from: number, start: number, end: number, limit: number): number {
   const { text } = scan
   const length = end - start
-  let index = start
-  while (index < end) {
+  let index = from
+  while (index < end && index < limit) {
     const wordStart = index
     let classes = 0
     for (;;) {
@@ -213,6 +228,7 @@ function scanWords(scan: Scan, start: number, end: number): void {
       scanWord(scan, wordStart, index)
     if (length >= 14) scanKeys(scan, wordStart, end)
   }
+  return index
 }
 
 function scanNumber(scan: Scan, start: number): void {

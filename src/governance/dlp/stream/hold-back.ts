@@ -54,21 +54,23 @@ const hasUnboundedPattern = (plan: Plan): boolean =>
 
 /** The first unit that more text can make part of a match. */
 function* openFrom(whole: string, plan: Plan, all: readonly Reading[], budget: ScanBudget): Slices<number> {
-  let open = openInReadings(whole, plan, all)
+  let open = yield* openInReadings(whole, plan, all)
   const tail = whole.slice(-LONGEST_ESCAPE_TAIL)
   const openEscape = OPEN_ESCAPE.exec(tail)
   if (openEscape !== null && openEscape[0].length > 0) {
     // The incomplete escape may become any character and continue what is before it.
     const cut = whole.slice(0, whole.length - openEscape[0].length)
-    open = Math.min(open, cut.length, openInReadings(cut, plan, yield* readings(cut, budget)))
+    open = Math.min(open, cut.length, yield* openInReadings(cut, plan, yield* readings(cut, budget)))
   }
   return open
 }
 
-function openInReadings(whole: string, plan: Plan, all: readonly Reading[]): number {
+function* openInReadings(whole: string, plan: Plan, all: readonly Reading[]): Slices<number> {
   let open = whole.length
-  for (const reading of all)
-    open = Math.min(open, originalStart(reading, holdBackStart(reading.text, plan), whole.length))
+  for (const reading of all) {
+    const start = yield* holdBackStart(reading.text, plan)
+    open = Math.min(open, originalStart(reading, start, whole.length))
+  }
   return open
 }
 

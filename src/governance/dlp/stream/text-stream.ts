@@ -44,6 +44,8 @@ export class TextStream {
   readonly #budget: ScanBudget
   #context: string
   #held = ''
+  /** The last units that arrived: a slice of all that is held back would copy its pieces into one text. */
+  #end = ''
   /** Units that have to be held back before they are scanned again. */
   #nextScan = 0
   /** Units at which the end is looked at; infinite once that was in vain, until the next scan. */
@@ -74,6 +76,7 @@ export class TextStream {
 
   *pushInSlices(piece: string): Slices<ReleasedText[]> {
     this.#held += piece
+    this.#end = (this.#end + piece).slice(-END_UNITS)
     if (this.#held.length < this.#nextScan && !(yield* this.#hasEnded())) return []
     const scanned = this.#held.length
     const isEarly = scanned < this.#nextScan
@@ -90,8 +93,7 @@ export class TextStream {
   *#hasEnded(): Slices<boolean> {
     if (this.#held.length < this.#nextLook) return false
     this.#nextLook = this.#held.length + END_UNITS
-    const end = this.#held.slice(-END_UNITS)
-    return (yield* this.#detector.tail('', end, this.#budget)).safe > 0
+    return (yield* this.#detector.tail('', this.#end, this.#budget)).safe > 0
   }
 
   /** Inspects a complete text. */
