@@ -49,6 +49,9 @@ export const simpleTrials = (): Trial[] =>
     ['', ' ', '\n', '.', ':', '"', '=', '/'].map((end) => grown('', [[fragment + end, 1]], '')),
   )
 
+/** One unit over and over. */
+export const repeating = (unit: string): Trial => grown('', [[unit, 1]], '!!!')
+
 /** `head`, then the parts in turn, each repeated so many times, over and over, and `tail`. */
 function grown(head: string, parts: ReadonlyArray<readonly [string, number]>, tail: string): Trial {
   const unit = parts.map(([fragment, times]) => fragment.repeat(times)).join('')
@@ -98,14 +101,14 @@ function asArguments(text: string) {
 const budgetless = () => new ScanBudget(Number.POSITIVE_INFINITY)
 
 /** The ways in which a text is inspected. */
-export const WAYS: Record<string, (text: string) => void> = {
-  whole: (text) => void drained(detectAfter('', text, PROFILE, budgetless())),
-  'hold-back': (text) => void drained(holdBack('', text, PROFILE, budgetless())),
+export const WAYS = {
+  whole: (text: string) => void drained(detectAfter('', text, PROFILE, budgetless())),
+  'hold-back': (text: string) => void drained(holdBack('', text, PROFILE, budgetless())),
   'pieces of 64 units': inPieces(PROFILE, 64),
-  'own patterns and terms': (text) => void drained(detectAfter('', text, WITH_CUSTOM, budgetless())),
+  'own patterns and terms': (text: string) => void drained(detectAfter('', text, WITH_CUSTOM, budgetless())),
   'own patterns and terms in pieces': inPieces(WITH_CUSTOM, 64),
   'tool arguments': asArguments,
-}
+} satisfies Record<string, (text: string) => void>
 
 /** Fourfold texts may take this many times as many steps: linear work takes 4, squared work 16. */
 const MOST_GROWTH = 5.2

@@ -1,5 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { jsonOf, send } from '../harness/send.ts'
+import { bearer, type Tenant } from '../harness/tenant.ts'
+import { marker, registerScript, seenRequest } from '../harness/upstream.ts'
 import {
   CHAT_TO_MESSAGES,
   CHAT_WAY,
@@ -12,9 +15,6 @@ import {
   recordOf,
   someCode,
 } from './support/dlp.ts'
-import { jsonOf, send } from './support/send.ts'
-import { bearer, type Tenant } from './support/tenant.ts'
-import { marker, registerAnswers, seenRequest } from './support/upstream.ts'
 
 const cards = (action: string) => codePolicy(action, { rules: [{ detector: 'card', action }], patterns: [] })
 const CARD = '4111111111111111'
@@ -139,7 +139,7 @@ describe('headers that a provider receives', () => {
     '%s',
     async (name) => {
       const [code, mark] = [someCode(), marker()]
-      const request = MESSAGES_WAY.route.request(MESSAGES_WAY.model ?? '', user(mark))
+      const request = MESSAGES_WAY.route.request('x', { model: MESSAGES_WAY.model, ...user(mark) })
       const answer = await send(gateway().baseUrl + MESSAGES_WAY.route.path, {
         method: 'POST',
         headers: { ...bearer(redacting.key), [name]: `a-${code}` },
@@ -160,7 +160,7 @@ describe('errors of an upstream', () => {
 
   it.each(namedWays([MESSAGES_WAY, MESSAGES_TO_CHAT]))('of %s hold no value', async (_, way) => {
     const code = someCode()
-    const script = await registerAnswers(gateway(), [answers(`I was sent ${code}`)] as never)
+    const script = await registerScript(gateway(), answers(`I was sent ${code}`))
     const answer = await callWay(way, redacting, script)
     expect(answer.status).toBe(400)
     expect(answer.text).not.toContain(code)
@@ -170,7 +170,7 @@ describe('errors of an upstream', () => {
 
   it.each(namedWays([CHAT_WAY, CHAT_TO_MESSAGES]))('of %s are forwarded unchanged', async (_, way) => {
     const code = someCode()
-    const script = await registerAnswers(gateway(), [answers(`I was sent ${code}`)] as never)
+    const script = await registerScript(gateway(), answers(`I was sent ${code}`))
     const answer = await callWay(way, redacting, script)
     expect(answer.text).toContain(code)
     expect(jsonOf(answer)).toBeDefined()
