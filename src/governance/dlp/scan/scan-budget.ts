@@ -12,7 +12,7 @@ const SLICE_STEPS = 64 * 1024
  * Steps that are allowed for each byte, for each text or piece of one (which is read with what is held back before it),
  * and once. Texts made to keep the detectors busy need less than half of them: `test/dlp/steps.test.ts`.
  */
-const STEPS_PER_BYTE = 256
+const STEPS_PER_BYTE = 512
 const STEPS_PER_TEXT = 8 * 1024
 const FIRST_STEPS = 4_000_000
 /** For each byte and each pattern: it reads a text as it is and as normalised, and again while it is held back. */
