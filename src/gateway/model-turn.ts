@@ -1,5 +1,7 @@
 /** One turn of a response: a governed model call whose answer is a sequence of events. */
 import type { CallOutcome } from '../governance/audit-record.ts'
+import { inspectBody } from '../governance/dlp/json-inspection.ts'
+import type { CallPolicy } from '../governance/dlp/policy/call-policy.ts'
 import type { GovernedCall, Refused } from '../governance/governed-call.ts'
 import { outcomeOfSent } from './calls/call-outcome.ts'
 import type { ChargeBasis } from './calls/charges.ts'
@@ -66,7 +68,10 @@ export async function sendTurn(
     buffered.release(),
   )
   const sent = await Promise.race([sending, aborted(signal)])
-  if (sent) return turnOf(sent, outcomeOfSent(deps, planned, call, sent), signal, deps.clock())
+  if (sent) {
+    const { policy } = planned
+    return turnOf(sent, outcomeOfSent(deps, planned, call, sent), { policy, signal, now: deps.clock() })
+  }
   // A turn that reasons is read on for its usage, which its response does not wait for.
   const outcome = sending.then((late) => outcomeOfSent(deps, planned, call, late))
   return { kind: 'failed', error: errorOf(signal.reason), outcome }
@@ -85,8 +90,7 @@ function aborted(signal: AbortSignal): Promise<null> {
 function turnOf(
   { answer, route }: FailoverResult,
   outcome: Promise<CallOutcome>,
-  signal: AbortSignal,
-  now: number,
+  { policy, signal, now }: { policy: CallPolicy; signal: AbortSignal; now: number },
 ): SentTurn {
   if (answer.kind === 'failed') return { kind: 'failed', error: errorOf(answer.error), outcome }
   if (answer.kind === 'client_left' || !route) {
@@ -94,7 +98,12 @@ function turnOf(
   }
   if (answer.kind === 'upstream_error') {
     const body = redactCredential(answer.body, route.provider.credential)
-    return { kind: 'failed', error: upstreamRefusal(answer.response, body, now), outcome }
+    try {
+      const inspected = inspectBody(policy.responseInspection(), body)
+      return { kind: 'failed', error: upstreamRefusal(answer.response, inspected, now), outcome }
+    } catch (error) {
+      return { kind: 'failed', error: errorOf(error), outcome }
+    }
   }
   const { content } = answer
   if ('pieces' in content || 'body' in content) throw new Error('a turn is answered by events')

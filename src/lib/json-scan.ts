@@ -83,6 +83,18 @@ export function scanJson(bytes: Uint8Array, visitor: JsonVisitor): void {
   new Scanner(bytes, visitor).run()
 }
 
+/**
+ * As `scanJson`, with pauses: yields after a value when `isDue` returns true.
+ * @param isDue called after every value.
+ */
+export function scanJsonInSlices(
+  bytes: Uint8Array,
+  visitor: JsonVisitor,
+  isDue: () => boolean,
+): Generator<void, void> {
+  return new Scanner(bytes, visitor).runInSlices(isDue)
+}
+
 /** By byte: 1 for bytes that end a run of plain bytes in a string. */
 const ENDS_PLAIN = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte < 0x20 || byte === QUOTE || byte === BACKSLASH ? 1 : 0,
@@ -116,9 +128,26 @@ class Scanner {
   }
 
   run(): void {
+    this.#begin()
+    for (let more = true; more; ) more = this.#scanValue() || this.#afterValue()
+    this.#end()
+  }
+
+  *runInSlices(isDue: () => boolean): Generator<void, void> {
+    this.#begin()
+    for (let more = true; more; ) {
+      more = this.#scanValue() || this.#afterValue()
+      if (isDue()) yield
+    }
+    this.#end()
+  }
+
+  #begin(): void {
     this.#skipSpace()
     this.#memberStart = this.#at
-    for (let more = true; more; ) more = this.#scanValue() || this.#afterValue()
+  }
+
+  #end(): void {
     this.#skipSpace()
     if (this.#at < this.#bytes.length) this.#fail('unexpected text after the JSON value')
   }

@@ -3,6 +3,7 @@ import type { CallOutcome } from '../../governance/audit-record.ts'
 import { dlpBlocked } from '../../governance/dlp/policy/actions.ts'
 import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
 import { type PolicyDeps, policyFor } from '../../governance/dlp/policy/policy-for-call.ts'
+import { inTurns } from '../../governance/dlp/scan/scan-budget.ts'
 import type { CallerRights } from '../../governance/governed-call.ts'
 import { hasScope, type Principal } from '../../governance/principal.ts'
 import { type CallTarget, modelTarget } from '../../governance/target.ts'
@@ -15,6 +16,7 @@ import type { RequestOutline } from '../protocols/request-outline.ts'
 import { type Route, routesFor } from '../routes/call-routes.ts'
 import { type RouteRequest, routeRequest } from '../routes/route-request.ts'
 import { chargeBasis } from './charge-basis.ts'
+import { inspectedHeaders } from './inspected-headers.ts'
 import type { InspectedRequest, ModelRequest, PlannedCall } from './model-call.ts'
 
 /** A request that is refused, with what its audit record states. */
@@ -53,8 +55,8 @@ export async function planCall(
       request.headers,
     )
     policy = await policyFor(deps, rights.principal, target)
-    const inspected = inspect(outline, operation, policy)
-    const known = { request, outline, model, inspected }
+    const { headers, inspected } = await inspect(outline, request, policy)
+    const known = { request: { ...request, headers }, outline, model, inspected }
     const firstRequest = firstExpressible(known, routes)
     return { kind: 'planned', ...known, rights, routes, policy, firstRequest, basis }
   } catch (error) {
@@ -89,13 +91,22 @@ function allowedModel(
 /** Model ids come from callers: quoted short, without control characters and without texts that look like keys. */
 const printable = (text: string) => redact(text.slice(0, 100).replace(/\p{Cc}/gu, ''))
 
-function inspect(outline: RequestOutline, operation: Operation, policy: CallPolicy): InspectedRequest {
+/** Other requests have their turn between the slices of long texts. */
+async function inspect(
+  outline: RequestOutline,
+  { operation, headers }: ModelRequest,
+  policy: CallPolicy,
+): Promise<{ headers: Headers; inspected: InspectedRequest }> {
   const inspection = policy.requestInspection()
-  const found = inspectRequest(outline, OPERATIONS[operation].protocol, inspection)
+  const found = await inTurns(inspectRequest(outline, OPERATIONS[operation].protocol, inspection))
   for (const direction of found.uninspectable) {
     if (policy.blocksUninspectable(direction)) throw dlpBlocked('content that cannot be inspected')
   }
-  return { edits: found.edits, changedThinking: found.changedThinking, counts: inspection.counts }
+  const { edits, changedThinking } = found
+  return {
+    headers: inspectedHeaders(headers, inspection.engine),
+    inspected: { edits, changedThinking, counts: inspection.counts },
+  }
 }
 
 /**

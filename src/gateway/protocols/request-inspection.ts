@@ -1,15 +1,24 @@
 import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
 import { endOfString } from '../../governance/dlp/json-inspection.ts'
-import { isEncodedText } from '../../governance/dlp/source/encoded-text.ts'
+import type { Slices } from '../../governance/dlp/scan/scan-budget.ts'
+import { dataUrlHead, isEncodedText } from '../../governance/dlp/source/encoded-text.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import { type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJson } from '../../lib/json-scan.ts'
+import { type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJsonInSlices } from '../../lib/json-scan.ts'
 import type { Protocol, RequestTexts } from './protocol.ts'
 import type { RequestOutline } from './request-outline.ts'
 import { SourceData } from './source-data.ts'
 import { inspectOwnValue, type TextKind } from './streamed-texts.ts'
 import { MESSAGES_STRUCTURE } from './technical-members.ts'
-import { isUnreadable, lastName, OWN_DATA, requestString } from './text-fields.ts'
+import {
+  isBase64,
+  isUnreadable,
+  lastName,
+  OWN_DATA,
+  PLAIN_NAME,
+  requestString,
+  unreadablePart,
+} from './text-fields.ts'
 
 export interface InspectedRequest {
   edits: ByteEdit[]
@@ -20,21 +29,25 @@ export interface InspectedRequest {
 }
 
 /**
- * Inspects every text of a request. Removed members are not sent and not inspected. Without a policy the texts are only
- * counted.
+ * Inspects every text of a request, in slices. Removed members are not sent and not inspected. Without a policy the
+ * texts are only counted.
  */
-export function inspectRequest(
+export function* inspectRequest(
   outline: RequestOutline,
   protocol: Protocol,
   inspection: Inspection,
-): InspectedRequest {
+): Slices<InspectedRequest> {
   if (inspection.engine.passive) {
     inspection.count(outline.textBytes)
     inspection.endUnit(outline.body.length)
     return NOTHING_FOUND
   }
   const scan = new RequestTextScan(outline, protocol, inspection)
-  scanJson(outline.body, scan)
+  for (const _pause of scanJsonInSlices(outline.body, scan, () => scan.isDue())) {
+    yield* scan.inspectLongTexts()
+    yield
+  }
+  yield* scan.inspectLongTexts()
   scan.removeSignatures()
   inspection.endUnit(outline.body.length)
   return scan
@@ -44,8 +57,6 @@ const NOTHING_FOUND: InspectedRequest = { edits: [], uninspectable: new Set(), c
 
 /** Shorter numbers identify no person. */
 const SHORTEST_NUMBER_BYTES = 9
-/** Names without digits and punctuation are protocol names or words. */
-const PLAIN_NAME = /^[A-Za-z_]{1,40}$/
 
 /** A text and its place in the body. */
 interface PlacedText {
@@ -53,6 +64,12 @@ interface PlacedText {
   start: number
   end: number
 }
+
+/** Longer texts are inspected in slices. */
+const LONGEST_AT_ONCE_BYTES = 16 * 1024
+/** Bytes of texts in one slice; every value counts as some. */
+const SLICE_BYTES = 64 * 1024
+const VALUE_BYTES = 64
 
 class RequestTextScan {
   readonly edits: ByteEdit[] = []
@@ -69,6 +86,9 @@ class RequestTextScan {
   /** Places of the signatures of blocks of thinking. */
   readonly #signatures = new Map<string, { start: number; end: number }>()
   readonly #sources = new SourceData<PlacedText>()
+  /** Inspected before the scan goes on. */
+  readonly #longTexts: PlacedText[] = []
+  #sliceBytes = 0
 
   constructor(outline: RequestOutline, { removals, requestTexts }: Protocol, inspection: Inspection) {
     this.#outline = outline
@@ -79,7 +99,40 @@ class RequestTextScan {
     this.watched = requestTexts.ownData
   }
 
+  /** Whether the scan has to pause. */
+  isDue(): boolean {
+    if (this.#longTexts.length === 0 && this.#sliceBytes < SLICE_BYTES) return false
+    this.#sliceBytes = 0
+    return true
+  }
+
+  *inspectLongTexts(): Slices<void> {
+    for (let text = this.#longTexts.pop(); text; text = this.#longTexts.pop()) {
+      const { field, start, end } = text
+      if (field.encoded) yield* this.#inspectEncoded(text)
+      else this.#edit(field, yield* this.#inspection.textInSlices(field, this.#body, start, end))
+    }
+  }
+
+  /**
+   * Base64 of a text is inspected as that text. With other characters, which decoders skip, it is inspected as it is as
+   * well.
+   */
+  *#inspectEncoded({ field, start, end }: PlacedText): Slices<void> {
+    const contents = this.#body.subarray(start, end)
+    const isStrict = isBase64(contents, dataUrlHead(contents), contents.length)
+    const asText = { ...field, encoded: false }
+    if (yield* isEncodedText(contents)) {
+      const edit = yield* this.#inspection.textInSlices(field, this.#body, start, end)
+      if (edit || isStrict) return this.#edit(field, edit)
+      this.#edit(asText, yield* this.#inspection.textInSlices(asText, this.#body, start, end, true))
+    } else if (!isStrict) {
+      this.#edit(asText, yield* this.#inspection.textInSlices(asText, this.#body, start, end))
+    }
+  }
+
   value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
+    this.#sliceBytes += VALUE_BYTES
     // A prompt may be a list of token ids.
     if (path[0] === 'prompt' && kind === 'number') this.uninspectable.add('request')
     if (path[0] !== 'messages' || path[4] !== 'input') {
@@ -100,12 +153,20 @@ class RequestTextScan {
     else if (kind === 'fixed') {
       this.#inspection.text({ ...this.#fieldOf(path, name), fixed: true }, body, start, end)
     } else if (!this.#sources.string(path, body, start, end, () => this.#copied(path, name, start, end))) {
-      if (kind === 'encoded') this.#inspectEncoded({ field: this.#fieldOf(path, name), start, end })
+      if (kind === 'encoded') this.#deferEncoded({ field: this.#fieldOf(path, name), start, end })
     }
   }
 
   #inspect({ field, start, end }: PlacedText): void {
-    const edit = this.#inspection.text(field, this.#body, start, end)
+    if (end - start > LONGEST_AT_ONCE_BYTES) {
+      this.#longTexts.push({ field: { ...field, path: [...field.path] }, start, end })
+      return
+    }
+    this.#sliceBytes += end - start
+    this.#edit(field, this.#inspection.text(field, this.#body, start, end))
+  }
+
+  #edit(field: TextField, edit: ByteEdit | null): void {
     if (!edit) return
     this.edits.push(edit)
     const thinking = this.#texts.thinkingOf(field.path)
@@ -113,14 +174,17 @@ class RequestTextScan {
   }
 
   /** Base64 of binary content is not inspected. */
-  #inspectEncoded({ field, start, end }: PlacedText): void {
-    if (!isEncodedText(this.#body.subarray(start, end))) return
-    this.#inspect({ field: { ...field, json: false, encoded: true }, start, end })
+  #deferEncoded({ field, start, end }: PlacedText): void {
+    this.#longTexts.push({
+      field: { ...field, path: [...field.path], json: false, encoded: true },
+      start,
+      end,
+    })
   }
 
   #endSource(path: JsonPath): void {
-    for (const { place, isBase64 } of this.#sources.end(path)) {
-      if (isBase64) this.#inspectEncoded(place)
+    for (const { place, isBase64: isEncoded } of this.#sources.end(path)) {
+      if (isEncoded) this.#deferEncoded(place)
       else this.#inspect(place)
     }
   }
@@ -148,7 +212,10 @@ class RequestTextScan {
 
   /** Notes unreadable content, and the signatures of thinking. */
   #note(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
-    if (isUnreadable(path, this.#body, start, end, name, own)) {
+    if (
+      isUnreadable(path, this.#body, start, end, name, own) ||
+      (!own && unreadablePart(path, this.#body, start, end))
+    ) {
       this.uninspectable.add(this.#texts.messageTextKind(path, this.#outline).kind)
     }
     const signed = name === 'signature' ? this.#texts.signatureOf?.(path) : null

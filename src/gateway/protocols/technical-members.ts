@@ -57,6 +57,8 @@ function contentObject(): KnownObject {
   return content
 }
 
+/** Parts of items name files by their id. */
+const STORED_CONTENT = known({ type: 'word', detail: 'word', id: 'fixed', file_id: 'fixed' })
 const REASONING = known({ type: 'word', format: 'word', id: 'fixed', signature: 'fixed' })
 const MESSAGE = known(
   { role: 'word', id: 'fixed', tool_call_id: 'fixed' },
@@ -102,6 +104,15 @@ const TOP: Record<string, TechnicalKind> = { model: 'ours', service_tier: 'word'
 /** Requests with `messages`, of either protocol, and legacy completions. */
 export const MESSAGES_STRUCTURE = known(TOP, { ...settings, system: CONTENT, messages: MESSAGE })
 
+/**
+ * Items of responses as callers send, read and store them. Sealed content in them is not exempt here: only the surface
+ * knows which of it is its own.
+ */
+export const ITEM_STRUCTURE = known(
+  { type: 'word', role: 'word', status: 'word', server_label: 'word', id: 'fixed', call_id: 'fixed' },
+  { content: STORED_CONTENT, output: STORED_CONTENT, summary: TYPED, action: TYPED },
+)
+
 /** Turns of responses: their `input` is a list of items. Proofs of thinking in them come from our own seal. */
 export const ITEMS_STRUCTURE = known(TOP, {
   ...settings,
@@ -122,6 +133,7 @@ export const ITEMS_STRUCTURE = known(TOP, {
 /** All technical names: most strings have none of them, so that one look-up decides. */
 const NAMES = new Set([
   ...['model', 'service_tier', 'type', 'role', 'ttl', 'detail', 'format', 'media_type', 'id', 'call_id'],
+  ...['status', 'server_label', 'file_id'],
   ...['tool_call_id', 'tool_use_id', 'signature', 'encrypted_content', 'redacted', 'origin'],
 ])
 

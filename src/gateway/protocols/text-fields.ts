@@ -27,6 +27,9 @@ const TECHNICAL = new Set([
   'format',
 ])
 
+/** Names without digits and punctuation are protocol names or words. */
+export const PLAIN_NAME = /^[A-Za-z_]{1,40}$/
+
 /** Members that hold tool input or schemas: the caller's own data, under any member names. */
 export const OWN_DATA: ReadonlySet<string> = new Set([
   'input',
@@ -40,6 +43,17 @@ export const OWN_DATA: ReadonlySet<string> = new Set([
 export const IMAGE_TYPES = ['image_url', 'image', 'input_audio', 'input_image']
 export const FILE_TYPES = ['file', 'container_upload', 'input_file', 'video_url', 'input_video']
 const UNREADABLE = new Set([...IMAGE_TYPES, ...FILE_TYPES, 'document_url'])
+/** Types of parts and blocks whose content is text, beside results and calls of tools (`isPartType`). */
+const READABLE = new Set([
+  ...['text', 'input_text', 'output_text', 'refusal', 'thinking', 'redacted_thinking', 'summary_text'],
+  ...['reasoning', 'reasoning_text', 'document', 'search_result', 'tool_reference', 'compaction', 'fallback'],
+])
+const READABLE_ENDING = /(?:^|_)(?:tool_use|tool_result|result|tool_result_error)$/
+/** Members of parts that hold, or refer to, content that is not text, whatever the type of the part. */
+const UNREADABLE_MEMBERS = new Set([
+  ...['image_url', 'image', 'image_embeds', 'input_audio', 'audio', 'audio_url', 'audio_embeds', 'video'],
+  ...['video_url', 'input_video', 'file', 'file_data', 'file_id', 'file_url'],
+])
 /** Sources of the messages protocol whose content is text that stands there. */
 const READABLE_SOURCES = new Set(['text', 'content'])
 /** The longest of these types with every character written as an escape. */
@@ -99,7 +113,7 @@ export function requestString(
   const kind = technicalKind(texts.members, path, name)
   if (kind === 'fixed') return 'fixed'
   if (kind !== null) return kind === 'ours' || isWord(bytes, start, end) ? 'word' : 'text'
-  return isBinary(path, bytes, start, end, name) ? 'encoded' : 'text'
+  return isEncoded(path, bytes, start, end, name) ? 'encoded' : 'text'
 }
 
 /** Whether a string is content that no text engine reads, such as an image, or the type of such content. */
@@ -114,14 +128,51 @@ export function isUnreadable(
   if (own) return false
   // The type of a source decides: its data may be text that looks like base64.
   if (path[path.length - 2] === 'source' && name === 'data') return false
-  if (name !== 'type') return !TECHNICAL.has(name) && isBinary(path, bytes, start, end, name)
+  if (name !== 'type') return !TECHNICAL.has(name) && isEncoded(path, bytes, start, end, name)
   // A document is as readable as its source.
   if (path[path.length - 2] === 'source') return !isType(READABLE_SOURCES, bytes, start, end)
   return isType(UNREADABLE, bytes, start, end)
 }
 
+/**
+ * Whether a string of a request shows that a part cannot be inspected: its type is not one of text, or one of its members
+ * holds such content. A type that a vendor adds later counts as one that cannot, until it is known here.
+ */
+export function unreadablePart(path: JsonPath, bytes: Uint8Array, start: number, end: number): boolean {
+  const member = memberOfPart(path)
+  if (member === null) return false
+  if (path[member] !== 'type') return UNREADABLE_MEMBERS.has(String(path[member]))
+  if (path.length > member + 1) return false
+  const type = decodeString(bytes, start, Math.min(end, start + LONGEST_TYPE_BYTES))
+  return !READABLE.has(type) && !READABLE_ENDING.test(type)
+}
+
+/** The index in a path of the member of the innermost part or block; null outside of parts. */
+export function memberOfPart(path: JsonPath): number | null {
+  for (let index = path.length - 2; index > 0; index--) {
+    const list = path[index - 1]
+    if (typeof path[index] === 'number' && (list === 'content' || list === 'output')) return index + 1
+  }
+  return null
+}
+
 const isType = (types: ReadonlySet<string>, bytes: Uint8Array, start: number, end: number): boolean =>
   end - start <= LONGEST_TYPE_BYTES && types.has(decodeString(bytes, start, end))
+
+/**
+ * Whether a string is in base64 by its place or head, whatever it looks like: upstreams skip characters that are not of
+ * base64. It is inspected in both forms.
+ */
+function isEncoded(path: JsonPath, bytes: Uint8Array, start: number, end: number, name: string): boolean {
+  if (DATA_URL_MEMBERS.has(name) && end - start >= SHORTEST_DATA_URL_BYTES) {
+    const head = dataUrlHead(bytes.subarray(start, end))
+    if (head > 0) return end - start - head >= SHORTEST_BASE64_BYTES
+  }
+  return isBinaryMember(path, name) && end - start >= SHORTEST_BASE64_BYTES
+}
+
+const isBinaryMember = (path: JsonPath, name: string): boolean =>
+  name === 'file_data' || (name === 'data' && BINARY_PARENTS.has(String(path[path.length - 2])))
 
 function isBinary(path: JsonPath, bytes: Uint8Array, start: number, end: number, name: string): boolean {
   if (DATA_URL_MEMBERS.has(name) && end - start >= SHORTEST_DATA_URL_BYTES) {
@@ -130,9 +181,7 @@ function isBinary(path: JsonPath, bytes: Uint8Array, start: number, end: number,
     if (head > 0) return isBase64(bytes, start + head, end)
   }
   // The `data` of a plain text document is that text, and its path is the same.
-  const binary =
-    name === 'file_data' || (name === 'data' && BINARY_PARENTS.has(String(path[path.length - 2])))
-  return binary && isBase64(bytes, start, end)
+  return isBinaryMember(path, name) && isBase64(bytes, start, end)
 }
 
 /** The last member name on a path, '' without one. */
@@ -144,7 +193,8 @@ export function lastName(path: JsonPath): string {
   return ''
 }
 
-function isBase64(bytes: Uint8Array, start: number, end: number): boolean {
+/** Whether a string has no character that base64 has not. */
+export function isBase64(bytes: Uint8Array, start: number, end: number): boolean {
   if (end - start < SHORTEST_BASE64_BYTES) return false
   // In ordinary memory: a large body lies in a resizable buffer, which the engine reads slowly byte by byte.
   const space = new Uint8Array(Math.min(COPIED_BYTES, end - start))

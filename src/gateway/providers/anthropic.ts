@@ -1,5 +1,6 @@
 import { SECRET_ONLY } from './credential.ts'
 import { fixedHeaderTransport } from './fixed-header-transport.ts'
+import { ANTHROPIC_HEADERS } from './forwarded-headers.ts'
 import { ROUTING_OF_PROXIES } from './routing-members.ts'
 import type { ProviderKindDefinition } from './transport.ts'
 
@@ -20,11 +21,6 @@ export const anthropic: ProviderKindDefinition = {
       paths: { messages: '/v1/messages', count_tokens: '/v1/messages/count_tokens' },
       // https://docs.anthropic.com/en/api/versioning: the version is required.
       headers: { 'x-api-key': secret, 'anthropic-version': '2023-06-01' },
-      // The interface has neutral names for brand headers; clients send the brand's own. Both are accepted.
-      forwarded: {
-        'anthropic-version': ['anthropic-version', 'provider-version'],
-        'anthropic-beta': ['anthropic-beta', 'provider-beta'],
-        'x-claude-code-session-id': ['x-claude-code-session-id', 'x-codeclient-session-id'],
-      },
+      forwarded: ANTHROPIC_HEADERS,
     }),
 }

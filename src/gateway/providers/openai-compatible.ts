@@ -1,5 +1,6 @@
 import { SECRET_ONLY } from './credential.ts'
 import { fixedHeaderTransport } from './fixed-header-transport.ts'
+import { OPENAI_HEADERS } from './forwarded-headers.ts'
 import { ROUTING_OF_PROXIES } from './routing-members.ts'
 import type { ProviderKindDefinition } from './transport.ts'
 
@@ -16,6 +17,6 @@ export const openaiCompatible: ProviderKindDefinition = {
         input_tokens: '/responses/input_tokens',
       },
       headers: { authorization: `Bearer ${secret}` },
-      forwarded: { 'openai-beta': ['openai-beta'] },
+      forwarded: OPENAI_HEADERS,
     }),
 }

@@ -1,4 +1,5 @@
 /** The result of a sent call as the answer for a caller over HTTP. */
+import { inspectBody } from '../../governance/dlp/json-inspection.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ModelAnswer, PlannedCall } from '../calls/model-call.ts'
 import { OPERATIONS } from '../operations.ts'
@@ -41,8 +42,13 @@ export function httpAnswer(
   }
   const handOver: HandOver = (pieces) => buffered.handOver(pieces, signal, (work) => deps.waitUntil(work))
   if (answer.kind === 'upstream_error') {
-    const { status, headers, body } = upstreamErrorAnswer(answer.response, answer.body, route, deps.clock())
-    return { kind: 'answered', answer: { status, headers, body: handOver([body]) } }
+    try {
+      const inspected = inspectedError(planned, answer.body)
+      const { status, headers, body } = upstreamErrorAnswer(answer.response, inspected, route, deps.clock())
+      return { kind: 'answered', answer: { status, headers, body: handOver([body]) } }
+    } catch (error) {
+      return { kind: 'failed', error: errorOf(error) }
+    }
   }
   const whole = bufferedAnswer(deps, planned, answer, route, handOver)
   return { kind: 'answered', answer: withDropped(whole, dropped) }
@@ -58,6 +64,11 @@ function withDropped(answer: ModelAnswer, dropped: readonly string[]): ModelAnsw
   const names = dropped.filter((name) => /^[\w.-]{1,60}$/.test(name))
   if (names.length > 0) answer.headers[DROPPED] = names.join(', ').slice(0, LONGEST_LIST)
   return answer
+}
+
+/** On chat completions an upstream's error is not changed (interface: Errors). @throws ApiError `dlp_blocked`. */
+function inspectedError({ request, policy }: PlannedCall, body: Uint8Array): Uint8Array {
+  return request.operation === 'messages' ? inspectBody(policy.responseInspection(), body) : body
 }
 
 export const errorOf = (error: unknown): Error =>

@@ -1,6 +1,7 @@
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { JsonPath } from '../../lib/json-scan.ts'
 import type { InspectionCounts } from '../audit-record.ts'
+import type { Slices } from './scan/scan-budget.ts'
 import type { Direction } from './types.ts'
 
 /**
@@ -57,6 +58,8 @@ export interface TextEngine {
    * @throws ApiError `dlp_blocked` for a finding that blocks the call.
    */
   inspect(field: TextField, contents: Uint8Array): Replacement | Uint8Array | null
+  /** As `inspect`, with turns for other requests between the slices of a long text. */
+  inspectInSlices?(field: TextField, contents: Uint8Array): Slices<Replacement | Uint8Array | null>
   /** Ends the texts whose keys begin with a prefix. @returns those of which something was held back. */
   end?(prefix: string): HeldText[]
   /** Source bytes that are held back. */
@@ -74,6 +77,13 @@ export const passAllEngine: TextEngine = {
   passive: true,
   inspect: () => null,
   findings: () => ({}),
+}
+
+function editOf(replacement: Replacement | Uint8Array | null, start: number, end: number): ByteEdit | null {
+  if (!replacement) return null
+  if (replacement instanceof Uint8Array) return { start, end, replacement }
+  const { contents, released, withheld } = replacement
+  return { start, end, replacement: contents, released, withheld }
 }
 
 /** Passes the texts of one direction to an engine, and counts the bytes at its input and at the sink. */
@@ -98,11 +108,27 @@ export class Inspection {
   /** Inspects a string of the current unit. @returns the edit that replaces it. */
   text(field: TextField, source: Uint8Array, start: number, end: number): ByteEdit | null {
     this.count(end - start)
-    const replacement = this.engine.inspect(field, source.subarray(start, end))
-    if (!replacement) return null
-    if (replacement instanceof Uint8Array) return { start, end, replacement }
-    const { contents, released, withheld } = replacement
-    return { start, end, replacement: contents, released, withheld }
+    return editOf(this.engine.inspect(field, source.subarray(start, end)), start, end)
+  }
+
+  /**
+   * As `text`, in slices.
+   * @param field a copy: it is read after other strings have been scanned.
+   * @param isCounted for a string whose bytes were counted in another form.
+   */
+  *textInSlices(
+    field: TextField,
+    source: Uint8Array,
+    start: number,
+    end: number,
+    isCounted = false,
+  ): Slices<ByteEdit | null> {
+    if (!isCounted) this.count(end - start)
+    const contents = source.subarray(start, end)
+    const replacement = this.engine.inspectInSlices
+      ? yield* this.engine.inspectInSlices(field, contents)
+      : this.engine.inspect(field, contents)
+    return editOf(replacement, start, end)
   }
 
   /** Counts texts of the current unit that a passive engine need not read. */

@@ -1,5 +1,11 @@
 import { applyEdits, type ByteEdit, type EditedBytes, joinBytes } from '../../lib/byte-edits.ts'
-import { type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJson } from '../../lib/json-scan.ts'
+import {
+  type JsonKind,
+  type JsonPath,
+  JsonSyntaxError,
+  MAXIMUM_DEPTH,
+  scanJson,
+} from '../../lib/json-scan.ts'
 import type { Inspection } from './inspection.ts'
 import type { Direction } from './types.ts'
 
@@ -30,6 +36,26 @@ export function inspectJson(inspection: Inspection, source: Uint8Array, directio
   inspection.sink(edited.released, edited.withheld)
   return edited
 }
+
+/**
+ * Inspects a body that may be JSON, such as the error of an upstream, in the direction of answers.
+ * @returns the same bytes if nothing changes. @throws ApiError `dlp_blocked` for a finding that blocks the call.
+ */
+export function inspectBody(inspection: Inspection, body: Uint8Array): Uint8Array {
+  if (inspection.engine.passive || body.length === 0) return body
+  try {
+    return joinBytes(inspectJson(inspection, body, 'response').pieces)
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error
+  }
+  const source = encoder.encode(JSON.stringify(decoder.decode(body)))
+  const { pieces, withheld } = inspectJson(inspection, source, 'response')
+  if (withheld === 0) return body
+  return encoder.encode(JSON.parse(decoder.decode(joinBytes(pieces))) as string)
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder()
 
 /** The place of a value and of its member. */
 export interface JsonValuePlace {
@@ -76,4 +102,4 @@ export function endOfString(source: Uint8Array, contents: number): number {
 
 const DOUBLE_QUOTE = 0x22
 const BACKSLASH = 0x5c
-const QUOTE = new TextEncoder().encode('"')
+const QUOTE = encoder.encode('"')

@@ -46,7 +46,7 @@ export function pageOfItems<Item extends { id: string; length: number | null }>(
 
 /** One item as JSON, redacted for its owner. @throws when the content store is not available. */
 export async function renderItem(item: StoredItem, rendering: ItemRendering): Promise<Uint8Array> {
-  const bytes = redactedItem(await rendering.policyOf(item.id), await itemBytes(rendering, item))
+  const bytes = await redactedItem(await rendering.policyOf(item.id), await itemBytes(rendering, item))
   if (rendering.encryptedContent || sealedMemberOf(item) === undefined) return bytes
   return encoder.encode(JSON.stringify(withoutSealed(JSON.parse(decoder.decode(bytes)))))
 }

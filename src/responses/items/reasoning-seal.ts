@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isBase64 } from '../../gateway/protocols/text-fields.ts'
 import { type KeyRing, seal, unseal } from '../../lib/crypto.ts'
 import type { Owner } from '../types.ts'
 
@@ -50,5 +51,15 @@ export function openReasoning(ring: KeyRing, owner: Owner, text: string): Reason
     return null
   }
 }
+
+/** Whether content of an item has the form of what `sealReasoning` returns, which holds no readable text. */
+export function isSealed(contents: Uint8Array): boolean {
+  const head = SEALED_HEAD.exec(String.fromCharCode(...contents.subarray(0, SEALED_HEAD_BYTES)))
+  return head !== null && isBase64(contents, head[0].length, contents.length)
+}
+
+/** The prefix, then version, key id and initialization vector of `seal`. */
+const SEALED_HEAD = /^hgr1_v1\.[\w-]{1,64}\.[\w-]{16}\./
+const SEALED_HEAD_BYTES = 100
 
 const contextOf = ({ organizationId, userId }: Owner) => JSON.stringify(['reasoning', organizationId, userId])

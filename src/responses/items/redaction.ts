@@ -1,15 +1,31 @@
-import { isText, isUnreadable, OWN_DATA } from '../../gateway/protocols/text-fields.ts'
+import { ITEM_STRUCTURE } from '../../gateway/protocols/technical-members.ts'
+import {
+  isUnreadable,
+  memberOfPart,
+  OWN_DATA,
+  PLAIN_NAME,
+  requestString,
+  unreadablePart,
+} from '../../gateway/protocols/text-fields.ts'
 import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
+import { inspectNameAndNumber } from '../../governance/dlp/json-inspection.ts'
 import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
+import { drained, inTurns, type Slices } from '../../governance/dlp/scan/scan-budget.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import { applyEdits, type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
-import { decodeString, type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJson } from '../../lib/json-scan.ts'
+import {
+  decodeString,
+  type JsonKind,
+  type JsonPath,
+  MAXIMUM_DEPTH,
+  scanJson,
+  scanJsonInSlices,
+} from '../../lib/json-scan.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
 import { ITEM_TYPES } from '../item-types/item-types.ts'
 import { outputTextOf } from '../object/response-members.ts'
+import { isSealed } from './reasoning-seal.ts'
 
-/** Technical members of items, besides those of all protocols. */
-const TECHNICAL = new Set(['call_id', 'status', 'file_id', 'server_label'])
 const DATA_URL = /^data:/i
 const NOTE = '[Content withheld by a data-loss prevention policy.]'
 
@@ -20,21 +36,27 @@ const NOTE = '[Content withheld by a data-loss prevention policy.]'
  * @param policy null for none. @param bytes of the item as JSON.
  * @returns the same bytes if nothing changes.
  */
-export function redactedItem(policy: CallPolicy | null, bytes: Uint8Array): Uint8Array {
+export const redactedItem = async (policy: CallPolicy | null, bytes: Uint8Array): Promise<Uint8Array> =>
+  inTurns(redactItem(policy, bytes))
+
+/** `redactedItem` in slices. */
+export function* redactItem(policy: CallPolicy | null, bytes: Uint8Array): Slices<Uint8Array> {
   const inspection = policy?.redactionInspection()
   if (!policy || !inspection || inspection.engine.passive) return bytes
-  const { edits } = new RedactionScan(bytes, inspection, policy)
+  const scan = new RedactionScan(bytes, inspection, policy)
+  yield* scan.run()
+  const { edits } = scan
   return edits.length === 0 ? bytes : joinBytes(applyEdits(bytes, edits).pieces)
 }
 
-/** The same for parsed items. Items that do not change are returned as they are. */
+/** The same for parsed items, at once. Items that do not change are returned as they are. */
 export function redactedItems<Item extends object>(
   policy: CallPolicy | null,
   items: readonly Item[],
 ): Item[] {
   return items.map((item) => {
     const bytes = encoder.encode(JSON.stringify(item))
-    const redacted = redactedItem(policy, bytes)
+    const redacted = drained(redactItem(policy, bytes))
     return redacted === bytes ? item : (JSON.parse(decoder.decode(redacted)) as Item)
   })
 }
@@ -114,7 +136,8 @@ class ItemFacts {
       const member = String(path[0])
       if (path.length > 1) this.#holders.add(path.length - 1)
       else this.unreadable.push({ member, start: start - 1, end: end + 1, isMember: true })
-    }
+    } else if (!own && unreadablePart(path, this.#bytes, start, end))
+      this.#holders.add(memberOfPart(path) ?? 0)
   }
 
   value(path: JsonPath, _kind: JsonKind, start: number, end: number): void {
@@ -148,13 +171,15 @@ const isDataUrl = (name: string, bytes: Uint8Array, start: number, end: number):
 class RedactionScan {
   readonly edits: ByteEdit[]
   readonly watched = OWN_DATA
-  readonly valueDepth = -1
+  readonly valueDepth = MAXIMUM_DEPTH
   readonly #bytes: Uint8Array
   readonly #inspection: Inspection
   readonly #facts: ItemFacts
   /** Content that is replaced as a whole, in order, and the number of these places before the current one. */
   readonly #withheld: readonly Unreadable[]
   #passed = 0
+  /** Texts that the scan has passed and that are inspected next. */
+  readonly #texts: Array<{ field: TextField; start: number; end: number }> = []
 
   constructor(bytes: Uint8Array, inspection: Inspection, policy: CallPolicy) {
     this.#bytes = bytes
@@ -164,15 +189,39 @@ class RedactionScan {
       policy.blocksUninspectable(directionOf(this.#facts, member)),
     )
     this.edits = this.#withheld.map((place) => noteEdit(place, this.#facts))
-    scanJson(bytes, this)
+  }
+
+  *run(): Slices<void> {
+    for (const _pause of scanJsonInSlices(this.#bytes, this, () => this.#texts.length > 0)) {
+      for (const { field, start, end } of this.#texts.splice(0)) {
+        const edit = yield* this.#inspection.textInSlices(field, this.#bytes, start, end)
+        if (edit) this.edits.push(edit)
+      }
+    }
   }
 
   string(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
     if (this.#isWithheld(start)) return
-    if (!own && (TECHNICAL.has(name) || isDataUrl(name, this.#bytes, start, end))) return
-    if (!isText(path, this.#bytes, start, end, name, own)) return
-    const edit = this.#inspection.text(this.#fieldOf(path, name), this.#bytes, start, end)
-    if (edit) this.edits.push(edit)
+    if (!own && (isDataUrl(name, this.#bytes, start, end) || this.#isSealed(path, start, end))) return
+    if (requestString(ITEM_TEXTS, path, this.#bytes, start, end, name, own) !== 'text') return
+    const field = this.#fieldOf(path, name)
+    this.#texts.push({ field: { ...field, path: [...path] }, start, end })
+  }
+
+  /** Names that may be values, such as those of metadata, and numbers of the caller's own data. */
+  value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
+    const name = path[path.length - 1]
+    const isName = typeof name === 'string' && !PLAIN_NAME.test(name)
+    const isNumber = kind === 'number' && path.some((part) => OWN_DATA.has(String(part)))
+    if ((!isName && !isNumber) || this.#isWithheld(memberStart)) return
+    const place = { path: isName ? path : [], start, end, memberStart }
+    const direction = directionOf(this.#facts, String(path[0]))
+    this.edits.push(...inspectNameAndNumber(this.#inspection, place, kind, this.#bytes, direction))
+  }
+
+  /** Only the gateway itself opens what it has sealed. */
+  #isSealed(path: JsonPath, start: number, end: number): boolean {
+    return path.length === 1 && path[0] === 'encrypted_content' && isSealed(this.#bytes.subarray(start, end))
   }
 
   #isWithheld(start: number): boolean {
@@ -186,6 +235,8 @@ class RedactionScan {
     return { path, partial: false, kind, json, ...(kind === 'tool_arguments' && !json && { name }) }
   }
 }
+
+const ITEM_TEXTS = { ownData: OWN_DATA, members: ITEM_STRUCTURE }
 
 /** The direction of a text. Settings and other values that are no items belong to the request. */
 const directionOf = ({ type, role }: ItemFacts, member: string): Direction =>

@@ -116,7 +116,7 @@ export class ResponseState {
       const stored = referenced.get(item.id)
       if (stored) this.#input.add(stored, stored.contentKey === null ? item.bytes : null)
       else {
-        const bytes = redactedItem(policy, item.bytes)
+        const bytes = await redactedItem(policy, item.bytes)
         const isLarge = bytes.length > LARGE_ITEM_BYTES
         const key = isLarge ? await this.#deps.contentStore.put(owner, item.id, bytes) : null
         this.#input.add({ ...item, contentKey: key }, isLarge ? null : bytes)

@@ -118,7 +118,7 @@ describe('an admission', () => {
     expect(await thrownBy(() => world.admit(HI, { identity: { ...IDENTITY, callId: 'b' } }))).toMatchObject({
       status: 429,
       retryAfterSeconds: 60,
-      message: expect.stringContaining('Lower max_output_tokens, or add credits.'),
+      message: expect.stringContaining('Add credits.'),
     })
     expect(world.ledger.recorded).toHaveLength(2)
   })

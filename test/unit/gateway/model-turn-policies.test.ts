@@ -159,7 +159,9 @@ describe('a policy on a turn', () => {
     expect(redacted).not.toContain(CODE)
     expect(redacted).toContain('[REDACTED:')
     expect(await refusal([policy('block', [direction])], members)).toBe('dlp_blocked')
-    const others = DIRECTIONS.filter((other) => other !== direction)
+    // All of a turn is sent by the caller, whatever it calls its items.
+    expect(await refusal([policy('block', ['request'])], members)).toBe('dlp_blocked')
+    const others = DIRECTIONS.filter((other) => other !== direction && other !== 'request')
     expect(await sent([policy('block', others)], members)).toContain(CODE)
   })
 

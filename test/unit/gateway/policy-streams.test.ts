@@ -10,6 +10,7 @@ import type { Action, Finding } from '../../../src/governance/dlp/types.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
 import { parseFrame, SseSplitter } from '../../../src/lib/sse.ts'
+import { inOneSlice } from '../governance/dlp/finding.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 import { chunks, events } from './stream-reading.ts'
 
@@ -24,13 +25,14 @@ const numbersIn = (text: string): Finding[] =>
 
 /** Eight digits are a number; digits at the end may become one. */
 const detecting = (action: Action): TextDetector => ({
-  tail(_context, text) {
+  tail: inOneSlice((_context: string, text: string) => {
     const spans = numbersIn(text)
     const rest = text.slice(spans.at(-1)?.end ?? 0)
     const safe = text.length - (/\d{1,7}$/.exec(rest)?.[0].length ?? 0)
     return { safe, spans }
-  },
-  rest: (_context, text) => numbersIn(text),
+  }),
+  rest: inOneSlice((_context: string, text: string) => numbersIn(text)),
+  passes: 0,
   actionOf: () => action,
 })
 

@@ -5,6 +5,7 @@ import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
 import { requestEdits } from '../../../src/gateway/protocols/request-edits.ts'
 import { inspectRequest } from '../../../src/gateway/protocols/request-inspection.ts'
 import { Inspection, passAllEngine, type TextEngine } from '../../../src/governance/dlp/inspection.ts'
+import { drained } from '../../../src/governance/dlp/scan/scan-budget.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
 import { randomJson, randomSpelling } from '../lib/random-json.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
@@ -24,7 +25,7 @@ function sent(
   const source = encoder.encode(body)
   const outline = protocol.outline(source)
   const inspection = new Inspection(engine)
-  const { edits: textEdits } = inspectRequest(outline, protocol, inspection)
+  const { edits: textEdits } = drained(inspectRequest(outline, protocol, inspection))
   const target = { upstreamModel, capabilities }
   const edited = applyEdits(source, [...requestEdits(outline, protocol, target), ...textEdits])
   expect(edited.released + edited.withheld).toBe(source.length)
@@ -286,7 +287,7 @@ describe('inspectRequest', () => {
   it('counts the bytes of texts as inspected and all others as uninspected', () => {
     const body = encoder.encode(`{"model":"m","messages":[{"role":"user","content":"12345"}]}`)
     const inspection = new Inspection(passAllEngine)
-    inspectRequest(chatCompletions.outline(body), chatCompletions, inspection)
+    drained(inspectRequest(chatCompletions.outline(body), chatCompletions, inspection))
     expect(inspection.counts).toEqual({
       inspected: 5,
       uninspected: body.length - 5,
@@ -304,7 +305,8 @@ describe('inspectRequest', () => {
     const body = encoder.encode(JSON.stringify({ model: 'm', max_tokens: 9, ...members }))
     const shown = new Inspection({ policyVersion: 'test', inspect: () => null, findings: () => ({}) })
     const counted = new Inspection(passAllEngine)
-    for (const inspection of [shown, counted]) inspectRequest(protocol.outline(body), protocol, inspection)
+    for (const inspection of [shown, counted])
+      drained(inspectRequest(protocol.outline(body), protocol, inspection))
     expect(counted.counts).toEqual(shown.counts)
     expect(counted.counts.inspected).toBeGreaterThan(0)
   })

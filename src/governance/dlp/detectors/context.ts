@@ -89,8 +89,16 @@ export function isOfOtherColumn(
   const label = LABEL.exec(window)?.[0] ?? ''
   const bounded = label === '' ? '(?<![\\w.=:-])' : `(?<![\\w-])${label.replace(SYNTAX, '\\$&')}`
   const form = number.replace(/\s+/g, ' ').replaceAll('.', '\\.').replace(/\d/g, '\\d')
-  const others = window.slice(0, line).match(new RegExp(`${bounded}${form}(?![\\w-])`, 'g'))
+  const others = window.slice(0, line).match(columnPattern(`${bounded}${form}(?![\\w-])`))
   return others !== null && !others.some((other) => validate(other.replace(/\D/g, '')))
+}
+
+let lastColumn = /(?!)/g
+
+/** Compiled once for the numbers of a column, which are all looked for in the same form. */
+function columnPattern(source: string): RegExp {
+  if (lastColumn.source !== source) lastColumn = new RegExp(source, 'g')
+  return lastColumn
 }
 
 /** The label of a field named `id`. */

@@ -172,7 +172,7 @@ const LONGEST_IPV6 = 45
 /** Reads the address whose run of hexadecimal digits, colons and dots starts at `start` (RFC 4291, 2.2). */
 export function readIpv6(text: string, start: number): Match | null {
   let end = IPV6_CHARACTERS.runEnd(text, start, start + LONGEST_IPV6 + 2)
-  while (text[end - 1] === '.' || (text[end - 1] === ':' && text[end - 2] !== ':')) end--
+  while (end > start && (text[end - 1] === '.' || (text[end - 1] === ':' && text[end - 2] !== ':'))) end--
   if (end - start > LONGEST_IPV6 || isAlphanumericAt(text, end) || text[end] === '_') return null
   if (/[\w:.@-]/.test(text.charAt(start - 1))) return null
   return isIpv6(text.slice(start, end)) ? { start, end, score: IP_ADDRESS.baseScore } : null

@@ -12,8 +12,11 @@ export const BLOCK_START = '-----BEGIN '
 const HEADER = /-----BEGIN ((?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?)-----/y
 const LONGEST_HEADER = 100
 
-/** An armour header such as `Proc-Type: 4,ENCRYPTED`. */
-const ARMOUR_HEADER = /[A-Za-z][A-Za-z-]{1,30}: ?[^\n\\]{0,200}/y
+/**
+ * An armour header such as `Proc-Type: 4,ENCRYPTED`. It stops before another block, so that each part of a text is read
+ * for one block only.
+ */
+const ARMOUR_HEADER = /[A-Za-z][A-Za-z-]{1,30}: ?(?:(?!-----)[^\n\\]){0,200}/y
 const PARTIAL_HEADER = /^[A-Za-z][A-Za-z-]{0,30}$/
 const BLANK = /(?:\s|\\(?:[nr]|$)|["'+,>|#])*/y
 /** A line of key material that is not the last. */

@@ -4,7 +4,7 @@ import { type Action, type ByDirection, byDirection, type Direction } from '../t
 import type { TokenVault } from './actions.ts'
 import { PolicyEngine } from './policy-engine.ts'
 import { detectorOf, restoringDetector } from './profile-detector.ts'
-import type { Profiles } from './profiles.ts'
+import { type Profiles, unionOf } from './profiles.ts'
 
 /** The policies that hold for one call, in all directions. */
 export interface CallPolicy {
@@ -45,16 +45,24 @@ export function callPolicy(profiles: Profiles, vault: TokenVault): CallPolicy {
     const profile = profiles[direction]
     return profile && detectorOf(profile)
   })
+  // All of a request is sent by the caller, who also says which of it is a tool's: both policies hold there.
+  const sent = byDirection((direction) => {
+    const profile = unionOf(profiles.request, profiles[direction])
+    return profile && detectorOf(profile)
+  })
   const blocksUninspectable = (direction: Direction) => profiles[direction]?.uninspectable === 'block'
   const engines: TextEngine[] = []
-  const inspection = (kind: Direction, restores: boolean) => {
+  const inspection = (kind: Direction) => {
+    const restores = kind === 'response'
     const restored = (of: TextDetector | null) => (restores ? restoringDetector(of, vault) : of)
     const engine = new PolicyEngine({
-      detectors: {
-        ...detectors,
-        response: restored(detectors.response),
-        tool_arguments: restored(detectors.tool_arguments),
-      },
+      detectors: restores
+        ? {
+            ...detectors,
+            response: restored(detectors.response),
+            tool_arguments: restored(detectors.tool_arguments),
+          }
+        : sent,
       ...(restores && { signed: detectors.response }),
       policyVersion: version,
       kind,
@@ -65,8 +73,8 @@ export function callPolicy(profiles: Profiles, vault: TokenVault): CallPolicy {
     return new Inspection(engine)
   }
   return {
-    requestInspection: () => inspection('request', false),
-    responseInspection: () => inspection('response', true),
+    requestInspection: () => inspection('request'),
+    responseInspection: () => inspection('response'),
     redactionInspection: () => new Inspection(redactionEngine(detectors, version, vault)),
     blocksUninspectable,
     version,

@@ -1,6 +1,8 @@
 import { joinBytes } from '../../../lib/byte-edits.ts'
+import { decodeString } from '../../../lib/json-scan.ts'
 import { jsonContents } from '../../../lib/json-text.ts'
 import type { HeldText, Replacement, TextEngine, TextField } from '../inspection.ts'
+import { drained, ScanBudget, type Slices } from '../scan/scan-budget.ts'
 import { encodedReplacement } from '../source/encoded-text.ts'
 import { sourceSlices } from '../source/source-slices.ts'
 import { SourceText } from '../source/source-text.ts'
@@ -38,6 +40,9 @@ interface OpenText {
   detector: TextDetector
 }
 
+/** Up to this, a string is decoded without a text decoder. */
+const SHORT_BYTES = 48
+
 /** Applies the policies of an organization to the texts of one direction of one call. */
 export class PolicyEngine implements TextEngine {
   readonly policyVersion: string
@@ -47,6 +52,7 @@ export class PolicyEngine implements TextEngine {
   readonly #vault: TokenVault
   readonly #blocksUninspectable: (direction: Direction) => boolean
   readonly #findings: Record<string, number> = {}
+  readonly #budget = new ScanBudget()
   readonly #open = new Map<string, OpenText>()
 
   constructor(options: PolicyEngineOptions) {
@@ -59,14 +65,18 @@ export class PolicyEngine implements TextEngine {
   }
 
   inspect(field: TextField, contents: Uint8Array): Replacement | null {
+    return drained(this.inspectInSlices(field, contents))
+  }
+
+  *inspectInSlices(field: TextField, contents: Uint8Array): Slices<Replacement | null> {
     const kind = field.kind ?? this.#kind
     const signed = field.signed ? this.#signed : undefined
     const detector = signed === undefined ? this.#detectors[kind] : signed
     if (!detector) return null
-    if (field.encoded)
-      return encodedReplacement(contents, new TextStream(detector, this.#replaceBy(detector)))
+    this.#budget.allow(contents.length, detector.passes)
+    if (field.encoded) return yield* encodedReplacement(contents, this.#stream(detector))
     if (!field.partial) {
-      const replacement = this.#whole(field, detector, contents)
+      const replacement = yield* this.#whole(field, detector, contents)
       return field.fixed ? null : replacement
     }
     return this.#piece(field, detector, contents)
@@ -77,8 +87,7 @@ export class PolicyEngine implements TextEngine {
     for (const [key, text] of this.#open) {
       if (!key.startsWith(prefix)) continue
       this.#open.delete(key)
-      const units =
-        text.stream?.end() ?? segmentsOfJson(text.text, text.detector, this.#replaceBy(text.detector))
+      const units = text.stream?.end() ?? drained(this.#segmentsOfJson(text.text, text.detector))
       const replacement = toReplacement(units, text.source)
       if (replacement.contents.length > 0 || replacement.withheld > 0) held.push({ key, ...replacement })
     }
@@ -104,21 +113,32 @@ export class PolicyEngine implements TextEngine {
     return { ...this.#findings }
   }
 
-  #whole({ json, name }: TextField, detector: TextDetector, contents: Uint8Array): Replacement | null {
+  *#whole(
+    { json, name }: TextField,
+    detector: TextDetector,
+    contents: Uint8Array,
+  ): Slices<Replacement | null> {
+    const context = name && memberContext(name)
+    if (!json && contents.length <= SHORT_BYTES) {
+      // Most strings of a request are short and have no finding, for which sources and segments are not needed.
+      const text = decodeString(contents, 0, contents.length)
+      const found = yield* detector.rest(context ?? '', text, this.#budget)
+      if (found.length === 0) return null
+    }
     const source = new SourceText()
     if (json) {
-      const segments = segmentsOfJson(source.push(contents), detector, this.#replaceBy(detector))
+      const segments = yield* this.#segmentsOfJson(source.push(contents), detector)
       return isUnchanged(segments) ? null : toReplacement(segments, source)
     }
-    const stream = new TextStream(detector, this.#replaceBy(detector), name && memberContext(name))
+    const stream = this.#stream(detector, context)
     const parts: Replacement[] = []
     let untouched = true
     for (const slice of sourceSlices(contents)) {
-      const segments = stream.push(source.push(slice))
+      const segments = yield* stream.pushInSlices(source.push(slice))
       untouched &&= isUnchanged(segments)
       parts.push(toReplacement(segments, source))
     }
-    const segments = stream.end()
+    const segments = yield* stream.endInSlices()
     if (untouched && isUnchanged(segments)) return null
     return joined([...parts, toReplacement(segments, source)])
   }
@@ -140,10 +160,18 @@ export class PolicyEngine implements TextEngine {
   }
 
   #begin(key: string, detector: TextDetector, isJson: boolean): OpenText {
-    const stream = isJson ? null : new TextStream(detector, this.#replaceBy(detector))
+    const stream = isJson ? null : this.#stream(detector)
     const text = { source: new SourceText(), stream, text: '', detector }
     this.#open.set(key, text)
     return text
+  }
+
+  #stream(detector: TextDetector, context?: string): TextStream {
+    return new TextStream(detector, this.#replaceBy(detector), context, this.#budget)
+  }
+
+  #segmentsOfJson(text: string, detector: TextDetector): Slices<ReleasedText[]> {
+    return segmentsOfJson(text, detector, this.#replaceBy(detector), this.#budget)
   }
 
   #replaceBy(detector: TextDetector): ReplaceFinding {

@@ -21,8 +21,9 @@ export function detectorOf(profile: Profile): TextDetector {
   // Compiled here, before anything is sent, so that a pattern fails before the first text.
   planFor(profile)
   const detector: TextDetector = {
-    tail: (context, text) => holdBack(context, text, profile),
-    rest: (context, text) => detectAfter(context, text, profile),
+    tail: (context, text, budget) => holdBack(context, text, profile, budget),
+    rest: (context, text, budget) => detectAfter(context, text, profile, budget),
+    passes: profile.custom.length,
     actionOf: (span) => actionOf(profile, span) ?? 'allow',
   }
   compiled.set(profile, detector)
@@ -30,8 +31,14 @@ export function detectorOf(profile: Profile): TextDetector {
 }
 
 const nothing: Pick<TextDetector, 'tail' | 'rest'> = {
-  tail: (_context, text) => ({ safe: text.length, spans: [] }),
-  rest: () => [],
+  // biome-ignore lint/correctness/useYield: nothing is to be done
+  *tail(_context, text) {
+    return { safe: text.length, spans: [] }
+  },
+  // biome-ignore lint/correctness/useYield: nothing is to be done
+  *rest() {
+    return []
+  },
 }
 
 /**
@@ -42,9 +49,9 @@ export function restoringDetector(detector: TextDetector | null, vault: TokenVau
   if (vault.isEmpty) return detector
   const inner = detector ?? nothing
   return {
-    tail(context, text) {
+    *tail(context, text, budget) {
       const beginning = TOKEN_BEGINNING.exec(text)
-      const found = inner.tail(context, text)
+      const found = yield* inner.tail(context, text, budget)
       const tokens = tokensIn(text, vault)
       const safe = beforeFindings(Math.min(found.safe, beginning?.index ?? text.length), [
         ...tokens,
@@ -52,7 +59,10 @@ export function restoringDetector(detector: TextDetector | null, vault: TokenVau
       ])
       return { safe, spans: merged(tokens, found.spans).filter(({ end }) => end <= safe) }
     },
-    rest: (context, text) => merged(tokensIn(text, vault), inner.rest(context, text)),
+    *rest(context, text, budget) {
+      return merged(tokensIn(text, vault), yield* inner.rest(context, text, budget))
+    },
+    passes: detector?.passes ?? 0,
     actionOf: (span) => detector?.actionOf(span) ?? 'allow',
   }
 }

@@ -74,6 +74,28 @@ export function profilesFor(
   return profiles
 }
 
+const unions = new WeakMap<Profile, WeakMap<Profile, Profile>>()
+
+/**
+ * The rules of two profiles together, with the direction and the rest of the second. The same ones return the same
+ * profile, so that its scan plan is compiled once.
+ */
+export function unionOf(other: Profile | null, profile: Profile | null): Profile | null {
+  if (other === null || profile === null) return profile ?? other
+  if (other.version === profile.version) return profile
+  const known = unions.get(profile)?.get(other)
+  if (known) return known
+  const ids = new Set(profile.custom.map(({ id }) => id))
+  const union = {
+    ...profile,
+    rules: [...profile.rules, ...other.rules],
+    custom: [...profile.custom, ...other.custom.filter(({ id }) => !ids.has(id))],
+  }
+  const pairs = unions.get(profile) ?? new WeakMap<Profile, Profile>()
+  unions.set(profile, pairs.set(other, union))
+  return union
+}
+
 /** The most severe action of the rules whose minimum score a finding reaches; null when it reaches none. */
 export function actionOf(profile: Profile, finding: { detector: string; score: number }): Action | null {
   let severest: Action | null = null

@@ -1,9 +1,12 @@
 import type { Finding, Profile } from '../types.ts'
-import { identity, originalEnd, originalStart, type Reading, readings } from './normalise.ts'
+import { identity, originalEnd, originalStart, type Reading, readingIndex, readings } from './normalise.ts'
 import { categoryOf, type Plan, planFor } from './plan.ts'
 import { resolveOverlaps } from './resolve.ts'
 import { type Report, scanReading } from './scan.ts'
+import { drained, ScanBudget, type Slices } from './scan-budget.ts'
 import { scanCustom } from './scan-custom.ts'
+
+const unlimited = () => new ScanBudget(Number.POSITIVE_INFINITY)
 
 /**
  * Finds the values that a profile has rules for, in a whole text.
@@ -11,7 +14,7 @@ import { scanCustom } from './scan-custom.ts'
  * @throws PatternError if a custom pattern of the profile does not compile
  */
 export function detect(text: string, profile: Profile): Finding[] {
-  return detectAfter('', text, profile)
+  return drained(detectAfter('', text, profile))
 }
 
 /**
@@ -19,25 +22,40 @@ export function detect(text: string, profile: Profile): Finding[] {
  * @param context the text before it, already released; its last 128 units suffice
  * @returns spans in UTF-16 units of `text` that start in it
  */
-export function detectAfter(context: string, text: string, profile: Profile): Finding[] {
+export function* detectAfter(
+  context: string,
+  text: string,
+  profile: Profile,
+  budget = unlimited(),
+): Slices<Finding[]> {
   const plan = planFor(profile)
   if (plan.empty || text === '') return []
   const whole = context + text
-  const found = findingsIn(whole, context.length, plan, readings(whole))
+  const all = yield* readings(whole, budget)
+  const found = yield* findingsIn(whole, context.length, plan, all, budget)
   return resolveOverlaps(found, plan).map((span) => shift(span, -context.length))
 }
 
 /** All findings of the readings that start at `from` or later, overlapping ones included, in units of the whole. */
-export function findingsIn(whole: string, from: number, plan: Plan, all: readonly Reading[]): Finding[] {
+export function* findingsIn(
+  whole: string,
+  from: number,
+  plan: Plan,
+  all: readonly Reading[],
+  budget: ScanBudget,
+): Slices<Finding[]> {
   const spans: Finding[] = []
   for (const reading of all) {
     const report = reporter(reading, whole.length, from, plan, spans)
-    if (plan.builtIn) scanReading(reading, plan, 0, report)
-    if (plan.custom.length > 0) scanCustom(reading.text, plan, startIn(reading, from), report)
+    if (plan.builtIn) yield* scanReading(reading, plan, 0, report, budget)
+    if (plan.custom.length > 0) {
+      yield* scanCustom(reading.text, plan, readingIndex(reading, from), report, budget)
+    }
   }
   if (plan.custom.length > 0 && all[0]?.starts != null) {
     // A custom pattern may be written for the text as it is, without normalisation.
-    scanCustom(whole, plan, from, reporter(identity(whole), whole.length, from, plan, spans))
+    const report = reporter(identity(whole), whole.length, from, plan, spans)
+    yield* scanCustom(whole, plan, from, report, budget)
   }
   return spans
 }
@@ -50,14 +68,6 @@ function reporter(reading: Reading, length: number, from: number, plan: Plan, sp
     const end = originalEnd(reading, last)
     spans.push({ start, end, detector, category: categoryOf(detector), score: Math.min(1, score) })
   }
-}
-
-/** The first unit of a reading that stems from `from` or later. */
-function startIn({ starts }: Reading, from: number): number {
-  if (starts === null || from === 0) return from
-  let index = 0
-  while (index < starts.length && (starts[index] ?? 0) < from) index++
-  return index
 }
 
 const shift = (span: Finding, by: number): Finding => ({

@@ -1,7 +1,9 @@
-import { decodeBase64, SIX_BITS } from '../detectors/base64.ts'
+import { Buffer } from 'node:buffer'
+import { SIX_BITS } from '../detectors/base64.ts'
 import { BASE64_ANY } from '../detectors/characters.ts'
 import { readings } from './normalise.ts'
 import { type Report, type Scan, scanReading } from './scan.ts'
+import type { Slices } from './scan-budget.ts'
 import { scanCustom } from './scan-custom.ts'
 
 /** Levels of encoded texts that are scanned. JSON in strings is decoded by its escapes, to the same depth. */
@@ -13,7 +15,14 @@ const SAMPLE = 24
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 
-/** Scans the texts that runs of base 64 between `start` and `end` encode; a finding spans its whole run. */
+/** A text that a run of base 64 encodes, with its padding. */
+export interface DecodedText {
+  text: string
+  start: number
+  end: number
+}
+
+/** Finds the texts that runs of base 64 between `start` and `end` encode, which are scanned next. */
 export function scanEncoded(scan: Scan, start: number, end: number): void {
   if (scan.depth >= DEEPEST) return
   const { text } = scan
@@ -43,6 +52,7 @@ function scanLines(scan: Scan, start: number, stop: number): boolean {
     if (lineStop - next < stop - start) break
   }
   scan.linesEnd = end
+  scan.budget.spend(joined.length)
   const decoded = end === stop ? null : decodeText(joined, 0, joined.length)
   if (decoded === null) return false
   scan.encodedEnd = end
@@ -72,33 +82,44 @@ export function openLines(text: string): number {
 
 function scanEncodedRun(scan: Scan, start: number, stop: number): void {
   const { text } = scan
+  scan.budget.spend(stop - start)
   let decoded = decodeText(text, start, stop)
   let first = start
   // A slash is of base 64 and also ends the part of a path before it.
-  const slash = start + text.slice(start, stop).lastIndexOf('/')
-  if (decoded === null && slash > start && stop - slash > SHORTEST) {
+  const slash = decoded === null ? start + text.slice(start, stop).lastIndexOf('/') : -1
+  if (slash > start && stop - slash > SHORTEST) {
     first = slash + 1
     decoded = decodeText(text, first, stop)
   }
   if (decoded !== null) report(scan, decoded, first, stop)
 }
 
-/** Scans a decoded text; each finding is about the whole run that encodes it, with its padding. */
-function report(scan: Scan, decoded: string, start: number, stop: number): void {
+function report(scan: Scan, text: string, start: number, stop: number): void {
   let end = stop
   while (scan.text[end] === '=' && end - stop < 2) end++
-  const spanning: Report = (detector, _start, _end, score) => scan.report(detector, start, end, score)
-  for (const reading of readings(decoded)) scanReading(reading, scan.plan, scan.depth + 1, spanning)
-  scanCustom(decoded, scan.plan, 0, spanning)
+  scan.decoded.push({ text, start, end })
+}
+
+/** Scans a decoded text. Each finding spans the whole run that encodes it; the highest score of a detector counts. */
+export function* scanDecoded(scan: Scan, { text, start, end }: DecodedText): Slices<void> {
+  const scores = new Map<string, number>()
+  const keep: Report = (detector, _start, _end, score) =>
+    scores.set(detector, Math.max(score, scores.get(detector) ?? 0))
+  for (const reading of yield* readings(text, scan.budget)) {
+    yield* scanReading(reading, scan.plan, scan.depth + 1, keep, scan.budget)
+  }
+  yield* scanCustom(text, scan.plan, 0, keep, scan.budget)
+  for (const [detector, score] of scores) scan.report(detector, start, end, score)
 }
 
 /** @returns the text that a run of base 64 encodes, or null if it encodes anything else */
 function decodeText(text: string, start: number, stop: number): string | null {
-  if (!beginsAsText(text, start, stop)) return null
-  const bytes = decodeBase64(text.slice(start, stop))
-  if (bytes === null || bytes.includes('\0')) return null
+  if (!beginsAsText(text, start, stop) || (stop - start) % 4 === 1) return null
+  // `Buffer` takes either alphabet, also mixed.
+  const bytes = Buffer.from(text.slice(start, stop), 'base64')
+  if (bytes.includes(0)) return null
   try {
-    return utf8.decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)))
+    return utf8.decode(bytes)
   } catch {
     return null
   }

@@ -1,4 +1,5 @@
 import { decodeEscape, ESCAPE_HINT, escapeLength } from './escapes.ts'
+import type { ScanBudget, Slices } from './scan-budget.ts'
 
 /**
  * A text normalised for the detectors: one spelling of what can be written in many ways (full-width digits, dashes,
@@ -27,18 +28,27 @@ const COMBINING = /^\p{M}$/u
 const DECIMAL = /^\p{Nd}$/u
 /** Dashes that stand for a hyphen; the em dash separates clauses and stays. */
 const DASH = /^[\u2010-\u2013\u2043\u2212\u058a\u05be\ufe58\ufe63\uff0d]$/u
-const BEYOND_ASCII = /[\u0080-\uffff]/
+/** Control characters but tabs and line ends are not shown, so they separate nothing. */
+const isControl = (code: number): boolean =>
+  (code < 0x20 && code !== 0x09 && code !== 0x0a && code !== 0x0d) ||
+  (code >= 0x7f && code < 0xa0 && code !== 0x85)
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const FOLDED = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\uffff]/
 
 /**
- * The ways to read a text: as it is written, with compatibility forms folded (NFKC), invisible characters removed,
- * and dashes, spaces, quotes and decimal digits of all scripts as ASCII; and, if it has percent encoding, HTML
+ * The ways to read a text: as it is written, with compatibility forms folded (NFKC), invisible characters and marks on
+ * ASCII removed, and dashes, spaces, quotes and decimal digits of all scripts as ASCII; and, if it has percent encoding, HTML
  * entities or backslash escapes (nested up to three times), a second one with these decoded. Both are scanned, because
  * what looks like an escape may be none (`C:\new`).
  */
-export function readings(original: string): Reading[] {
-  const plain = BEYOND_ASCII.test(original) ? build(original, false) : identity(original)
-  if (!ESCAPE_HINT.test(original)) return [plain]
-  const decoded = build(original, true)
+export function* readings(original: string, budget: ScanBudget): Slices<Reading[]> {
+  const plain = FOLDED.test(original) ? yield* build(original, false, budget) : identity(original)
+  // Each search reads all of a text that has been held back for long.
+  if (original.length > LONG_UNITS) yield
+  const mayEscape = ESCAPE_HINT.test(original)
+  if (original.length > LONG_UNITS) yield
+  if (!mayEscape) return [plain]
+  const decoded = yield* build(original, true, budget)
   return decoded.text === plain.text ? [plain] : [plain, decoded]
 }
 
@@ -77,7 +87,7 @@ export function readingIndex(reading: Reading, offset: number): number {
  */
 class Collector {
   readonly #original: string
-  #text = ''
+  #units = new Uint16Array(0)
   #starts: Int32Array | null = null
   #ends = new Int32Array(0)
   #length = 0
@@ -91,40 +101,52 @@ class Collector {
   /** Puts a text in the place of a part of the original: every unit of it stems from the whole part. */
   replace(text: string, start: number, end: number): void {
     this.#takeUntil(start)
-    for (let index = 0; index < text.length; index++) this.#unit(start, end)
-    this.#text += text
+    for (let index = 0; index < text.length; index++) this.#unit(start, end, text.charCodeAt(index))
     this.#taken = end
   }
 
-  /** Joins combining marks to the character before them, if there is one character for all and it stands as it was. */
+  /**
+   * Joins combining marks to the character before them, if there is one character for all and it stands as it was. Marks
+   * on other ASCII characters, such as digits, are removed.
+   */
   compose(marksStart: number, end: number): void {
     const start = marksStart - 1
-    if (start < this.#taken) return
-    const composed = this.#original.slice(start, end).normalize('NFKC')
+    const stands = start >= this.#taken
+    const composed = stands ? this.#original.slice(start, end).normalize('NFKC') : ''
     if (composed.length === 1) this.replace(composed, start, end)
+    else if (stands ? this.#original.charCodeAt(start) < 0x80 : this.#endsInAscii(marksStart)) {
+      this.replace('', marksStart, end)
+    }
+  }
+
+  /** Whether the replacement right before a place ends in ASCII, or the marks before it were removed from such. */
+  #endsInAscii(place: number): boolean {
+    return this.#taken === place && this.#length > 0 && (this.#units[this.#length - 1] ?? 0) < 0x80
   }
 
   reading(): Reading {
     if (this.#starts === null) return identity(this.#original)
     this.#takeUntil(this.#original.length)
     return {
-      text: this.#text,
+      text: textOf(this.#units.subarray(0, this.#length)),
       starts: this.#starts.subarray(0, this.#length),
       ends: this.#ends.subarray(0, this.#length),
     }
   }
 
   #takeUntil(end: number): void {
-    for (let index = this.#taken; index < end; index++) this.#unit(index, index + 1)
-    this.#text += this.#original.slice(this.#taken, end)
+    for (let index = this.#taken; index < end; index++) {
+      this.#unit(index, index + 1, this.#original.charCodeAt(index))
+    }
     this.#taken = end
   }
 
-  #unit(start: number, end: number): void {
+  #unit(start: number, end: number, code: number): void {
     let starts = this.#starts
     if (starts === null || this.#length === starts.length) starts = this.#grow()
     starts[this.#length] = start
     this.#ends[this.#length] = end
+    this.#units[this.#length] = code
     this.#length++
   }
 
@@ -132,18 +154,42 @@ class Collector {
     const capacity = Math.max(this.#original.length + 16, this.#length * 2)
     const starts = new Int32Array(capacity)
     const ends = new Int32Array(capacity)
+    const units = new Uint16Array(capacity)
+    units.set(this.#units)
     if (this.#starts !== null) starts.set(this.#starts)
     ends.set(this.#ends)
     this.#starts = starts
     this.#ends = ends
+    this.#units = units
     return starts
   }
 }
 
-function build(original: string, decode: boolean): Reading {
+const CHUNK_UNITS = 8192
+const LONG_UNITS = 256 * 1024
+
+/** In chunks, because a text that grows by single units takes long to be read for the first time. */
+function textOf(units: Uint16Array): string {
+  const chunks: string[] = []
+  for (let at = 0; at < units.length; at += CHUNK_UNITS) {
+    chunks.push(String.fromCharCode(...units.subarray(at, at + CHUNK_UNITS)))
+  }
+  return chunks.join('')
+}
+
+/** Units after which steps are counted. */
+const COUNTED_UNITS = 1024
+
+function* build(original: string, decode: boolean, budget: ScanBudget): Slices<Reading> {
   const collector = new Collector(original)
   let index = 0
+  let counted = 0
   while (index < original.length) {
+    if (index - counted >= COUNTED_UNITS) {
+      budget.spend(index - counted)
+      counted = index
+      if (budget.endsSlice()) yield
+    }
     const code = original.charCodeAt(index)
     if (decode && (code === 0x25 || code === 0x26 || code === 0x5c)) {
       const decoded = decodeEscape(original, index)
@@ -154,7 +200,7 @@ function build(original: string, decode: boolean): Reading {
         continue
       }
     }
-    index = code < 0x80 ? index + 1 : foldAt(original, index, code, collector)
+    index = code >= 0x20 && code < 0x7f ? index + 1 : foldAt(original, index, code, collector)
   }
   return collector.reading()
 }
@@ -196,7 +242,7 @@ function foldAstral(original: string, index: number, collector: Collector): numb
 function learnFate(code: number): number {
   const character = String.fromCharCode(code)
   let fate = SAME
-  if (INVISIBLE.test(character)) fate = DROPPED
+  if (isControl(code) || INVISIBLE.test(character)) fate = DROPPED
   else if (COMBINING.test(character)) fate = MARK
   else {
     const folded = foldCharacter(character)
@@ -233,8 +279,9 @@ function foldDigit(character: string): string {
 function foldText(text: string): string {
   let folded = ''
   for (const character of text) {
-    const ascii = character.length === 1 && character.charCodeAt(0) < 0x80
-    folded += ascii ? character : INVISIBLE.test(character) ? '' : foldCharacter(character)
+    const code = character.charCodeAt(0)
+    if (isControl(code) || INVISIBLE.test(character) || COMBINING.test(character)) continue
+    folded += code < 0x80 ? character : foldCharacter(character)
   }
   return folded
 }

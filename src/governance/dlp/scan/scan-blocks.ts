@@ -11,10 +11,11 @@ export function scanBlocks(scan: Scan): void {
   if (scan.covers(BASIC_CREDENTIALS.id)) scanBasic(scan)
 }
 
-function scanPrivateKeys({ text, report }: Scan): void {
+function scanPrivateKeys({ text, report, budget }: Scan): void {
   let index = text.indexOf(BLOCK_START)
   while (index >= 0) {
     const block = readPrivateKey(text, index)
+    budget.spend(Math.max(BLOCK_START.length, (block?.end ?? 0) - index))
     if (block !== null && block.score > 0) report(PRIVATE_KEY.id, block.start, block.end, block.score)
     index = text.indexOf(BLOCK_START, Math.max(index + 1, block?.end ?? 0))
   }

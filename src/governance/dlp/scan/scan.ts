@@ -8,10 +8,12 @@ import { CARD, CARD_CONTEXT, IBAN, isCardNumber, readIban, startsIban } from '..
 import { EMAIL, IP_ADDRESS, readEmail, readIpv4 } from '../detectors/network.ts'
 import { PHONE, readPhone } from '../detectors/phone.ts'
 import { SecretHints } from '../detectors/secrets.ts'
+import { type DecodedText, scanDecoded } from './nested.ts'
 import type { Reading } from './normalise.ts'
 import { readSpacedDigits, startsNumber, walkShapes } from './number-shapes.ts'
 import { LONGEST_WORD, type Plan, type PlannedWord } from './plan.ts'
 import { scanBlocks } from './scan-blocks.ts'
+import type { ScanBudget, Slices } from './scan-budget.ts'
 import { scanAssignment, scanColons, scanKeys, scanNames, scanToken } from './scan-tokens.ts'
 
 /** Receives a finding, in units of the reading. */
@@ -27,6 +29,9 @@ export interface Scan {
   covers(detector: string): boolean
   /** Levels of encoded texts around this one. */
   depth: number
+  budget: ScanBudget
+  /** Encoded texts that were found, and are scanned next. */
+  decoded: DecodedText[]
   /** Encoded texts before this index have been scanned. */
   encodedEnd: number
   /** Whether the text has a word for secrets; undefined until it is needed. */
@@ -54,14 +59,25 @@ const LONGEST_COIN = 110
 
 const SPECIAL = DIGIT | DOT | AT | COLON | DASH | UNDERSCORE | SLASH | EQUALS | GLUE
 
+/** Units after which steps are counted. */
+const COUNTED_UNITS = 1024
+
 /** Walks over a reading once, and passes each part to the detectors that can match there. */
-export function scanReading(reading: Reading, plan: Plan, depth: number, report: Report): void {
+export function* scanReading(
+  reading: Reading,
+  plan: Plan,
+  depth: number,
+  report: Report,
+  budget: ScanBudget,
+): Slices<void> {
   const scan: Scan = {
     text: reading.text,
     plan,
     surroundings: new Surroundings(reading),
     report,
     depth,
+    budget,
+    decoded: [],
     encodedEnd: 0,
     linesEnd: 0,
     mentionsSecrets: undefined,
@@ -69,9 +85,15 @@ export function scanReading(reading: Reading, plan: Plan, depth: number, report:
     covers: (detector) => plan.minimum.has(detector),
   }
   scanBlocks(scan)
-  const { text } = scan
+  const { text, decoded } = scan
   let index = 0
+  let counted = 0
   while (index < text.length) {
+    if (index - counted >= COUNTED_UNITS) {
+      budget.spend(index - counted)
+      counted = index
+      if (budget.endsSlice()) yield
+    }
     const start = index
     let classes = 0
     for (;;) {
@@ -79,15 +101,26 @@ export function scanReading(reading: Reading, plan: Plan, depth: number, report:
       if (found === 0) break
       classes |= found
       index++
+      if (index - counted < LONG_RUN) continue
+      budget.spend(index - counted)
+      counted = index
+      if (budget.endsSlice()) yield
     }
     if (index === start) {
       index++
       continue
     }
-    if ((classes & SPECIAL) !== 0 || index - start >= SHORTEST_TOKEN) scanRun(scan, start, index, classes)
-    else if ((classes & LOWER_LETTER) === 0 || standsApart(text, start, index)) scanWord(scan, start, index)
+    if (index - start >= LONG_RUN) yield* scanLongRun(scan, start, index, classes)
+    else if ((classes & SPECIAL) !== 0 || index - start >= SHORTEST_TOKEN) {
+      scanRun(scan, start, index, classes)
+    } else if ((classes & LOWER_LETTER) === 0 || standsApart(text, start, index)) scanWord(scan, start, index)
+    for (let next = decoded.pop(); next !== undefined; next = decoded.pop()) yield* scanDecoded(scan, next)
   }
+  budget.spend(index - counted + SCAN_STEPS)
 }
+
+/** Steps that a scan takes before its first unit. */
+const SCAN_STEPS = 16
 
 const BLANK = 0x20
 
@@ -98,23 +131,69 @@ const standsApart = (text: string, start: number, end: number): boolean =>
 /** A run of characters without blanks, quotes or brackets. */
 function scanRun(scan: Scan, start: number, end: number, classes: number): void {
   const { text } = scan
+  // The last word of a sentence.
   if (
     (classes & ~(LETTER | DOT)) === 0 &&
-    text.indexOf('.', start) === end - 1 &&
-    end - start < SHORTEST_TOKEN
+    end - start < SHORTEST_TOKEN &&
+    firstDot(text, start, end) === end - 1
   ) {
     if ((classes & LOWER_LETTER) === 0) scanWord(scan, start, end - 1)
     return
   }
-  if ((classes & (DIGIT | UPPER_LETTER)) !== 0) scanWords(scan, start, end)
-  else if ((classAt(text, end - 2) & ALPHANUMERIC) === 0 && standsApart(text, end - 1, end)) {
+  for (const pass of PASSES) pass(scan, start, end, classes)
+}
+
+/** The searches in a run, one after another. */
+const PASSES: ReadonlyArray<(scan: Scan, start: number, end: number, classes: number) => void> = [
+  scanWordsOrLast,
+  (scan, start, end, classes) => {
+    if ((classes & AT) !== 0 && scan.covers(EMAIL.id)) scanEmails(scan, start, end)
+  },
+  (scan, start, end, classes) => {
+    if ((classes & COLON) !== 0) scanColons(scan, start, end)
+  },
+  (scan, start, end, classes) => {
+    if ((classes & (COLON | EQUALS)) !== 0) scanAssignment(scan, start, end)
+  },
+  (scan, start, end, classes) => {
+    if ((classes & DOT) !== 0) scanNames(scan, start, end)
+  },
+  (scan, start, end, classes) => {
+    if (end - start >= 6) scanToken(scan, start, end, classes)
+  },
+]
+
+function scanWordsOrLast(scan: Scan, start: number, end: number, classes: number): void {
+  if ((classes & (DIGIT | UPPER_LETTER)) !== 0) scanWords(scan, start, start, end, end)
+  else if ((classAt(scan.text, end - 2) & ALPHANUMERIC) === 0 && standsApart(scan.text, end - 1, end)) {
     scanWord(scan, end - 1, end)
   }
-  if ((classes & AT) !== 0 && scan.covers(EMAIL.id)) scanEmails(scan, start, end)
-  if ((classes & COLON) !== 0) scanColons(scan, start, end)
-  if ((classes & (COLON | EQUALS)) !== 0) scanAssignment(scan, start, end)
-  if ((classes & DOT) !== 0) scanNames(scan, start, end)
-  if (end - start >= 6) scanToken(scan, start, end, classes)
+}
+
+/** A run of more than a slice, such as an encoded file: other requests have their turn between its searches. */
+function* scanLongRun(scan: Scan, start: number, end: number, classes: number): Slices<void> {
+  const [words, ...others] = PASSES
+  yield
+  if ((classes & (DIGIT | UPPER_LETTER)) === 0) words?.(scan, start, end, classes)
+  else {
+    for (let index = start; index < end; ) {
+      index = scanWords(scan, index, start, end, index + LONG_RUN)
+      yield
+    }
+  }
+  for (const pass of others) {
+    pass(scan, start, end, classes)
+    yield
+  }
+}
+
+const LONG_RUN = 64 * 1024
+
+/** Searched within the run only: the next dot of the text may be far away. */
+function firstDot(text: string, start: number, end: number): number {
+  let index = start
+  while (index < end && text[index] !== '.') index++
+  return index
 }
 
 function scanEmails(scan: Scan, start: number, end: number): void {
@@ -123,12 +202,15 @@ function scanEmails(scan: Scan, start: number, end: number): void {
   }
 }
 
-/** Scans each run of letters and digits within a run that has other characters as well. */
-function scanWords(scan: Scan, start: number, end: number): void {
+/**
+ * Scans the runs of letters and digits, from `from` on, within a run that has other characters as well.
+ * @returns where the scan stopped: at `limit` or after the word there.
+ */
+function scanWords(scan: Scan, from: number, start: number, end: number, limit: number): number {
   const { text } = scan
   const length = end - start
-  let index = start
-  while (index < end) {
+  let index = from
+  while (index < end && index < limit) {
     const wordStart = index
     let classes = 0
     for (;;) {
@@ -146,6 +228,7 @@ function scanWords(scan: Scan, start: number, end: number): void {
       scanWord(scan, wordStart, index)
     if (length >= 14) scanKeys(scan, wordStart, end)
   }
+  return index
 }
 
 function scanNumber(scan: Scan, start: number): void {
@@ -161,12 +244,16 @@ function scanNumber(scan: Scan, start: number): void {
   }
 }
 
+/** Steps of the search for words before a value. */
+const CONTEXT_STEPS = 512
+
 function walkNumber(scan: Scan, start: number, doubtful: boolean): void {
   const { plan, surroundings } = scan
   if (plan.numbers === null) return
   walkShapes(plan.numbers, scan.text, start, (numbers, digits, end, isCutOut) => {
     for (const { detector, score, context } of numbers) {
       if (!detector.validate(digits)) continue
+      scan.budget.spend(CONTEXT_STEPS)
       const before = surroundings.before(start)
       const named = context.test(before)
       // A word names the number that follows it next.

@@ -3,6 +3,7 @@ import { joinBytes } from '../../../lib/byte-edits.ts'
 import { readJsonText } from '../../../lib/json-text.ts'
 import { NO_DIGIT, PADDING, SIX_BITS } from '../detectors/base64.ts'
 import type { Replacement } from '../inspection.ts'
+import type { Slices } from '../scan/scan-budget.ts'
 import { applySegments, isUnchanged, type ReleasedText, type TextStream } from '../stream/text-stream.ts'
 import { sourceSlices } from './source-slices.ts'
 
@@ -23,9 +24,9 @@ export const dataUrlHead = (contents: Uint8Array): number =>
  * Whether base64 encodes a text. Reads up to the first byte that is not UTF-8, a slice at a time.
  * @param contents of a JSON string: base64, or a data URL of it.
  */
-export function isEncodedText(contents: Uint8Array): boolean {
+export function* isEncodedText(contents: Uint8Array): Slices<boolean> {
   try {
-    for (const _text of decodedTexts(contents));
+    for (const _text of decodedTexts(contents)) yield
     return true
   } catch (error) {
     if (error instanceof TypeError) return false
@@ -37,7 +38,7 @@ export function isEncodedText(contents: Uint8Array): boolean {
  * Inspects the text that base64 encodes, and encodes it again when it is changed.
  * @param contents for which `isEncodedText` holds. @returns null when everything passes as it is.
  */
-export function encodedReplacement(contents: Uint8Array, stream: TextStream): Replacement | null {
+export function* encodedReplacement(contents: Uint8Array, stream: TextStream): Slices<Replacement | null> {
   const head = contents.slice(0, dataUrlHead(contents))
   const encoder = new Base64Encoder()
   let pending = ''
@@ -49,9 +50,9 @@ export function encodedReplacement(contents: Uint8Array, stream: TextStream): Re
   }
   for (const text of decodedTexts(contents)) {
     pending += text
-    take(stream.push(text))
+    take(yield* stream.pushInSlices(text))
   }
-  take(stream.end())
+  take(yield* stream.endInSlices())
   if (isUntouched) return null
   // All bytes of the encoding are new, also those of unchanged text, so none of them counts as released.
   return {

@@ -1,5 +1,5 @@
 /** A longer text is inspected in slices, so that its decoded form is never in memory as a whole. */
-const SLICE_BYTES = 256 * 1024
+const SLICE_BYTES = 64 * 1024
 const BACKSLASH = 0x5c
 const LETTER_U = 0x75
 /** Bytes of `\\u1234`. */

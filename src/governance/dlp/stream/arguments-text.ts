@@ -1,3 +1,5 @@
+import { JsonSyntaxError, scanJsonInSlices } from '../../../lib/json-scan.ts'
+import type { ScanBudget, Slices } from '../scan/scan-budget.ts'
 import {
   applySegments,
   isUnchanged,
@@ -7,10 +9,6 @@ import {
   TextStream,
 } from './text-stream.ts'
 
-/** Strings and numbers of a JSON text. Every text matches in one way at most, hence linear time. */
-const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*/g
-/** Follows the name of a member. */
-const COLON = /[ \t\r\n]*:/y
 const LONGEST_CONTEXT_NAME = 64
 
 /** The text before a member's value: names count as words before it, as in `"password": "`. */
@@ -20,47 +18,86 @@ export const memberContext = (name: string): string => `"${name.slice(-LONGEST_C
  * Inspects a text that is JSON by itself, such as the arguments of a tool: strings, names and numbers one by one, each
  * after the name of its member. Replacements leave it valid JSON. A text that is not JSON is inspected as a whole.
  */
-export function segmentsOfJson(
+export function* segmentsOfJson(
   text: string,
   detector: TextDetector,
   replace: ReplaceFinding,
-): ReleasedText[] {
-  if (!isJson(text)) return new TextStream(detector, replace).whole(text)
+  budget: ScanBudget,
+): Slices<ReleasedText[]> {
+  const stream = (context = '') => new TextStream(detector, replace, context, budget)
+  if (!(yield* isJson(text, budget))) return yield* inPieces(stream(), text)
   const segments: ReleasedText[] = []
   let at = 0
   let context = ''
-  for (const match of text.matchAll(TOKENS)) {
-    const token = match[0]
+  for (const { start, end, isName } of tokensOf(text)) {
+    if (budget.endsSlice()) yield
+    const token = text.slice(start, end)
     const contents = token.startsWith('"') ? (JSON.parse(token) as string) : token
-    COLON.lastIndex = match.index + token.length
-    const isName = COLON.test(text)
-    const replaced = replacedToken(contents, isName ? '' : context, detector, replace)
+    const found = yield* inPieces(stream(isName ? '' : context), contents)
     if (isName) context = memberContext(contents)
-    if (replaced === null) continue
-    if (match.index > at) segments.push({ units: match.index - at, replacement: null })
-    segments.push({ units: token.length, replacement: replaced })
-    at = match.index + token.length
+    if (isUnchanged(found)) continue
+    if (start > at) segments.push({ units: start - at, replacement: null })
+    segments.push({ units: end - start, replacement: JSON.stringify(applySegments(contents, found)) })
+    at = end
   }
   if (at < text.length) segments.push({ units: text.length - at, replacement: null })
   return segments
 }
 
-function isJson(text: string): boolean {
+const encoder = new TextEncoder()
+
+function* isJson(text: string, budget: ScanBudget): Slices<boolean> {
   try {
-    JSON.parse(text)
+    yield* scanJsonInSlices(encoder.encode(text), {}, () => budget.endsSlice())
     return true
-  } catch {
-    return false
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return false
+    throw error
   }
 }
 
-/** The replacement of a string or number, which is a string; null when it passes. */
-function replacedToken(
-  contents: string,
-  context: string,
-  detector: TextDetector,
-  replace: ReplaceFinding,
-): string | null {
-  const segments = new TextStream(detector, replace, context).whole(contents)
-  return isUnchanged(segments) ? null : JSON.stringify(applySegments(contents, segments))
+const PIECE_UNITS = 64 * 1024
+
+/** A long text is inspected in pieces, so that little of it is held at once. */
+function* inPieces(stream: TextStream, text: string): Slices<ReleasedText[]> {
+  if (text.length <= PIECE_UNITS) return yield* stream.wholeInSlices(text)
+  const segments: ReleasedText[] = []
+  for (let at = 0; at < text.length; at += PIECE_UNITS) {
+    for (const segment of yield* stream.pushInSlices(text.slice(at, at + PIECE_UNITS))) segments.push(segment)
+  }
+  for (const segment of yield* stream.endInSlices()) segments.push(segment)
+  return segments
+}
+
+interface Token {
+  start: number
+  end: number
+  /** Whether it is the name of a member. */
+  isName: boolean
+}
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COLON = 0x3a
+const isBlank = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
+const isNumeric = (code: number): boolean =>
+  (code >= 0x30 && code <= 0x39) || code === 0x2d || code === 0x2b || code === 0x2e || (code | 0x20) === 0x65
+const startsNumber = (code: number): boolean => (code >= 0x30 && code <= 0x39) || code === 0x2d
+
+/** The strings and numbers of a JSON text. */
+function* tokensOf(text: string): Generator<Token> {
+  for (let start = 0; start < text.length; start++) {
+    const code = text.charCodeAt(start)
+    let end = start + 1
+    if (code === QUOTE) {
+      while (text.charCodeAt(end) !== QUOTE) end += text.charCodeAt(end) === BACKSLASH ? 2 : 1
+      end++
+    } else if (startsNumber(code)) {
+      while (isNumeric(text.charCodeAt(end))) end++
+    } else continue
+    let next = end
+    while (isBlank(text.charCodeAt(next))) next++
+    yield { start, end, isName: text.charCodeAt(next) === COLON }
+    start = next - 1
+  }
 }

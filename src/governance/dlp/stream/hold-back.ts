@@ -3,6 +3,7 @@ import { OPEN_ESCAPE } from '../scan/escapes.ts'
 import { originalStart, type Reading, readings } from '../scan/normalise.ts'
 import { type Plan, planFor } from '../scan/plan.ts'
 import { resolveOverlaps } from '../scan/resolve.ts'
+import { ScanBudget, type Slices } from '../scan/scan-budget.ts'
 import type { Finding, Profile } from '../types.ts'
 import { holdBackStart } from './stream-window.ts'
 
@@ -22,15 +23,20 @@ const LONGEST_ESCAPE_TAIL = 64
  * @param context the released text before it, of which the last 128 units are read
  * @param text what has not been released yet; all of it is held back for a custom pattern of unbounded length
  */
-export function holdBack(context: string, text: string, profile: Profile): HoldBack {
+export function* holdBack(
+  context: string,
+  text: string,
+  profile: Profile,
+  budget = new ScanBudget(Number.POSITIVE_INFINITY),
+): Slices<HoldBack> {
   const plan = planFor(profile)
   if (plan.empty || text === '') return { safe: text.length, spans: [] }
   if (hasUnboundedPattern(plan)) return { safe: 0, spans: [] }
   const before = context.slice(-LONGEST_CONTEXT)
   const whole = before + text
-  const all = readings(whole)
-  const found = findingsIn(whole, before.length, plan, all)
-  const safe = Math.max(before.length, beforeFindings(openFrom(whole, plan, all), found))
+  const all = yield* readings(whole, budget)
+  const found = yield* findingsIn(whole, before.length, plan, all, budget)
+  const safe = Math.max(before.length, beforeFindings(yield* openFrom(whole, plan, all, budget), found))
   const spans = resolveOverlaps(
     found.filter(({ end }) => end <= safe),
     plan,
@@ -47,22 +53,24 @@ const hasUnboundedPattern = (plan: Plan): boolean =>
   plan.custom.some((custom) => custom.kind === 'pattern' && custom.pattern.longest === null)
 
 /** The first unit that more text can make part of a match. */
-function openFrom(whole: string, plan: Plan, all: readonly Reading[]): number {
-  let open = openInReadings(whole, plan, all)
+function* openFrom(whole: string, plan: Plan, all: readonly Reading[], budget: ScanBudget): Slices<number> {
+  let open = yield* openInReadings(whole, plan, all)
   const tail = whole.slice(-LONGEST_ESCAPE_TAIL)
   const openEscape = OPEN_ESCAPE.exec(tail)
   if (openEscape !== null && openEscape[0].length > 0) {
     // The incomplete escape may become any character and continue what is before it.
     const cut = whole.slice(0, whole.length - openEscape[0].length)
-    open = Math.min(open, cut.length, openInReadings(cut, plan, readings(cut)))
+    open = Math.min(open, cut.length, yield* openInReadings(cut, plan, yield* readings(cut, budget)))
   }
   return open
 }
 
-function openInReadings(whole: string, plan: Plan, all: readonly Reading[]): number {
+function* openInReadings(whole: string, plan: Plan, all: readonly Reading[]): Slices<number> {
   let open = whole.length
-  for (const reading of all)
-    open = Math.min(open, originalStart(reading, holdBackStart(reading.text, plan), whole.length))
+  for (const reading of all) {
+    const start = yield* holdBackStart(reading.text, plan)
+    open = Math.min(open, originalStart(reading, start, whole.length))
+  }
   return open
 }
 

@@ -15,18 +15,19 @@ import { hintsAtSecret, SECRET } from '../detectors/secrets.ts'
 import { openLines } from '../scan/nested.ts'
 import { isOpenShape, readSpacedDigits } from '../scan/number-shapes.ts'
 import type { Plan } from '../scan/plan.ts'
+import type { Slices } from '../scan/scan-budget.ts'
 
 /**
  * The first unit of a reading from which more text could make a match. Each rule is the counterpart of a detector: the
  * incomplete forms that it could complete.
  */
-export function holdBackStart(text: string, plan: Plan): number {
+export function* holdBackStart(text: string, plan: Plan): Slices<number> {
   let open = text.length
   const lower = (index: number): void => {
     if (index < open) open = index
   }
   if (plan.builtIn) {
-    lower(openRun(text))
+    lower(yield* openRun(text))
     lower(openLines(text))
     lower(openNumbers(text, plan))
     if (plan.minimum.has(PHONE.id)) lower(Math.min(openPhone(text, text.length), openExtension(text)))
@@ -42,17 +43,22 @@ export function holdBackStart(text: string, plan: Plan): number {
     }
   }
   for (const custom of plan.custom) {
+    if (text.length > SLICE_UNITS) yield
     lower(custom.kind === 'dictionary' ? custom.dictionary.openFrom(text) : openMatch(custom.pattern, text))
   }
   return open
 }
 
 const LONGEST_WORD_FORM = 40
+const SLICE_UNITS = 256 * 1024
 
 /** The last run without blanks, quotes or brackets: addresses, keys, names, encoded texts. */
-function openRun(text: string): number {
+function* openRun(text: string): Slices<number> {
   let start = text.length
-  while (start > 0 && (classAt(text, start - 1) !== 0 || joinsLetters(text, start - 1))) start--
+  while (start > 0 && (classAt(text, start - 1) !== 0 || joinsLetters(text, start - 1))) {
+    start--
+    if ((text.length - start) % SLICE_UNITS === 0) yield
+  }
   return openPart(text, start)
 }
 

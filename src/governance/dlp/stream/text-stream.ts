@@ -1,3 +1,4 @@
+import { drained, ScanBudget, type Slices } from '../scan/scan-budget.ts'
 import type { Action, Finding } from '../types.ts'
 
 /** Finds what a profile names, in the texts of one direction. */
@@ -8,9 +9,11 @@ export interface TextDetector {
    * @returns the leading units that no more text can make part of another finding, and the findings within them, in
    * order, without overlaps.
    */
-  tail(context: string, text: string): { safe: number; spans: Finding[] }
+  tail(context: string, text: string, budget: ScanBudget): Slices<{ safe: number; spans: Finding[] }>
   /** The findings of a text, or of the rest of one, that is complete. */
-  rest(context: string, text: string): Finding[]
+  rest(context: string, text: string, budget: ScanBudget): Slices<Finding[]>
+  /** Patterns and dictionaries that read each text as a whole. */
+  passes: number
   actionOf(span: Finding): Action
 }
 
@@ -27,26 +30,38 @@ export type ReplaceFinding = (span: Finding, found: string) => string | null
 /** Released units that are kept, because words before a value raise its score. */
 const CONTEXT_UNITS = 128
 /**
- * A long text that is held back, such as encoded data without a blank, is not scanned again for every piece, because the
- * time would grow with the square of its length.
+ * A longer text that is held back, such as encoded data without a blank, is not scanned for every piece, because the time
+ * would grow with the square of its length. It is scanned when it has doubled, or when its end looks like ordinary text.
  */
 const LONG_HELD_UNITS = 1024
-const SCANS_PER_DOUBLING = 16
+/** Units at its end that show whether it has ended, and how many have to arrive before they are looked at again. */
+const END_UNITS = 1024
 
 /** One text that arrives in pieces. The part that could still become a finding is held back. */
 export class TextStream {
   readonly #detector: TextDetector
   readonly #replace: ReplaceFinding
+  readonly #budget: ScanBudget
   #context: string
   #held = ''
+  /** The last units that arrived: a slice of all that is held back would copy its pieces into one text. */
+  #end = ''
   /** Units that have to be held back before they are scanned again. */
   #nextScan = 0
+  /** Units at which the end is looked at; infinite once that was in vain, until the next scan. */
+  #nextLook = Number.POSITIVE_INFINITY
 
   /** @param context text before the first piece, such as the name of the member. */
-  constructor(detector: TextDetector, replace: ReplaceFinding, context = '') {
+  constructor(
+    detector: TextDetector,
+    replace: ReplaceFinding,
+    context = '',
+    budget = new ScanBudget(Number.POSITIVE_INFINITY),
+  ) {
     this.#detector = detector
     this.#replace = replace
     this.#context = context
+    this.#budget = budget
   }
 
   /** Units that are held back. */
@@ -56,24 +71,51 @@ export class TextStream {
 
   /** @returns the units that can be released now, in order; the others are held back. */
   push(piece: string): ReleasedText[] {
+    return drained(this.pushInSlices(piece))
+  }
+
+  *pushInSlices(piece: string): Slices<ReleasedText[]> {
     this.#held += piece
-    if (this.#held.length < this.#nextScan) return []
-    const { safe, spans } = this.#detector.tail(this.#context, this.#held)
+    this.#end = (this.#end + piece).slice(-END_UNITS)
+    if (this.#held.length < this.#nextScan && !(yield* this.#hasEnded())) return []
+    const scanned = this.#held.length
+    const isEarly = scanned < this.#nextScan
+    const { safe, spans } = yield* this.#detector.tail(this.#context, this.#held, this.#budget)
     const segments = this.#release(safe, spans)
-    this.#nextScan =
-      this.#held.length < LONG_HELD_UNITS ? 0 : this.#held.length + this.#held.length / SCANS_PER_DOUBLING
+    const left = this.#held.length
+    this.#nextScan = left < LONG_HELD_UNITS ? 0 : 2 * left
+    // Scans are paid for by the units that they release, or by those that have doubled since.
+    this.#nextLook = isEarly && 2 * left > scanned ? Number.POSITIVE_INFINITY : left + END_UNITS
     return segments
+  }
+
+  /** Whether the end of a long text that is held back could be released, were it all. */
+  *#hasEnded(): Slices<boolean> {
+    if (this.#held.length < this.#nextLook) return false
+    this.#nextLook = this.#held.length + END_UNITS
+    return (yield* this.#detector.tail('', this.#end, this.#budget)).safe > 0
   }
 
   /** Inspects a complete text. */
   whole(text: string): ReleasedText[] {
+    return drained(this.wholeInSlices(text))
+  }
+
+  wholeInSlices(text: string): Slices<ReleasedText[]> {
     this.#held = text
-    return this.end()
+    return this.endInSlices()
   }
 
   /** Ends the text. @returns everything that was held back. */
   end(): ReleasedText[] {
-    return this.#release(this.#held.length, this.#detector.rest(this.#context, this.#held))
+    return drained(this.endInSlices())
+  }
+
+  *endInSlices(): Slices<ReleasedText[]> {
+    return this.#release(
+      this.#held.length,
+      yield* this.#detector.rest(this.#context, this.#held, this.#budget),
+    )
   }
 
   #release(limit: number, spans: readonly Finding[]): ReleasedText[] {

@@ -5,6 +5,7 @@ import {
   PatternError,
 } from '../../../../src/governance/dlp/detectors/custom/patterns.ts'
 import { detect } from '../../../../src/governance/dlp/scan/detect.ts'
+import { drained } from '../../../../src/governance/dlp/scan/scan-budget.ts'
 import { holdBack } from '../../../../src/governance/dlp/stream/hold-back.ts'
 import type { CustomDetector, Profile } from '../../../../src/governance/dlp/types.ts'
 import { found, profileOf } from './finding.ts'
@@ -15,7 +16,8 @@ const dictionaryOf = (terms: readonly string[], more: Partial<CustomDetector> = 
   profileOf([], { custom: [{ id: 'terms', kind: 'dictionary', terms, score: 1, ...more }] })
 
 /** Leading units that a stream can release. */
-const safeLength = (context: string, text: string, profile: Profile) => holdBack(context, text, profile).safe
+const safeLength = (context: string, text: string, profile: Profile) =>
+  drained(holdBack(context, text, profile)).safe
 
 describe('custom patterns', () => {
   it('find every match', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { detectorOf } from '../../../../src/governance/dlp/policy/profile-detector.ts'
+import { drained } from '../../../../src/governance/dlp/scan/scan-budget.ts'
 import {
   dataUrlHead,
   encodedReplacement,
@@ -21,7 +22,7 @@ const base64 = (text: string | Uint8Array) => Buffer.from(text as string).toStri
 
 function replaced(contents: string) {
   const bytes = encode(contents)
-  const replacement = encodedReplacement(bytes, new TextStream(detector, () => '[ß]'))
+  const replacement = drained(encodedReplacement(bytes, new TextStream(detector, () => '[ß]')))
   if (!replacement) return null
   expect(replacement.released + replacement.withheld).toBe(bytes.length)
   return Buffer.from(replacement.contents).toString('latin1')
@@ -60,7 +61,7 @@ describe('a text in base64', () => {
     ['text with other data far behind', `${'a'.repeat(400_000)}`, true],
     ['other data far behind', Buffer.concat([Buffer.alloc(400_000, 'a'), Buffer.of(0xff)]), false],
   ])('%s', (_name, contents, expected) => {
-    expect(isEncodedText(encode(base64(contents)))).toBe(expected)
+    expect(drained(isEncodedText(encode(base64(contents))))).toBe(expected)
   })
 
   it('the head of a data URL has no room for words', () => {

@@ -1,5 +1,6 @@
 import { BUILT_IN_DETECTORS } from '../../../../src/governance/dlp/detectors/registry.ts'
 import { detect } from '../../../../src/governance/dlp/scan/detect.ts'
+import type { Slices } from '../../../../src/governance/dlp/scan/scan-budget.ts'
 import type { Action, CustomDetector, Profile } from '../../../../src/governance/dlp/types.ts'
 
 /** A profile of detectors at the score that policies use when they name none. */
@@ -18,6 +19,13 @@ export function profileOf(
 }
 
 export const EVERYTHING = profileOf(BUILT_IN_DETECTORS.map(({ id }) => id))
+
+/** A function that does its work in one slice. */
+export const inOneSlice = <Inputs extends unknown[], Result>(work: (...inputs: Inputs) => Result) =>
+  // biome-ignore lint/correctness/useYield: there is one slice
+  function* (...inputs: Inputs): Slices<Result> {
+    return work(...inputs)
+  }
 
 /** What is found in a text, as `detector: characters`. */
 export function found(text: string, profile: Profile = EVERYTHING): string[] {

@@ -10,6 +10,7 @@ import {
   TextStream,
 } from '../../../../src/governance/dlp/stream/text-stream.ts'
 import type { CustomDetector } from '../../../../src/governance/dlp/types.ts'
+import { inOneSlice } from './finding.ts'
 import { CODE_PATTERN, profileOf, vaultOf } from './relayed-stream.ts'
 
 const VALUE = 'ada@example.com'
@@ -60,8 +61,12 @@ describe('tokens in a text that is inspected', () => {
   it('come back where what is held back of the text begins within them', () => {
     for (let held = 1; held <= 30; held++) {
       const holding: TextDetector = {
-        tail: (_context, text) => ({ safe: Math.max(0, text.length - held), spans: [] }),
-        rest: () => [],
+        tail: inOneSlice((_context: string, text: string) => ({
+          safe: Math.max(0, text.length - held),
+          spans: [],
+        })),
+        rest: inOneSlice(() => []),
+        passes: 0,
         actionOf: () => 'allow',
       }
       const text = `a ${TOKEN}, ${TOKEN} b`
@@ -103,11 +108,12 @@ it('a policy that cannot be applied fails before any text is inspected', () => {
 it('a long text that is held back is not scanned again for every piece', () => {
   let scanned = 0
   const detector: TextDetector = {
-    tail: (_context, text) => {
+    tail: inOneSlice((_context: string, text: string) => {
       scanned += text.length
       return { safe: 0, spans: [] }
-    },
-    rest: () => [],
+    }),
+    rest: inOneSlice(() => []),
+    passes: 0,
     actionOf: () => 'allow',
   }
   const stream = new TextStream(detector, () => null)

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { detect, detectAfter } from '../../../../src/governance/dlp/scan/detect.ts'
+import { drained } from '../../../../src/governance/dlp/scan/scan-budget.ts'
 import { holdBack } from '../../../../src/governance/dlp/stream/hold-back.ts'
 import type { CustomDetector, Finding, Profile } from '../../../../src/governance/dlp/types.ts'
 import { SeededRandom } from '../../lib/seeded-random.ts'
@@ -26,14 +27,14 @@ function stream(text: string, profile: Profile, nextLength: () => number): Passa
     const length = nextLength()
     held += text.slice(index, index + length)
     index += length
-    const { safe, spans } = holdBack(context, held, profile)
+    const { safe, spans } = drained(holdBack(context, held, profile))
     passage.found.push(...spans.map((span) => told(span, released)))
     context = (context + held.slice(0, safe)).slice(-128)
     held = held.slice(safe)
     released += safe
     passage.held.push(held.length)
   }
-  passage.found.push(...detectAfter(context, held, profile).map((span) => told(span, released)))
+  passage.found.push(...drained(detectAfter(context, held, profile)).map((span) => told(span, released)))
   return passage
 }
 
@@ -157,9 +158,9 @@ describe('a stream finds what the whole text has', () => {
 
   it('the test sees a stream that releases too early', () => {
     const held = 'card 4111 1111 1111'
-    const { safe } = holdBack('', held, EVERYTHING)
+    const { safe } = drained(holdBack('', held, EVERYTHING))
     expect(safe).toBe(5)
-    const early = detectAfter(held.slice(0, 10), `${held.slice(10)} 1111`, EVERYTHING)
+    const early = drained(detectAfter(held.slice(0, 10), `${held.slice(10)} 1111`, EVERYTHING))
     expect(early).toEqual([])
   })
 })
@@ -185,9 +186,9 @@ describe('how much a stream holds', () => {
     ['a key is open', 'a -----BEGIN PRIVATE KEY-----\nMIIE', 2],
     ['an escape is open', 'pay 4111 1111 1111 1111&#3', 4],
     ['half a character', 'hello \ud83d', 6],
-  ])('%s', (_, text, safe) => expect(holdBack('', text, EVERYTHING).safe).toBe(safe))
+  ])('%s', (_, text, safe) => expect(drained(holdBack('', text, EVERYTHING)).safe).toBe(safe))
 
   it('nothing where nothing is asked for', () => {
-    expect(holdBack('', '4111 1111', profileOf([]))).toEqual({ safe: 9, spans: [] })
+    expect(drained(holdBack('', '4111 1111', profileOf([])))).toEqual({ safe: 9, spans: [] })
   })
 })

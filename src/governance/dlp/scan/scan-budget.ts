@@ -1,0 +1,80 @@
+import { ApiError } from '../../../lib/api-error.ts'
+
+/**
+ * Work that is done in slices: it yields where other requests may have their turn. Slices are cut by counted steps,
+ * because the clock of Workers stands still while code runs.
+ */
+export type Slices<Result> = Generator<void, Result, void>
+
+/** Steps of one slice: some milliseconds. A step is about one character that one pass of a scan reads. */
+const SLICE_STEPS = 64 * 1024
+/**
+ * Steps that are allowed for each byte, for each text or piece of one (which is read with what is held back before it),
+ * and once. Texts made to keep the detectors busy need less than half of them: `test/dlp/steps.test.ts`.
+ */
+const STEPS_PER_BYTE = 512
+const STEPS_PER_TEXT = 8 * 1024
+const FIRST_STEPS = 4_000_000
+/** For each byte and each pattern: it reads a text as it is and as normalised, and again while it is held back. */
+const STEPS_PER_PASS = 32
+
+/**
+ * Counts the steps of one inspection, and fails closed where they grow faster than the texts. It bounds what detectors
+ * could still cost on texts that no test has thought of.
+ */
+export class ScanBudget {
+  #spent = 0
+  #allowed: number
+  #sliceEnd = SLICE_STEPS
+
+  constructor(allowed = FIRST_STEPS) {
+    this.#allowed = allowed
+  }
+
+  get spent(): number {
+    return this.#spent
+  }
+
+  /** @param passes of the whole text that the policy's own patterns and dictionaries need. */
+  allow(bytes: number, passes: number): void {
+    this.#allowed += STEPS_PER_TEXT + bytes * (STEPS_PER_BYTE + STEPS_PER_PASS * passes)
+  }
+
+  /** @throws ApiError `dlp_too_complex` when there are no steps left. */
+  spend(steps: number): void {
+    this.#spent += steps
+    if (this.#spent > this.#allowed) throw tooComplex()
+  }
+
+  /** Whether the current slice has ended, which begins the next one. */
+  endsSlice(): boolean {
+    if (this.#spent < this.#sliceEnd) return false
+    this.#sliceEnd = this.#spent + SLICE_STEPS
+    return true
+  }
+}
+
+const tooComplex = () =>
+  new ApiError(
+    'invalid_request',
+    'Data-loss prevention cannot inspect this call: its texts take too many steps.',
+    { code: 'dlp_too_complex', shouldRetry: false },
+  )
+
+/** Does all slices at once. */
+export function drained<Result>(slices: Slices<Result>): Result {
+  for (;;) {
+    const { done, value } = slices.next()
+    if (done) return value
+  }
+}
+
+/** Does the slices one by one; other requests have their turn between them. */
+export async function inTurns<Result>(slices: Slices<Result>): Promise<Result> {
+  for (;;) {
+    const { done, value } = slices.next()
+    if (done) return value
+    // A promise alone would continue before any other event.
+    await new Promise((resolve) => setTimeout(resolve, 0))
+  }
+}

@@ -1,0 +1,148 @@
+import inspector from 'node:inspector'
+
+/**
+ * Counts what code does instead of the time that it takes: how often each block of the engine runs (V8's precise
+ * coverage), and the characters that built-in functions read. The same work has the same count on every machine.
+ */
+
+const ENGINE = /\/src\/(?:governance\/dlp|lib)\/|\/re2js\//
+
+type Native = (this: never, ...inputs: never[]) => unknown
+
+let nativeSteps = 0
+
+/** Characters that a built-in function reads, at least one. */
+type Cost = (self: string, inputs: readonly unknown[], result: unknown) => number
+
+const whole: Cost = (self) => self.length
+const STRING_COSTS: Record<string, Cost> = {
+  indexOf: (self, [, from], result) => (result === -1 ? self.length : Number(result)) - Number(from ?? 0),
+  lastIndexOf: (self, [, from], result) =>
+    Math.min(self.length, Number(from ?? self.length)) - Number(result),
+  includes: whole,
+  toLowerCase: whole,
+  toUpperCase: whole,
+  normalize: whole,
+  split: whole,
+  replace: whole,
+  replaceAll: whole,
+  match: whole,
+  matchAll: whole,
+  search: whole,
+}
+
+/** A search reads up to the end of its match, or to the end of the text; one at a fixed place reads only its match. */
+function searchCost(pattern: RegExp, from: number, text: string, end: number | null): number {
+  if (end !== null) return end - from
+  return pattern.sticky || isAnchored(pattern) ? 1 : text.length - from
+}
+
+const anchored = new WeakMap<RegExp, boolean>()
+
+/** Whether a pattern begins with `^`, with no alternative beside it. */
+function isAnchored(pattern: RegExp): boolean {
+  let known = anchored.get(pattern)
+  if (known === undefined) {
+    let depth = 0
+    known = pattern.source[0] === '^'
+    // By hand: the functions of strings and patterns are those that count.
+    for (let index = 0; index < pattern.source.length; index++) {
+      const sign = pattern.source[index]
+      if (sign === '\\') index++
+      else if (sign === '(') depth++
+      else if (sign === ')') depth--
+      else if (sign === '|' && depth === 0) known = false
+    }
+    anchored.set(pattern, known)
+  }
+  return known
+}
+
+function countNatives(): () => void {
+  const undo: Array<() => void> = []
+  const patch = (owner: object, name: string, make: (native: Native) => Native) => {
+    const native = Reflect.get(owner, name) as Native
+    Object.defineProperty(owner, name, { value: make(native), configurable: true, writable: true })
+    undo.push(() => Object.defineProperty(owner, name, { value: native, configurable: true, writable: true }))
+  }
+  for (const [name, cost] of Object.entries(STRING_COSTS)) {
+    patch(
+      String.prototype,
+      name,
+      (native) =>
+        function (this: string, ...inputs: unknown[]) {
+          const result = Reflect.apply(native, this, inputs)
+          nativeSteps += Math.max(1, cost(this, inputs, result))
+          return result
+        } as Native,
+    )
+  }
+  for (const name of ['exec', 'test']) {
+    patch(RegExp.prototype, name, () => {
+      const exec = RegExp.prototype.exec
+      return function (this: RegExp, text: string) {
+        const from = this.global || this.sticky ? this.lastIndex : 0
+        const match = Reflect.apply(exec, this, [text]) as RegExpExecArray | null
+        nativeSteps += Math.max(1, searchCost(this, from, text, match && match.index + match[0].length))
+        return name === 'exec' ? match : match !== null
+      } as unknown as Native
+    })
+  }
+  patch(
+    Array.prototype,
+    'splice',
+    (native) =>
+      function (this: unknown[], ...inputs: unknown[]) {
+        nativeSteps += Math.max(1, this.length - Number(inputs[0]))
+        return Reflect.apply(native, this, inputs)
+      } as Native,
+  )
+  return () => {
+    for (const each of undo.reverse()) each()
+  }
+}
+
+interface Coverage {
+  result: Array<{ url: string; functions: Array<{ ranges: Array<{ count: number }> }> }>
+}
+
+/** Counts the steps of works, one after another. To be disposed of. */
+export class StepCounter {
+  readonly #session = new inspector.Session()
+
+  constructor() {
+    this.#session.connect()
+    this.#session.post('Profiler.enable')
+    this.#session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
+  }
+
+  stepsOf(work: () => void): number {
+    this.#blocks()
+    nativeSteps = 0
+    const undo = countNatives()
+    try {
+      work()
+    } finally {
+      undo()
+    }
+    return this.#blocks() + nativeSteps
+  }
+
+  [Symbol.dispose](): void {
+    this.#session.post('Profiler.stopPreciseCoverage')
+    this.#session.disconnect()
+  }
+
+  /** Runs of blocks since the last call. */
+  #blocks(): number {
+    let blocks = 0
+    this.#session.post('Profiler.takePreciseCoverage', (error, coverage) => {
+      if (error) throw error
+      for (const { url, functions } of (coverage as unknown as Coverage).result) {
+        if (!ENGINE.test(url)) continue
+        for (const { ranges } of functions) for (const { count } of ranges) blocks += count
+      }
+    })
+    return blocks
+  }
+}
