@@ -92,7 +92,8 @@ const extend: Act = async (organization, random, expected) => {
 
 const refuse: Act = async (organization, random, expected) => {
   const call = organization.opening()
-  const refusal = outcome({ status: 403, errorCode: 'forbidden', usage: null, provenance: null })
+  // A reason of its own, because refusals for one reason are gathered in one record.
+  const refusal = outcome({ status: 403, errorCode: `refused_${call.callId}`, usage: null, provenance: null })
   const done = await repeatedly(random, () =>
     organization.ledger.record(call, refusal).then(() => ({ recorded: true })),
   )

@@ -132,7 +132,7 @@ describe.each(DIALECTS)('a provider of %s that refuses the credential of the gat
       const message = expect.stringMatching(
         /provider of this model refused the gateway.*Your API key is not the cause/,
       )
-      expect(jsonOf(messages.answer)).toEqual({ type: 'error', error: { type: 'api_error', message } })
+      expect(jsonOf(messages.answer)).toMatchObject({ type: 'error', error: { type: 'api_error', message } })
       expect(messages.answer.headers['x-should-retry']).toBe('false')
       expect(messages.attempts).toEqual([`0 ${status}`])
       expect(messages.record).toMatchObject({ status: 500, errorCode: 'provider_refused_gateway', cost: 0 })

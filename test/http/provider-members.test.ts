@@ -29,6 +29,8 @@ async function modelOf(dialect: Dialect, entries: object[]): Promise<string> {
       kind: dialect === 'chat' ? 'openai-compatible' : 'anthropic',
       base_url: dialect === 'chat' ? `${base}/v1` : base,
       credential: 'some credential of the tests',
+      // What has no price is refused by another rule.
+      allow_unpriced: true,
       ...entry,
     })
     routes.push({ provider_id: provider.id, upstream_model: `${id}-at-${routes.length}` })

@@ -68,7 +68,10 @@ it.each([
   const expected: Array<[path: string, body: unknown]> = [
     ['/v1/chat/completions', nested],
     ['/v1/responses', nested],
-    ['/v1/messages', { type: 'error', error: { type: 'invalid_request_error', message } }],
+    [
+      '/v1/messages',
+      { type: 'error', error: { type: 'invalid_request_error', message }, request_id: expect.any(String) },
+    ],
   ]
   const answers = await Promise.all(expected.map(([path]) => answerOfSlowBody(path, length)))
   expect(answers).toEqual(expected.map(([, body]) => [408, body]))

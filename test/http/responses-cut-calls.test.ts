@@ -127,7 +127,8 @@ describe.each(STREAMED_WAYS)('a response that is cancelled (%s)', (_, { upstream
   })
 
   it('that has failed is gone on from with what it was asked', async () => {
-    const { response } = await respond(tenant.key, { model, input: 'script:error-500' })
+    const input = 'script:mid-stream-error'
+    const { response } = await respond(tenant.key, { model, input, stream: true })
     expect(response.status).toBe('failed')
     const next = { model, input: 'And?', previous_response_id: response.id, stream: true }
     expect((await respond(tenant.key, next)).response).toMatchObject({ status: 'completed' })

@@ -72,6 +72,6 @@ function readAnswer(body: Uint8Array, context: AnswerContext): AnswerReading {
   const scan = new ChunkScan(body, context, false)
   scanJson(body, scan)
   context.inspection.endUnit(body.length)
-  const isError = scan.error !== null && scan.choices.length === 0
+  const isError = scan.error !== null && !scan.hasChoices
   return { edits: scan.edits, isError, usage: usageOfChat(scan.usageValue()), textBytes: scan.textBytes }
 }

@@ -22,6 +22,8 @@ export class ChunkScan {
   readonly valueDepth: number
   readonly edits: ByteEdit[] = []
   error: { start: number; end: number } | null = null
+  /** Whether there is a member `choices`, of any kind: an answer has it, an error in place of one does not. */
+  hasChoices = false
   usage: { kind: JsonKind; start: number; end: number } | null = null
   /** By position in this chunk: the index of each choice, and which of them have ended. */
   readonly choices: number[] = []
@@ -98,7 +100,8 @@ export class ChunkScan {
   }
 
   #member(name: string, kind: JsonKind, start: number, end: number): void {
-    if (name === 'usage') this.usage = { kind, start, end }
+    if (name === 'choices') this.hasChoices = true
+    else if (name === 'usage') this.usage = { kind, start, end }
     else if (name === 'error' && kind !== 'null') this.error = { start, end }
     else if (name === 'model' && this.#context.modelId !== null) {
       this.edits.push({ start, end, replacement: encoder.encode(JSON.stringify(this.#context.modelId)) })
