@@ -1,4 +1,5 @@
 import { joinBytes } from '../../lib/byte-edits.ts'
+import { hasTable } from '../../lib/has-table.ts'
 import { HeldSegments, type SegmentHolder } from './held-segments.ts'
 
 /** Half of what the platform allows in a row, https://developers.cloudflare.com/durable-objects/platform/limits/. */
@@ -52,8 +53,7 @@ export class EventSegments {
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage
-    const tables = storage.sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'event_segments'")
-    this.#tableExists = tables.toArray().length > 0
+    this.#tableExists = hasTable(storage.sql, 'event_segments')
     if (!this.#tableExists) return
     const [row] = storage.sql
       .exec('SELECT position, last_sequence, closes FROM event_segments ORDER BY position DESC LIMIT 1')

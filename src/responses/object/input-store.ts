@@ -1,4 +1,5 @@
 import { freeBytes } from '../../lib/bytes/free-bytes.ts'
+import { hasTable } from '../../lib/has-table.ts'
 import { pageOfItems } from '../items/item-list.ts'
 import type { ItemPage, ItemPageRequest, StoredItem } from '../store/items.store.ts'
 import type { ContextItem } from '../types.ts'
@@ -27,8 +28,7 @@ export class InputStore {
 
   constructor(sql: SqlStorage) {
     this.#sql = sql
-    const tables = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'input_parts'")
-    if (tables.toArray().length === 0) return
+    if (!hasTable(sql, 'input_parts')) return
     this.#parts = sql.exec<{ parts: number }>('SELECT count(*) AS parts FROM input_parts').one().parts
   }
 

@@ -1,3 +1,5 @@
+import { hasTable } from '../../lib/has-table.ts'
+
 /** The platform allows 2 MB in a row, and a character takes up to three bytes. */
 const PART_CHARACTERS = 500_000
 
@@ -11,7 +13,7 @@ export class StoredValues {
 
   constructor(sql: SqlStorage) {
     this.#sql = sql
-    this.#tableExists = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'state'").toArray().length > 0
+    this.#tableExists = hasTable(sql, 'state')
   }
 
   /** @returns null for a name that was not put. */
