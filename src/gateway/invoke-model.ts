@@ -18,7 +18,7 @@ import { ApiError } from '../lib/api-error.ts'
 import { outcomeOfSent } from './calls/call-outcome.ts'
 import { estimatedCharge, inputUsage } from './calls/charges.ts'
 import type { AdmittedCall, ModelRequest, PlannedCall, SentCall } from './calls/model-call.ts'
-import { planCall } from './calls/plan-call.ts'
+import { planCall, type RequestReview } from './calls/plan-call.ts'
 import { type CatalogDeps, loadCatalog } from './catalog/catalog.ts'
 import { answerTokenCount } from './count-tokens.ts'
 import { OPERATIONS } from './operations.ts'
@@ -41,8 +41,10 @@ export async function admitModelCall(
 ): Promise<AdmittedCall | Refused> {
   let catalog = await loadCatalog(deps)
   let rights: CallerRights = { principal: request.principal, catalogueEpoch: catalog.epoch, learned: null }
+  let review: RequestReview | null = null
   for (let admissions = 0; admissions < MOST_ADMISSIONS; admissions++) {
-    const plan = await planCall(deps, request, rights, catalog)
+    const plan = await planCall(deps, request, rights, catalog, review)
+    review = plan.review
     const admission =
       plan.kind === 'refused'
         ? await refuse(deps, { ...request, rights }, plan.error, plan)

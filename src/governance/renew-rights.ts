@@ -3,8 +3,8 @@ import type { CallerRights, Stale } from './governed-call.ts'
 import { type RefusalReason, type RenewDeps, renewPrincipal } from './identity/identify.ts'
 import { readEpochs } from './ledger/epochs/epochs.store.ts'
 
-/** Attempts to admit a call whose rights change meanwhile. */
-export const MOST_ADMISSIONS = 4
+/** Attempts to admit a call whose rights change meanwhile. An import of many models changes the catalogue all the time. */
+export const MOST_ADMISSIONS = 10
 
 /**
  * Renews the rights of a caller after the ledger called them stale. Epochs that the ledger does not have are read from

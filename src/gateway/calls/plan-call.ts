@@ -27,9 +27,21 @@ interface RefusedPlan {
   dlp: CallOutcome['dlp']
 }
 
+/** The texts of a request under the policies of its caller. Of a long request this takes seconds. */
+export interface RequestReview {
+  outline: RequestOutline
+  policy: CallPolicy
+  /** What may be sent, or why nothing may. */
+  result: { headers: Headers; inspected: InspectedRequest } | ApiError
+}
+
+/** A plan, with the review that it rests on; null where the request was refused before its texts were inspected. */
+export type CallPlan = (({ kind: 'planned' } & PlannedCall) | RefusedPlan) & { review: RequestReview | null }
+
 /**
  * Makes all decisions about a request that need no other party: it is read, its model found and allowed, its texts
  * inspected under the policies in force, its cost bounded.
+ * @param earlier the review of an earlier plan of the same request, which is used where the same policies still hold.
  * @throws ApiError internal when the policies cannot be read: nothing passes then.
  */
 export async function planCall(
@@ -37,12 +49,13 @@ export async function planCall(
   request: ModelRequest,
   rights: CallerRights,
   catalog: Catalog,
-): Promise<({ kind: 'planned' } & PlannedCall) | RefusedPlan> {
+  earlier: RequestReview | null,
+): Promise<CallPlan> {
   const { operation } = request
   let target: CallTarget | null = null
-  let policy: CallPolicy | null = null
+  let review: RequestReview | null = null
   try {
-    const outline = OPERATIONS[operation].protocol.outline(request.body)
+    const outline = earlier?.outline ?? OPERATIONS[operation].protocol.outline(request.body)
     // Until the catalogue confirms it, the model is any text of the caller, possibly a key.
     target = modelTarget(redact(outline.model))
     const granted = allowedModel(catalog, rights.principal, operation, outline.model)
@@ -54,18 +67,33 @@ export async function planCall(
       routesFor(model, operation),
       request.headers,
     )
-    policy = await policyFor(deps, rights.principal, target)
-    const { headers, inspected } = await inspect(outline, request, policy)
+    const policy = await policyFor(deps, rights.principal, target)
+    const isReviewed = earlier?.policy.version === policy.version
+    review = isReviewed ? earlier : await reviewRequest(outline, request, policy)
+    if (review.result instanceof ApiError) throw review.result
+    const { headers, inspected } = review.result
     const known = { request: { ...request, headers }, outline, model, inspected }
     const firstRequest = firstExpressible(known, routes)
-    return { kind: 'planned', ...known, rights, routes, policy, firstRequest, basis }
+    return {
+      kind: 'planned',
+      ...known,
+      rights,
+      routes,
+      policy: review.policy,
+      firstRequest,
+      basis,
+      review,
+    }
   } catch (error) {
-    // Any other ApiError is a decision, which is recorded.
-    if (!(error instanceof ApiError) || error.kind === 'internal') throw error
-    const dlp = policy && { policyVersion: policy.version, findings: policy.findings() }
-    return { kind: 'refused', error, target, dlp }
+    if (!isDecision(error)) throw error
+    const dlp = review && { policyVersion: review.policy.version, findings: review.policy.findings() }
+    return { kind: 'refused', error, target, dlp, review: review ?? earlier }
   }
 }
+
+/** Any ApiError that is not internal is a decision about the request, which is recorded. */
+const isDecision = (error: unknown): error is ApiError =>
+  error instanceof ApiError && error.kind !== 'internal'
 
 function allowedModel(
   catalog: Catalog,
@@ -90,6 +118,19 @@ function allowedModel(
 
 /** Model ids come from callers: quoted short, without control characters and without texts that look like keys. */
 const printable = (text: string) => redact(text.slice(0, 100).replace(/\p{Cc}/gu, ''))
+
+async function reviewRequest(
+  outline: RequestOutline,
+  request: ModelRequest,
+  policy: CallPolicy,
+): Promise<RequestReview> {
+  try {
+    return { outline, policy, result: await inspect(outline, request, policy) }
+  } catch (error) {
+    if (!isDecision(error)) throw error
+    return { outline, policy, result: error }
+  }
+}
 
 /** Other requests have their turn between the slices of long texts. */
 async function inspect(

@@ -20,7 +20,7 @@ import {
   unreadablePart,
 } from './text-fields.ts'
 
-export interface InspectedRequest {
+export interface RequestFindings {
   edits: ByteEdit[]
   /** Directions with content that no text engine reads, such as images. */
   uninspectable: ReadonlySet<Direction>
@@ -36,7 +36,7 @@ export function* inspectRequest(
   outline: RequestOutline,
   protocol: Protocol,
   inspection: Inspection,
-): Slices<InspectedRequest> {
+): Slices<RequestFindings> {
   if (inspection.engine.passive) {
     inspection.count(outline.textBytes)
     inspection.endUnit(outline.body.length)
@@ -53,7 +53,7 @@ export function* inspectRequest(
   return scan
 }
 
-const NOTHING_FOUND: InspectedRequest = { edits: [], uninspectable: new Set(), changedThinking: new Set() }
+const NOTHING_FOUND: RequestFindings = { edits: [], uninspectable: new Set(), changedThinking: new Set() }
 
 /** Shorter numbers identify no person. */
 const SHORTEST_NUMBER_BYTES = 9

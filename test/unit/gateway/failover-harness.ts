@@ -93,7 +93,7 @@ async function plan(world: TurnWorld, { routes, request }: FailoverRunOptions): 
   const rights = { principal, catalogueEpoch: 1, learned: null }
   const asked = { operation: 'chat_completions', body, headers: new Headers(), counted: true } as const
   const catalog = { epoch: 1, models: new Map([[MODEL_ID, model]]) }
-  const planned = await planCall(world.deps, { ...asked, identity, principal }, rights, catalog)
+  const planned = await planCall(world.deps, { ...asked, identity, principal }, rights, catalog, null)
   if (planned.kind === 'refused') throw planned.error
   return planned
 }
