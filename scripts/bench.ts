@@ -37,7 +37,8 @@ const USAGE = `npm run bench -- [options]
   --storage FOLDER  where Durable Objects keep their data, default /dev/shm if there is one
   --own-generator   do not use wrk, though it is installed
   --json FILE       write the figures as JSON as well
-  --profile         record CPU profiles of the gateway instead, into .headgate/`
+  --profile         record CPU profiles of the gateway instead, into .headgate/
+  --help            print this`
 
 /** The names, a few on each line. */
 function nameLines(): string {
@@ -66,7 +67,8 @@ const SLOTS_OF_FIRST = 1
 const SLOTS_OF_PORTKEY = 1.5
 const WARM_UP_MS = 5_000
 
-function readOptions(): Options {
+/** @returns null when only the usage is wanted. @throws StartError for options that are not valid. */
+function readOptions(): Options | null {
   const { values } = parseArgs({
     options: {
       seconds: { type: 'string', default: '600' },
@@ -78,8 +80,10 @@ function readOptions(): Options {
       json: { type: 'string' },
       portkey: { type: 'string' },
       profile: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
     },
   })
+  if (values.help) return null
   const requested = values.only.split(',').map((name) => name.trim())
   const only = requested.flatMap((name) => (name === AIMED ? AIMED_NAMES : name))
   const unknown = only.find((name) => !NAMES.includes(name))
@@ -207,6 +211,7 @@ function tell(line: string): void {
 
 async function main(): Promise<void> {
   const options = readOptions()
+  if (options === null) return console.log(USAGE)
   await (options.profile ? profile(options) : bench(options))
 }
 
