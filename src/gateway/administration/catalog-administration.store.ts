@@ -5,6 +5,7 @@ import { modelRoutes, models, providers } from '../../../schema/models.ts'
 import {
   beyond,
   disabledSince,
+  type EpochChange,
   microseconds,
   newestFirst,
   raiseCatalogueEpoch,
@@ -42,13 +43,13 @@ export type ModelRow = typeof models.$inferSelect & { routes: RouteRow[] }
 export async function insertProvider(
   database: Database,
   provider: Omit<typeof providers.$inferInsert, 'disabledAt' | 'createdAt'>,
-): Promise<{ row: ProviderRow; epoch: number }> {
+): Promise<EpochChange<ProviderRow>> {
   const [[row], raised] = await database.batch([
     database.insert(providers).values(provider).returning(providerColumns),
     raiseCatalogueEpoch(database),
   ])
   if (row === undefined) throw new Error('the provider was not inserted')
-  return { row, epoch: raisedEpoch(raised) }
+  return { result: row, epoch: raisedEpoch(raised) }
 }
 
 export async function selectProvider(database: Database, providerId: string): Promise<ProviderRow | null> {
@@ -69,7 +70,7 @@ export async function selectProviders(database: Database, page: PageRequest): Pr
 /**
  * @param atBaseUrl the address that the row must still have, so that no credential is combined with an address that it was
  * not given for. @param values `sealedCredential` replaces the stored one.
- * @returns the raised epoch; null when the address was another one.
+ * @returns null when the address was another one.
  */
 export async function updateProvider(
   database: Database,
@@ -83,7 +84,7 @@ export async function updateProvider(
     allowsUnpriced?: boolean | undefined
     disabled?: boolean | undefined
   },
-): Promise<number | null> {
+): Promise<EpochChange<void> | null> {
   const { disabled, name, ...columns } = values
   const [updated, raised] = await database.batch([
     database
@@ -97,7 +98,7 @@ export async function updateProvider(
       .returning({ id: providers.id }),
     raiseCatalogueEpoch(database),
   ])
-  return updated.length === 0 ? null : raisedEpoch(raised)
+  return updated.length === 0 ? null : { result: undefined, epoch: raisedEpoch(raised) }
 }
 
 export async function organizationExists(database: Database, organizationId: string): Promise<boolean> {
@@ -119,7 +120,7 @@ export async function replaceModel(
   database: Database,
   modelId: string,
   replacement: ModelReplacement,
-): Promise<number> {
+): Promise<EpochChange<void>> {
   const columns = {
     ownedBy: replacement.owned_by,
     contextWindow: replacement.context_window,
@@ -145,11 +146,11 @@ export async function replaceModel(
     database.insert(modelRoutes).values(routes),
     raiseCatalogueEpoch(database),
   ])
-  return raisedEpoch(raised)
+  return { result: undefined, epoch: raisedEpoch(raised) }
 }
 
 /** Disables a model. Its row stays, so that the cost of past calls can be recomputed from its prices. */
-export async function updateModelDisabled(database: Database, modelId: string): Promise<number> {
+export async function updateModelDisabled(database: Database, modelId: string): Promise<EpochChange<void>> {
   const [, raised] = await database.batch([
     database
       .update(models)
@@ -157,7 +158,7 @@ export async function updateModelDisabled(database: Database, modelId: string): 
       .where(eq(models.id, modelId)),
     raiseCatalogueEpoch(database),
   ])
-  return raisedEpoch(raised)
+  return { result: undefined, epoch: raisedEpoch(raised) }
 }
 
 export async function selectModel(database: Database, modelId: string): Promise<ModelRow | null> {

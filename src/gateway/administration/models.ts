@@ -1,6 +1,4 @@
-import { type Administration, audited } from '../../governance/administration/administration.ts'
-import { publishCatalogue } from '../../governance/administration/propagation.ts'
-import { DEPLOYMENT_ORGANIZATION_ID } from '../../governance/principal.ts'
+import { type Administration, changeCatalogue } from '../../governance/administration/administration.ts'
 import { notFound } from '../../lib/api-error.ts'
 import type { ModelReplacement } from '../../wire/management.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
@@ -40,33 +38,29 @@ export async function putModel(
   const unknown = providerIds.find((id) => !known.has(id))
   if (unknown !== undefined) throw notFound('Provider', unknown)
   const created = (await selectModel(administration.database, modelId)) === null
-  const epoch = await audited(
+  await changeCatalogue(
     administration,
     {
-      organizationId: DEPLOYMENT_ORGANIZATION_ID,
       action: created ? 'model.created' : 'model.updated',
       resource: `models/${modelId}`,
       detail: { ...replacement },
     },
     () => replaceModel(administration.database, modelId, replacement),
   )
-  await publishCatalogue(administration, epoch)
   return { row: await readModel(administration, modelId), created }
 }
 
 /** Disables a model; a PUT enables it again. @throws ApiError `not_found`. */
 export async function disableModel(administration: Administration, modelId: string): Promise<ModelRow> {
   await readModel(administration, modelId)
-  const epoch = await audited(
+  await changeCatalogue(
     administration,
     {
-      organizationId: DEPLOYMENT_ORGANIZATION_ID,
       action: 'model.disabled',
       resource: `models/${modelId}`,
       detail: {},
     },
     () => updateModelDisabled(administration.database, modelId),
   )
-  await publishCatalogue(administration, epoch)
   return readModel(administration, modelId)
 }

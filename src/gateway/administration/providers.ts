@@ -1,6 +1,8 @@
-import { type Administration, audited, conflict } from '../../governance/administration/administration.ts'
-import { publishCatalogue } from '../../governance/administration/propagation.ts'
-import { DEPLOYMENT_ORGANIZATION_ID } from '../../governance/principal.ts'
+import {
+  type Administration,
+  changeCatalogue,
+  conflict,
+} from '../../governance/administration/administration.ts'
 import { invalidRequest, notFound } from '../../lib/api-error.ts'
 import { checkEgress, EgressError } from '../../lib/safe-fetch.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
@@ -49,10 +51,9 @@ export async function createProvider(
   if (organizationId !== null && !(await organizationExists(administration.database, organizationId))) {
     throw notFound('Organization', organizationId)
   }
-  const { row, epoch } = await audited(
+  return changeCatalogue(
     administration,
     {
-      organizationId: DEPLOYMENT_ORGANIZATION_ID,
       action: 'provider.created',
       resource: `providers/${id}`,
       detail: {
@@ -72,8 +73,6 @@ export async function createProvider(
       })
     },
   )
-  await publishCatalogue(administration, epoch)
-  return row
 }
 
 export function listProviders(administration: Administration, page: PageRequest): Promise<Page<ProviderRow>> {
@@ -108,10 +107,9 @@ export async function changeProvider(
   const before = await readProvider(administration, providerId)
   const { name, disabled, allowedMembers, allowsUnpriced } = values
   const { credential, baseUrl } = checkedChange(administration, before, values)
-  const epoch = await audited(
+  await changeCatalogue(
     administration,
     {
-      organizationId: DEPLOYMENT_ORGANIZATION_ID,
       action: disabled === true ? 'provider.disabled' : 'provider.updated',
       resource: `providers/${providerId}`,
       detail: {
@@ -135,7 +133,6 @@ export async function changeProvider(
       return raised
     },
   )
-  await publishCatalogue(administration, epoch)
   return readProvider(administration, providerId)
 }
 

@@ -14,8 +14,8 @@ export interface OrganizationScope {
   organizationId: string
 }
 
-/** A change of an organization's rights, and the epoch that makes every isolate read them anew. */
-export interface RightsChange<Result> {
+/** The result of a change of rights or of the catalogue, and the epoch that makes every isolate read them anew. */
+export interface EpochChange<Result> {
   result: Result
   epoch: number
 }
@@ -33,7 +33,7 @@ type LastResult<Statements> = Statements extends readonly [...unknown[], infer L
 export async function raisingEpoch<const Statements extends readonly [Statement, ...Statement[]]>(
   { database, organizationId }: OrganizationScope,
   ...statements: Statements
-): Promise<RightsChange<LastResult<Statements>>> {
+): Promise<EpochChange<LastResult<Statements>>> {
   const raise = database
     .update(organizations)
     .set({ epoch: sql`${organizations.epoch} + 1` })

@@ -7,12 +7,13 @@ import { errorText, logEvent } from '../../lib/log.ts'
 import type { Actor, AuditedChange } from '../audit-record.ts'
 import type { LedgerOf } from '../ledger/contract.ts'
 import { HOME_SHARD } from '../ledger/shards/shards.ts'
-import type { OrganizationScope, RightsChange } from './administration.store.ts'
-import { publishRights } from './propagation.ts'
+import { DEPLOYMENT_ORGANIZATION_ID } from '../principal.ts'
+import type { EpochChange, OrganizationScope } from './administration.store.ts'
+import { publishCatalogue, publishRights } from './propagation.ts'
 
 /**
  * How every change of the management API is made: audit first, then one statement or batch, then the epoch
- * (`changeRights`).
+ * (`changeRights`, `changeCatalogue`).
  *
  * No change without an audit record: the record of what is about to be done is stored before the statement runs. A
  * change that then does not happen is followed by a `change.failed` record naming the first one. So the trail may
@@ -99,10 +100,26 @@ export async function audited<Result>(
 export async function changeRights<Result>(
   administration: Administration,
   intent: Intent,
-  change: () => Promise<RightsChange<Result>>,
+  change: () => Promise<EpochChange<Result>>,
 ): Promise<Result> {
   const { result, epoch } = await audited(administration, intent, change)
   await publishRights(administration, epoch)
+  return result
+}
+
+/**
+ * Makes an audited change of the deployment's providers or models, and publishes the catalogue's epoch that its statement
+ * raised.
+ * @throws ApiError as `audited`.
+ */
+export async function changeCatalogue<Result>(
+  administration: Administration,
+  intent: Intent,
+  change: () => Promise<EpochChange<Result>>,
+): Promise<Result> {
+  const deployment = { organizationId: DEPLOYMENT_ORGANIZATION_ID, ...intent }
+  const { result, epoch } = await audited(administration, deployment, change)
+  await publishCatalogue(administration, epoch)
   return result
 }
 

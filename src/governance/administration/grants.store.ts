@@ -3,9 +3,9 @@ import type { Database } from '../../../schema/database.ts'
 import { grants, models } from '../../../schema/models.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import {
+  type EpochChange,
   equal,
   type OrganizationScope,
-  type RightsChange,
   raisingEpoch,
   selectPage,
 } from './administration.store.ts'
@@ -20,7 +20,7 @@ const isGrant = (organizationId: string, grantId: string) =>
 export async function insertGrant(
   scope: OrganizationScope,
   grant: GrantSubject & { id: string; modelId: string },
-): Promise<RightsChange<GrantRow>> {
+): Promise<EpochChange<GrantRow>> {
   const { database, organizationId } = scope
   const insert = database.insert(grants).values({ ...grant, organizationId })
   const { result, epoch } = await raisingEpoch(scope, insert.returning())
