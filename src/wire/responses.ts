@@ -152,7 +152,7 @@ export interface ResponseUsage {
   total_tokens: number
 }
 
-/** Always complete: a member that does not apply is null, never absent (design: Responses). */
+/** Always complete: a member that does not apply is null, never absent. */
 export interface ResponseObject {
   id: string
   object: 'response'

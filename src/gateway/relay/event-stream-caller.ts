@@ -40,7 +40,7 @@ export class EventStreamCaller implements StreamCaller<ModelEvent>, AsyncIterabl
     this.#wakeReader()
   }
 
-  someTaken(): Promise<void> {
+  someRead(): Promise<void> {
     return new Promise((resolve) => {
       this.#wakeSender = resolve
     })

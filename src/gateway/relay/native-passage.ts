@@ -5,13 +5,13 @@ import { CredentialWatch } from './credential-spellings.ts'
 import type { HttpStreamCaller } from './stream-caller.ts'
 import { StreamCopy } from './stream-copy.ts'
 import type { StreamPipeline } from './stream-pipeline.ts'
-import { LONGEST_UNTAKEN_MS, type RelayTimes } from './stream-times.ts'
+import { LONGEST_UNREAD_MS, type RelayTimes } from './stream-times.ts'
 
 /**
- * Lets the runtime carry a stream that needs no change (design 4a): bytes reach the caller without passing through
+ * Lets the runtime pipe a stream that needs no change: bytes reach the caller without passing through
  * JavaScript, which reads a copy of them now and then. The upstream is branched before the pipe, for the copy and for
  * the rest after a pipe that was stopped; the caller's stream is branched behind it, to measure what the caller has
- * taken. A pipe is stopped only in silence: workerd loses the bytes that are in transit in a pipe that is stopped.
+ * read. A pipe is stopped only in silence: workerd loses the bytes that are in transit in a pipe that is stopped.
  */
 
 interface PassageOptions {
@@ -43,7 +43,7 @@ const BETWEEN_LOOKS_MS = 1_000
 /** After this many bytes in one look the next one follows soon: a branch that is not read grows without limit. */
 const MANY_BYTES = 512 * 1024
 const SOON_MS = 10
-/** How far the copy is read ahead of the caller: the pipe's branch holds in memory what a slow caller has not taken. */
+/** How far the copy is read ahead of the caller: the pipe's branch holds in memory what a slow caller has not read. */
 const AHEAD_BYTES = 64 * 1024
 /** How long a pipe that was cut off may take to pass on what had come. */
 const REST_MS = 1_000
@@ -58,30 +58,30 @@ export class NativePassage {
   /** When the upstream was last known to have sent something, in milliseconds since the epoch. */
   lastArrival: number
   readonly #options: PassageOptions
-  readonly #taken: StreamCopy
+  readonly #readCopy: StreamCopy
   readonly #credential: CredentialWatch
   readonly #stop = new AbortController()
   /** Bytes that the caller was sent before. */
   #before = 0
-  #lastTaken: number
+  #lastRead: number
   #lookTimer: ReturnType<typeof setTimeout> | undefined
   #cutTimer: ReturnType<typeof setTimeout> | undefined
   #looking: Promise<void> = Promise.resolve()
   #isOver = false
   #isSilent = false
 
-  constructor(options: PassageOptions, taken: ReadableStream<Uint8Array>) {
+  constructor(options: PassageOptions, readCopy: ReadableStream<Uint8Array>) {
     this.#options = options
-    this.#taken = new StreamCopy(taken)
+    this.#readCopy = new StreamCopy(readCopy)
     this.#credential = new CredentialWatch(options.provider.credential)
-    this.lastArrival = this.#lastTaken = options.clock()
+    this.lastArrival = this.#lastRead = options.clock()
   }
 
   /**
-   * Carries a stream until it ends, until the gateway has to write into it, or until its caller leaves.
+   * Pipes a stream until it ends, until the gateway has to write into it, or until its caller leaves.
    * @returns the rest of the upstream; everything before it was passed and observed.
    */
-  async carry(upstream: ReadableStream<Uint8Array>): Promise<StreamCopy> {
+  async pipe(upstream: ReadableStream<Uint8Array>): Promise<StreamCopy> {
     const { caller, pipeline } = this.#options
     const [passing, copied] = upstream.tee()
     const copy = new StreamCopy(copied)
@@ -89,10 +89,10 @@ export class NativePassage {
       this.#credential.look(pipeline.unfinished)
       caller.send([pipeline.unfinished])
     }
-    while (caller.unread > 0 && !this.callerLeft) await caller.someTaken()
+    while (caller.unread > 0 && !this.callerLeft) await caller.someRead()
     this.#before = caller.sent
     this.#schedule(copy, FIRST_LOOK_MS)
-    const piped = await this.#pipe(passing)
+    const piped = await this.#pipeTo(passing)
     this.#isOver = true
     clearTimeout(this.#lookTimer)
     clearTimeout(this.#cutTimer)
@@ -101,7 +101,7 @@ export class NativePassage {
     // The copy may be read on: this branch would gather all of it.
     if (this.callerLeft) passing.cancel().catch(() => {})
     this.release()
-    caller.takeBack()
+    caller.reclaim()
     this.#writeDue(piped)
     return copy
   }
@@ -122,14 +122,14 @@ export class NativePassage {
 
   /** Otherwise the branch behind the pipe would gather everything that the caller takes. */
   release(): void {
-    this.#taken.cancel().catch(() => {})
+    this.#readCopy.cancel().catch(() => {})
   }
 
-  async #pipe(passing: ReadableStream<Uint8Array>): Promise<Piped> {
+  async #pipeTo(passing: ReadableStream<Uint8Array>): Promise<Piped> {
     const { signal } = this.#stop
     const untouched = { preventClose: true, preventAbort: true, preventCancel: true }
     try {
-      await passing.pipeTo(this.#options.caller.lend(), { ...untouched, signal })
+      await passing.pipeTo(this.#options.caller.releaseToPipe(), { ...untouched, signal })
       return 'ended'
     } catch {
       return signal.aborted ? 'stopped' : 'failed'
@@ -153,15 +153,15 @@ export class NativePassage {
     const now = this.#options.clock()
     if (copy.length > read) this.lastArrival = now
     this.#schedule(copy, copy.length - read > MANY_BYTES ? SOON_MS : BETWEEN_LOOKS_MS)
-    this.#decide(now, passed === copy.length && copy.isCaughtUp && this.#taken.isCaughtUp)
+    this.#decide(now, passed === copy.length && copy.isCaughtUp && this.#readCopy.isCaughtUp)
   }
 
-  /** How many bytes of the upstream the caller has taken. */
+  /** How many bytes of the upstream the caller has read. */
   async #passed(): Promise<number> {
-    const before = this.#taken.length
-    for await (const _ of this.#taken.arrived());
-    if (this.#taken.length > before) this.#lastTaken = this.#options.clock()
-    return this.#taken.length - this.#before
+    const before = this.#readCopy.length
+    for await (const _ of this.#readCopy.arrived());
+    if (this.#readCopy.length > before) this.#lastRead = this.#options.clock()
+    return this.#readCopy.length - this.#before
   }
 
   /** @param isStill nothing is in transit: the caller has everything that the upstream has sent. */
@@ -170,7 +170,7 @@ export class NativePassage {
     const silence = now - this.lastArrival
     if (pipeline.end?.kind === 'failed') this.cutOff()
     else if (!isStill) {
-      if (now - this.#lastTaken >= LONGEST_UNTAKEN_MS) this.leave()
+      if (now - this.#lastRead >= LONGEST_UNREAD_MS) this.leave()
     } else if (pipeline.end) this.#stop.abort()
     else if (silence >= times.betweenEvents) {
       pipeline.fail('timeout', 'The upstream stopped sending.')

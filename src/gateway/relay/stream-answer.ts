@@ -131,8 +131,8 @@ async function relayTo<Unit>(
   }
   const common = { times, clock: deps.clock, upstreamAbort: attempt.abort }
   const passage =
-    caller instanceof HttpStreamCaller && caller.taken
-      ? new NativePassage({ ...common, provider, pipeline, caller }, caller.taken)
+    caller instanceof HttpStreamCaller && caller.readCopy
+      ? new NativePassage({ ...common, provider, pipeline, caller }, caller.readCopy)
       : null
   const relay = await relayStream({
     ...common,

@@ -4,7 +4,7 @@ import type { Dialect } from '../protocols/protocol.ts'
 
 /** The sending end of a caller's stream. It measures how far the caller is behind, and since when. */
 export interface StreamCaller<Unit> {
-  /** What was sent and the caller has not taken, in the unit of `mostUnread`. */
+  /** What was sent and the caller has not read, in the unit of `mostUnread`. */
   readonly unread: number
   /** Up to this the upstream is read on. */
   readonly mostUnread: number
@@ -15,12 +15,12 @@ export interface StreamCaller<Unit> {
   /** Resolves when the caller has gone. */
   readonly gone: Promise<void>
   send(units: readonly Unit[]): void
-  /** Waits until the caller has taken something, or is gone. */
-  someTaken(): Promise<void>
+  /** Waits until the caller has read something, or is gone. */
+  someRead(): Promise<void>
   /** Keeps a silent connection open. */
   heartbeat(): void
-  /** Ends the stream with a failure. @param farewell the upstream's own units for it; else the caller's dialect expresses it. */
-  fail(message: string, farewell?: readonly Unit[]): void
+  /** Ends the stream with a failure. @param failureUnits the upstream's own units for it; else the caller's dialect expresses it. */
+  fail(message: string, failureUnits?: readonly Unit[]): void
   close(): void
   /** Ends all waits for a caller that has gone. */
   abort(): void
@@ -39,11 +39,11 @@ const FULL_BYTES = 16 * 1024
 /** A caller that reads bytes over HTTP. */
 export class HttpStreamCaller implements StreamCaller<Uint8Array> {
   readonly body: ReadableStream<Uint8Array>
-  /** A copy of what the caller takes, for the native passage; null where the stream is not lent. */
-  readonly taken: ReadableStream<Uint8Array> | null
+  /** A copy of what the caller reads, for the native passage; null where no pipe may write to the stream. */
+  readonly readCopy: ReadableStream<Uint8Array> | null
   readonly mostUnread = CALLER_BUFFER_BYTES
   readonly gone: Promise<void>
-  /** Bytes sent so far, without those that a pipe carried. */
+  /** Bytes sent so far, without those that a pipe wrote. */
   sent = 0
   lastSent: number
   lastTaken = 0
@@ -51,11 +51,11 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
   #heldBytes = 0
   #timer: ReturnType<typeof setTimeout> | undefined
   #writtenAt = Number.NEGATIVE_INFINITY
-  /** Bytes written that the caller has not taken. */
+  /** Bytes written that the caller has not read. */
   #unwritten = 0
   readonly #writable: WritableStream<Uint8Array>
   #writer: WritableStreamDefaultWriter<Uint8Array>
-  #isLent = false
+  #isPiped = false
   readonly #clock: Clock
   readonly #dialect: Dialect
   readonly #left = Promise.withResolvers<void>()
@@ -63,13 +63,13 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
   #wakeSender: () => void = () => {}
 
   /**
-   * @param dialect of the gateway's own frames. @param canBeLent whether the stream may be lent to a pipe.
+   * @param dialect of the gateway's own frames. @param canBePiped whether a pipe may write to the stream.
    */
-  constructor(clock: Clock, dialect: Dialect, canBeLent = false) {
+  constructor(clock: Clock, dialect: Dialect, canBePiped = false) {
     const { readable, writable } = new IdentityTransformStream()
-    const [body, taken] = canBeLent ? readable.tee() : [readable, null]
+    const [body, readCopy] = canBePiped ? readable.tee() : [readable, null]
     this.body = body
-    this.taken = taken
+    this.readCopy = readCopy
     this.#clock = clock
     this.#dialect = dialect
     this.lastSent = clock()
@@ -86,21 +86,21 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
   /** The promise rejects as well when the writer releases its lock, which is no sign of the caller. */
   #watch(): void {
     this.#writer.closed.catch(() => {
-      if (!this.#isLent) this.#left.resolve()
+      if (!this.#isPiped) this.#left.resolve()
     })
   }
 
-  /** Lends the stream to a pipe. All that was sent must have been taken; nothing can be sent until `takeBack`. */
-  lend(): WritableStream<Uint8Array> {
-    this.#isLent = true
+  /** Lets a pipe write to the stream. The caller must have read all that was sent; nothing can be sent until `reclaim`. */
+  releaseToPipe(): WritableStream<Uint8Array> {
+    this.#isPiped = true
     this.#writer.releaseLock()
     return this.#writable
   }
 
-  takeBack(): void {
+  reclaim(): void {
     this.lastSent = this.#clock()
     this.#writer = this.#writable.getWriter()
-    this.#isLent = false
+    this.#isPiped = false
     this.#watch()
   }
 
@@ -137,7 +137,7 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
    * Not the writer's `ready`: workerd replaces that promise when a write completes and room is still short, and the
    * promise that was awaited then never resolves.
    */
-  someTaken(): Promise<void> {
+  someRead(): Promise<void> {
     return new Promise((resolve) => {
       this.#wakeSender = resolve
     })
@@ -148,8 +148,8 @@ export class HttpStreamCaller implements StreamCaller<Uint8Array> {
     this.#write(this.#dialect.heartbeat)
   }
 
-  fail(message: string, farewell: readonly Uint8Array[] = this.#dialect.failure(message)): void {
-    this.send(farewell)
+  fail(message: string, failureUnits: readonly Uint8Array[] = this.#dialect.failure(message)): void {
+    this.send(failureUnits)
     this.close()
   }
 

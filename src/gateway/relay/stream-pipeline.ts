@@ -43,7 +43,7 @@ export type PipelineEnd<Unit> =
       reason: FailureReason
       message: string
       /** The upstream's own units for the failure; absent where the caller's dialect has to express it. */
-      farewell?: Unit[]
+      failureUnits?: Unit[]
       /** The gateway itself ended the stream. */
       error?: ApiError
     }
@@ -132,10 +132,16 @@ export class StreamPipeline<Unit> {
   fail(
     reason: FailureReason,
     message: string,
-    more: { farewell?: Unit[] | undefined; error?: ApiError } = {},
+    more: { failureUnits?: Unit[] | undefined; error?: ApiError } = {},
   ): void {
-    const { farewell, error } = more
-    this.end ??= { kind: 'failed', reason, message, ...(farewell && { farewell }), ...(error && { error }) }
+    const { failureUnits, error } = more
+    this.end ??= {
+      kind: 'failed',
+      reason,
+      message,
+      ...(failureUnits && { failureUnits }),
+      ...(error && { error }),
+    }
   }
 
   /** Counts what is held back as withheld: it will not be sent. */
@@ -178,7 +184,7 @@ export class StreamPipeline<Unit> {
       const verdict = this.#verdictOn(frame)
       if (verdict.kind === 'failure') {
         // The upstream's own frame, where it may pass, has passed already.
-        this.fail('error', this.#redacted(verdict.message), verdict.forward ? { farewell: [] } : {})
+        this.fail('error', this.#redacted(verdict.message), verdict.forward ? { failureUnits: [] } : {})
       } else if (frame.data !== null) this.missedEdit ||= verdict.kind === 'drop' || verdict.edits.length > 0
       if (reader.ended) this.end ??= { kind: 'completed' }
     }
@@ -214,12 +220,12 @@ export class StreamPipeline<Unit> {
     if (verdict.forward === null || !passes) {
       inspection.refuse(frame.bytes.length)
       this.fail('error', message, {
-        farewell: verdict.isOverload ? converter.overload?.(message) : undefined,
+        failureUnits: verdict.isOverload ? converter.overload?.(message) : undefined,
       })
       return
     }
     const { bytes } = this.#edited(frame, verdict.forward)
-    this.fail('error', message, { farewell: converter.convert(parseFrame(redact(bytes))) })
+    this.fail('error', message, { failureUnits: converter.convert(parseFrame(redact(bytes))) })
   }
 
   #redacted(message: string): string {

@@ -3,7 +3,7 @@ import type { CallLease } from '../calls/call-lease.ts'
 import type { NativePassage } from './native-passage.ts'
 import type { StreamCaller } from './stream-caller.ts'
 import type { PipelineEnd, StreamPipeline } from './stream-pipeline.ts'
-import { LONGEST_UNTAKEN_MS, type RelayTimes } from './stream-times.ts'
+import { LONGEST_UNREAD_MS, type RelayTimes } from './stream-times.ts'
 
 /**
  * Relays one upstream stream to one caller, chunk by chunk:
@@ -54,7 +54,7 @@ class StreamRelay<Unit> {
   readonly #upstream: ReadableStreamDefaultReader<Uint8Array>
   /** The upstream, or after a passage the copy of its rest. */
   #source: StreamSource
-  /** The passage that carries the stream, or is going to; null after it. */
+  /** the passage that pipes the stream, or is going to; null after it. */
   #passage: NativePassage | null
   #passing = false
   readonly #watch: ReturnType<typeof setInterval>
@@ -109,26 +109,26 @@ class StreamRelay<Unit> {
     if (pending) this.#take(await pending)
     while (!this.#isOver) {
       if (this.#passage) await this.#passOn(this.#passage)
-      else if (!this.#leaving && caller.unread >= caller.mostUnread) await caller.someTaken()
+      else if (!this.#leaving && caller.unread >= caller.mostUnread) await caller.someRead()
       else this.#take(await this.#read())
     }
     this.#release()
     const end = this.#end ?? { kind: 'client_left' }
     // Not awaited: the call is over for the upstream and the ledger, however slowly its caller reads the rest.
     if (end.kind === 'completed') caller.close()
-    else if (end.kind === 'failed') caller.fail(end.message, end.farewell)
+    else if (end.kind === 'failed') caller.fail(end.message, end.failureUnits)
     else caller.abort()
     return end
   }
 
-  /** Lets the runtime carry the stream as far as possible. */
+  /** Lets the runtime pipe the stream as far as possible. */
   async #passOn(passage: NativePassage): Promise<void> {
     const { pipeline, upstream, clock } = this.#options
     if (!pipeline.started) return this.#take(await this.#read())
     if (pipeline.passesUnread && !this.#leaving) {
       this.#upstream.releaseLock()
       this.#passing = true
-      this.#source = await passage.carry(upstream)
+      this.#source = await passage.pipe(upstream)
       this.#passing = false
       this.#lastRead = Math.min(passage.lastArrival, clock())
     } else passage.release()
@@ -228,7 +228,7 @@ class StreamRelay<Unit> {
       else this.#stopUpstream()
       return
     }
-    if (pipeline.committed && caller.unread > 0 && now - caller.lastTaken >= LONGEST_UNTAKEN_MS) this.#leave()
+    if (pipeline.committed && caller.unread > 0 && now - caller.lastTaken >= LONGEST_UNREAD_MS) this.#leave()
     if (!this.#reading || this.#isOver) return
     if (now - this.#lastRead >= (pipeline.started ? times.betweenEvents : times.firstEvent)) {
       pipeline.fail('timeout', 'The upstream stopped sending.')

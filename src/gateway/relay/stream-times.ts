@@ -8,4 +8,4 @@ export interface RelayTimes {
 }
 
 /** A caller that takes nothing for this long counts as gone: it would hold credits and an upstream. */
-export const LONGEST_UNTAKEN_MS = 5 * 60_000
+export const LONGEST_UNREAD_MS = 5 * 60_000

@@ -7,7 +7,7 @@ import type { Direction } from './types.ts'
 /**
  * The seam between the wire and data-loss prevention. A protocol passes every inspectable string to an inspection, which
  * may return a replacement; all other bytes count as uninspected. The sink counts the bytes that leave on its own, so
- * that a byte that bypassed inspection shows as a difference (design: Governance, DLP).
+ * that a byte that bypassed inspection shows as a difference.
  */
 
 /** One string of a message: its place, and whether it is a piece of a longer text. */

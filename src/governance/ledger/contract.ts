@@ -5,7 +5,7 @@ import type { LedgerChain } from './records/chain.ts'
 
 /**
  * The ledger of one organization, as an isolate uses it: admission of calls (limits, epochs, credits), their settlement,
- * and the audit outbox (design: Governance, 3a). Every answer is stored before it is sent.
+ * and the audit outbox. Every answer is stored before it is sent.
  */
 export interface LedgerClient {
   /** Opens the call, or refuses it, in a commit with other calls of the isolate. @throws if it cannot be stored: refuse the call. */

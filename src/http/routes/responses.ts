@@ -132,7 +132,7 @@ async function ended(context: AppContext, { object, owner }: ResponseHandle): Pr
 /** Selects the statuses of Open Responses (https://www.openresponses.org/specification). */
 const COMPATIBILITY_HEADER = 'x-headgate-compatibility'
 
-/** Begins a response, which its object generates whether or not the caller waits (design: Responses). */
+/** Begins a response, which its object generates whether or not the caller waits. */
 async function create(context: AppContext): Promise<Response> {
   const { deps } = context.var
   const id = newResponseId(deps.configuration.KEY_PEPPERS)

@@ -40,7 +40,7 @@ export function responseStreamClient(
   return {
     start: (request, body) => {
       const passed = passTwice(body)
-      const started = call((object) => object.start(request, passed.stream()), passed.takeBack)
+      const started = call((object) => object.start(request, passed.stream()), passed.reclaim)
       return orApiError(started.catch(passed.abort))
     },
     follow: (owner, after) => unlimited((object) => object.follow(owner, after)),
@@ -90,7 +90,7 @@ function passTwice(body: ReadableStream<Uint8Array>) {
     return new ReadableStream(source, { highWaterMark: 0 })
   }
   /** Invalidates the first stream. @returns whether the body may be passed again. */
-  const takeBack = (): boolean => {
+  const reclaim = (): boolean => {
     if (read) return false
     holder++
     return true
@@ -101,7 +101,7 @@ function passTwice(body: ReadableStream<Uint8Array>) {
     reader.cancel(error)
     throw error
   }
-  return { stream, takeBack, abort }
+  return { stream, reclaim, abort }
 }
 
 /** Enqueues a part. @param part its memory is reused afterwards. */

@@ -86,7 +86,7 @@ describe('back-pressure', () => {
     now = 2_000
     for (let count = 0; count < caller.mostUnread; count++) caller.send([text('x')])
     expect([caller.unread, caller.lastSent, caller.lastTaken]).toEqual([64, 2_000, 2_000])
-    const taken = caller.someTaken()
+    const taken = caller.someRead()
     expect(await isSettled(taken)).toBe(false)
     now = 9_000
     const reader = caller[Symbol.asyncIterator]()
@@ -146,7 +146,7 @@ describe('leaving', () => {
 
   it('that the relay reports ends waits on both sides', async () => {
     const caller = someCaller()
-    const waiting = caller.someTaken()
+    const waiting = caller.someRead()
     const read = readAll(caller)
     await isSettled(read)
     caller.abort()

@@ -85,7 +85,7 @@ async function flowing(protocol: Protocol, first: string, options = { usageReque
   const written = vi.spyOn(caller, 'send')
   const provider = someProvider()
   const common = { pipeline, caller, times: TIMES, clock: Date.now, upstreamAbort }
-  const passage = new NativePassage({ ...common, provider }, caller.taken as ReadableStream<Uint8Array>)
+  const passage = new NativePassage({ ...common, provider }, caller.readCopy as ReadableStream<Uint8Array>)
   const lease = { isLost: false, renew: () => {} }
   const started = relayStream({
     ...common,

@@ -98,7 +98,7 @@ describe('how far a caller is behind', () => {
     caller.send([encoder.encode('de')])
     expect([caller.unread, caller.lastSent, caller.lastTaken]).toEqual([5, 2_000, 2_000])
     now = 9_000
-    const taken = caller.someTaken()
+    const taken = caller.someRead()
     await reader.read()
     await taken
     expect([caller.unread, caller.lastTaken, caller.lastSent]).toEqual([2, 9_000, 2_000])
@@ -116,7 +116,7 @@ describe('a caller that has gone', () => {
   it('ends waits for it, and what is sent is dropped', async () => {
     const caller = someCaller()
     caller.send([encoder.encode('a')])
-    const waiting = caller.someTaken()
+    const waiting = caller.someRead()
     caller.abort()
     await waiting
     caller.send([encoder.encode('b')])

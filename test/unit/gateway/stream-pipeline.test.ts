@@ -181,8 +181,8 @@ describe('an error of the upstream in its stream', () => {
     const piped = new Piped({ protocol: messages, redact })
     expect(piped.push(MESSAGE_START + frame)).toBe(MESSAGE_START)
     expect(piped.end).toMatchObject({ kind: 'failed', reason: 'error', message: 'Busy [redacted]' })
-    const { farewell } = piped.end as { farewell: Uint8Array[] }
-    expect(textOf(farewell)).toBe(frame.replace('sk-secret', '[redacted]'))
+    const { failureUnits } = piped.end as { failureUnits: Uint8Array[] }
+    expect(textOf(failureUnits)).toBe(frame.replace('sk-secret', '[redacted]'))
     piped.checkCounts()
   })
 

@@ -84,7 +84,7 @@ export function relayed(
   const units = pipeline.push(new TextEncoder().encode(stream))
   pipeline.abandon()
   const { end } = pipeline
-  const farewell = end?.kind === 'failed' ? (end.farewell ?? []) : []
-  const output = decoder.decode(joinBytes([...units, ...farewell]))
+  const failureUnits = end?.kind === 'failed' ? (end.failureUnits ?? []) : []
+  const output = decoder.decode(joinBytes([...units, ...failureUnits]))
   return { output, failure: (end?.kind === 'failed' && end.error) || null, inspection }
 }
