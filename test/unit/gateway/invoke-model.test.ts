@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { KeyRights } from '../../../src/governance/identity/identity.store.ts'
+import { MOST_ADMISSIONS } from '../../../src/governance/renew-rights.ts'
 import { CATALOGUE_EPOCH, IDENTITY, TurnWorld, thrownBy, user } from './model-turn-harness.ts'
 
 afterEach(() => vi.unstubAllGlobals())
@@ -97,7 +98,7 @@ describe('an admission', () => {
     const error = await thrownBy(() => world.admit(HI))
     expect(error).toMatchObject({ name: 'ApiError', status: 500 })
     expect([world.ledger.opened, world.ledger.recorded]).toEqual([[], []])
-    expect(world.ledger.asked).toBeLessThanOrEqual(4)
+    expect(world.ledger.asked).toBeLessThanOrEqual(MOST_ADMISSIONS)
   })
 
   it('is refused when the ledger cannot store it', async () => {
