@@ -1,5 +1,5 @@
 import type { Bindings } from '../../src/env.ts'
-import type { HostedTool, ToolResult } from '../../src/responses/engine/hosted-tool.ts'
+import type { HostedTool, ToolResult } from '../../src/responses/tools/hosted-tool.ts'
 import { ResponseStream } from '../../workers/response-stream.ts'
 
 /** A run of a tool, which ends as the test says. */
@@ -16,10 +16,12 @@ export const toolRuns: { all: ToolRun[]; answer: (run: ToolRun) => void } = { al
 /** Tools of this side: `hosted_read` may be run again where it is not known whether it ran, `hosted_write` may not. */
 const tool = (name: string, repeatable: boolean): HostedTool => ({
   purpose: repeatable ? 'hosted' : 'integration',
+  family: null,
   definition: { type: 'function', name, parameters: { type: 'object' } },
   itemType: 'mcp_call',
   members: { name, server_label: 'test' },
   repeatable,
+  timeLimit: 60_000,
   async run({ callId, arguments: json }, signal) {
     const run: ToolRun = { callId, arguments: json, aborted: false, result: null }
     signal.addEventListener('abort', () => {

@@ -3,6 +3,7 @@ import type { CallOutcome } from '../../governance/audit-record.ts'
 import { addUsage, type Usage } from '../../governance/credits.ts'
 import { type GovernedCall, settle } from '../../governance/governed-call.ts'
 import type { Principal } from '../../governance/principal.ts'
+import { DEFAULT_TOOL_RIGHTS } from '../../governance/tool-rights.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import { withinTime } from '../../lib/time-limit.ts'
@@ -13,9 +14,9 @@ import type { ResponseDeps } from '../object/response-deps.ts'
 import type { Interruption, Progress, StoredRequest, UnsettledCall } from '../object/response-head.ts'
 import type { ResponseState } from '../object/response-state.ts'
 import type { ContextItem, Owner } from '../types.ts'
-import { runToolCall } from './hosted-tool.ts'
 import { admitNextTurn, type ReadyTurn } from './next-turn.ts'
 import { endOfFailure, incomplete, type ResponseEnd } from './response-end.ts'
+import { runToolCall } from './run-tool-call.ts'
 import type { ToolRules } from './tool-rules.ts'
 import { decideTurn, isRefused } from './turn-decision.ts'
 
@@ -245,13 +246,16 @@ export class ResponseEngine {
   async #runTools(): Promise<ResponseEnd | null> {
     const { owner, state, emitter, tools } = this.#run
     const calls = state.toolCalls
+    const { conversationId, responseId } = state.known
+    const workspaceId = conversationId ?? responseId
     for (const [index, call] of calls.entries()) {
       if (call.result === null) {
         const tool = tools.hosted.get(call.upstreamName)
         if (call.state === 'dispatched' && !tool?.repeatable) throw interruptedTool()
         calls[index] = { ...call, state: 'dispatched' }
         state.storeToolCalls(calls)
-        const result = await runToolCall(tool, { ...call, owner }, this.#abort.signal)
+        const hosted = { ...call, owner, workspaceId, rights: DEFAULT_TOOL_RIGHTS }
+        const result = await runToolCall(tool, hosted, this.#abort.signal)
         calls[index] = { ...call, state: 'done', result }
         state.storeToolCalls(calls)
       }

@@ -1,7 +1,7 @@
 import { type NamedTool, upstreamTools } from '../../gateway/translation/requests/responses-tools.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { CalledTool } from '../emitter/call-item.ts'
-import type { HostedTool } from './hosted-tool.ts'
+import type { HostedTool } from '../tools/hosted-tool.ts'
 
 /**
  * Where a model's call is executed: by the caller (`client`), by a tool of the gateway (`hosted`), or by a tool of a

@@ -3,7 +3,7 @@ import type { ModelDeps } from '../../gateway/invoke-model.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { ContentStore } from '../content/content-store.ts'
-import type { HostedTool } from '../engine/hosted-tool.ts'
+import type { HostedTool } from '../tools/hosted-tool.ts'
 import type { ResponseStreamObject } from '../types.ts'
 
 /** Dependencies of a response object. */
