@@ -1,4 +1,14 @@
-import { bigint, index, integer, pgTable, primaryKey, text, uniqueIndex, uuid } from 'drizzle-orm/pg-core'
+import {
+  bigint,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  uniqueIndex,
+  uuid,
+} from 'drizzle-orm/pg-core'
 import { createdAt, instant } from './columns.ts'
 
 /** A tenant. Everything that a caller can reach belongs to exactly one. */
@@ -12,6 +22,8 @@ export const organizations = pgTable('organizations', {
   userRateLimitPerMinute: integer('user_rate_limit_per_minute'),
   /** Shards of the organization's ledger, from 1 to 16: a user's calls go to one of them. */
   ledgerShards: integer('ledger_shards').notNull().default(1),
+  /** Rules for hosted tools (`toolSettings` of the management API); null takes the defaults. */
+  toolSettings: jsonb('tool_settings').$type<Record<string, unknown>>(),
   /** Revocation epoch: raised by every change of rights. Cached rights of another epoch are stale. */
   epoch: bigint('epoch', { mode: 'number' }).notNull().default(1),
   disabledAt: instant('disabled_at'),

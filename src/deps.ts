@@ -10,6 +10,8 @@ import { type Clock, systemClock } from './lib/clock.ts'
 import { errorText, logEvent } from './lib/log.ts'
 import { type ContentStore, createContentStore } from './responses/content/content-store.ts'
 import { responseStreamClient } from './responses/object/stream-client.ts'
+import type { HostedTool } from './responses/tools/hosted-tool.ts'
+import { hostedTools } from './responses/tools/registry.ts'
 import type { ResponseStreamObject } from './responses/types.ts'
 
 /** Everything that reaches out of the process, built in one place. Modules declare the parts that they need. */
@@ -24,6 +26,8 @@ export interface Deps {
   contentStore: ContentStore
   /** The object of a response. Check the id's MAC before, so that a guessed id wakes no object. */
   responseStream: (responseId: string) => ResponseStreamObject
+  /** The tools that this service runs for models. */
+  hostedTools: readonly HostedTool[]
   /** Counts a call that was refused before its organization was known. Never rejects. */
   countRejectedCall: (call: { ip: string; at: number; surface: string }) => Promise<void>
   /** Keeps the request alive for work after the answer. The work must not be the only copy of anything. */
@@ -114,6 +118,7 @@ export function createDeps(environment: Bindings, context: ExecutionContext, led
       ledgerClient(environment.LEDGER, organizationId, (work) => context.waitUntil(work), { shard, ledgers }),
     contentStore,
     responseStream: (responseId) => responseStreamClient(environment.RESPONSE_STREAMS, responseId),
+    hostedTools: hostedTools(),
     countRejectedCall: (call) =>
       countRejectedCall(environment.LEDGER, call).catch((error) =>
         logEvent('warn', 'rejected_call_not_counted', { error: errorText(error) }),

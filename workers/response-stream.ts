@@ -11,11 +11,11 @@ import type { Owner, ResponseStreamObject, StartRequest } from '../src/responses
 export class ResponseStream extends DurableObject<Bindings> implements ResponseStreamObject {
   readonly #response: DurableResponse
 
-  /** @param more of the deps: what the platform does not give. */
+  /** @param more replaces parts of the deps, for tests. */
   constructor(
     context: DurableObjectState,
     environment: Bindings,
-    more: Pick<ResponseDeps, 'hostedTools'> = {},
+    more: Partial<Pick<ResponseDeps, 'hostedTools'>> = {},
   ) {
     super(context, environment)
     const deps = createDeps(environment, context as unknown as ExecutionContext, unsharedLedgers())

@@ -1,13 +1,9 @@
-import { readFileSync } from 'node:fs'
 import { type Call, type Command, given, listed, listOptions, type Option, one } from './command.ts'
 import { AdminError, type Item, usageError } from './connection.ts'
+import { fileOption, membersOf } from './file-option.ts'
 import { groupId, organizationPath, policyId, userId } from './names.ts'
 
 // Policies of data-loss prevention: what they are, and what they would do.
-
-const fileOption = (describe: string, required?: true): Record<string, Option> => ({
-  file: { value: 'path', describe, ...(required && { required }) },
-})
 
 const scopeOptions: Record<string, Option> = {
   group: { value: 'group', describe: 'only for its members', multiple: true },
@@ -20,32 +16,6 @@ const scopeOptions: Record<string, Option> = {
 async function namedPolicy(call: Call): Promise<string> {
   const organization = await organizationPath(call)
   return `${organization}/dlp/policies/${await policyId(call, organization, call.positionals[0] ?? '')}`
-}
-
-/** The members of a policy, from the file that `--file` names; `-` is standard input. */
-async function membersOf(call: Call): Promise<Item> {
-  const path = call.options.text('file')
-  if (path === undefined) return {}
-  const value = parse(path === '-' ? await call.readInput() : readText(path))
-  if (value === null) throw usageError(`${path} does not hold a JSON object`)
-  return value
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    throw usageError(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'no reason given'}`)
-  }
-}
-
-function parse(text: string): Item | null {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Item) : null
-  } catch {
-    return null
-  }
 }
 
 /** The scope that the options name, or undefined when they name none. */

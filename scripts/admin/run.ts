@@ -7,11 +7,13 @@ import { dlpCommands } from './dlp-commands.ts'
 import { commandHelp, formatOutcome, outcomeJson, overallHelp } from './output.ts'
 import { peopleCommands } from './people-commands.ts'
 import { recordCommands } from './record-commands.ts'
+import { toolCommands } from './tool-commands.ts'
 
 const commands: readonly Command[] = [
   ...peopleCommands,
   ...accessCommands,
   ...dlpCommands,
+  ...toolCommands,
   ...recordCommands,
   ...catalogueCommands,
 ]

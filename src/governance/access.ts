@@ -2,9 +2,13 @@ import { sha256Hex } from '../lib/crypto.ts'
 import type { Principal } from './principal.ts'
 import type { CallTarget } from './target.ts'
 
-/** Whether a user was granted a model, by its exact id or by a grant on every model. Neither grants an integration. */
-export function mayUse(principal: Pick<Principal, 'models'>, target: CallTarget): boolean {
-  if (target.kind !== 'model') return false
+/**
+ * Whether a caller may use a target: a model by a grant on it or on every model, a tool unless its family is switched off.
+ * Neither grants an integration.
+ */
+export function mayUse(principal: Pick<Principal, 'models' | 'tools'>, target: CallTarget): boolean {
+  if (target.kind === 'tool') return !principal.tools.off.includes(target.family)
+  if (target.kind === 'integration') return false
   return principal.models.all || principal.models.ids.has(target.id)
 }
 

@@ -42,6 +42,8 @@ export interface CallOpening {
   /** `METHOD /path` as routed, without a query. */
   action: string
   modelId: string | null
+  /** Name of the tool that is called; absent for a call of a model. */
+  tool?: string
 }
 
 /** What is known of a call when it has ended. */

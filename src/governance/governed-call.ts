@@ -11,7 +11,7 @@ import type { Admission, CallProgress, CallToAdmit, LedgerOf, RateLimit } from '
 import type { LearnedEpochs } from './ledger/epochs/known-epochs.ts'
 import { shardOf } from './ledger/shards/shards.ts'
 import type { Principal } from './principal.ts'
-import { type CallTarget, modelIdOf } from './target.ts'
+import { type CallTarget, modelIdOf, toolOf } from './target.ts'
 
 export interface GovernanceDeps {
   clock: Clock
@@ -19,7 +19,7 @@ export interface GovernanceDeps {
 }
 
 /** One call of the API, before anything is decided. Never changed. */
-export type CallIdentity = Omit<CallOpening, 'organizationId' | 'modelId'>
+export type CallIdentity = Omit<CallOpening, 'organizationId' | 'modelId' | 'tool'>
 
 /** The caller, and the revocation epochs at which its rights and the catalogue were read. */
 export interface CallerRights {
@@ -65,7 +65,7 @@ const NO_CREDITS_RETRY_SECONDS = 60
  */
 export async function admit(deps: GovernanceDeps, request: CallRequest): Promise<Opened | Refused | Stale> {
   const { rights, reserve, leaseMilliseconds, estimate } = request
-  const opening = openingOf(request.identity, rights.principal, modelIdOf(request.target))
+  const opening = openingOf(request.identity, rights.principal, request.target)
   const admission = await deps
     .ledgerOf(opening.organizationId, opening.shard)
     .admit({ opening, reserve, leaseMilliseconds, estimate, ...countedOf(rights, request.counted) })
@@ -89,7 +89,7 @@ export async function refuse(
   error: ApiError,
   { target, dlp = null }: { target: CallTarget | null; dlp?: CallOutcome['dlp'] },
 ): Promise<Refused | Stale> {
-  const opening = openingOf(request.identity, request.rights.principal, modelIdOf(target))
+  const opening = openingOf(request.identity, request.rights.principal, target)
   const outcome = { ...refusalOutcome(opening, deps.clock(), error), dlp }
   const admission = await recordRefusal(deps, opening, outcome, countedOf(request.rights, request.counted))
   if (admission?.kind === 'stale') return admission
@@ -179,10 +179,12 @@ export const errorCodeOf = ({ code, kind }: ApiError): string =>
 export function openingOf(
   identity: CallIdentity,
   owner: Pick<Principal, 'organizationId' | 'userId'> & { ledgerShards?: number },
-  modelId: string | null,
+  target: CallTarget | null,
 ): CallOpening {
   const { organizationId, userId, ledgerShards } = owner
-  return { ...identity, organizationId, shard: shardOf(userId, ledgerShards), modelId }
+  const tool = toolOf(target)
+  const named = { modelId: modelIdOf(target), ...(tool !== null && { tool }) }
+  return { ...identity, organizationId, shard: shardOf(userId, ledgerShards), ...named }
 }
 
 function countedOf(

@@ -1,3 +1,5 @@
+import type { ToolRights } from './tool-rights.ts'
+
 export type Role = 'owner' | 'admin' | 'member'
 
 export type Entitlement = 'personal_api_key_access'
@@ -27,6 +29,7 @@ export interface Principal {
   groupIds: readonly string[]
   entitlements: readonly Entitlement[]
   models: ModelGrants
+  tools: ToolRights
   /** Calls a minute; the deployment's default is already applied. */
   organizationLimitPerMinute: number
   userLimitPerMinute: number

@@ -1,3 +1,6 @@
+import type { Principal } from './principal.ts'
+import { keyIdOf } from './principal.ts'
+
 /** Families of the tools that this service runs itself. A family is switched on or off as a whole. */
 export const TOOL_FAMILIES = ['shell', 'files', 'web_search', 'browser'] as const
 export type ToolFamily = (typeof TOOL_FAMILIES)[number]
@@ -11,21 +14,51 @@ export interface EgressRules {
   deny: readonly string[]
 }
 
-/** What the tools of a caller may do: the rules of its organization, groups and key together. */
-export interface ToolRights {
-  /** Families that are switched off. */
-  off: readonly ToolFamily[]
+/** The callers of an organization for which tools are switched off. */
+export type ToolSubject =
+  | { subject_type: 'organization' }
+  | { subject_type: 'group' | 'user' | 'key'; subject_id: string }
+
+/** The rules of an organization for its tools, as its administrators write them (`docs/tools.md`). */
+export interface ToolSettings {
+  off: ReadonlyArray<ToolSubject & { tools: readonly ToolFamily[] }>
   /** Of web search and browser. */
   web: EgressRules
   /** Of network commands in the shell. */
   shell: EgressRules
 }
 
-/** The rights of a caller without rules: every tool, the public web for pages, no network for the shell. */
-export const DEFAULT_TOOL_RIGHTS: ToolRights = {
+/** Every tool, the public web for pages, no network for the shell. */
+export const DEFAULT_TOOL_SETTINGS: ToolSettings = {
   off: [],
   web: { allow: ['*'], deny: [] },
   shell: { allow: [], deny: [] },
+}
+
+/** What the tools of one caller may do. */
+export interface ToolRights {
+  /** Families that are switched off. */
+  off: readonly ToolFamily[]
+  web: EgressRules
+  shell: EgressRules
+}
+
+/** The rights of a caller whose organization has no rules. */
+export const DEFAULT_TOOL_RIGHTS: ToolRights = { ...DEFAULT_TOOL_SETTINGS, off: [] }
+
+/** The rights of one caller. What any rule switches off is off. */
+export function toolRightsOf(
+  { off, web, shell }: ToolSettings,
+  caller: Pick<Principal, 'groupIds' | 'userId' | 'credential'>,
+): ToolRights {
+  const subjects = { user: caller.userId, key: keyIdOf(caller) }
+  const concerns = (subject: ToolSubject) => {
+    if (subject.subject_type === 'organization') return true
+    if (subject.subject_type === 'group') return caller.groupIds.includes(subject.subject_id)
+    return subjects[subject.subject_type] === subject.subject_id
+  }
+  const switchedOff = off.filter(concerns).flatMap(({ tools }) => tools)
+  return { off: TOOL_FAMILIES.filter((family) => switchedOff.includes(family)), web, shell }
 }
 
 /** @param host in lower case, without a trailing dot. */

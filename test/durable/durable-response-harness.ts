@@ -6,6 +6,7 @@ import { grants, modelRoutes, models, providers } from '../../schema/models.ts'
 import { configurationOf, createDatabase } from '../../src/deps.ts'
 import type { CallIdentity } from '../../src/governance/governed-call.ts'
 import { keyIdOf, type Principal } from '../../src/governance/principal.ts'
+import { DEFAULT_TOOL_RIGHTS } from '../../src/governance/tool-rights.ts'
 import { seal } from '../../src/lib/crypto.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { newResponseId } from '../../src/responses/ids.ts'
@@ -80,6 +81,7 @@ export async function newCaller() {
     groupIds: [],
     entitlements: [],
     models: { all: true, ids: new Set() },
+    tools: DEFAULT_TOOL_RIGHTS,
     organizationLimitPerMinute: 1_000_000,
     userLimitPerMinute: 1_000_000,
     ledgerShards: 1,

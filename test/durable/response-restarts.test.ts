@@ -214,7 +214,7 @@ describe('a tool of this side', () => {
       { type: 'mcp_call', name: 'hosted_read', status: 'completed', output: 'It is there.' },
       { type: 'message' },
     ])
-    expect(await settledCalls(caller.organization)).toEqual([200, 200])
+    expect(await settledCalls(caller.organization)).toEqual([200, 200, 200])
   })
 
   it('that fails is told to the model', async () => {

@@ -16,7 +16,7 @@ export const toolRuns: { all: ToolRun[]; answer: (run: ToolRun) => void } = { al
 /** Tools of this side: `hosted_read` may be run again where it is not known whether it ran, `hosted_write` may not. */
 const tool = (name: string, repeatable: boolean): HostedTool => ({
   purpose: repeatable ? 'hosted' : 'integration',
-  family: null,
+  family: repeatable ? 'browser' : 'shell',
   definition: { type: 'function', name, parameters: { type: 'object' } },
   itemType: 'mcp_call',
   members: { name, server_label: 'test' },
@@ -40,6 +40,6 @@ export const TOOLS = [tool('hosted_read', true), tool('hosted_write', false)]
 /** The object of a response with tools of this side. */
 export class ToolResponseStream extends ResponseStream {
   constructor(context: DurableObjectState, environment: Bindings) {
-    super(context, environment, { hostedTools: () => TOOLS })
+    super(context, environment, { hostedTools: TOOLS })
   }
 }

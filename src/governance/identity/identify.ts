@@ -2,8 +2,15 @@ import type { Database } from '../../../schema/database.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
-import { type Entitlement, isExpired, KEY_SCOPES, type Principal } from '../principal.ts'
+import {
+  type CallerCredential,
+  type Entitlement,
+  isExpired,
+  KEY_SCOPES,
+  type Principal,
+} from '../principal.ts'
 import type { SharedLimitDeps } from '../shared-limits.ts'
+import { DEFAULT_TOOL_SETTINGS, type ToolSettings, toolRightsOf } from '../tool-rights.ts'
 import { digestApiKey, digestsFor, parseApiKey } from './api-key.ts'
 import {
   findKeyRights,
@@ -111,7 +118,7 @@ export async function renewPrincipal(deps: RenewDeps, principal: Principal): Pro
   }
   const rights = await findMemberRights(deps.database, organizationId, userId)
   if (!rights || !mayCall(rights)) return { kind: 'refused', reason: 'disabled', owner: null }
-  return { kind: 'known', principal: { ...rightsOf(deps, rights), credential } }
+  return { kind: 'known', principal: rightsOf(deps, rights, credential) }
 }
 
 /** Decides on a key by the rights that were read, and caches those of a valid one. */
@@ -150,20 +157,26 @@ function principalOf(deps: { configuration: DefaultLimits }, rights: KeyRights):
   const { keyId, expiresAt } = rights
   const scopes = KEY_SCOPES.filter((scope) => rights.scopes.includes(scope))
   const credential = { kind: 'key' as const, keyId, scopes, expiresAt: expiresAt?.getTime() ?? null }
-  return { ...rightsOf(deps, rights), credential }
+  return rightsOf(deps, rights, credential)
 }
 
 function rightsOf(
   { configuration }: { configuration: DefaultLimits },
   rights: UserRights,
-): Omit<Principal, 'credential'> {
+  credential: CallerCredential,
+): Principal {
   const { ORGANIZATION_RATE_LIMIT, USER_RATE_LIMIT } = configuration
+  const { userId, groupIds } = rights
+  // Written by the management API only, which checks it.
+  const settings = rights.toolSettings as ToolSettings | null
   return {
+    credential,
     organizationId: rights.organizationId,
     userId: rights.userId,
     role: rights.role ?? 'member',
     groupIds: rights.groupIds,
     entitlements: rights.entitlements as Entitlement[],
+    tools: toolRightsOf(settings ?? DEFAULT_TOOL_SETTINGS, { userId, groupIds, credential }),
     models: {
       all: rights.grantedModels.includes('*'),
       ids: new Set(rights.grantedModels.filter((id) => id !== '*')),

@@ -28,6 +28,8 @@ export interface UserRights {
   organizationUserLimit: number | null
   membershipLimit: number | null
   ledgerShards: number
+  /** Null where the defaults hold. */
+  toolSettings: Record<string, unknown> | null
   epoch: number
 }
 
@@ -112,6 +114,7 @@ const userRights = (database: Database, owner: OwnedByUser) => ({
   organizationUserLimit: organizations.userRateLimitPerMinute,
   membershipLimit: memberships.rateLimitPerMinute,
   ledgerShards: organizations.ledgerShards,
+  toolSettings: organizations.toolSettings,
   epoch: organizations.epoch,
 })
 

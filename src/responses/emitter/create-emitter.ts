@@ -27,7 +27,7 @@ export function newEmitter(
   return new ResponseEmitter({
     ...sharedOptions(deps, head.owner, settings, tools),
     writer: new EventWriter(0, (event) => log.append(event)),
-    response: redactedResponse(policy, initialResponse(settings, head)),
+    response: redactedResponse(policy, initialResponse(settings, tools.shown, head)),
   })
 }
 

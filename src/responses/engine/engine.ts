@@ -3,8 +3,6 @@ import type { CallOutcome } from '../../governance/audit-record.ts'
 import { addUsage, type Usage } from '../../governance/credits.ts'
 import { type GovernedCall, settle } from '../../governance/governed-call.ts'
 import type { Principal } from '../../governance/principal.ts'
-import { DEFAULT_TOOL_RIGHTS } from '../../governance/tool-rights.ts'
-import { ApiError } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { ResponseEmitter, TurnEnd } from '../emitter/emitter.ts'
@@ -14,11 +12,12 @@ import type { ResponseDeps } from '../object/response-deps.ts'
 import type { Interruption, Progress, StoredRequest, UnsettledCall } from '../object/response-head.ts'
 import type { ResponseState } from '../object/response-state.ts'
 import type { ContextItem, Owner } from '../types.ts'
+import { currentPrincipal } from './current-principal.ts'
 import { admitNextTurn, type ReadyTurn } from './next-turn.ts'
 import { endOfFailure, incomplete, type ResponseEnd } from './response-end.ts'
-import { runToolCall } from './run-tool-call.ts'
+import { runTools } from './run-tools.ts'
 import type { ToolRules } from './tool-rules.ts'
-import { decideTurn, isRefused } from './turn-decision.ts'
+import { decideTurn, isRefused, storedCalls } from './turn-decision.ts'
 
 /** The inputs of an engine. */
 export interface EngineRun {
@@ -223,15 +222,10 @@ export class ResponseEngine {
     state.storeRequest(request)
     state.storeTurn(counted.turns, items)
     if (decision.kind === 'run_tools') {
-      const calls = decision.calls.map(({ callId, upstreamName, arguments: json }) => ({
-        callId,
-        upstreamName,
-        arguments: json,
-        state: 'intended' as const,
-        result: null,
-      }))
+      const calls = storedCalls(decision.calls, request.settings, counted.toolCalls)
       state.storeToolCalls(calls)
-      state.enter('running_tools', { progress: this.#advance({ endAfterTools: decision.end }) })
+      const toolCalls = (counted.toolCalls ?? 0) + calls.length
+      state.enter('running_tools', { progress: this.#advance({ endAfterTools: decision.end, toolCalls }) })
     } else this.#enterBetweenTurns()
     return null
   }
@@ -242,27 +236,14 @@ export class ResponseEngine {
     this.#run.state.enter('between_turns', { progress })
   }
 
-  /** running_tools: executes the calls one after the other. Each is stored before it is dispatched, and with its result. */
+  /** running_tools: executes the calls. */
   async #runTools(): Promise<ResponseEnd | null> {
-    const { owner, state, emitter, tools } = this.#run
-    const calls = state.toolCalls
+    const { owner, state, emitter, request, log } = this.#run
+    const principal = await currentPrincipal(this.#deps, owner, request, this.#principal)
     const { conversationId, responseId } = state.known
-    const workspaceId = conversationId ?? responseId
-    for (const [index, call] of calls.entries()) {
-      if (call.result === null) {
-        const tool = tools.hosted.get(call.upstreamName)
-        if (call.state === 'dispatched' && !tool?.repeatable) throw interruptedTool()
-        calls[index] = { ...call, state: 'dispatched' }
-        state.storeToolCalls(calls)
-        const hosted = { ...call, owner, workspaceId, rights: DEFAULT_TOOL_RIGHTS }
-        const result = await runToolCall(tool, hosted, this.#abort.signal)
-        calls[index] = { ...call, state: 'done', result }
-        state.storeToolCalls(calls)
-      }
-      const { result } = calls[index] ?? call
-      if (result) emitter.addResult(call.callId, result)
-    }
-    this.#run.log.flush()
+    const caller = { owner, principal, workspaceId: conversationId ?? responseId }
+    await runTools(this.#deps, this.#run, caller, this.#abort.signal)
+    log.flush()
     const { endAfterTools, turns } = this.#progress
     if (endAfterTools) return endAfterTools
     const items = withResults(this.#turns.at(-1) ?? [], emitter.response.output)
@@ -291,7 +272,3 @@ export class ResponseEngine {
     return this.#interruption && incomplete(this.#interruption)
   }
 }
-
-/** The call may have been executed, and a second execution could do harm. */
-const interruptedTool = () =>
-  new ApiError('internal', 'The response was interrupted while a tool ran.', { code: 'server_error' })

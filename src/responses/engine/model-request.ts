@@ -9,7 +9,9 @@ import { ITEM_TYPES } from '../item-types/item-types.ts'
 import type { ReasoningSecret } from '../items/reasoning-seal.ts'
 import { openReasoning } from '../items/reasoning-seal.ts'
 import type { StoredRequest } from '../object/response-head.ts'
+import type { HostedTool } from '../tools/hosted-tool.ts'
 import type { ContextItem, Owner } from '../types.ts'
+import { modelChoice } from './hosted-choice.ts'
 import type { ToolRules } from './tool-rules.ts'
 
 export interface ModelRequestOptions {
@@ -63,15 +65,22 @@ export function turnRequest(
   transfersItems = false,
 ): { request: TurnRequest; body: OwnedBytes } {
   const history = new Set(historyIds)
-  const definitions = [...hosted.values()].map(({ definition }) => definition)
-  const offered =
-    definitions.length === 0 ? settings : { ...settings, tools: [...(settings.tools ?? []), ...definitions] }
-  const body = modelRequest(offered, items, {
+  const body = modelRequest(withHosted(settings, [...hosted.values()]), items, {
     transfersItems,
     openReasoning: (text) => openReasoning(configuration.VAULT_KEYS, owner, text),
     stored: items.filter(({ id }) => history.has(id)).length,
   })
   return { request: { ...call, body: body.bytes, headers: new Headers(headers) }, body }
+}
+
+function withHosted(settings: ResponseSettings, hosted: readonly HostedTool[]): ResponseSettings {
+  if (hosted.length === 0) return settings
+  const definitions = hosted.map(({ definition }) => definition)
+  return {
+    ...settings,
+    tools: [...(settings.tools ?? []), ...definitions],
+    tool_choice: modelChoice(settings.tool_choice, hosted),
+  }
 }
 
 /**

@@ -34,7 +34,11 @@ function resumed(deps: ResponseDeps, state: ResponseState, log: EventLog): Runni
   deps.waitUntil(state.settleCalls())
   const { owner } = head
   const { settings } = request
-  const tools = toolRules(settings, deps.hostedTools?.(settings) ?? [])
+  const offered = new Set(request.hostedTools)
+  const tools = toolRules(
+    settings,
+    deps.hostedTools.filter(({ definition }) => offered.has(definition.name)),
+  )
   const emitter = resumedEmitter(deps, head, settings, tools, log, state.turns.flat())
   const run = { owner, state, log, request, tools, emitter, ready: null, context: null }
   return { engine: new ResponseEngine(deps, run), emitter }

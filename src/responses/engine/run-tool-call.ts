@@ -1,34 +1,8 @@
-import { ApiError } from '../../lib/api-error.ts'
-import { errorText, logEvent } from '../../lib/log.ts'
-import type { HostedCall, HostedTool, ToolResult } from '../tools/hosted-tool.ts'
-
-/**
- * Runs a call within the time of its tool. A failure is a result for the model, which may continue without the tool.
- * @param tool undefined for one that does not exist any more. @throws the reason of the signal once it was aborted.
- */
-export async function runToolCall(
-  tool: HostedTool | undefined,
-  call: HostedCall,
-  signal: AbortSignal,
-): Promise<ToolResult> {
-  signal.throwIfAborted()
-  if (!tool) return failed('The tool is not available any more.')
-  const limit = new AbortController()
-  const timer = setTimeout(() => limit.abort(), tool.timeLimit)
-  try {
-    return await tool.run(call, AbortSignal.any([signal, limit.signal]))
-  } catch (error) {
-    signal.throwIfAborted()
-    if (limit.signal.aborted) return failed(`The tool took longer than ${tool.timeLimit / 1_000} seconds.`)
-    if (error instanceof ApiError) return failed(error.message)
-    logEvent('error', 'tool_failed', { tool: tool.definition.name, error: errorText(error) })
-    return failed('The tool failed.')
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-const failed = (error: string): ToolResult => ({ status: 'failed', members: { error } })
+import type { CallIdentity } from '../../governance/governed-call.ts'
+import type { Principal } from '../../governance/principal.ts'
+import { callTool, type ToolCallDeps } from '../../integrations/call-tool.ts'
+import type { HostedTool, ToolResult } from '../tools/hosted-tool.ts'
+import type { Owner } from '../types.ts'
 
 /** A call as it is stored: before it is dispatched, while it runs, and with its result. */
 export interface StoredToolCall {
@@ -38,3 +12,43 @@ export interface StoredToolCall {
   state: 'intended' | 'dispatched' | 'done'
   result: ToolResult | null
 }
+
+/** The caller of the tools of a response. */
+export interface ToolCaller {
+  owner: Owner
+  principal: Principal
+  /** The conversation's id, or the response's where there is no conversation. */
+  workspaceId: string
+}
+
+/**
+ * Runs one governed tool call of a response. A failure is a result for the model, which may continue without the tool.
+ * @param tool undefined for one that does not exist any more. @throws as `callTool`.
+ */
+export async function runToolCall(
+  deps: ToolCallDeps,
+  tool: HostedTool | undefined,
+  call: StoredToolCall,
+  identity: CallIdentity,
+  { owner, principal, workspaceId }: ToolCaller,
+  signal: AbortSignal,
+): Promise<ToolResult> {
+  signal.throwIfAborted()
+  if (!tool) return failedResult('The tool is not available any more.')
+  const { definition, family, price = 0, timeLimit } = tool
+  const { answer } = await callTool(
+    deps,
+    {
+      ...{ identity, principal, price, timeLimit, arguments: call.arguments },
+      target: family
+        ? { kind: 'tool', id: definition.name, family }
+        : { kind: 'integration', id: definition.name, connectionId: null },
+      execute: (json, { tools: rights }, stop) =>
+        tool.run({ owner, workspaceId, callId: call.callId, arguments: json, rights }, stop),
+    },
+    signal,
+  )
+  return answer
+}
+
+export const failedResult = (error: string): ToolResult => ({ status: 'failed', members: { error } })

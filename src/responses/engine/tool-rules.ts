@@ -2,6 +2,7 @@ import { type NamedTool, upstreamTools } from '../../gateway/translation/request
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { CalledTool } from '../emitter/call-item.ts'
 import type { HostedTool } from '../tools/hosted-tool.ts'
+import { allowsHosted, shownTools } from './hosted-choice.ts'
 
 /**
  * Where a model's call is executed: by the caller (`client`), by a tool of the gateway (`hosted`), or by a tool of a
@@ -16,6 +17,8 @@ export interface ToolRules {
   /** Whether there is a tool of this name, allowed or not. */
   has: (upstreamName: string) => boolean
   hosted: ReadonlyMap<string, HostedTool>
+  /** The active tools, as a response shows them. */
+  shown: ReadonlyArray<Record<string, unknown>>
 }
 
 /**
@@ -31,6 +34,7 @@ export function toolRules(settings: ResponseSettings, hosted: readonly HostedToo
   const mayCall = allowedBy(settings.tool_choice)
   return {
     hosted: hostedByName,
+    shown: [...(settings.tools ?? []), ...shownTools(visible, settings.tools ?? [])],
     has: (upstreamName) => tools.has(upstreamName) || hostedByName.has(upstreamName),
     nameOf: (upstreamName) =>
       hostedByName.get(upstreamName) ?? calledTool(tools.get(upstreamName) ?? unknownTool(upstreamName)),
@@ -38,7 +42,7 @@ export function toolRules(settings: ResponseSettings, hosted: readonly HostedToo
       const tool = tools.get(upstreamName)
       if (tool) return mayCall(tool) ? 'client' : 'refused'
       const running = hostedByName.get(upstreamName)
-      return running && settings.tool_choice !== 'none' ? running.purpose : 'refused'
+      return running && allowsHosted(settings.tool_choice, running) ? running.purpose : 'refused'
     },
   }
 }

@@ -4,6 +4,7 @@ import type { ToolCall } from '../emitter/call-item.ts'
 import type { TurnEnd } from '../emitter/emitter.ts'
 import type { Progress } from '../object/response-head.ts'
 import { endOfStop, incomplete, isCut, type ResponseEnd } from './response-end.ts'
+import { failedResult, type StoredToolCall } from './run-tool-call.ts'
 import { isServerSide } from './tool-rules.ts'
 
 /** A response ends after this many consecutive turns with refused calls only. */
@@ -58,6 +59,28 @@ function endOfCalls(
 export const isRefused = ({ calls }: TurnEnd): boolean =>
   calls.length > 0 && calls.every(({ purpose }) => purpose === 'refused')
 
+/**
+ * The server-side calls of a turn, to be stored before any is dispatched. Those over `max_tool_calls` are not executed: the
+ * model gets the limit as their result.
+ * @param made calls of the turns before.
+ */
+export function storedCalls(
+  calls: readonly ToolCall[],
+  { max_tool_calls: limit }: Pick<ResponseSettings, 'max_tool_calls'>,
+  made = 0,
+): StoredToolCall[] {
+  return calls.map(({ callId, upstreamName, arguments: json }, index) => {
+    const isOver = typeof limit === 'number' && made + index >= limit
+    return {
+      ...{ callId, upstreamName, arguments: json },
+      state: isOver ? 'done' : 'intended',
+      result: isOver ? failedResult(OVER_LIMIT) : null,
+    }
+  })
+}
+
+const OVER_LIMIT = 'The limit of tool calls (max_tool_calls) is reached. Answer without further calls.'
+
 /** Tokens that a response may still generate; null without a limit. */
 const outputLeft = (limit: number | null, usage: Usage | null): number | null =>
   limit === null ? null : Math.max(0, limit - (usage?.output ?? 0))
@@ -77,6 +100,6 @@ const ending = (end: ResponseEnd): TurnDecision => ({ kind: 'end', end })
 /** The same choice of tools, without the obligation to call one. */
 function unforced(choice: ResponseSettings['tool_choice']): ResponseSettings['tool_choice'] {
   if (choice === 'required') return 'auto'
-  if (typeof choice === 'object' && choice?.type === 'allowed_tools') return { ...choice, mode: 'auto' }
-  return choice
+  if (typeof choice !== 'object' || choice === null) return choice
+  return choice.type === 'allowed_tools' ? { ...choice, mode: 'auto' } : 'auto'
 }

@@ -117,7 +117,9 @@ async function loadFirstTurn(
 ): Promise<FirstTurn> {
   const { settings } = loaded
   const owner = ownerOf(start)
-  const tools = toolRules(settings, deps.hostedTools?.(settings) ?? [])
+  const { off } = start.principal.tools
+  const hosted = deps.hostedTools.filter(({ family }) => family === null || !off.includes(family))
+  const tools = toolRules(settings, hosted)
   const context = await loadUnlockedContext(deps, owner, loaded)
   const items = await fittingItems(deps, start.principal, settings, context)
   const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
@@ -128,6 +130,7 @@ async function loadFirstTurn(
     // Those that route a conversation. Others may have secrets, which must not be stored.
     headers: start.headers.filter(([name]) => SESSION_HEADERS.includes(name)),
     functionCallsComplete: start.functionCallsComplete,
+    hostedTools: [...tools.hosted.keys()],
     historyIds: context.history.map(({ id }) => id),
   }
   return { owner, settings, request, tools, context, items, isLarge: bytes > MOST_HELD_BYTES }

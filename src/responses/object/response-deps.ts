@@ -1,7 +1,6 @@
 import type { Database } from '../../../schema/database.ts'
 import type { ModelDeps } from '../../gateway/invoke-model.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
-import type { ResponseSettings } from '../../wire/responses.ts'
 import type { ContentStore } from '../content/content-store.ts'
 import type { HostedTool } from '../tools/hosted-tool.ts'
 import type { ResponseStreamObject } from '../types.ts'
@@ -12,8 +11,8 @@ export interface ResponseDeps extends ModelDeps {
   contentStore: ContentStore
   /** The object of another response. */
   responseStream: (responseId: string) => ResponseStreamObject
-  /** The server-side tools that a request asks for; undefined while there are none. */
-  hostedTools?: (settings: ResponseSettings) => readonly HostedTool[]
+  /** Every server-side tool of the deployment. */
+  hostedTools: readonly HostedTool[]
   configuration: ModelDeps['configuration'] & {
     RESPONSE_COMMIT_MS: number
     RESPONSE_MAX_TURNS: number

@@ -51,6 +51,8 @@ export interface Progress {
   turns: number
   /** Number of consecutive last turns with refused calls only. */
   refusedTurns: number
+  /** Number of server-side tool calls; absent before the first one. */
+  toolCalls?: number
   /** What the ended calls were charged for. */
   usage: Usage | null
   /** The open model call; `after` is the number of the last event before it. */
@@ -69,6 +71,8 @@ export interface StoredRequest {
   credential: CallerCredential
   headers: Array<[name: string, value: string]>
   functionCallsComplete: boolean
+  /** Names of the server-side tools that are offered to the model. */
+  hostedTools: string[]
   /** Ids of the history. Items that others add to the conversation meanwhile are not part of the context. */
   historyIds: string[]
 }

@@ -1,5 +1,6 @@
 import type { Usage } from '../../governance/credits.ts'
 import type { OutputItem, ResponseObject, ResponseSettings, ResponseUsage } from '../../wire/responses.ts'
+import type { ToolRules } from '../engine/tool-rules.ts'
 import type { ResponseHead } from './response-head.ts'
 
 /**
@@ -9,6 +10,7 @@ import type { ResponseHead } from './response-head.ts'
  */
 export function initialResponse(
   settings: ResponseSettings,
+  tools: ToolRules['shown'],
   {
     responseId,
     createdAt,
@@ -34,18 +36,17 @@ export function initialResponse(
     store: settings.store !== false,
     metadata: settings.metadata ?? {},
     usage: null,
-    ...toolMembers(settings),
+    ...toolMembers(settings, tools),
     ...generationMembers(settings),
     ...callerMembers(settings),
   }
 }
 
-const toolMembers = (settings: ResponseSettings) => ({
-  tools: settings.tools ?? [],
+const toolMembers = (settings: ResponseSettings, tools: ToolRules['shown']) => ({
+  tools: [...tools],
   tool_choice: settings.tool_choice ?? 'auto',
   parallel_tool_calls: settings.parallel_tool_calls ?? true,
-  // Only repeated: it limits calls of the vendor's own tools, which this service does not offer, and not functions
-  // (https://platform.openai.com/docs/api-reference/responses/create).
+  // Of calls of tools that this service runs, not of functions of the caller.
   max_tool_calls: settings.max_tool_calls ?? null,
 })
 

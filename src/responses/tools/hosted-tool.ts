@@ -16,11 +16,13 @@ export interface HostedTool {
   members: Members
   /** Whether a call that may have been executed may be repeated after a restart, because the tool only reads. */
   repeatable: boolean
+  /** Micro-credits that a completed call costs; none if left out. */
+  price?: number
   /** Milliseconds that one call may take; it is aborted then. */
   timeLimit: number
   /**
    * Runs one call. An ApiError that it throws is the result for the model, by its message; any other error is logged and
-   * told without details.
+   * reported without details.
    */
   run(call: HostedCall, signal: AbortSignal): Promise<ToolResult>
 }

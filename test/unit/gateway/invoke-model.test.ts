@@ -25,6 +25,7 @@ const rightsOf = (organizationId: string, values: Partial<KeyRights> = {}): KeyR
   organizationUserLimit: null,
   membershipLimit: null,
   ledgerShards: 1,
+  toolSettings: null,
   epoch: 2,
   ...values,
 })

@@ -1,9 +1,23 @@
 import { describe, expect, it } from 'vitest'
 import { grantSetId, mayUse } from '../../../src/governance/access.ts'
 import { modelTarget } from '../../../src/governance/target.ts'
+import {
+  DEFAULT_TOOL_RIGHTS,
+  isHostAllowed,
+  TOOL_FAMILIES,
+  type ToolFamily,
+  toolRightsOf,
+} from '../../../src/governance/tool-rights.ts'
+import { somePrincipal } from './fixtures.ts'
 
-const granted = (...ids: string[]) => ({ models: { all: false, ids: new Set(ids) } })
-const everything = (...ids: string[]) => ({ models: { all: true, ids: new Set(ids) } })
+const granted = (...ids: string[]) => ({
+  models: { all: false, ids: new Set(ids) },
+  tools: DEFAULT_TOOL_RIGHTS,
+})
+const everything = (...ids: string[]) => ({
+  models: { all: true, ids: new Set(ids) },
+  tools: DEFAULT_TOOL_RIGHTS,
+})
 
 describe('mayUse', () => {
   it('takes exact ids only', () => {
@@ -17,6 +31,44 @@ describe('mayUse', () => {
   it('takes any id with a grant on every model, and none without grants', () => {
     expect(mayUse(everything(), modelTarget('anything'))).toBe(true)
     expect(mayUse(granted(), modelTarget('anything'))).toBe(false)
+  })
+})
+
+describe('rules for tools', () => {
+  const tool = (family: ToolFamily) => ({ kind: 'tool', id: family, family }) as const
+  const caller = somePrincipal({ groupIds: ['analysts'] })
+  const keyId = 'aaaaaaaaaaaa'
+  const web = { allow: ['*'], deny: [] }
+  const shell = { allow: [], deny: [] }
+
+  it('are on for everyone until one switches a family off', () => {
+    for (const family of TOOL_FAMILIES) expect(mayUse(caller, tool(family))).toBe(true)
+  })
+
+  it.each([
+    [{ subject_type: 'organization' }, true],
+    [{ subject_type: 'group', subject_id: 'analysts' }, true],
+    [{ subject_type: 'group', subject_id: 'others' }, false],
+    [{ subject_type: 'user', subject_id: caller.userId }, true],
+    [{ subject_type: 'user', subject_id: 'another' }, false],
+    [{ subject_type: 'key', subject_id: keyId }, true],
+    [{ subject_type: 'key', subject_id: 'bbbbbbbbbbbb' }, false],
+  ] as const)('for %o concern those callers only', (subject, isOff) => {
+    const tools = toolRightsOf({ off: [{ ...subject, tools: ['shell'] }], web, shell }, caller)
+    expect(mayUse({ ...caller, tools }, tool('shell'))).toBe(!isOff)
+    expect(mayUse({ ...caller, tools }, tool('files'))).toBe(true)
+  })
+
+  it('allow hosts by name, by domain and by *, and deny before they allow', () => {
+    const rules = { allow: ['*.example.com', 'one.test'], deny: ['secret.example.com'] }
+    for (const host of ['a.example.com', 'a.b.example.com', 'one.test']) {
+      expect(isHostAllowed(rules, host)).toBe(true)
+    }
+    for (const host of ['example.com', 'badexample.com', 'two.one.test', 'secret.example.com']) {
+      expect(isHostAllowed(rules, host)).toBe(false)
+    }
+    expect(isHostAllowed({ allow: ['*'], deny: ['*.test'] }, 'a.test')).toBe(false)
+    expect(isHostAllowed({ allow: [], deny: [] }, 'a.test')).toBe(false)
   })
 })
 

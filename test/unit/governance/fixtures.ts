@@ -10,6 +10,7 @@ import type { Deps } from '../../../src/deps.ts'
 import { parseConfiguration } from '../../../src/env.ts'
 import { createApiKey, digestApiKey } from '../../../src/governance/identity/api-key.ts'
 import type { Principal } from '../../../src/governance/principal.ts'
+import { DEFAULT_TOOL_RIGHTS } from '../../../src/governance/tool-rights.ts'
 import type { Forwarder } from './stand-ins.ts'
 
 const pepper = (fill: number) => Buffer.alloc(32, fill).toString('base64')
@@ -123,6 +124,7 @@ export function somePrincipal(values: Partial<Principal> = {}): Principal {
     groupIds: [],
     entitlements: [],
     models: { all: false, ids: new Set() },
+    tools: DEFAULT_TOOL_RIGHTS,
     organizationLimitPerMinute: 1_000,
     userLimitPerMinute: 100,
     ledgerShards: 1,

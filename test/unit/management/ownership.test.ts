@@ -41,6 +41,9 @@ const bodies: Record<string, (tenant: Tenant) => unknown> = {
   'PUT /organizations/:organizationId': () => ({ name: 'Changed' }),
   'POST /organizations/:organizationId/users': () => ({ email: 'new@example.com', name: 'New' }),
   'PUT /organizations/:organizationId/users/:userId': () => ({ role: 'admin' }),
+  'PUT /organizations/:organizationId/tools': () => ({
+    off: [{ subject_type: 'organization', tools: ['shell'] }],
+  }),
   'POST /organizations/:organizationId/groups': () => ({ name: 'New' }),
   'POST /organizations/:organizationId/keys': (tenant) => ({ user_id: tenant.user.id, label: 'New' }),
   'POST /organizations/:organizationId/grants': () => ({ subject_type: 'organization', model_id: '*' }),

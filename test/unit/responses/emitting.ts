@@ -63,7 +63,7 @@ export class Emitting {
   constructor(options: Partial<EmitterOptions> = {}) {
     const settings = responseSettings.parse({ model: 'm' })
     this.emitter = new ResponseEmitter({
-      response: initialResponse(settings, {
+      response: initialResponse(settings, [], {
         responseId: 'resp_1',
         createdAt: 1_800_000_000_000,
         conversationId: 'conv_1',

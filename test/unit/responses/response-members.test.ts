@@ -16,7 +16,7 @@ const violations = (response: object) => {
 
 describe('a response at its beginning', () => {
   it('is whole where the request says nothing', () => {
-    const response = initialResponse(responseSettings.parse({ model: 'm', store: false }), head)
+    const response = initialResponse(responseSettings.parse({ model: 'm', store: false }), [], head)
     expect(violations(response)).toEqual([])
     expect(Object.values(response)).not.toContain(undefined)
     expect(response).toMatchObject({
@@ -41,8 +41,8 @@ describe('a response at its beginning', () => {
     const names = Object.keys(responseSettings.shape).filter((name) => name !== 'model')
     const nulls = Object.fromEntries(names.map((name) => [name, null]))
     const settings = responseSettings.parse({ model: 'm', ...nulls })
-    expect(initialResponse(settings, head)).toEqual(
-      initialResponse(responseSettings.parse({ model: 'm' }), head),
+    expect(initialResponse(settings, [], head)).toEqual(
+      initialResponse(responseSettings.parse({ model: 'm' }), [], head),
     )
   })
 
@@ -72,7 +72,7 @@ describe('a response at its beginning', () => {
     }
     const tools = [{ type: 'shell' }]
     const settings = responseSettings.parse({ ...asked, tools, conversation: 'other', stream: true })
-    const response = initialResponse(settings, { ...head, conversationId: 'conv_1' })
+    const response = initialResponse(settings, tools, { ...head, conversationId: 'conv_1' })
     expect(violations(response)).toEqual([])
     expect(response).toMatchObject({
       ...asked,

@@ -32,7 +32,7 @@ const cut = (text: string) => (text.length > TEXT_LIMIT ? `${text.slice(0, TEXT_
 const cutActor = (actor: Actor): Actor => ({ ...actor, ip: actor.ip === null ? null : cut(actor.ip) })
 
 /** The members of an opening in the record of its call, without the ids of call and organization. */
-export function openingText({ requestId, at, actor, surface, action, modelId }: CallOpening): string {
+export function openingText({ requestId, at, actor, surface, action, modelId, tool }: CallOpening): string {
   return membersText({
     requestId: cut(requestId),
     at,
@@ -40,6 +40,7 @@ export function openingText({ requestId, at, actor, surface, action, modelId }: 
     surface,
     action: cut(action),
     modelId: modelId === null ? null : cut(modelId),
+    tool,
   })
 }
 

@@ -14,6 +14,7 @@ import { modelManagementRoutes } from './models.ts'
 import { organizationRoutes } from './organizations.ts'
 import { providerRoutes } from './providers.ts'
 import { organizationScope } from './request.ts'
+import { toolSettingsRoutes } from './tool-settings.ts'
 import { usageRoutes } from './usage.ts'
 import { userRoutes } from './users.ts'
 
@@ -38,6 +39,7 @@ export const managementRoutes = new Hono<AppEnv>()
   .route('/', keyRoutes)
   .route('/', grantRoutes)
   .route('/', dlpRoutes)
+  .route('/', toolSettingsRoutes)
   .route('/', creditRoutes)
   .route('/', usageRoutes)
   .route('/', auditRoutes)

@@ -1,0 +1,34 @@
+import { readFileSync } from 'node:fs'
+import type { Call, Option } from './command.ts'
+import { type Item, usageError } from './connection.ts'
+
+/** An option that names a file with JSON. */
+export const fileOption = (describe: string, required?: true): Record<string, Option> => ({
+  file: { value: 'path', describe, ...(required && { required }) },
+})
+
+/** The members of a request, from the file that `--file` names; `-` is standard input. */
+export async function membersOf(call: Call): Promise<Item> {
+  const path = call.options.text('file')
+  if (path === undefined) return {}
+  const value = parse(path === '-' ? await call.readInput() : readText(path))
+  if (value === null) throw usageError(`${path} does not hold a JSON object`)
+  return value
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    throw usageError(`${path} cannot be read: ${(error as NodeJS.ErrnoException).code ?? 'no reason given'}`)
+  }
+}
+
+function parse(text: string): Item | null {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Item) : null
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,18 @@
+import { Hono } from 'hono'
+import { readToolSettings, replaceToolSettings } from '../../../governance/administration/tool-settings.ts'
+import { noQuery } from '../../../wire/management.ts'
+import { toolSettings } from '../../../wire/tool-settings.ts'
+import type { AppEnv } from '../../context.ts'
+import { jsonBody, query } from '../../validated-request.ts'
+import { administrationOf } from './request.ts'
+
+/** `organizationScope` has checked that the organization exists. */
+const TOOLS = '/organizations/:organizationId/tools'
+
+export const toolSettingsRoutes = new Hono<AppEnv>()
+  .get(TOOLS, query(noQuery), async (context) =>
+    context.json(await readToolSettings(administrationOf(context))),
+  )
+  .put(TOOLS, query(noQuery), jsonBody(toolSettings), async (context) =>
+    context.json(await replaceToolSettings(administrationOf(context), context.req.valid('json'))),
+  )
