@@ -8,7 +8,7 @@ import type { FailoverResult } from '../routes/failover.ts'
 import type { BufferedAnswer, SendOptions } from '../routes/route-call.ts'
 import { retryAfterWait } from '../routes/route-health.ts'
 import { messagesErrorBody } from '../translation/upstream-errors.ts'
-import { answerHeaders, streamHeaders } from './answer-headers.ts'
+import { answerHeaders, droppedHeaders, streamHeaders } from './answer-headers.ts'
 import { redactCredential } from './credential-spellings.ts'
 import { readStreamsOf } from './native-passage.ts'
 import { CLIENT_LEFT, encoderOf, type StartedStream } from './stream-answer.ts'
@@ -55,15 +55,8 @@ export function httpAnswer(
   return { kind: 'answered', answer: withDropped(whole, dropped) }
 }
 
-/** Lists members of the request that its translation dropped. */
-const DROPPED = 'x-headgate-dropped'
-/** The longest list, in characters: names come from the caller. */
-const LONGEST_LIST = 1_000
-
-/** Names that a header cannot hold are left out. */
 function withDropped(answer: ModelAnswer, dropped: readonly string[]): ModelAnswer {
-  const names = dropped.filter((name) => /^[\w.-]{1,60}$/.test(name))
-  if (names.length > 0) answer.headers[DROPPED] = names.join(', ').slice(0, LONGEST_LIST)
+  Object.assign(answer.headers, droppedHeaders(dropped))
   return answer
 }
 

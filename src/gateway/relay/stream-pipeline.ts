@@ -139,7 +139,11 @@ export class StreamPipeline<Unit> {
   }
 
   /** Ends the stream with a failure, unless it has ended. */
-  fail(reason: FailureReason, message: string, { failureUnits, error, body }: FailureDetails<Unit> = {}): void {
+  fail(
+    reason: FailureReason,
+    message: string,
+    { failureUnits, error, body }: FailureDetails<Unit> = {},
+  ): void {
     this.end ??= {
       kind: 'failed',
       reason,
