@@ -16,7 +16,7 @@ import { askedWait } from './routes/route-health.ts'
 import { originOf } from './routes/route-request.ts'
 import { textOf } from './translation/json.ts'
 import type { ModelEvent } from './translation/model-events.ts'
-import { isContextOverflow, upstreamError } from './translation/upstream-errors.ts'
+import { isContextOverflow, providerMessage, upstreamError } from './translation/upstream-errors.ts'
 
 /** Its body is a model request (`protocols/responses.ts`). */
 export type TurnRequest = Omit<ModelRequest, 'operation'>
@@ -128,10 +128,9 @@ const WORD = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
 /** @param now milliseconds since the epoch. */
 function upstreamRefusal({ status, headers }: Response, body: Uint8Array, now: number): TurnFailure {
   const error = upstreamError(body)
-  const message = textOf(error.message) || `The upstream answered with status ${status}.`
   const given = textOf(error.code)
   const wait = askedWait(headers, now)
-  return new TurnFailure(message.slice(0, LONGEST_MESSAGE), {
+  return new TurnFailure(providerMessage(status, error).slice(0, LONGEST_MESSAGE), {
     status,
     code: isContextOverflow(error) ? 'context_length_exceeded' : WORD.test(given) ? given : codeOf(status),
     ...(wait !== null && { retryAfterSeconds: Math.max(1, Math.ceil(wait / 1000)) }),

@@ -226,7 +226,7 @@ function notEnoughCredits(
   advice: string,
 ): ApiError {
   const message =
-    `Not enough credits: this call can cost up to ${counted(required, 'micro-credit')}, and ` +
+    `Your organization does not have enough credits: this call can cost up to ${counted(required, 'micro-credit')}, and ` +
     `${counted(Math.max(0, available), 'micro-credit')} can be spent. ` +
     // A smaller call needs credits as well.
     (available > 0 ? `${advice}, or add credits.` : 'Add credits.') +

@@ -26,7 +26,7 @@ export interface AppEnv {
     rights: CallerRights
     /** middleware/admission and routes that admit a call: the call has, or will have, a record in the ledger; middleware/audit. */
     isRecorded: boolean
-    /** middleware/admission and routes that admit a call: the caller's limits after it, where counted; http/rate-limit-headers. */
+    /** middleware/admission, middleware/audit and routes that admit a call: the caller's limits after it, where counted; http/rate-limit-headers. */
     rateLimit: RateLimit | null
     /** middleware/administer; routes under /api. */
     administrator: Administrator

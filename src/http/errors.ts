@@ -32,7 +32,6 @@ const LABELS: Record<ErrorKind, string> = {
   unauthorized: 'Unauthorized',
   forbidden: 'Forbidden',
   not_found: 'Not found',
-  timeout: 'Request Timeout',
   too_large: 'Payload Too Large',
   unprocessable: 'Unprocessable Entity',
   rate_limited: 'Too Many Requests',

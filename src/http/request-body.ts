@@ -118,8 +118,8 @@ async function collect(source: BodySource, limitBytes: number, holder: string): 
 
 /**
  * Reads a body to its end, counted.
- * @throws ApiError too_large (the rest can be drained), invalid_request for a body that ends early, timeout for one that is
- * slower than its pace; and what `take` throws.
+ * @throws ApiError too_large (the rest can be drained), invalid_request for a body that ends early, or that is slower than
+ * its pace (interface, Errors: no status of a time-out); and what `take` throws.
  */
 export async function eachPart(
   reader: PartReader,
@@ -138,7 +138,7 @@ export async function eachPart(
     if (error instanceof BrokenStreamError) throw invalidRequest(unreadable)
     if (!(error instanceof TimeLimitError)) throw error
     reader.cancel()
-    throw new ApiError('timeout', `The body arrives too slowly: ${error.message}.`, { code: 'body_timeout' })
+    throw invalidRequest(`The body arrives too slowly: ${error.message}.`)
   }
 }
 

@@ -4,7 +4,6 @@ export type ErrorKind =
   | 'unauthorized'
   | 'forbidden'
   | 'not_found'
-  | 'timeout'
   | 'too_large'
   | 'unprocessable'
   | 'rate_limited'
@@ -16,7 +15,6 @@ const STATUS: Record<ErrorKind, number> = {
   unauthorized: 401,
   forbidden: 403,
   not_found: 404,
-  timeout: 408,
   too_large: 413,
   unprocessable: 422,
   rate_limited: 429,

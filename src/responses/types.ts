@@ -60,8 +60,13 @@ export interface LedgerTrace {
 export type StartResult =
   | (LedgerTrace & { error: ErrorData })
   | (LedgerTrace & { error: null; refusal: ProviderRefusal })
-  /** `events`: as `follow` from the first event on, if the request asks for a stream. */
-  | (LedgerTrace & { error: null; events: ReadableStream<Uint8Array> | null; background: boolean })
+  /** `headers` of the answer. `events`: as `follow` from the first event on, if the request asks for a stream. */
+  | (LedgerTrace & {
+      error: null
+      headers: Record<string, string>
+      events: ReadableStream<Uint8Array> | null
+      background: boolean
+    })
 
 export interface ResponseStateReport {
   model: string

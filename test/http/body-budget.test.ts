@@ -119,10 +119,9 @@ describe('beyond the buffer cap', () => {
     await expectAllGivenBack()
   })
 
-  it('others are served while one organization holds all that it may', async () => {
-    const other = await createTenant(gateway)
-    // As in `occupied`: begun again until it is the other that is refused.
-    const sockets = await vi.waitFor(async () => {
+  /** Senders of one organization that hold all that it may. As in `occupied`: begun again until it is the other that is refused. */
+  const slowSenders = (): Promise<Socket[]> =>
+    vi.waitFor(async () => {
       const begun = await Promise.all(
         Array.from({ length: 3 }, () => begin(requestOf(HALF + 10, marker()), 580_000)),
       )
@@ -131,6 +130,29 @@ describe('beyond the buffer cap', () => {
       expect(status).toBe(429)
       return begun
     }, WITHIN)
+
+  it('slow senders of one organization give room back to another', async () => {
+    const other = await createTenant(gateway)
+    const sockets = await slowSenders()
+    const body = requestOf(400_000, marker())
+    const call = () => send(urlOf(chat), { method: 'POST', body, headers: bearer(other.key) })
+    expect((await call()).status).toBe(429)
+    // Bodies that have been arriving for five seconds can lose their places.
+    await vi.waitFor(async () => expect((await call()).status).toBe(200), { ...WITHIN, timeout: 20_000 })
+    // The sender that lost its place gets its answer when it sends on.
+    const answers = sockets.map(async (socket) => {
+      const [bytes] = await once(socket, 'data')
+      expect(String(bytes)).toMatch(/^HTTP\/1.1 429 /)
+    })
+    for (const socket of sockets) socket.write('x'.repeat(10))
+    await Promise.any(answers)
+    for (const socket of sockets) socket.resetAndDestroy()
+    await expectAllGivenBack()
+  })
+
+  it('others are served while one organization holds all that it may', async () => {
+    const other = await createTenant(gateway)
+    const sockets = await slowSenders()
     const body = requestOf(150_000, marker())
     const answer = await send(urlOf(chat), { method: 'POST', body, headers: bearer(other.key) })
     expect(answer.status).toBe(200)

@@ -9,6 +9,7 @@ import {
   failed,
   inTurn,
   type ProviderKind,
+  type RoutedModel,
   recordedCall,
   routedRequest,
 } from '../harness/routed-model.ts'
@@ -47,6 +48,17 @@ async function callResponses(kind: Dialect, steps: ScriptStep[]): Promise<Answer
   return send(url, { method: 'POST', headers: bearer(tenant.key), body })
 }
 
+/** The entry of a model's first provider, from the list of all. */
+async function entryOf(model: RoutedModel): Promise<{ id: string }> {
+  const { data } = (await administrator(gateway()).ask('GET', '/providers?limit=100')) as {
+    data: Array<{ name: string; id: string }>
+  }
+  return data.find(({ name }) => name === model.providers[0]) as { id: string }
+}
+
+const shown = async (model: RoutedModel) =>
+  administrator(gateway()).ask('GET', `/providers/${(await entryOf(model)).id}`)
+
 describe.each(DIALECTS)('an error of a provider of %s on messages', (kind) => {
   const page = Buffer.from('<!doctype html><title>502</title>')
   const bodies: Array<[status: number, contentType: string, body: Buffer, error: object]> = [
@@ -84,11 +96,16 @@ describe.each(DIALECTS)('an error of a provider of %s on messages', (kind) => {
       const { answer } = await call('messages', [kind], [steps], { stream })
       expect(answer.status).toBe(status)
       expect(answer.headers['content-type']).toBe('application/json')
-      const { type: envelope, error: told } = jsonOf(answer) as {
+      const {
+        type: envelope,
+        error: told,
+        request_id: requestId,
+      } = jsonOf(answer) as {
         type: string
         error: Record<string, string>
+        request_id: string
       }
-      expect(envelope).toBe('error')
+      expect([envelope, requestId]).toEqual(['error', answer.headers['request-id']])
       for (const [name, value] of Object.entries(error)) {
         if (value instanceof RegExp) expect(told[name]).toMatch(value)
         else expect(told[name]).toBe(value)
@@ -160,29 +177,52 @@ describe.each(DIALECTS)('a provider of %s that refuses the credential of the gat
 
   it('is not taken for one that refuses flagged content', async () => {
     const flagged = failed(403, '{"error":{"code":403,"message":"Your input was flagged: violence."}}')
-    const { answer } = await call('messages', [kind], [flagged])
+    const { answer, model } = await call('messages', [kind], [flagged])
     expect(answer.status).toBe(403)
-    expect(jsonOf(answer)).toMatchObject({ error: { type: 'permission_error', message: /flagged/ } })
+    expect(jsonOf(answer)).toMatchObject({
+      error: { type: 'permission_error', message: expect.stringMatching(/flagged/) },
+    })
+    expect(await shown(model)).toMatchObject({ health: 'ok' })
+  })
+
+  it('is tried last by the next calls until its entry changes', async () => {
+    const { ask } = administrator(gateway())
+    const model = await createRoutedModel(gateway(), [KINDS[kind], KINDS[kind]])
+    const good = answered(kind, 'served', false)
+    const attemptsOf = async (...answers: ScriptStep[][]) => {
+      const script = await inTurn(gateway(), ...answers)
+      const answer = await callRouted(gateway(), tenant, routedRequest(kind, model, script))
+      expect(answer.status).toBe(200)
+      return (await recordedCall(gateway(), tenant, model, answer)).attempts
+    }
+    const flagged = failed(403, '{"error":{"code":403,"message":"Your input was flagged: violence."}}')
+    expect(await attemptsOf(flagged, good)).toEqual(['0 403', '1 200'])
+    expect(await attemptsOf(refusal(401), good)).toEqual(['0 401', '1 200'])
+    expect(await attemptsOf(good)).toEqual(['1 200'])
+    const { id } = await entryOf(model)
+    await ask('PUT', `/providers/${id}`, { credential: 'renewed' })
+    expect(await attemptsOf(refusal(403), good)).toEqual(['0 403', '1 200'])
+    // It serves a call when the other one fails, and is then first again.
+    expect(await attemptsOf(failed(500), good)).toEqual(['1 500', '0 200'])
+    expect(await attemptsOf(good)).toEqual(['0 200'])
   })
 
   it('is shown by the management API until it serves a call', async () => {
-    const { ask } = administrator(gateway())
     const good = answered(kind, 'well again', false)
     const { model } = await call(kind, [kind], [refusal(401)])
-    const shown = async () => {
-      const { data } = (await ask('GET', '/providers?limit=100')) as {
-        data: Array<{ name: string; id: string }>
-      }
-      const { id } = data.find(({ name }) => name === model.providers[0]) as { id: string }
-      return ask('GET', `/providers/${id}`)
-    }
     const times = { timeout: 5_000, interval: 50 }
-    await vi.waitFor(async () => expect(await shown()).toMatchObject({ health: 'refuses_gateway' }), times)
-    expect(await shown()).toMatchObject({ refused_status: 401, refused_at: expect.stringMatching(/^20..-/) })
+    await vi.waitFor(
+      async () => expect(await shown(model)).toMatchObject({ health: 'refuses_gateway' }),
+      times,
+    )
+    expect(await shown(model)).toMatchObject({
+      refused_status: 401,
+      refused_at: expect.stringMatching(/^20..-/),
+    })
     const script = await inTurn(gateway(), good)
     const answer = await callRouted(gateway(), tenant, routedRequest(kind, model, script))
     expect(answer.status).toBe(200)
-    await vi.waitFor(async () => expect(await shown()).toMatchObject({ health: 'ok' }), times)
+    await vi.waitFor(async () => expect(await shown(model)).toMatchObject({ health: 'ok' }), times)
   })
 })
 
@@ -198,7 +238,7 @@ describe.each(DIALECTS)('an error under status 200 of a provider of %s', (kind) 
         expect(answer.status).toBe(502)
         expect(jsonOf(answer)).toMatchObject({ error: { message: 'Provider returned error' } })
         expect(attempts).toEqual(['0 200 error_as_answer'])
-        expect(record).toMatchObject({ errorCode: 'upstream_empty_body', cost: 0 })
+        expect(record).toMatchObject({ errorCode: 'upstream_error', cost: 0 })
       }
     }
     const { text } = await callResponses(kind, under200)

@@ -92,7 +92,7 @@ describe.each(routes)('%s', (_, route, host) => {
     const poor = await createTenant(gateway(), { credits: 0 })
     const text = marker()
     const answer = await call(route, poor.key, {}, text, host)
-    expectRefusal(answer, route, { status: 429, message: /^Not enough credits/ })
+    expectRefusal(answer, route, { status: 429, message: /^Your organization does not have enough credits/ })
     expectWait(answer)
     expect(answer.text).toContain('This is not a rate limit')
     expect(answer.headers['x-headgate-limit']).toBe('credits')

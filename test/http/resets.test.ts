@@ -62,9 +62,9 @@ async function answerOfSlowBody(path: string, length: string): Promise<[number, 
 it.each([
   ['with a declared length', 'content-length: 100000'],
   ['chunked', 'transfer-encoding: chunked'],
-])('a body %s that is slower than it may be is 408 in the envelope of its surface', async (_, length) => {
+])('a body %s that is slower than it may be is 400 in the envelope of its surface', async (_, length) => {
   const message = expect.stringMatching(/^The body arrives too slowly/)
-  const nested = { error: { message, type: 'invalid_request_error', code: 'body_timeout' } }
+  const nested = { error: { message, type: 'invalid_request_error', code: 'invalid_body' } }
   const expected: Array<[path: string, body: unknown]> = [
     ['/v1/chat/completions', nested],
     ['/v1/responses', nested],
@@ -74,7 +74,7 @@ it.each([
     ],
   ]
   const answers = await Promise.all(expected.map(([path]) => answerOfSlowBody(path, length)))
-  expect(answers).toEqual(expected.map(([, body]) => [408, body]))
+  expect(answers).toEqual(expected.map(([, body]) => [400, body]))
 })
 
 describe('a caller that resets its connection', () => {

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { freePorts } from '../../scripts/local/ports.ts'
 import { gateway } from '../harness/gateway.ts'
 import { auditEntryOf, settledCredits } from '../harness/records.ts'
 import { jsonOf } from '../harness/send.ts'
@@ -43,6 +44,40 @@ afterAll(async () => {
 })
 beforeEach(() => {
   mode = 'open'
+})
+
+/** Calls with a key that no isolate knows. */
+async function expectUnknownKeyFailsSoon(worker: { baseUrl: string }, key: string): Promise<void> {
+  const startedAt = Date.now()
+  const answer = await postResponse(key, { input: 'Hello' }, worker)
+  expect(Date.now() - startedAt).toBeLessThan(5_000)
+  expect(answer.status).toBe(500)
+  expect(Number(answer.headers['retry-after'])).toBeGreaterThanOrEqual(1)
+  expect(jsonOf(answer)).toEqual({
+    error: {
+      message: 'API keys cannot be checked at the moment. Try again soon.',
+      type: 'server_error',
+      code: 'internal_error',
+    },
+  })
+}
+
+it.each(['hangs', 'refuses'] as const)(
+  'a key that has to be looked up fails soon while Postgres %s',
+  async (away) => {
+    const { key } = await createTenant(address)
+    mode = away
+    await expectUnknownKeyFailsSoon(address, key)
+    mode = 'open'
+    proxy.closeAllConnections()
+    expect((await respond(key, { input: 'Hello' }, address)).response.status).toBe('completed')
+  },
+)
+
+it('a key that has to be looked up fails soon where there is no Postgres', async () => {
+  const [port] = await freePorts(1)
+  const worker = await startWorker({ DATABASE_FETCH_ENDPOINT: `http://127.0.0.1:${port}/sql` })
+  await expectUnknownKeyFailsSoon(worker, tenant.key).finally(() => worker.stop())
 })
 
 it.each(['hangs', 'refuses'] as const)(

@@ -140,15 +140,15 @@ describe.concurrent.each(openAiClients)('%s on a messages model', (_, Client) =>
     await expectRetried(watched.attempts, 529)
   })
 
-  it.each(['empty-stream', 'first-event-error'])(
-    'raises %s, which fails before its first event, as an HTTP error',
-    async (script) => {
-      const request = { ...requestOf(`script:${script}`), stream: true as const }
-      const error = await failureOf(connect().chat.completions.create(request))
-      expect(error).toBeInstanceOf(Client.InternalServerError)
-      expect(error).toMatchObject({ status: 502, type: 'server_error' })
-    },
-  )
+  it.each([
+    ['empty-stream', { status: 502, type: 'server_error' }],
+    ['first-event-error', { status: 529, type: 'overloaded_error' }],
+  ])('raises %s, which fails before its first event, as an HTTP error', async (script, members) => {
+    const request = { ...requestOf(`script:${script}`), stream: true as const }
+    const error = await failureOf(connect().chat.completions.create(request))
+    expect(error).toBeInstanceOf(Client.InternalServerError)
+    expect(error).toMatchObject(members)
+  })
 
   it('ends the upstream and settles when a stream is aborted', async () => {
     const text = marker()
@@ -237,14 +237,14 @@ describe.concurrent.each(anthropicClients)('%s on a chat model', (_, Client) => 
     await expectRetried(watched.attempts, 500)
   })
 
-  it.each(['empty-stream', 'first-event-error'])(
-    'raises %s, which fails before its first event, as an HTTP error',
-    async (script) => {
-      const stream = connect().messages.stream(requestOf(`script:${script}`))
-      const error = await failureOf(stream.finalMessage())
-      expect(error).toMatchObject({ status: 502, type: 'api_error' })
-    },
-  )
+  it.each([
+    ['empty-stream', 502],
+    ['first-event-error', 500],
+  ])('raises %s, which fails before its first event, as an HTTP error', async (script, status) => {
+    const stream = connect().messages.stream(requestOf(`script:${script}`))
+    const error = await failureOf(stream.finalMessage())
+    expect(error).toMatchObject({ status, type: 'api_error' })
+  })
 
   it('ends the upstream and settles when a stream is aborted', async () => {
     const text = marker()

@@ -182,12 +182,14 @@ describe.each(generating)('%s', (_, route) => {
 
   it.concurrent("sends an upstream's late refusal in band", async () => {
     const signal = uniqueName('signal')
-    const body = JSON.stringify({ type: 'error', error: { type: 'overloaded', message: 'Too late.' } })
+    const body = JSON.stringify({ type: 'error', error: { type: 'overloaded_error', message: 'Too late.' } })
     const headers = { 'content-type': 'application/json' }
     const script = await registerScript(address, [{ waitForSignal: signal }, { status: 503, headers, body }])
     const stream = await open(route, script)
     await upstreamControl(address).release(signal)
-    const failed = FAILED[route.surface].replace('The upstream stopped sending.', 'Too late.')
+    const failed = FAILED[route.surface]
+      .replace('The upstream stopped sending.', 'Too late.')
+      .replace('api_error', 'overloaded_error')
     expect((await stream.end()).replaceAll(HEARTBEAT[route.surface], '')).toBe(failed)
     const entry = await auditEntryOf(address, tenant, stream.headers['x-request-id'])
     expect(entry.record).toMatchObject({ status: 200, errorCode: 'stream_error' })

@@ -46,7 +46,12 @@ const errors: Array<[status: number, contentType: string | null, body: Buffer, m
   [418, 'text/plain; charset=utf-8', Buffer.from('🫖'), /status 418/],
   [422, 'application/json', json({ detail: [{ loc: ['body'] }] }), /status 422/],
   [422, 'application/json', json({ detail: 'Field required' }), 'Field required'],
-  [429, 'application/json', json({ error: { message: 'later', type: 'requests' } }), 'later'],
+  [
+    429,
+    'application/json',
+    json({ error: { message: 'later', type: 'requests' } }),
+    /^A limit of the model's provider is reached: later$/,
+  ],
   [451, null, Buffer.from('no content type'), /status 451/],
   [500, 'application/json', Buffer.from('{"broken json"'), /status 500/],
   [502, 'text/html', Buffer.from('<!doctype html><title>502</title>\r\n'), /status 502/],
@@ -89,7 +94,9 @@ describe.each(named(ALL_PAIRS))('%s', (_, pair) => {
             type: typeOf(status),
             message: typeof message === 'string' ? message : expect.stringMatching(message),
           },
+          request_id: answer.headers['request-id'],
         })
+        expect(answer.headers['x-headgate-error-source']).toBe('provider')
         expect(answer.headers['content-type']).toBe('application/json')
       } else {
         // Interface, Errors, Chat completions: unchanged in body and content type.
@@ -215,6 +222,7 @@ describe('a context that is too long', () => {
     expect(jsonOf(answer)).toEqual({
       type: 'error',
       error: { type: 'invalid_request_error', message: `prompt is too long: ${error.message}` },
+      request_id: answer.headers['request-id'],
     })
   })
 

@@ -1,8 +1,10 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
+import { CHAT_MODEL, MESSAGES_MODEL } from '../harness/sdk-clients.ts'
 import { type Answer, jsonOf, send } from '../harness/send.ts'
 import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequests } from '../harness/upstream.ts'
+import { postResponse } from './support/response-streams.ts'
 import {
   CHAT_ON_MESSAGES,
   COMPLETION_PAIRS,
@@ -119,5 +121,22 @@ describe('a member of Responses that the gateway does not know', () => {
     expect(jsonOf(answer)).toMatchObject({
       error: { type: 'invalid_request_error', message: 'tools[1].type: no tool has the type "odd".' },
     })
+  })
+})
+
+describe('a response', () => {
+  const ways = [{}, { stream: true }, { background: true }, { background: true, stream: true }]
+  const rows: Array<[model: string, members: object, names: string | undefined]> = [
+    [MESSAGES_MODEL, { frequency_penalty: 1, unknown_member: [1] }, 'frequency_penalty, unknown_member'],
+    [MESSAGES_MODEL, { service_tier: 'auto', client_metadata: { a: 'b' } }, 'service_tier, client_metadata'],
+    [CHAT_MODEL, { top_logprobs: 2, unknown_member: 1 }, 'top_logprobs'],
+    [CHAT_MODEL, { temperature: 0.5, metadata: { a: 'b' }, truncation: 'auto' }, undefined],
+  ]
+  it.concurrent.each(rows)('of %s lists the members that are dropped: %j', async (model, members, names) => {
+    for (const way of ways) {
+      const answer = await postResponse(tenant.key, { model, ...members, ...way })
+      expect(answer.status, answer.text).toBe(200)
+      expect(answer.headers['x-headgate-dropped']).toBe(names)
+    }
   })
 })

@@ -137,7 +137,6 @@ describe.each(generating.map((route) => [route.name, route] as const))('%s', (_,
 
   const badStreams: Array<[name: string, steps: ScriptStep[] | string, says: RegExp]> = [
     ['an empty stream', 'script:empty-stream', /empty/],
-    ['an error as its first event', 'script:first-event-error', /overloaded|had an error/i],
     ['a first event that is not JSON', [{ sse: ['data: {"broken\n\n'] }, { end: true }], /not JSON/],
     [
       'a stream that is reset before its first event',

@@ -2,7 +2,7 @@ import type { Usage } from '../../governance/credits.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
-import { objectOf, textOf } from '../translation/json.ts'
+import { type Json, objectOf, textOf } from '../translation/json.ts'
 import { isOverload } from '../translation/upstream-errors.ts'
 import { ChunkScan } from './chunk-scan.ts'
 import { ChunkTexts } from './chunk-texts.ts'
@@ -152,11 +152,12 @@ function exactDone(data: Uint8Array, start: number): ByteEdit[] {
 }
 
 /** The upstream's error after the edits of its chunk. */
-function errorOf(data: Uint8Array, scan: ChunkScan): { message: string; isOverload?: true } {
-  const body = editedJson(data, scan.edits)
-  const error = scan.error ? (body as { error: unknown }).error : body
+function errorOf(data: Uint8Array, scan: ChunkScan): { message: string; body: Json; isOverload?: true } {
+  const edited = editedJson(data, scan.edits)
+  const body = scan.error ? objectOf(edited) : { error: edited }
+  const { error } = body
   const members = objectOf(error)
   const message = typeof error === 'string' ? error : textOf(members.message)
   const known = message || 'The upstream reported an error.'
-  return { message: known, ...(isOverload(members) && { isOverload: true }) }
+  return { message: known, body, ...(isOverload(members) && { isOverload: true }) }
 }

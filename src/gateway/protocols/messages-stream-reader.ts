@@ -1,6 +1,7 @@
 import type { Usage } from '../../governance/credits.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import { encodeFrame, type SseFrame } from '../../lib/sse.ts'
+import { objectOf, textOf } from '../translation/json.ts'
 import { EventScan } from './event-scan.ts'
 import { EventTexts, type TextEvent } from './event-texts.ts'
 import { moveToFrame, scanFrame } from './frame-json.ts'
@@ -137,10 +138,8 @@ const EVENTS: Record<string, EventHandler> = {
   },
   ping: (_reader, scan) => ({ kind: 'forward', edits: scan.edits, started: false }),
   error(_reader, scan) {
-    const { error } = scan.edited() as { error?: { message?: unknown } | null }
-    const message = error?.message
-    const known = typeof message === 'string' && message !== ''
-    const text = known ? message : 'The upstream reported an error.'
-    return { kind: 'failure', message: text, forward: scan.edits }
+    const body = objectOf(scan.edited())
+    const message = textOf(objectOf(body.error).message) || 'The upstream reported an error.'
+    return { kind: 'failure', message, forward: scan.edits, body }
   },
 }

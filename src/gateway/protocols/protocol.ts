@@ -3,6 +3,7 @@ import type { Inspection } from '../../governance/dlp/inspection.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { JsonPath } from '../../lib/json-scan.ts'
 import type { SseFrame } from '../../lib/sse.ts'
+import type { Json } from '../translation/json.ts'
 import type { RequestOutline } from './request-outline.ts'
 import type { HeldFrame, TextKind } from './streamed-texts.ts'
 import type { RequestMembers } from './text-fields.ts'
@@ -106,6 +107,7 @@ export type FrameVerdict =
   | { kind: 'drop' }
   /**
    * The upstream sent an error in its stream. `message` is edited. `forward` holds the edits of the upstream's own
-   * frame, where a caller of the same protocol receives that frame.
+   * frame, where a caller of the same protocol receives that frame. `body` is the error as the body of an answer, edited;
+   * absent for a frame that is no error of the upstream.
    */
-  | { kind: 'failure'; message: string; forward: ByteEdit[] | null; isOverload?: boolean }
+  | { kind: 'failure'; message: string; forward: ByteEdit[] | null; isOverload?: boolean; body?: Json }

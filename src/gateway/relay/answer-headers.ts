@@ -51,6 +51,17 @@ export function answerHeaders(
   return headers
 }
 
+/** Lists members of the request that its translation dropped. */
+const DROPPED = 'x-headgate-dropped'
+/** The longest list, in characters: names come from the caller. */
+const LONGEST_LIST = 1_000
+
+/** @returns the header for dropped members; none without one. Names that a header cannot hold are left out. */
+export function droppedHeaders(dropped: readonly string[]): Record<string, string> {
+  const names = dropped.filter((name) => /^[\w.-]{1,60}$/.test(name))
+  return names.length === 0 ? {} : { [DROPPED]: names.join(', ').slice(0, LONGEST_LIST) }
+}
+
 /** Headers of a stream. `no-transform` prevents compressing proxies from holding frames back. */
 export const streamHeaders = (
   upstream: Headers,

@@ -6,8 +6,8 @@ import { errorText, logEvent } from '../../lib/log.ts'
 import type { ModelAnswer, SentCall } from '../calls/model-call.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'
 import type { Dialect } from '../protocols/protocol.ts'
-import { textOf } from '../translation/json.ts'
-import { upstreamError } from '../translation/upstream-errors.ts'
+import type { Json } from '../translation/json.ts'
+import { isOverload, providerMessage, upstreamError } from '../translation/upstream-errors.ts'
 import { streamHeaders } from './answer-headers.ts'
 import { CLIENT_LEFT } from './stream-answer.ts'
 
@@ -81,7 +81,10 @@ class EarlyStream {
     if (sent.kind === 'failed') return this.#fail(messageOf(sent.error))
     const { answer } = sent
     if (answer.status === CLIENT_LEFT) return this.#writer.abort()
-    if (answer.status >= 400) return this.#fail(await refusalMessage(answer))
+    if (answer.status >= 400) {
+      const error = await refusalOf(answer)
+      return this.#fail(providerMessage(answer.status, error), answer.status === 529 || isOverload(error))
+    }
     const isStream = answer.headers['content-type']?.includes('text/event-stream') ?? false
     if (!isStream) {
       if (answer.body instanceof ReadableStream) await answer.body.cancel()
@@ -107,8 +110,8 @@ class EarlyStream {
     }
   }
 
-  async #fail(message: string): Promise<void> {
-    await this.#writer.write(joinBytes(this.#dialect.failure(message)))
+  async #fail(message: string, isOverload = false): Promise<void> {
+    await this.#writer.write(joinBytes(this.#dialect.failure(message, isOverload)))
     await this.#writer.close()
   }
 }
@@ -120,7 +123,7 @@ function messageOf(error: Error): string {
   return 'Something went wrong.'
 }
 
-async function refusalMessage({ status, body }: ModelAnswer): Promise<string> {
+async function refusalOf({ body }: ModelAnswer): Promise<Json> {
   const bytes = body instanceof ReadableStream ? new Uint8Array(await new Response(body).arrayBuffer()) : body
-  return textOf(upstreamError(bytes).message) || `The upstream answered with status ${status}.`
+  return upstreamError(bytes)
 }

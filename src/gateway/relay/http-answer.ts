@@ -8,7 +8,7 @@ import type { FailoverResult } from '../routes/failover.ts'
 import type { BufferedAnswer, SendOptions } from '../routes/route-call.ts'
 import { retryAfterWait } from '../routes/route-health.ts'
 import { messagesErrorBody } from '../translation/upstream-errors.ts'
-import { answerHeaders, streamHeaders } from './answer-headers.ts'
+import { answerHeaders, droppedHeaders, streamHeaders } from './answer-headers.ts'
 import { redactCredential } from './credential-spellings.ts'
 import { readStreamsOf } from './native-passage.ts'
 import { CLIENT_LEFT, encoderOf, type StartedStream } from './stream-answer.ts'
@@ -44,7 +44,8 @@ export function httpAnswer(
   if (answer.kind === 'upstream_error') {
     try {
       const inspected = inspectedError(planned, answer.body)
-      const { status, headers, body } = upstreamErrorAnswer(answer.response, inspected, route, deps.clock())
+      const context = { requestId: planned.request.identity.requestId, now: deps.clock() }
+      const { status, headers, body } = upstreamErrorAnswer(answer.response, inspected, route, context)
       return { kind: 'answered', answer: { status, headers, body: handOver([body]) } }
     } catch (error) {
       return { kind: 'failed', error: errorOf(error) }
@@ -54,15 +55,8 @@ export function httpAnswer(
   return { kind: 'answered', answer: withDropped(whole, dropped) }
 }
 
-/** Lists members of the request that its translation dropped. */
-const DROPPED = 'x-headgate-dropped'
-/** The longest list, in characters: names come from the caller. */
-const LONGEST_LIST = 1_000
-
-/** Names that a header cannot hold are left out. */
 function withDropped(answer: ModelAnswer, dropped: readonly string[]): ModelAnswer {
-  const names = dropped.filter((name) => /^[\w.-]{1,60}$/.test(name))
-  if (names.length > 0) answer.headers[DROPPED] = names.join(', ').slice(0, LONGEST_LIST)
+  Object.assign(answer.headers, droppedHeaders(dropped))
   return answer
 }
 
@@ -110,13 +104,13 @@ const ERROR_SOURCE = 'x-headgate-error-source'
 /**
  * An upstream's error: unchanged in body and content type for callers of chat completions, in the envelope of messages for
  * callers of messages. Only the gateway's own credential is cut out (interface: Errors).
- * @param now milliseconds since the epoch.
+ * @param context `requestId` of the gateway; `now` in milliseconds since the epoch.
  */
 export function upstreamErrorAnswer(
   response: Response,
   body: Uint8Array,
   { provider, operation, translation }: Pick<Route, 'provider' | 'operation' | 'translation'>,
-  now: number,
+  { requestId, now }: { requestId: string; now: number },
 ): ModelAnswer & { body: Uint8Array } {
   const { status } = response
   const headers = answerHeaders(response.headers, provider.credential)
@@ -128,7 +122,7 @@ export function upstreamErrorAnswer(
   if (redacted !== body) readStreamsOf(provider)
   const caller = translation?.caller ?? operation
   if (!OPERATIONS[caller].ownErrorEnvelope) return { status, headers, body: redacted }
-  const enveloped = messagesErrorBody(status, redacted)
+  const enveloped = messagesErrorBody(status, redacted, requestId)
   if (enveloped !== redacted || !headers['content-type']?.includes('json')) {
     headers['content-type'] = 'application/json'
   }

@@ -18,6 +18,7 @@ import { type Provider, transportOf } from '../providers/provider.ts'
 import { type AttemptDeps, noAnswer, type UpstreamAttempt } from '../routes/attempt.ts'
 import type { Route } from '../routes/call-routes.ts'
 import { callerEncoder } from '../translation/caller-encoder.ts'
+import type { Json } from '../translation/json.ts'
 import type { EventEncoder, ModelEvent } from '../translation/model-events.ts'
 import type { TranslatedCall } from '../translation/translated-call.ts'
 import { redactAnswer, redactCredential } from './credential-spellings.ts'
@@ -67,6 +68,14 @@ export interface StartedStream {
   ended: Promise<StreamEnd>
 }
 
+/** A stream that was an error of its upstream, before anything was generated. Nothing was sent to the caller. */
+export interface ErrorStream {
+  kind: 'error_stream'
+  message: string
+  /** The error as the body of an answer, inspected and edited. It may hold the gateway's credential. */
+  body: Json
+}
+
 /** The part of a call's outcome that its stream decides. */
 interface StreamEnd {
   status: number
@@ -83,21 +92,26 @@ export const CLIENT_LEFT = 499
  * Starts a stream with its first valid event, or at its commit time.
  * @throws ApiError for a stream that ended before; `signal`'s reason when its caller left before.
  */
-export async function startStream(deps: StreamDeps, stream: StreamToStart): Promise<StartedStream> {
+export async function startStream(
+  deps: StreamDeps,
+  stream: StreamToStart,
+): Promise<StartedStream | ErrorStream> {
   const { response, route, reader, translated, form, caller } = stream
   const { status, headers: upstreamHeaders } = response
   if (form === 'events') {
     if (!translated) throw new Error('events are only made by translation')
     const events = new EventStreamCaller(deps.clock)
-    const { ended } = await relayTo(deps, stream, events, eventsOf(translated))
-    return { kind: 'stream', status, upstreamHeaders, content: { batches: events }, ended }
+    const relay = await relayTo(deps, stream, events, eventsOf(translated))
+    if (relay.kind === 'error_stream') return relay
+    return { kind: 'stream', status, upstreamHeaders, content: { batches: events }, ended: relay.ended }
   }
   const { dialect } = OPERATIONS[caller.operation].protocol
   const mayPass = reader.passesUnread && mayPassUnread(route.provider, response)
   const http = new HttpStreamCaller(deps.clock, dialect, mayPass)
   const converter = translated ? framesOfEvents(translated, encoderOf(deps, stream), dialect) : PASSED_FRAMES
-  const { ended } = await relayTo(deps, stream, http, converter)
-  return { kind: 'stream', status, upstreamHeaders, content: { body: http.body }, ended }
+  const relay = await relayTo(deps, stream, http, converter)
+  if (relay.kind === 'error_stream') return relay
+  return { kind: 'stream', status, upstreamHeaders, content: { body: http.body }, ended: relay.ended }
 }
 
 /**
@@ -111,13 +125,13 @@ export function redactedAnswer(bytes: Uint8Array, provider: Provider): Uint8Arra
   return redacted
 }
 
-/** Resolves when the stream has started. @throws when it ended before. */
+/** Resolves when the stream has started, or was an error. @throws when it ended before in any other way. */
 async function relayTo<Unit>(
   deps: StreamDeps,
   stream: StreamToStart,
   caller: StreamCaller<Unit>,
   converter: FrameConverter<Unit>,
-): Promise<{ ended: Promise<StreamEnd> }> {
+): Promise<{ kind: 'started'; ended: Promise<StreamEnd> } | ErrorStream> {
   const { response, route, reader, inspection, attempt, signal, basis } = stream
   if (!response.body) throw noAnswer('The upstream sent an empty answer.')
   const { provider } = route
@@ -145,13 +159,15 @@ async function relayTo<Unit>(
     passage,
   })
   if (relay.started) {
-    return { ended: relay.ended.then((end) => streamEnd(end, basis, reader, inspection, passage)) }
+    const ended = relay.ended.then((end) => streamEnd(end, basis, reader, inspection, passage))
+    return { kind: 'started', ended }
   }
   const { end } = relay
   if (end.kind === 'client_left') throw new Error('the caller left')
   // A beginning that must not pass was generated all the same; a silent upstream may have read the input.
   const charged = end.error ? streamCharge(basis, reader).usage : null
   attempt.discard(`stream_${end.reason}`, charged ?? (end.reason === 'timeout' ? attempt.inputUsage : null))
+  if (end.body) return { kind: 'error_stream', message: end.message, body: end.body }
   throw end.error ?? noAnswer(end.message)
 }
 

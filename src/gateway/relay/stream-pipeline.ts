@@ -5,6 +5,7 @@ import { errorText, logEvent } from '../../lib/log.ts'
 import { type FrameReader, FrameTooLongError, parseFrame, type SseFrame } from '../../lib/sse.ts'
 import type { FrameVerdict, StreamReader } from '../protocols/protocol.ts'
 import type { HeldFrame } from '../protocols/streamed-texts.ts'
+import type { Json } from '../translation/json.ts'
 
 /**
  * Each frame of an upstream's stream is read by its protocol, inspected, edited, counted, and converted into units for
@@ -46,7 +47,16 @@ export type PipelineEnd<Unit> =
       failureUnits?: Unit[]
       /** The gateway itself ended the stream. */
       error?: ApiError
+      /** The upstream's error as the body of an answer, edited. */
+      body?: Json
     }
+
+/** What is known of a failure besides its reason and message. */
+interface FailureDetails<Unit> {
+  failureUnits?: Unit[] | undefined
+  error?: ApiError | undefined
+  body?: Json | undefined
+}
 
 /** Characters of an upstream's error message. */
 const LONGEST_MESSAGE = 4_096
@@ -132,15 +142,15 @@ export class StreamPipeline<Unit> {
   fail(
     reason: FailureReason,
     message: string,
-    more: { failureUnits?: Unit[] | undefined; error?: ApiError } = {},
+    { failureUnits, error, body }: FailureDetails<Unit> = {},
   ): void {
-    const { failureUnits, error } = more
     this.end ??= {
       kind: 'failed',
       reason,
       message,
       ...(failureUnits && { failureUnits }),
       ...(error && { error }),
+      ...(body && { body }),
     }
   }
 
@@ -217,15 +227,15 @@ export class StreamPipeline<Unit> {
   #upstreamError(frame: SseFrame, verdict: Extract<FrameVerdict, { kind: 'failure' }>): void {
     const { inspection, redact, passes, converter } = this.#options
     const message = this.#redacted(verdict.message)
+    const { body } = verdict
     if (verdict.forward === null || !passes) {
       inspection.refuse(frame.bytes.length)
-      this.fail('error', message, {
-        failureUnits: verdict.isOverload ? converter.overload?.(message) : undefined,
-      })
+      const failureUnits = verdict.isOverload ? converter.overload?.(message) : undefined
+      this.fail('error', message, { failureUnits, body })
       return
     }
     const { bytes } = this.#edited(frame, verdict.forward)
-    this.fail('error', message, { failureUnits: converter.convert(parseFrame(redact(bytes))) })
+    this.fail('error', message, { failureUnits: converter.convert(parseFrame(redact(bytes))), body })
   }
 
   #redacted(message: string): string {

@@ -3,7 +3,7 @@ import { type CatalogModel, type CatalogRoute, routeKey } from '../catalog/catal
 import { OPERATIONS, type Operation } from '../operations.ts'
 import { speaks } from '../providers/provider.ts'
 import type { CallerProtocol, UpstreamProtocol } from '../translation/translated-call.ts'
-import { restOf } from './route-health.ts'
+import { type Rest, restOf } from './route-health.ts'
 
 /** One way to answer a call. */
 export interface Route extends CatalogRoute {
@@ -43,19 +43,22 @@ function isNative(model: CatalogModel, route: CatalogRoute, operation: Operation
   return capability === null || model.capabilities.includes(capability)
 }
 
+const RESTING: Record<Rest['reason'], number> = { failed: 2, asked: 3, refused: 4 }
+
 /**
  * Routes in the order to try them:
  * 1. the route that the conversation is on
  * 2. the other routes, in the order of the catalogue
  * 3. routes that failed within the last seconds
  * 4. routes with a running `Retry-After`, the shortest wait first
+ * 5. routes whose provider refused the gateway lately
  * @param current `routeKey` of the route that the conversation is on; null for none. @param now milliseconds since the epoch.
  */
 export function inOrder(routes: readonly Route[], current: string | null, now: number): readonly Route[] {
   if (routes.length === 1) return routes
   const rank = (route: Route): [standing: number, until: number] => {
     const rest = restOf(route, now)
-    if (rest) return [rest.reason === 'failed' ? 2 : 3, rest.until]
+    if (rest) return [RESTING[rest.reason], rest.until]
     return [routeKey(route) === current ? 0 : 1, 0]
   }
   return routes

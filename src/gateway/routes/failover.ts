@@ -13,7 +13,7 @@ import { isRefusalStatus, refusesGateway } from '../translation/upstream-errors.
 import { Affinity } from './affinity.ts'
 import { noAnswer } from './attempt.ts'
 import { inOrder, type Route } from './call-routes.ts'
-import { noteRefusal, noteServed, type ProviderHealthDeps } from './provider-health.ts'
+import { noteErrorAnswer, noteServed, type ProviderHealthDeps } from './provider-health.ts'
 import { type BufferedAnswer, type RouteAnswer, RouteCall, type SendOptions } from './route-call.ts'
 import { restOf } from './route-health.ts'
 import { type RouteRequest, routeRequest } from './route-request.ts'
@@ -223,15 +223,16 @@ class Failover {
 
   async #errorStatus(routeCall: RouteCall, response: Response): Promise<FailoverAnswer | null> {
     const { status } = response
-    if (isRefusalStatus(status)) noteRefusal(this.#deps, routeCall.request.route.provider, status)
     if (this.#hasOneRoute || !movesOn(status)) return this.#readError(routeCall, response)
     const { route } = routeCall.request
     const earlier = this.#deferred.get(route)
     if (earlier) giveUp(earlier.routeCall)
     // Deleted first: a map keeps the place of a key that is set again.
     this.#deferred.delete(route)
-    const body = response.body ? readAll(response.body, LONGEST_DEFERRED_BYTES) : new Uint8Array()
-    this.#deferred.set(route, { routeCall, response, body: Promise.resolve(body).catch(() => null) })
+    const reading = response.body ? readAll(response.body, LONGEST_DEFERRED_BYTES) : new Uint8Array()
+    const body = Promise.resolve(reading).catch(() => null)
+    body.then((bytes) => noteErrorAnswer(this.#deps, route, status, bytes))
+    this.#deferred.set(route, { routeCall, response, body })
     const { askedUntil } = routeCall.attempt
     if (askedUntil === null) this.#askedUntil.delete(route)
     else this.#askedUntil.set(route, askedUntil)
@@ -240,9 +241,11 @@ class Failover {
 
   /** @returns null when its body broke off: another route may be tried. */
   async #readError(routeCall: RouteCall, response: Response): Promise<FailoverAnswer | null> {
-    const { attempt } = routeCall
+    const { attempt, request } = routeCall
     try {
-      return this.#errorAnswer(response, this.#options.buffered.take(await attempt.read(response)))
+      const body = this.#options.buffered.take(await attempt.read(response))
+      noteErrorAnswer(this.#deps, request.route, response.status, body)
+      return this.#errorAnswer(response, body)
     } catch (error) {
       if (!(error instanceof ApiError) || error.kind !== 'upstream') throw error
       attempt.discard('unusable_answer')

@@ -2,7 +2,10 @@ import type { Redis } from '@upstash/redis'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
+import type { CatalogRoute } from '../catalog/catalog.ts'
 import type { Provider } from '../providers/provider.ts'
+import { isRefusalStatus, refusesGateway } from '../translation/upstream-errors.ts'
+import { noteRefused } from './route-health.ts'
 
 /** The latest refusal of the gateway by each provider, in Redis, so that the management API of any isolate reads it. */
 
@@ -31,13 +34,21 @@ const refused = new BoundedMap<string, number>(MOST_PROVIDERS)
 
 const keyOf = (providerId: string) => `provider-refusal:${providerId}`
 
-/** Logs and stores that a provider refused the gateway. Never throws. */
-export function noteRefusal(
+/**
+ * Logs and stores an error answer that refuses the gateway, and has the route tried last. Never throws.
+ * @param body of the answer, because a 403 can also be about the contents of the request; null when it broke off.
+ */
+export function noteErrorAnswer(
   { clock, redis, waitUntil }: ProviderHealthDeps,
-  { id, name }: Pick<Provider, 'id' | 'name'>,
+  route: CatalogRoute,
   status: number,
+  body: Uint8Array | null,
 ): void {
+  if (!isRefusalStatus(status) || (body === null && status === 403)) return
+  if (!refusesGateway(status, body ?? new Uint8Array())) return
+  const { id, name } = route.provider
   const now = clock()
+  noteRefused(route, now)
   const stored = refused.get(id)
   if (stored !== undefined && now - stored < BETWEEN_STORES_MS) return
   refused.set(id, now)

@@ -20,10 +20,10 @@ import {
   type StreamDeps,
   startStream,
 } from '../relay/stream-answer.ts'
-import { textOf } from '../translation/json.ts'
+import { type Json, textOf } from '../translation/json.ts'
 import type { ModelEvent } from '../translation/model-events.ts'
 import type { TranslatedCall } from '../translation/translated-call.ts'
-import { upstreamError } from '../translation/upstream-errors.ts'
+import { errorIn, impliedStatus, parsedBody } from '../translation/upstream-errors.ts'
 import { noAnswer, UpstreamAttempt } from './attempt.ts'
 import type { RouteRequest } from './route-request.ts'
 
@@ -50,10 +50,15 @@ export interface BufferedAnswer {
 export type RouteAnswer =
   | BufferedAnswer
   | StartedStream
-  /** An error answer of the upstream. Its body is not read yet. */
-  | { kind: 'error_status'; response: Response }
+  /** An error answer of the upstream, also one that it sent with status 200. Its body is not read yet. */
+  | ErrorAnswer
   /** No usable answer; nothing was sent to the caller. */
   | { kind: 'nothing'; error: ApiError }
+
+interface ErrorAnswer {
+  kind: 'error_status'
+  response: Response
+}
 
 export class RouteCall {
   readonly request: RouteRequest
@@ -109,7 +114,7 @@ export class RouteCall {
     }
   }
 
-  async #stream(response: Response, lost: Usage | null): Promise<StartedStream> {
+  async #stream(response: Response, lost: Usage | null): Promise<StartedStream | ErrorAnswer> {
     const { request, model, outline, basis } = this.#planned
     const { route, translated } = this.request
     if (translated && !outline.stream) {
@@ -118,7 +123,7 @@ export class RouteCall {
     this.attempt.dispose()
     const inspection = this.#inspection()
     const { signal, form } = this.#options
-    return startStream(this.#deps, {
+    const started = await startStream(this.#deps, {
       response,
       route,
       reader: this.#protocol.streamReader(this.#context(inspection)),
@@ -133,9 +138,13 @@ export class RouteCall {
       // Not the plan itself: it would keep the request's body, up to 50 MB, for as long as the stream lasts.
       caller: { operation: request.operation, modelId: model.id, usageRequested: outline.usageRequested },
     })
+    if (started.kind === 'stream') return started
+    const error = this.#errorUnder200(response, started.body)
+    if (error) return error
+    throw noAnswer(started.message)
   }
 
-  async #buffered(response: Response): Promise<BufferedAnswer> {
+  async #buffered(response: Response): Promise<BufferedAnswer | ErrorAnswer> {
     const body = this.#options.buffered.take(await this.attempt.read(response))
     if (body.length === 0) throw noAnswer('The upstream sent an empty answer.')
     const inspection = this.#inspection()
@@ -147,10 +156,13 @@ export class RouteCall {
     const pieces = edited.pieces.map((piece) => redactedAnswer(piece, provider))
     const charge = answerCharge(this.#planned.basis, reading.usage, reading.textBytes)
     const { translated } = this.request
-    if (reading.isError && !translated) {
-      const { message } = upstreamError(joinBytes(pieces))
-      const known = textOf(message) || 'The upstream sent an error in place of an answer.'
-      throw this.#errorAsAnswer(known, reading, charge)
+    if (reading.isError) {
+      const body = parsedBody(joinBytes(pieces))
+      const message = textOf(errorIn(body).message) || 'The upstream sent an error in place of an answer.'
+      const failure = this.#errorAsAnswer(message, reading, charge)
+      const error = this.#errorUnder200(response, body)
+      if (error) return error
+      throw failure
     }
     return {
       kind: 'buffered',
@@ -196,6 +208,23 @@ export class RouteCall {
     return noAnswer(withoutCredential(message, this.request.route.provider.credential))
   }
 
+  /**
+   * An error that the upstream sent with status 200, as the answer with the status that the error stands for.
+   * @param body after inspection. @returns null for an error without a known status.
+   */
+  #errorUnder200(response: Response, body: Json): ErrorAnswer | null {
+    const error = errorIn(body)
+    const status = impliedStatus(error)
+    if (status === null) return null
+    const headers = new Headers(response.headers)
+    for (const name of BODY_HEADERS) headers.delete(name)
+    headers.set('content-type', 'application/json')
+    // Errors with a status are forwarded unchanged. These have none, so that they get the envelope of the surface.
+    const { ownErrorEnvelope } = OPERATIONS[this.#planned.request.operation]
+    const sent = JSON.stringify(ownErrorEnvelope ? body : { error })
+    return { kind: 'error_status', response: new Response(sent, { status, headers }) }
+  }
+
   #inspection(): Inspection {
     const inspection = this.#planned.policy.responseInspection()
     this.responseCounts = inspection.counts
@@ -218,6 +247,9 @@ export class RouteCall {
     }
   }
 }
+
+/** Headers of a body that is replaced. */
+const BODY_HEADERS = ['content-encoding', 'content-length', 'transfer-encoding']
 
 function jsonOr<Result>(read: () => Result): Result {
   try {

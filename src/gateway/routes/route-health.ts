@@ -3,15 +3,17 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import { type CatalogRoute, routeKey } from '../catalog/catalog.ts'
 import type { Provider } from '../providers/provider.ts'
 
-/** Why a route is tried last: its provider requested a wait (`asked`), or it failed. */
+/** Why a route is tried last: its provider requested a wait (`asked`) or refused the gateway, or it failed. */
 export interface Rest {
-  reason: 'asked' | 'failed'
+  reason: 'asked' | 'failed' | 'refused'
   /** Milliseconds since the epoch. */
   until: number
 }
 
 /** How long a route is tried last after it could not be reached or did not answer. Then one call tries it first. */
 const FAILED_REST_MS = 5_000
+/** How long a route is tried last after its provider refused the gateway. A person has to renew the credential. */
+const REFUSED_REST_MS = 60_000
 /** A longer `Retry-After` is shortened to this: limits can be raised, and requests differ in size. */
 const LONGEST_REQUESTED_WAIT_MS = 60_000
 /** How long after an answer a provider counts as reachable. */
@@ -25,12 +27,19 @@ const requestedWaitUntil = new BoundedMap<string, number>(MOST_ROUTES)
 const silentUntil = new BoundedMap<string, number>(MOST_ROUTES)
 /** By provider id: until when the routes of an unreachable provider are tried last. */
 const unreachableUntil = new BoundedMap<string, number>(MOST_ROUTES)
+/**
+ * By `routeKey`: until when a route whose provider refused the gateway is tried last, and the entry that was refused. Not by
+ * provider, because a credential can lack the permission for one model.
+ */
+const refusals = new BoundedMap<string, { until: number; entry: string }>(MOST_ROUTES)
 /** By provider id: the last answer. */
 const lastAnswerAt = new BoundedMap<string, number>(MOST_ROUTES)
 
 /** @returns null for a route that can be tried in its turn. */
 export function restOf(route: CatalogRoute, now: number): Rest | null {
   const failed = Math.max(unreachableUntil.get(route.provider.id) ?? 0, silentUntil.get(routeKey(route)) ?? 0)
+  const refusal = refusalOf(route)
+  if (refusal && refusal.until > now) return { reason: 'refused', until: refusal.until }
   if (failed > now) return { reason: 'failed', until: failed }
   const until = requestedWaitUntil.get(routeKey(route)) ?? 0
   return until > now ? { reason: 'asked', until } : null
@@ -42,6 +51,8 @@ export function beginTrial(route: CatalogRoute, now: number): void {
   const key = routeKey(route)
   if (unreachableUntil.get(id) !== undefined) unreachableUntil.set(id, now + FAILED_REST_MS)
   if (silentUntil.get(key) !== undefined) silentUntil.set(key, now + FAILED_REST_MS)
+  const refusal = refusalOf(route)
+  if (refusal && refusal.until <= now) refusals.set(key, { ...refusal, until: now + FAILED_REST_MS })
 }
 
 /**
@@ -58,6 +69,7 @@ export function noteAnswer(
   if (until === null) requestedWaitUntil.delete(routeKey(route))
   else requestedWaitUntil.set(routeKey(route), until)
   silentUntil.delete(routeKey(route))
+  if (response.status < 400) refusals.delete(routeKey(route))
   if (EDGE_WITHOUT_ORIGIN.has(response.status)) noteUnreachable(route, now)
   else {
     lastAnswerAt.set(route.provider.id, now)
@@ -81,6 +93,22 @@ export function noteUnreachable(route: CatalogRoute, now: number): void {
 export function noteSilence(route: CatalogRoute, now: number): void {
   silentUntil.set(routeKey(route), now + FAILED_REST_MS)
 }
+
+/** The provider refused the gateway's credential or account. */
+export function noteRefused(route: CatalogRoute, now: number): void {
+  refusals.set(routeKey(route), { until: now + REFUSED_REST_MS, entry: entryOf(route.provider) })
+}
+
+/** A refusal counts for the entry that was refused, not for one with a new credential or address. */
+function refusalOf(route: CatalogRoute): { until: number; entry: string } | null {
+  const refusal = refusals.get(routeKey(route))
+  if (!refusal || refusal.entry === entryOf(route.provider)) return refusal ?? null
+  refusals.delete(routeKey(route))
+  return null
+}
+
+const entryOf = ({ kind, baseUrl, credential }: Provider): string =>
+  JSON.stringify([kind, baseUrl, credential.parts])
 
 /** Whether the provider answered just now, so that a connection to it will succeed. */
 export const heardLately = (provider: Provider, now: number): boolean =>

@@ -17,6 +17,25 @@ const TYPES: Record<number, string> = {
 /** Codes of chat completions upstreams for an overload. */
 const OVERLOAD_CODES = new Set<unknown>([OVERLOADED, 'server_is_overloaded', 529, '529'])
 
+/** Statuses of error codes and types of both protocols, as their vendors send them. */
+const STATUSES: ReadonlyMap<unknown, number> = new Map([
+  ['invalid_request_error', 400],
+  ['context_length_exceeded', 400],
+  ['string_above_max_length', 400],
+  ['authentication_error', 401],
+  ['invalid_api_key', 401],
+  ['billing_error', 402],
+  ['permission_error', 403],
+  ['not_found_error', 404],
+  ['request_too_large', 413],
+  ['rate_limit_error', 429],
+  ['rate_limit_exceeded', 429],
+  ['insufficient_quota', 429],
+  ['api_error', 500],
+  ['server_error', 500],
+  ['timeout_error', 504],
+])
+
 /** Clients of the messages protocol compact a conversation only on an error with these words. */
 const TOO_LONG = 'prompt is too long'
 const CONTEXT_OVERFLOWS = new Set(['context_length_exceeded', 'string_above_max_length'])
@@ -26,20 +45,32 @@ const LONGEST_MESSAGE = 4_096
 
 /**
  * An error answer of an upstream in the envelope of the messages protocol.
- * @param status of the answer, which stays the same. @param body JSON or not.
+ * @param status of the answer, which stays the same. @param body JSON or not. @param requestId of the gateway.
  * @returns the same array for a body that has the envelope.
  */
-export function messagesErrorBody(status: number, body: Uint8Array): Uint8Array {
+export function messagesErrorBody(status: number, body: Uint8Array, requestId: string): Uint8Array {
   if (hasMessagesEnvelope(body)) return body
   const error = upstreamError(body)
-  const text = textOf(error.message) || `The upstream answered with status ${status}.`
+  const text = providerMessage(status, error)
   const message = isContextOverflow(error) && !text.includes(TOO_LONG) ? `${TOO_LONG}: ${text}` : text
   const byStatus = TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error')
   const type = isOverload(error) ? OVERLOADED : byStatus
   return new TextEncoder().encode(
-    JSON.stringify({ type: 'error', error: { type, message: message.slice(0, LONGEST_MESSAGE) } }),
+    JSON.stringify({
+      type: 'error',
+      error: { type, message: message.slice(0, LONGEST_MESSAGE) },
+      request_id: requestId,
+    }),
   )
 }
+
+/** The message of a provider's error. That of a 429 begins with whose limit it is: callers have limits of their own. */
+export function providerMessage(status: number, { message }: Json): string {
+  const text = textOf(message) || `The upstream answered with status ${status}.`
+  return status !== 429 || text.startsWith(PROVIDERS_LIMIT) ? text : `${PROVIDERS_LIMIT}: ${text}`
+}
+
+const PROVIDERS_LIMIT = "A limit of the model's provider is reached"
 
 function hasMessagesEnvelope(body: Uint8Array): boolean {
   const { type, error } = parsedBody(body)
@@ -49,6 +80,18 @@ function hasMessagesEnvelope(body: Uint8Array): boolean {
 
 /** Whether an error of either protocol states an overload of the provider. */
 export const isOverload = ({ type, code }: Json): boolean => type === OVERLOADED || OVERLOAD_CODES.has(code)
+
+/**
+ * The status of an error that its provider sent with status 200, by its code or type.
+ * @returns null for an error without a known one.
+ */
+export function impliedStatus(error: Json): number | null {
+  if (isOverload(error)) return 529
+  const { code, type } = error
+  // Servers such as vLLM and OpenRouter send the status as the code.
+  const numeric = /^[45]\d\d$/.test(String(code)) ? Number(code) : undefined
+  return numeric ?? STATUSES.get(code) ?? STATUSES.get(type) ?? null
+}
 
 /** Flagged content, as OpenRouter and gateways like it refuse it with the status of a refused credential. */
 const FLAGGED_WORDS = /moderation|flagged|content.?(policy|filter)|safety/i
@@ -75,7 +118,8 @@ export function upstreamError(body: Uint8Array): Json {
   return errorIn(parsedBody(body))
 }
 
-function parsedBody(body: Uint8Array): Json {
+/** The members of a JSON object; none for any other body. */
+export function parsedBody(body: Uint8Array): Json {
   try {
     return objectOf(JSON.parse(new TextDecoder().decode(body)))
   } catch {
@@ -84,7 +128,7 @@ function parsedBody(body: Uint8Array): Json {
 }
 
 /** Usually `{ error: { message } }`; some servers put the message at the top, or send a string. */
-function errorIn(body: Json): Json {
+export function errorIn(body: Json): Json {
   if (typeof body.error === 'string') return { message: body.error }
   return body.error ? objectOf(body.error) : { message: body.message ?? body.detail }
 }

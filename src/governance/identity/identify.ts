@@ -1,7 +1,9 @@
 import type { Database } from '../../../schema/database.ts'
+import { ApiError } from '../../lib/api-error.ts'
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
+import { withinTime } from '../../lib/time-limit.ts'
 import {
   type CallerCredential,
   type Entitlement,
@@ -61,6 +63,9 @@ interface CachedIdentity {
 
 // Results, never promises: the runtime cancels pending I/O with the request that started it.
 
+/** A look-up reads one row. A response that cannot be stored fails after about the same time (`responses/object/postgres-away`). */
+const LOOK_UP_LIMIT_MS = 3_000
+
 /** Key ids by digest. */
 const keyIds = new BoundedMap<string, string>(5_000)
 /** By key id, so that rights which were renewed by id also apply to the digest. */
@@ -75,7 +80,7 @@ const identities = new BoundedMap<string, CachedIdentity>(5_000)
  * @param presentedKey the credential without `Bearer`.
  * @param address of the caller, null when unknown. An address whose keys keep being refused gets few look-ups, here and
  * over all isolates, except for keys that were valid when last seen here.
- * @throws what the database throws. The caller is refused then.
+ * @throws ApiError internal with a time to try again when Postgres does not answer within LOOK_UP_LIMIT_MS.
  */
 export async function identify(
   deps: IdentifyDeps,
@@ -95,7 +100,7 @@ export async function identify(
     return { kind: 'refused', reason: 'unchecked', owner: null }
   }
   const digests = digestsFor(peppers, presentedKey).map((each) => each.digest)
-  const rights = await findKeyRights(deps.database, digests)
+  const rights = await lookUp(findKeyRights(deps.database, digests))
   const identification = identificationOf(deps, rights, now)
   if (identification.kind === 'known' && rights) keyIds.set(digest, rights.keyId)
   else if (identification.kind === 'refused' && identification.reason !== 'expired') {
@@ -103,6 +108,16 @@ export async function identify(
     await noteRefusal(deps, address)
   }
   return identification
+}
+
+/** The rights of a key, in time for its caller to get the error. @throws ApiError internal */
+async function lookUp(reading: Promise<KeyRights | null>): Promise<KeyRights | null> {
+  try {
+    return await withinTime(reading, LOOK_UP_LIMIT_MS, 'looking up a key')
+  } catch (error) {
+    const message = 'API keys cannot be checked at the moment. Try again soon.'
+    throw new ApiError('internal', message, { retryAfterSeconds: 2, cause: error })
+  }
 }
 
 /**

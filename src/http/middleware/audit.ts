@@ -6,6 +6,7 @@ import { ApiError } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { AppContext } from '../context.ts'
 import { renderError } from '../errors.ts'
+import { setRateLimitHeaders } from '../rate-limit-headers.ts'
 
 /**
  * Makes sure that every call has one audit record. Calls that reach an admission are recorded with it; the others are
@@ -38,7 +39,9 @@ async function recordCounted(
   for (let admissions = 0; admissions < MOST_ADMISSIONS; admissions++) {
     const result = await refuse(deps, { ...request, rights }, error, { target: null })
     if (result.kind === 'refused') {
-      if (result.error !== error) context.res = renderError(result.error, context)
+      context.set('rateLimit', result.rateLimit ?? null)
+      if (result.error === error) setRateLimitHeaders(context)
+      else context.res = renderError(result.error, context)
       return true
     }
     try {

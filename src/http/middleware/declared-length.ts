@@ -15,7 +15,7 @@ export async function limitDeclaredLength(context: AppContext, next: Next): Prom
     await authenticate(context, async () => {})
   } catch (error) {
     // A key that was refused is recorded, or counted by address, as in any other call.
-    if (!(error instanceof ApiError)) {
+    if (!(error instanceof ApiError) || error.kind === 'internal') {
       logEvent('error', 'caller_not_identified', {
         request_id: context.get('requestId'),
         error: errorText(error),

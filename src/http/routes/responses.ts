@@ -140,6 +140,7 @@ async function create(context: AppContext): Promise<Response> {
   const started = await begin(context, handle)
   if ('refusal' in started) return refusalAnswer(context, started.refusal)
   const { events, background } = started
+  for (const [name, value] of Object.entries(started.headers)) context.header(name, value)
   if (events) return eventStream(context, tailFrames(events, 0, tailOpener(context, handle)))
   const response = await (background ? handle.object.snapshot(handle.owner) : ended(context, handle))
   // It was deleted while the caller waited.

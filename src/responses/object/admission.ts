@@ -1,7 +1,10 @@
 import { unsentOutcome } from '../../gateway/calls/call-outcome.ts'
 import { loadCatalog } from '../../gateway/catalog/catalog.ts'
 import { type AdmittedTurn, admitTurn } from '../../gateway/model-turn.ts'
+import { droppedHeaders } from '../../gateway/relay/answer-headers.ts'
 import { SESSION_HEADERS } from '../../gateway/routes/conversation-key.ts'
+import { alwaysDropped } from '../../gateway/translation/requests/member-rules.ts'
+import { RESPONSES_MEMBERS } from '../../gateway/translation/requests/responses-members.ts'
 import { settle } from '../../governance/governed-call.ts'
 import { notFound } from '../../lib/api-error.ts'
 import type { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
@@ -32,7 +35,7 @@ export interface AdmittedResponse extends RunningResponse {
 }
 
 export type ResponseAdmission =
-  | ({ kind: 'admitted'; trace: LedgerTrace } & AdmittedResponse)
+  | ({ kind: 'admitted'; trace: LedgerTrace; headers: Record<string, string> } & AdmittedResponse)
   | { kind: 'refused'; trace: LedgerTrace; error: unknown }
 
 /** Bytes of a context that is held while the response generates. A larger one is loaded again for a further turn. */
@@ -73,7 +76,8 @@ export async function admitResponse(
     if (turn.kind === 'refused') return refused(turn.error, trace)
     try {
       await fromPostgres(deps.database, storeBeginning(deps, state, loaded, turn))
-      return { kind: 'admitted', trace, ...firstEngine(deps, state, log, loaded, { turn, buffers }) }
+      const headers = droppedHeaders(droppedOf(loaded.settings, turn))
+      return { kind: 'admitted', trace, headers, ...firstEngine(deps, state, log, loaded, { turn, buffers }) }
     } catch (error) {
       await settle(deps, turn.call, unsentOutcome(turn.call, deps.clock(), error))
       return refused(error, trace)
@@ -81,6 +85,12 @@ export async function admitResponse(
   } catch (error) {
     return refused(error, { recorded: false })
   }
+}
+
+/** Members that the model is not sent, by the translation for the route that is tried first. */
+function droppedOf(settings: ResponseSettings, { planned }: AdmittedTurn): string[] {
+  const dropped = planned.firstRequest?.translated?.dropped ?? []
+  return [...new Set([...dropped, ...alwaysDropped(settings, RESPONSES_MEMBERS)])]
 }
 
 /** Members are picked one by one: the context has up to 50 MB, and must not be referenced while the response generates. */

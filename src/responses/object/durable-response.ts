@@ -58,13 +58,14 @@ export class DurableResponse implements ResponseStreamObject {
     if (this.#state.head) return notStarted(new Error('the response was started before'), { recorded: false })
     const admission = await this.#admit(request, body)
     if (admission.kind === 'refused') return notStarted(admission.error, admission.trace)
-    const { engine, emitter, settings, trace } = admission
+    const { engine, emitter, settings, trace, headers } = admission
     this.#state.enter('generating')
     emitter.begin()
     this.#generate({ engine, emitter })
     return {
       ...trace,
       error: null,
+      headers,
       // A call of its own would cost the first reader a round trip.
       events: settings.stream === true ? this.#log.tail(0) : null,
       background: settings.background === true,

@@ -184,12 +184,14 @@ describe('errors in a chat stream', () => {
     ['a number', 500, 'The upstream reported an error.'],
   ])('are sent in our envelope, with the upstream’s message: %s', (_name, error, message) => {
     const { verdicts } = readStream(chatCompletions, chunks({ error, choices: [delta('x')] }))
-    expect(verdicts).toEqual([{ kind: 'failure', message, forward: null }])
+    const body = expect.objectContaining({ error })
+    expect(verdicts).toEqual([{ kind: 'failure', message, forward: null, body }])
   })
 
   it('are recognized by the name of their event, whatever they hold', () => {
     const read = (data: string) => readStream(chatCompletions, `event: error\ndata: ${data}\n\n`).verdicts
-    const failure = (message: string) => [{ kind: 'failure', message, forward: null }]
+    const body = { error: expect.anything() }
+    const failure = (message: string) => [{ kind: 'failure', message, forward: null, body }]
     expect(read('{"error":{"message":"told"}}')).toEqual(failure('told'))
     expect(read('{"message":"flat"}')).toEqual(failure('flat'))
     expect(read('"text"')).toEqual(failure('text'))

@@ -234,7 +234,7 @@ describe('what attempts without an answer used', () => {
     const alone = await failoverOf({ routes: ['messages'], answers: [reported] })
     expect((await alone.sent).lost).toEqual({ ...NO_USAGE, input: 30 })
     expect(attemptsOf(await alone.outcome)).toEqual([['messages 0', 200]])
-    expect(await alone.outcome).toMatchObject({ status: 502, provenance: 'estimated', cost: 30 })
+    expect(await alone.outcome).toMatchObject({ status: 500, provenance: 'estimated', cost: 30 })
   })
 
   it('is paid for where a policy stops the answer, and no other route is tried', async () => {

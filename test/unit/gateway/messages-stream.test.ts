@@ -177,21 +177,23 @@ describe('usage on a messages stream', () => {
 
 describe('errors in a messages stream', () => {
   it('are the upstream’s own frame', () => {
-    const frame = events({
+    const body = {
       type: 'error',
       error: { type: 'overloaded_error', message: 'Overloaded' },
       request_id: 'r',
-    })
+    }
+    const frame = events(body)
     const { verdicts, text } = readStream(messages, frame)
-    expect(verdicts).toEqual([{ kind: 'failure', message: 'Overloaded', forward: [] }])
+    expect(verdicts).toEqual([{ kind: 'failure', message: 'Overloaded', forward: [], body }])
     expect(text).toBe('')
   })
 
   it.each([{}, { error: null }, { error: { message: 7 } }, { error: { message: '' } }, { error: 'x' }])(
     'without a message: %j',
     (members) => {
-      expect(readStream(messages, events({ type: 'error', ...members })).verdicts).toEqual([
-        { kind: 'failure', message: 'The upstream reported an error.', forward: [] },
+      const body = { type: 'error', ...members }
+      expect(readStream(messages, events(body)).verdicts).toEqual([
+        { kind: 'failure', message: 'The upstream reported an error.', forward: [], body },
       ])
     },
   )

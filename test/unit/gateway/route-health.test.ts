@@ -6,6 +6,7 @@ import {
   beginTrial,
   heardLately,
   noteAnswer,
+  noteRefused,
   noteSilence,
   noteUnreachable,
   restOf,
@@ -90,6 +91,44 @@ describe('a provider that could not be reached', () => {
   })
 })
 
+describe('a route whose provider refused the gateway', () => {
+  const renewed = (route: Route, change: object): Route => ({
+    ...route,
+    provider: { ...route.provider, ...change },
+  })
+
+  it('rests alone for a minute, then one call tries it while the others go on without', () => {
+    const route = someRoute()
+    noteRefused(route, NOW)
+    expect(restOf(route, NOW + 59_999)?.reason).toBe('refused')
+    expect(restOf(someRoute(route.provider.id, 'another'), NOW)).toBeNull()
+    const later = NOW + 60_000
+    expect(restOf(route, later)).toBeNull()
+    beginTrial(route, later)
+    expect(restOf(route, later + 4_999)?.reason).toBe('refused')
+    expect(restOf(route, later + 5_000)).toBeNull()
+  })
+
+  it('rests until it serves a call: another error does not show that it accepts the credential', () => {
+    const route = someRoute()
+    noteRefused(route, NOW)
+    noteAnswer(route, answer(429), NOW + 1)
+    expect(restOf(route, NOW + 1)?.reason).toBe('refused')
+    noteAnswer(route, answer(200), NOW + 2)
+    expect(restOf(route, NOW + 2)).toBeNull()
+  })
+
+  it.each([
+    ['credential', { credential: { parts: { secret: 'new' }, secrets: ['new'] } }],
+    ['address', { baseUrl: 'https://y' }],
+  ])('rests until its entry has another %s', (_, change) => {
+    const route = someRoute()
+    noteRefused(route, NOW)
+    expect(restOf(renewed(route, {}), NOW)?.reason).toBe('refused')
+    expect(restOf(renewed(route, change), NOW)).toBeNull()
+  })
+})
+
 it('a route that stayed silent rests alone', () => {
   const route = someRoute()
   noteSilence(route, NOW)
@@ -121,10 +160,11 @@ describe('the order of routes', () => {
   })
 
   it('has those that rest at its end, the shortest wait first, the current one as well', () => {
-    const routes = [someRoute(), someRoute(), someRoute(), someRoute(), someRoute()] as const
+    const routes = [someRoute(), someRoute(), someRoute(), someRoute(), someRoute(), someRoute()] as const
+    noteRefused(routes[5], NOW)
     noteAnswer(routes[0], answer(429, { 'retry-after': '9' }), NOW)
     noteAnswer(routes[1], answer(429, { 'retry-after': '3' }), NOW)
     noteUnreachable(routes[2], NOW)
-    expect(order([...routes], routes[0])).toEqual([3, 4, 2, 1, 0])
+    expect(order([...routes], routes[0])).toEqual([3, 4, 2, 1, 0, 5])
   })
 })

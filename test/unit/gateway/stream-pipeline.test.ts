@@ -189,7 +189,8 @@ describe('an error of the upstream in its stream', () => {
   it('is left to the dialect of any other caller, and nothing of its frame is sent', () => {
     const piped = new Piped({ protocol: messages, redact, passes: false })
     piped.push(MESSAGE_START + frame)
-    expect(piped.end).toEqual(failed('error', 'Busy [redacted]'))
+    const body = { type: 'error', error: expect.objectContaining({ type: 'overloaded_error' }) }
+    expect(piped.end).toEqual({ ...failed('error', 'Busy [redacted]'), body })
     expect(piped.inspection.counts.withheld).toBe(frame.length)
     piped.checkCounts()
   })

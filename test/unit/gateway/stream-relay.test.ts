@@ -145,7 +145,7 @@ describe('a failure before the start', () => {
   ])('is not a stream: %s', async (_name, parts, reason, message) => {
     const relay = await run()
     await relay.upstream.send(...parts)
-    expect(relay.start).toEqual({ started: false, end: { kind: 'failed', reason, message } })
+    expect(relay.start).toMatchObject({ started: false, end: { kind: 'failed', reason, message } })
     expect(relay.upstream.aborted).toHaveBeenCalled()
     checkEnded(relay)
   })

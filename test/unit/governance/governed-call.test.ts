@@ -81,7 +81,7 @@ describe('admit', () => {
     })
     const { message } = (refused as { error: ApiError }).error
     expect(message).toBe(
-      'Not enough credits: this call can cost up to 100 micro-credits, and 99 micro-credits can be spent. ' +
+      'Your organization does not have enough credits: this call can cost up to 100 micro-credits, and 99 micro-credits can be spent. ' +
         'Lower max_tokens, or add credits. This is not a rate limit: repeating the call does not help.',
     )
     expect(ledger.recorded).toMatchObject([

@@ -43,7 +43,7 @@ async function read(parts: readonly number[], seconds: number, compressed: boole
 }
 
 const many = (count: number, bytes: number) => Array.from({ length: count }, () => bytes)
-const late = expect.stringMatching(/^408 The body arrives too slowly: the next part of the body took longer/)
+const late = expect.stringMatching(/^400 The body arrives too slowly: the next part of the body took longer/)
 
 it('a body that drips holds its place for a minute', async () => {
   expect(await read(many(100, 1), 20, false)).toEqual({ outcome: late, seconds: 60 })

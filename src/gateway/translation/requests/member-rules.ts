@@ -62,6 +62,13 @@ export function droppedMembers(request: Json, rules: MemberRules, body: Json): s
   })
 }
 
+/** Names of the members with a value that every translation drops and reports. */
+export const alwaysDropped = (request: Json, rules: MemberRules): string[] =>
+  Object.keys(request).filter((name) => {
+    const rule = entryOf(rules, name)
+    return isPresent(request[name]) && rule?.treatment === 'dropped' && rule.silent !== true
+  })
+
 /** Whether a list has elements, for members that may be sent empty. */
 export const holdsItems = (value: unknown): boolean => Array.isArray(value) && value.length > 0
 

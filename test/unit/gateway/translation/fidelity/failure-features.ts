@@ -82,9 +82,15 @@ export const failures: Group<AnswerFeature> = {
       },
       places: WITH_STATUS,
       expected: {
-        'messages:chat': becomes({ error: { type: 'rate_limit_error', message: 'Slow down.' }, status: 429 }),
+        'messages:chat': becomes({
+          error: {
+            type: 'rate_limit_error',
+            message: "A limit of the model's provider is reached: Slow down.",
+          },
+          status: 429,
+        }),
       },
-      note: 'chat and completions receive the provider’s body unchanged (interface)',
+      note: 'chat and completions receive the provider’s body unchanged (interface); on messages, a 429 says whose limit it is',
     },
     {
       name: 'Error: conversation too long',

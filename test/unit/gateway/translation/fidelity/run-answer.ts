@@ -61,7 +61,10 @@ export async function answerStreamed(
 /** What the caller gets of an error that comes in place of an answer. */
 export function answerError(pair: Pair, status: number, body: Json): Json {
   const bytes = encoder.encode(JSON.stringify(body))
-  const answer = upstreamErrorAnswer(new Response(bytes, { status }), bytes, routeOf(pair), 0)
+  const answer = upstreamErrorAnswer(new Response(bytes, { status }), bytes, routeOf(pair), {
+    requestId: 'req_1',
+    now: 0,
+  })
   return { ...parsed(answer.body as Uint8Array), status: answer.status }
 }
 
