@@ -68,6 +68,8 @@ export interface RequestOutline {
 export interface ServerTool {
   /** Without the date of its version. */
   type: string
+  /** Date of its version, as YYYYMMDD; null without one. */
+  version: string | null
   /** How often the provider may run it; null without a limit. */
   mostUses: number | null
 }
@@ -122,7 +124,7 @@ const DOCUMENT_TYPES = ['document', 'document_url', 'audio_url', ...FILE_TYPES]
 /** Types of tools that the caller runs itself, without the date of their version. */
 const CLIENT_TOOLS = new Set([...['function', 'custom', 'bash', 'text_editor', 'computer', 'memory']])
 const AUDIO_TYPES = new Set(['input_audio', 'audio_url'])
-const VERSION_DATE = /_\d{8}$/
+const VERSION_DATE = /_(\d{8})$/
 /** Items that are results of tools. */
 const OUTPUT_TYPES = new Set(['function_call_output', 'custom_tool_call_output'])
 /** Members that let the provider run tools of its own. */
@@ -258,7 +260,7 @@ class OutlineScan {
   textBytes = 0
   toolModel: string | null = null
   providerState: RequestOutline['providerState'] = null
-  readonly #toolTypes: Array<{ index: unknown; type: string }> = []
+  readonly #toolTypes: Array<{ index: unknown; type: string; version: string | null }> = []
   readonly #mostUses = new Map<unknown, number>()
   readonly toolMessages = new Set<number>()
   /** Elements of `prompt` that are prompts by themselves: texts, or arrays of token ids. */
@@ -297,14 +299,17 @@ class OutlineScan {
       if (name !== type) this.providedTools++
       if (this.#rules.hasItems || CLIENT_TOOLS.has(name)) return
       this.documents++
-      this.#toolTypes.push({ index: path[1], type: name })
+      this.#toolTypes.push({ index: path[1], type: name, version: VERSION_DATE.exec(type)?.[1] ?? null })
     } else if (IMAGE_TYPES.includes(type)) this.images++
     else if (DOCUMENT_TYPES.includes(type)) this.documents++
     this.hasAudio ||= AUDIO_TYPES.has(type)
   }
 
   get serverTools(): ServerTool[] {
-    return this.#toolTypes.map(({ index, type }) => ({ type, mostUses: this.#mostUses.get(index) ?? null }))
+    return this.#toolTypes.map(({ index, ...tool }) => ({
+      ...tool,
+      mostUses: this.#mostUses.get(index) ?? null,
+    }))
   }
 
   value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {

@@ -1,10 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { chargeBasis } from '../../../src/gateway/calls/charge-basis.ts'
+import { answerCharge, type ChargeBasis } from '../../../src/gateway/calls/charges.ts'
+import { withContainerTime } from '../../../src/gateway/calls/container-time.ts'
 import type { CatalogModel } from '../../../src/gateway/catalog/catalog.ts'
 import { OPERATIONS } from '../../../src/gateway/operations.ts'
 import type { Provider } from '../../../src/gateway/providers/provider.ts'
 import { routesFor } from '../../../src/gateway/routes/call-routes.ts'
-import { costOf, type Prices, type Usage } from '../../../src/governance/credits.ts'
+import { costOf, NO_USAGE, type Prices, type Usage } from '../../../src/governance/credits.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 
 type Json = Record<string, unknown>
@@ -21,7 +23,7 @@ const PRICED: Prices = {
   ...PRICES,
   units: {
     web_search: 10_000_000_000,
-    code_execution: 50_000_000_000,
+    container_minutes: 833_333_334,
     audio_input: 40_000_000,
     audio_output: 80_000_000,
     image_output: 60_000_000,
@@ -151,7 +153,7 @@ const LEVERS: readonly Lever[] = [
     members: { container: 'c' },
     raises(worst, window) {
       worst.input = Math.max(worst.input, window)
-      worst.units.code_execution = 1
+      worst.units.container_minutes = 60
     },
   },
   { protocols: ALL, members: { service_tier: 'priority' }, raises: () => {} },
@@ -245,6 +247,54 @@ describe('the reservation of a call', () => {
     const fast = basisOf('messages', { speed: 'fast', inference_geo: 'us' }).basis.prices
     expect(fast.output).toBe(plain.output * 6.6)
     expect(fast.units?.web_search).toBe(plain.units?.web_search)
+  })
+})
+
+describe('a cheaper price class', () => {
+  const prices = { ...PRICED, classes: { 'service_tier=flex': 50, 'service_tier=auto': 200 } }
+
+  it('halves the prices where every route takes it, and needs no price', () => {
+    const flex = { service_tier: 'flex' }
+    const chat = modelOf('chat_completions', { prices })
+    expect(basisOf('chat_completions', flex, {}, chat).basis.prices.output).toBe(PRICES.output / 2)
+    expect(basisOf('chat_completions', flex).basis.prices).toEqual(PRICED)
+    // Translation to messages drops the member.
+    const both = { ...chat, routes: [...chat.routes, ...modelOf('messages').routes] }
+    expect(basisOf('chat_completions', flex, {}, both).basis.prices).toEqual(prices)
+  })
+
+  it('may be a dearer one of the account', () => {
+    const auto = basisOf(
+      'chat_completions',
+      { service_tier: 'auto' },
+      {},
+      modelOf('chat_completions', { prices }),
+    )
+    expect(auto.basis.prices.output).toBe(PRICES.output * 2)
+  })
+})
+
+describe('the container of a call that runs code', () => {
+  const tool = { type: 'code_execution_20250825', name: 'code_execution' }
+  const used = (basis: ChargeBasis, milliseconds: number) =>
+    withContainerTime(basis, answerCharge(basis, { ...NO_USAGE, input: 10 }, 0), milliseconds)
+  const charged = (...more: Json[]) => basisOf('messages', { tools: [tool, ...more] }).basis
+
+  it.each([
+    [0, 5],
+    [5 * 60_000, 5],
+    [5 * 60_000 + 1, 6],
+    [90 * 60_000, 90],
+  ])('is paid by the minute, at least five: %i ms', (milliseconds, minutes) => {
+    const { usage, cost } = used(charged(), milliseconds)
+    expect(usage?.units).toEqual({ container_minutes: minutes })
+    expect(cost).toBe(Math.ceil(30 + (minutes * 833_333_334) / 1_000_000))
+  })
+
+  it('is free with the tools that search and fetch, from their version of 2026 on', () => {
+    const search = (date: string) => ({ type: `web_search_${date}`, name: 'web_search' })
+    expect(used(charged(search('20260209')), 0).usage?.units).toBeUndefined()
+    expect(used(charged(search('20250305')), 0).usage?.units).toEqual({ container_minutes: 5 })
   })
 })
 
