@@ -3,7 +3,8 @@ import type { Prices } from '../../governance/credits.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
 import type { CatalogModel } from '../catalog/catalog.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'
-import type { RequestOutline, ServerTool } from '../protocols/request-outline.ts'
+import type { RequestOutline } from '../protocols/request-outline.ts'
+import { DEFAULT_USES, type ServerTool } from '../protocols/server-tools.ts'
 import type { Route } from '../routes/call-routes.ts'
 import type { ChargeBasis } from './charges.ts'
 import { CONTAINER_MINUTES, LEAST_CONTAINER_MINUTES, MOST_CONTAINER_MINUTES } from './container-time.ts'
@@ -24,14 +25,12 @@ export interface CallTerms {
   priced: readonly PricedTerm[]
   /** The widest context window that a header selects, in tokens; 0 for none. */
   window: number
-  /** How often the model may read its whole context within one call. */
-  passes: number
-  /** The most tokens of a summary that the provider writes besides the answer. */
-  compactionOutput: number
+  /** How often the provider may sum up the context within one call, which it reads for that. */
+  compactions: number
 }
 
 /** Terms without effect on bounds and prices. */
-export const PLAIN_TERMS: CallTerms = { priced: [], window: 0, passes: 1, compactionOutput: 0 }
+export const PLAIN_TERMS: CallTerms = { priced: [], window: 0, compactions: 0 }
 
 /**
  * Values that need no price. `auto` leaves the choice to the account of the deployment; `flex` and `batch` are cheaper
@@ -47,8 +46,6 @@ const STANDARD: Record<string, ReadonlySet<unknown>> = {
 const FREE_TOOLS = new Set(['web_fetch', 'tool_search_tool_regex', 'tool_search_tool_bm25', 'mcp_toolset'])
 /** Uses of a tool without a limit of its own in one call. */
 const MOST_USES = 100
-/** https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use: the provider pauses after ten rounds. */
-const MOST_ROUNDS = 10
 /** Beta headers of the messages protocol: `context-1m-2025-08-07` widens the window. */
 const WIDER_WINDOW = /^context-(\d{1,5})([km])(?:-|$)/i
 /** Compaction within a call reads the context once more. https://docs.claude.com/en/docs/build-with-claude/compaction */
@@ -63,8 +60,7 @@ export function termsOf(outline: RequestOutline, headers: Headers): CallTerms {
   return {
     priced: [...classTerms(outline), ...toolTerms(outline), ...mediaTerms(outline)],
     window,
-    passes: 1 + roundsOf(outline) + compactions,
-    compactionOutput: compactions * (outline.maximumOutput ?? 0),
+    compactions,
   }
 }
 
@@ -92,7 +88,7 @@ function toolTerms({ fields, serverTools }: RequestOutline): PricedTerm[] {
     }))
     .filter(({ price }) => price !== CONTAINER_MINUTES || !containerIsFree)
   if (isGiven(fields.web_search_options)) {
-    terms.push({ member: 'web_search_options', price: 'web_search', most: MOST_USES })
+    terms.push({ member: 'web_search_options', price: SEARCH, most: DEFAULT_USES })
   }
   if (isGiven(fields.search_parameters)) {
     terms.push({ member: 'search_parameters', price: 'search_sources', most: MOST_USES })
@@ -105,6 +101,7 @@ function toolTerms({ fields, serverTools }: RequestOutline): PricedTerm[] {
 }
 
 const CODE_EXECUTION = 'code_execution'
+const SEARCH = 'web_search'
 /** From this version on, tools that search and fetch include the time of the container. See `CONTAINER_MINUTES`. */
 const runsContainerFreely = ({ type, version }: ServerTool): boolean =>
   (type === 'web_search' || type === 'web_fetch') && version !== null && version >= '20260209'
@@ -123,19 +120,21 @@ function mediaTerms({ fields, hasAudio }: RequestOutline): PricedTerm[] {
   ]
 }
 
-/** Rounds of tools that run at the provider: each reads the context again. */
-function roundsOf({ serverTools, fields }: RequestOutline): number {
-  if (serverTools.length === 0 && !isGiven(fields.web_search_options)) return 0
-  const uses = serverTools.reduce((sum, { mostUses }) => sum + (mostUses ?? MOST_ROUNDS), 0)
-  return Math.min(MOST_ROUNDS, isGiven(fields.web_search_options) ? MOST_ROUNDS : uses)
-}
-
-/** Units of a call that its usage will not state, where they have a price. */
-export function fixedUnits({ priced }: CallTerms, { units }: Prices): Pick<ChargeBasis, 'fixedUnits'> {
-  const runsCode = priced.some(({ price }) => price === CONTAINER_MINUTES)
-  return runsCode && units?.[CONTAINER_MINUTES] !== undefined
-    ? { fixedUnits: { [CONTAINER_MINUTES]: LEAST_CONTAINER_MINUTES } }
-    : {}
+/**
+ * Units of a call that its usage will not state, where they have a price: the time of a container, and the search that chat
+ * completions make once for each request (https://platform.openai.com/docs/guides/tools-web-search).
+ */
+export function fixedUnits(
+  { priced }: CallTerms,
+  { units }: Prices,
+  routes: readonly Route[],
+): Pick<ChargeBasis, 'fixedUnits'> {
+  const fixed: Record<string, number> = {}
+  const has = (unit: string) => units?.[unit] !== undefined && priced.some(({ price }) => price === unit)
+  if (has(CONTAINER_MINUTES)) fixed[CONTAINER_MINUTES] = LEAST_CONTAINER_MINUTES
+  const searches = priced.some(({ member }) => member === 'web_search_options')
+  if (searches && has(SEARCH) && routes.every(({ operation }) => operation !== 'messages')) fixed[SEARCH] = 1
+  return Object.keys(fixed).length > 0 ? { fixedUnits: fixed } : {}
 }
 
 /** A request on the routes that may take it. */

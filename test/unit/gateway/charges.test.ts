@@ -303,6 +303,26 @@ describe('the charge', () => {
     },
   )
 
+  it.each([
+    ['low', ['reasoning'], true, 2_048],
+    ['high', ['reasoning'], true, 24_576],
+    ['unknown', ['reasoning'], true, 90_000],
+    // The provider reads the effort itself.
+    ['low', ['reasoning', 'adaptive_thinking'], true, 90_000],
+    ['low', ['reasoning'], false, 90_000],
+  ])(
+    'counts the budget that translation makes of an effort: %s, of a model with %j',
+    (effort, capabilities, isTranslated, most) => {
+      const body = { model: 'm', messages: [{ role: 'user', content: 'a' }], reasoning_effort: effort }
+      const outline = chatCompletions.outline(new TextEncoder().encode(JSON.stringify(body)))
+      const native = { operation: 'chat_completions', translation: null } as Route
+      const translation = { caller: 'chat_completions', upstream: 'messages' } as const
+      const translated = { operation: 'messages', translation } as Route
+      const routes = isTranslated ? [translated] : [translated, native]
+      expect(hiddenOutputOf(outline, { ...MODEL, capabilities }, routes, 90_000)).toBe(most)
+    },
+  )
+
   it('of what is free is none', () => {
     const free = basisOf(0, false)
     expect(answerCharge(free, inputOf(7), 30)).toEqual(NO_CHARGE)
