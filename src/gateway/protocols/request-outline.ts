@@ -288,7 +288,7 @@ class OutlineScan {
     const type = decodeString(this.#body, start, end)
     // Turns of responses send no tool that runs at the provider.
     if (path[0] === 'tools' && path.length === 3) {
-      if (!this.#rules.hasItems) this.tools.type(path[1], type)
+      this.tools.type(path[1], type, !this.#rules.hasItems)
     } else if (IMAGE_TYPES.includes(type)) this.images++
     else if (DOCUMENT_TYPES.includes(type)) this.documents++
     this.hasAudio ||= AUDIO_TYPES.has(type)

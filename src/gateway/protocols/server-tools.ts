@@ -54,10 +54,11 @@ export class ToolScan {
     this.#body = body
   }
 
-  type(index: unknown, type: string): void {
+  /** @param mayBeServed whether the provider may run tools of this request. */
+  type(index: unknown, type: string, mayBeServed: boolean): void {
     const name = type.replace(VERSION_DATE, '')
     if (name !== type) this.provided++
-    if (CLIENT_TOOLS.has(name)) return
+    if (!mayBeServed || CLIENT_TOOLS.has(name)) return
     this.#at(index).types.push({ type: name, version: VERSION_DATE.exec(type)?.[1] ?? null })
   }
 
