@@ -5,6 +5,7 @@ import { withContainerTime } from '../../../src/gateway/calls/container-time.ts'
 import type { CatalogModel } from '../../../src/gateway/catalog/catalog.ts'
 import { OPERATIONS } from '../../../src/gateway/operations.ts'
 import { requestEdits } from '../../../src/gateway/protocols/request-edits.ts'
+import { usageOfMessages } from '../../../src/gateway/protocols/usage.ts'
 import type { Provider } from '../../../src/gateway/providers/provider.ts'
 import { routesFor } from '../../../src/gateway/routes/call-routes.ts'
 import { costOf, NO_USAGE, type Prices, type Usage } from '../../../src/governance/credits.ts'
@@ -428,6 +429,12 @@ describe('the container of a call that runs code', () => {
     const { usage, cost } = used(charged(), milliseconds)
     expect(usage?.units).toEqual({ container_minutes: minutes })
     expect(cost).toBe(Math.ceil(30 + (minutes * 833_333_334) / 1_000_000))
+  })
+
+  it('is not counted by the uses of the tool', () => {
+    const reported = { input_tokens: 10, output_tokens: 0, server_tool_use: { code_execution_requests: 3 } }
+    const usage = usageOfMessages(reported, null)
+    expect(answerCharge(charged(), usage, 0).usage?.units).toEqual({ container_minutes: 5 })
   })
 
   it('is free with the tools that search and fetch, from their version of 2026 on', () => {
