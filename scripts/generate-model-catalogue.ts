@@ -84,29 +84,56 @@ interface CatalogueModel {
 }
 
 /**
- * Percent of the token prices for selected classes; the package lacks them. A class that is not listed here is refused.
- * https://platform.openai.com/docs/pricing (priority), https://docs.claude.com/en/build-with-claude/fast-mode and
- * https://docs.claude.com/en/build-with-claude/data-residency
+ * Percent of the token prices for selected classes; the package lacks them. A class above the token prices that is not
+ * listed here is refused; one below them costs the token prices. Cached input is rounded by the vendor, so that `flex` of
+ * some models costs up to 52 percent there.
+ *
+ * - `service_tier=priority` and `service_tier=flex`: https://platform.openai.com/docs/pricing, as the price file of
+ *   litellm 1.109.1 has them (read 2026-11-22).
+ * - `speed=fast`: twice the token prices; removed for generations before Opus 4.8.
+ *   https://platform.claude.com/docs/build-with-claude/fast-mode (read 2026-11-22), equal in litellm 1.109.1
+ * - `inference_geo=us`: generation 4.6 and later. https://platform.claude.com/docs/en/manage-claude/data-residency
+ *   (read 2026-11-22), equal in litellm 1.109.1
  */
 const CLASSES: Record<Vendor, Array<{ name: string; percent: number; models: RegExp }>> = {
   openai: [
-    { name: 'service_tier=priority', percent: 200, models: /^gpt-(5(\.[12])?|4\.1-nano)$/ },
+    { name: 'service_tier=priority', percent: 250, models: /^gpt-5\.5$/ },
+    {
+      name: 'service_tier=priority',
+      percent: 200,
+      models: /^(gpt-5(\.[124])?|gpt-5\.4-mini|gpt-(5\.6|6)-\w+|gpt-4\.1-nano)$/,
+    },
     { name: 'service_tier=priority', percent: 180, models: /^gpt-5-mini$/ },
     { name: 'service_tier=priority', percent: 182, models: /^o4-mini$/ },
     { name: 'service_tier=priority', percent: 175, models: /^(gpt-4\.1(-mini)?|o3)$/ },
-    { name: 'service_tier=priority', percent: 170, models: /^gpt-4o(-mini)?$/ },
+    { name: 'service_tier=priority', percent: 170, models: /^gpt-4o$/ },
+    { name: 'service_tier=priority', percent: 167, models: /^gpt-4o-mini$/ },
+    { name: 'service_tier=flex', percent: 52, models: /^gpt-5\.4$/ },
+    { name: 'service_tier=flex', percent: 51, models: /^o4-mini$/ },
+    {
+      name: 'service_tier=flex',
+      percent: 50,
+      models: /^(gpt-5(-mini|-nano|\.[125]|\.4-mini|\.4-nano)?|gpt-(5\.6|6)-\w+|o3)$/,
+    },
   ],
   anthropic: [
-    { name: 'speed=fast', percent: 600, models: /^claude-opus-4-6$/ },
+    { name: 'speed=fast', percent: 200, models: /^claude-opus-(4-8|5|5-5)$/ },
     { name: 'inference_geo=us', percent: 110, models: /^claude-[a-z]+-(4-[6-9]|[5-9])/ },
   ],
 }
 
 /**
- * Micro-credits per million calls that run code: a call pays for an hour of one container, which no usage states.
- * https://docs.claude.com/en/docs/agents-and-tools/tool-use/code-execution-tool
+ * Micro-credits per million minutes of a container: $0.05 an hour.
+ * https://platform.claude.com/docs/en/agents-and-tools/tool-use/code-execution-tool (read 2026-11-22)
  */
-const CODE_EXECUTION = 50_000_000_000
+const CONTAINER_MINUTES = Math.ceil(50_000_000_000 / 60)
+
+/**
+ * Dollars for a thousand searches of models that do not reason, on chat completions. The package has 10 for them; litellm
+ * 1.109.1 (read 2026-11-22) has 25, as https://platform.openai.com/docs/pricing has for `web search preview`. The higher
+ * one counts.
+ */
+const PREVIEW_SEARCHES = { price: 25, models: /^gpt-4/ }
 
 /**
  * The text of the catalogue file for the installed package. It depends on nothing else: a regeneration with the
@@ -153,7 +180,7 @@ function catalogueModel(vendor: Vendor, model: ModelInfo): CatalogueModel {
       cacheWrite5Minutes,
       // OpenAI has no lifetimes to choose from: whatever is written costs the same.
       cacheWrite1Hour: price('cache_write_1h_mtok', anthropic ? input * 2 : cacheWrite5Minutes),
-      ...unitsOf(vendor, prices),
+      ...unitsOf(vendor, model.id, prices),
       ...classesOf(vendor, model.id),
       ...longContextOf(prices),
     },
@@ -161,12 +188,14 @@ function catalogueModel(vendor: Vendor, model: ModelInfo): CatalogueModel {
   }
 }
 
-function unitsOf(vendor: Vendor, prices: ModelPrice): Pick<CatalogueModel['prices'], 'units'> {
-  const searches = prices.web_searches_kcount
+function unitsOf(vendor: Vendor, id: string, prices: ModelPrice): Pick<CatalogueModel['prices'], 'units'> {
+  const listed = prices.web_searches_kcount
+  const isPreview = typeof listed === 'number' && PREVIEW_SEARCHES.models.test(id)
+  const searches = isPreview ? PREVIEW_SEARCHES.price : listed
   const units = {
     // Dollars for a thousand searches.
     ...(typeof searches === 'number' && { web_search: Math.round(searches * 1_000_000_000) }),
-    ...(vendor === 'anthropic' && { code_execution: CODE_EXECUTION }),
+    ...(vendor === 'anthropic' && { container_minutes: CONTAINER_MINUTES }),
   }
   return Object.keys(units).length > 0 ? { units } : {}
 }

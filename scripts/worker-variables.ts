@@ -43,6 +43,7 @@ export function workerVariables(
     ...standInVariables(secrets, services),
     ...given,
     EGRESS_ALLOW: egressAllow(environment, services.modelUpstream),
+    ...nativeStreamHosts(environment, services.modelUpstream),
   }
   parseConfiguration(variables)
   return variables
@@ -75,6 +76,13 @@ function egressAllow(environment: NodeJS.ProcessEnv, modelUpstream: string | nul
   const hosts = urls.flatMap((url) => (url ? loopbackHost(url) : []))
   const given = (environment.EGRESS_ALLOW ?? '').split(',').map((part) => part.trim())
   return [...new Set([...given, ...hosts])].filter((part) => part !== '').join(',')
+}
+
+/** The scripted provider's streams pass natively, as those of a vendor do. */
+function nativeStreamHosts(environment: NodeJS.ProcessEnv, modelUpstream: string | null) {
+  if (environment.NATIVE_STREAM_HOSTS || modelUpstream === null) return {}
+  const vendors = configurationSchema.shape.NATIVE_STREAM_HOSTS.parse(undefined)
+  return { NATIVE_STREAM_HOSTS: [...vendors, new URL(modelUpstream).hostname].join(',') }
 }
 
 function loopbackHost(text: string): string[] {

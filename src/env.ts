@@ -2,11 +2,25 @@ import { z } from 'zod'
 import type { KeyRing } from './lib/crypto.ts'
 
 /** `host:port` pairs that the guarded fetch allows although they are loopback or private. */
-const hostList = z
-  .string()
-  .default('')
-  .transform((text) => text.split(',').map((part) => part.trim().toLowerCase()))
-  .transform((parts) => parts.filter((part) => part !== ''))
+const hosts = (fallback: string) =>
+  z
+    .string()
+    .default(fallback)
+    .transform((text) => text.split(',').map((part) => part.trim().toLowerCase()))
+    .transform((parts) => parts.filter((part) => part !== ''))
+const hostList = hosts('')
+
+/** Vendors that state errors in a stream without the key of the request. */
+const VENDOR_HOSTS = [
+  'api.openai.com',
+  'api.anthropic.com',
+  'generativelanguage.googleapis.com',
+  'openrouter.ai',
+  'api.groq.com',
+  'api.mistral.ai',
+  'api.deepseek.com',
+  'api.x.ai',
+]
 
 const wholeNumber = (fallback: number, minimum = 1) => z.coerce.number().int().min(minimum).default(fallback)
 
@@ -68,6 +82,7 @@ export const configurationSchema = z.object({
   KEY_PEPPERS: keyRing,
   VAULT_KEYS: keyRing,
   EGRESS_ALLOW: hostList,
+  NATIVE_STREAM_HOSTS: hosts(VENDOR_HOSTS.join(',')),
   ORGANIZATION_RATE_LIMIT: wholeNumber(6000),
   USER_RATE_LIMIT: wholeNumber(600),
   MANAGEMENT_RATE_LIMIT: wholeNumber(600),

@@ -12,12 +12,15 @@ import { escrowOf, homeOf, LedgerShard, type LedgerShardDeps } from '../src/gove
 import { Flusher } from '../src/governance/ledger/records/flusher.ts'
 import { writeRejectedCounts } from '../src/governance/ledger/rejected-calls/rejected-calls.store.ts'
 import { RejectedCalls, type RejectedCount } from '../src/governance/ledger/rejected-calls/rejected-calls.ts'
+import { stateCounts } from '../src/governance/ledger/rejected-calls/state-counts.ts'
 import { earliest, systemClock } from '../src/lib/clock.ts'
 import { settleAll } from '../src/lib/settle-all.ts'
 
 interface CountedCalls {
   counts: RejectedCalls
   flusher: Flusher<RejectedCount[]>
+  /** Records final totals in the deployment's chain. */
+  finalFlusher: Flusher<RejectedCount[]>
 }
 
 /**
@@ -137,6 +140,7 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
   override async alarm() {
     this.#alarmAt = null
     await Promise.all([this.#shard?.runDue(), this.#rejected?.flusher.flush()])
+    await this.#rejected?.finalFlusher.flush()
     this.#arrangeAlarm()
   }
 
@@ -167,16 +171,27 @@ export class Ledger extends DurableObject<Bindings> implements LedgerObject {
 
   #countedCalls(): CountedCalls {
     if (this.#rejected) return this.#rejected
-    const { database, flushMilliseconds } = this.#deps
-    const write = (batch: RejectedCount[]) => writeRejectedCounts(database, batch)
-    const counts = new RejectedCalls(this.ctx.storage.sql, write, systemClock)
-    this.#rejected = { counts, flusher: new Flusher(counts, systemClock, flushMilliseconds) }
+    const { database, flushMilliseconds, namespace } = this.#deps
+    const counts = new RejectedCalls(this.ctx.storage.sql, {
+      name: this.ctx.id.name ?? '',
+      clock: systemClock,
+      write: (batch) => writeRejectedCounts(database, batch),
+      state: (batch) => stateCounts(namespace, batch, systemClock()),
+    })
+    const flusher = new Flusher(counts, systemClock, flushMilliseconds)
+    this.#rejected = { counts, flusher, finalFlusher: new Flusher(counts.final, systemClock, 0) }
     return this.#rejected
   }
 
   /** One alarm serves everything that is due: it is set to the earliest time, and never again to a later one. */
   #arrangeAlarm(): void {
-    const next = earliest([this.#shard?.dueAt(), this.#rejected?.flusher.dueAt()])
+    const counted = this.#rejected
+    const next = earliest([
+      this.#shard?.dueAt(),
+      counted?.flusher.dueAt(),
+      counted?.finalFlusher.dueAt(),
+      counted?.counts.nextFinalAt(),
+    ])
     if (next === null || (this.#alarmAt !== null && this.#alarmAt <= next)) return
     this.#alarmAt = next
     void this.ctx.storage.setAlarm(next)

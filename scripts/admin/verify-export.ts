@@ -14,6 +14,11 @@ import { AdminError } from './connection.ts'
 
 const head = z.object({ sequence: z.int(), hash: z.string() })
 const row = z.record(z.string(), z.unknown())
+const statedRow = z.object({
+  table: z.enum(['audit_checkpoints', 'rejected_calls']),
+  name: z.string(),
+  value: z.string(),
+})
 const attested = { pepper_id: z.string(), mac: z.string() }
 
 const LINE = z.discriminatedUnion('type', [
@@ -37,7 +42,13 @@ const LINE = z.discriminatedUnion('type', [
       stored: z.array(z.looseObject({ shard: z.int(), first: z.int(), sequence: z.int() })),
     }),
   }),
-  z.object({ type: z.literal('record'), record: row, usage: row.nullable(), credits: z.array(row) }),
+  z.object({
+    type: z.literal('record'),
+    record: row,
+    usage: row.nullable(),
+    credits: z.array(row),
+    stated: z.array(statedRow).default([]),
+  }),
   z.object({ type: z.literal('unrecorded'), table: z.string(), name: z.string() }),
   z.object({ type: z.literal('end'), lines: z.int() }),
 ])

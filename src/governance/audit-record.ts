@@ -28,6 +28,9 @@ export interface Actor {
   ip: string | null
 }
 
+/** Of a record that the gateway makes by itself. */
+export const NO_ACTOR: Actor = { userId: null, keyId: null, administrator: null, ip: null }
+
 /** What is known of a call when it is admitted. */
 export interface CallOpening {
   callId: string

@@ -2,6 +2,7 @@ import { env } from 'cloudflare:workers'
 import { sql } from 'drizzle-orm'
 import { describe, expect, it } from 'vitest'
 import { configurationOf } from '../../src/deps.ts'
+import type { LedgerClient } from '../../src/governance/ledger/contract.ts'
 import { readChainHeads, readHashes } from '../../src/governance/ledger/records/chain.store.ts'
 import { GENESIS } from '../../src/governance/ledger/records/chain.ts'
 import {
@@ -15,7 +16,13 @@ import { verifyLinks } from '../../src/governance/ledger/records/verify.ts'
 import { database, expectIntactChain, newOrganization, outcome } from './ledger-harness.ts'
 
 const configuration = configurationOf(env)
-const deps = { database, clock: () => Date.now(), configuration }
+const deps = {
+  database,
+  clock: () => Date.now(),
+  configuration,
+  // The deployment's chain has one writer: `deployment-chain.test.ts` has its tests.
+  ledgerOf: () => ({ recordChange: async () => {} }) as unknown as LedgerClient,
+}
 
 /** Verifies all checkpoints, page by page. */
 async function verifyAll(of: CheckpointDeps) {

@@ -325,3 +325,29 @@ describe('audit export', () => {
     expect(recorded.length).toBeGreaterThan(0)
   })
 })
+
+describe('a checkpoint that was deleted', () => {
+  const deployment = { HEADGATE_URL: gateway().baseUrl, ADMIN_TOKEN: gateway().adminToken }
+  const faultsOf = async (id: string) => {
+    const run = await admin(['audit', 'export', '--deployment'], deployment)
+    expect(run, run.errors).toMatchObject({ code: 0 })
+    const { lines } = await verifyFile(run.lines)
+    return lines.filter((line) => line.includes(id) && line.startsWith('BROKEN'))
+  }
+
+  it('is missing in an export of the deployment, whose chain states it', async () => {
+    const { id } = (await administrator(gateway()).ask('POST', '/audit/checkpoints')) as { id: string }
+    expect(await faultsOf(id)).toEqual([])
+    const [row] = await sql('DELETE FROM audit_checkpoints WHERE id = $1 RETURNING *', [id])
+    try {
+      expect(await faultsOf(id)).toEqual([
+        expect.stringMatching(/\(checkpoint_missing: audit_checkpoints has no row of /),
+      ])
+    } finally {
+      await sql(
+        'INSERT INTO audit_checkpoints SELECT * FROM jsonb_populate_record(NULL::audit_checkpoints, $1::jsonb)',
+        [JSON.stringify(row)],
+      )
+    }
+  })
+})

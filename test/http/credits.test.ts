@@ -4,7 +4,7 @@ import { auditEntries, credits, flush, readList, settledCredits } from '../harne
 import { createRoutedModel } from '../harness/routed-model.ts'
 import { type Answer, jsonOf, send } from '../harness/send.ts'
 import { administrator, bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
-import { registerScript } from '../harness/upstream.ts'
+import { registerScript, seenRequest } from '../harness/upstream.ts'
 import { MODEL_ROUTES, type ModelRoute } from '../matrices/routes.ts'
 
 const route = MODEL_ROUTES[0] as ModelRoute
@@ -99,6 +99,55 @@ describe('a balance', () => {
     const [second, first] = (await auditEntries(gateway(), tenant)).filter(({ kind }) => kind === 'call')
     expect(first?.record.usage).toMatchObject({ cacheRead: 0, cacheWrite5Minutes: expect.any(Number) })
     expect(second?.record.usage).toMatchObject({ cacheWrite5Minutes: 0, cacheRead: expect.any(Number) })
+  })
+})
+
+describe('a search at the provider without a limit', () => {
+  const tools = [{ type: 'web_search_20250305', name: 'web_search' }]
+  const answer = {
+    id: 'msg_1',
+    type: 'message',
+    role: 'assistant',
+    model: 'm',
+    content: [{ type: 'text', text: 'Found.' }],
+    stop_reason: 'end_turn',
+    stop_sequence: null,
+    usage: { input_tokens: 10, output_tokens: 2, server_tool_use: { web_search_requests: 1 } },
+  }
+  /** Prices of Claude Sonnet. */
+  const prices = {
+    input: 3_000_000,
+    output: 15_000_000,
+    cache_read: 300_000,
+    cache_write_5_minutes: 3_750_000,
+    cache_write_1_hour: 6_000_000,
+    units: { web_search: 10_000_000_000 },
+  }
+
+  it('gets one, which a header shows, and fits into a balance of three dollars', async () => {
+    const { ask } = administrator(gateway())
+    const model = await createRoutedModel(gateway(), ['anthropic'])
+    const owner = await createTenant(gateway(), { credits: 3_000_000 })
+    const stored = await ask('GET', `/models/${model.id}`)
+    const [{ provider_id }] = stored.routes as [{ provider_id: string }]
+    await ask('PUT', `/models/${model.id}`, {
+      owned_by: 'test',
+      context_window: 1_000_000,
+      max_output_tokens: 64_000,
+      prices: { ...(stored.prices as object), ...prices },
+      routes: [{ provider_id, upstream_model: 'm' }],
+    })
+    for (const [path, more] of [
+      [messages, { tools }],
+      [route, { web_search_options: {}, max_tokens: 1_000 }],
+    ] as const) {
+      const text = await registerScript(gateway(), [{ json: answer }])
+      const found = await call(owner, text, { model: model.id, ...more }, path)
+      expect(found, found.text).toMatchObject({ status: 200 })
+      expect(found.headers['x-headgate-max-uses']).toBe('web_search=5')
+      const { body } = await seenRequest(gateway(), text)
+      expect(JSON.parse(body)).toMatchObject({ tools: [{ ...tools[0], max_uses: 5 }] })
+    }
   })
 })
 

@@ -1,8 +1,10 @@
-import { beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { gateway } from '../harness/gateway.ts'
 import { auditEntryOf } from '../harness/records.ts'
 import { createRoutedModel, type RoutedModel } from '../harness/routed-model.ts'
 import { send } from '../harness/send.ts'
+import type { GatewayAddress } from '../harness/start-gateway.ts'
+import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import { registerScript, type ScriptStep } from '../harness/upstream.ts'
 
@@ -20,10 +22,14 @@ beforeAll(async () => {
 
 const PATHS = ['/v1/chat/completions', '/v1/messages']
 
-async function call(path: string, steps: ScriptStep[], more: object = {}) {
+/** The shared Worker and the organization that calls it. */
+const own = (): { worker: GatewayAddress; tenant: Tenant } => ({ worker: gateway(), tenant })
+
+async function call(path: string, steps: ScriptStep[], more: object = {}, from = own()) {
   const messages = [{ role: 'user', content: await registerScript(gateway(), steps) }]
   const body = JSON.stringify({ model: model.id, max_tokens: 100, messages, ...more })
-  return send(gateway().baseUrl + path, { method: 'POST', headers: bearer(tenant.key), body })
+  const headers = bearer(from.tenant.key)
+  return send(from.worker.baseUrl + path, { method: 'POST', headers, body })
 }
 
 const base64 = (text: string) => Buffer.from(text).toString('base64')
@@ -129,6 +135,12 @@ describe('the credential of a provider in a stream that the runtime can carry', 
 })
 
 describe('the credential of a provider in an error late in a stream', () => {
+  let unlisted: StartedWorker
+  beforeAll(async () => {
+    unlisted = await startWorker({ NATIVE_STREAM_HOSTS: 'api.openai.com' })
+  })
+  afterAll(() => unlisted.stop())
+
   const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`
   const echoing = (secret: string): ScriptStep[] => [
     { headers: { 'content-type': 'text/event-stream' } },
@@ -138,13 +150,13 @@ describe('the credential of a provider in an error late in a stream', () => {
     { end: true },
   ]
   /** Three streams of a provider, one after the other. */
-  const streams = async (path: string, { id, providers }: RoutedModel) => {
+  const streams = async (path: string, { id, providers }: RoutedModel, from = own()) => {
     const secret = `credential ${providers[0]}`
     const asked = { model: id, stream: true, stream_options: { include_usage: true } }
     const told: Array<{ isTold: boolean; isCutOut: boolean; isFlagged: boolean }> = []
     for (let made = 0; made < 3; made++) {
-      const { text, headers } = await call(path, echoing(secret), asked)
-      const { record } = await auditEntryOf(gateway(), tenant, headers['x-request-id'])
+      const { text, headers } = await call(path, echoing(secret), asked, from)
+      const { record } = await auditEntryOf(from.worker, from.tenant, headers['x-request-id'])
       told.push({
         isTold: text.includes(secret),
         isCutOut: text.includes('The key is [redacted].'),
@@ -161,6 +173,15 @@ describe('the credential of a provider in an error late in a stream', () => {
       expect([isTold, isCutOut]).toEqual([isFlagged, !isFlagged])
     }
     expect(told.filter(({ isTold }) => isTold).length).toBeLessThanOrEqual(1)
+  })
+
+  it('is always cut out where the host of the provider is not listed', async () => {
+    const routed = await createRoutedModel(gateway(), ['openai-compatible'])
+    const told = await streams('/v1/chat/completions', routed, {
+      worker: unlisted,
+      tenant: await createTenant(unlisted),
+    })
+    expect(told).toEqual(Array(3).fill({ isTold: false, isCutOut: true, isFlagged: false }))
   })
 
   it('is always cut out where the stream is translated', async () => {

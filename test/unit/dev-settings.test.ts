@@ -104,6 +104,8 @@ describe('the Worker’s variables', () => {
       QSTASH_URL: 'http://127.0.0.1:1003',
       EGRESS_ALLOW: ['127.0.0.1:1004'],
     })
+    expect(configuration.NATIVE_STREAM_HOSTS).toContain('127.0.0.1')
+    expect(configuration.NATIVE_STREAM_HOSTS).toContain('api.openai.com')
   })
 
   it('take what the environment sets, and nothing that the Worker does not read', () => {

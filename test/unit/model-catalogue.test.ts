@@ -73,7 +73,7 @@ describe('model catalogue', () => {
       cacheRead: 1_250_000,
       cacheWrite5Minutes: 2_500_000,
       cacheWrite1Hour: 2_500_000,
-      units: { web_search: 10_000_000_000 },
+      units: { web_search: 25_000_000_000 },
       classes: { 'service_tier=priority': 170 },
     })
     expect(model('claude-haiku-4-5')?.prices).toEqual({
@@ -82,11 +82,28 @@ describe('model catalogue', () => {
       cacheRead: 100_000,
       cacheWrite5Minutes: 1_250_000,
       cacheWrite1Hour: 2_000_000,
-      units: { web_search: 10_000_000_000, code_execution: 50_000_000_000 },
+      units: { web_search: 10_000_000_000, container_minutes: 833_333_334 },
     })
     const longContext = { inputPercent: 200, outputPercent: 150 }
     expect(model('gpt-5.5')?.prices.longContext).toEqual({ above: 271_999, ...longContext })
     expect(model('claude-sonnet-4-5')?.prices.longContext).toEqual({ above: 200_000, ...longContext })
-    expect(model('claude-opus-4-6')?.prices.classes).toEqual({ 'speed=fast': 600, 'inference_geo=us': 110 })
+  })
+
+  // As the vendors' pages and the price file of litellm 1.109.1 have them, 2026-11-22.
+  it.each([
+    ['gpt-4o-mini', { 'service_tier=priority': 167 }],
+    ['gpt-5', { 'service_tier=priority': 200, 'service_tier=flex': 50 }],
+    ['gpt-5-nano', { 'service_tier=flex': 50 }],
+    ['gpt-5.4', { 'service_tier=priority': 200, 'service_tier=flex': 52 }],
+    ['gpt-5.5', { 'service_tier=priority': 250, 'service_tier=flex': 50 }],
+    ['gpt-6-sol', { 'service_tier=priority': 200, 'service_tier=flex': 50 }],
+    ['o4-mini', { 'service_tier=priority': 182, 'service_tier=flex': 51 }],
+    ['claude-opus-4-5', undefined],
+    ['claude-opus-4-6', { 'inference_geo=us': 110 }],
+    ['claude-opus-4-8', { 'speed=fast': 200, 'inference_geo=us': 110 }],
+    ['claude-opus-5-5', { 'speed=fast': 200, 'inference_geo=us': 110 }],
+    ['claude-sonnet-5', { 'inference_geo=us': 110 }],
+  ])('has the price classes of %s', (id, classes) => {
+    expect(model(id)?.prices.classes).toEqual(classes)
   })
 })

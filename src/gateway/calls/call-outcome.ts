@@ -6,6 +6,7 @@ import type { Clock } from '../../lib/clock.ts'
 import { CLIENT_LEFT, type StartedStream } from '../relay/stream-answer.ts'
 import type { FailoverResult } from '../routes/failover.ts'
 import { answerCharge, type Charge, type ChargeBasis, NO_CHARGE, withLost } from './charges.ts'
+import { withContainerTime } from './container-time.ts'
 import type { PlannedCall } from './model-call.ts'
 
 /** The outcome of a sent call. Of a stream it resolves at its end. Never rejects. */
@@ -25,8 +26,9 @@ async function settledOutcome(
   { answer, attempts, lost, route, requestCounts, responseCounts }: FailoverResult,
 ): Promise<CallOutcome> {
   const end = answer.kind === 'stream' ? await answer.ended : endOf(answer)
-  const charge = withLost(basis, end.charge, lost)
-  return outcomeOf(opening, clock(), {
+  const now = clock()
+  const charge = withContainerTime(basis, withLost(basis, end.charge, lost), now - opening.at)
+  return outcomeOf(opening, now, {
     ...charge,
     status: end.status,
     errorCode: end.errorCode,
@@ -75,7 +77,7 @@ export function interruptedOutcome(
   now: number,
 ): CallOutcome {
   const { call, basis, provider } = open
-  const charge = answerCharge(basis, null, textBytes)
+  const charge = withContainerTime(basis, answerCharge(basis, null, textBytes), now - call.opening.at)
   // Status 0: the one that the caller got is not known.
   const known = {
     ...charge,

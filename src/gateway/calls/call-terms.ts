@@ -4,8 +4,10 @@ import { invalidRequest } from '../../lib/api-error.ts'
 import type { CatalogModel } from '../catalog/catalog.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
+import { DEFAULT_USES, type ServerTool } from '../protocols/server-tools.ts'
 import type { Route } from '../routes/call-routes.ts'
 import type { ChargeBasis } from './charges.ts'
+import { CONTAINER_MINUTES, LEAST_CONTAINER_MINUTES, MOST_CONTAINER_MINUTES } from './container-time.ts'
 
 /** One selection that needs a price. */
 interface PricedTerm {
@@ -15,24 +17,24 @@ interface PricedTerm {
   price: string
   /** Of a unit: the most of them in one call; absent for tokens and classes. */
   most?: number
+  /** Without a price of its own it costs what the catalogue has. */
+  isOptional?: boolean
 }
 
 export interface CallTerms {
   priced: readonly PricedTerm[]
   /** The widest context window that a header selects, in tokens; 0 for none. */
   window: number
-  /** How often the model may read its whole context within one call. */
-  passes: number
-  /** The most tokens of a summary that the provider writes besides the answer. */
-  compactionOutput: number
+  /** How often the provider may sum up the context within one call, which it reads for that. */
+  compactions: number
 }
 
 /** Terms without effect on bounds and prices. */
-export const PLAIN_TERMS: CallTerms = { priced: [], window: 0, passes: 1, compactionOutput: 0 }
+export const PLAIN_TERMS: CallTerms = { priced: [], window: 0, compactions: 0 }
 
 /**
- * Values that never cost more than the catalogue's prices. `auto` leaves the choice to the account of the deployment; `flex`
- * and `batch` are cheaper. https://platform.openai.com/docs/guides/flex-processing,
+ * Values that need no price. `auto` leaves the choice to the account of the deployment; `flex` and `batch` are cheaper
+ * where they have a price. https://platform.openai.com/docs/guides/flex-processing,
  * https://docs.claude.com/en/api/service-tiers
  */
 const STANDARD: Record<string, ReadonlySet<unknown>> = {
@@ -44,8 +46,6 @@ const STANDARD: Record<string, ReadonlySet<unknown>> = {
 const FREE_TOOLS = new Set(['web_fetch', 'tool_search_tool_regex', 'tool_search_tool_bm25', 'mcp_toolset'])
 /** Uses of a tool without a limit of its own in one call. */
 const MOST_USES = 100
-/** https://docs.claude.com/en/docs/agents-and-tools/tool-use/implement-tool-use: the provider pauses after ten rounds. */
-const MOST_ROUNDS = 10
 /** Beta headers of the messages protocol: `context-1m-2025-08-07` widens the window. */
 const WIDER_WINDOW = /^context-(\d{1,5})([km])(?:-|$)/i
 /** Compaction within a call reads the context once more. https://docs.claude.com/en/docs/build-with-claude/compaction */
@@ -60,8 +60,7 @@ export function termsOf(outline: RequestOutline, headers: Headers): CallTerms {
   return {
     priced: [...classTerms(outline), ...toolTerms(outline), ...mediaTerms(outline)],
     window,
-    passes: 1 + roundsOf(outline) + compactions,
-    compactionOutput: compactions * (outline.maximumOutput ?? 0),
+    compactions,
   }
 }
 
@@ -73,34 +72,39 @@ function windowOf(beta: string): number {
 const classTerms = ({ fields }: RequestOutline): PricedTerm[] =>
   Object.entries(STANDARD).flatMap(([member, free]) => {
     const value = fields[member]
-    if (value === undefined || value === null || free.has(value)) return []
+    if (value === undefined || value === null) return []
     const name = typeof value === 'string' ? value : JSON.stringify(value)
-    return [{ member, price: `${member}=${name.slice(0, 100)}` }]
+    return [{ member, price: `${member}=${name.slice(0, 100)}`, isOptional: free.has(value) }]
   })
 
 function toolTerms({ fields, serverTools }: RequestOutline): PricedTerm[] {
+  const containerIsFree = serverTools.some(runsContainerFreely)
   const terms: PricedTerm[] = serverTools
     .filter(({ type }) => !FREE_TOOLS.has(type))
     .map(({ type, mostUses }) => ({
       member: `tools (${type})`,
-      price: type,
-      // Containers are billed by time, which no usage states: a call pays for one.
-      most: type === CODE_EXECUTION ? 1 : (mostUses ?? MOST_USES),
+      price: type === CODE_EXECUTION ? CONTAINER_MINUTES : type,
+      most: type === CODE_EXECUTION ? MOST_CONTAINER_MINUTES : (mostUses ?? MOST_USES),
     }))
+    .filter(({ price }) => price !== CONTAINER_MINUTES || !containerIsFree)
   if (isGiven(fields.web_search_options)) {
-    terms.push({ member: 'web_search_options', price: 'web_search', most: MOST_USES })
+    terms.push({ member: 'web_search_options', price: SEARCH, most: DEFAULT_USES })
   }
   if (isGiven(fields.search_parameters)) {
     terms.push({ member: 'search_parameters', price: 'search_sources', most: MOST_USES })
   }
-  const runsCode = terms.some(({ price }) => price === CODE_EXECUTION)
-  if (isGiven(fields.container) && !runsCode) {
-    terms.push({ member: 'container', price: CODE_EXECUTION, most: 1 })
+  const runsCode = terms.some(({ price }) => price === CONTAINER_MINUTES)
+  if (isGiven(fields.container) && !runsCode && !containerIsFree) {
+    terms.push({ member: 'container', price: CONTAINER_MINUTES, most: MOST_CONTAINER_MINUTES })
   }
   return terms
 }
 
 const CODE_EXECUTION = 'code_execution'
+const SEARCH = 'web_search'
+/** From this version on, tools that search and fetch include the time of the container. See `CONTAINER_MINUTES`. */
+const runsContainerFreely = ({ type, version }: ServerTool): boolean =>
+  (type === 'web_search' || type === 'web_fetch') && version !== null && version >= '20260209'
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null && value !== false
 
 function mediaTerms({ fields, hasAudio }: RequestOutline): PricedTerm[] {
@@ -116,17 +120,21 @@ function mediaTerms({ fields, hasAudio }: RequestOutline): PricedTerm[] {
   ]
 }
 
-/** Rounds of tools that run at the provider: each reads the context again. */
-function roundsOf({ serverTools, fields }: RequestOutline): number {
-  if (serverTools.length === 0 && !isGiven(fields.web_search_options)) return 0
-  const uses = serverTools.reduce((sum, { mostUses }) => sum + (mostUses ?? MOST_ROUNDS), 0)
-  return Math.min(MOST_ROUNDS, isGiven(fields.web_search_options) ? MOST_ROUNDS : uses)
-}
-
-/** Units of a call that its usage will not state, where they have a price. */
-export function fixedUnits({ priced }: CallTerms, { units }: Prices): Pick<ChargeBasis, 'fixedUnits'> {
-  const runsCode = priced.some(({ price }) => price === CODE_EXECUTION)
-  return runsCode && units?.[CODE_EXECUTION] !== undefined ? { fixedUnits: { [CODE_EXECUTION]: 1 } } : {}
+/**
+ * Units of a call that its usage will not state, where they have a price: the time of a container, and the search that chat
+ * completions make once for each request (https://platform.openai.com/docs/guides/tools-web-search).
+ */
+export function fixedUnits(
+  { priced }: CallTerms,
+  { units }: Prices,
+  routes: readonly Route[],
+): Pick<ChargeBasis, 'fixedUnits'> {
+  const fixed: Record<string, number> = {}
+  const has = (unit: string) => units?.[unit] !== undefined && priced.some(({ price }) => price === unit)
+  if (has(CONTAINER_MINUTES)) fixed[CONTAINER_MINUTES] = LEAST_CONTAINER_MINUTES
+  const searches = priced.some(({ member }) => member === 'web_search_options')
+  if (searches && has(SEARCH) && routes.every(({ operation }) => operation !== 'messages')) fixed[SEARCH] = 1
+  return Object.keys(fixed).length > 0 ? { fixedUnits: fixed } : {}
 }
 
 /** A request on the routes that may take it. */
@@ -158,7 +166,7 @@ export function pricedCall(
   if (usable.length > 0 || routes.length === 0) {
     const reached = missing.filter((term) => usable.some((route) => reaches(route, term)))
     const unpriced = reached.map(({ price }) => price)
-    return { routes: usable, prices: classPrices(prices, terms), unpriced }
+    return { routes: usable, prices: classPrices(prices, terms, usable), unpriced }
   }
   const [term] = missing
   throw invalidRequest(
@@ -171,7 +179,7 @@ const isPriced = ({ units, classes }: Prices, { price }: PricedTerm): boolean =>
   units?.[price] !== undefined || classes?.[price] !== undefined
 
 function missingPrices({ prices, contextWindow }: CatalogModel, { priced, window }: CallTerms): PricedTerm[] {
-  const missing = priced.filter((term) => !isPriced(prices, term))
+  const missing = priced.filter((term) => !term.isOptional && !isPriced(prices, term))
   if (window <= contextWindow || prices.longContext) return missing
   return [...missing, { member: 'anthropic-beta', price: LONG_CONTEXT }]
 }
@@ -186,12 +194,13 @@ function reaches({ translation }: Route, { member }: PricedTerm): boolean {
   return translation.caller !== 'messages'
 }
 
-/** The prices of tokens at the classes of a call. Several classes multiply. */
-function classPrices(prices: Prices, { priced }: CallTerms): Prices {
-  const percent = priced.reduce(
-    (product, { price }) => (product * (prices.classes?.[price] ?? 100)) / 100,
-    100,
-  )
+/** The prices of tokens at the classes of a call. Several classes multiply. A cheaper one counts if every route has it. */
+function classPrices(prices: Prices, { priced }: CallTerms, routes: readonly Route[]): Prices {
+  const percent = priced.reduce((product, term) => {
+    const own = prices.classes?.[term.price] ?? 100
+    const applies = own >= 100 || routes.every((route) => reaches(route, term))
+    return applies ? (product * own) / 100 : product
+  }, 100)
   if (percent === 100) return prices
   const times = (price: number) => Math.ceil((price * percent) / 100)
   const tokenUnits = Object.entries(prices.units ?? {}).map(([name, price]) => [

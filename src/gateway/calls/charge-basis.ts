@@ -29,7 +29,7 @@ export function chargeBasis(
     requestBytes: outline.body.length,
     charged: OPERATIONS[operation].generates,
     hiddenOutput: hiddenOutputOf(outline, model, routes, bounds.outputTokens),
-    ...fixedUnits(terms, prices),
+    ...fixedUnits(terms, prices, routes),
     ...(unpriced.length > 0 && { unpriced }),
   }
   return { routes, basis }

@@ -13,6 +13,7 @@ import type { Meter } from '../protocols/protocol.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
 import { type CallTerms, PLAIN_TERMS } from './call-terms.ts'
 import { thinkingBudget } from './hidden-output.ts'
+import { laterReads } from './server-tool-input.ts'
 
 /** Bytes of text for one token in an estimate: low, because an estimate must not fall below the usage. */
 const BYTES_PER_TOKEN = 3
@@ -60,8 +61,8 @@ export type Charge = Pick<CallOutcome, 'usage' | 'provenance' | 'cost'>
 export const NO_CHARGE: Charge = { usage: null, provenance: null, cost: 0 }
 
 /**
- * Bounds of a call at the prices of `model`. A token is at least one byte, so the body's length bounds its text; a document, or a tool that runs
- * at the provider, may fill the context window.
+ * Bounds of a call at the prices of `model`. A token is at least one byte, so the body's length bounds its text; a document
+ * may fill the context window. The results of a tool that runs at the provider are read again after each round.
  */
 export function boundsOf(
   outline: RequestOutline,
@@ -71,13 +72,16 @@ export function boundsOf(
   const preamble = outline.hasTools ? TOOL_PREAMBLE_TOKENS * (1 + outline.providedTools) : 0
   const text = outline.body.length + outline.images * IMAGE_TOKENS + preamble
   const window = Math.max(model.contextWindow, terms.window)
-  const inputTokens = (outline.documents > 0 ? window : Math.min(text, window)) * terms.passes
   const limit = outline.maximumOutput ?? model.maxOutputTokens
-  const outputTokens = (limit + outputBeyondLimit(outline) + terms.compactionOutput) * outline.choices
+  const output = limit + outputBeyondLimit(outline)
+  const first = outline.documents > 0 ? window : Math.min(text, window)
+  const later = laterReads(outline, { first, output, window })
+  const inputTokens = first + later.total + terms.compactions * later.last
+  const outputTokens = (output + terms.compactions * (outline.maximumOutput ?? 0)) * outline.choices
   const units: Record<string, number> = {}
   for (const { price, most } of terms.priced) units[price] = (units[price] ?? 0) + (most ?? 0)
   const reserve = reservationFor(inputTokens, outputTokens, model.prices, units)
-  const linked = outline.images + outline.documents
+  const linked = outline.images + outline.documents + outline.serverTools.length
   return {
     inputTokens,
     outputTokens,

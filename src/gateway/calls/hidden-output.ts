@@ -2,6 +2,7 @@
 import type { CatalogModel } from '../catalog/catalog.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'
 import type { Route } from '../routes/call-routes.ts'
+import { budgetOfChat } from '../translation/requests/reasoning.ts'
 
 type Fields = RequestOutline['fields']
 
@@ -28,9 +29,20 @@ export function hiddenOutputOf(
   outputTokens: number,
 ): number {
   if (isOff(fields)) return 0
-  const budget = thinkingBudget(fields)
+  const budget = thinkingBudget(fields) || translatedBudget(fields, model, routes)
   if (budget > 0) return Math.min(budget * choices, outputTokens)
   return isRequested(fields) || reasonsByItself(model, routes) ? outputTokens : 0
+}
+
+/**
+ * The budget that translation makes of an effort, on every route; 0 where a provider reads the effort itself. Shares of the
+ * output or budgets that vendors document for an effort are targets, which their models exceed.
+ */
+function translatedBudget(fields: Fields, { capabilities }: CatalogModel, routes: readonly Route[]): number {
+  const takesBudget = capabilities.includes('reasoning') && !capabilities.includes('adaptive_thinking')
+  const isTranslated = ({ translation }: Route) =>
+    translation?.caller === 'chat_completions' && translation.upstream === 'messages'
+  return takesBudget && routes.length > 0 && routes.every(isTranslated) ? budgetOfChat(fields) : 0
 }
 
 function isOff(fields: Fields): boolean {

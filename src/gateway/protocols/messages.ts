@@ -21,6 +21,7 @@ const rules: OutlineRules = {
   texts: MESSAGES_REQUEST_TEXTS,
   maximumOutput: (fields) => fields.max_tokens as number,
   budgetIsWithinLimit: true,
+  limitsToolUses: true,
   choices: () => 1,
 }
 

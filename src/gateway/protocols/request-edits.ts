@@ -16,7 +16,8 @@ export interface EditTarget {
 
 /**
  * The only edits of a request whose upstream has the caller's protocol: removed members, the upstream's model id, usage
- * requested on streams, and the removal of a JSON mode that the model does not have.
+ * requested on streams, a limit for tools that run at the provider, and the removal of a JSON mode that the model does not
+ * have.
  */
 export function requestEdits(outline: RequestOutline, protocol: Protocol, target: EditTarget): ByteEdit[] {
   const { upstreamModel } = target
@@ -25,6 +26,7 @@ export function requestEdits(outline: RequestOutline, protocol: Protocol, target
   const edits = [
     ...removalEdits(outline.members, ({ name }) => removals.has(name)),
     ...(protocol.ownEdits?.(outline.body, target.changedThinking) ?? []),
+    ...outline.toolLimits.edits,
   ]
   const model = outline.members.find((member) => member.name === 'model')
   if (model && upstreamModel !== outline.model) {

@@ -10,6 +10,7 @@ import {
   scanJson,
 } from '../../lib/json-scan.ts'
 import { THREAD_DETAILS } from '../../wire/model-requests.ts'
+import { NO_LIMITS, type ServerTool, type ToolLimits, ToolScan } from './server-tools.ts'
 import {
   FILE_TYPES,
   IMAGE_TYPES,
@@ -43,8 +44,10 @@ export interface RequestOutline {
   budgetIsWithinLimit: boolean
   /** Members of the request's schema: scalars and short arrays; of objects only the members of `READ_INSIDE`. */
   fields: Readonly<Record<string, unknown>>
-  /** Tools that run at the provider. */
+  /** Tools that run at the provider, with the limits that the gateway adds. */
   serverTools: readonly ServerTool[]
+  /** What is added to a request whose upstream has the caller's protocol. */
+  toolLimits: ToolLimits
   /** Whether it has audio as input. */
   hasAudio: boolean
   /** Counts of content whose tokens are not bounded by its bytes. */
@@ -63,13 +66,6 @@ export interface RequestOutline {
   providerState: { member: string; place: string } | null
   /** Whether the request is for JSON without a schema (interface: JSON mode). */
   jsonObject: boolean
-}
-
-export interface ServerTool {
-  /** Without the date of its version. */
-  type: string
-  /** How often the provider may run it; null without a limit. */
-  mostUses: number | null
 }
 
 /** Checks the elements of `messages` during the scan, in constant memory. Keeps the first problem. */
@@ -95,6 +91,8 @@ export interface OutlineRules {
   hasItems?: boolean
   maximumOutput(fields: Record<string, unknown>): number | null
   budgetIsWithinLimit?: boolean
+  /** Whether tools that run at the provider take `max_uses`. */
+  limitsToolUses?: boolean
   /** Choices for one prompt. */
   choices(fields: Record<string, unknown>): number
 }
@@ -119,16 +117,13 @@ const EMPTY_OF_KIND: Record<JsonKind, unknown> = {
   null: null,
 }
 const DOCUMENT_TYPES = ['document', 'document_url', 'audio_url', ...FILE_TYPES]
-/** Types of tools that the caller runs itself, without the date of their version. */
-const CLIENT_TOOLS = new Set([...['function', 'custom', 'bash', 'text_editor', 'computer', 'memory']])
 const AUDIO_TYPES = new Set(['input_audio', 'audio_url'])
-const VERSION_DATE = /_\d{8}$/
 /** Items that are results of tools. */
 const OUTPUT_TYPES = new Set(['function_call_output', 'custom_tool_call_output'])
-/** Members that let the provider run tools of its own. */
 /** Members that refer to files, containers and stores at the provider, anywhere but in the caller's own data. */
 const STATE_MEMBERS = new Set(['container', 'container_id', 'file_id', 'file_ids', 'vector_store_ids'])
-const SERVER_TOOL_MEMBERS = new Set(['web_search_options', 'mcp_servers', 'search_parameters', 'container'])
+/** Members by which a provider adds to the context before it reads it. */
+const CONTEXT_MEMBERS = new Set(['search_parameters', 'container'])
 const decoder = new TextDecoder()
 /** A name that folding does not change. */
 const PLAIN_NAME = /^[a-z0-9_]*$/
@@ -162,12 +157,13 @@ export function outlineRequest(body: Uint8Array, rules: OutlineRules): RequestOu
     choices: rules.choices(fields) * Math.max(1, scan.prompts),
     budgetIsWithinLimit: rules.budgetIsWithinLimit ?? false,
     fields,
-    serverTools: scan.serverTools,
+    serverTools: scan.tools.tools(rules.limitsToolUses ?? false),
+    toolLimits: rules.limitsToolUses ? scan.tools.limits() : NO_LIMITS,
     hasAudio: scan.hasAudio,
     images: scan.images,
     documents: scan.documents,
     hasTools: scan.has('tools'),
-    providedTools: scan.providedTools,
+    providedTools: scan.tools.provided,
     textBytes: scan.textBytes,
     toolMessages: scan.toolMessages,
     toolModel: scan.toolModel,
@@ -254,12 +250,10 @@ class OutlineScan {
   images = 0
   documents = 0
   hasAudio = false
-  providedTools = 0
   textBytes = 0
   toolModel: string | null = null
   providerState: RequestOutline['providerState'] = null
-  readonly #toolTypes: Array<{ index: unknown; type: string }> = []
-  readonly #mostUses = new Map<unknown, number>()
+  readonly tools: ToolScan
   readonly toolMessages = new Set<number>()
   /** Elements of `prompt` that are prompts by themselves: texts, or arrays of token ids. */
   prompts = 0
@@ -269,6 +263,7 @@ class OutlineScan {
 
   constructor(body: Uint8Array, rules: OutlineRules) {
     this.#body = body
+    this.tools = new ToolScan(body)
     this.#rules = rules
     this.check = rules.messages?.() ?? null
     this.watched = rules.texts.ownData
@@ -291,26 +286,18 @@ class OutlineScan {
 
   #type(path: JsonPath, start: number, end: number): void {
     const type = decodeString(this.#body, start, end)
-    // Results of a tool that runs at the provider become input. Turns of responses send no such tool.
+    // Turns of responses send no tool that runs at the provider.
     if (path[0] === 'tools' && path.length === 3) {
-      const name = type.replace(VERSION_DATE, '')
-      if (name !== type) this.providedTools++
-      if (this.#rules.hasItems || CLIENT_TOOLS.has(name)) return
-      this.documents++
-      this.#toolTypes.push({ index: path[1], type: name })
+      this.tools.type(path[1], type, !this.#rules.hasItems)
     } else if (IMAGE_TYPES.includes(type)) this.images++
     else if (DOCUMENT_TYPES.includes(type)) this.documents++
     this.hasAudio ||= AUDIO_TYPES.has(type)
   }
 
-  get serverTools(): ServerTool[] {
-    return this.#toolTypes.map(({ index, type }) => ({ type, mostUses: this.#mostUses.get(index) ?? null }))
-  }
-
   value(path: JsonPath, kind: JsonKind, start: number, end: number, memberStart: number): void {
     if (path.length === 0) this.rootKind = kind
     else if (path.length === 1) this.#member(String(path[0]), kind, start, end, memberStart)
-    else if (path[0] === 'tools' && path[2] === 'model' && kind !== 'null') this.toolModel ??= path.join('.')
+    else if (path[0] === 'tools') this.#tool(path, kind, start, end)
     else if (path[0] === 'messages' && this.check && typeof path[1] === 'number') {
       if (path.length === 2) {
         this.messageCount++
@@ -322,8 +309,7 @@ class OutlineScan {
       }
     } else if (this.#rules.hasItems && path[0] === 'input' && typeof path[1] === 'number') {
       if (path[2] === 'type') this.#itemType(path[1], this.#shortText(kind, start, end))
-    } else if (path[0] === 'tools' && path[2] === 'max_uses') this.#usesOf(path[1], kind, start, end)
-    else if (
+    } else if (
       path[0] === this.#rules.required &&
       path.length === 2 &&
       (kind === 'string' || kind === 'array')
@@ -332,10 +318,10 @@ class OutlineScan {
     }
   }
 
-  /** Of several limits the largest counts: parsers differ in which one they take. */
-  #usesOf(index: unknown, kind: JsonKind, start: number, end: number): void {
-    const uses = kind === 'number' ? Number(decoder.decode(this.#body.subarray(start, end))) : 0
-    if (uses >= 1) this.#mostUses.set(index, Math.max(uses, this.#mostUses.get(index) ?? 0))
+  #tool(path: JsonPath, kind: JsonKind, start: number, end: number): void {
+    if (path.length === 2) this.tools.end(path[1], start)
+    else if (path[2] === 'model' && kind !== 'null') this.toolModel ??= path.join('.')
+    else this.tools.member(path[1], path[2], kind, { start, end })
   }
 
   /** Of several types the last one counts, as in the parser of the item. */
@@ -353,7 +339,7 @@ class OutlineScan {
     if (this.members.length >= MOST_MEMBERS) throw invalidRequest('The body has too many members.')
     this.#names.add(name)
     this.#checkSpelling(name)
-    if (SERVER_TOOL_MEMBERS.has(name)) this.documents++
+    if (CONTEXT_MEMBERS.has(name)) this.documents++
     if (name === 'container' && kind === 'object') this.#noteState(['container'])
     this.members.push({ name, kind, memberStart, start, end })
     if (!Object.hasOwn(this.#rules.schema.shape, name)) return

@@ -121,14 +121,17 @@ function compactionTokens(iterations: unknown): { input: number; output: number 
   return { input: sum('input_tokens'), output: sum('output_tokens') }
 }
 
-/** Members such as `web_search_requests`, by the name of their price. Fetching pages is free. */
+/** Uses that cost nothing by themselves: pages that are fetched, and code, which is billed by the time of its container. */
+const FREE_USES = new Set(['web_fetch', 'code_execution'])
+
+/** Members such as `web_search_requests`, by the name of their price. */
 function serverToolUnits(value: unknown): Record<string, number> {
   const requests = Object.entries(member(value)).flatMap(([name, requests]) =>
     /^[a-z_]{1,50}_requests$/.test(name)
       ? [[name.slice(0, -'_requests'.length), count(requests)] as const]
       : [],
   )
-  return Object.fromEntries(requests.filter(([name]) => name !== 'web_fetch'))
+  return Object.fromEntries(requests.filter(([name]) => !FREE_USES.has(name)))
 }
 
 const number = (value: unknown): number | null => (isCount(value) ? Math.floor(value) : null)

@@ -3,6 +3,7 @@ import { inspectBody } from '../../governance/dlp/json-inspection.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { ModelAnswer, PlannedCall } from '../calls/model-call.ts'
 import { OPERATIONS } from '../operations.ts'
+import { DEFAULT_USES } from '../protocols/server-tools.ts'
 import type { Route } from '../routes/call-routes.ts'
 import type { FailoverResult } from '../routes/failover.ts'
 import type { BufferedAnswer, SendOptions } from '../routes/route-call.ts'
@@ -38,7 +39,8 @@ export function httpAnswer(
     return { kind: 'answered', answer: { status: CLIENT_LEFT, headers: {}, body: new Uint8Array() } }
   }
   if (answer.kind === 'stream') {
-    return { kind: 'answered', answer: withDropped(streamedAnswer(answer, route), dropped) }
+    const streamed = withToolLimits(streamedAnswer(answer, route), planned, route)
+    return { kind: 'answered', answer: withDropped(streamed, dropped) }
   }
   const handOver: HandOver = (pieces) => buffered.handOver(pieces, signal, (work) => deps.waitUntil(work))
   if (answer.kind === 'upstream_error') {
@@ -51,8 +53,18 @@ export function httpAnswer(
       return { kind: 'failed', error: errorOf(error) }
     }
   }
-  const whole = bufferedAnswer(deps, planned, answer, route, handOver)
+  const whole = withToolLimits(bufferedAnswer(deps, planned, answer, route, handOver), planned, route)
   return { kind: 'answered', answer: withDropped(whole, dropped) }
+}
+
+/** Lists tools of the request that got a limit, as `name=uses`. */
+const MAX_USES = 'x-headgate-max-uses'
+
+function withToolLimits(answer: ModelAnswer, { outline }: PlannedCall, route: Route): ModelAnswer {
+  const searches = route.translation?.upstream === 'messages' && outline.fields.web_search_options
+  const names = route.translation ? (searches ? ['web_search'] : []) : outline.toolLimits.names
+  if (names.length > 0) answer.headers[MAX_USES] = names.map((name) => `${name}=${DEFAULT_USES}`).join(', ')
+  return answer
 }
 
 function withDropped(answer: ModelAnswer, dropped: readonly string[]): ModelAnswer {

@@ -31,8 +31,13 @@ const readFirst = new BoundedMap<string, true>(MOST_PROVIDERS)
 /** Has all further streams of a provider read before they are passed. */
 export const readStreamsOf = ({ id }: Pick<Provider, 'id'>): void => readFirst.set(id, true)
 
-/** Whether the form of a provider's stream allows to pass it unread. */
-export function mayPassUnread(provider: Provider, response: Response): boolean {
+/**
+ * Whether a provider's stream may pass unread: it is on a trusted host, its form allows it, and no answer of the provider
+ * repeated our credential.
+ * @param hosts whose streams are trusted not to quote our credential (configuration NATIVE_STREAM_HOSTS).
+ */
+export function mayPassUnread(provider: Provider, response: Response, hosts: readonly string[]): boolean {
+  if (!hosts.includes(new URL(provider.baseUrl).hostname)) return false
   if (transportOf(provider).streamType !== 'text/event-stream') return false
   return !readFirst.get(provider.id) && !response.headers.get('content-encoding')
 }

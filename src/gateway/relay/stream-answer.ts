@@ -35,6 +35,7 @@ export interface StreamDeps extends AttemptDeps, GovernanceDeps {
     STREAM_COMMIT_MS: number
     STREAM_HEARTBEAT_MS: number
     LEDGER_LEASE_MS: number
+    NATIVE_STREAM_HOSTS: readonly string[]
   }
 }
 
@@ -106,7 +107,8 @@ export async function startStream(
     return { kind: 'stream', status, upstreamHeaders, content: { batches: events }, ended: relay.ended }
   }
   const { dialect } = OPERATIONS[caller.operation].protocol
-  const mayPass = reader.passesUnread && mayPassUnread(route.provider, response)
+  const { NATIVE_STREAM_HOSTS } = deps.configuration
+  const mayPass = reader.passesUnread && mayPassUnread(route.provider, response, NATIVE_STREAM_HOSTS)
   const http = new HttpStreamCaller(deps.clock, dialect, mayPass)
   const converter = translated ? framesOfEvents(translated, encoderOf(deps, stream), dialect) : PASSED_FRAMES
   const relay = await relayTo(deps, stream, http, converter)

@@ -178,7 +178,7 @@ export function createCheckpoint(administration: Administration): Promise<Checkp
   return audited(
     administration,
     { action: 'audit_checkpoint.created', resource: 'audit/checkpoints', detail: {} },
-    () => writeCheckpoint(checkpointDeps(administration)),
+    () => writeCheckpoint({ ...checkpointDeps(administration), ledgerOf: administration.ledgerOf }),
   )
 }
 

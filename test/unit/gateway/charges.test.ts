@@ -160,16 +160,21 @@ describe('the reservation', () => {
     expect(boundsOf(part('file'), { ...MODEL, prices: COUNTING, ...window }).reserve).toBe(80_000 + 1000)
   })
 
-  it('adds tokens for the preamble of tools, and the context window for a tool that the provider runs', () => {
+  it('adds tokens for the preamble of tools, and the reads after each round of a tool that the provider runs', () => {
     const window = { contextWindow: 50_000 }
     const withTool = (type: string) => chat({ max_tokens: 1, tools: [{ type }] })
     const own = withTool('function')
     expect(boundsOf(own, { ...MODEL, prices: COUNTING, ...window }).inputTokens).toBe(own.body.length + 1000)
-    expect(boundsOf(withTool('web_search'), { ...MODEL, prices: COUNTING, ...window }).inputTokens).toBe(
-      50_000,
-    )
+    const inputOf = (outline: Parameters<typeof boundsOf>[0]) =>
+      boundsOf(outline, { ...MODEL, prices: COUNTING, ...window })
+    const search = withTool('web_search')
+    const first = search.body.length + 1000
+    // After the first of ten rounds the results may fill the window.
+    expect(inputOf(search).inputTokens).toBe(first + (first + 1 + 25_000) + 9 * 50_000)
+    expect(inputOf(withTool('other')).inputTokens).toBe(withTool('other').body.length + 1000 + 10 * 50_000)
     const options = chat({ max_tokens: 1, web_search_options: {} })
-    expect(boundsOf(options, { ...MODEL, prices: COUNTING, ...window }).inputTokens).toBe(50_000)
+    const { length } = options.body
+    expect(inputOf(options).inputTokens).toBe(length + (length + 1 + 25_000) + 4 * 50_000)
   })
 
   it('count, when estimated, a thousand tokens for each picture and document besides, however short its link is', () => {
@@ -300,6 +305,26 @@ describe('the charge', () => {
       )
       const route = { operation: 'chat_completions' } as Route
       expect(hiddenOutputOf(outline, { ...MODEL, capabilities }, [route], 1_000)).toBe(most)
+    },
+  )
+
+  it.each([
+    ['low', ['reasoning'], true, 2_048],
+    ['high', ['reasoning'], true, 24_576],
+    ['unknown', ['reasoning'], true, 90_000],
+    // The provider reads the effort itself.
+    ['low', ['reasoning', 'adaptive_thinking'], true, 90_000],
+    ['low', ['reasoning'], false, 90_000],
+  ])(
+    'counts the budget that translation makes of an effort: %s, of a model with %j',
+    (effort, capabilities, isTranslated, most) => {
+      const body = { model: 'm', messages: [{ role: 'user', content: 'a' }], reasoning_effort: effort }
+      const outline = chatCompletions.outline(new TextEncoder().encode(JSON.stringify(body)))
+      const native = { operation: 'chat_completions', translation: null } as Route
+      const translation = { caller: 'chat_completions', upstream: 'messages' } as const
+      const translated = { operation: 'messages', translation } as Route
+      const routes = isTranslated ? [translated] : [translated, native]
+      expect(hiddenOutputOf(outline, { ...MODEL, capabilities }, routes, 90_000)).toBe(most)
     },
   )
 

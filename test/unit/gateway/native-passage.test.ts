@@ -44,6 +44,7 @@ afterEach(() => {
 })
 
 const EVENT_STREAM = new Response('', { headers: { 'content-type': 'text/event-stream' } })
+const HOSTS = ['upstream.example']
 const someProvider = () => ({
   id: randomUUID(),
   name: 'echo',
@@ -263,7 +264,7 @@ describe('a frame that is read after it was passed', () => {
     await run.send(`${SECRET.slice(9)}\n\n`)
     await advance(2_000)
     expect(run.passage.flags()).toEqual(['credential_echoed'])
-    expect(mayPassUnread(run.provider, EVENT_STREAM)).toBe(false)
+    expect(mayPassUnread(run.provider, EVENT_STREAM, HOSTS)).toBe(false)
   })
 
   it('may have needed an edit', async () => {
@@ -274,15 +275,27 @@ describe('a frame that is read after it was passed', () => {
   })
 })
 
+describe('a provider whose host is not listed', () => {
+  it.each([
+    ['https://upstream.example/v1', true],
+    ['https://UPSTREAM.example:8443', true],
+    ['https://upstream.example.attacker.test/v1', false],
+    ['https://sub.upstream.example/v1', false],
+    ['https://other.test/upstream.example', false],
+  ])('has its streams read first: %s', (baseUrl, passes) => {
+    expect(mayPassUnread({ ...someProvider(), baseUrl }, EVENT_STREAM, HOSTS)).toBe(passes)
+  })
+})
+
 describe('a provider one of whose streams needed an edit', () => {
   it('has its streams read first from then on', async () => {
     const { passage, pipeline, provider } = await flowing(messages, START)
-    expect(mayPassUnread(provider, EVENT_STREAM)).toBe(true)
+    expect(mayPassUnread(provider, EVENT_STREAM, HOSTS)).toBe(true)
     expect(passage.flags()).toEqual([])
-    expect(mayPassUnread(provider, EVENT_STREAM)).toBe(true)
+    expect(mayPassUnread(provider, EVENT_STREAM, HOSTS)).toBe(true)
     pipeline.missedEdit = true
     expect(passage.flags()).toEqual([])
-    expect(mayPassUnread(provider, EVENT_STREAM)).toBe(false)
+    expect(mayPassUnread(provider, EVENT_STREAM, HOSTS)).toBe(false)
   })
 })
 

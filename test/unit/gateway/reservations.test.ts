@@ -1,10 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { chargeBasis } from '../../../src/gateway/calls/charge-basis.ts'
+import { answerCharge, type ChargeBasis } from '../../../src/gateway/calls/charges.ts'
+import { withContainerTime } from '../../../src/gateway/calls/container-time.ts'
 import type { CatalogModel } from '../../../src/gateway/catalog/catalog.ts'
 import { OPERATIONS } from '../../../src/gateway/operations.ts'
+import { requestEdits } from '../../../src/gateway/protocols/request-edits.ts'
+import { usageOfMessages } from '../../../src/gateway/protocols/usage.ts'
 import type { Provider } from '../../../src/gateway/providers/provider.ts'
 import { routesFor } from '../../../src/gateway/routes/call-routes.ts'
-import { costOf, type Prices, type Usage } from '../../../src/governance/credits.ts'
+import { costOf, NO_USAGE, type Prices, type Usage } from '../../../src/governance/credits.ts'
+import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 
 type Json = Record<string, unknown>
@@ -21,7 +26,7 @@ const PRICED: Prices = {
   ...PRICES,
   units: {
     web_search: 10_000_000_000,
-    code_execution: 50_000_000_000,
+    container_minutes: 833_333_334,
     audio_input: 40_000_000,
     audio_output: 80_000_000,
     image_output: 60_000_000,
@@ -77,6 +82,19 @@ interface Worst {
   input: number
   output: number
   units: Record<string, number>
+  /** Tokens of the results of tools at the provider, of which each is read by all later rounds. */
+  results: number[]
+}
+
+/** All reads of a context: of the request, and after each round of tools again. */
+function readsOf({ input, output, results }: Worst, window: number): number {
+  let context = input
+  let total = input
+  for (const [round, tokens] of results.entries()) {
+    context = Math.min(window, context + tokens + (round === 0 ? output : 0))
+    total += context
+  }
+  return total
 }
 
 /** A member or header, with its effect on the worst case. */
@@ -141,9 +159,24 @@ const LEVERS: readonly Lever[] = [
   {
     protocols: MESSAGES,
     members: { tools: [{ type: 'web_search_20250305', name: 'web_search', max_uses: 3 }] },
-    raises(worst, window) {
-      worst.input = Math.max(worst.input, window * 4)
+    raises(worst) {
+      worst.results = Array(3).fill(25_000)
       worst.units.web_search = 3
+    },
+  },
+  {
+    protocols: MESSAGES,
+    members: { tools: [{ type: 'web_search_20250305', name: 'web_search' }] },
+    raises(worst) {
+      worst.results = Array(5).fill(25_000)
+      worst.units.web_search = 5
+    },
+  },
+  {
+    protocols: MESSAGES,
+    members: { mcp_servers: [{ type: 'url', url: 'https://mcp.example', name: 'm' }] },
+    raises(worst, window) {
+      worst.results = Array(10).fill(window)
     },
   },
   {
@@ -151,7 +184,7 @@ const LEVERS: readonly Lever[] = [
     members: { container: 'c' },
     raises(worst, window) {
       worst.input = Math.max(worst.input, window)
-      worst.units.code_execution = 1
+      worst.units.container_minutes = 60
     },
   },
   { protocols: ALL, members: { service_tier: 'priority' }, raises: () => {} },
@@ -216,11 +249,11 @@ function tryLevers(seed: number): { cost: number; reserve: number } {
   const { body, basis } = basisOf(protocol, members, headers)
   const limited = protocol === 'messages' ? 100 : members.max_tokens
   const window = headers['provider-beta'] ? 1_000_000 : 30_000
-  const worst: Worst = { input: 0, output: limited ?? 4_000, units: {} }
+  const worst: Worst = { input: 0, output: limited ?? 4_000, units: {}, results: [] }
   for (const lever of levers) lever.raises(worst, window)
   worst.input = Math.max(worst.input, Math.min(body.length, window))
   return {
-    cost: dearest({ ...worst, output: worst.output * factor }, basis.prices),
+    cost: dearest({ ...worst, input: readsOf(worst, window), output: worst.output * factor }, basis.prices),
     reserve: basis.bounds.reserve,
   }
 }
@@ -245,6 +278,169 @@ describe('the reservation of a call', () => {
     const fast = basisOf('messages', { speed: 'fast', inference_geo: 'us' }).basis.prices
     expect(fast.output).toBe(plain.output * 6.6)
     expect(fast.units?.web_search).toBe(plain.units?.web_search)
+  })
+})
+
+describe('tools that run at the provider', () => {
+  const RESULTS: Record<string, number> = { web_search: 25_000, web_fetch: 40_000, code_execution: 10_000 }
+
+  /** One call as a provider may run it: rounds of parallel uses, each result as large as is documented. */
+  function simulate(random: SeededRandom, uses: number[], { input, output, window }: Record<string, number>) {
+    const left = uses.flatMap((count, index) => Array<number>(count).fill(Object.values(RESULTS)[index] ?? 0))
+    let [context, total] = [Number(input), Number(input)]
+    let written = Number(output)
+    for (let round = 0; round < 10 && left.length > 0; round++) {
+      const together = random.chance(0.3) ? 1 + random.below(left.length) : 1
+      const text = random.below(written + 1)
+      written -= text
+      for (let use = 0; use < together; use++) context += left.splice(random.below(left.length), 1)[0] ?? 0
+      context = Math.min(Number(window), context + text)
+      total += context
+    }
+    return total
+  }
+
+  it('never read more than is reserved, whatever their rounds are', () => {
+    for (let seed = 1; seed <= 2_000; seed++) {
+      const random = new SeededRandom(seed)
+      const uses = [1 + random.below(12), 1 + random.below(4), 10]
+      const chosen = uses.map((count) => (random.chance(0.7) ? count : 0))
+      const tools = [
+        { type: 'web_search_20250305', name: 's', max_uses: uses[0] },
+        { type: 'web_fetch_20250910', name: 'f', max_uses: uses[1], max_content_tokens: 40_000 },
+        { type: 'code_execution_20250825', name: 'c' },
+      ].filter((_, index) => chosen[index])
+      const window = 30_000 + random.below(1_000_000)
+      const { body, basis } = basisOf(
+        'messages',
+        { tools },
+        {},
+        modelOf('messages', { contextWindow: window }),
+      )
+      const read = simulate(random, chosen, { input: body.length, output: 100, window })
+      expect(basis.bounds.inputTokens, `seed ${seed}`).toBeGreaterThanOrEqual(read)
+    }
+  })
+
+  it('cost a modest balance with a search without a limit, which gets one', () => {
+    const prices = { ...PRICES, units: { web_search: 10_000_000_000 } }
+    const model = modelOf('messages', { contextWindow: 1_000_000, prices })
+    const reserved = (tool: Json) =>
+      basisOf('messages', { max_tokens: 4_096, tools: [{ name: 't', ...tool }] }, {}, model).basis.bounds
+        .reserve
+    const search = { type: 'web_search_20250305' }
+    expect(reserved(search)).toBeLessThan(3_000_000)
+    // Some bytes more.
+    expect(reserved({ ...search, max_uses: 5 }) - reserved(search)).toBeLessThan(1_000)
+    expect(reserved({ ...search, max_uses: 6 }) - reserved(search)).toBeGreaterThan(100_000)
+    expect(reserved({ ...search, max_uses: 1 })).toBeLessThan(reserved(search) / 4)
+  })
+
+  const limited = (tools: string) => {
+    const text = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[${tools}]}`
+    const { protocol } = OPERATIONS.messages
+    const outline = protocol.outline(new TextEncoder().encode(text))
+    const edits = requestEdits(outline, protocol, { upstreamModel: 'm', capabilities: [] })
+    const { tools: sent } = JSON.parse(
+      new TextDecoder().decode(joinBytes(applyEdits(outline.body, edits).pieces)),
+    )
+    return { sent, tools: outline.serverTools, names: outline.toolLimits.names }
+  }
+
+  it.each([
+    ['without one', '{"type":"web_search_20250305","name":"s"}', 5],
+    ['that is null', '{"max_uses":null,"type":"web_search_20250305","name":"s"}', 5],
+    ['given twice, once as null', '{"max_uses":9,"type":"web_fetch_20250910","max_uses":null}', 9],
+  ])('get a limit %s', (_, tool, most) => {
+    const { sent, tools, names } = limited(tool)
+    expect(sent[0].max_uses).toBe(5)
+    expect(tools[0]).toMatchObject({ mostUses: most })
+    expect(names).toHaveLength(1)
+  })
+
+  it.each([
+    '{"type":"web_search_20250305","name":"s","max_uses":2}',
+    '{"name":"own","input_schema":{"type":"object"}}',
+    '{"type":"code_execution_20250825","name":"c"}',
+    '{"type":"bash_20250124","name":"bash"}',
+  ])('are sent as they are: %s', (tool) => {
+    const { sent, names } = limited(tool)
+    expect(sent).toEqual([JSON.parse(tool)])
+    expect(names).toEqual([])
+  })
+
+  it('search once for each chat completion, which its usage does not state', () => {
+    const search = basisOf('chat_completions', { web_search_options: {} }).basis
+    expect(answerCharge(search, NO_USAGE, 0)).toMatchObject({
+      usage: { units: { web_search: 1 } },
+      cost: 10_000,
+    })
+    const routes = [...modelOf('chat_completions').routes, ...modelOf('messages').routes]
+    const both = basisOf('chat_completions', { web_search_options: {} }, {}, modelOf('messages', { routes }))
+    expect(both.basis.fixedUnits).toBeUndefined()
+  })
+
+  it('of chat completions get no limit', () => {
+    const { protocol } = OPERATIONS.chat_completions
+    const tools = [{ type: 'web_search', name: 's' }]
+    const body = { model: 'm', messages: [{ role: 'user', content: 'hi' }], tools }
+    const outline = protocol.outline(new TextEncoder().encode(JSON.stringify(body)))
+    expect(outline.toolLimits.edits).toEqual([])
+    expect(outline.serverTools).toMatchObject([{ mostUses: null }])
+  })
+})
+
+describe('a cheaper price class', () => {
+  const prices = { ...PRICED, classes: { 'service_tier=flex': 50, 'service_tier=auto': 200 } }
+
+  it('halves the prices where every route takes it, and needs no price', () => {
+    const flex = { service_tier: 'flex' }
+    const chat = modelOf('chat_completions', { prices })
+    expect(basisOf('chat_completions', flex, {}, chat).basis.prices.output).toBe(PRICES.output / 2)
+    expect(basisOf('chat_completions', flex).basis.prices).toEqual(PRICED)
+    // Translation to messages drops the member.
+    const both = { ...chat, routes: [...chat.routes, ...modelOf('messages').routes] }
+    expect(basisOf('chat_completions', flex, {}, both).basis.prices).toEqual(prices)
+  })
+
+  it('may be a dearer one of the account', () => {
+    const auto = basisOf(
+      'chat_completions',
+      { service_tier: 'auto' },
+      {},
+      modelOf('chat_completions', { prices }),
+    )
+    expect(auto.basis.prices.output).toBe(PRICES.output * 2)
+  })
+})
+
+describe('the container of a call that runs code', () => {
+  const tool = { type: 'code_execution_20250825', name: 'code_execution' }
+  const used = (basis: ChargeBasis, milliseconds: number) =>
+    withContainerTime(basis, answerCharge(basis, { ...NO_USAGE, input: 10 }, 0), milliseconds)
+  const charged = (...more: Json[]) => basisOf('messages', { tools: [tool, ...more] }).basis
+
+  it.each([
+    [0, 5],
+    [5 * 60_000, 5],
+    [5 * 60_000 + 1, 6],
+    [90 * 60_000, 90],
+  ])('is paid by the minute, at least five: %i ms', (milliseconds, minutes) => {
+    const { usage, cost } = used(charged(), milliseconds)
+    expect(usage?.units).toEqual({ container_minutes: minutes })
+    expect(cost).toBe(Math.ceil(30 + (minutes * 833_333_334) / 1_000_000))
+  })
+
+  it('is not counted by the uses of the tool', () => {
+    const reported = { input_tokens: 10, output_tokens: 0, server_tool_use: { code_execution_requests: 3 } }
+    const usage = usageOfMessages(reported, null)
+    expect(answerCharge(charged(), usage, 0).usage?.units).toEqual({ container_minutes: 5 })
+  })
+
+  it('is free with the tools that search and fetch, from their version of 2026 on', () => {
+    const search = (date: string) => ({ type: `web_search_${date}`, name: 'web_search' })
+    expect(used(charged(search('20260209')), 0).usage?.units).toBeUndefined()
+    expect(used(charged(search('20250305')), 0).usage?.units).toEqual({ container_minutes: 5 })
   })
 })
 

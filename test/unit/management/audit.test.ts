@@ -147,7 +147,10 @@ describe('verification', () => {
     const own = await tenantWithCalls()
     const checkpoint = await create(harness, '/audit/checkpoints', undefined)
     expect(checkpoint.chains).toBeGreaterThan(1)
-    expect(harness.ledgers.changes.at(-1)).toMatchObject({ action: 'audit_checkpoint.created' })
+    expect(harness.ledgers.changes.slice(-2)).toMatchObject([
+      { action: 'audit_checkpoint.created' },
+      { action: 'audit_checkpoint.stored', detail: { checkpoint_id: checkpoint.id } },
+    ])
     const check = async () => (await harness.request('GET', '/audit/checkpoints/verify')).json
     expect(await check()).toMatchObject({ ok: true, checkpoints: 1 })
     const { sequence } = (await harness.request('GET', `${own.base}/audit/chains`)).json.data[0]

@@ -59,7 +59,9 @@ export const CHAT_MEMBERS: MemberRules = {
     (body) => body.metadata,
   ),
   verbosity: dropped('no such setting in the messages protocol'),
-  web_search_options: translated('the server tool web_search; `search_context_size` is dropped'),
+  web_search_options: translated(
+    'the server tool web_search with `max_uses: 5`; `search_context_size` is dropped',
+  ),
 }
 
 function wantsMoreThanText(value: unknown): boolean {

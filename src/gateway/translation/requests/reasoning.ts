@@ -56,7 +56,7 @@ export function thinkingOfChat(
   obstacles: ThinkingObstacles,
 ): ThinkingMembers {
   if (can(target, 'adaptive_thinking')) return adaptiveThinking(request, obstacles)
-  const budget = can(target, 'reasoning') ? budgetOf(request) : 0
+  const budget = can(target, 'reasoning') ? budgetOfChat(request) : 0
   const affordable = Math.min(budget, maxTokens - LEAST_ANSWER)
   if (affordable < LEAST_BUDGET || obstacles.forced || obstacles.withinToolTurn) {
     return { thinking: undefined, effort: undefined, samples: true }
@@ -86,7 +86,8 @@ function effortOfChat(request: Json): string {
   return effortOfBudget(thinking.budget_tokens)
 }
 
-function budgetOf(request: Json): number {
+/** The most tokens of thinking that translation gives a chat request on a model that takes a budget; 0 for none. */
+export function budgetOfChat(request: Json): number {
   const thinking = objectOf(request.thinking)
   if (thinking.type === 'enabled') return numberOf(thinking.budget_tokens) ?? 0
   const effort = effortOfChat(request) || (thinking.type === 'adaptive' ? 'medium' : '')

@@ -1,4 +1,5 @@
 import { invalidRequest } from '../../../lib/api-error.ts'
+import { DEFAULT_USES } from '../../protocols/server-tools.ts'
 import { entryOf, isPresent, type Json, listOf, objectOf, present, textOf } from '../json.ts'
 import { can, type TargetModel } from '../target-model.ts'
 import { refuseKind } from './member-rules.ts'
@@ -71,7 +72,7 @@ const toolsOfHistory = (called: ReadonlySet<string>): Json[] =>
   }))
 
 /** https://docs.anthropic.com/en/docs/agents-and-tools/tool-use/web-search-tool */
-const WEB_SEARCH = { type: 'web_search_20250305', name: 'web_search' }
+const WEB_SEARCH = { type: 'web_search_20250305', name: 'web_search', max_uses: DEFAULT_USES }
 const PLACE_MEMBERS = ['city', 'region', 'country', 'timezone']
 
 function webSearch(options: unknown, functions: Json[]): Json[] {

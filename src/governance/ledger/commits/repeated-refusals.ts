@@ -3,8 +3,12 @@ import type { CallOpening, CallOutcome } from '../../audit-record.ts'
 
 /** Refusals of one key for one reason in a minute that have records of their own, with address and path. */
 const SINGLE_RECORDS = 5
-/** Longest time that further refusals are gathered. The platform ends a request 30 s after its answer. */
-const LONGEST_GATHERING_MS = 25_000
+/**
+ * How long further refusals are gathered: first for this time, then each time twice as long, up to the longest. What was
+ * refused in that time is lost with the isolate.
+ */
+const FIRST_GATHERING_MS = 1_000
+const LONGEST_GATHERING_MS = 8_000
 const MINUTE_MS = 60_000
 
 /** Refusals that get one record together. */
@@ -20,6 +24,8 @@ export interface GatheredRefusals {
 interface Repeated {
   single: number
   gathered: GatheredRefusals | null
+  /** How long the next ones are gathered. */
+  gatheringMs: number
 }
 
 /**
@@ -38,7 +44,11 @@ export class RepeatedRefusals {
     const minute = now - (now % MINUTE_MS)
     const { userId, keyId } = opening.actor
     const name = JSON.stringify([minute, keyId ?? userId, outcome.status, outcome.errorCode])
-    const repeated = this.#byReason.get(name) ?? { single: 0, gathered: null }
+    const repeated = this.#byReason.get(name) ?? {
+      single: 0,
+      gathered: null,
+      gatheringMs: FIRST_GATHERING_MS,
+    }
     this.#byReason.set(name, repeated)
     if (repeated.single < SINGLE_RECORDS) {
       repeated.single += 1
@@ -46,8 +56,9 @@ export class RepeatedRefusals {
     }
     if (repeated.gathered && now < repeated.gathered.until) repeated.gathered.count += 1
     else {
-      const until = Math.min(minute + MINUTE_MS, now + LONGEST_GATHERING_MS)
+      const until = Math.min(minute + MINUTE_MS, now + repeated.gatheringMs)
       repeated.gathered = { opening, outcome, count: 1, until }
+      repeated.gatheringMs = Math.min(2 * repeated.gatheringMs, LONGEST_GATHERING_MS)
     }
     return repeated.gathered
   }

@@ -2,7 +2,12 @@ import type { Database } from '../../../../schema/database.ts'
 import { canonicalJson } from '../../../lib/canonical-json.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { currentKey, hmacSha256Hex, type KeyRing, secretsEqual } from '../../../lib/crypto.ts'
+import { newId } from '../../../lib/ids.ts'
 import { logEvent } from '../../../lib/log.ts'
+import { NO_ACTOR } from '../../audit-record.ts'
+import { DEPLOYMENT_ORGANIZATION_ID } from '../../principal.ts'
+import type { LedgerOf } from '../contract.ts'
+import { HOME_SHARD } from '../shards/shards.ts'
 import {
   type Checkpoint,
   insertCheckpoint,
@@ -11,11 +16,16 @@ import {
   readHashes,
 } from './chain.store.ts'
 import type { ChainHead, ChainIdentity } from './chain.ts'
+import { CHECKPOINT_STORED, checkpointStatement } from './stated-rows.ts'
 
 export interface CheckpointDeps {
   database: Database
   clock: Clock
   configuration: { KEY_PEPPERS: KeyRing }
+}
+
+interface CheckpointWriter extends CheckpointDeps {
+  ledgerOf: LedgerOf
 }
 
 export interface CheckpointFault {
@@ -35,19 +45,33 @@ export interface CheckpointPage {
 
 /**
  * Stores the head of every chain as Postgres has it, with a MAC under the current key pepper: write access to the database
- * alone is not enough to rewrite or shorten a chain undetected. The MAC is also logged, so that the logs show when the
- * newest checkpoint is removed.
- * @returns the checkpoint, also when no chain has grown since the last one.
+ * alone is not enough to rewrite or shorten a chain undetected. The deployment's chain then states the checkpoint, so that
+ * its deletion is detected as well. The MAC is also logged.
+ * @returns the checkpoint, also when no chain has grown since the last one. @throws when it could not be stated.
  */
-export async function writeCheckpoint(deps: CheckpointDeps): Promise<Checkpoint> {
+export async function writeCheckpoint(deps: CheckpointWriter): Promise<Checkpoint> {
   const heads = await readChainHeads(deps.database, null)
   const at = new Date(deps.clock())
   const { id: pepperId, key } = currentKey(deps.configuration.KEY_PEPPERS)
   const mac = hmacSha256Hex(key, storedText({ at, heads }))
   const checkpoint = await insertCheckpoint(deps.database, { at, heads, pepperId, mac })
   logEvent('info', 'audit.checkpoint', { id: checkpoint.id, chains: heads.length, pepperId, mac })
+  await stateCheckpoint(deps, checkpoint)
   return checkpoint
 }
+
+/** After the row is stored: a record of a checkpoint that was never stored would be a fault for good. */
+const stateCheckpoint = ({ ledgerOf, clock }: CheckpointWriter, checkpoint: Checkpoint) =>
+  ledgerOf(DEPLOYMENT_ORGANIZATION_ID, HOME_SHARD).recordChange({
+    id: newId('change'),
+    requestId: newId('req'),
+    organizationId: DEPLOYMENT_ORGANIZATION_ID,
+    at: clock(),
+    actor: NO_ACTOR,
+    action: CHECKPOINT_STORED,
+    resource: 'audit/checkpoints',
+    detail: checkpointStatement(checkpoint),
+  })
 
 /**
  * Verifies the MACs of a page of checkpoints, and that every head in them is still the record of its sequence: a chain

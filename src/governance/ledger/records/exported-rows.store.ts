@@ -2,6 +2,7 @@ import { getTableColumns } from 'drizzle-orm'
 import { auditRecords, creditEntries, usageEvents } from '../../../../schema/governance.ts'
 import type { CreditRow, RecordWithRows, UsageRow } from './extracted-rows.ts'
 import type { StoredRecord } from './record-body.ts'
+import type { StatedRow } from './stated-rows.ts'
 
 const TABLES = { audit_records: auditRecords, usage_events: usageEvents, credit_entries: creditEntries }
 
@@ -18,6 +19,7 @@ export interface ExportedRecord {
   record: ExportedRow
   usage: ExportedRow | null
   credits: ExportedRow[]
+  stated: StatedRow[]
 }
 
 export function exportedRow<Table extends keyof Rows>(table: Table, row: Rows[Table]): ExportedRow {
@@ -25,17 +27,19 @@ export function exportedRow<Table extends keyof Rows>(table: Table, row: Rows[Ta
   return Object.fromEntries(columnsOf(table).map(([member, name]) => [name, values.get(member)]))
 }
 
-export const exportedRecord = ({ record, usage, credits }: RecordWithRows): ExportedRecord => ({
+export const exportedRecord = ({ record, usage, credits, stated }: RecordWithRows): ExportedRecord => ({
   record: exportedRow('audit_records', record),
   usage: usage && exportedRow('usage_events', usage),
   credits: credits.map((row) => exportedRow('credit_entries', row)),
+  stated,
 })
 
 /** The reverse of `exportedRecord`. Values are not checked: a verification compares each of them. */
-export const importedRecord = ({ record, usage, credits }: ExportedRecord): RecordWithRows => ({
+export const importedRecord = ({ record, usage, credits, stated }: ExportedRecord): RecordWithRows => ({
   record: importedRow('audit_records', record),
   usage: usage && importedRow('usage_events', usage),
   credits: credits.map((row) => importedRow('credit_entries', row)),
+  stated,
 })
 
 function importedRow<Table extends keyof Rows>(table: Table, row: ExportedRow): Rows[Table] {

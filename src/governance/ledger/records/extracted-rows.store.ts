@@ -4,13 +4,15 @@ import { auditRecords, creditEntries, usageEvents } from '../../../../schema/gov
 import { exactInstant } from './exact-instant.store.ts'
 import { type CreditRow, creditRowOf, type RecordWithRows, type UsageRow } from './extracted-rows.ts'
 import { parseBody, type StoredRecord } from './record-body.ts'
+import { readStatedRows } from './stated-rows.store.ts'
+import { statedRowsOf } from './stated-rows.ts'
 
 const USAGE = { ...getTableColumns(usageEvents), at: exactInstant(usageEvents.at) }
 const CREDITS = { ...getTableColumns(creditEntries), at: exactInstant(creditEntries.at) }
 
 /**
  * Adds the rows of usage and credits to records of one organization: those that were taken from them, and those under
- * their call ids that should not exist.
+ * their call ids that should not exist. Records of the deployment also get the rows that they state.
  */
 export async function withExtractedRows(
   database: Database,
@@ -35,15 +37,22 @@ export async function withExtractedRows(
         ),
       ),
   ])
+  const named = records.map(({ body }) => {
+    const parsed = parseBody(body)
+    return parsed ? statedRowsOf(parsed) : []
+  })
+  const found = await readStatedRows(database, named.flat())
+  const statedByName = new Map(found.map((row) => [`${row.table} ${row.name}`, row]))
   const usageById = new Map(usage.map((row) => [row.callId, row]))
   const creditsByName = new Map(credits.map((row) => [textOf(row), row]))
   return records.map((record, index) => {
     const name = moved[index]
-    const names = new Set([`settlement:${record.id}`, ...(name ? [textOf(name)] : [])])
+    const creditNames = new Set([`settlement:${record.id}`, ...(name ? [textOf(name)] : [])])
     return {
       record,
       usage: usageById.get(record.id) ?? null,
-      credits: [...names].flatMap((each) => creditsByName.get(each) ?? []),
+      credits: [...creditNames].flatMap((each) => creditsByName.get(each) ?? []),
+      stated: (named[index] ?? []).flatMap(({ table, name }) => statedByName.get(`${table} ${name}`) ?? []),
     }
   })
 }

@@ -1,5 +1,6 @@
 import type { creditEntries, usageEvents } from '../../../../schema/governance.ts'
 import type { RecordBody, StoredRecord } from './record-body.ts'
+import type { StatedRow } from './stated-rows.ts'
 
 export type UsageRow = typeof usageEvents.$inferSelect
 export type CreditRow = typeof creditEntries.$inferSelect
@@ -9,6 +10,8 @@ export interface RecordWithRows {
   record: StoredRecord
   usage: UsageRow | null
   credits: CreditRow[]
+  /** The rows that the record states, as Postgres has them. */
+  stated: StatedRow[]
 }
 
 /** The row of `usage_events` that belongs to a record; null if its call used nothing. `flush.store.ts` has the same in SQL. */

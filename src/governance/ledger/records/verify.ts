@@ -6,7 +6,8 @@ import {
   type UsageRow,
   usageRowOf,
 } from './extracted-rows.ts'
-import { copiedColumns, parseBody, type StoredRecord } from './record-body.ts'
+import { copiedColumns, parseBody, type RecordBody, type StoredRecord } from './record-body.ts'
+import { isSameRow, type StatedRow, statedRowsOf } from './stated-rows.ts'
 
 type Verification = { intact: true; head: ChainHead } | ({ intact: false } & BrokenRecord)
 
@@ -25,10 +26,13 @@ export type BrokenLink = 'missing' | 'unlinked' | 'altered' | 'columns_differ'
 /** How the row of usage or credits differs from the record that it was taken from. `added`: the record has no such row. */
 type BrokenRow = `${'usage' | 'credit'}_${'missing' | 'added' | 'differs'}`
 
+/** How a row that a record states differs from the statement. */
+type BrokenStatement = `${'checkpoint' | 'rejected_calls'}_${'missing' | 'differs'}`
+
 /** Names columns and ids, never a value of the record. */
 export interface RecordFault {
   sequence: number
-  reason: BrokenLink | BrokenRow
+  reason: BrokenLink | BrokenRow | BrokenStatement
   detail: string
 }
 
@@ -48,11 +52,14 @@ export function verifyLinks(rows: readonly StoredRecord[], previous: ChainHead):
 }
 
 /**
- * Verifies a record, and its rows of usage and credits. To find what else is broken, continue behind a broken record as
+ * Verifies a record, its rows of usage and credits, and the rows that it states. To find what else is broken, continue behind a broken record as
  * if its hash were right.
  * @param head of the record before, or `GENESIS`.
  */
-export function verifyRecord({ record, usage, credits }: RecordWithRows, head: ChainHead): RecordFault[] {
+export function verifyRecord(
+  { record, usage, credits, stated }: RecordWithRows,
+  head: ChainHead,
+): RecordFault[] {
   const broken = findBreak(record, head)
   const faults: RecordFault[] = broken ? [broken] : []
   // Behind a gap the record itself is still verified.
@@ -74,7 +81,18 @@ export function verifyRecord({ record, usage, credits }: RecordWithRows, head: C
   const own = (row: CreditRow) => row.kind === expected?.kind && row.id === expected.id
   of('credit', expected?.id ?? record.id, credits.find(own) ?? null, expected)
   for (const added of credits.filter((row) => !own(row))) of('credit', added.id, added, null)
-  return faults
+  return [...faults, ...verifyStated(body, stated).map((fault) => ({ sequence, ...fault }))]
+}
+
+function verifyStated(body: RecordBody, stored: readonly StatedRow[]): Array<Omit<RecordFault, 'sequence'>> {
+  return statedRowsOf(body).flatMap((row): Array<Omit<RecordFault, 'sequence'>> => {
+    const { table, name, value } = row
+    const kind = table === 'audit_checkpoints' ? 'checkpoint' : 'rejected_calls'
+    const found = stored.find((each) => isSameRow(each, row))
+    if (!found) return [{ reason: `${kind}_missing`, detail: `${table} has no row of ${name}` }]
+    if (found.value === value) return []
+    return [{ reason: `${kind}_differs`, detail: `${name} in ${table} differs from its record` }]
+  })
 }
 
 type Row = StoredRecord | UsageRow | CreditRow

@@ -192,7 +192,7 @@ describe('verifyRecord', () => {
     const body = JSON.parse(link.body)
     const credit = creditRowOf(body)
     const record = { ...copiedColumns(body), ...link }
-    return { record, usage: usageRowOf(body), credits: credit ? [credit] : [] }
+    return { record, usage: usageRowOf(body), credits: credit ? [credit] : [], stated: [] }
   }
 
   it('finds the rows of every kind of record intact', () => {

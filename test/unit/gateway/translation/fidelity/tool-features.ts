@@ -98,6 +98,7 @@ export const toolDefinitions: Group = {
     },
     {
       name: 'Web search of the provider',
+      note: 'without `max_uses` it gets 5',
       said: {
         chat: {
           web_search_options: { user_location: { type: 'approximate', approximate: { city: 'Bern' } } },
@@ -110,8 +111,12 @@ export const toolDefinitions: Group = {
           'tools.0': {
             type: 'web_search_20250305',
             name: 'web_search',
+            max_uses: 5,
             user_location: { type: 'approximate', city: 'Bern' },
           },
+        }),
+        'messages:messages': becomes({
+          'tools.0': { type: 'web_search_20250305', name: 'web_search', max_uses: 5 },
         }),
         'messages:chat': refused('tools of type web_search_20250305'),
       },
@@ -121,7 +126,7 @@ export const toolDefinitions: Group = {
       said: { chat: { web_search_options: { search_context_size: 'high' } } },
       places: {
         chat: ['web_search_options.search_context_size'],
-        messages: ['tools.0.search_context_size', 'tools.0.max_uses'],
+        messages: ['tools.0.search_context_size'],
       },
       expected: { 'chat:messages': 'dropped' },
     },

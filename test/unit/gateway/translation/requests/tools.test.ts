@@ -158,7 +158,7 @@ describe('web search', () => {
     ],
   ])('is the server tool: %j', (web_search_options, more) => {
     expect(fromChat({ web_search_options }).tools).toEqual([
-      { type: 'web_search_20250305', name: 'web_search', ...more },
+      { type: 'web_search_20250305', name: 'web_search', max_uses: 5, ...more },
     ])
   })
 
