@@ -1,0 +1,229 @@
+import { env } from 'cloudflare:workers'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { DEFAULT_TOOL_RIGHTS } from '../../src/governance/tool-rights.ts'
+import {
+  type Caller,
+  lastOf,
+  newCaller,
+  newResponse,
+  query,
+  seedModel,
+  until,
+} from './durable-response-harness.ts'
+import { type ModelRequest, useScriptedModel } from './scripted-model.ts'
+import { toolRuns } from './tool-response-stream.ts'
+
+// Calls of tools that the service runs: who may make them, how many, and what of them is recorded.
+
+const model = useScriptedModel()
+beforeAll(seedModel)
+beforeEach(() => {
+  toolRuns.all.length = 0
+  toolRuns.answer = (run) => {
+    run.result = { status: 'completed', members: { output: `result of ${run.callId}` } }
+  }
+})
+
+const asked = async (count: number): Promise<ModelRequest> => {
+  await until(() => expect(model.requests).toHaveLength(count))
+  return model.requests[count - 1] as ModelRequest
+}
+
+interface SentBody {
+  messages: Array<Record<string, unknown>>
+  tools?: Array<{ function: { name: string } }>
+  tool_choice?: unknown
+}
+const bodyOf = (request: ModelRequest): SentBody => JSON.parse(request.body)
+const offeredTo = (request: ModelRequest) => bodyOf(request).tools?.map((tool) => tool.function.name) ?? []
+
+/** A response in which the model calls these tools once and then ends. */
+async function calling(caller: Caller, settings: Record<string, unknown>, ...names: string[]) {
+  const response = newResponse(caller, env.TOOL_RESPONSES)
+  await response.start(settings)
+  const reader = response.follow()
+  const first = await asked(1)
+  for (const [index, name] of names.entries()) first.call(name, `{"n":${index}}`, index)
+  first.finish('tool_calls')
+  const second = await asked(2)
+  second.finish()
+  expect(await reader.done).toBe(true)
+  return { first, second, last: lastOf(reader.text), text: reader.text }
+}
+
+const resultsIn = (request: ModelRequest) =>
+  bodyOf(request).messages.flatMap(({ role, content }) => (role === 'tool' ? [content] : []))
+
+async function toolRecords({ organization, owner }: Caller) {
+  await organization.ledger.flush()
+  const rows = await query(
+    'SELECT body FROM audit_records WHERE organization_id = $1 ORDER BY sequence',
+    owner.organizationId,
+  )
+  return rows.map(({ body }) => JSON.parse(String(body))).filter(({ tool }) => tool !== undefined)
+}
+
+describe('a tool of this service', () => {
+  it('is offered and shown beside the tools of the caller', async () => {
+    const caller = await newCaller()
+    const tools = [{ type: 'function', name: 'look', parameters: { type: 'object' } }]
+    const { first, last } = await calling(caller, { tools }, 'hosted_read')
+    expect(offeredTo(first)).toEqual(['look', 'hosted_read', 'hosted_write'])
+    expect(last.tools).toEqual([
+      expect.objectContaining({ name: 'look' }),
+      { type: 'shell' },
+      { type: 'computer' },
+    ])
+  })
+
+  it('is hidden by a function of the caller with its name', async () => {
+    const caller = await newCaller()
+    const tools = [{ type: 'function', name: 'hosted_read', parameters: { type: 'object' } }]
+    const response = newResponse(caller, env.TOOL_RESPONSES)
+    await response.start({ tools })
+    const reader = response.follow()
+    const first = await asked(1)
+    expect(offeredTo(first)).toEqual(['hosted_read', 'hosted_write'])
+    first.call('hosted_read', '{}')
+    first.finish('tool_calls')
+    expect(await reader.done).toBe(true)
+    expect(lastOf(reader.text)).toMatchObject({ status: 'incomplete', tools: [{}, { type: 'shell' }] })
+    expect(toolRuns.all).toEqual([])
+  })
+
+  it('is shown once where the caller lists it', async () => {
+    const { last } = await calling(
+      await newCaller(),
+      { tools: [{ type: 'computer_use_preview' }] },
+      'hosted_read',
+    )
+    expect(last.tools).toEqual([{ type: 'computer_use_preview' }, { type: 'shell' }])
+  })
+
+  it('has a record of its own, with its name and what was inspected', async () => {
+    const caller = await newCaller()
+    await calling(caller, {}, 'hosted_write')
+    const [record, ...others] = await toolRecords(caller)
+    expect(others).toEqual([])
+    expect(record).toMatchObject({
+      kind: 'call',
+      tool: 'hosted_write',
+      modelId: null,
+      status: 200,
+      errorCode: null,
+      cost: 0,
+      actor: { userId: caller.owner.userId },
+    })
+    const { request, response } = record
+    for (const counts of [request, response]) {
+      expect(counts.inspected + counts.uninspected).toBe(counts.released + counts.withheld)
+      expect(counts.inspected).toBeGreaterThan(0)
+    }
+  })
+
+  it('that is switched off is not offered, and its call is refused', async () => {
+    const caller = await newCaller()
+    caller.principal.tools = { ...DEFAULT_TOOL_RIGHTS, off: ['shell'] }
+    const { first, second, last } = await calling(caller, {}, 'hosted_write')
+    expect(offeredTo(first)).toEqual(['hosted_read'])
+    expect(last.tools).toEqual([{ type: 'computer' }])
+    expect(resultsIn(second)).toEqual(['There is no tool named hosted_write.'])
+    expect(toolRuns.all).toEqual([])
+  })
+
+  it('that is switched off while its response runs is refused, with a record', async () => {
+    const caller = await newCaller()
+    const response = newResponse(caller, env.TOOL_RESPONSES)
+    await response.start()
+    const reader = response.follow()
+    const first = await asked(1)
+    const settings = { off: [{ subject_type: 'user', subject_id: caller.owner.userId, tools: ['shell'] }] }
+    const { web, shell } = DEFAULT_TOOL_RIGHTS
+    const [row] = await query(
+      'UPDATE organizations SET tool_settings = $2::jsonb, epoch = epoch + 1 WHERE id = $1 RETURNING epoch',
+      caller.owner.organizationId,
+      JSON.stringify({ ...settings, web, shell }),
+    )
+    await caller.organization.ledger.learnEpoch(Number(row?.epoch))
+    first.call('hosted_write', '{}')
+    first.finish('tool_calls')
+    const second = await asked(2)
+    expect(resultsIn(second)).toEqual(['The tool hosted_write is switched off for this caller.'])
+    second.finish()
+    expect(await reader.done).toBe(true)
+    expect(toolRuns.all).toEqual([])
+    expect(await toolRecords(caller)).toMatchObject([{ status: 403, errorCode: 'tool_not_allowed' }])
+  })
+})
+
+describe('max_tool_calls', () => {
+  it('ends the execution of tools, and the model is told', async () => {
+    const { second, last } = await calling(
+      await newCaller(),
+      { max_tool_calls: 1 },
+      'hosted_read',
+      'hosted_write',
+    )
+    expect(toolRuns.all).toHaveLength(1)
+    expect(resultsIn(second)[1]).toContain('max_tool_calls')
+    expect(last.output).toMatchObject([{ status: 'completed' }, { status: 'failed' }])
+  })
+})
+
+describe('tool_choice', () => {
+  it.each([
+    [{ type: 'allowed_tools', mode: 'auto', tools: [{ type: 'computer' }] }, ['hosted_read'], 'auto'],
+    [{ type: 'allowed_tools', mode: 'auto', tools: [{ type: 'shell' }] }, ['hosted_write'], 'auto'],
+    [{ type: 'computer' }, ['hosted_read'], { type: 'function', function: { name: 'hosted_read' } }],
+    [
+      { type: 'function', name: 'hosted_write' },
+      ['hosted_write'],
+      { type: 'function', function: { name: 'hosted_write' } },
+    ],
+    ['none', [], 'none'],
+  ] as const)('%o lets only those tools run', async (choice, allowed, sent) => {
+    const { first, second } = await calling(
+      await newCaller(),
+      { tool_choice: choice },
+      'hosted_read',
+      'hosted_write',
+    )
+    expect(bodyOf(first).tool_choice).toEqual(sent)
+    // A call is forced once.
+    if (choice !== 'none') expect(bodyOf(second).tool_choice ?? 'auto').toBe('auto')
+    expect(toolRuns.all).toHaveLength(allowed.length)
+    expect(resultsIn(second).filter((text) => String(text).includes('may not be used now'))).toHaveLength(
+      2 - allowed.length,
+    )
+  })
+})
+
+describe('calls of one turn', () => {
+  it('that only read run at the same time, and others one after the other', async () => {
+    toolRuns.answer = () => {}
+    const response = newResponse(await newCaller(), env.TOOL_RESPONSES)
+    await response.start()
+    const reader = response.follow()
+    const first = await asked(1)
+    const names = ['hosted_read', 'hosted_read', 'hosted_write', 'hosted_write']
+    for (const [index, name] of names.entries()) first.call(name, `{"n":${index}}`, index)
+    first.finish('tool_calls')
+    const numbers = () => toolRuns.all.map((run) => (JSON.parse(run.arguments) as { n: number }).n).sort()
+    const running = (...expected: number[]) => until(() => expect(numbers()).toEqual(expected))
+    const answer = (n: number) => {
+      const run = toolRuns.all.find((each) => each.arguments === `{"n":${n}}`)
+      if (run) run.result = { status: 'completed', members: { output: `done ${n}` } }
+    }
+    await running(0, 1)
+    answer(1)
+    answer(0)
+    await running(0, 1, 2)
+    answer(2)
+    await running(0, 1, 2, 3)
+    answer(3)
+    const second = await asked(2)
+    expect(resultsIn(second)).toEqual(['done 0', 'done 1', 'done 2', 'done 3'])
+    second.finish()
+    expect(await reader.done).toBe(true)
+  })
+})
