@@ -2,7 +2,7 @@ import type { HeldText, Inspection } from '../../governance/dlp/inspection.ts'
 import { inspectNameAndNumber, type JsonValuePlace } from '../../governance/dlp/json-inspection.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import type { JsonKind, JsonPath } from '../../lib/json-scan.ts'
+import type { JsonKind, JsonPath } from '../../lib/json-visitor.ts'
 
 /** A frame of our own with held-back text. */
 export interface HeldFrame {

@@ -1,11 +1,6 @@
 import { applyEdits, type ByteEdit, type EditedBytes, joinBytes } from '../../lib/byte-edits.ts'
-import {
-  type JsonKind,
-  type JsonPath,
-  JsonSyntaxError,
-  MAXIMUM_DEPTH,
-  scanJson,
-} from '../../lib/json-scan.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import { type JsonKind, type JsonPath, JsonSyntaxError, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
 import type { Inspection } from './inspection.ts'
 import type { Direction } from './types.ts'
 

@@ -1,9 +1,9 @@
 import { Buffer } from 'node:buffer'
+import type { Slices } from '../../../lib/slices.ts'
 import { SIX_BITS } from '../detectors/base64.ts'
 import { BASE64_ANY } from '../detectors/characters.ts'
 import { readings } from './normalise.ts'
 import { type Report, type Scan, scanReading } from './scan.ts'
-import type { Slices } from './scan-budget.ts'
 import { scanCustom } from './scan-custom.ts'
 
 /** Levels of encoded texts that are scanned. JSON in strings is decoded by its escapes, to the same depth. */

@@ -1,5 +1,6 @@
+import type { Slices } from '../../../lib/slices.ts'
 import { decodeEscape, ESCAPE_HINT, escapeLength } from './escapes.ts'
-import type { ScanBudget, Slices } from './scan-budget.ts'
+import type { ScanBudget } from './scan-budget.ts'
 
 /**
  * A text normalised for the detectors: one spelling of what can be written in many ways (full-width digits, dashes,

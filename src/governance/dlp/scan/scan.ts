@@ -1,3 +1,4 @@
+import type { Slices } from '../../../lib/slices.ts'
 import {
   ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, isDigitAt, isWordAt, LETTER, LOWER_LETTER, SLASH, UNDERSCORE, UPPER_LETTER,
 } from '../detectors/characters.ts' // biome-ignore format: a list
@@ -13,7 +14,7 @@ import type { Reading } from './normalise.ts'
 import { readSpacedDigits, startsNumber, walkShapes } from './number-shapes.ts'
 import { LONGEST_WORD, type Plan, type PlannedWord } from './plan.ts'
 import { scanBlocks } from './scan-blocks.ts'
-import type { ScanBudget, Slices } from './scan-budget.ts'
+import type { ScanBudget } from './scan-budget.ts'
 import { scanAssignment, scanColons, scanKeys, scanNames, scanToken } from './scan-tokens.ts'
 
 /** Receives a finding, in units of the reading. */

@@ -1,5 +1,7 @@
-import { JsonSyntaxError, scanJsonInSlices } from '../../../lib/json-scan.ts'
-import type { ScanBudget, Slices } from '../scan/scan-budget.ts'
+import { scanJsonInSlices } from '../../../lib/json-scan.ts'
+import { JsonSyntaxError } from '../../../lib/json-visitor.ts'
+import type { Slices } from '../../../lib/slices.ts'
+import type { ScanBudget } from '../scan/scan-budget.ts'
 import {
   applySegments,
   isUnchanged,

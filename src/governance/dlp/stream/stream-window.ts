@@ -1,3 +1,4 @@
+import type { Slices } from '../../../lib/slices.ts'
 import {
   CharacterSet,
   classAt,
@@ -15,7 +16,6 @@ import { hintsAtSecret, SECRET } from '../detectors/secrets.ts'
 import { openLines } from '../scan/nested.ts'
 import { isOpenShape, readSpacedDigits } from '../scan/number-shapes.ts'
 import type { Plan } from '../scan/plan.ts'
-import type { Slices } from '../scan/scan-budget.ts'
 
 /**
  * The first unit of a reading from which more text could make a match. Each rule is the counterpart of a detector: the
