@@ -128,7 +128,13 @@ export class PolicyEngine implements TextEngine {
     }
     const source = new SourceText()
     if (json) {
-      const segments = yield* this.#segmentsOfJson(source.push(contents), detector)
+      let text = ''
+      for (const slice of sourceSlices(contents)) {
+        text += source.push(slice)
+        this.#budget.spend(slice.length)
+        if (this.#budget.endsSlice()) yield
+      }
+      const segments = yield* this.#segmentsOfJson(text, detector)
       return isUnchanged(segments) ? null : toReplacement(segments, source)
     }
     const stream = this.#stream(detector, context)
