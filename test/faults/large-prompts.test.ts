@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, inject, it } from 'vitest'
+import { createBusyTenant } from '../harness/contention.ts'
 import { type Answer, send } from '../harness/send.ts'
 import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
-import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+import { bearer, type Tenant } from '../harness/tenant.ts'
 import { addPolicy } from '../http/support/dlp.ts'
 
 const PROMPT_BYTES = 20_000_000
@@ -24,9 +25,8 @@ beforeAll(async () => {
     // As deployed: a busy event loop must not look like an absent Redis.
     variables: { LIMITS_TIMEOUT_MS: '300' },
   })
-  const options = { credits: 1_000_000_000_000 }
-  heavy = await createTenant(gateway, options)
-  other = await createTenant(gateway, options)
+  heavy = await createBusyTenant(gateway, 1_000_000_000_000)
+  other = await createBusyTenant(gateway, 1_000_000_000_000)
   await addPolicy(heavy, POLICY, gateway)
 })
 afterAll(() => gateway?.stop())
