@@ -8,6 +8,7 @@ import type { LedgerOf } from './governance/ledger/contract.ts'
 import { countRejectedCall } from './governance/ledger/rejected-calls/count-rejected-call.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { errorText, logEvent } from './lib/log.ts'
+import { afterLoopTime, loopTimeSignal } from './lib/time-limit.ts'
 import { type ContentStore, createContentStore } from './responses/content/content-store.ts'
 import { responseStreamClient } from './responses/object/stream-client.ts'
 import type { HostedTool } from './responses/tools/hosted-tool.ts'
@@ -80,12 +81,12 @@ export function createDatabase(configuration: Configuration): Database {
  */
 async function fetchWithinTime(address: string, init: RequestInit): Promise<Response> {
   const controller = new AbortController()
-  const timer = setTimeout(() => controller.abort(), DATABASE_TIMEOUT_MS)
+  const cancel = afterLoopTime(DATABASE_TIMEOUT_MS, () => controller.abort())
   try {
     const response = await fetch(address, { ...init, signal: controller.signal })
     return new Response(await response.arrayBuffer(), response)
   } finally {
-    clearTimeout(timer)
+    cancel()
   }
 }
 
@@ -96,7 +97,7 @@ function createRedis(configuration: Configuration): Redis {
     // The default repeats for over four seconds; limits have a fallback of their own. (`false` would still try twice.)
     retry: { retries: 0 },
     // Limits time out sooner; this also ends the connection, of which only six may wait for headers at a time.
-    signal: () => AbortSignal.timeout(Math.max(REDIS_TIMEOUT_MS, configuration.LIMITS_TIMEOUT_MS)),
+    signal: () => loopTimeSignal(Math.max(REDIS_TIMEOUT_MS, configuration.LIMITS_TIMEOUT_MS), 'Redis'),
     // A pipeline with commands of several requests would end with the request that began it.
     enableAutoPipelining: false,
     enableTelemetry: false,

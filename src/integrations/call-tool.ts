@@ -22,7 +22,7 @@ import { MOST_ADMISSIONS, renewRights } from '../governance/renew-rights.ts'
 import type { CallTarget } from '../governance/target.ts'
 import { ApiError, invalidRequest } from '../lib/api-error.ts'
 import { joinBytes } from '../lib/byte-edits.ts'
-import { JsonSyntaxError } from '../lib/json-scan.ts'
+import { JsonSyntaxError } from '../lib/json-visitor.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 
 export type ToolCallDeps = GovernanceDeps &

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { withinLoopTime, withinTime } from '../../src/lib/time-limit.ts'
+import { afterLoopTime, loopTimeSignal, withinLoopTime, withinTime } from '../../src/lib/time-limit.ts'
 
 beforeEach(() => {
   vi.useFakeTimers()
@@ -60,4 +60,30 @@ describe('withinLoopTime', () => {
     }
     expect(await silent).toBe('the work took longer than 100 ms')
   })
+})
+
+describe('loopTimeSignal', () => {
+  it('aborts after its time on an idle loop', async () => {
+    const signal = loopTimeSignal(100, 'the work')
+    await vi.advanceTimersByTimeAsync(99)
+    expect(signal.aborted).toBe(false)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(signal.reason).toMatchObject({ message: 'the work took longer than 100 ms' })
+  })
+
+  it('does not abort because the loop was busy for longer', async () => {
+    const signal = loopTimeSignal(100, 'the work')
+    vi.setSystemTime(Date.now() + 500)
+    await vi.advanceTimersByTimeAsync(100)
+    expect(signal.aborted).toBe(false)
+  })
+})
+
+it('afterLoopTime can be cancelled', async () => {
+  const over = vi.fn()
+  const cancel = afterLoopTime(100, over)
+  await vi.advanceTimersByTimeAsync(50)
+  cancel()
+  await vi.advanceTimersByTimeAsync(1_000)
+  expect(over).not.toHaveBeenCalled()
 })

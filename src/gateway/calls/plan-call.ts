@@ -3,12 +3,12 @@ import type { CallOutcome } from '../../governance/audit-record.ts'
 import { dlpBlocked } from '../../governance/dlp/policy/actions.ts'
 import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
 import { type PolicyDeps, policyFor } from '../../governance/dlp/policy/policy-for-call.ts'
-import { inTurns } from '../../governance/dlp/scan/scan-budget.ts'
 import type { CallerRights } from '../../governance/governed-call.ts'
 import { hasScope, type Principal } from '../../governance/principal.ts'
 import { type CallTarget, modelTarget } from '../../governance/target.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { redact } from '../../lib/log.ts'
+import { inTurns } from '../../lib/slices.ts'
 import { type Catalog, type CatalogModel, modelOf } from '../catalog/catalog.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'
 import { inspectRequest } from '../protocols/request-inspection.ts'
@@ -55,7 +55,7 @@ export async function planCall(
   let target: CallTarget | null = null
   let review: RequestReview | null = null
   try {
-    const outline = earlier?.outline ?? OPERATIONS[operation].protocol.outline(request.body)
+    const outline = earlier?.outline ?? (await inTurns(OPERATIONS[operation].protocol.outline(request.body)))
     // Until the catalogue confirms it, the model is any text of the caller, possibly a key.
     target = modelTarget(redact(outline.model))
     const granted = allowedModel(catalog, rights.principal, operation, outline.model)

@@ -1,5 +1,5 @@
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import { type JsonKind, type JsonPath, MAXIMUM_DEPTH } from '../../lib/json-scan.ts'
+import { type JsonKind, type JsonPath, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
 import { eventDirection, fieldOf } from './event-texts.ts'
 import { editedJson, jsonAt } from './frame-json.ts'
 import { type AnswerContext, keepsSignatures } from './protocol.ts'

@@ -1,7 +1,7 @@
 import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import type { JsonPath } from '../../lib/json-scan.ts'
+import type { JsonPath } from '../../lib/json-visitor.ts'
 import { encodeFrame } from '../../lib/sse.ts'
 import { type FrameString, type HeldFrame, heldText, inspectPiece } from './streamed-texts.ts'
 import { lastName } from './text-fields.ts'

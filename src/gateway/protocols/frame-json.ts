@@ -1,6 +1,6 @@
 import type { Inspection } from '../../governance/dlp/inspection.ts'
 import { applyEdits, type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
-import { JsonSyntaxError } from '../../lib/json-scan.ts'
+import { JsonSyntaxError } from '../../lib/json-visitor.ts'
 import type { SseFrame } from '../../lib/sse.ts'
 import type { FrameVerdict } from './protocol.ts'
 

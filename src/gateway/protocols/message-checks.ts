@@ -1,4 +1,4 @@
-import type { JsonKind } from '../../lib/json-scan.ts'
+import type { JsonKind } from '../../lib/json-visitor.ts'
 import type { MessagesCheck } from './request-outline.ts'
 
 /** Parsers differ in which of two members they take, and policies depend on the role. */

@@ -1,7 +1,8 @@
 import type { Usage } from '../../governance/credits.ts'
 import type { Inspection } from '../../governance/dlp/inspection.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import type { JsonPath } from '../../lib/json-scan.ts'
+import type { JsonPath } from '../../lib/json-visitor.ts'
+import type { Slices } from '../../lib/slices.ts'
 import type { SseFrame } from '../../lib/sse.ts'
 import type { Json } from '../translation/json.ts'
 import type { RequestOutline } from './request-outline.ts'
@@ -10,8 +11,8 @@ import type { RequestMembers } from './text-fields.ts'
 
 /** A wire format. Pure: it reads and edits bytes, without I/O. */
 export interface Protocol {
-  /** Reads and checks a request body. @throws ApiError invalid_request */
-  outline(body: Uint8Array): RequestOutline
+  /** Reads and checks a request body, in slices. @throws ApiError invalid_request */
+  outline(body: Uint8Array): Slices<RequestOutline>
   requestTexts: RequestTexts
   /** Top-level members that are not sent upstream (interface: Chat completions, Messages). */
   removals: readonly string[]

@@ -1,14 +1,15 @@
 import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
-import { endOfString } from '../../governance/dlp/json-inspection.ts'
-import type { Slices } from '../../governance/dlp/scan/scan-budget.ts'
+import { endOfString, type JsonValuePlace } from '../../governance/dlp/json-inspection.ts'
 import { dataUrlHead, isEncodedText } from '../../governance/dlp/source/encoded-text.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import { type JsonKind, type JsonPath, MAXIMUM_DEPTH, scanJsonInSlices } from '../../lib/json-scan.ts'
+import { scanJsonInSlices } from '../../lib/json-scan.ts'
+import { type JsonKind, type JsonPath, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
+import type { Slices } from '../../lib/slices.ts'
 import type { Protocol, RequestTexts } from './protocol.ts'
 import type { RequestOutline } from './request-outline.ts'
 import { SourceData } from './source-data.ts'
-import { inspectOwnValue, type TextKind } from './streamed-texts.ts'
+import { inspectOwnValue, inspectOwnValueInSlices, type TextKind } from './streamed-texts.ts'
 import { MESSAGES_STRUCTURE } from './technical-members.ts'
 import {
   isBase64,
@@ -71,6 +72,10 @@ const LONGEST_AT_ONCE_BYTES = 16 * 1024
 const SLICE_BYTES = 64 * 1024
 const VALUE_BYTES = 64
 
+/** Whether the last name of a path may be long: it is abbreviated then (`JsonPath`). */
+const isLongName = (path: JsonPath): boolean => String(path[path.length - 1]).length > SHORT_NAME_UNITS
+const SHORT_NAME_UNITS = 64
+
 class RequestTextScan {
   readonly edits: ByteEdit[] = []
   readonly uninspectable = new Set<Direction>()
@@ -88,6 +93,7 @@ class RequestTextScan {
   readonly #sources = new SourceData<PlacedText>()
   /** Inspected before the scan goes on. */
   readonly #longTexts: PlacedText[] = []
+  readonly #longValues: Array<{ place: JsonValuePlace; kind: JsonKind }> = []
   #sliceBytes = 0
 
   constructor(outline: RequestOutline, { removals, requestTexts }: Protocol, inspection: Inspection) {
@@ -101,7 +107,8 @@ class RequestTextScan {
 
   /** Whether the scan has to pause. */
   isDue(): boolean {
-    if (this.#longTexts.length === 0 && this.#sliceBytes < SLICE_BYTES) return false
+    const isLong = this.#longTexts.length > 0 || this.#longValues.length > 0
+    if (!isLong && this.#sliceBytes < SLICE_BYTES) return false
     this.#sliceBytes = 0
     return true
   }
@@ -111,6 +118,10 @@ class RequestTextScan {
       const { field, start, end } = text
       if (field.encoded) yield* this.#inspectEncoded(text)
       else this.#edit(field, yield* this.#inspection.textInSlices(field, this.#body, start, end))
+    }
+    for (let value = this.#longValues.pop(); value; value = this.#longValues.pop()) {
+      const { place, kind } = value
+      this.edits.push(...(yield* inspectOwnValueInSlices(this.#inspection, place, kind, this.#body)))
     }
   }
 
@@ -141,7 +152,9 @@ class RequestTextScan {
       return
     }
     const place = { path, start, end, memberStart }
-    this.edits.push(...inspectOwnValue(this.#inspection, place, kind, this.#body))
+    if (end - memberStart <= LONGEST_AT_ONCE_BYTES || (kind !== 'number' && !isLongName(path))) {
+      this.edits.push(...inspectOwnValue(this.#inspection, place, kind, this.#body))
+    } else this.#longValues.push({ place: { ...place, path: [...path] }, kind })
   }
 
   string(path: JsonPath, start: number, end: number, name: string, own: boolean): void {
@@ -151,7 +164,7 @@ class RequestTextScan {
     const kind = requestString(this.#texts, path, body, start, end, name, own)
     if (kind === 'text') this.#inspect({ field: this.#fieldOf(path, name), start, end })
     else if (kind === 'fixed') {
-      this.#inspection.text({ ...this.#fieldOf(path, name), fixed: true }, body, start, end)
+      this.#inspect({ field: { ...this.#fieldOf(path, name), fixed: true }, start, end })
     } else if (!this.#sources.string(path, body, start, end, () => this.#copied(path, name, start, end))) {
       if (kind === 'encoded') this.#deferEncoded({ field: this.#fieldOf(path, name), start, end })
     }
@@ -167,7 +180,7 @@ class RequestTextScan {
   }
 
   #edit(field: TextField, edit: ByteEdit | null): void {
-    if (!edit) return
+    if (!edit || field.fixed) return
     this.edits.push(edit)
     const thinking = this.#texts.thinkingOf(field.path)
     if (thinking !== null) this.changedThinking.add(thinking)
@@ -206,8 +219,8 @@ class RequestTextScan {
       kind: this.#texts.messageTextKind(path, this.#outline).kind,
     }
     const nameStart = memberStart + 1
-    if (isName) this.#inspection.text(field, this.#body, nameStart, endOfString(this.#body, nameStart))
-    if (isNumber) this.#inspection.text({ ...field, name: lastName(path) }, this.#body, start, end)
+    if (isName) this.#inspect({ field, start: nameStart, end: endOfString(this.#body, nameStart) })
+    if (isNumber) this.#inspect({ field: { ...field, name: lastName(path) }, start, end })
   }
 
   /** Notes unreadable content, and the signatures of thinking. */

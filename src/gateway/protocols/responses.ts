@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { JsonPath } from '../../lib/json-scan.ts'
+import type { JsonPath } from '../../lib/json-visitor.ts'
 import { encodeFrame, HEARTBEAT_COMMENT } from '../../lib/sse.ts'
 import type { Protocol, RequestTexts } from './protocol.ts'
 import { type OutlineRules, outlineRequest, type RequestOutline } from './request-outline.ts'

@@ -1,5 +1,5 @@
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import type { JsonKind } from '../../lib/json-scan.ts'
+import type { JsonKind } from '../../lib/json-visitor.ts'
 
 /** A tool that runs at the provider. */
 export interface ServerTool {

@@ -1,4 +1,5 @@
-import { decodeString, type JsonPath } from '../../lib/json-scan.ts'
+import { decodeString } from '../../lib/json-string.ts'
+import type { JsonPath } from '../../lib/json-visitor.ts'
 
 /** `base64`, if every character of it is written as an escape. */
 const LONGEST_TYPE_BYTES = 6 * 6

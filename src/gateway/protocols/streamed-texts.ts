@@ -1,8 +1,9 @@
 import type { HeldText, Inspection } from '../../governance/dlp/inspection.ts'
-import { inspectNameAndNumber, type JsonValuePlace } from '../../governance/dlp/json-inspection.ts'
+import { type JsonValuePlace, nameAndNumberInSlices } from '../../governance/dlp/json-inspection.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import type { JsonKind, JsonPath } from '../../lib/json-scan.ts'
+import type { JsonKind, JsonPath } from '../../lib/json-visitor.ts'
+import { drained, type Slices } from '../../lib/slices.ts'
 
 /** A frame of our own with held-back text. */
 export interface HeldFrame {
@@ -69,11 +70,21 @@ export function inspectOwnValue(
   kind: JsonKind,
   source: Uint8Array,
 ): ByteEdit[] {
+  return drained(inspectOwnValueInSlices(inspection, place, kind, source))
+}
+
+/** As `inspectOwnValue`, in slices. */
+export function inspectOwnValueInSlices(
+  inspection: Inspection,
+  place: JsonValuePlace,
+  kind: JsonKind,
+  source: Uint8Array,
+): Slices<ByteEdit[]> {
   const { path } = place
   // The name of the input itself is the protocol's.
   const isWithin = path.indexOf('input') < path.length - 1
   const shown = isWithin ? place : { ...place, path: [] }
-  return inspectNameAndNumber(inspection, shown, kind, source, 'tool_arguments')
+  return nameAndNumberInSlices(inspection, shown, kind, source, 'tool_arguments')
 }
 
 const decoder = new TextDecoder()

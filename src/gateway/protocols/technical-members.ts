@@ -1,4 +1,4 @@
-import type { JsonPath } from '../../lib/json-scan.ts'
+import type { JsonPath } from '../../lib/json-visitor.ts'
 
 /**
  * A string that a protocol defines, as opposed to text of a person or model:

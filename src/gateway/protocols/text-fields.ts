@@ -1,5 +1,6 @@
 import { dataUrlHead } from '../../governance/dlp/source/encoded-text.ts'
-import { decodeString, type JsonPath } from '../../lib/json-scan.ts'
+import { decodeString } from '../../lib/json-string.ts'
+import type { JsonPath } from '../../lib/json-visitor.ts'
 import { isWord, type KnownObject, technicalKind } from './technical-members.ts'
 
 /**

@@ -1,5 +1,6 @@
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import { type JsonKind, type JsonPath, scanJson } from '../../lib/json-scan.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import type { JsonKind, JsonPath } from '../../lib/json-visitor.ts'
 import { removalEdits } from './request-edits.ts'
 
 /**

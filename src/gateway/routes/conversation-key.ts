@@ -1,6 +1,8 @@
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { sha256Hex } from '../../lib/crypto.ts'
-import { decodeString, type JsonPath, scanJson } from '../../lib/json-scan.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import { decodeString } from '../../lib/json-string.ts'
+import type { JsonPath } from '../../lib/json-visitor.ts'
 import type { RequestOutline, TopMember } from '../protocols/request-outline.ts'
 
 /** What identifies the conversation of a call. */

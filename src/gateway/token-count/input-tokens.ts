@@ -1,4 +1,6 @@
-import { decodeString, type JsonKind, type JsonPath, scanJson } from '../../lib/json-scan.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import { decodeString } from '../../lib/json-string.ts'
+import type { JsonKind, JsonPath } from '../../lib/json-visitor.ts'
 import { type Json, objectOf } from '../translation/json.ts'
 import { isDropped } from '../translation/requests/member-rules.ts'
 import { MESSAGES_BLOCKS } from '../translation/requests/messages-members.ts'

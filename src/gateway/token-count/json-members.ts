@@ -1,4 +1,6 @@
-import { decodeString, type JsonKind, scanJson } from '../../lib/json-scan.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import { decodeString } from '../../lib/json-string.ts'
+import type { JsonKind } from '../../lib/json-visitor.ts'
 
 /** Kind and place of a value in a body. */
 export interface JsonRange {

@@ -1,7 +1,7 @@
 import type { ByteEdit } from '../../lib/byte-edits.ts'
-import type { JsonPath } from '../../lib/json-scan.ts'
+import type { JsonPath } from '../../lib/json-visitor.ts'
+import type { Slices } from '../../lib/slices.ts'
 import type { InspectionCounts } from '../audit-record.ts'
-import type { Slices } from './scan/scan-budget.ts'
 import type { Direction } from './types.ts'
 
 /**

@@ -1,11 +1,7 @@
 import { applyEdits, type ByteEdit, type EditedBytes, joinBytes } from '../../lib/byte-edits.ts'
-import {
-  type JsonKind,
-  type JsonPath,
-  JsonSyntaxError,
-  MAXIMUM_DEPTH,
-  scanJson,
-} from '../../lib/json-scan.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import { type JsonKind, type JsonPath, JsonSyntaxError, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
+import { drained, type Slices } from '../../lib/slices.ts'
 import type { Inspection } from './inspection.ts'
 import type { Direction } from './types.ts'
 
@@ -71,22 +67,33 @@ export interface JsonValuePlace {
  */
 export function inspectNameAndNumber(
   inspection: Inspection,
-  { path, start, end, memberStart }: JsonValuePlace,
+  place: JsonValuePlace,
   kind: JsonKind,
   source: Uint8Array,
   direction: Direction,
 ): ByteEdit[] {
+  return drained(nameAndNumberInSlices(inspection, place, kind, source, direction))
+}
+
+/** As `inspectNameAndNumber`, in slices. */
+export function* nameAndNumberInSlices(
+  inspection: Inspection,
+  { path, start, end, memberStart }: JsonValuePlace,
+  kind: JsonKind,
+  source: Uint8Array,
+  direction: Direction,
+): Slices<ByteEdit[]> {
   const edits: ByteEdit[] = []
   const field = { path, partial: false, kind: direction }
   const name = path[path.length - 1]
   if (typeof name === 'string') {
     const contents = memberStart + 1
-    const edit = inspection.text(field, source, contents, endOfString(source, contents))
+    const edit = yield* inspection.textInSlices(field, source, contents, endOfString(source, contents))
     if (edit) edits.push(edit)
   }
   if (kind !== 'number') return edits
   const memberName = path.findLast((part) => typeof part === 'string') ?? ''
-  const edit = inspection.text({ ...field, name: memberName }, source, start, end)
+  const edit = yield* inspection.textInSlices({ ...field, name: memberName }, source, start, end)
   if (!edit) return edits
   const { replacement } = edit
   edits.push(replacement ? { ...edit, replacement: joinBytes([QUOTE, replacement, QUOTE]) } : edit)
@@ -95,9 +102,13 @@ export function inspectNameAndNumber(
 
 /** The closing quote of a string. @param contents where its contents begin. */
 export function endOfString(source: Uint8Array, contents: number): number {
-  let at = contents
-  while (at < source.length && source[at] !== DOUBLE_QUOTE) at += source[at] === BACKSLASH ? 2 : 1
-  return at
+  // `indexOf`, because a name can be as long as the body.
+  for (let at = source.indexOf(DOUBLE_QUOTE, contents); at >= 0; at = source.indexOf(DOUBLE_QUOTE, at + 1)) {
+    let backslashes = 0
+    while (source[at - 1 - backslashes] === BACKSLASH && at - 1 - backslashes >= contents) backslashes++
+    if (backslashes % 2 === 0) return at
+  }
+  return source.length
 }
 
 const DOUBLE_QUOTE = 0x22

@@ -1,5 +1,6 @@
 import { invalidRequest } from '../../lib/api-error.ts'
-import { decodeString, scanJson } from '../../lib/json-scan.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import { decodeString } from '../../lib/json-string.ts'
 import { answerOf, CALL_OF_OUTPUT } from '../item-types/item-types.ts'
 import type { ContextItem } from '../types.ts'
 

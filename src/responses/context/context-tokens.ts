@@ -3,7 +3,8 @@ import { imageSize } from '../../gateway/token-count/image-size.ts'
 import { imageRuleOf } from '../../gateway/token-count/image-tokens.ts'
 import { familyOf, tokensOf } from '../../gateway/token-count/model-families.ts'
 import { TextCounter } from '../../gateway/token-count/text-counter.ts'
-import { type JsonPath, scanJson } from '../../lib/json-scan.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import type { JsonPath } from '../../lib/json-visitor.ts'
 
 /** Estimates the tokens of a JSON text for a model: of an item, or of settings. */
 export type TokenEstimate = (json: Uint8Array) => number

@@ -3,13 +3,8 @@ import { invalidRequest } from '../../lib/api-error.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
 import { BrokenStreamError, PartReader } from '../../lib/bytes/read-bytes.ts'
-import {
-  type JsonKind,
-  type JsonPath,
-  JsonSyntaxError,
-  MAXIMUM_DEPTH,
-  scanJson,
-} from '../../lib/json-scan.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import { type JsonKind, type JsonPath, JsonSyntaxError, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
 import { issueReason } from '../../lib/schema-issues.ts'
 import { type ResponseSettings, responseSettings } from '../../wire/responses.ts'
 import type { JsonPlace } from '../item-types/item-scan.ts'

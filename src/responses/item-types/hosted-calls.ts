@@ -1,6 +1,7 @@
 import type { Direction } from '../../governance/dlp/types.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
-import { type JsonKind, scanJson } from '../../lib/json-scan.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import type { JsonKind } from '../../lib/json-visitor.ts'
 import type { ContextItem } from '../types.ts'
 import { uncheckedItem } from './input-item.ts'
 import type { ItemType, ModelItems } from './item-type.ts'

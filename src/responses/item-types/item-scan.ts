@@ -1,5 +1,7 @@
 import { invalidRequest } from '../../lib/api-error.ts'
-import { decodeString, type JsonKind, type JsonPath, scanJson } from '../../lib/json-scan.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import { decodeString } from '../../lib/json-string.ts'
+import type { JsonKind, JsonPath } from '../../lib/json-visitor.ts'
 
 /** The place of a value in an item. */
 export interface JsonPlace {

@@ -1,4 +1,5 @@
-import { decodeString, scanJson } from '../../lib/json-scan.ts'
+import { scanJson } from '../../lib/json-scan.ts'
+import { decodeString } from '../../lib/json-string.ts'
 import type { ItemStatus, ReasoningItem } from '../../wire/responses.ts'
 import type { OpenItem } from '../emitter/open-item.ts'
 import type { ReasoningSecret } from '../items/reasoning-seal.ts'

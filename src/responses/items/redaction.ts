@@ -10,17 +10,12 @@ import {
 import type { Inspection, TextField } from '../../governance/dlp/inspection.ts'
 import { inspectNameAndNumber } from '../../governance/dlp/json-inspection.ts'
 import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
-import { drained, inTurns, type Slices } from '../../governance/dlp/scan/scan-budget.ts'
 import type { Direction } from '../../governance/dlp/types.ts'
 import { applyEdits, type ByteEdit, joinBytes } from '../../lib/byte-edits.ts'
-import {
-  decodeString,
-  type JsonKind,
-  type JsonPath,
-  MAXIMUM_DEPTH,
-  scanJson,
-  scanJsonInSlices,
-} from '../../lib/json-scan.ts'
+import { scanJson, scanJsonInSlices } from '../../lib/json-scan.ts'
+import { decodeString } from '../../lib/json-string.ts'
+import { type JsonKind, type JsonPath, MAXIMUM_DEPTH } from '../../lib/json-visitor.ts'
+import { drained, inTurns, type Slices } from '../../lib/slices.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
 import { ITEM_TYPES } from '../item-types/item-types.ts'
 import { outputTextOf } from '../object/response-members.ts'

@@ -27,6 +27,7 @@ import {
   reservationFor,
   type Usage,
 } from '../../../src/governance/credits.ts'
+import { drained } from '../../../src/lib/slices.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 
 const PRICES: Prices = {
@@ -106,7 +107,7 @@ const randomPrices = (random: SeededRandom): Prices => ({
 
 describe('the reservation', () => {
   const outlineOf = (protocol: Protocol, body: object) =>
-    protocol.outline(new TextEncoder().encode(JSON.stringify(body)))
+    drained(protocol.outline(new TextEncoder().encode(JSON.stringify(body))))
   const USER = [{ role: 'user', content: 'hi' }]
   const chat = (members: object) => outlineOf(chatCompletions, { model: 'm', messages: USER, ...members })
   /** In tokens: at prices of one micro-credit for a token of input and a thousand for one of output. */
@@ -298,9 +299,11 @@ describe('the charge', () => {
   ])(
     'counts hidden output of a request with %j of a model that can %j as %i',
     (fields, capabilities, most) => {
-      const outline = chatCompletions.outline(
-        new TextEncoder().encode(
-          JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'a' }], ...fields }),
+      const outline = drained(
+        chatCompletions.outline(
+          new TextEncoder().encode(
+            JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'a' }], ...fields }),
+          ),
         ),
       )
       const route = { operation: 'chat_completions' } as Route
@@ -319,7 +322,7 @@ describe('the charge', () => {
     'counts the budget that translation makes of an effort: %s, of a model with %j',
     (effort, capabilities, isTranslated, most) => {
       const body = { model: 'm', messages: [{ role: 'user', content: 'a' }], reasoning_effort: effort }
-      const outline = chatCompletions.outline(new TextEncoder().encode(JSON.stringify(body)))
+      const outline = drained(chatCompletions.outline(new TextEncoder().encode(JSON.stringify(body))))
       const native = { operation: 'chat_completions', translation: null } as Route
       const translation = { caller: 'chat_completions', upstream: 'messages' } as const
       const translated = { operation: 'messages', translation } as Route

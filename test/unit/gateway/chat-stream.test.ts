@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { Inspection, passAllEngine } from '../../../src/governance/dlp/inspection.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
-import { JsonSyntaxError } from '../../../src/lib/json-scan.ts'
+import { JsonSyntaxError } from '../../../src/lib/json-visitor.ts'
 import { chunks, notingEngine, readStream } from './stream-reading.ts'
 
 const encoder = new TextEncoder()

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { messages } from '../../../src/gateway/protocols/messages.ts'
 import { Inspection } from '../../../src/governance/dlp/inspection.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
-import { JsonSyntaxError } from '../../../src/lib/json-scan.ts'
+import { JsonSyntaxError } from '../../../src/lib/json-visitor.ts'
 import { events, notingEngine, readStream } from './stream-reading.ts'
 
 const encoder = new TextEncoder()

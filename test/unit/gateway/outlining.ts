@@ -1,11 +1,12 @@
 import { expect } from 'vitest'
 import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
 import { ApiError } from '../../../src/lib/api-error.ts'
+import { drained } from '../../../src/lib/slices.ts'
 
 const encoder = new TextEncoder()
 
 export const outline = (protocol: Protocol, body: string | Uint8Array) =>
-  protocol.outline(typeof body === 'string' ? encoder.encode(body) : body)
+  drained(protocol.outline(typeof body === 'string' ? encoder.encode(body) : body))
 
 /** Why a body is refused. */
 export function refusal(protocol: Protocol, body: string | Uint8Array): string {

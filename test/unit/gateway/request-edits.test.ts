@@ -5,8 +5,8 @@ import type { Protocol } from '../../../src/gateway/protocols/protocol.ts'
 import { requestEdits } from '../../../src/gateway/protocols/request-edits.ts'
 import { inspectRequest } from '../../../src/gateway/protocols/request-inspection.ts'
 import { Inspection, passAllEngine, type TextEngine } from '../../../src/governance/dlp/inspection.ts'
-import { drained } from '../../../src/governance/dlp/scan/scan-budget.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
+import { drained } from '../../../src/lib/slices.ts'
 import { randomJson, randomSpelling } from '../lib/random-json.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 
@@ -23,7 +23,7 @@ function sent(
   capabilities: string[] = [],
 ) {
   const source = encoder.encode(body)
-  const outline = protocol.outline(source)
+  const outline = drained(protocol.outline(source))
   const inspection = new Inspection(engine)
   const { edits: textEdits } = drained(inspectRequest(outline, protocol, inspection))
   const target = { upstreamModel, capabilities }
@@ -69,7 +69,7 @@ describe('removed members', () => {
     const source = encoder.encode('{ "metadata" : 1 , "litellm_metadata":{} }')
     const member = (name: string, memberStart: number, end: number) =>
       ({ name, kind: 'number', memberStart, start: end - 1, end }) as const
-    const outline = { ...chatCompletions.outline(encoder.encode(`{${base}}`)), body: source }
+    const outline = { ...drained(chatCompletions.outline(encoder.encode(`{${base}}`))), body: source }
     outline.members = [member('metadata', 2, 16), member('litellm_metadata', 19, 40)]
     const edited = applyEdits(
       source,
@@ -157,7 +157,7 @@ describe('stream_options', () => {
     const large = `{${base},"stream_options":{"include_usage":false,"note":"${'x'.repeat(100_000)}"}}`
     expect(sent(chatCompletions, large)).toBe(large.replace('"include_usage":false', '"include_usage":true'))
     const asked = large.replace('"include_usage":false', '"include_usage":true')
-    expect(chatCompletions.outline(encoder.encode(asked)).usageRequested).toBe(true)
+    expect(drained(chatCompletions.outline(encoder.encode(asked))).usageRequested).toBe(true)
   })
 })
 
@@ -287,7 +287,7 @@ describe('inspectRequest', () => {
   it('counts the bytes of texts as inspected and all others as uninspected', () => {
     const body = encoder.encode(`{"model":"m","messages":[{"role":"user","content":"12345"}]}`)
     const inspection = new Inspection(passAllEngine)
-    drained(inspectRequest(chatCompletions.outline(body), chatCompletions, inspection))
+    drained(inspectRequest(drained(chatCompletions.outline(body)), chatCompletions, inspection))
     expect(inspection.counts).toEqual({
       inspected: 5,
       uninspected: body.length - 5,
@@ -306,7 +306,7 @@ describe('inspectRequest', () => {
     const shown = new Inspection({ policyVersion: 'test', inspect: () => null, findings: () => ({}) })
     const counted = new Inspection(passAllEngine)
     for (const inspection of [shown, counted])
-      drained(inspectRequest(protocol.outline(body), protocol, inspection))
+      drained(inspectRequest(drained(protocol.outline(body)), protocol, inspection))
     expect(counted.counts).toEqual(shown.counts)
     expect(counted.counts.inspected).toBeGreaterThan(0)
   })

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { chatCompletions, completions } from '../../../src/gateway/protocols/chat-completions.ts'
 import { countTokens, messages } from '../../../src/gateway/protocols/messages.ts'
 import { responses } from '../../../src/gateway/protocols/responses.ts'
+import { drained } from '../../../src/lib/slices.ts'
 import { chat, outline, refusal } from './outlining.ts'
 
 const encoder = new TextEncoder()
@@ -289,7 +290,7 @@ describe('names in another spelling', () => {
       const body = new TextEncoder().encode(
         JSON.stringify({ model: 'm', messages: [{ role: 'user', content: 'x' }], [name]: 'other' }),
       )
-      expect(() => chatCompletions.outline(body)).toThrow('must be written in lower case')
+      expect(() => drained(chatCompletions.outline(body))).toThrow('must be written in lower case')
     },
   )
 })

@@ -10,6 +10,7 @@ import type { Provider } from '../../../src/gateway/providers/provider.ts'
 import { routesFor } from '../../../src/gateway/routes/call-routes.ts'
 import { costOf, NO_USAGE, type Prices, type Usage } from '../../../src/governance/credits.ts'
 import { applyEdits, joinBytes } from '../../../src/lib/byte-edits.ts'
+import { drained } from '../../../src/lib/slices.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 
 type Json = Record<string, unknown>
@@ -73,7 +74,7 @@ function basisOf(
     protocol === 'completions' ? { prompt: 'hi' } : { messages: [{ role: 'user', content: 'hi' }] }
   const limit = protocol === 'messages' ? { max_tokens: 100 } : {}
   const body = new TextEncoder().encode(JSON.stringify({ model: 'm', ...texts, ...limit, ...members }))
-  const outline = OPERATIONS[protocol].protocol.outline(body)
+  const outline = drained(OPERATIONS[protocol].protocol.outline(body))
   return { body, ...chargeBasis(outline, model, protocol, routesFor(model, protocol), new Headers(headers)) }
 }
 
@@ -339,7 +340,7 @@ describe('tools that run at the provider', () => {
   const limited = (tools: string) => {
     const text = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"hi"}],"tools":[${tools}]}`
     const { protocol } = OPERATIONS.messages
-    const outline = protocol.outline(new TextEncoder().encode(text))
+    const outline = drained(protocol.outline(new TextEncoder().encode(text)))
     const edits = requestEdits(outline, protocol, { upstreamModel: 'm', capabilities: [] })
     const { tools: sent } = JSON.parse(
       new TextDecoder().decode(joinBytes(applyEdits(outline.body, edits).pieces)),
@@ -384,7 +385,7 @@ describe('tools that run at the provider', () => {
     const { protocol } = OPERATIONS.chat_completions
     const tools = [{ type: 'web_search', name: 's' }]
     const body = { model: 'm', messages: [{ role: 'user', content: 'hi' }], tools }
-    const outline = protocol.outline(new TextEncoder().encode(JSON.stringify(body)))
+    const outline = drained(protocol.outline(new TextEncoder().encode(JSON.stringify(body))))
     expect(outline.toolLimits.edits).toEqual([])
     expect(outline.serverTools).toMatchObject([{ mostUses: null }])
   })

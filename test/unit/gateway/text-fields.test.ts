@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { isText } from '../../../src/gateway/protocols/text-fields.ts'
-import { type JsonPath, scanJson } from '../../../src/lib/json-scan.ts'
+import { scanJson } from '../../../src/lib/json-scan.ts'
+import type { JsonPath } from '../../../src/lib/json-visitor.ts'
 
 const encoder = new TextEncoder()
 const BASE64 = Buffer.alloc(300, 'picture').toString('base64')

@@ -1,7 +1,7 @@
 import { get_encoding } from 'tiktoken'
 import { describe, expect, it } from 'vitest'
 import { countInputTokens } from '../../../src/gateway/token-count/input-tokens.ts'
-import { JsonSyntaxError } from '../../../src/lib/json-scan.ts'
+import { JsonSyntaxError } from '../../../src/lib/json-visitor.ts'
 import { SAMPLES } from './token-count-samples.ts'
 import { TRUE_COUNTS } from './token-count-truths.ts'
 

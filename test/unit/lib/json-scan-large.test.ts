@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { isText, OWN_DATA } from '../../../src/gateway/protocols/text-fields.ts'
-import { type JsonPath, JsonSyntaxError, LONGEST_NAME_BYTES, scanJson } from '../../../src/lib/json-scan.ts'
+import { scanJson } from '../../../src/lib/json-scan.ts'
+import { LONGEST_NAME_BYTES } from '../../../src/lib/json-tokens.ts'
+import { type JsonPath, JsonSyntaxError } from '../../../src/lib/json-visitor.ts'
 import { randomJson } from './random-json.ts'
 import { SeededRandom } from './seeded-random.ts'
 

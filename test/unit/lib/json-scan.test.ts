@@ -1,14 +1,14 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
+import { scanJson } from '../../../src/lib/json-scan.ts'
+import { decodeString } from '../../../src/lib/json-string.ts'
 import {
-  decodeString,
   type JsonKind,
   JsonSyntaxError,
   type JsonVisitor,
   MAXIMUM_DEPTH,
-  scanJson,
-} from '../../../src/lib/json-scan.ts'
+} from '../../../src/lib/json-visitor.ts'
 import { randomJson } from './random-json.ts'
 import { SeededRandom } from './seeded-random.ts'
 

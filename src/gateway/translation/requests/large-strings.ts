@@ -1,5 +1,6 @@
 import { randomBase62 } from '../../../lib/ids.ts'
-import { type JsonPath, scanJson } from '../../../lib/json-scan.ts'
+import { scanJson } from '../../../lib/json-scan.ts'
+import type { JsonPath } from '../../../lib/json-visitor.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })

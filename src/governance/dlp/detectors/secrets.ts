@@ -62,13 +62,18 @@ export function namesNoSecret(before: string): boolean {
 /** Whether a text has any word of secrets. */
 export const hintsAtSecret = (words: string): boolean => HINTS.test(words)
 
+/** No hint has more characters. */
+export const LONGEST_HINT = 16
 const EACH_HINT = new RegExp(HINTS.source, 'gi')
 
 /** Finds hints in ranges of a text, each starting no earlier than the one before it. */
 export class SecretHints {
   readonly #text: string
+  /** The last hint that was found. */
   #start = 0
   #end = 0
+  /** No other hint starts before this index. */
+  #searched = 0
 
   constructor(text: string) {
     this.#text = text
@@ -77,10 +82,17 @@ export class SecretHints {
   /** @returns false if there is none: the first hint that ends after `from` starts at `end` or later. */
   mayBeIn(from: number, end: number): boolean {
     while (this.#end <= from) {
-      EACH_HINT.lastIndex = this.#end
-      const match = EACH_HINT.exec(this.#text)
-      this.#start = match?.index ?? Infinity
-      this.#end = match === null ? Infinity : EACH_HINT.lastIndex
+      const at = Math.max(this.#searched, this.#end)
+      if (at >= end) return false
+      EACH_HINT.lastIndex = 0
+      // Not to the end of the text, which may be long.
+      const match = EACH_HINT.exec(this.#text.slice(at, end + LONGEST_HINT))
+      if (match === null || at + match.index >= end) {
+        this.#searched = end
+        return false
+      }
+      this.#start = at + match.index
+      this.#end = at + EACH_HINT.lastIndex
     }
     return this.#start < end
   }

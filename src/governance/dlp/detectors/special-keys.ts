@@ -34,6 +34,9 @@ const AWS = new RegExp(
   `${contextPattern('aws, amazon, secret access key, secret key').source}|akia[a-z2-7]{16}`,
 )
 
+/** Longer words are all treated alike. */
+const LONGEST_WORD = 100
+
 /** Reads the key that starts with a run of letters and digits at `start`, in a run without blanks that ends at `runEnd`. */
 export function readSpecialKey(
   text: string,
@@ -41,7 +44,7 @@ export function readSpecialKey(
   runEnd: number,
   surroundings: Surroundings,
 ): Special | null {
-  const wordEnd = LETTERS_AND_DIGITS.runEnd(text, start)
+  const wordEnd = LETTERS_AND_DIGITS.runEnd(text, start, Math.min(text.length, start + LONGEST_WORD))
   const length = wordEnd - start
   if (length >= 8 && length <= 13 && text[wordEnd] === ':') return readTelegramToken(text, start, wordEnd)
   if (length === 7 && text.startsWith('discord', start)) return readDiscordWebhook(text, start)

@@ -1,8 +1,9 @@
 import { joinBytes } from '../../../lib/byte-edits.ts'
-import { decodeString } from '../../../lib/json-scan.ts'
+import { decodeString } from '../../../lib/json-string.ts'
 import { jsonContents } from '../../../lib/json-text.ts'
+import { drained, type Slices } from '../../../lib/slices.ts'
 import type { HeldText, Replacement, TextEngine, TextField } from '../inspection.ts'
-import { drained, ScanBudget, type Slices } from '../scan/scan-budget.ts'
+import { ScanBudget } from '../scan/scan-budget.ts'
 import { encodedReplacement } from '../source/encoded-text.ts'
 import { sourceSlices } from '../source/source-slices.ts'
 import { SourceText } from '../source/source-text.ts'
@@ -127,7 +128,13 @@ export class PolicyEngine implements TextEngine {
     }
     const source = new SourceText()
     if (json) {
-      const segments = yield* this.#segmentsOfJson(source.push(contents), detector)
+      let text = ''
+      for (const slice of sourceSlices(contents)) {
+        text += source.push(slice)
+        this.#budget.spend(slice.length)
+        if (this.#budget.endsSlice()) yield
+      }
+      const segments = yield* this.#segmentsOfJson(text, detector)
       return isUnchanged(segments) ? null : toReplacement(segments, source)
     }
     const stream = this.#stream(detector, context)

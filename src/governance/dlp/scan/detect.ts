@@ -1,9 +1,10 @@
+import { drained, type Slices } from '../../../lib/slices.ts'
 import type { Finding, Profile } from '../types.ts'
 import { identity, originalEnd, originalStart, type Reading, readingIndex, readings } from './normalise.ts'
 import { categoryOf, type Plan, planFor } from './plan.ts'
 import { resolveOverlaps } from './resolve.ts'
 import { type Report, scanReading } from './scan.ts'
-import { drained, ScanBudget, type Slices } from './scan-budget.ts'
+import { ScanBudget } from './scan-budget.ts'
 import { scanCustom } from './scan-custom.ts'
 
 const unlimited = () => new ScanBudget(Number.POSITIVE_INFINITY)

@@ -1,9 +1,9 @@
 import { Buffer } from 'node:buffer'
+import type { Slices } from '../../../lib/slices.ts'
 import { SIX_BITS } from '../detectors/base64.ts'
 import { BASE64_ANY } from '../detectors/characters.ts'
 import { readings } from './normalise.ts'
 import { type Report, type Scan, scanReading } from './scan.ts'
-import type { Slices } from './scan-budget.ts'
 import { scanCustom } from './scan-custom.ts'
 
 /** Levels of encoded texts that are scanned. JSON in strings is decoded by its escapes, to the same depth. */
@@ -67,18 +67,30 @@ function lineStart(text: string, index: number): number {
 }
 
 /** The start of an unfinished run of base 64 in lines at the end of a text, or the text's length. */
-export function openLines(text: string): number {
+export function* openLines(text: string): Slices<number> {
   let open = text.length
-  let lineStop = BASE64_ANY.runStart(text, text.length)
+  let lineStop = yield* runStart(text, text.length)
   for (;;) {
     const lineEnd = text[lineStop - 1] === '\n' ? lineStop - 1 - Number(text[lineStop - 2] === '\r') : -1
     if (lineEnd < 0) return open
-    const start = BASE64_ANY.runStart(text, lineEnd)
+    const start = yield* runStart(text, lineEnd)
     if (lineEnd - start < SHORTEST || (lineEnd - start) % 4 !== 0) return open
     open = start
     lineStop = start
   }
 }
+
+/** The start of the run of base 64 that ends before `index`, which can be as long as a text. */
+function* runStart(text: string, index: number): Slices<number> {
+  for (let end = index; ; ) {
+    const start = BASE64_ANY.runStart(text, end, Math.max(0, end - RUN_PART))
+    if (start === 0 || end - start < RUN_PART) return start
+    end = start
+    yield
+  }
+}
+
+const RUN_PART = 256 * 1024
 
 function scanEncodedRun(scan: Scan, start: number, stop: number): void {
   const { text } = scan

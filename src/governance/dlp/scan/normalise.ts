@@ -1,5 +1,6 @@
+import type { Slices } from '../../../lib/slices.ts'
 import { decodeEscape, ESCAPE_HINT, escapeLength } from './escapes.ts'
-import type { ScanBudget, Slices } from './scan-budget.ts'
+import type { ScanBudget } from './scan-budget.ts'
 
 /**
  * A text normalised for the detectors: one spelling of what can be written in many ways (full-width digits, dashes,
@@ -42,14 +43,21 @@ const FOLDED = /[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\uffff]/
  * what looks like an escape may be none (`C:\new`).
  */
 export function* readings(original: string, budget: ScanBudget): Slices<Reading[]> {
-  const plain = FOLDED.test(original) ? yield* build(original, false, budget) : identity(original)
-  // Each search reads all of a text that has been held back for long.
-  if (original.length > LONG_UNITS) yield
-  const mayEscape = ESCAPE_HINT.test(original)
-  if (original.length > LONG_UNITS) yield
+  const plain = (yield* hasIn(FOLDED, original)) ? yield* build(original, false, budget) : identity(original)
+  const mayEscape = yield* hasIn(ESCAPE_HINT, original)
   if (!mayEscape) return [plain]
   const decoded = yield* build(original, true, budget)
   return decoded.text === plain.text ? [plain] : [plain, decoded]
+}
+
+/** Whether a pattern of at most three characters matches in a text; a long one is searched in parts. */
+function* hasIn(pattern: RegExp, text: string): Slices<boolean> {
+  if (text.length <= LONG_UNITS) return pattern.test(text)
+  for (let at = 0; at < text.length; at += LONG_UNITS) {
+    if (pattern.test(text.slice(at, at + LONG_UNITS + 2))) return true
+    yield
+  }
+  return false
 }
 
 /** The text itself as a reading. */

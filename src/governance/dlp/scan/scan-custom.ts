@@ -1,7 +1,8 @@
+import type { Slices } from '../../../lib/slices.ts'
 import { findMatches } from '../detectors/custom/patterns.ts'
 import type { Plan } from './plan.ts'
 import type { Report } from './scan.ts'
-import type { ScanBudget, Slices } from './scan-budget.ts'
+import type { ScanBudget } from './scan-budget.ts'
 
 /** Reports the matches of custom patterns and terms that start at `from` or later. */
 export function* scanCustom(

@@ -1,3 +1,4 @@
+import type { Slices } from '../../../lib/slices.ts'
 import {
   CharacterSet, classAt, DASH, DIGIT, DOT, LOWER_LETTER, UPPER_LETTER,
 } from '../detectors/characters.ts' // biome-ignore format: a list
@@ -5,7 +6,7 @@ import {
   DOMAIN, hostRunEnd, IP_ADDRESS, IPV6_CHARACTERS, readDomain, readIpv6, readUrlCredentials, URL_CREDENTIALS,
 } from '../detectors/network.ts' // biome-ignore format: a list
 import {
-  hintsAtSecret, isRandom, JSON_WEB_TOKEN, namesNoSecret, namingApart, namingInSentence, namingOf, namingOfColumn, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned,
+  hintsAtSecret, isRandom, JSON_WEB_TOKEN, LONGEST_HINT, namesNoSecret, namingApart, namingInSentence, namingOf, namingOfColumn, readJsonWebToken, SECRET, SECRET_CONTEXT, scoreAssigned,
 } from '../detectors/secrets.ts' // biome-ignore format: a list
 import { readSpecialKey } from '../detectors/special-keys.ts'
 import { scanEncoded } from './nested.ts'
@@ -16,33 +17,30 @@ const NAME_CHARACTERS = new CharacterSet('abcdefghijklmnopqrstuvwxyzABCDEFGHIJKL
 const LONGEST_NAME = 48
 const LONGEST_QUOTED = 200
 
-/** URLs with passwords, and IPv6 addresses. */
-export function scanColons(scan: Scan, start: number, end: number): void {
+/** URLs with passwords, and IPv6 addresses. @returns where it stopped. */
+export function scanColons(scan: Scan, from: number, end: number, limit: number): number {
   const { text } = scan
-  let handled = start
-  for (
-    let colon = text.indexOf(':', start);
-    colon >= 0 && colon < end;
-    colon = text.indexOf(':', colon + 1)
-  ) {
+  let colon = text.indexOf(':', from)
+  for (; colon >= 0 && colon < limit; colon = text.indexOf(':', colon + 1)) {
     if (text.startsWith('//', colon + 1)) {
       const found = scan.covers(URL_CREDENTIALS.id) ? readUrlCredentials(text, colon) : null
       reportMatch(scan, URL_CREDENTIALS, found)
       if (found !== null) colon = Math.max(colon, found.end - 1)
-    } else if (colon >= handled && scan.covers(IP_ADDRESS.id)) {
-      const first = IPV6_CHARACTERS.runStart(text, colon, Math.max(handled, colon - 5))
-      handled = IPV6_CHARACTERS.runEnd(text, colon, colon + 60)
-      if (handled - first >= 3) reportMatch(scan, IP_ADDRESS, readIpv6(text, first))
+    } else if (colon >= scan.addressesEnd && scan.covers(IP_ADDRESS.id)) {
+      const first = IPV6_CHARACTERS.runStart(text, colon, Math.max(scan.addressesEnd, colon - 5))
+      scan.addressesEnd = IPV6_CHARACTERS.runEnd(text, colon, colon + 60)
+      if (scan.addressesEnd - first >= 3) reportMatch(scan, IP_ADDRESS, readIpv6(text, first))
     }
   }
+  return colon < 0 ? end : colon
 }
 
-/** Domain names. */
-export function scanNames(scan: Scan, start: number, end: number): void {
-  if (!scan.covers(DOMAIN.id)) return
+/** Domain names. @returns where it stopped. */
+export function scanNames(scan: Scan, from: number, end: number, limit: number): number {
+  if (!scan.covers(DOMAIN.id)) return end
   const { text } = scan
-  let index = start
-  while (index < end) {
+  let index = from
+  while (index < limit) {
     const stop = hostRunEnd(text, index, end)
     if (stop === index) {
       index++
@@ -52,6 +50,7 @@ export function scanNames(scan: Scan, start: number, end: number): void {
     if (text.slice(index, stop).includes('.')) reportMatch(scan, DOMAIN, readDomain(text, index, stop))
     index = Math.max(stop, index)
   }
+  return index
 }
 
 /** Keys with a fixed beginning, and tokens of a form of their own, where a run of letters and digits starts. */
@@ -94,14 +93,16 @@ function isMonotonous(body: string): boolean {
 /**
  * Values after names of secrets: `password=...`, `"token": "..."`. The scan goes on after a value, so that each part of a
  * run is scanned once.
+ * @returns where it stopped.
  */
-export function scanAssignment(scan: Scan, start: number, end: number): void {
-  if (!scan.covers(SECRET.id)) return
-  let index = start
-  while (index < end) {
+export function scanAssignment(scan: Scan, from: number, end: number, limit: number): number {
+  if (!scan.covers(SECRET.id)) return end
+  let index = from
+  while (index < limit) {
     const sign = scan.text.charCodeAt(index)
     index = sign === 58 || sign === 61 ? assignmentAt(scan, index) : index + 1
   }
+  return index
 }
 
 /** @returns the index to go on from */
@@ -191,8 +192,20 @@ function mentionsSecrets(scan: Scan): boolean {
   return scan.mentionsSecrets
 }
 
+/** Searches a long text for words for secrets, in parts that overlap by more than such a word. */
+export function* lookForHints(scan: Scan): Slices<void> {
+  const { text } = scan
+  for (let at = 0; scan.mentionsSecrets === undefined && at < text.length; at += HINT_PART) {
+    if (hintsAtSecret(text.slice(at, at + HINT_PART + LONGEST_HINT))) scan.mentionsSecrets = true
+    yield
+  }
+  scan.mentionsSecrets ??= false
+}
+
+const HINT_PART = 64 * 1024
+
 function scanLooseSecret(scan: Scan, start: number, end: number): void {
-  if (!scan.hints.mayBeIn(scan.surroundings.windowStart(start), start) || end - start > 4096) return
+  if (end - start > 4096 || !scan.hints.mayBeIn(scan.surroundings.windowStart(start), start)) return
   const token = scan.text.slice(start, end)
   if (/^[A-Za-z][A-Za-z0-9+.-]{1,20}:\/\//.test(token)) return
   const before = scan.surroundings.before(start)

@@ -1,20 +1,18 @@
+import type { Slices } from '../../../lib/slices.ts'
 import {
-  ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, isDigitAt, isWordAt, LETTER, LOWER_LETTER, SLASH, UNDERSCORE, UPPER_LETTER,
+  ALPHANUMERIC, AT, COLON, classAt, DASH, DIGIT, DOT, EQUALS, GLUE, LETTER, LOWER_LETTER, SLASH, UNDERSCORE, UPPER_LETTER,
 } from '../detectors/characters.ts' // biome-ignore format: a list
-import { isOfOtherColumn, isOtherNumber, isTimestamp, Surroundings } from '../detectors/context.ts'
-import { isSolanaAddress, SOLANA, SOLANA_CONTEXT } from '../detectors/crypto-addresses.ts'
+import { Surroundings } from '../detectors/context.ts'
 import type { Match } from '../detectors/detector.ts'
-import { CARD, CARD_CONTEXT, IBAN, isCardNumber, readIban, startsIban } from '../detectors/financial.ts'
-import { EMAIL, IP_ADDRESS, readEmail, readIpv4 } from '../detectors/network.ts'
-import { PHONE, readPhone } from '../detectors/phone.ts'
+import { EMAIL, readEmail } from '../detectors/network.ts'
 import { SecretHints } from '../detectors/secrets.ts'
 import { type DecodedText, scanDecoded } from './nested.ts'
 import type { Reading } from './normalise.ts'
-import { readSpacedDigits, startsNumber, walkShapes } from './number-shapes.ts'
-import { LONGEST_WORD, type Plan, type PlannedWord } from './plan.ts'
+import type { Plan } from './plan.ts'
 import { scanBlocks } from './scan-blocks.ts'
-import type { ScanBudget, Slices } from './scan-budget.ts'
-import { scanAssignment, scanColons, scanKeys, scanNames, scanToken } from './scan-tokens.ts'
+import type { ScanBudget } from './scan-budget.ts'
+import { lookForHints, scanAssignment, scanColons, scanNames, scanToken } from './scan-tokens.ts'
+import { scanWord, scanWords, standsApart } from './scan-words.ts'
 
 /** Receives a finding, in units of the reading. */
 export type Report = (detector: string, start: number, end: number, score: number) => void
@@ -40,6 +38,8 @@ export interface Scan {
   hints: SecretHints
   /** Lines of encoded text before this index have been joined. */
   linesEnd: number
+  /** Addresses before this index have been read. */
+  addressesEnd: number
 }
 
 /** Reports what a detector read, if it read anything. */
@@ -47,16 +47,8 @@ export function reportMatch(scan: Scan, { id }: { id: string }, match: Match | n
   if (match !== null) scan.report(id, match.start, match.end, match.score)
 }
 
-/** Taken from the score of a number after another name, or in the middle of something. */
-const DOUBT = 0.36
-const SLIGHT_DOUBT = 0.2
-const STRONG_DOUBT = 0.45
-/** A word is near a number within this many units before it. */
-const NEAR = 32
 /** Shorter tokens hold no key, address or encoded text. */
 const SHORTEST_TOKEN = 16
-const LONGEST_COIN = 110
-
 const SPECIAL = DIGIT | DOT | AT | COLON | DASH | UNDERSCORE | SLASH | EQUALS | GLUE
 
 /** Units after which steps are counted. */
@@ -80,11 +72,12 @@ export function* scanReading(
     decoded: [],
     encodedEnd: 0,
     linesEnd: 0,
+    addressesEnd: 0,
     mentionsSecrets: undefined,
     hints: new SecretHints(reading.text),
     covers: (detector) => plan.minimum.has(detector),
   }
-  scanBlocks(scan)
+  yield* scanBlocks(scan)
   const { text, decoded } = scan
   let index = 0
   let counted = 0
@@ -122,12 +115,6 @@ export function* scanReading(
 /** Steps that a scan takes before its first unit. */
 const SCAN_STEPS = 16
 
-const BLANK = 0x20
-
-/** Whether one letter stands before a blank, which begins an IBAN written letter by letter (`d e 8 9 ...`). */
-const standsApart = (text: string, start: number, end: number): boolean =>
-  end - start === 1 && text.charCodeAt(end) === BLANK && (classAt(text, start) & LETTER) !== 0
-
 /** A run of characters without blanks, quotes or brackets. */
 function scanRun(scan: Scan, start: number, end: number, classes: number): void {
   const { text } = scan
@@ -140,49 +127,47 @@ function scanRun(scan: Scan, start: number, end: number, classes: number): void 
     if ((classes & LOWER_LETTER) === 0) scanWord(scan, start, end - 1)
     return
   }
-  for (const pass of PASSES) pass(scan, start, end, classes)
+  scanWordsOrLast(scan, start, end, classes)
+  for (const { classes: needed, scan: search } of SEARCHES) {
+    if ((classes & needed) !== 0) search(scan, start, end, end)
+  }
+  if (end - start >= 6) scanToken(scan, start, end, classes)
 }
 
-/** The searches in a run, one after another. */
-const PASSES: ReadonlyArray<(scan: Scan, start: number, end: number, classes: number) => void> = [
-  scanWordsOrLast,
-  (scan, start, end, classes) => {
-    if ((classes & AT) !== 0 && scan.covers(EMAIL.id)) scanEmails(scan, start, end)
-  },
-  (scan, start, end, classes) => {
-    if ((classes & COLON) !== 0) scanColons(scan, start, end)
-  },
-  (scan, start, end, classes) => {
-    if ((classes & (COLON | EQUALS)) !== 0) scanAssignment(scan, start, end)
-  },
-  (scan, start, end, classes) => {
-    if ((classes & DOT) !== 0) scanNames(scan, start, end)
-  },
-  (scan, start, end, classes) => {
-    if (end - start >= 6) scanToken(scan, start, end, classes)
-  },
+/** @returns where the search stopped: at `limit` or after what it read there. */
+type Search = (scan: Scan, from: number, end: number, limit: number) => number
+
+/** The searches in a run, one after another, by the characters of which it has to have one. */
+const SEARCHES: ReadonlyArray<{ classes: number; scan: Search }> = [
+  { classes: AT, scan: scanEmails },
+  { classes: COLON, scan: scanColons },
+  { classes: COLON | EQUALS, scan: scanAssignment },
+  { classes: DOT, scan: scanNames },
 ]
 
 function scanWordsOrLast(scan: Scan, start: number, end: number, classes: number): void {
-  if ((classes & (DIGIT | UPPER_LETTER)) !== 0) scanWords(scan, start, start, end, end)
+  if ((classes & (DIGIT | UPPER_LETTER)) !== 0) scanWords(scan, start, start, end)
   else if ((classAt(scan.text, end - 2) & ALPHANUMERIC) === 0 && standsApart(scan.text, end - 1, end)) {
     scanWord(scan, end - 1, end)
   }
 }
 
-/** A run of more than a slice, such as an encoded file: other requests have their turn between its searches. */
+/** A run of more than a slice, such as an encoded file: other requests have their turn within each search. */
 function* scanLongRun(scan: Scan, start: number, end: number, classes: number): Slices<void> {
-  const [words, ...others] = PASSES
-  yield
-  if ((classes & (DIGIT | UPPER_LETTER)) === 0) words?.(scan, start, end, classes)
-  else {
-    for (let index = start; index < end; ) {
-      index = scanWords(scan, index, start, end, index + LONG_RUN)
-      yield
-    }
+  yield* lookForHints(scan)
+  if ((classes & (DIGIT | UPPER_LETTER)) === 0) scanWordsOrLast(scan, start, end, classes)
+  else yield* inParts(start, end, (from, limit) => scanWords(scan, from, start, end, limit))
+  for (const { classes: needed, scan: search } of SEARCHES) {
+    if ((classes & needed) !== 0) yield* inParts(start, end, (from, limit) => search(scan, from, end, limit))
   }
-  for (const pass of others) {
-    pass(scan, start, end, classes)
+  scanToken(scan, start, end, classes)
+  yield
+}
+
+/** Repeats a search that stops at a limit, until it has come to the end. */
+function* inParts(start: number, end: number, search: (from: number, limit: number) => number): Slices<void> {
+  for (let from = start; from < end; ) {
+    from = search(from, Math.min(end, from + LONG_RUN))
     yield
   }
 }
@@ -196,175 +181,10 @@ function firstDot(text: string, start: number, end: number): number {
   return index
 }
 
-function scanEmails(scan: Scan, start: number, end: number): void {
-  for (let at = scan.text.indexOf('@', start); at >= 0 && at < end; at = scan.text.indexOf('@', at + 1)) {
-    reportMatch(scan, EMAIL, readEmail(scan.text, at))
-  }
-}
-
-/**
- * Scans the runs of letters and digits, from `from` on, within a run that has other characters as well.
- * @returns where the scan stopped: at `limit` or after the word there.
- */
-function scanWords(scan: Scan, from: number, start: number, end: number, limit: number): number {
+function scanEmails(scan: Scan, from: number, end: number, limit: number): number {
+  if (!scan.covers(EMAIL.id)) return end
   const { text } = scan
-  const length = end - start
-  let index = from
-  while (index < end && index < limit) {
-    const wordStart = index
-    let classes = 0
-    for (;;) {
-      const found = classAt(text, index)
-      if ((found & ALPHANUMERIC) === 0) break
-      classes |= found
-      index++
-    }
-    if (index === wordStart) {
-      index++
-      continue
-    }
-    if (isDigitAt(text, wordStart)) scanNumber(scan, wordStart)
-    if ((classes & (DIGIT | UPPER_LETTER)) !== 0 || standsApart(text, wordStart, index))
-      scanWord(scan, wordStart, index)
-    if (length >= 14) scanKeys(scan, wordStart, end)
-  }
-  return index
-}
-
-function scanNumber(scan: Scan, start: number): void {
-  const { text, plan } = scan
-  if (plan.numbers !== null) {
-    const begins = startsNumber(text, start)
-    if (begins !== 'no') walkNumber(scan, start, begins === 'doubtful')
-    if (begins === 'yes' && !isDigitAt(text, start + 1)) scanSpacedCard(scan, start)
-  }
-  if (scan.covers(PHONE.id)) scanPhone(scan, start)
-  if (text[start + 1] === '.' || text[start + 2] === '.' || text[start + 3] === '.') {
-    if (scan.covers(IP_ADDRESS.id)) reportMatch(scan, IP_ADDRESS, readIpv4(text, start))
-  }
-}
-
-/** Steps of the search for words before a value. */
-const CONTEXT_STEPS = 512
-
-function walkNumber(scan: Scan, start: number, doubtful: boolean): void {
-  const { plan, surroundings } = scan
-  if (plan.numbers === null) return
-  walkShapes(plan.numbers, scan.text, start, (numbers, digits, end, isCutOut) => {
-    for (const { detector, score, context } of numbers) {
-      if (!detector.validate(digits)) continue
-      scan.budget.spend(CONTEXT_STEPS)
-      const before = surroundings.before(start)
-      const named = context.test(before)
-      // A word names the number that follows it next.
-      const distant = named && !context.test(before.slice(-NEAR))
-      let total = named ? Math.max(detector.contextScore - (distant ? 0.08 : 0), score) : score
-      if (doubtful && !named) total -= DOUBT
-      if (isCutOut) total -= STRONG_DOUBT
-      if (isOtherNumber(before)) total -= named ? SLIGHT_DOUBT : DOUBT
-      if (!named && isOrdinary(scan, start, end, detector.validate)) total -= STRONG_DOUBT
-      scan.report(detector.id, start, end, total)
-    }
-  })
-}
-
-/** Whether digits are a timestamp, or look like others around them that fail the check of the detector. */
-function isOrdinary(
-  { text, surroundings }: Scan,
-  start: number,
-  end: number,
-  validate: (digits: string) => boolean,
-): boolean {
-  const number = text.slice(start, end)
-  return (
-    isTimestamp(number) || isOfOtherColumn(text, surroundings.windowStart(start), start, number, validate)
-  )
-}
-
-/** A card written digit by digit: `4 1 1 1 - 1 1 ...`. */
-function scanSpacedCard(scan: Scan, start: number): void {
-  const { text, surroundings } = scan
-  const found = scan.covers(CARD) ? readSpacedDigits(text, start) : null
-  if (found === null || !isCardNumber(found.digits)) return
-  if (isOrdinary(scan, start, found.end, isCardNumber)) return
-  // A higher score than that of a phone number in the first digits.
-  scan.report(CARD, start, found.end, CARD_CONTEXT.test(surroundings.before(start)) ? 0.96 : 0.75)
-}
-
-function scanPhone(scan: Scan, digit: number): void {
-  const { text } = scan
-  let start = digit
-  if (text[start - 1] === '(') start--
-  if (text[start - 1] === '+') start--
-  if (!mayBePhone(text, start, digit)) return
-  const follows = text[start - 1] === ' ' && isDigitAt(text, start - 2)
-  if (text.startsWith('00', start) && isOfColumn(scan, start)) return
-  reportMatch(scan, PHONE, readPhone(text, start, follows ? '' : scan.surroundings.before(start)))
-}
-
-/** Whether the lines before have numbers of as many digits that do not start with 00. */
-function isOfColumn({ text, surroundings }: Scan, start: number): boolean {
-  let end = start
-  while (isDigitAt(text, end)) end++
-  const isForeign = (digits: string): boolean => digits.startsWith('00')
-  return isOfOtherColumn(text, surroundings.windowStart(start), start, text.slice(start, end), isForeign)
-}
-
-/** Whether a group of digits can start a phone number: not inside of a token, of seven digits or more, and no date. */
-function mayBePhone(text: string, start: number, digit: number): boolean {
-  const before = classAt(text, start - 1)
-  if ((before & (ALPHANUMERIC | UNDERSCORE | AT | SLASH)) !== 0) return false
-  if ((before & (DOT | DASH)) !== 0 && (classAt(text, start - 2) & ALPHANUMERIC) !== 0) return false
-  if (before === GLUE && /[$\\]/.test(text.charAt(start - 1))) return false
-  if (text[digit] === '0' && text[digit + 1] === '.') return false
-  if (text[digit + 4] === '-' && text[digit + 7] === '-' && isDigitAt(text, digit + 6)) return false
-  let digits = 0
-  let others = 0
-  for (let index = digit; digits < 7 && others < 5; index++) {
-    if (isDigitAt(text, index)) {
-      digits++
-      others = 0
-    } else others += (classAt(text, index) & ~(DOT | DASH | SLASH)) === 0 || text[index] === '+' ? 1 : 5
-  }
-  return digits >= 7
-}
-
-/** A run of letters and digits alone. */
-function scanWord(scan: Scan, start: number, end: number): void {
-  const { text, plan } = scan
-  const length = end - start
-  if (plan.words !== null && length <= LONGEST_WORD) {
-    const byFirst = plan.words[isDigitAt(text, start) ? 1 : 0]
-    for (const word of byFirst?.[length] ?? []) tryWord(scan, word, start)
-  }
-  if ((length >= 4 || length === 1) && scan.covers(IBAN.id) && startsIban(text, start)) {
-    const found = readIban(text, start)
-    if (found !== 'open') reportMatch(scan, IBAN, found)
-  }
-  if (length >= 32 && length <= 44 && scan.covers(SOLANA.id) && isSolanaAddress(text.slice(start, end))) {
-    const named = SOLANA_CONTEXT.test(scan.surroundings.before(start))
-    scan.report(SOLANA.id, start, end, named ? 0.9 : 0.3)
-  }
-  if (length >= 25 && length <= LONGEST_COIN) {
-    for (const coin of plan.coins) reportMatch(scan, coin, coin.find(text, start, end))
-  }
-}
-
-function tryWord(scan: Scan, { detector, pattern, context }: PlannedWord, start: number): void {
-  const { text } = scan
-  pattern.lastIndex = start
-  const match = pattern.exec(text)?.[0]
-  if (match === undefined) return
-  const before = text.charAt(start - 1)
-  if (/[-_.]/.test(before) && (classAt(text, start - 2) & ALPHANUMERIC) !== 0) return
-  const end = start + match.length
-  if (isWordAt(text, end)) return
-  if (/[-_]/.test(text.charAt(end)) && (classAt(text, end + 1) & ALPHANUMERIC) !== 0) return
-  const words = scan.surroundings.before(start)
-  const named = context.test(words)
-  let score = named ? Math.max(detector.contextScore, detector.baseScore) : detector.baseScore
-  if (score < (scan.plan.minimum.get(detector.id) ?? 2)) return
-  if (!detector.validate(match)) return
-  if (!named && isOtherNumber(words)) score -= DOUBT
-  scan.report(detector.id, start, end, score)
+  let at = text.indexOf('@', from)
+  for (; at >= 0 && at < limit; at = text.indexOf('@', at + 1)) reportMatch(scan, EMAIL, readEmail(text, at))
+  return at < 0 ? end : at
 }

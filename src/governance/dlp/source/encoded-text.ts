@@ -1,9 +1,9 @@
 import { Buffer } from 'node:buffer'
 import { joinBytes } from '../../../lib/byte-edits.ts'
 import { readJsonText } from '../../../lib/json-text.ts'
+import type { Slices } from '../../../lib/slices.ts'
 import { NO_DIGIT, PADDING, SIX_BITS } from '../detectors/base64.ts'
 import type { Replacement } from '../inspection.ts'
-import type { Slices } from '../scan/scan-budget.ts'
 import { applySegments, isUnchanged, type ReleasedText, type TextStream } from '../stream/text-stream.ts'
 import { sourceSlices } from './source-slices.ts'
 

@@ -1,5 +1,7 @@
-import { JsonSyntaxError, scanJsonInSlices } from '../../../lib/json-scan.ts'
-import type { ScanBudget, Slices } from '../scan/scan-budget.ts'
+import { scanJsonInSlices } from '../../../lib/json-scan.ts'
+import { JsonSyntaxError } from '../../../lib/json-visitor.ts'
+import type { Slices } from '../../../lib/slices.ts'
+import type { ScanBudget } from '../scan/scan-budget.ts'
 import {
   applySegments,
   isUnchanged,
@@ -30,6 +32,7 @@ export function* segmentsOfJson(
   let at = 0
   let context = ''
   for (const { start, end, isName } of tokensOf(text)) {
+    budget.spend(end - start)
     if (budget.endsSlice()) yield
     const token = text.slice(start, end)
     const contents = token.startsWith('"') ? (JSON.parse(token) as string) : token
@@ -48,7 +51,13 @@ const encoder = new TextEncoder()
 
 function* isJson(text: string, budget: ScanBudget): Slices<boolean> {
   try {
-    yield* scanJsonInSlices(encoder.encode(text), {}, () => budget.endsSlice())
+    let counted = 0
+    const isDue = (at: number) => {
+      budget.spend(at - counted)
+      counted = at
+      return budget.endsSlice()
+    }
+    yield* scanJsonInSlices(encoder.encode(text), {}, isDue)
     return true
   } catch (error) {
     if (error instanceof JsonSyntaxError) return false

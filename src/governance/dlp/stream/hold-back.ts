@@ -1,9 +1,10 @@
+import type { Slices } from '../../../lib/slices.ts'
 import { findingsIn } from '../scan/detect.ts'
 import { OPEN_ESCAPE } from '../scan/escapes.ts'
 import { originalStart, type Reading, readings } from '../scan/normalise.ts'
 import { type Plan, planFor } from '../scan/plan.ts'
 import { resolveOverlaps } from '../scan/resolve.ts'
-import { ScanBudget, type Slices } from '../scan/scan-budget.ts'
+import { ScanBudget } from '../scan/scan-budget.ts'
 import type { Finding, Profile } from '../types.ts'
 import { holdBackStart } from './stream-window.ts'
 

@@ -1,3 +1,4 @@
+import type { Slices } from '../../../lib/slices.ts'
 import {
   CharacterSet,
   classAt,
@@ -15,7 +16,6 @@ import { hintsAtSecret, SECRET } from '../detectors/secrets.ts'
 import { openLines } from '../scan/nested.ts'
 import { isOpenShape, readSpacedDigits } from '../scan/number-shapes.ts'
 import type { Plan } from '../scan/plan.ts'
-import type { Slices } from '../scan/scan-budget.ts'
 
 /**
  * The first unit of a reading from which more text could make a match. Each rule is the counterpart of a detector: the
@@ -28,7 +28,7 @@ export function* holdBackStart(text: string, plan: Plan): Slices<number> {
   }
   if (plan.builtIn) {
     lower(yield* openRun(text))
-    lower(openLines(text))
+    lower(yield* openLines(text))
     lower(openNumbers(text, plan))
     if (plan.minimum.has(PHONE.id)) lower(Math.min(openPhone(text, text.length), openExtension(text)))
     if (plan.minimum.has(IBAN.id)) lower(openIban(text))
@@ -69,9 +69,9 @@ function* openRun(text: string): Slices<number> {
 function openPart(text: string, start: number): number {
   let sign = text.length - 2
   while (sign > start && text[sign] !== ':' && text[sign] !== '=') sign--
-  if (sign <= start || /[/=:]/.test(text.charAt(sign + 1))) return start
+  if (sign <= start || sign + 1 - start > LONGEST_PART || /[/=:]/.test(text.charAt(sign + 1))) return start
   const part = text.slice(start, sign + 1).toLowerCase()
-  if (part.length > LONGEST_PART || part.includes('://') || /(?:^|\D)\d{8,10}:$/.test(part)) return start
+  if (part.includes('://') || /(?:^|\D)\d{8,10}:$/.test(part)) return start
   const before = text.slice(Math.max(0, start - 100), start).toLowerCase()
   if (hintsAtSecret(part) || hintsAtSecret(before)) return start
   const address = IPV6_CHARACTERS.runStart(text, sign, start)
@@ -176,9 +176,11 @@ const LONGEST_QUOTED = 200
 
 /** A quoted value without blanks after `=` or `:` that has not been closed. */
 function openQuoted(text: string): number {
+  const tail = text.slice(-LONGEST_QUOTED)
   for (const quote of ['"', "'", '`']) {
-    const opening = text.lastIndexOf(quote)
-    if (opening < 0 || text.length - opening > LONGEST_QUOTED || /\s/.test(text.slice(opening))) continue
+    const found = tail.lastIndexOf(quote)
+    const opening = text.length - tail.length + found
+    if (found < 0 || /\s/.test(text.slice(opening))) continue
     if (
       /[:=>*][ \t]{0,3}(?:(?:bearer|token|basic|apikey) )?$/i.test(
         text.slice(Math.max(0, opening - 16), opening),

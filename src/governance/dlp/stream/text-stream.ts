@@ -1,4 +1,5 @@
-import { drained, ScanBudget, type Slices } from '../scan/scan-budget.ts'
+import { drained, type Slices } from '../../../lib/slices.ts'
+import { ScanBudget } from '../scan/scan-budget.ts'
 import type { Action, Finding } from '../types.ts'
 
 /** Finds what a profile names, in the texts of one direction. */

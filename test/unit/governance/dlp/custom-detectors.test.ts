@@ -5,9 +5,9 @@ import {
   PatternError,
 } from '../../../../src/governance/dlp/detectors/custom/patterns.ts'
 import { detect } from '../../../../src/governance/dlp/scan/detect.ts'
-import { drained } from '../../../../src/governance/dlp/scan/scan-budget.ts'
 import { holdBack } from '../../../../src/governance/dlp/stream/hold-back.ts'
 import type { CustomDetector, Profile } from '../../../../src/governance/dlp/types.ts'
+import { drained } from '../../../../src/lib/slices.ts'
 import { found, profileOf } from './finding.ts'
 
 const patternOf = (pattern: string, more: Partial<CustomDetector> = {}) =>

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { detectorOf } from '../../../../src/governance/dlp/policy/profile-detector.ts'
-import { drained } from '../../../../src/governance/dlp/scan/scan-budget.ts'
 import {
   dataUrlHead,
   encodedReplacement,
   isEncodedText,
 } from '../../../../src/governance/dlp/source/encoded-text.ts'
 import { TextStream } from '../../../../src/governance/dlp/stream/text-stream.ts'
+import { drained } from '../../../../src/lib/slices.ts'
 
 const CODE = 'KX-1234-567890'
 const detector = detectorOf({

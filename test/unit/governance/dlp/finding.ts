@@ -1,7 +1,7 @@
 import { BUILT_IN_DETECTORS } from '../../../../src/governance/dlp/detectors/registry.ts'
 import { detect } from '../../../../src/governance/dlp/scan/detect.ts'
-import type { Slices } from '../../../../src/governance/dlp/scan/scan-budget.ts'
 import type { Action, CustomDetector, Profile } from '../../../../src/governance/dlp/types.ts'
+import type { Slices } from '../../../../src/lib/slices.ts'
 
 /** A profile of detectors at the score that policies use when they name none. */
 export function profileOf(

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { Inspection, type Replacement, type TextEngine } from '../../../../src/governance/dlp/inspection.ts'
 import { inspectJson } from '../../../../src/governance/dlp/json-inspection.ts'
 import { joinBytes } from '../../../../src/lib/byte-edits.ts'
-import { JsonSyntaxError } from '../../../../src/lib/json-scan.ts'
+import { JsonSyntaxError } from '../../../../src/lib/json-visitor.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { originalEnd, originalStart, readings } from '../../../../src/governance/dlp/scan/normalise.ts'
-import { drained, ScanBudget } from '../../../../src/governance/dlp/scan/scan-budget.ts'
+import { ScanBudget } from '../../../../src/governance/dlp/scan/scan-budget.ts'
+import { drained } from '../../../../src/lib/slices.ts'
 import { SeededRandom } from '../../lib/seeded-random.ts'
 import { found, profileOf } from './finding.ts'
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { drained, inTurns, ScanBudget } from '../../../../src/governance/dlp/scan/scan-budget.ts'
+import { ScanBudget } from '../../../../src/governance/dlp/scan/scan-budget.ts'
 import { TextStream } from '../../../../src/governance/dlp/stream/text-stream.ts'
+import { drained, inTurns } from '../../../../src/lib/slices.ts'
 import { StepCounter } from '../../../dlp/counted-steps.ts'
 import { detectorOf, fullProfile } from '../../../dlp/engine-under-test.ts'
 import { budgetOf, describeExcess, randomTrial, repeating, seeded, WAYS } from '../../../dlp/step-campaign.ts'

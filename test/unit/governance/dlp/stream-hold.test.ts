@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { detect, detectAfter } from '../../../../src/governance/dlp/scan/detect.ts'
-import { drained } from '../../../../src/governance/dlp/scan/scan-budget.ts'
 import { holdBack } from '../../../../src/governance/dlp/stream/hold-back.ts'
 import type { CustomDetector, Finding, Profile } from '../../../../src/governance/dlp/types.ts'
+import { drained } from '../../../../src/lib/slices.ts'
 import { SeededRandom } from '../../lib/seeded-random.ts'
 import { EVERYTHING, profileOf } from './finding.ts'
 

@@ -11,6 +11,7 @@ import {
 } from '../../../../../src/gateway/translation/translated-call.ts'
 import { ApiError } from '../../../../../src/lib/api-error.ts'
 import { applyEdits, joinBytes } from '../../../../../src/lib/byte-edits.ts'
+import { drained } from '../../../../../src/lib/slices.ts'
 import type { Pair, Wire } from './features.ts'
 
 const encoder = new TextEncoder()
@@ -41,7 +42,7 @@ export type RequestOutcome = { body: Json; bytes: Uint8Array } | { refused: stri
 export function runRequest(pair: Pair, request: Json, capabilities = CAPABILITIES): RequestOutcome {
   const body = encoder.encode(JSON.stringify(request))
   try {
-    const outline = PROTOCOLS[pair.caller].outline(body)
+    const outline = drained(PROTOCOLS[pair.caller].outline(body))
     if (pair.caller !== pair.upstream) return sent(translated(pair, body, capabilities).takeRequest().pieces)
     const edits = requestEdits(outline, PROTOCOLS[pair.caller], { upstreamModel: MODEL, capabilities })
     return sent(applyEdits(body, edits).pieces)

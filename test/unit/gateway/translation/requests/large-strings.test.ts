@@ -7,7 +7,7 @@ import {
 } from '../../../../../src/gateway/translation/requests/large-strings.ts'
 import { messagesToChat } from '../../../../../src/gateway/translation/requests/messages-to-chat.ts'
 import { joinBytes } from '../../../../../src/lib/byte-edits.ts'
-import { JsonSyntaxError } from '../../../../../src/lib/json-scan.ts'
+import { JsonSyntaxError } from '../../../../../src/lib/json-visitor.ts'
 import { randomSpelling } from '../../../lib/random-json.ts'
 import { SeededRandom } from '../../../lib/seeded-random.ts'
 import { randomChatRequest, randomMessagesRequest } from './random-requests.ts'

@@ -1,0 +1,53 @@
+const BACKSLASH = 0x5c
+
+/** A byte order mark within a string is a character of it: without it two different names would be equal. */
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
+
+/**
+ * The text of a JSON string's contents, whose escapes are valid. Short strings are decoded here: a text decoder and a
+ * parser take many times as long for them.
+ * @param escaped false skips the search for escapes.
+ */
+export function decodeString(bytes: Uint8Array, start: number, end: number, escaped = true): string {
+  if (end - start > SHORT_BYTES) return decodeLong(bytes.subarray(start, end), escaped)
+  let text = ''
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at] as number
+    if (byte >= 0x80) return decodeLong(bytes.subarray(start, end), escaped)
+    if (byte !== BACKSLASH) text += String.fromCharCode(byte)
+    else {
+      const kind = bytes[++at] as number
+      text += kind === 0x75 ? String.fromCharCode(hexadecimal(bytes, at + 1)) : (ESCAPED[kind] ?? '')
+      if (kind === 0x75) at += 4
+    }
+  }
+  return text
+}
+
+function decodeLong(contents: Uint8Array, escaped: boolean): string {
+  if (escaped && contents.includes(BACKSLASH)) {
+    return JSON.parse(`"${decoder.decode(contents)}"`) as string
+  }
+  return decoder.decode(contents)
+}
+
+const DIGIT_NINE = 0x39
+
+/** The value of four hexadecimal digits. */
+function hexadecimal(bytes: Uint8Array, start: number): number {
+  let value = 0
+  for (let at = start; at < start + 4; at++) {
+    const byte = bytes[at] as number
+    value = value * 16 + (byte <= DIGIT_NINE ? byte - 0x30 : (byte | 0x20) - 0x57)
+  }
+  return value
+}
+
+/** By the byte after a backslash: the character (RFC 8259 section 7). */
+const ESCAPED: string[] = []
+for (const [letter, character] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t']) {
+  ESCAPED[(letter as string).charCodeAt(0)] = character as string
+}
+
+/** Up to this size a text decoder takes longer than decoding byte by byte. */
+const SHORT_BYTES = 48

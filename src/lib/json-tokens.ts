@@ -1,0 +1,175 @@
+import { decodeString } from './json-string.ts'
+import { JsonSyntaxError } from './json-visitor.ts'
+
+/**
+ * The engine reads resizable buffers slowly, and code that was compiled for them is slow for all others. Such bytes are
+ * read through a window of ordinary memory.
+ */
+const isResizable = ({ buffer }: Uint8Array) => buffer instanceof ArrayBuffer && buffer.resizable
+const WINDOW_BYTES = 16 * 1024
+
+/** No protocol has longer names, and their text could take several times the memory of the body. */
+export const LONGEST_NAME_BYTES = 1024
+const ABBREVIATED_NAME_BYTES = 64
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
+/** A byte order mark within a string is a character of it: without it two different names would be equal. */
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
+
+/** By byte: 1 for bytes of one kind. */
+const tableOf = (isMember: (byte: number) => boolean) =>
+  Uint8Array.from({ length: 256 }, (_, byte) => Number(isMember(byte)))
+
+const isDigit = (byte: number) => byte >= 0x30 && byte <= 0x39
+const isHexDigit = (byte: number) => isDigit(byte) || ((byte | 0x20) >= 0x61 && (byte | 0x20) <= 0x66)
+const isSpace = (byte: number) => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+
+/** Bytes of a string that stand for themselves. */
+const PLAIN = tableOf((byte) => byte >= 0x20 && byte !== QUOTE && byte !== BACKSLASH)
+const DIGITS = tableOf(isDigit)
+const SPACES = tableOf(isSpace)
+
+/** Reads the tokens of a JSON text from left to right, and checks them against RFC 8259. Errors are JsonSyntaxErrors. */
+export class JsonTokens {
+  /** Where the next token begins. */
+  at = 0
+  /** Where a string that is longer than was read at once is read on from; 0 while there is none. */
+  readOnFrom = 0
+  /** Whether the last string holds an escape. */
+  isEscaped = false
+  readonly #bytes: Uint8Array
+  /** The part of the bytes that is being read, and where it begins in them. Reading only goes forward. */
+  #window: Uint8Array
+  #windowStart = 0
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes
+    this.#window = isResizable(bytes) ? new Uint8Array() : bytes
+  }
+
+  /** The first byte of the next token, or undefined after the end. */
+  peek(): number | undefined {
+    return this.#byteAt(this.at)
+  }
+
+  skipSpace(): void {
+    while (isSpace(this.#byteAt(this.at) ?? 0)) this.at = this.#skip(SPACES, this.at + 1, this.#bytes.length)
+  }
+
+  /**
+   * Reads a string, or goes on with a long one.
+   * @param most bytes that are read at once. @returns false when there are more: called again, it reads on.
+   */
+  string(most: number): boolean {
+    if (this.readOnFrom === 0) this.isEscaped = false
+    let at = this.readOnFrom || this.at + 1
+    const limit = at + most
+    for (;;) {
+      at = this.#skip(PLAIN, at, limit)
+      const byte = this.#byteAt(at)
+      if (byte === QUOTE) break
+      if (byte === BACKSLASH) {
+        this.isEscaped = true
+        at = this.#escape(at)
+      } else if (byte === undefined) this.fail('unterminated string', at)
+      else if (byte < 0x20) this.fail('control character in a string', at)
+      if (at < limit) continue
+      this.readOnFrom = at
+      return false
+    }
+    this.readOnFrom = 0
+    this.at = at + 1
+    return true
+  }
+
+  /** The text of a name that was read as a string, from its opening quote; a long one is abbreviated. */
+  nameFrom(quote: number): string {
+    const [start, end] = [quote + 1, this.at - 1]
+    if (end - start > LONGEST_NAME_BYTES) {
+      return `${decoder.decode(this.#bytes.subarray(start, start + ABBREVIATED_NAME_BYTES))}… at byte ${start}`
+    }
+    const offset = start - this.#windowStart
+    if (offset < 0) return decodeString(this.#bytes, start, end, this.isEscaped)
+    return decodeString(this.#window, offset, end - this.#windowStart, this.isEscaped)
+  }
+
+  number(): void {
+    if (this.peek() === 0x2d) this.at++
+    if (this.peek() === 0x30) this.at++
+    else this.#digits()
+    if (this.peek() === 0x2e) {
+      this.at++
+      this.#digits()
+    }
+    const exponent = this.peek()
+    if (exponent === 0x65 || exponent === 0x45) {
+      this.at++
+      const sign = this.peek()
+      if (sign === 0x2b || sign === 0x2d) this.at++
+      this.#digits()
+    }
+  }
+
+  literal(text: string): void {
+    const start = this.at
+    for (let index = 0; index < text.length; index++) {
+      if (this.#byteAt(start + index) !== text.charCodeAt(index)) this.fail('unexpected character')
+    }
+    this.at += text.length
+  }
+
+  end(): void {
+    this.skipSpace()
+    if (this.at < this.#bytes.length) this.fail('unexpected text after the JSON value')
+  }
+
+  fail(message: string, at = this.at): never {
+    throw new JsonSyntaxError(message, at)
+  }
+
+  /** @returns the byte at an offset that is not before the window, or undefined after the end. */
+  #byteAt(at: number): number | undefined {
+    const index = at - this.#windowStart
+    if (index < this.#window.length) return this.#window[index]
+    return at < this.#bytes.length ? this.#moveWindow(at) : undefined
+  }
+
+  #moveWindow(at: number): number | undefined {
+    const part = this.#bytes.subarray(at, at + WINDOW_BYTES)
+    if (this.#window.length < part.length) this.#window = new Uint8Array(part.length)
+    this.#window.set(part)
+    this.#window = this.#window.subarray(0, part.length)
+    this.#windowStart = at
+    return this.#window[0]
+  }
+
+  /** Skips bytes of one kind. @returns the offset of the next byte of another kind, or the end of the window, or `limit`. */
+  #skip(kind: Uint8Array, at: number, limit: number): number {
+    const window = this.#window
+    const end = Math.min(window.length, limit - this.#windowStart)
+    let index = at - this.#windowStart
+    while (index < end && kind[window[index] as number]) index++
+    return index + this.#windowStart
+  }
+
+  #escape(at: number): number {
+    const byte = this.#byteAt(at + 1) ?? 0
+    if (byte === 0x75) {
+      for (let digit = at + 2; digit < at + 6; digit++) {
+        if (!isHexDigit(this.#byteAt(digit) ?? 0)) this.fail('invalid unicode escape', at)
+      }
+      return at + 6
+    }
+    if (!'"\\/bfnrt'.includes(String.fromCharCode(byte))) this.fail('invalid escape', at)
+    return at + 2
+  }
+
+  #digits(): void {
+    const start = this.at
+    const { length } = this.#bytes
+    while (isDigit(this.#byteAt(this.at) ?? 0)) this.at = this.#skip(DIGITS, this.at + 1, length)
+    if (this.at === start) this.fail(start >= length ? 'unexpected end' : 'unexpected character')
+  }
+}
