@@ -12,7 +12,7 @@ import { BufferedResponses } from './relay/buffered-responses.ts'
 import { redactCredential } from './relay/credential-spellings.ts'
 import { errorOf } from './relay/http-answer.ts'
 import { type FailoverResult, sendWithFailover } from './routes/failover.ts'
-import { askedWait } from './routes/route-health.ts'
+import { requestedWait } from './routes/route-health.ts'
 import { originOf } from './routes/route-request.ts'
 import { textOf } from './translation/json.ts'
 import type { ModelEvent } from './translation/model-events.ts'
@@ -129,7 +129,7 @@ const WORD = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
 function upstreamRefusal({ status, headers }: Response, body: Uint8Array, now: number): TurnFailure {
   const error = upstreamError(body)
   const given = textOf(error.code)
-  const wait = askedWait(headers, now)
+  const wait = requestedWait(headers, now)
   return new TurnFailure(providerMessage(status, error).slice(0, LONGEST_MESSAGE), {
     status,
     code: isContextOverflow(error) ? 'context_length_exceeded' : WORD.test(given) ? given : codeOf(status),

@@ -1,4 +1,4 @@
-import type { Usage, UsageProvenance } from './credits.ts'
+import type { Usage, UsageProvenance } from './usage.ts'
 
 /** Bytes of one direction, counted at the engine's input and again at the sink: inspected + uninspected = released + withheld. */
 export interface InspectionCounts {

@@ -1,6 +1,6 @@
 import { type CallOutcome, outcomeOf } from '../../governance/audit-record.ts'
-import { unpricedUnits } from '../../governance/credits.ts'
 import { errorCodeOf, type GovernedCall, refusalOutcome } from '../../governance/governed-call.ts'
+import { unpricedUnits } from '../../governance/usage.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { CLIENT_LEFT, type StartedStream } from '../relay/stream-answer.ts'

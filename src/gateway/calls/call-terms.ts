@@ -1,5 +1,5 @@
 /** What a request selects besides plain tokens: price classes, units with a price of their own, and a wider window. */
-import type { Prices } from '../../governance/credits.ts'
+import type { Prices } from '../../governance/usage.ts'
 import { invalidRequest } from '../../lib/api-error.ts'
 import type { CatalogModel } from '../catalog/catalog.ts'
 import { OPERATIONS, type Operation } from '../operations.ts'

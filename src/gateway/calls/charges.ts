@@ -7,7 +7,7 @@ import {
   reservationFor,
   type Usage,
   type UsageProvenance,
-} from '../../governance/credits.ts'
+} from '../../governance/usage.ts'
 import type { CatalogModel } from '../catalog/catalog.ts'
 import type { Meter } from '../protocols/protocol.ts'
 import type { RequestOutline } from '../protocols/request-outline.ts'

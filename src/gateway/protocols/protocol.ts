@@ -1,5 +1,5 @@
-import type { Usage } from '../../governance/credits.ts'
 import type { Inspection } from '../../governance/dlp/inspection.ts'
+import type { Usage } from '../../governance/usage.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { JsonPath } from '../../lib/json-visitor.ts'
 import type { Slices } from '../../lib/slices.ts'

@@ -1,4 +1,4 @@
-import { NO_USAGE, type Usage } from '../../governance/credits.ts'
+import { NO_USAGE, type Usage } from '../../governance/usage.ts'
 
 type Counts = Record<string, unknown>
 

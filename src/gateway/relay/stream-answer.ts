@@ -1,8 +1,8 @@
 /** A streamed answer: relayed to its caller from its first valid event on. */
 import type { InspectionCounts } from '../../governance/audit-record.ts'
-import type { Usage } from '../../governance/credits.ts'
 import type { Inspection } from '../../governance/dlp/inspection.ts'
 import type { GovernanceDeps, GovernedCall } from '../../governance/governed-call.ts'
+import type { Usage } from '../../governance/usage.ts'
 import { CallLease } from '../calls/call-lease.ts'
 import {
   abandonedCharge,

@@ -1,5 +1,5 @@
 import type { Attempt } from '../../governance/audit-record.ts'
-import type { Usage } from '../../governance/credits.ts'
+import type { Usage } from '../../governance/usage.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { EditedBytes } from '../../lib/byte-edits.ts'
 import type { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
@@ -47,7 +47,7 @@ export class UpstreamAttempt {
   /** For the audit record of the call. */
   readonly record: Attempt
   /** The end of the wait that the upstream requested, in milliseconds since the epoch; null when it requested none. */
-  askedUntil: number | null = null
+  requestedUntil: number | null = null
   /** What the upstream may charge although it gave no usable answer; null for nothing. */
   lost: Usage | null = null
   readonly #deps: AttemptDeps
@@ -119,7 +119,7 @@ export class UpstreamAttempt {
         now: this.#startedAt,
       })
       this.#connected()
-      this.askedUntil = noteAnswer(this.#route, response, this.#deps.clock())
+      this.requestedUntil = noteAnswer(this.#route, response, this.#deps.clock())
       this.#end(response.status, null)
       return response
     } catch (error) {

@@ -3,7 +3,7 @@ import { type CatalogModel, type CatalogRoute, routeKey } from '../catalog/catal
 import { OPERATIONS, type Operation } from '../operations.ts'
 import { speaks } from '../providers/provider.ts'
 import type { CallerProtocol, UpstreamProtocol } from '../translation/translated-call.ts'
-import { type Rest, restOf } from './route-health.ts'
+import { type Backoff, backoffOf } from './route-health.ts'
 
 /** One way to answer a call. */
 export interface Route extends CatalogRoute {
@@ -43,7 +43,7 @@ function isNative(model: CatalogModel, route: CatalogRoute, operation: Operation
   return capability === null || model.capabilities.includes(capability)
 }
 
-const RESTING: Record<Rest['reason'], number> = { failed: 2, asked: 3, refused: 4 }
+const BACKOFF_ORDER: Record<Backoff['reason'], number> = { failed: 2, requested: 3, refused: 4 }
 
 /**
  * Routes in the order to try them:
@@ -57,8 +57,8 @@ const RESTING: Record<Rest['reason'], number> = { failed: 2, asked: 3, refused: 
 export function inOrder(routes: readonly Route[], current: string | null, now: number): readonly Route[] {
   if (routes.length === 1) return routes
   const rank = (route: Route): [standing: number, until: number] => {
-    const rest = restOf(route, now)
-    if (rest) return [RESTING[rest.reason], rest.until]
+    const backoff = backoffOf(route, now)
+    if (backoff) return [BACKOFF_ORDER[backoff.reason], backoff.until]
     return [routeKey(route) === current ? 0 : 1, 0]
   }
   return routes

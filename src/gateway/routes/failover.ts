@@ -1,7 +1,7 @@
 /** One call over its routes: another route is tried only after one that gave no usable answer. */
 import type { Attempt, InspectionCounts } from '../../governance/audit-record.ts'
-import { addUsage, type Usage } from '../../governance/credits.ts'
 import type { GovernedCall } from '../../governance/governed-call.ts'
+import { addUsage, type Usage } from '../../governance/usage.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { readAll } from '../../lib/bytes/read-bytes.ts'
 import { pause } from '../../lib/pause.ts'
@@ -15,7 +15,7 @@ import { noAnswer } from './attempt.ts'
 import { inOrder, type Route } from './call-routes.ts'
 import { noteErrorAnswer, noteServed, type ProviderHealthDeps } from './provider-health.ts'
 import { type BufferedAnswer, type RouteAnswer, RouteCall, type SendOptions } from './route-call.ts'
-import { restOf } from './route-health.ts'
+import { backoffOf } from './route-health.ts'
 import { type RouteRequest, routeRequest } from './route-request.ts'
 
 export interface FailoverDeps extends StreamDeps, ProviderHealthDeps {
@@ -49,7 +49,7 @@ type FailoverAnswer =
 
 /**
  * Routes are tried while nothing was sent to the caller: the next one when the last could not be reached, gave no usable
- * answer, or answered a status of `movesOn`. Every other answer, such as a 400, is the caller's. A route that asked to
+ * answer, or answered a status of `movesOn`. Every other answer, such as a 400, is the caller's. A route that requested to
  * wait (`Retry-After`) is tried before its time only when no other has answered; when its time comes within
  * UPSTREAM_RETRY_WAIT_MS and none answered, the call waits for it and tries it once more. A model with one route is asked
  * once: its errors are passed on, and callers repeat by themselves.
@@ -115,8 +115,8 @@ class Failover {
   readonly #routeCalls: RouteCall[] = []
   /** The latest of each route. */
   readonly #deferred = new Map<Route, DeferredError>()
-  /** Until when routes asked to wait, in milliseconds since the epoch. */
-  readonly #askedUntil = new Map<Route, number>()
+  /** Until when routes requested to wait, in milliseconds since the epoch. */
+  readonly #requestedUntil = new Map<Route, number>()
   /** Where the answer is a deferred error, the call that received it. */
   #answering: RouteCall | null = null
   /** The first failure of an upstream, and of a translation: the result when no upstream sent an error. */
@@ -154,11 +154,11 @@ class Failover {
     return null
   }
 
-  /** Whether a route that asked to wait is left alone for now: others have answered, or the call can wait for it. */
+  /** Whether a route that requested to wait is left alone for now: others have answered, or the call can wait for it. */
   #isSkipped(route: Route): boolean {
-    const rest = this.#hasOneRoute ? null : restOf(route, this.#deps.clock())
-    if (rest?.reason !== 'asked') return false
-    this.#askedUntil.set(route, rest.until)
+    const backoff = this.#hasOneRoute ? null : backoffOf(route, this.#deps.clock())
+    if (backoff?.reason !== 'requested') return false
+    this.#requestedUntil.set(route, backoff.until)
     return this.#deferred.size > 0 || this.#soonest() !== null
   }
 
@@ -174,9 +174,9 @@ class Failover {
     return this.#try(soonest.route)
   }
 
-  /** The route with the shortest wait; null when that is too long, or none asked to wait. */
+  /** The route with the shortest wait; null when that is too long, or none requested to wait. */
   #soonest(): { route: Route; wait: number } | null {
-    const [soonest] = [...this.#askedUntil].sort(([, left], [, right]) => left - right)
+    const [soonest] = [...this.#requestedUntil].sort(([, left], [, right]) => left - right)
     if (!soonest || this.#hasOneRoute) return null
     const [route, until] = soonest
     const longest = this.#deps.configuration.UPSTREAM_RETRY_WAIT_MS
@@ -233,9 +233,9 @@ class Failover {
     const body = Promise.resolve(reading).catch(() => null)
     body.then((bytes) => noteErrorAnswer(this.#deps, route, status, bytes))
     this.#deferred.set(route, { routeCall, response, body })
-    const { askedUntil } = routeCall.attempt
-    if (askedUntil === null) this.#askedUntil.delete(route)
-    else this.#askedUntil.set(route, askedUntil)
+    const { requestedUntil } = routeCall.attempt
+    if (requestedUntil === null) this.#requestedUntil.delete(route)
+    else this.#requestedUntil.set(route, requestedUntil)
     return null
   }
 

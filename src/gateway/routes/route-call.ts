@@ -1,8 +1,8 @@
 /** One call on one route: its request is sent once, and the answer is read, or begins as a stream. */
 import type { InspectionCounts } from '../../governance/audit-record.ts'
-import type { Usage } from '../../governance/credits.ts'
 import { Inspection, passAllEngine } from '../../governance/dlp/inspection.ts'
 import type { GovernedCall } from '../../governance/governed-call.ts'
+import type { Usage } from '../../governance/usage.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { applyEdits, joinBytes } from '../../lib/byte-edits.ts'
 import { JsonSyntaxError } from '../../lib/json-visitor.ts'

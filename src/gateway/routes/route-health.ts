@@ -3,17 +3,17 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import { type CatalogRoute, routeKey } from '../catalog/catalog.ts'
 import type { Provider } from '../providers/provider.ts'
 
-/** Why a route is tried last: its provider requested a wait (`asked`) or refused the gateway, or it failed. */
-export interface Rest {
-  reason: 'asked' | 'failed' | 'refused'
+/** Why a route is tried last: its provider requested a wait (`requested`) or refused the gateway, or it failed. */
+export interface Backoff {
+  reason: 'requested' | 'failed' | 'refused'
   /** Milliseconds since the epoch. */
   until: number
 }
 
 /** How long a route is tried last after it could not be reached or did not answer. Then one call tries it first. */
-const FAILED_REST_MS = 5_000
+const FAILED_BACKOFF_MS = 5_000
 /** How long a route is tried last after its provider refused the gateway. A person has to renew the credential. */
-const REFUSED_REST_MS = 60_000
+const REFUSED_BACKOFF_MS = 60_000
 /** A longer `Retry-After` is shortened to this: limits can be raised, and requests differ in size. */
 const LONGEST_REQUESTED_WAIT_MS = 60_000
 /** How long after an answer a provider counts as reachable. */
@@ -36,23 +36,23 @@ const refusals = new BoundedMap<string, { until: number; entry: string }>(MOST_R
 const lastAnswerAt = new BoundedMap<string, number>(MOST_ROUTES)
 
 /** @returns null for a route that can be tried in its turn. */
-export function restOf(route: CatalogRoute, now: number): Rest | null {
+export function backoffOf(route: CatalogRoute, now: number): Backoff | null {
   const failed = Math.max(unreachableUntil.get(route.provider.id) ?? 0, silentUntil.get(routeKey(route)) ?? 0)
   const refusal = refusalOf(route)
   if (refusal && refusal.until > now) return { reason: 'refused', until: refusal.until }
   if (failed > now) return { reason: 'failed', until: failed }
   const until = requestedWaitUntil.get(routeKey(route)) ?? 0
-  return until > now ? { reason: 'asked', until } : null
+  return until > now ? { reason: 'requested', until } : null
 }
 
 /** Records that a call tries the route. If it failed before, other calls try it last until it has answered. */
 export function beginTrial(route: CatalogRoute, now: number): void {
   const { id } = route.provider
   const key = routeKey(route)
-  if (unreachableUntil.get(id) !== undefined) unreachableUntil.set(id, now + FAILED_REST_MS)
-  if (silentUntil.get(key) !== undefined) silentUntil.set(key, now + FAILED_REST_MS)
+  if (unreachableUntil.get(id) !== undefined) unreachableUntil.set(id, now + FAILED_BACKOFF_MS)
+  if (silentUntil.get(key) !== undefined) silentUntil.set(key, now + FAILED_BACKOFF_MS)
   const refusal = refusalOf(route)
-  if (refusal && refusal.until <= now) refusals.set(key, { ...refusal, until: now + FAILED_REST_MS })
+  if (refusal && refusal.until <= now) refusals.set(key, { ...refusal, until: now + FAILED_BACKOFF_MS })
 }
 
 /**
@@ -64,7 +64,7 @@ export function noteAnswer(
   response: Pick<Response, 'status' | 'headers'>,
   now: number,
 ): number | null {
-  const wait = response.status >= 400 ? askedWait(response.headers, now) : null
+  const wait = response.status >= 400 ? requestedWait(response.headers, now) : null
   const until = wait === null ? null : now + Math.min(wait, LONGEST_REQUESTED_WAIT_MS)
   if (until === null) requestedWaitUntil.delete(routeKey(route))
   else requestedWaitUntil.set(routeKey(route), until)
@@ -86,17 +86,17 @@ const EDGE_WITHOUT_ORIGIN = new Set([521, 522, 523, 525, 526, 530])
 
 /** The provider could not be reached: all its routes are tried last for a while. */
 export function noteUnreachable(route: CatalogRoute, now: number): void {
-  unreachableUntil.set(route.provider.id, now + FAILED_REST_MS)
+  unreachableUntil.set(route.provider.id, now + FAILED_BACKOFF_MS)
 }
 
 /** The route took a request and did not answer in time. */
 export function noteSilence(route: CatalogRoute, now: number): void {
-  silentUntil.set(routeKey(route), now + FAILED_REST_MS)
+  silentUntil.set(routeKey(route), now + FAILED_BACKOFF_MS)
 }
 
 /** The provider refused the gateway's credential or account. */
 export function noteRefused(route: CatalogRoute, now: number): void {
-  refusals.set(routeKey(route), { until: now + REFUSED_REST_MS, entry: entryOf(route.provider) })
+  refusals.set(routeKey(route), { until: now + REFUSED_BACKOFF_MS, entry: entryOf(route.provider) })
 }
 
 /** A refusal counts for the entry that was refused, not for one with a new credential or address. */
@@ -118,7 +118,7 @@ export const heardLately = (provider: Provider, now: number): boolean =>
  * The wait that an upstream requests: `retry-after-ms`, which some vendors send, else `Retry-After`.
  * @returns milliseconds, not negative; null when it requests none, or declares a retry useless.
  */
-export function askedWait(headers: Headers, now: number): number | null {
+export function requestedWait(headers: Headers, now: number): number | null {
   if (headers.get('x-should-retry') === 'false') return null
   return numberOf(headers.get('retry-after-ms')) ?? retryAfterWait(headers.get('retry-after'), now)
 }

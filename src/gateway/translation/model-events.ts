@@ -1,4 +1,4 @@
-import type { Usage } from '../../governance/credits.ts'
+import type { Usage } from '../../governance/usage.ts'
 import type { Json } from './json.ts'
 
 /**

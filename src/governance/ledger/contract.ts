@@ -1,5 +1,5 @@
 import type { AuditedChange, CallOpening, CallOutcome } from '../audit-record.ts'
-import type { Usage } from '../credits.ts'
+import type { Usage } from '../usage.ts'
 import type { LearnedEpochs } from './epochs/known-epochs.ts'
 import type { LedgerChain } from './records/chain.ts'
 

@@ -1,5 +1,5 @@
 import type { ModelEvent, StopReason } from '../../gateway/translation/model-events.ts'
-import type { Usage } from '../../governance/credits.ts'
+import type { Usage } from '../../governance/usage.ts'
 import type { OutputItem, ResponseObject } from '../../wire/responses.ts'
 import { isCut, type ResponseEnd } from '../engine/response-end.ts'
 import type { ReasoningSecret } from '../items/reasoning-seal.ts'

@@ -1,7 +1,7 @@
 import { type AdmittedTurn, admitTurn } from '../../gateway/model-turn.ts'
-import type { Usage } from '../../governance/credits.ts'
 import { type CallIdentity, openingOf, type Refused, refusalOutcome } from '../../governance/governed-call.ts'
 import type { Principal } from '../../governance/principal.ts'
+import type { Usage } from '../../governance/usage.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
 import { errorText, logEvent } from '../../lib/log.ts'

@@ -1,5 +1,5 @@
 import { interruptedOutcome } from '../../gateway/calls/call-outcome.ts'
-import { addUsage } from '../../governance/credits.ts'
+import { addUsage } from '../../governance/usage.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
 import { type EmittedEvent, EventWriter } from '../emitter/event-writer.ts'
 import { replayResponse } from '../emitter/replay.ts'

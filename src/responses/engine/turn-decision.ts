@@ -1,4 +1,4 @@
-import type { Usage } from '../../governance/credits.ts'
+import type { Usage } from '../../governance/usage.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { ToolCall } from '../emitter/call-item.ts'
 import type { TurnEnd } from '../emitter/emitter.ts'

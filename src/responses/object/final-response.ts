@@ -1,4 +1,4 @@
-import type { Usage } from '../../governance/credits.ts'
+import type { Usage } from '../../governance/usage.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
 import type { ResponseEmitter } from '../emitter/emitter.ts'
 import type { ResponseEnd } from '../engine/response-end.ts'

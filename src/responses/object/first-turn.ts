@@ -1,6 +1,6 @@
 import { interruptedOutcome } from '../../gateway/calls/call-outcome.ts'
 import { TimeLimitError, withinTime } from '../../lib/time-limit.ts'
-import type { AdmittedResponse } from './admission.ts'
+import type { AdmittedResponse } from './admit-response.ts'
 import type { ResponseDeps } from './response-deps.ts'
 import type { ResponseState } from './response-state.ts'
 

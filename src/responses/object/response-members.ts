@@ -1,4 +1,4 @@
-import type { Usage } from '../../governance/credits.ts'
+import type { Usage } from '../../governance/usage.ts'
 import type { OutputItem, ResponseObject, ResponseSettings, ResponseUsage } from '../../wire/responses.ts'
 import type { ToolRules } from '../engine/tool-rules.ts'
 import type { ResponseHead } from './response-head.ts'

@@ -26,7 +26,7 @@ import {
   type Prices,
   reservationFor,
   type Usage,
-} from '../../../src/governance/credits.ts'
+} from '../../../src/governance/usage.ts'
 import { drained } from '../../../src/lib/slices.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 

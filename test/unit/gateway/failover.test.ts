@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { NO_USAGE } from '../../../src/governance/credits.ts'
+import { NO_USAGE } from '../../../src/governance/usage.ts'
 import {
   attemptsOf,
   chatAnswer,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { usageOfChat, usageOfMessages } from '../../../src/gateway/protocols/usage.ts'
-import { NO_USAGE, type Usage } from '../../../src/governance/credits.ts'
+import { NO_USAGE, type Usage } from '../../../src/governance/usage.ts'
 
 describe('usageOfChat', () => {
   it('takes cached and written tokens out of the prompt, which includes them there', () => {

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { routeKey } from '../../../src/gateway/catalog/catalog.ts'
 import { inOrder, type Route } from '../../../src/gateway/routes/call-routes.ts'
 import {
-  askedWait,
+  backoffOf,
   beginTrial,
   heardLately,
   noteAnswer,
   noteRefused,
   noteSilence,
   noteUnreachable,
-  restOf,
+  requestedWait,
 } from '../../../src/gateway/routes/route-health.ts'
 
 const NOW = Date.UTC(2026, 10, 21, 12, 0, 0)
@@ -46,7 +46,7 @@ describe('how long an upstream asks to wait', () => {
     [{ 'retry-after': '' }, null],
     [{ 'retry-after': '7', 'x-should-retry': 'false' }, null],
   ])('%j: %s', (headers, milliseconds) => {
-    expect(askedWait(new Headers(headers), NOW)).toBe(milliseconds)
+    expect(requestedWait(new Headers(headers), NOW)).toBe(milliseconds)
   })
 })
 
@@ -54,18 +54,18 @@ describe('a route that asked to wait', () => {
   it('rests so long, and no longer than a minute', () => {
     const route = someRoute()
     expect(noteAnswer(route, answer(429, { 'retry-after': '7' }), NOW)).toBe(NOW + 7_000)
-    expect(restOf(route, NOW + 6_999)).toEqual({ reason: 'asked', until: NOW + 7_000 })
-    expect(restOf(route, NOW + 7_000)).toBeNull()
+    expect(backoffOf(route, NOW + 6_999)).toEqual({ reason: 'requested', until: NOW + 7_000 })
+    expect(backoffOf(route, NOW + 7_000)).toBeNull()
     noteAnswer(route, answer(503, { 'retry-after': '86400' }), NOW)
-    expect(restOf(route, NOW + 59_999)?.until).toBe(NOW + 60_000)
+    expect(backoffOf(route, NOW + 59_999)?.until).toBe(NOW + 60_000)
   })
 
   it('is that route alone, until it answers without asking', () => {
     const route = someRoute()
     noteAnswer(route, answer(429, { 'retry-after': '7' }), NOW)
-    expect(restOf(someRoute(route.provider.id, 'another'), NOW)).toBeNull()
+    expect(backoffOf(someRoute(route.provider.id, 'another'), NOW)).toBeNull()
     expect(noteAnswer(route, answer(200, { 'retry-after': '7' }), NOW)).toBeNull()
-    expect(restOf(route, NOW)).toBeNull()
+    expect(backoffOf(route, NOW)).toBeNull()
   })
 })
 
@@ -74,19 +74,19 @@ describe('a provider that could not be reached', () => {
     const route = someRoute()
     const sibling = someRoute(route.provider.id, 'another')
     noteUnreachable(route, NOW)
-    for (const each of [route, sibling]) expect(restOf(each, NOW + 4_999)?.reason).toBe('failed')
+    for (const each of [route, sibling]) expect(backoffOf(each, NOW + 4_999)?.reason).toBe('failed')
     const later = NOW + 5_000
-    expect(restOf(route, later)).toBeNull()
+    expect(backoffOf(route, later)).toBeNull()
     beginTrial(route, later)
-    expect(restOf(sibling, later)?.reason).toBe('failed')
+    expect(backoffOf(sibling, later)?.reason).toBe('failed')
     noteAnswer(route, answer(400), later + 1)
-    expect(restOf(sibling, later + 1)).toBeNull()
+    expect(backoffOf(sibling, later + 1)).toBeNull()
   })
 
   it.each([521, 522, 523, 525, 526, 530])('is also one that the platform answers %i for', (status) => {
     const route = someRoute()
     noteAnswer(route, answer(status), NOW)
-    expect(restOf(route, NOW)?.reason).toBe('failed')
+    expect(backoffOf(route, NOW)?.reason).toBe('failed')
     expect(heardLately(route.provider, NOW)).toBe(false)
   })
 })
@@ -100,22 +100,22 @@ describe('a route whose provider refused the gateway', () => {
   it('rests alone for a minute, then one call tries it while the others go on without', () => {
     const route = someRoute()
     noteRefused(route, NOW)
-    expect(restOf(route, NOW + 59_999)?.reason).toBe('refused')
-    expect(restOf(someRoute(route.provider.id, 'another'), NOW)).toBeNull()
+    expect(backoffOf(route, NOW + 59_999)?.reason).toBe('refused')
+    expect(backoffOf(someRoute(route.provider.id, 'another'), NOW)).toBeNull()
     const later = NOW + 60_000
-    expect(restOf(route, later)).toBeNull()
+    expect(backoffOf(route, later)).toBeNull()
     beginTrial(route, later)
-    expect(restOf(route, later + 4_999)?.reason).toBe('refused')
-    expect(restOf(route, later + 5_000)).toBeNull()
+    expect(backoffOf(route, later + 4_999)?.reason).toBe('refused')
+    expect(backoffOf(route, later + 5_000)).toBeNull()
   })
 
   it('rests until it serves a call: another error does not show that it accepts the credential', () => {
     const route = someRoute()
     noteRefused(route, NOW)
     noteAnswer(route, answer(429), NOW + 1)
-    expect(restOf(route, NOW + 1)?.reason).toBe('refused')
+    expect(backoffOf(route, NOW + 1)?.reason).toBe('refused')
     noteAnswer(route, answer(200), NOW + 2)
-    expect(restOf(route, NOW + 2)).toBeNull()
+    expect(backoffOf(route, NOW + 2)).toBeNull()
   })
 
   it.each([
@@ -124,20 +124,20 @@ describe('a route whose provider refused the gateway', () => {
   ])('rests until its entry has another %s', (_, change) => {
     const route = someRoute()
     noteRefused(route, NOW)
-    expect(restOf(renewed(route, {}), NOW)?.reason).toBe('refused')
-    expect(restOf(renewed(route, change), NOW)).toBeNull()
+    expect(backoffOf(renewed(route, {}), NOW)?.reason).toBe('refused')
+    expect(backoffOf(renewed(route, change), NOW)).toBeNull()
   })
 })
 
 it('a route that stayed silent rests alone', () => {
   const route = someRoute()
   noteSilence(route, NOW)
-  expect(restOf(route, NOW)?.reason).toBe('failed')
-  expect(restOf(someRoute(route.provider.id, 'another'), NOW)).toBeNull()
+  expect(backoffOf(route, NOW)?.reason).toBe('failed')
+  expect(backoffOf(someRoute(route.provider.id, 'another'), NOW)).toBeNull()
   beginTrial(route, NOW + 5_000)
-  expect(restOf(route, NOW + 5_001)?.reason).toBe('failed')
+  expect(backoffOf(route, NOW + 5_001)?.reason).toBe('failed')
   noteAnswer(route, answer(200), NOW + 5_002)
-  expect(restOf(route, NOW + 5_002)).toBeNull()
+  expect(backoffOf(route, NOW + 5_002)).toBeNull()
 })
 
 it('a provider counts as reachable for a moment after it answered', () => {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { CallOpening, CallOutcome } from '../../../src/governance/audit-record.ts'
-import { NO_USAGE } from '../../../src/governance/credits.ts'
+import { NO_USAGE } from '../../../src/governance/usage.ts'
 import type { Harness, Tenant } from './harness.ts'
 
 export const NOON = Date.UTC(2026, 10, 20, 12)

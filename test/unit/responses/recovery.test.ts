@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { OpenTurn } from '../../../src/gateway/model-turn.ts'
 import type { ModelEvent } from '../../../src/gateway/translation/model-events.ts'
-import { NO_USAGE } from '../../../src/governance/credits.ts'
+import { NO_USAGE } from '../../../src/governance/usage.ts'
 import { type EmittedEvent, EventWriter } from '../../../src/responses/emitter/event-writer.ts'
 import { interruptedResponse } from '../../../src/responses/engine/recovery.ts'
 import { checkResponseStream } from '../../harness/conformance.ts'

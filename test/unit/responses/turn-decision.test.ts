@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { NO_USAGE } from '../../../src/governance/credits.ts'
+import { NO_USAGE } from '../../../src/governance/usage.ts'
 import type { ToolCall } from '../../../src/responses/emitter/call-item.ts'
 import type { TurnEnd } from '../../../src/responses/emitter/emitter.ts'
 import { checkTransition, PHASES, type Phase } from '../../../src/responses/engine/phases.ts'

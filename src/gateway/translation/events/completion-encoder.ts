@@ -1,4 +1,4 @@
-import type { Usage } from '../../../governance/credits.ts'
+import type { Usage } from '../../../governance/usage.ts'
 import { randomBase62 } from '../../../lib/ids.ts'
 import { encodeFrame } from '../../../lib/sse.ts'
 import { type Json, textOf } from '../json.ts'

@@ -1,4 +1,4 @@
-import type { Usage } from '../../../governance/credits.ts'
+import type { Usage } from '../../../governance/usage.ts'
 import { usageOfMessages } from '../../protocols/usage.ts'
 import { entryOf, type Json, listOf, objectOf, textOf } from '../json.ts'
 import type { EventDecoder, ModelEvent } from '../model-events.ts'

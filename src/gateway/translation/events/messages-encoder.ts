@@ -1,4 +1,4 @@
-import { NO_USAGE, type Usage } from '../../../governance/credits.ts'
+import { NO_USAGE, type Usage } from '../../../governance/usage.ts'
 import { newId } from '../../../lib/ids.ts'
 import { encodeFrame } from '../../../lib/sse.ts'
 import type { Json } from '../json.ts'

@@ -1,4 +1,4 @@
-import type { Usage } from '../../../governance/credits.ts'
+import type { Usage } from '../../../governance/usage.ts'
 import type { Json } from '../json.ts'
 
 const cacheWritten = (usage: Usage) => usage.cacheWrite5Minutes + usage.cacheWrite1Hour

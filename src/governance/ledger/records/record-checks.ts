@@ -1,5 +1,5 @@
 import type { CallOpening, CallOutcome } from '../../audit-record.ts'
-import type { Usage } from '../../credits.ts'
+import type { Usage } from '../../usage.ts'
 import type { CallProgress } from '../contract.ts'
 
 // Values that Postgres would refuse, or that would make the balance wrong, must not get into the account: a record that

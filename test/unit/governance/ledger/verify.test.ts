@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import type { CallOpening, CallOutcome } from '../../../../src/governance/audit-record.ts'
-import { NO_USAGE } from '../../../../src/governance/credits.ts'
 import {
   type ChainHead,
   type ChainLink,
@@ -30,6 +29,7 @@ import {
   type StoredRecord,
 } from '../../../../src/governance/ledger/records/record-body.ts'
 import { verifyLinks, verifyRecord } from '../../../../src/governance/ledger/records/verify.ts'
+import { NO_USAGE } from '../../../../src/governance/usage.ts'
 
 const identity = { organizationId: '8f14e45f-ceea-4d7a-9b3c-0a1b2c3d4e5f', shard: 0 }
 
