@@ -25,7 +25,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     projects: [
       project('unit', 'test/unit/**/*.test.ts', SHARED_MODULES),
-      project('local', 'test/local/**/*.test.ts'),
+      project('local', 'test/local/**/*.test.ts', SHARED_MODULES),
       project('http', 'test/http/**/*.test.ts', { ...SHARED_MODULES, globalSetup: SHARED_GATEWAY }),
       project('dlp', 'test/dlp/**/*.test.ts', { testTimeout: 300_000 }),
       project('faults', 'test/faults/**/*.test.ts', { globalSetup: BUNDLE, testTimeout: 300_000 }),

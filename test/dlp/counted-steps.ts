@@ -1,11 +1,11 @@
 import inspector from 'node:inspector'
 
 /**
- * Counts what code does instead of the time that it takes: how often each block of the engine runs (V8's precise
+ * Counts what code does instead of the time that it takes: how often each block of `src` runs (V8's precise
  * coverage), and the characters that built-in functions read. The same work has the same count on every machine.
  */
 
-const ENGINE = /\/src\/(?:governance\/dlp|lib)\/|\/re2js\//
+const COUNTED = /\/src\/|\/re2js\//
 
 type Native = (this: never, ...inputs: never[]) => unknown
 
@@ -139,7 +139,7 @@ export class StepCounter {
     this.#session.post('Profiler.takePreciseCoverage', (error, coverage) => {
       if (error) throw error
       for (const { url, functions } of (coverage as unknown as Coverage).result) {
-        if (!ENGINE.test(url)) continue
+        if (!COUNTED.test(url)) continue
         for (const { ranges } of functions) for (const { count } of ranges) blocks += count
       }
     })

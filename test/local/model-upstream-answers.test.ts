@@ -2,7 +2,9 @@ import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { describe, expect, it } from 'vitest'
 import { cutBytes } from '../../scripts/local/model-upstream/byte-cuts.ts'
-import { chat, openStream, post, register, upstream } from './model-upstream-harness.ts'
+import { chat, openStream, post, register, upstream, useUpstream } from './model-upstream-harness.ts'
+
+useUpstream()
 
 type Json = Record<string, unknown>
 

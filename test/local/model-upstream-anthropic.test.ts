@@ -3,7 +3,9 @@ import { betaZodTool } from '@anthropic-ai/sdk/helpers/beta/zod'
 import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { upstream } from './model-upstream-harness.ts'
+import { upstream, useUpstream } from './model-upstream-harness.ts'
+
+useUpstream()
 
 const model = 'claude-sonnet-4-6'
 const scripted = 'This is the scripted answer, with an é and a 🦉.'

@@ -7,7 +7,10 @@ import {
   openStream,
   post,
   recorded,
+  useUpstream,
 } from './model-upstream-harness.ts'
+
+useUpstream()
 
 describe('built-in scripts', () => {
   it('quote the whole presented credential in body and headers', async () => {

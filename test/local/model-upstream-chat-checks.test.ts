@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { chat, lastRecorded, post, register } from './model-upstream-harness.ts'
+import { chat, lastRecorded, post, register, useUpstream } from './model-upstream-harness.ts'
 import {
   answered,
   asking,
@@ -16,6 +16,8 @@ import {
   strict,
   text,
 } from './model-upstream-requests.ts'
+
+useUpstream()
 
 describe('chat completions refuses', () => {
   it.each<[string, string, Json]>([

@@ -5,12 +5,16 @@ import type { RequestRecord } from '../../scripts/local/model-upstream/request-l
 import { startModelUpstream } from '../../scripts/local/model-upstream/server.ts'
 import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
 
-/** One upstream per test file, started before its first test and without a key. */
+/** The upstream of the test file that runs. */
 export let upstream: RunningStandIn
-beforeAll(async () => {
-  upstream = await startModelUpstream({ port: 0 })
-})
-afterAll(() => upstream.close())
+
+/** Gives the test file that calls this an upstream of its own, without a key, for the time of its tests. */
+export function useUpstream(): void {
+  beforeAll(async () => {
+    upstream = await startModelUpstream({ port: 0 })
+  })
+  afterAll(() => upstream.close())
+}
 
 export function post(
   path: string,

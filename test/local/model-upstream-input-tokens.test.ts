@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { post } from './model-upstream-harness.ts'
+import { post, useUpstream } from './model-upstream-harness.ts'
 import { asking, fn, heard, type Json, refusalOf, text } from './model-upstream-requests.ts'
+
+useUpstream()
 
 describe('the token counter of the responses protocol', () => {
   const count = (body: Json) =>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { post } from './model-upstream-harness.ts'
+import { post, useUpstream } from './model-upstream-harness.ts'
 import {
   adaptive,
   asking,
@@ -18,6 +18,8 @@ import {
   tool,
   use,
 } from './model-upstream-requests.ts'
+
+useUpstream()
 
 describe('messages refuses', () => {
   it.each<[string, string, Json]>([

@@ -2,7 +2,9 @@ import OpenAI from 'openai'
 import { zodFunction, zodResponseFormat } from 'openai/helpers/zod'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { upstream } from './model-upstream-harness.ts'
+import { upstream, useUpstream } from './model-upstream-harness.ts'
+
+useUpstream()
 
 const model = 'gpt-4o'
 const weather: OpenAI.ChatCompletionTool = {

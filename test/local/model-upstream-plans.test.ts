@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { chat, post } from './model-upstream-harness.ts'
+import { chat, post, useUpstream } from './model-upstream-harness.ts'
+
+useUpstream()
 
 type Json = Record<string, unknown>
 

@@ -9,7 +9,10 @@ import {
   recorded,
   register,
   upstream,
+  useUpstream,
 } from './model-upstream-harness.ts'
+
+useUpstream()
 
 describe('registered scripts', () => {
   it('answer with a whole raw response', async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { post, register } from './model-upstream-harness.ts'
+import { post, register, useUpstream } from './model-upstream-harness.ts'
 import {
   adaptive,
   asking,
@@ -12,6 +12,8 @@ import {
   text,
   tool,
 } from './model-upstream-requests.ts'
+
+useUpstream()
 
 describe('thinking blocks', () => {
   const first = async (more: Json = {}): Promise<Json[]> => {

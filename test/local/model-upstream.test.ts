@@ -9,7 +9,10 @@ import {
   post,
   recorded,
   upstream,
+  useUpstream,
 } from './model-upstream-harness.ts'
+
+useUpstream()
 
 describe('requests that are not scripted', () => {
   it('are answered from prebuilt bytes when the body is large', async () => {

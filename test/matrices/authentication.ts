@@ -46,6 +46,23 @@ export function headerForms(keys: MatrixKeys): HeaderForm[] {
   return [...fewForms(keys), ...precedence(keys.valid, keys.unknown), ...badKeys(keys)]
 }
 
+/** One form of each kind: every header by itself, none, one that fails beside one that is good, and a key of nobody. */
+export function kindsOfForms(keys: MatrixKeys): HeaderForm[] {
+  const { valid, unknown } = keys
+  return [
+    form('Bearer', { authorization: `Bearer ${valid}` }, 'authorization'),
+    form('x-api-key', { 'x-api-key': valid }, 'x-api-key'),
+    form('api-key', { 'api-key': valid }, 'api-key'),
+    form('nothing', {}),
+    form('Basic', { authorization: `Basic ${Buffer.from(`key:${valid}`).toString('base64')}` }),
+    form('an unknown Bearer beside valid keys', {
+      authorization: `Bearer ${unknown}`,
+      'x-api-key': valid,
+      'api-key': valid,
+    }),
+  ]
+}
+
 /** The forms by themselves, enough where every form has to come to the same. */
 export function fewForms({ valid }: MatrixKeys): HeaderForm[] {
   return [

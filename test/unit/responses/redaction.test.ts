@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { callPolicy, noPolicy } from '../../../src/governance/dlp/policy/call-policy.ts'
+import { drained } from '../../../src/governance/dlp/scan/scan-budget.ts'
 import type { Direction } from '../../../src/governance/dlp/types.ts'
-import { drained } from '../../../src/lib/slices.ts'
 import {
   redactedItem,
   redactedItems,
@@ -10,7 +10,7 @@ import {
   withoutSealed,
 } from '../../../src/responses/items/redaction.ts'
 import type { ResponseObject } from '../../../src/wire/responses.ts'
-import { growthOf } from '../../dlp/timing.ts'
+import { StepCounter } from '../../dlp/counted-steps.ts'
 import { CODE, DIRECTIONS, policyOf, profileOf, vaultOf } from '../governance/dlp/relayed-stream.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
 import { bytesOf, message } from './items.ts'
@@ -205,7 +205,7 @@ describe('content that no engine reads', () => {
   })
 })
 
-describe('time grows with an item and no faster', () => {
+describe('steps grow with an item and no faster', () => {
   const list = (of: string, count: number) => Array(count).fill(of).join(',')
   const name = (index: number) => `n${index}`.padEnd(900, 'x')
   const deep = (inner: string) =>
@@ -215,16 +215,16 @@ describe('time grows with an item and no faster', () => {
     )
 
   it.each<[name: string, size: number, extra: (size: number) => string]>([
-    ['much that no engine reads', 10_000, (size) => list('{"type":"image"}', size)],
+    ['much that no engine reads', 500, (size) => list('{"type":"image"}', size)],
     [
       'much of it within each other',
-      2_000,
+      100,
       (size) => list(`{"type":"file","a":[${list('{"type":"image"}', 10)}]}`, size),
     ],
-    ['much within one', 10_000, (size) => `{"type":"file","a":[${list('{"type":"image"}', size)}]}`],
+    ['much within one', 500, (size) => `{"type":"file","a":[${list('{"type":"image"}', size)}]}`],
     [
       'little values far down in one',
-      20_000,
+      2_000,
       (size) => `{"type":"image","a":${deep(`[${list('1', size)}]`)}}`,
     ],
   ])('%s', (_, size, extra) => {
@@ -232,11 +232,15 @@ describe('time grows with an item and no faster', () => {
     const item = (factor: number) =>
       bytesOf(`{"type":"message","role":"user","content":"x","extra":[${extra(size * factor)}]}`)
     const items = { 1: item(1), 4: item(4) }
-    expect(
-      growthOf((factor) => {
-        for (const policy of policies) drained(redactItem(policy, items[factor]))
-      }),
-    ).toBeLessThan(10)
+    using counter = new StepCounter()
+    for (const policy of policies) {
+      const [small, large] = ([1, 4] as const).map((factor) =>
+        counter.stepsOf(() => drained(redactItem(policy, items[factor]))),
+      ) as [number, number]
+      // Linear work takes 4 times as many, squared work 16.
+      expect(small).toBeGreaterThan(1_000)
+      expect(large / small).toBeLessThan(5)
+    }
   })
 })
 
