@@ -5,6 +5,9 @@ import { chunks, events } from '../../gateway/stream-reading.ts'
 import { SeededRandom } from '../../lib/seeded-random.ts'
 import { CODE, PROTOCOLS, policyOf, relayed } from './relayed-stream.ts'
 
+/** Streams of each protocol and action; `test:dlp` runs more. */
+const STREAMS = 10 * Number(process.env.FUZZ_ROUNDS ?? 4)
+
 /** A stream of texts that hold values, partly values, escapes and characters of every length, randomly cut. */
 function streamOf(protocol: string, random: SeededRandom): string {
   const text = () =>
@@ -74,7 +77,7 @@ describe.each(PROTOCOLS)('the bytes of a %s stream', (name, protocol) => {
     'add up under %s, wherever it breaks off, and nothing of a value leaves',
     (action: Action) => {
       let blocked = 0
-      for (let seed = 0; seed < 120; seed++) {
+      for (let seed = 0; seed < STREAMS; seed++) {
         const random = new SeededRandom(seed)
         const stream = streamOf(name, random)
         const frames = stream.split('\n\n').length - 1

@@ -2,28 +2,19 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runLoad } from '../../scripts/bench/load.ts'
-import { buildBundle } from '../harness/bundle.ts'
 import { createBusyTenant } from '../harness/contention.ts'
-import { type StartedGateway, startGateway } from '../harness/start-gateway.ts'
+import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 
 /** Each load; a long campaign sets it. */
 const SECONDS = Number(process.env.FULL_LOAD_SECONDS ?? 1)
 const CREDITS = 1_000_000_000_000
 const MODEL = 'scripted-chat'
 
-let bundle: Awaited<ReturnType<typeof buildBundle>>
-let gateway: StartedGateway
+let gateway: StartedWorker
 beforeAll(async () => {
-  bundle = await buildBundle()
-  gateway = await startGateway({
-    bundleDirectory: bundle.directory,
-    variables: { ORGANIZATION_RATE_LIMIT: '1000000000', USER_RATE_LIMIT: '1000000000' },
-  })
+  gateway = await startWorker({ ORGANIZATION_RATE_LIMIT: '1000000000', USER_RATE_LIMIT: '1000000000' })
 })
-afterAll(async () => {
-  await gateway?.stop()
-  bundle?.remove()
-})
+afterAll(() => gateway?.stop())
 
 describe('a gateway with as many calls as it can take', () => {
   it.each([
