@@ -238,6 +238,7 @@ export function inheritedEnvironment(): NodeJS.ProcessEnv {
     'TMPDIR',
     'TEMP',
     'TMP',
+    'NODE_COMPILE_CACHE',
     'LANG',
     'TZ',
     'SYSTEMROOT',

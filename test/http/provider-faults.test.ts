@@ -29,20 +29,32 @@ const KINDS: Record<Dialect, ProviderKind> = { chat: 'openai-compatible', messag
 const DIALECTS: Dialect[] = ['chat', 'messages']
 const JSON_TYPE = { 'content-type': 'application/json' }
 
-/** Calls a model with a provider of each given kind, whose upstreams answer in turn. */
-async function call(caller: Dialect, kinds: Dialect[], answers: ScriptStep[][], more: object = {}) {
-  const model = await createRoutedModel(
+const modelOf = (kinds: readonly Dialect[]): Promise<RoutedModel> =>
+  createRoutedModel(
     gateway(),
     kinds.map((kind) => KINDS[kind]),
   )
+
+const shared = new Map<Dialect, Promise<RoutedModel>>()
+
+/** A model of one provider. It is asked whatever happened before, so one model is enough for all faults. */
+function sharedModel(kind: Dialect): Promise<RoutedModel> {
+  const model = shared.get(kind) ?? modelOf([kind])
+  shared.set(kind, model)
+  return model
+}
+
+/** Calls a model, or one with a provider of the given kind, whose upstreams answer in turn. */
+async function call(caller: Dialect, of: Dialect | RoutedModel, answers: ScriptStep[][], more: object = {}) {
+  const model = typeof of === 'string' ? await sharedModel(of) : of
   const script = await inTurn(gateway(), ...answers)
   const answer = await callRouted(gateway(), tenant, routedRequest(caller, model, script, more))
-  return { answer, model, ...(await recordedCall(gateway(), tenant, model, answer)) }
+  return { answer, ...(await recordedCall(gateway(), tenant, model, answer)) }
 }
 
 /** Calls a model of one provider on the Responses surface. */
 async function callResponses(kind: Dialect, steps: ScriptStep[]): Promise<Answer> {
-  const model = await createRoutedModel(gateway(), [KINDS[kind]])
+  const model = await sharedModel(kind)
   const body = JSON.stringify({ model: model.id, input: await inTurn(gateway(), steps), store: false })
   const url = `${gateway().baseUrl}/v1/responses`
   return send(url, { method: 'POST', headers: bearer(tenant.key), body })
@@ -93,7 +105,7 @@ describe.each(DIALECTS)('an error of a provider of %s on messages', (kind) => {
       { end: true },
     ]
     for (const stream of [false, true]) {
-      const { answer } = await call('messages', [kind], [steps], { stream })
+      const { answer } = await call('messages', kind, [steps], { stream })
       expect(answer.status).toBe(status)
       expect(answer.headers['content-type']).toBe('application/json')
       const {
@@ -118,7 +130,7 @@ describe('an overload', () => {
   const overloaded = { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded.' } }
 
   it('of a provider of messages stays as it is on chat completions', async () => {
-    const { answer } = await call('chat', ['messages'], [failed(529, JSON.stringify(overloaded))])
+    const { answer } = await call('chat', 'messages', [failed(529, JSON.stringify(overloaded))])
     expect(answer.status).toBe(529)
     expect(jsonOf(answer)).toEqual(overloaded)
   })
@@ -127,7 +139,7 @@ describe('an overload', () => {
     const [head, frames] = answered('chat', 'the beginning', true) as [ScriptStep, { sse: string[] }]
     const error = 'data: {"error":{"message":"Overloaded.","type":"overloaded_error","code":529}}\n\n'
     const script = [head, { sse: [frames.sse[0] as string, error] }, { end: true } as const]
-    const { answer } = await call('messages', ['chat'], [script], { stream: true })
+    const { answer } = await call('messages', 'chat', [script], { stream: true })
     expect(answer.text).toContain('the beginning')
     expect(answer.text).toContain(`event: error\ndata: ${JSON.stringify(overloaded)}\n\n`)
   })
@@ -139,12 +151,12 @@ describe.each(DIALECTS)('a provider of %s that refuses the credential of the gat
   it.concurrent.each([401, 402, 403])(
     'with %i: marked on chat, a fault of the gateway elsewhere',
     async (status) => {
-      const chat = await call('chat', [kind], [refusal(status)])
+      const chat = await call('chat', kind, [refusal(status)])
       expect(chat.answer.status).toBe(status)
       expect(chat.answer.text).toBe('{"error":{"message":"Incorrect API key provided."}}')
       expect(chat.answer.headers['x-headgate-error-source']).toBe('provider')
 
-      const messages = await call('messages', [kind], [refusal(status)])
+      const messages = await call('messages', kind, [refusal(status)])
       expect(messages.answer.status).toBe(500)
       const message = expect.stringMatching(
         /provider of this model refused the gateway.*Your API key is not the cause/,
@@ -161,15 +173,11 @@ describe.each(DIALECTS)('a provider of %s that refuses the credential of the gat
   )
 
   it('leaves the call to the next route', async () => {
-    const { answer, attempts } = await call(
-      'messages',
-      [kind, 'messages'],
-      [
-        refusal(401),
-        ...(kind === 'chat' ? [refusal(401)] : []),
-        answered('messages', 'from the second', false),
-      ],
-    )
+    const { answer, attempts } = await call('messages', await modelOf([kind, 'messages']), [
+      refusal(401),
+      ...(kind === 'chat' ? [refusal(401)] : []),
+      answered('messages', 'from the second', false),
+    ])
     // The route of the caller's own protocol comes first.
     if (kind === 'messages') expect([answer.status, attempts]).toEqual([200, ['0 401', '1 200']])
     else expect([answer.status, attempts]).toEqual([500, ['1 401', '0 401']])
@@ -177,7 +185,8 @@ describe.each(DIALECTS)('a provider of %s that refuses the credential of the gat
 
   it('is not taken for one that refuses flagged content', async () => {
     const flagged = failed(403, '{"error":{"code":403,"message":"Your input was flagged: violence."}}')
-    const { answer, model } = await call('messages', [kind], [flagged])
+    const model = await modelOf([kind])
+    const { answer } = await call('messages', model, [flagged])
     expect(answer.status).toBe(403)
     expect(jsonOf(answer)).toMatchObject({
       error: { type: 'permission_error', message: expect.stringMatching(/flagged/) },
@@ -187,7 +196,7 @@ describe.each(DIALECTS)('a provider of %s that refuses the credential of the gat
 
   it('is tried last by the next calls until its entry changes', async () => {
     const { ask } = administrator(gateway())
-    const model = await createRoutedModel(gateway(), [KINDS[kind], KINDS[kind]])
+    const model = await modelOf([kind, kind])
     const good = answered(kind, 'served', false)
     const attemptsOf = async (...answers: ScriptStep[][]) => {
       const script = await inTurn(gateway(), ...answers)
@@ -209,7 +218,8 @@ describe.each(DIALECTS)('a provider of %s that refuses the credential of the gat
 
   it('is shown by the management API until it serves a call', async () => {
     const good = answered(kind, 'well again', false)
-    const { model } = await call(kind, [kind], [refusal(401)])
+    const model = await modelOf([kind])
+    await call(kind, model, [refusal(401)])
     const times = { timeout: 5_000, interval: 50 }
     await vi.waitFor(
       async () => expect(await shown(model)).toMatchObject({ health: 'refuses_gateway' }),
@@ -234,7 +244,7 @@ describe.each(DIALECTS)('an error under status 200 of a provider of %s', (kind) 
   it('is an error on every surface, and charges nothing', async () => {
     for (const caller of DIALECTS) {
       for (const stream of [false, true]) {
-        const { answer, attempts, record } = await call(caller, [kind], [under200], { stream })
+        const { answer, attempts, record } = await call(caller, kind, [under200], { stream })
         expect(answer.status).toBe(502)
         expect(jsonOf(answer)).toMatchObject({ error: { message: 'Provider returned error' } })
         expect(attempts).toEqual(['0 200 error_as_answer'])
@@ -248,14 +258,14 @@ describe.each(DIALECTS)('an error under status 200 of a provider of %s', (kind) 
 
   it('leaves the call to the next route', async () => {
     const good = answered(kind, 'from the second', false)
-    const { answer, attempts } = await call(kind, [kind, kind], [under200, good])
+    const { answer, attempts } = await call(kind, await modelOf([kind, kind]), [under200, good])
     expect([answer.status, attempts]).toEqual([200, ['0 200 error_as_answer', '1 200']])
   })
 
   it('is no error where an answer stands beside it', async () => {
     const { body } = answered(kind, 'complete', false)[0] as { body: string }
     const beside = [{ headers: JSON_TYPE, body: body.replace('{', '{"error":null,') }]
-    const { answer } = await call(kind, [kind], [beside])
+    const { answer } = await call(kind, kind, [beside])
     expect(answer.status).toBe(200)
   })
 })

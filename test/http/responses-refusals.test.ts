@@ -96,7 +96,7 @@ describe.each(RESPONSE_WAYS)("a provider's refusal (%s)", (_, { upstream, model,
     expect((await listItems(owner.key, `/v1/conversations/${conversation}/items`)).data).toHaveLength(4)
   })
 
-  it('that comes later fails a stream in band, and is still an HTTP error of a whole response', async () => {
+  it.concurrent('that comes later fails a stream in band, and is still an HTTP error of a whole response', async () => {
     const signal = uniqueName('signal')
     const input = await registerScript(gateway(), [{ waitForSignal: signal }, errorStep(503)])
     const pending = postResponse(tenant.key, { model, stream, input })
@@ -127,7 +127,7 @@ describe.each(RESPONSE_WAYS)("a provider's refusal (%s)", (_, { upstream, model,
   })
 })
 
-describe.each(openAiClients)('%s', (_, Client) => {
+describe.concurrent.each(openAiClients)('%s', (_, Client) => {
   const recovering = () =>
     registerAnswers(gateway(), [
       { steps: [errorStep(429, { 'retry-after': '1' })] },
@@ -135,7 +135,7 @@ describe.each(openAiClients)('%s', (_, Client) => {
       { steps: streamStep(framesOf('chat', [say(SCRIPTED_TEXT)])) },
     ])
 
-  it.concurrent.each([true, false])('repeats a refused request (streamed: %s)', async (stream) => {
+  it.each([true, false])('repeats a refused request (streamed: %s)', async (stream) => {
     const { fetch, attempts } = watchedFetch()
     const client = new Client({ apiKey: tenant.key, baseURL: openAiUrl(), maxRetries: 2, fetch })
     const request = { model: CHAT_MODEL, input: await recovering() }
@@ -146,7 +146,7 @@ describe.each(openAiClients)('%s', (_, Client) => {
     expect(attempts.map(({ status }) => status)).toEqual([429, 503, 200])
   })
 
-  it.concurrent.each([true, false])('throws an error of its class (streamed: %s)', async (stream) => {
+  it.each([true, false])('throws an error of its class (streamed: %s)', async (stream) => {
     const client = new Client({ apiKey: tenant.key, baseURL: openAiUrl(), maxRetries: 0 })
     const refused = (status: number) => registerScript(gateway(), [errorStep(status, { 'retry-after': '4' })])
     const fail = async (status: number) =>
