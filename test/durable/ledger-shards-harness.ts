@@ -70,6 +70,13 @@ export function shardedOrganization() {
   return { ...organization, ledgerOf, stub, open, held, batchOf, runAlarms, comeToRest }
 }
 
+/** The same with this balance. */
+export async function fundedOrganization(credits: number): Promise<Sharded> {
+  const organization = shardedOrganization()
+  await organization.ledger.grantCredits(organization.grant(credits))
+  return organization
+}
+
 /** What one shard holds, as its own storage says. */
 const balanceAt = (stub: DurableObjectStub): Promise<number> =>
   runInDurableObject(stub, (_, { storage }) => {

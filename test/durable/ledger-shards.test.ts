@@ -9,6 +9,7 @@ import { database, LEASE_MS, outcome } from './ledger-harness.ts'
 import {
   BEGINNING,
   expectWhole,
+  fundedOrganization,
   kindsOf,
   type Limits,
   SHARDS,
@@ -21,8 +22,7 @@ const gate = useDatabaseGate(BEGINNING)
 
 describe('credits of several shards', () => {
   it('are drawn from the home shard when they are needed, and summed up', async () => {
-    const organization = shardedOrganization()
-    await organization.ledger.grantCredits(organization.grant(1_000))
+    const organization = await fundedOrganization(1_000)
     for (let shard = 0; shard < SHARDS; shard += 1) {
       expect(await organization.open(shard, 100)).toEqual({ kind: 'admitted' })
     }
@@ -38,8 +38,7 @@ describe('credits of several shards', () => {
   })
 
   it('never admit more than there is at any concurrency, and all that there is in the end', async () => {
-    const organization = shardedOrganization()
-    await organization.ledger.grantCredits(organization.grant(50 * 7 + 6))
+    const organization = await fundedOrganization(50 * 7 + 6)
     const calls = Array.from({ length: 200 }, (_, index) => organization.open(index % SHARDS, 7))
     let admitted = kindsOf(await Promise.all(calls), 'admitted')
     expect(admitted).toBeLessThanOrEqual(50)
@@ -52,8 +51,7 @@ describe('credits of several shards', () => {
   })
 
   it('are called in from shards that do not need them', async () => {
-    const organization = shardedOrganization()
-    await organization.ledger.grantCredits(organization.grant(100))
+    const organization = await fundedOrganization(100)
     const call = organization.opening()
     await organization.open(1, 90, call)
     await organization.ledgerOf(1).close(call.callId, outcome({ cost: 10 }))
@@ -65,8 +63,7 @@ describe('credits of several shards', () => {
   })
 
   it('go back when they are not needed', async () => {
-    const organization = shardedOrganization()
-    await organization.ledger.grantCredits(organization.grant(1_000))
+    const organization = await fundedOrganization(1_000)
     const call = organization.opening()
     await organization.open(3, 100, call)
     await organization.ledgerOf(3).close(call.callId, outcome({ cost: 40 }))
@@ -77,8 +74,7 @@ describe('credits of several shards', () => {
   })
 
   it('are recorded on both sides, and shown as what they are', async () => {
-    const organization = shardedOrganization()
-    await organization.ledger.grantCredits(organization.grant(1_000))
+    const organization = await fundedOrganization(1_000)
     await organization.open(2, 100)
     await organization.ledger.flush()
     const { organizationId } = organization
@@ -101,8 +97,7 @@ describe('credits of several shards', () => {
 
 describe('a shard that loses its storage', () => {
   it.each([0, 1])('begins again from Postgres with what is its own (shard %i)', async (lost) => {
-    const organization = shardedOrganization()
-    await organization.ledger.grantCredits(organization.grant(1_000))
+    const organization = await fundedOrganization(1_000)
     const call = organization.opening()
     await organization.open(1, 300, call)
     await organization.ledgerOf(1).close(call.callId, outcome({ cost: 50 }))

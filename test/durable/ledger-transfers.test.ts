@@ -4,7 +4,14 @@ import type { LedgerObject } from '../../src/governance/ledger/ledger-object.ts'
 import { Ledger } from '../../workers/ledger.ts'
 import { useDatabaseGate } from './database-gate.ts'
 import { outcome } from './ledger-harness.ts'
-import { BEGINNING, expectWhole, kindsOf, shardedOrganization, sumOf } from './ledger-shards-harness.ts'
+import {
+  BEGINNING,
+  expectWhole,
+  fundedOrganization,
+  kindsOf,
+  shardedOrganization,
+  sumOf,
+} from './ledger-shards-harness.ts'
 
 useDatabaseGate(BEGINNING)
 
@@ -85,8 +92,7 @@ async function expectAtRest(organization: Organization, balance: number) {
 
 describe('a transfer that goes wrong', () => {
   it.each(FAULTS)('to a shard, and nobody calls there again: %s', async (fault) => {
-    const organization = shardedOrganization()
-    await organization.ledger.grantCredits(organization.grant(1_000))
+    const organization = await fundedOrganization(1_000)
     fail('sendEscrow', [fault])
     const admission = await survive(organization.open(1, 100))
     expect((await organization.ledger.balance()).balance).toBe(1_000)
@@ -95,8 +101,7 @@ describe('a transfer that goes wrong', () => {
   })
 
   it.each(FAULTS)('to a shard again and again, and then it is drawn from: %s', async (fault) => {
-    const organization = shardedOrganization()
-    await organization.ledger.grantCredits(organization.grant(1_000))
+    const organization = await fundedOrganization(1_000)
     fail('sendEscrow', [fault, fault, fault])
     let admitted = 0
     for (let attempt = 0; attempt < 5 && admitted === 0; attempt += 1) {
@@ -109,8 +114,7 @@ describe('a transfer that goes wrong', () => {
   })
 
   it.each(FAULTS)('from a shard: %s', async (fault) => {
-    const organization = shardedOrganization()
-    await organization.ledger.grantCredits(organization.grant(1_000))
+    const organization = await fundedOrganization(1_000)
     const call = organization.opening()
     await organization.open(1, 800, call)
     await organization.ledgerOf(1).close(call.callId, outcome({ cost: 10 }))
@@ -123,8 +127,7 @@ describe('a transfer that goes wrong', () => {
   })
 
   it('moves nothing when the question comes long after it was answered', async () => {
-    const organization = shardedOrganization()
-    await organization.ledger.grantCredits(organization.grant(100))
+    const organization = await fundedOrganization(100)
     const home = organization.stub(0) as unknown as LedgerObject
     expect(await organization.open(1, 101)).toMatchObject({ kind: 'no_credits' })
     expect(await home.sendEscrow(1, 1, 1, 50)).toEqual({ number: 1, amount: 0 })
@@ -136,8 +139,7 @@ describe('a transfer that goes wrong', () => {
 
 describe('a shard that is in debt', () => {
   it('is covered by the home shard, so that nobody spends what was spent', async () => {
-    const organization = shardedOrganization()
-    await organization.ledger.grantCredits(organization.grant(100))
+    const organization = await fundedOrganization(100)
     const call = organization.opening()
     await organization.open(1, 10, call)
     await organization.ledgerOf(1).close(call.callId, outcome({ cost: 60 }))
@@ -148,8 +150,7 @@ describe('a shard that is in debt', () => {
   })
 
   it('is the home shard, after credits were taken away: the others hold no more than there is', async () => {
-    const organization = shardedOrganization()
-    await organization.ledger.grantCredits(organization.grant(1_000))
+    const organization = await fundedOrganization(1_000)
     const calls = [1, 2, 3].map((shard) => ({ shard, call: organization.opening() }))
     for (const { shard, call } of calls) await organization.open(shard, 100, call)
     for (const { shard, call } of calls) await organization.ledgerOf(shard).close(call.callId, outcome())
@@ -163,8 +164,7 @@ describe('a shard that is in debt', () => {
   })
 
   it('gets what running calls held elsewhere as soon as they end', async () => {
-    const organization = shardedOrganization()
-    await organization.ledger.grantCredits(organization.grant(1_000))
+    const organization = await fundedOrganization(1_000)
     const call = organization.opening()
     await organization.open(1, 900, call)
     await organization.ledger.grantCredits(organization.grant(-500))
@@ -179,8 +179,7 @@ describe('a shard that is in debt', () => {
 
 describe('the balance of several shards', () => {
   it('is of one moment, while credits move', async () => {
-    const organization = shardedOrganization()
-    await organization.ledger.grantCredits(organization.grant(1_000))
+    const organization = await fundedOrganization(1_000)
     let moving = true
     const moves = Promise.all(
       [1, 2, 3].map(async (shard) => {
@@ -206,8 +205,7 @@ describe('the balance of several shards', () => {
 
 describe('calls that ask for credits at the same time', () => {
   it('are not refused because another one asked for more than there is', async () => {
-    const organization = shardedOrganization()
-    await organization.ledger.grantCredits(organization.grant(100))
+    const organization = await fundedOrganization(100)
     await organization.open(1, 0)
     // Two isolates: their commits do not travel together.
     const client = organization.stub(1) as unknown as Ledger

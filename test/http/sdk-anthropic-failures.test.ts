@@ -1,8 +1,8 @@
 import type Anthropic from '@anthropic-ai/sdk'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Edge, startEdge } from '../../scripts/local/edge.ts'
-import { gateway, upstreamControl } from '../harness/gateway.ts'
-import { auditEntryOf, callEntries, credits } from '../harness/records.ts'
+import { gateway } from '../harness/gateway.ts'
+import { auditEntryOf, credits } from '../harness/records.ts'
 import {
   anthropicClients,
   failureOf,
@@ -13,8 +13,9 @@ import {
   textOf,
   watchedFetch,
 } from '../harness/sdk-clients.ts'
-import { createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequest } from '../harness/upstream.ts'
+import { expectRetried, recovering } from './support/recovery.ts'
 
 let tenant: Tenant
 let withoutModels: Tenant
@@ -27,32 +28,6 @@ beforeAll(async () => {
   ;[tenant, withoutModels, withoutCredits] = (await Promise.all(tenants)) as [Tenant, Tenant, Tenant]
 })
 afterAll(() => edge.close())
-
-/** An upstream that answers an error first, and the plain answer of a model from then on. */
-async function recovering(...failures: Array<{ status: number; headers?: Record<string, string> }>) {
-  const name = uniqueName('recovering')
-  const error = JSON.stringify({ type: 'error', error: { type: 'overloaded_error', message: 'not now' } })
-  const message = JSON.stringify({
-    id: 'msg_1',
-    type: 'message',
-    role: 'assistant',
-    model: MESSAGES_MODEL,
-    content: [{ type: 'text', text: SCRIPTED_TEXT }],
-    stop_reason: 'end_turn',
-    stop_sequence: null,
-    usage: { input_tokens: 3, output_tokens: 5 },
-  })
-  const json = { 'content-type': 'application/json' }
-  const answers = failures.map(({ status, headers }) => ({
-    status,
-    headers: { ...json, ...headers },
-    body: error,
-  }))
-  await upstreamControl(gateway()).putScript(name, {
-    responses: [...answers, { status: 200, headers: json, body: message }].map((step) => ({ steps: [step] })),
-  })
-  return `script:${name}`
-}
 
 describe.concurrent.each(anthropicClients)('%s', (_, Client) => {
   const connect = (options: ConstructorParameters<typeof Anthropic>[0] = {}): Anthropic =>
@@ -175,16 +150,14 @@ describe.concurrent.each(anthropicClients)('%s', (_, Client) => {
   })
 
   it('retries a 429 after as long as the upstream asks, and a 529', async () => {
-    const text = await recovering({ status: 429, headers: { 'retry-after': '1' } }, { status: 529 })
+    const text = await recovering(
+      'messages',
+      { status: 429, headers: { 'retry-after': '1' } },
+      { status: 529 },
+    )
     const watched = watchedFetch()
     expect(textOf(await ask(text, { fetch: watched.fetch, maxRetries: 2 }))).toBe(SCRIPTED_TEXT)
-    const [first, second] = watched.attempts
-    expect(watched.attempts.map(({ status }) => status)).toEqual([429, 529, 200])
-    // Without Retry-After the first wait is at most half a second.
-    expect((second?.sentAt ?? 0) - (first?.answeredAt ?? 0)).toBeGreaterThan(900)
-    const ids = watched.attempts.map(({ requestId }) => requestId)
-    const entries = await callEntries(gateway(), tenant, 3, ({ request_id }) => ids.includes(request_id))
-    expect(entries.map(({ status }) => status).sort()).toEqual([200, 429, 529])
+    await expectRetried(tenant, watched.attempts, [429, 529, 200])
   })
 
   it('ends the upstream when a loop over a stream is left', async () => {

@@ -2,8 +2,8 @@ import type Anthropic from '@anthropic-ai/sdk'
 import type OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Edge, startEdge } from '../../scripts/local/edge.ts'
-import { gateway, upstreamControl } from '../harness/gateway.ts'
-import { auditEntryOf, callEntries } from '../harness/records.ts'
+import { gateway } from '../harness/gateway.ts'
+import { auditEntryOf } from '../harness/records.ts'
 import {
   anthropicClients,
   CHAT_MODEL,
@@ -19,8 +19,9 @@ import {
   userMessage,
   watchedFetch,
 } from '../harness/sdk-clients.ts'
-import { createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequest } from '../harness/upstream.ts'
+import { expectRetried, recovering } from './support/recovery.ts'
 
 // What fails at an upstream of the other protocol has to raise what it raises at one of the same.
 
@@ -32,51 +33,6 @@ beforeAll(async () => {
   tenant = await createTenant(gateway())
 })
 afterAll(() => edge.close())
-
-const JSON_TYPE = { 'content-type': 'application/json' }
-const MESSAGES_ERROR = { type: 'error', error: { type: 'overloaded_error', message: 'not now' } }
-const MESSAGES_ANSWER = {
-  id: 'msg_1',
-  type: 'message',
-  role: 'assistant',
-  model: MESSAGES_MODEL,
-  content: [{ type: 'text', text: SCRIPTED_TEXT }],
-  stop_reason: 'end_turn',
-  stop_sequence: null,
-  usage: { input_tokens: 3, output_tokens: 5 },
-}
-const CHAT_ERROR = { error: { message: 'not now', type: 'server_error', code: null } }
-const CHAT_ANSWER = {
-  id: 'chatcmpl-1',
-  object: 'chat.completion',
-  created: 1,
-  model: CHAT_MODEL,
-  choices: [{ index: 0, message: { role: 'assistant', content: SCRIPTED_TEXT }, finish_reason: 'stop' }],
-  usage: { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 },
-}
-
-/** An upstream that answers 429, then another error, and then well. @returns the text that selects it. */
-async function recovering(second: number, error: object, answer: object): Promise<string> {
-  const name = uniqueName('recovering')
-  const answers = [
-    { status: 429, headers: { ...JSON_TYPE, 'retry-after': '1' }, body: JSON.stringify(error) },
-    { status: second, headers: JSON_TYPE, body: JSON.stringify(error) },
-    { status: 200, headers: JSON_TYPE, body: JSON.stringify(answer) },
-  ]
-  await upstreamControl(gateway()).putScript(name, { responses: answers.map((step) => ({ steps: [step] })) })
-  return `script:${name}`
-}
-
-/** Expects what a client saw of such an upstream, and that each attempt has its record. */
-async function expectRetried(attempts: ReturnType<typeof watchedFetch>['attempts'], second: number) {
-  const [first, next] = attempts
-  expect(attempts.map(({ status }) => status)).toEqual([429, second, 200])
-  // Without Retry-After the first wait is at most half a second.
-  expect((next?.sentAt ?? 0) - (first?.answeredAt ?? 0)).toBeGreaterThan(900)
-  const ids = attempts.map(({ requestId }) => requestId)
-  const entries = await callEntries(gateway(), tenant, 3, ({ request_id }) => ids.includes(request_id))
-  expect(entries.map(({ status }) => status).sort()).toEqual([200, 429, second])
-}
 
 /** Expects the record of a call that failed upstream: its status, and no charge. */
 async function expectUncharged(error: Record<string, unknown>, status: number) {
@@ -132,12 +88,16 @@ describe.concurrent.each(openAiClients)('%s on a messages model', (_, Client) =>
   if (Client !== newestOpenAi) return
 
   it('retries a 429 after as long as the upstream asks, and a 529', async () => {
-    const text = await recovering(529, MESSAGES_ERROR, MESSAGES_ANSWER)
+    const text = await recovering(
+      'messages',
+      { status: 429, headers: { 'retry-after': '1' } },
+      { status: 529 },
+    )
     const watched = watchedFetch()
     const client = connect({ fetch: watched.fetch, maxRetries: 2 })
     const completion = await client.chat.completions.create(requestOf(text))
     expect(completion.choices[0]?.message.content).toBe(SCRIPTED_TEXT)
-    await expectRetried(watched.attempts, 529)
+    await expectRetried(tenant, watched.attempts, [429, 529, 200])
   })
 
   it.each([
@@ -230,11 +190,11 @@ describe.concurrent.each(anthropicClients)('%s on a chat model', (_, Client) => 
   if (Client !== newestAnthropic) return
 
   it('retries a 429 after as long as the upstream asks, and a 500', async () => {
-    const text = await recovering(500, CHAT_ERROR, CHAT_ANSWER)
+    const text = await recovering('chat', { status: 429, headers: { 'retry-after': '1' } }, { status: 500 })
     const watched = watchedFetch()
     const client = connect({ fetch: watched.fetch, maxRetries: 2 })
     expect(textOf(await client.messages.create(requestOf(text)))).toBe(SCRIPTED_TEXT)
-    await expectRetried(watched.attempts, 500)
+    await expectRetried(tenant, watched.attempts, [429, 500, 200])
   })
 
   it.each([

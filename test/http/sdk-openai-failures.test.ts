@@ -1,8 +1,8 @@
 import type OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Edge, startEdge } from '../../scripts/local/edge.ts'
-import { gateway, upstreamControl } from '../harness/gateway.ts'
-import { auditEntryOf, callEntries, credits } from '../harness/records.ts'
+import { gateway } from '../harness/gateway.ts'
+import { auditEntryOf, credits } from '../harness/records.ts'
 import {
   chatRequest,
   collect,
@@ -13,8 +13,9 @@ import {
   SCRIPTED_TEXT,
   watchedFetch,
 } from '../harness/sdk-clients.ts'
-import { createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
+import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequest } from '../harness/upstream.ts'
+import { expectRetried, recovering } from './support/recovery.ts'
 
 let tenant: Tenant
 let withoutModels: Tenant
@@ -28,32 +29,6 @@ beforeAll(async () => {
 })
 
 afterAll(() => edge.close())
-
-/** An upstream that answers an error first, and the plain answer of a model from then on. */
-async function recovering(...failures: Array<{ status: number; headers?: Record<string, string> }>) {
-  const name = uniqueName('recovering')
-  const error = JSON.stringify({ error: { message: 'not now', type: 'server_error', code: null } })
-  const completion = JSON.stringify({
-    id: 'chatcmpl-1',
-    object: 'chat.completion',
-    created: 1,
-    model: 'scripted-chat',
-    choices: [{ index: 0, message: { role: 'assistant', content: SCRIPTED_TEXT }, finish_reason: 'stop' }],
-    usage: { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 },
-  })
-  const json = { 'content-type': 'application/json' }
-  const answers = failures.map(({ status, headers }) => ({
-    status,
-    headers: { ...json, ...headers },
-    body: error,
-  }))
-  await upstreamControl(gateway()).putScript(name, {
-    responses: [...answers, { status: 200, headers: json, body: completion }].map((step) => ({
-      steps: [step],
-    })),
-  })
-  return `script:${name}`
-}
 
 describe.concurrent.each(openAiClients)('%s', (_, Client) => {
   const connect = (options: ConstructorParameters<typeof OpenAI>[0] = {}): OpenAI =>
@@ -186,21 +161,16 @@ describe.concurrent.each(openAiClients)('%s', (_, Client) => {
   })
 
   it('retries a 429 after as long as the upstream asks, and a 500', async () => {
-    const text = await recovering({ status: 429, headers: { 'retry-after': '1' } }, { status: 500 })
+    const text = await recovering('chat', { status: 429, headers: { 'retry-after': '1' } }, { status: 500 })
     const watched = watchedFetch()
     const completion = await ask(text, { fetch: watched.fetch, maxRetries: 2 })
     expect(completion.choices[0]?.message.content).toBe(SCRIPTED_TEXT)
-    const [first, second] = watched.attempts
-    expect(watched.attempts.map(({ status }) => status)).toEqual([429, 500, 200])
-    // Without Retry-After the first wait is at most half a second.
-    expect((second?.sentAt ?? 0) - (first?.answeredAt ?? 0)).toBeGreaterThan(900)
-    const ids = watched.attempts.map(({ requestId }) => requestId)
-    const entries = await callEntries(gateway(), tenant, 3, ({ request_id }) => ids.includes(request_id))
-    expect(entries.map(({ status }) => status).sort()).toEqual([200, 429, 500])
+    await expectRetried(tenant, watched.attempts, [429, 500, 200])
   })
 
   it('gives up after its retries', async () => {
     const text = await recovering(
+      'chat',
       ...Array.from({ length: 4 }, () => ({ status: 503, headers: { 'retry-after-ms': '5' } })),
     )
     const watched = watchedFetch()
