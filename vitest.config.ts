@@ -23,6 +23,14 @@ const DLP_CAMPAIGNS = ['stream-hold', 'counted-bytes'].map(
   (name) => `test/unit/governance/dlp/${name}.test.ts`,
 )
 
+/** Unit tests of properties with random inputs, of which `test:faults` tries more. */
+const PROPERTIES = [
+  'responses/emitter-properties',
+  'gateway/translation/events/round-trips',
+  'gateway/translation/requests/request-properties',
+  'gateway/translation/requests/responses-properties',
+].map((name) => `test/unit/${name}.test.ts`)
+
 // The Durable Objects' tests run inside the runtime, under test/durable/vitest.config.ts.
 export default defineConfig({
   test: {
@@ -39,7 +47,11 @@ export default defineConfig({
         testTimeout: 300_000,
         env: { FUZZ_ROUNDS: process.env.FUZZ_ROUNDS ?? '40' },
       }),
-      project('faults', 'test/faults/**/*.test.ts', { globalSetup: BUNDLE, testTimeout: 300_000 }),
+      project('faults', ['test/faults/**/*.test.ts', ...PROPERTIES], {
+        globalSetup: BUNDLE,
+        testTimeout: 300_000,
+        env: { PROPERTY_RUNS: process.env.PROPERTY_RUNS ?? '1000' },
+      }),
       project('clients', 'test/clients/**/*.test.ts', { globalSetup: SHARED_GATEWAY, testTimeout: 60_000 }),
       project('browser', 'test/browser/**/*.test.ts', { globalSetup: SHARED_GATEWAY, testTimeout: 120_000 }),
     ],

@@ -4,12 +4,13 @@ import type { OutputItem, ResponseObject } from '../../../src/wire/responses.ts'
 import { checkResponseStream } from '../../harness/conformance.ts'
 import { randomEvents } from '../gateway/translation/events/random-events.ts'
 import { SeededRandom } from '../gateway/translation/events/seeded-random.ts'
+import { PROPERTY_RUNS } from '../lib/property-runs.ts'
 import { COMPLETED, Emitting, emitOne, say } from './emitting.ts'
 import { RESPONSE_CLIENTS } from './official-clients.ts'
 
-const SEEDS = Array.from({ length: 400 }, (_, index) => index + 1)
+const SEEDS = Array.from({ length: PROPERTY_RUNS }, (_, index) => index + 1)
 /** Official clients are slower. */
-const FEW_SEEDS = SEEDS.slice(0, 60)
+const FEW_SEEDS = SEEDS.slice(0, PROPERTY_RUNS / 5)
 
 interface Made {
   emitting: Emitting
@@ -84,7 +85,7 @@ describe('random responses', () => {
   })
 
   it('follow them from any number on', () => {
-    for (const seed of SEEDS.slice(0, 100)) {
+    for (const seed of SEEDS.slice(0, PROPERTY_RUNS / 3)) {
       const { stream } = randomResponse(seed, seed % 3 === 0).emitting
       for (let after = 1; after < stream.length; after++) {
         const violations = checkResponseStream(stream.slice(after), { after })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { callPolicy, noPolicy } from '../../../src/governance/dlp/policy/call-policy.ts'
-import { drained } from '../../../src/governance/dlp/scan/scan-budget.ts'
 import type { Direction } from '../../../src/governance/dlp/types.ts'
+import { drained } from '../../../src/lib/slices.ts'
 import {
   redactedItem,
   redactedItems,

@@ -9,6 +9,7 @@ import type {
   EventEncoder,
   ModelEvent,
 } from '../../../../../src/gateway/translation/model-events.ts'
+import { PROPERTY_RUNS } from '../../../lib/property-runs.ts'
 import { args, call, decoded, end, payloads, readFrames, start, stop } from './events-support.ts'
 import { randomEvents } from './random-events.ts'
 import { CHAT_CLIENTS, MESSAGES_CLIENTS } from './sdk-accumulators.ts'
@@ -29,8 +30,8 @@ const messages: Dialect = {
 }
 const completions = () => new CompletionEncoder(options)
 
-const SEEDS = Array.from({ length: 400 }, (_, seed) => seed)
-const CLIENT_SEEDS = SEEDS.slice(0, 150)
+const SEEDS = Array.from({ length: PROPERTY_RUNS }, (_, seed) => seed)
+const CLIENT_SEEDS = SEEDS.slice(0, PROPERTY_RUNS / 3)
 
 /** Runs a check for each seed, and names the seed that failed. */
 async function forEachSeed(seeds: number[], check: (random: SeededRandom) => void | Promise<void>) {

@@ -3,13 +3,14 @@ import { type Json, listOf, objectOf } from '../../../../../src/gateway/translat
 import { chatToMessages } from '../../../../../src/gateway/translation/requests/chat-to-messages.ts'
 import { messagesToChat } from '../../../../../src/gateway/translation/requests/messages-to-chat.ts'
 import { usableToolName } from '../../../../../src/gateway/translation/requests/tool-names.ts'
+import { PROPERTY_RUNS } from '../../../lib/property-runs.ts'
 import { SeededRandom } from '../../../lib/seeded-random.ts'
 import { randomChatRequest, randomMessagesRequest } from './random-requests.ts'
 import { target } from './requests.ts'
 import { brokenChatRules, brokenMessagesRules } from './vendor-rules.ts'
 
 const MODELS = [target(), target('reasoning'), target('reasoning', 'adaptive_thinking', 'json_schema')]
-const SEEDS = [...Array(1_000).keys()]
+const SEEDS = [...Array(PROPERTY_RUNS).keys()]
 
 describe('random requests', () => {
   it('of chat callers keep the rules of the messages protocol', () => {
