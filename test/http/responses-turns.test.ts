@@ -162,7 +162,9 @@ describe.each(STREAMED_WAYS)('an upstream (%s)', (_, { upstream, model }) => {
     const answer = await postResponse(tenant.key, { model, input })
     expect(answer.status).toBe(429)
     expect(answer.headers['retry-after']).toBe(after)
-    expect(jsonOf(answer)).toMatchObject({ error: { code: 'rate_limit_exceeded', message: 'Slow.' } })
+    expect(jsonOf(answer)).toMatchObject({
+      error: { code: 'rate_limit_exceeded', message: "A limit of the model's provider is reached: Slow." },
+    })
   })
 
   it('whose ids are no text gets on, and its response is stored', async () => {
