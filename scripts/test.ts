@@ -102,24 +102,25 @@ function splitRest(rest: string[]): { filters: string[]; options: string[] } {
   }
 }
 
+/** Compiled code that the many processes of local systems share. */
 const COMPILED_CODE = join(ROOT, 'node_modules/.cache/headgate/compiled')
 const MEMORY_FOLDER = '/dev/shm'
 /** The default projects write a few hundred megabytes. A container often has less memory there than that. */
 const LEAST_MEMORY_BYTES = 4 * 1024 ** 3
 
-/**
- * Saves work of the default projects: the many processes of local systems share compiled code, and temporary files are in
- * memory where there is room, since each tenant and each response has a database file.
- */
-function savingEnvironment(projects: string[]): Record<string, string> {
-  if (!projects.every((project) => DEFAULT_PROJECTS.includes(project))) return {}
-  const compiled = { NODE_COMPILE_CACHE: COMPILED_CODE }
-  if (process.env.TMPDIR !== undefined) return compiled
+/** Makes the folder of temporary files. In memory it saves work: each tenant and each response has a database file. */
+function makeTemporaryFolder(projects: string[]): string {
+  const mayUseMemory =
+    process.env.TMPDIR === undefined && projects.every((name) => DEFAULT_PROJECTS.includes(name))
+  return mkdtempSync(join(mayUseMemory && hasRoom() ? MEMORY_FOLDER : tmpdir(), 'headgate-tests-'))
+}
+
+function hasRoom(): boolean {
   try {
     const { bavail, bsize } = statfsSync(MEMORY_FOLDER)
-    return bavail * bsize < LEAST_MEMORY_BYTES ? compiled : { ...compiled, TMPDIR: MEMORY_FOLDER }
+    return bavail * bsize >= LEAST_MEMORY_BYTES
   } catch {
-    return compiled
+    return false
   }
 }
 
@@ -160,12 +161,12 @@ function readReport(path: string): unknown {
 
 async function main(): Promise<void> {
   const command = readCommand(process.argv.slice(2))
-  const saving = savingEnvironment(command.projects)
-  const folder = mkdtempSync(join(tmpdir(), 'headgate-test-reports-'))
+  const folder = makeTemporaryFolder(command.projects)
+  const shared = { TMPDIR: folder, NODE_COMPILE_CACHE: COMPILED_CODE }
   let totals: Totals = { passed: 0, failed: 0, skipped: 0 }
   try {
     for (const [index, { parameters, environment }] of runsOf(command).entries()) {
-      const run = { parameters, environment: { ...saving, ...environment } }
+      const run = { parameters, environment: { ...shared, ...environment } }
       totals = addTotals(totals, await runVitest(run, join(folder, `report-${index}.json`)))
     }
   } finally {
