@@ -59,7 +59,7 @@ function* membersRead(parent: string, bytes: Uint8Array): Slices<Record<string, 
     value(path, kind, start, end) {
       if (path.length !== 1) return
       const name = String(path[0])
-      const folded = name.normalize('NFKC').toLowerCase()
+      const folded = PLAIN_NAME.test(name) ? name : name.normalize('NFKC').toLowerCase()
       if (!READ_INSIDE.has(folded)) return
       if (places.has(folded)) throw invalidRequest(`The member ${parent}.${folded} is given twice.`)
       if (name !== folded)

@@ -1,3 +1,4 @@
+import { invalidRequest } from '../../lib/api-error.ts'
 import type { ByteEdit } from '../../lib/byte-edits.ts'
 import type { JsonKind } from '../../lib/json-visitor.ts'
 
@@ -22,6 +23,8 @@ export const DEFAULT_USES = 5
 const TAKE_LIMIT = new Set(['web_search', 'web_fetch'])
 /** Types of tools that the caller runs itself, without the date of their version. */
 const CLIENT_TOOLS = new Set([...['function', 'custom', 'bash', 'text_editor', 'computer', 'memory']])
+/** Members that are read of all tools together, which bounds their memory. */
+const MOST_MEMBERS = 1_000
 const VERSION_DATE = /_(\d{8})$/
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -49,6 +52,7 @@ export class ToolScan {
   provided = 0
   readonly #body: Uint8Array
   readonly #tools = new Map<unknown, ScannedTool>()
+  #membersRead = 0
 
   constructor(body: Uint8Array) {
     this.#body = body
@@ -59,16 +63,16 @@ export class ToolScan {
     const name = type.replace(VERSION_DATE, '')
     if (name !== type) this.provided++
     if (!mayBeServed || CLIENT_TOOLS.has(name)) return
-    this.#at(index).types.push({ type: name, version: VERSION_DATE.exec(type)?.[1] ?? null })
+    this.#toRead(index).types.push({ type: name, version: VERSION_DATE.exec(type)?.[1] ?? null })
   }
 
   /** A member of a tool has ended. */
   member(index: unknown, name: unknown, kind: JsonKind, place: Place): void {
     if (name === 'max_content_tokens') {
-      this.#at(index).resultTokens.push(kind === 'null' ? Number.POSITIVE_INFINITY : this.#number(place))
+      this.#toRead(index).resultTokens.push(kind === 'null' ? Number.POSITIVE_INFINITY : this.#number(place))
     }
     if (name !== 'max_uses') return
-    const tool = this.#at(index)
+    const tool = this.#toRead(index)
     tool.hasUses = true
     if (kind === 'null') tool.unlimited.push(place)
     else tool.uses.push(this.#number(place))
@@ -76,6 +80,8 @@ export class ToolScan {
 
   /** A tool has ended. */
   end(index: unknown, start: number): void {
+    // A look-up for each of millions of elements would double the time of the scan.
+    if (this.#tools.size === 0) return
     const tool = this.#tools.get(index)
     if (tool) tool.start = start
   }
@@ -112,7 +118,11 @@ export class ToolScan {
     return { edits, names: [...names] }
   }
 
-  #at(index: unknown): ScannedTool {
+  /** The tool that gets one more member. @throws ApiError invalid_request for more than a request needs. */
+  #toRead(index: unknown): ScannedTool {
+    if (++this.#membersRead > MOST_MEMBERS) {
+      throw invalidRequest('tools: the request has too many tools that run at the provider.')
+    }
     const known = this.#tools.get(index)
     if (known) return known
     const tool = { types: [], start: 0, uses: [], unlimited: [], resultTokens: [], hasUses: false }
