@@ -1,0 +1,187 @@
+import type { Slices } from '../../../../governance/dlp/scan/scan-budget.ts'
+import { visibleText } from '../../visible-text.ts'
+import { CELL, CELLS, HIDDEN, LISTS, PREFORMATTED, RAW_TEXT, VOID } from './elements.ts'
+import { decodeEntities } from './entities.ts'
+import { type HtmlToken, HtmlTokens } from './html-tokens.ts'
+import { type OpenElement, OpenElements } from './open-elements.ts'
+import { PageBlocks } from './page-blocks.ts'
+
+/** A page as a person reads it. */
+export interface ReadablePage {
+  title: string
+  /** Markdown. A link is followed by its number, as in `text [12]`. */
+  text: string
+  /** Addresses of the links; the number of each is its index plus one. */
+  links: Array<{ url: string; text: string }>
+  /** Whether the page has more text than is kept. */
+  cut: boolean
+}
+
+/** An element with what its end needs. */
+interface PageElement extends OpenElement {
+  /** Of a list. */
+  list: { ordered: boolean; next: number } | null
+  /** Number of a link, and the length of the text before it. */
+  link: { number: number; from: number } | null
+}
+
+const SLICE_STEPS = 64 * 1024
+/** Steps of a token besides its characters. */
+const TOKEN_STEPS = 32
+const MOST_LINKS = 2_000
+const LONGEST_URL = 2_000
+const LONGEST_TITLE = 300
+const LONGEST_LINK_TEXT = 200
+const DEEPEST_INDENT = 6
+const HEADING = /^h[1-6]$/
+const CODE = new Set(['code', 'kbd', 'samp', 'tt'])
+const QUOTE = new Set(['blockquote'])
+
+/**
+ * Reads the visible text and the links of a page, in slices: its HTML comes from anybody, and other callers share the
+ * isolate. No tree is built, and the work grows with the length of the page only.
+ * @param url of the page, for its relative links.
+ */
+export function* readablePage(html: string, url: string): Slices<ReadablePage> {
+  const reader = new PageReader(url)
+  const tokens = new HtmlTokens(html)
+  let sliceEnd = SLICE_STEPS
+  let steps = 0
+  for (let token = tokens.next(); token && !reader.full; token = tokens.next()) {
+    reader.read(token, tokens)
+    steps += TOKEN_STEPS
+    if (steps + tokens.position < sliceEnd) continue
+    sliceEnd = steps + tokens.position + SLICE_STEPS
+    yield
+  }
+  return reader.page()
+}
+
+class PageReader {
+  readonly #blocks = new PageBlocks()
+  readonly #open = new OpenElements<PageElement>((element) => this.#ended(element))
+  readonly #numbers = new Map<string, number>()
+  readonly #links: Array<{ url: string; text: string }> = []
+  #linkText = ''
+  #base: string
+  #baseGiven = false
+  #title = ''
+
+  constructor(url: string) {
+    this.#base = url
+  }
+
+  get full(): boolean {
+    return this.#blocks.full
+  }
+
+  read(token: HtmlToken, tokens: HtmlTokens): void {
+    if (token.kind === 'text') this.#text(token.text)
+    else if (token.kind === 'close') this.#open.close(token.name)
+    else if (RAW_TEXT.has(token.name)) this.#rawText(token.name, tokens)
+    else if (VOID.has(token.name)) this.#void(token)
+    else this.#begin(token)
+  }
+
+  page(): ReadablePage {
+    const cut = this.full
+    this.#open.closeAll()
+    return { title: this.#title, text: this.#blocks.content(), links: this.#links, cut }
+  }
+
+  #text(text: string): void {
+    const { flags } = this.#open
+    this.#blocks.append(text, flags)
+    if (!(flags & HIDDEN) && this.#linkText.length < LONGEST_LINK_TEXT) this.#linkText += text
+  }
+
+  #rawText(name: string, tokens: HtmlTokens): void {
+    const content = tokens.rawText(name)
+    if (name !== 'title' || this.#title !== '') return
+    const text = decodeEntities(content.slice(0, 4 * LONGEST_TITLE))
+    this.#title = oneLine(text).slice(0, LONGEST_TITLE)
+  }
+
+  #void({ name, attributes }: Extract<HtmlToken, { kind: 'open' }>): void {
+    const { flags } = this.#open
+    if (name === 'br') this.#blocks.append(flags & CELL ? ' ' : '\n', flags | PREFORMATTED)
+    else if (name === 'hr') this.#blocks.end()
+    else if (name === 'base' && attributes.href !== undefined && !this.#baseGiven) {
+      this.#baseGiven = true
+      this.#base = absolute(attributes.href, this.#base) ?? this.#base
+    }
+  }
+
+  #begin({ name, attributes }: Extract<HtmlToken, { kind: 'open' }>): void {
+    let opened: PageElement | null = null
+    this.#open.open(name, attributes, (base) => {
+      opened = { ...base, list: null, link: null }
+      return opened
+    })
+    const element = opened as PageElement | null
+    if (!element) return
+    if (LISTS.has(name)) {
+      const start = Number.parseInt(attributes.start ?? '', 10)
+      element.list = { ordered: name === 'ol', next: Number.isSafeInteger(start) ? start : 1 }
+    }
+    if (name === 'a' && attributes.href !== undefined && !(element.flags & HIDDEN)) {
+      const number = this.#numberOf(attributes.href)
+      this.#linkText = ''
+      element.link = number === null ? null : { number, from: this.#blocks.length }
+    }
+    if (CODE.has(name) && !(element.flags & PREFORMATTED)) this.#blocks.append('`', element.flags)
+    if (element.block) this.#beginBlock(name, element)
+  }
+
+  #beginBlock(name: string, { flags }: PageElement): void {
+    if (flags & CELL) {
+      // Blocks in a cell stay on the line of their row.
+      this.#blocks.append(CELLS.has(name) ? ' | ' : ' ', flags)
+      return
+    }
+    const lists = Math.min(this.#open.count(LISTS), DEEPEST_INDENT)
+    const quote = '> '.repeat(Math.min(this.#open.count(QUOTE), DEEPEST_INDENT))
+    const indent = quote + '  '.repeat(Math.max(0, lists - (name === 'li' ? 1 : 0)))
+    if (name === 'li') this.#blocks.begin(this.#bullet(), 'item', indent)
+    else if (HEADING.test(name)) this.#blocks.begin(`${'#'.repeat(Number(name[1]))} `, 'text', indent)
+    else if (name === 'tr') this.#blocks.begin('', 'row', indent)
+    else this.#blocks.continue(indent)
+  }
+
+  #bullet(): string {
+    const list = this.#open.innermost(LISTS)?.list
+    return list?.ordered ? `${list.next++}. ` : '- '
+  }
+
+  #ended({ name, block, flags, link }: PageElement): void {
+    if (CODE.has(name) && !(flags & PREFORMATTED)) this.#blocks.appendMark('`', flags)
+    if (link && this.#blocks.length > link.from) {
+      this.#blocks.appendMark(` [${link.number}]`, flags)
+      const entry = this.#links[link.number - 1]
+      if (entry && entry.text === '') entry.text = oneLine(this.#linkText).slice(0, LONGEST_LINK_TEXT)
+    }
+    if (block && !(flags & CELL)) this.#blocks.end()
+  }
+
+  /** Links with the same address have one number. Null for an address that cannot be opened. */
+  #numberOf(href: string): number | null {
+    const url = absolute(href, this.#base)
+    if (url === null) return null
+    const known = this.#numbers.get(url)
+    if (known !== undefined || this.#links.length >= MOST_LINKS) return known ?? null
+    const number = this.#links.push({ url, text: '' })
+    this.#numbers.set(url, number)
+    return number
+  }
+}
+
+/** The address without its fragment; null unless it can be opened. */
+function absolute(href: string, base: string): string | null {
+  if (href.startsWith('#') || href.length > LONGEST_URL || !URL.canParse(href, base)) return null
+  const url = new URL(href, base)
+  if (!/^https?:$/.test(url.protocol) || url.username || url.password) return null
+  url.hash = ''
+  return url.href.length > LONGEST_URL ? null : url.href
+}
+
+const oneLine = (text: string): string => visibleText(text).replace(/\s+/g, ' ').trim()

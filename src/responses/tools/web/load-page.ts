@@ -1,0 +1,72 @@
+import { inTurns, type Slices } from '../../../governance/dlp/scan/scan-budget.ts'
+import { visibleText } from '../visible-text.ts'
+import { type FetchedPage, fetchPage, PageError, type PageRequest } from './fetch-page.ts'
+import { type ReadablePage, readablePage } from './html/readable-page.ts'
+
+/** A page that was opened. */
+export interface WebPage extends ReadablePage {
+  /** After redirects. */
+  url: string
+}
+
+/** Characters of a page that is no HTML. */
+const MOST_CHARACTERS = 1_000_000
+const SLICE_CHARACTERS = 64 * 1024
+/** How far a page is searched for its encoding, as in browsers. */
+const PRESCAN_BYTES = 1_024
+const META_CHARSET = /<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})/i
+
+/** Fetches a page and reads its visible text. @throws PageError, and the reason of the signal. */
+export async function loadPage(address: string, request: PageRequest): Promise<WebPage> {
+  const fetched = await fetchPage(address, request)
+  if (isBinary(fetched)) throw new PageError(`${new URL(fetched.url).hostname}: is no text`)
+  const text = decoded(fetched)
+  const read = isHtml(fetched.type, text) ? readablePage(text, fetched.url) : plainPage(text)
+  const page = await inTurns(read)
+  return { ...page, url: fetched.url, cut: page.cut || fetched.cut }
+}
+
+const isHtml = (type: string, text: string): boolean =>
+  type === 'text/html' ||
+  type === 'application/xhtml+xml' ||
+  (type === '' && /^\s*<(!doctype html|html)\b/i.test(text))
+
+/** A text without markup. */
+function* plainPage(text: string): Slices<ReadablePage> {
+  let read = ''
+  const end = Math.min(text.length, MOST_CHARACTERS)
+  for (let at = 0; at < end; at += SLICE_CHARACTERS) {
+    read += visibleText(text.slice(at, Math.min(end, at + SLICE_CHARACTERS)))
+    yield
+  }
+  return { title: '', text: read, links: [], cut: text.length > end }
+}
+
+/** Texts in UTF-16 contain zero bytes, and say what they are. */
+function isBinary({ bytes, charset }: FetchedPage): boolean {
+  const utf16 =
+    charset?.startsWith('utf-16') ||
+    (bytes[0] === 0xff && bytes[1] === 0xfe) ||
+    (bytes[0] === 0xfe && bytes[1] === 0xff)
+  return !utf16 && bytes.subarray(0, PRESCAN_BYTES).includes(0)
+}
+
+function decoded({ bytes, charset }: FetchedPage): string {
+  const beginning = new TextDecoder('latin1').decode(bytes.subarray(0, PRESCAN_BYTES))
+  const mark =
+    bytes[0] === 0xff && bytes[1] === 0xfe
+      ? 'utf-16le'
+      : bytes[0] === 0xfe && bytes[1] === 0xff
+        ? 'utf-16be'
+        : null
+  return decoderOf(mark ?? charset ?? META_CHARSET.exec(beginning)?.[1] ?? 'utf-8').decode(bytes)
+}
+
+/** UTF-8 for an encoding that the runtime does not know. */
+function decoderOf(label: string): TextDecoder {
+  try {
+    return new TextDecoder(label)
+  } catch {
+    return new TextDecoder()
+  }
+}
