@@ -19,9 +19,12 @@ describe('visibleText', () => {
     expect(visibleText(text)).toBe('ab')
   })
 
-  it.each(['plain\ttext\n', 'naïve – “quotes”', '👩‍👩‍👧 ❤️ 👍🏽', 'می‌خواهم', 'क्‍ष', '日本語', 'עברית'])('keeps %j', (text) => {
-    expect(visibleText(text)).toBe(text)
-  })
+  it.each(['plain\ttext\n', 'naïve – “quotes”', '👩‍👩‍👧 ❤️ 👍🏽', 'می‌خواهم', 'क्‍ष', '日本語', 'עברית'])(
+    'keeps %j',
+    (text) => {
+      expect(visibleText(text)).toBe(text)
+    },
+  )
 
   it('removes a message of emoji selectors', () => {
     expect(visibleText('❤\ufe0f\ufe0e\ufe0f\ufe0f x')).toBe('❤\ufe0f x')

@@ -25,7 +25,11 @@ export class OpenElements<Element extends OpenElement> {
   }
 
   get flags(): number {
-    return this.#beyond > 0 ? HIDDEN : (this.#stack.at(-1)?.flags ?? 0)
+    return this.#beyond > 0 ? HIDDEN : (this.innermost?.flags ?? 0)
+  }
+
+  get innermost(): Element | undefined {
+    return this.#stack.at(-1)
   }
 
   /** Opens an element, after closing those that it ends. @param element of the opened one. */
@@ -52,17 +56,6 @@ export class OpenElements<Element extends OpenElement> {
 
   closeAll(): void {
     this.#closeTo(0)
-  }
-
-  /** The innermost open element with one of these names. */
-  innermost(among: ReadonlySet<string>): Element | undefined {
-    return this.#stack.findLast(({ name }) => among.has(name))
-  }
-
-  count(among: ReadonlySet<string>): number {
-    let count = 0
-    for (const { name } of this.#stack) if (among.has(name)) count++
-    return count
   }
 
   #closeBefore(name: string, block: boolean): void {

@@ -19,8 +19,11 @@ export interface ReadablePage {
 
 /** An element with what its end needs. */
 interface PageElement extends OpenElement {
-  /** Of a list. */
+  /** The list that it is or is in. */
   list: { ordered: boolean; next: number } | null
+  /** Numbers of lists and quotes that it is or is in. */
+  lists: number
+  quotes: number
   /** Number of a link, and the length of the text before it. */
   link: { number: number; from: number } | null
 }
@@ -35,7 +38,6 @@ const LONGEST_LINK_TEXT = 200
 const DEEPEST_INDENT = 6
 const HEADING = /^h[1-6]$/
 const CODE = new Set(['code', 'kbd', 'samp', 'tt'])
-const QUOTE = new Set(['blockquote'])
 
 /**
  * Reads the visible text and the links of a page, in slices: its HTML comes from anybody, and other callers share the
@@ -113,15 +115,24 @@ class PageReader {
   }
 
   #begin({ name, attributes }: Extract<HtmlToken, { kind: 'open' }>): void {
+    const around = this.#open.innermost
     let opened: PageElement | null = null
     this.#open.open(name, attributes, (base) => {
-      opened = { ...base, list: null, link: null }
+      opened = {
+        ...base,
+        list: around?.list ?? null,
+        lists: around?.lists ?? 0,
+        quotes: around?.quotes ?? 0,
+        link: null,
+      }
       return opened
     })
     const element = opened as PageElement | null
     if (!element) return
+    if (name === 'blockquote') element.quotes++
     if (LISTS.has(name)) {
       const start = Number.parseInt(attributes.start ?? '', 10)
+      element.lists++
       element.list = { ordered: name === 'ol', next: Number.isSafeInteger(start) ? start : 1 }
     }
     if (name === 'a' && attributes.href !== undefined && !(element.flags & HIDDEN)) {
@@ -133,24 +144,18 @@ class PageReader {
     if (element.block) this.#beginBlock(name, element)
   }
 
-  #beginBlock(name: string, { flags }: PageElement): void {
+  #beginBlock(name: string, element: PageElement): void {
+    const { flags, list } = element
     if (flags & CELL) {
       // Blocks in a cell stay on the line of their row.
       this.#blocks.append(CELLS.has(name) ? ' | ' : ' ', flags)
       return
     }
-    const lists = Math.min(this.#open.count(LISTS), DEEPEST_INDENT)
-    const quote = '> '.repeat(Math.min(this.#open.count(QUOTE), DEEPEST_INDENT))
-    const indent = quote + '  '.repeat(Math.max(0, lists - (name === 'li' ? 1 : 0)))
-    if (name === 'li') this.#blocks.begin(this.#bullet(), 'item', indent)
+    const indent = indentOf(element, name === 'li' ? 1 : 0)
+    if (name === 'li') this.#blocks.begin(list?.ordered ? `${list.next++}. ` : '- ', 'item', indent)
     else if (HEADING.test(name)) this.#blocks.begin(`${'#'.repeat(Number(name[1]))} `, 'text', indent)
     else if (name === 'tr') this.#blocks.begin('', 'row', indent)
     else this.#blocks.continue(indent)
-  }
-
-  #bullet(): string {
-    const list = this.#open.innermost(LISTS)?.list
-    return list?.ordered ? `${list.next++}. ` : '- '
   }
 
   #ended({ name, block, flags, link }: PageElement): void {
@@ -160,7 +165,10 @@ class PageReader {
       const entry = this.#links[link.number - 1]
       if (entry && entry.text === '') entry.text = oneLine(this.#linkText).slice(0, LONGEST_LINK_TEXT)
     }
-    if (block && !(flags & CELL)) this.#blocks.end()
+    if (!block || flags & CELL) return
+    const indent = indentOf(this.#open.innermost, 0)
+    if (name === 'li' || name === 'tr' || HEADING.test(name)) this.#blocks.begin('', 'text', indent)
+    else this.#blocks.continue(indent)
   }
 
   /** Links with the same address have one number. Null for an address that cannot be opened. */
@@ -173,6 +181,13 @@ class PageReader {
     this.#numbers.set(url, number)
     return number
   }
+}
+
+/** @param less levels of lists that do not count. */
+function indentOf(element: PageElement | undefined, less: number): string {
+  const { lists = 0, quotes = 0 } = element ?? {}
+  const depth = Math.max(0, Math.min(lists, DEEPEST_INDENT) - less)
+  return '> '.repeat(Math.min(quotes, DEEPEST_INDENT)) + '  '.repeat(depth)
 }
 
 /** The address without its fragment; null unless it can be opened. */
