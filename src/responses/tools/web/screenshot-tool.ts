@@ -73,19 +73,25 @@ async function screenshot(browser: BrowserBinding, url: string, rules: EgressRul
   return `data:image/jpeg;base64,${Buffer.from(bytes).toString('base64')}`
 }
 
-/** The rules for hosts as patterns of the addresses that a page in the browser may load. */
+/**
+ * The rules for hosts as patterns of the addresses that a page in the browser may load. `*` stands for names with a domain:
+ * a page has no reason to load from a bare address, which may be one of the browser's own network.
+ */
 export function requestPatterns({ allow, deny }: EgressRules): string[] {
-  const denied = deny.map(hostPattern).join('|')
+  const denied = deny.map((entry) => hostPattern(entry, ANY_HOST)).join('|')
   const except = denied === '' ? '' : `(?!(?:${denied})\\.?(?::\\d+)?(?:[/?#]|$))`
-  return [
-    ...allow.map((entry) => `^https?://${except}${hostPattern(entry)}\\.?(?::(?:80|443))?(?:[/?#]|$)`),
-    '^data:',
-    '^blob:',
-  ]
+  const allowed = allow.map(
+    (entry) => `${except}${hostPattern(entry, ANY_NAME)}\\.?(?::(?:80|443))?(?:[/?#]|$)`,
+  )
+  return [...allowed.map((pattern) => `^https?://${pattern}`), '^data:', '^blob:']
 }
 
-function hostPattern(entry: string): string {
-  if (entry === '*') return '[^/?#@:]+'
+const ANY_HOST = '[^/?#@:]+'
+const ANY_NAME = '[^/?#@:]+\\.[a-z][a-z0-9-]*'
+
+/** @param any what `*` stands for. */
+function hostPattern(entry: string, any: string): string {
+  if (entry === '*') return any
   const escaped = entry.replace(/^\*/, '').replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
-  return entry.startsWith('*.') ? `[^/?#@:]+${escaped}` : escaped
+  return entry.startsWith('*.') ? ANY_HOST + escaped : escaped
 }
