@@ -148,8 +148,8 @@ export interface WebSearchCallItem {
   type: 'web_search_call'
   status: ItemStatus | 'failed'
   call_id?: string
-  /** From its end on. */
-  action?: Record<string, unknown>
+  /** Complete from its end on. */
+  action: Record<string, unknown>
   results?: Array<Record<string, unknown>>
   output?: string | null
   error?: string | null

@@ -18,7 +18,7 @@ export const webSearchCall: ItemType = {
     { path: ['results'], include: 'web_search_call.results' },
     { path: ['action', 'sources'], include: 'web_search_call.action.sources' },
   ],
-  events: { finalMembers: ['action', 'results', 'output', 'error'] },
+  events: { finalMembers: ['results', 'output', 'error'] },
 }
 
 interface SearchItem {
@@ -40,7 +40,7 @@ function searchedCall({ callId, bytes }: ContextItem): ModelItems {
   }
 }
 
-/** Calls that failed before their arguments were read may lack an action. */
+/** The action is empty in a call that was refused before its arguments were read. */
 function functionOf({ type, ...members }: Partial<WebAction>) {
   const { query, url, offset, pattern } = members as Record<string, unknown>
   const name = type === 'open_page' || type === 'find_in_page' ? type : 'web_search'

@@ -109,7 +109,9 @@ describe('checkEgress', () => {
     for (const address of ['http://example.com:443/', 'http://example.com:8080/', 'http://127.0.0.1/']) {
       expect(() => checkEgress(address, [], { plainHttp: true })).toThrow(EgressError)
     }
-    expect(() => checkEgress('ftp://example.com/', [], { plainHttp: true })).toThrow('only http and https are')
+    expect(() => checkEgress('ftp://example.com/', [], { plainHttp: true })).toThrow(
+      'only http and https are',
+    )
   })
 
   it.each([

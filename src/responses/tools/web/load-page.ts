@@ -1,4 +1,4 @@
-import { inTurns, type Slices } from '../../../governance/dlp/scan/scan-budget.ts'
+import { inTurns, type Slices } from '../../../lib/slices.ts'
 import { visibleText } from '../visible-text.ts'
 import { type FetchedPage, fetchPage, PageError, type PageRequest } from './fetch-page.ts'
 import { type ReadablePage, readablePage } from './html/readable-page.ts'

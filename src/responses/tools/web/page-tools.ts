@@ -124,7 +124,7 @@ function actionTool<Schema extends z.ZodType>(tool: ActionTool<Schema>): HostedT
     ...COMMON,
     definition: { type: 'function', name, description, parameters },
     itemType: 'web_search_call',
-    members: {},
+    members: { action: unread },
     run: (call, signal) =>
       runWebCall(schema, call, signal, membersOf, async (values) => {
         const { page, window } = await read(call, values, signal)

@@ -28,7 +28,7 @@ export const searchTool = (provider: SearchProvider): HostedTool => ({
     },
   },
   itemType: 'web_search_call',
-  members: {},
+  members: { action: { type: 'search', query: '', queries: [] } satisfies WebAction },
   repeatable: true,
   timeLimit: TIME_LIMIT_MS,
   run: (call, signal) =>

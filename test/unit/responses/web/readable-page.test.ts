@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { drained } from '../../../../src/governance/dlp/scan/scan-budget.ts'
+import { drained } from '../../../../src/lib/slices.ts'
 import { readablePage } from '../../../../src/responses/tools/web/html/readable-page.ts'
 
 const URL_OF_PAGE = 'https://a.example/guide/page'

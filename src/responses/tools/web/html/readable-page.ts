@@ -1,4 +1,4 @@
-import type { Slices } from '../../../../governance/dlp/scan/scan-budget.ts'
+import type { Slices } from '../../../../lib/slices.ts'
 import { visibleText } from '../../visible-text.ts'
 import { CELL, CELLS, HIDDEN, LISTS, PREFORMATTED, RAW_TEXT, VOID } from './elements.ts'
 import { decodeEntities } from './entities.ts'
