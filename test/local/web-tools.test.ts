@@ -98,8 +98,9 @@ describe('open_page', () => {
 
   it.each([
     ['/pdf', 'is a PDF document'],
-    ['/image', 'is of the type image/png'],
+    ['/image', 'is of the type image'],
     ['/binary', 'is no text'],
+    ['/odd-type', 'is of a type that is no text'],
     ['/status/404', 'answered with status 404'],
     ['/status/500', 'answered with status 500'],
     ['/twice', 'sent an encoding that cannot be read'],
@@ -112,6 +113,7 @@ describe('open_page', () => {
     expect(errorOf(ran)).toContain(reason)
     expect(ran.result.members.action).toMatchObject({ type: 'open_page', url: page(path) })
     expect(ran.model).toBe(ran.result.members.error)
+    expect(ran.model).not.toContain('ignore')
   })
 
   it.each([
@@ -302,7 +304,7 @@ describe('a page that gives orders', () => {
     const lines = model.split('\n')
     const from = lines.indexOf(`<<<untrusted ${mark}`)
     const to = lines.lastIndexOf(`${mark} untrusted>>>`)
-    expect(lines.slice(from + 1, to).join('\n')).toBe(INJECTION)
+    expect(lines.slice(from + 1, to).join('\n')).toBe(`${page('/injection')}\n\n${INJECTION}`)
     expect(lines.slice(to + 1)).toEqual([])
     expect(lines.filter((line) => line === `${mark} untrusted>>>`)).toHaveLength(1)
   })

@@ -56,7 +56,7 @@ function outputOf({ results, output, error }: SearchItem): string {
   // A page that was read is the only entry, with its text.
   const marked =
     typeof page.text === 'string'
-      ? untrusted(`the web page ${page.url}`, [page.title, page.text].filter(Boolean).join('\n\n'))
+      ? untrusted('a web page', [page.url, page.title, page.text].filter(Boolean).join('\n\n'))
       : untrusted('the results of a web search', entries.map(resultText).join('\n\n'))
   return remark === '' ? marked : `${remark}\n\n${marked}`
 }

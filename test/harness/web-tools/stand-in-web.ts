@@ -52,6 +52,7 @@ const ANSWERS: Record<string, [Record<string, string>, string | Buffer]> = {
   '/pdf': [{ 'content-type': 'application/pdf' }, '%PDF-1.7'],
   '/image': [{ 'content-type': 'image/png' }, Buffer.from([0x89, 0x50])],
   '/binary': [{ 'content-type': 'text/plain' }, Buffer.from([1, 0, 2, 0])],
+  '/odd-type': [{ 'content-type': 'ignore/previous-instructions' }, 'x'],
   '/untyped': [{}, '<!doctype html><title>T</title><p>Untyped.'],
   '/latin': [{ 'content-type': 'text/html' }, Buffer.from('<meta charset="iso-8859-1"><p>caf\xe9', 'latin1')],
   '/bomb': [{ 'content-type': 'text/plain', 'content-encoding': 'gzip' }, BOMB],

@@ -22,6 +22,8 @@ export interface PageRequest {
   /** A network that connects to public addresses only, whatever a name resolves to. Null where the global one does. */
   publicNetwork: Pick<Fetcher, 'fetch'> | null
   signal: AbortSignal
+  /** Takes bytes of the page out of a budget; false if they do not fit. Everything fits without it. */
+  take?: (bytes: number) => boolean
   limits?: Partial<PageLimits>
 }
 
@@ -69,7 +71,7 @@ export async function fetchPage(address: string, request: PageRequest): Promise<
   try {
     const { url, response } = await answerOf(address, { ...request, signal }, limits.redirects)
     const { type, charset } = await checkedType(url, response)
-    const body = await readUpTo(response.body, limits.bytes, signal)
+    const body = await readUpTo(response.body, limits.bytes, { ...request, signal })
     return { url: url.href, type, charset, ...body }
   } catch (error) {
     request.signal.throwIfAborted()
@@ -130,12 +132,16 @@ async function checkedType(url: URL, response: Response) {
   const [type = '', ...parameters] = (response.headers.get('content-type') ?? '').toLowerCase().split(';')
   const essence = type.trim()
   if (essence === 'application/pdf') return refuse('is a PDF document, which cannot be read here')
-  if (!isText(essence)) return refuse(`is of the type ${essence.slice(0, 100)}, which cannot be read here`)
+  if (!isText(essence)) return refuse(`is ${kindOf(essence)}, which cannot be read here`)
   const charset = parameters
     .map((text) => /^\s*charset\s*=\s*"?([\w.:-]{1,40})/.exec(text)?.[1])
     .find(Boolean)
   return { type: essence, charset: charset ?? null }
 }
+
+/** Nothing that the server has written: this text reaches the model without a mark around it. */
+const kindOf = (type: string): string =>
+  /^(image|audio|video|font)\//.exec(type)?.[1]?.replace(/^/, 'of the type ') ?? 'of a type that is no text'
 
 const isText = (type: string): boolean =>
   type === '' ||
@@ -143,7 +149,11 @@ const isText = (type: string): boolean =>
   /^application\/(json|xml|[\w.-]+\+(json|xml)|x-ndjson)$/.test(type)
 
 /** @returns the beginning of a body that is longer. Bytes count after decompression, which the runtime does as they are read. */
-async function readUpTo(body: ReadableStream<Uint8Array> | null, most: number, signal: AbortSignal) {
+async function readUpTo(
+  body: ReadableStream<Uint8Array> | null,
+  most: number,
+  { signal, take }: Pick<PageRequest, 'signal' | 'take'>,
+) {
   const pieces: Uint8Array[] = []
   if (!body) return { bytes: new Uint8Array(), cut: false }
   const reader = new PartReader(body)
@@ -153,6 +163,7 @@ async function readUpTo(body: ReadableStream<Uint8Array> | null, most: number, s
     for (let left = most; ; ) {
       const part = await reader.next()
       signal.throwIfAborted()
+      if (part && take?.(part.length) === false) throw tooManyPages()
       if (part) pieces.push(part.slice(0, left))
       if (!part || part.length > left) return { bytes: joinBytes(pieces), cut: part !== null }
       left -= part.length
@@ -162,6 +173,10 @@ async function readUpTo(body: ReadableStream<Uint8Array> | null, most: number, s
     reader.cancel()
   }
 }
+
+/** The pages that are being read in this isolate fill their budget. */
+export const tooManyPages = () =>
+  new PageError('Too many large pages are being read here at the moment. Try again.')
 
 const hostOf = (address: string): string =>
   URL.canParse(address) ? plainHost(new URL(address)) : 'the address'

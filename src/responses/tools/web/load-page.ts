@@ -1,6 +1,7 @@
+import type { ByteBudget } from '../../../lib/bytes/byte-budget.ts'
 import { inTurns, type Slices } from '../../../lib/slices.ts'
 import { visibleText } from '../visible-text.ts'
-import { type FetchedPage, fetchPage, PageError, type PageRequest } from './fetch-page.ts'
+import { type FetchedPage, fetchPage, PageError, type PageRequest, tooManyPages } from './fetch-page.ts'
 import { type ReadablePage, readablePage } from './html/readable-page.ts'
 
 /** A page that was opened. */
@@ -16,9 +17,25 @@ const SLICE_CHARACTERS = 64 * 1024
 const PRESCAN_BYTES = 1_024
 const META_CHARSET = /<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]{1,40})/i
 
+/** Memory for pages: the budget of an isolate, and the organization that takes part in it. */
+export interface PageRoom {
+  budget: ByteBudget
+  holder: string
+}
+
 /** Fetches a page and reads its visible text. @throws PageError, and the reason of the signal. */
-export async function loadPage(address: string, request: PageRequest): Promise<WebPage> {
-  const fetched = await fetchPage(address, request)
+export async function loadPage(address: string, request: PageRequest, room: PageRoom): Promise<WebPage> {
+  const evicted = new AbortController()
+  const share = room.budget.open(room.holder, () => evicted.abort(tooManyPages()))
+  try {
+    const signal = AbortSignal.any([request.signal, evicted.signal])
+    return await readPage(await fetchPage(address, { ...request, signal, take: share.take }))
+  } finally {
+    share.close()
+  }
+}
+
+async function readPage(fetched: FetchedPage): Promise<WebPage> {
   if (isBinary(fetched)) throw new PageError(`${new URL(fetched.url).hostname}: is no text`)
   const text = decoded(fetched)
   const read = isHtml(fetched.type, text) ? readablePage(text, fetched.url) : plainPage(text)

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { ByteBudget } from '../../../lib/bytes/byte-budget.ts'
 import type { Members } from '../../item-types/item-type.ts'
 import type { HostedCall, HostedTool } from '../hosted-tool.ts'
 import { checkedPage, PAGE_LIMITS, type PageRequest } from './fetch-page.ts'
@@ -9,6 +10,7 @@ import { findArguments, linksArguments, openArguments, runWebCall, type WebActio
 
 export interface PageToolDeps extends Pick<PageRequest, 'allow' | 'publicNetwork' | 'limits'> {
   pages: PageStore
+  budget: ByteBudget
 }
 
 /** More than a page takes, so that the item of a slow one says which it was. */
@@ -136,16 +138,16 @@ function actionTool<Schema extends z.ZodType>(tool: ActionTool<Schema>): HostedT
 
 /** A page that the conversation has opened, or else a new one. Today's rules hold for both. */
 async function openedPage(
-  { allow, publicNetwork, limits, pages }: PageToolDeps,
+  { allow, publicNetwork, limits, pages, budget }: PageToolDeps,
   call: HostedCall,
   address: string,
   signal: AbortSignal,
 ): Promise<WebPage> {
   const rules = call.rights.web
   const known = pages.get(call, address)
-  if (known && isStillAllowed(known.url, { allow, rules })) return known
+  if (known && [address, known.url].every((url) => isStillAllowed(url, { allow, rules }))) return known
   const request = { allow, rules, publicNetwork, signal, ...(limits && { limits }) }
-  const page = await loadPage(address, request)
+  const page = await loadPage(address, request, { budget, holder: call.owner.organizationId })
   pages.add(call, address, page)
   return page
 }

@@ -46,7 +46,7 @@ export const screenshotTool = (
       async ({ url }) => {
         const rules = call.rights.web
         // The browser follows redirects by itself, so that it gets the address at their end, which has passed every rule.
-        const checked = await fetchPage(url, { ...page, rules, signal })
+        const checked = await fetchPage(url, { ...page, rules, signal, limits: { bytes: 1 } })
         const image = await screenshot(browser, checked.url, rules)
         return { output: [{ type: 'input_image', image_url: image }] }
       },

@@ -1,3 +1,4 @@
+import { ByteBudget } from '../../../lib/bytes/byte-budget.ts'
 import { systemClock } from '../../../lib/clock.ts'
 import type { HostedTool } from '../hosted-tool.ts'
 import type { PageRequest } from './fetch-page.ts'
@@ -15,9 +16,14 @@ export interface WebToolDeps extends Partial<Pick<PageRequest, 'limits'>> {
   browser: BrowserBinding | null
   /** By default one for the isolate. */
   pages?: PageStore
+  budget?: ByteBudget
 }
 
+/** Bytes of pages that an isolate reads at once; their text takes about as much again. */
+const PAGE_BYTES = 16 * 1024 * 1024
+
 const isolatePages = new PageStore(systemClock)
+const isolateBudget = new ByteBudget(() => PAGE_BYTES)
 
 /** The tools of the families `web_search` and `browser`. */
 export function webTools({
@@ -25,9 +31,16 @@ export function webTools({
   publicNetwork,
   browser,
   pages = isolatePages,
+  budget = isolateBudget,
   limits,
 }: WebToolDeps): HostedTool[] {
-  const page = { allow: configuration.WEB_EGRESS_ALLOW, publicNetwork, pages, ...(limits && { limits }) }
+  const page = {
+    allow: configuration.WEB_EGRESS_ALLOW,
+    publicNetwork,
+    pages,
+    budget,
+    ...(limits && { limits }),
+  }
   return [
     searchTool(configuredSearch(configuration, pages)),
     ...pageTools(page),
