@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import type { ByteBudget } from '../../../lib/bytes/byte-budget.ts'
+import { inTurns } from '../../../lib/slices.ts'
 import type { Members } from '../../item-types/item-type.ts'
 import type { HostedCall, HostedTool } from '../hosted-tool.ts'
 import { checkedPage, PAGE_LIMITS, type PageRequest } from './fetch-page.ts'
@@ -62,7 +63,7 @@ const findPage = (deps: PageToolDeps): HostedTool =>
     actionOf: ({ url, pattern }) => ({ type: 'find_in_page', url, pattern }),
     read: async (call, { url, pattern }, signal) => {
       const page = await openedPage(deps, call, url, signal)
-      return { page, window: findInPage(page, pattern) }
+      return { page, window: await inTurns(findInPage(page, pattern)) }
     },
   })
 

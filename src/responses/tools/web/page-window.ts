@@ -1,3 +1,4 @@
+import type { Slices } from '../../../lib/slices.ts'
 import type { WebPage } from './load-page.ts'
 
 /** Characters of one window of a page. */
@@ -45,26 +46,39 @@ function addressesIn(text: string, { links }: WebPage): string {
 const MOST_MATCHES = 20
 const AROUND = 200
 
-/** The places of a text in a page, in any case and with any white space. */
-export function findInPage({ text }: WebPage, pattern: string): PageWindow {
+/** Characters in which matches begin that one slice finds, and those after them in which they may end. */
+const SLICE_CHARACTERS = 32 * 1024
+const LONGEST_MATCH = 1_000
+
+/**
+ * The places of a text in a page, in any case and with any white space. Sliced, because a page and a pattern of one repeated
+ * letter take a step for each letter of the pattern at each place.
+ */
+export function* findInPage({ text }: WebPage, pattern: string): Slices<PageWindow> {
   const words = pattern.split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
   const search = new RegExp(words.join('\\s+'), 'giu')
   const matches: string[] = []
-  let count = 0
-  for (const { 0: found, index } of text.matchAll(search)) {
-    count++
-    if (count > MOST_MATCHES) break
-    const from = boundary(text, Math.max(0, index - AROUND))
-    const end = boundary(text, Math.min(text.length, index + found.length + AROUND))
-    matches.push(`Offset ${index}: …${text.slice(from, end).replace(/\s+/g, ' ')}…`)
+  for (let from = 0; from < text.length && matches.length <= MOST_MATCHES; from += SLICE_CHARACTERS) {
+    const part = text.slice(from, from + SLICE_CHARACTERS + LONGEST_MATCH)
+    for (const { 0: found, index } of part.matchAll(search)) {
+      if (index >= SLICE_CHARACTERS || matches.length > MOST_MATCHES) break
+      matches.push(matchAt(text, from + index, found.length))
+    }
+    yield
   }
-  const note =
-    count === 0
-      ? 'The text is not in the page.'
-      : count > MOST_MATCHES
-        ? `The first ${MOST_MATCHES} matches.`
-        : `${count} ${count === 1 ? 'match' : 'matches'}.`
-  return { text: matches.join('\n\n'), note }
+  return { text: matches.slice(0, MOST_MATCHES).join('\n\n'), note: countOf(matches.length) }
+}
+
+function matchAt(text: string, index: number, length: number): string {
+  const from = boundary(text, Math.max(0, index - AROUND))
+  const end = boundary(text, Math.min(text.length, index + length + AROUND))
+  return `Offset ${index}: …${text.slice(from, end).replace(/\s+/g, ' ')}…`
+}
+
+function countOf(matches: number): string {
+  if (matches === 0) return 'The text is not in the page.'
+  if (matches > MOST_MATCHES) return `The first ${MOST_MATCHES} matches.`
+  return `${matches} ${matches === 1 ? 'match' : 'matches'}.`
 }
 
 const MOST_LISTED = 200

@@ -12,6 +12,7 @@ describe('the text of a page', () => {
     ['headings and paragraphs', '<h1>A</h1><h3>B</h3><p>c<p>d', '# A\n\n### B\n\nc\n\nd'],
     ['inline elements', '<p>a <b>bold</b><i>er</i> <code>x &lt; y</code>.', 'a bolder `x < y`.'],
     ['line breaks', 'a<br>b<br/>c<hr>d', 'a\nb\nc\n\nd'],
+    ['line breaks before a text', '<p><br>a<p> <br> b', 'a\n\nb'],
     ['white space', '<p>  a\n\t b  </p>\n<p> c', 'a b\n\nc'],
     ['lists', '<ul><li>a<li>b<ol start=3><li>c<li>d</ol></ul>e', '- a\n- b\n  3. c\n  4. d\n\ne'],
     ['paragraphs in items', '<ul><li><p>a</p><p>b</p></ul>', '- a\n\n  b'],

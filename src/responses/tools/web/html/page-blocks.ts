@@ -64,6 +64,11 @@ export class PageBlocks {
     this.#length += piece.length
   }
 
+  /** Breaks the line, within a block. */
+  breakLine(flags: number): void {
+    if (this.#pieces.length > 0) this.append('\n', flags | PREFORMATTED)
+  }
+
   /** Appends to the open block, or to the last one if none is open. */
   appendMark(mark: string, flags: number): void {
     const last = this.#blocks.at(-1)

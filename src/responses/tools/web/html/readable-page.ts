@@ -106,7 +106,8 @@ class PageReader {
 
   #void({ name, attributes }: Extract<HtmlToken, { kind: 'open' }>): void {
     const { flags } = this.#open
-    if (name === 'br') this.#blocks.append(flags & CELL ? ' ' : '\n', flags | PREFORMATTED)
+    if (name === 'br' && flags & CELL) this.#blocks.append(' ', flags)
+    else if (name === 'br') this.#blocks.breakLine(flags)
     else if (name === 'hr') this.#blocks.end()
     else if (name === 'base' && attributes.href !== undefined && !this.#baseGiven) {
       this.#baseGiven = true

@@ -1,3 +1,4 @@
+import { inTurns, type Slices } from '../../../../lib/slices.ts'
 import type { WebPage } from '../load-page.ts'
 import type { PageStore } from '../page-store.ts'
 import { MOST_RESULTS, type SearchProvider, type SearchResult } from './search-provider.ts'
@@ -16,14 +17,21 @@ export const localSearch = (pages: PageStore): SearchProvider => ({
   name: 'local',
   async search(query, call) {
     const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [])].slice(0, MOST_WORDS)
-    const found = pages
-      .all(call)
-      .map((page) => ({ page, ...matchOf(page, words) }))
-      .filter(({ count }) => count > 0)
-      .sort((left, right) => right.count - left.count)
-    return { results: found.slice(0, MOST_RESULTS).map(({ page, at }) => resultOf(page, at)), note: NOTE }
+    return { results: await inTurns(ranked(pages.all(call), words)), note: NOTE }
   },
 })
+
+/** The pages with most of the words first, in a slice for each page. */
+function* ranked(pages: readonly WebPage[], words: readonly string[]): Slices<SearchResult[]> {
+  const found: Array<{ result: SearchResult; count: number }> = []
+  for (const page of pages) {
+    const { count, at } = matchOf(page, words)
+    if (count > 0) found.push({ result: resultOf(page, at), count })
+    yield
+  }
+  found.sort((left, right) => right.count - left.count)
+  return found.slice(0, MOST_RESULTS).map(({ result }) => result)
+}
 
 /** @returns how many of the words are in a page, and where the first of them is in its text. */
 function matchOf({ title, text }: WebPage, words: readonly string[]): { count: number; at: number } {
