@@ -70,9 +70,14 @@ function standInVariables(secrets: LocalSecrets, services: LocalServices): Recor
   }
 }
 
-/** What the guarded fetch has to let through: our own upstream, and a provider that the caller put on loopback. */
+/** What the guarded fetch has to let through: our own upstream, and what the environment put on loopback. */
 function egressAllow(environment: NodeJS.ProcessEnv, modelUpstream: string | null): string {
-  const urls = [modelUpstream, environment.OPENAI_BASE_URL, environment.ANTHROPIC_BASE_URL]
+  const urls = [
+    modelUpstream,
+    environment.OPENAI_BASE_URL,
+    environment.ANTHROPIC_BASE_URL,
+    environment.SEARCH_URL,
+  ]
   const hosts = urls.flatMap((url) => (url ? loopbackHost(url) : []))
   const given = (environment.EGRESS_ALLOW ?? '').split(',').map((part) => part.trim())
   return [...new Set([...given, ...hosts])].filter((part) => part !== '').join(',')

@@ -44,6 +44,12 @@ const keyRing = z.string().transform((text, context): KeyRing => {
 /** An origin without a trailing slash. */
 const origin = z.url().transform((text) => text.replace(/\/+$/, ''))
 
+/** An address without a trailing slash and without a credential, which would be in the errors of requests. */
+const address = z
+  .url({ protocol: /^https?$/ })
+  .refine((text) => !URL.canParse(text) || new URL(text).username === '', 'must not have a credential')
+  .transform((text) => text.replace(/\/+$/, ''))
+
 /** Origins as browsers send them: scheme, host and port, without a path. */
 const originList = z
   .string()
@@ -62,7 +68,7 @@ const optional = <Schema extends z.ZodType>(schema: Schema) =>
  * Every variable and secret of the Worker. `docs/configuration.md` and `.env.example` have the same list; a test compares
  * the three.
  */
-export const configurationSchema = z.object({
+const variables = z.object({
   BASE_URL: optional(origin),
   LLM_HOST: hostList,
   CORS_ORIGINS: originList,
@@ -82,6 +88,10 @@ export const configurationSchema = z.object({
   KEY_PEPPERS: keyRing,
   VAULT_KEYS: keyRing,
   EGRESS_ALLOW: hostList,
+  WEB_EGRESS_ALLOW: hostList,
+  SEARCH_PROVIDER: z.enum(['local', 'brave', 'tavily', 'searxng']).default('local'),
+  SEARCH_API_KEY: optional(z.string()),
+  SEARCH_URL: optional(address),
   NATIVE_STREAM_HOSTS: hosts(VENDOR_HOSTS.join(',')),
   ORGANIZATION_RATE_LIMIT: wholeNumber(6000),
   USER_RATE_LIMIT: wholeNumber(600),
@@ -109,6 +119,17 @@ export const configurationSchema = z.object({
   IDENTITY_CACHE_MS: wholeNumber(30_000).pipe(z.number().max(30_000)),
 })
 
+/** Every variable, and what they need of each other. */
+export const configurationSchema = variables.superRefine(
+  ({ SEARCH_PROVIDER: provider, SEARCH_API_KEY: key, SEARCH_URL: url }, context) => {
+    if (provider === 'local') return
+    const missing = provider === 'searxng' ? !url && 'SEARCH_URL' : !key && 'SEARCH_API_KEY'
+    if (!missing) return
+    const message = `is not set, and the search provider ${provider} needs it`
+    context.addIssue({ code: 'custom', path: [missing], message })
+  },
+)
+
 export type Configuration = z.infer<typeof configurationSchema>
 
 /** The bindings of wrangler.toml. */
@@ -116,6 +137,10 @@ export interface Bindings extends Record<string, unknown> {
   LEDGER: DurableObjectNamespace
   RESPONSE_STREAMS: DurableObjectNamespace
   CONTENT: R2Bucket
+  /** Of a self-hosted runtime: a network that connects to public addresses only, for pages (docs/deployment.md). */
+  PUBLIC_WEB?: Fetcher
+  /** Browser Run, for screenshots. */
+  BROWSER?: BrowserRun
 }
 
 /** Variables that are missing or invalid. The message has names and reasons, never a value. */

@@ -246,13 +246,14 @@ const config :Workerd.Config = (
       modules = ${list(modulesOf(options))},
       compatibilityDate = ${text(options.compatibilityDate)},
       compatibilityFlags = ${list(options.flags.map(text))},
-      bindings = ${list([...variables, ...reached, ...stores])},
+      bindings = ${list([...variables, ...reached, ...stores, PUBLIC_WEB])},
       durableObjectNamespaces = ${list(namespaces)},
       durableObjectStorage = (localDisk = "storage"),
       ${cachePort === null ? '' : 'cacheApiOutbound = "cache",'}
     )),
     (name = "storage", disk = (path = ${text(storage)}, writable = true)),
     (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
+    (name = "public-web", network = (allow = ["public"], tlsOptions = (trustBrowserCas = true))),
     ${storeServices.join('\n    ')}
     ${cachePort === null ? '' : `(name = "cache", external = (address = "127.0.0.1:${cachePort}", http = ())),`}
   ],
@@ -260,6 +261,9 @@ const config :Workerd.Config = (
 );
 `
 }
+
+/** For pages: a network that connects to no private address, whatever a name resolves to. */
+const PUBLIC_WEB = '(name = "PUBLIC_WEB", service = "public-web")'
 
 const entryOf = (options: WorkerdOptions): string => options.entry ?? 'gateway.js'
 

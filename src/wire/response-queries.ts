@@ -24,13 +24,15 @@ const flag = z
 const include = z.union([z.string().transform((value) => [value]), z.array(z.string())])
 const includes = { include: include.optional(), 'include[]': include.optional() }
 
-/** The optional members of items that a query includes. */
-export function includesOf(query: { include?: string[] | undefined; 'include[]'?: string[] | undefined }) {
-  const values = [...(query.include ?? []), ...(query['include[]'] ?? [])]
-  return { encryptedContent: values.includes('reasoning.encrypted_content') }
+/** The values of `include`. */
+export function includesOf(query: {
+  include?: string[] | undefined
+  'include[]'?: string[] | undefined
+}): Includes {
+  return new Set([...(query.include ?? []), ...(query['include[]'] ?? [])])
 }
 
-export type Includes = ReturnType<typeof includesOf>
+export type Includes = ReadonlySet<string>
 
 export const retrieveQuery = z.object({
   stream: flag.optional(),

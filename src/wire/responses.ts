@@ -142,7 +142,26 @@ export interface HostedCallItem {
   server_label?: string
 }
 
-export type OutputItem = MessageItem | FunctionCallItem | CustomToolCallItem | ReasoningItem | HostedCallItem
+/** A call of web search, with an action of the official types. Results and sources are present if `include` has them. */
+export interface WebSearchCallItem {
+  id: string
+  type: 'web_search_call'
+  status: ItemStatus | 'failed'
+  call_id?: string
+  /** Complete from its end on. */
+  action: Record<string, unknown>
+  results?: Array<Record<string, unknown>>
+  output?: string | null
+  error?: string | null
+}
+
+export type OutputItem =
+  | MessageItem
+  | FunctionCallItem
+  | CustomToolCallItem
+  | ReasoningItem
+  | HostedCallItem
+  | WebSearchCallItem
 
 export interface ResponseUsage {
   input_tokens: number

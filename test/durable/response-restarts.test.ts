@@ -2,6 +2,7 @@ import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { keyIdOf } from '../../src/governance/principal.ts'
+import { untrusted } from '../../src/responses/tools/untrusted.ts'
 import { useDatabaseGate } from './database-gate.ts'
 import {
   type LiveTrial,
@@ -202,7 +203,7 @@ describe('a tool of this side', () => {
     const second = await asked(2)
     expect(told(second).slice(-2)).toMatchObject([
       { tool_calls: [{ function: { arguments: '{"n":0}' } }] },
-      { role: 'tool', content: 'It is there.' },
+      { role: 'tool', content: untrusted('the tool hosted_read', 'It is there.') },
     ])
     second.say('There.')
     second.finish()
@@ -264,7 +265,10 @@ describe('an object that dies while a tool runs', () => {
     const run = await runs(2)
     run.result = found('again')
     const second = await asked(2)
-    expect(told(second).at(-1)).toMatchObject({ role: 'tool', content: 'again' })
+    expect(told(second).at(-1)).toMatchObject({
+      role: 'tool',
+      content: untrusted('the tool hosted_read', 'again'),
+    })
     second.finish()
     expect(await again.done).toBe(true)
     expect(again.text.startsWith(reader.text)).toBe(true)
@@ -290,7 +294,10 @@ describe('an object that dies while a tool runs', () => {
     const read = await runs(3)
     read.result = found('read')
     const second = await asked(2)
-    expect(told(second).slice(-2)).toMatchObject([{ content: 'written' }, { content: 'read' }])
+    expect(told(second).slice(-2)).toMatchObject([
+      { content: untrusted('the tool hosted_write', 'written') },
+      { content: untrusted('the tool hosted_read', 'read') },
+    ])
     second.finish()
     expect(await again.done).toBe(true)
     expect(lastOf(again.text)).toMatchObject({ status: 'completed' })
@@ -306,7 +313,10 @@ describe('an object that dies while a tool runs', () => {
     ledger.release()
     const again = response.follow()
     const second = await asked(2)
-    expect(told(second).at(-1)).toMatchObject({ role: 'tool', content: 'once' })
+    expect(told(second).at(-1)).toMatchObject({
+      role: 'tool',
+      content: untrusted('the tool hosted_write', 'once'),
+    })
     second.say('Done.')
     second.finish()
     expect(await again.done).toBe(true)

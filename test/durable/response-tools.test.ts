@@ -1,6 +1,7 @@
 import { env } from 'cloudflare:workers'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { DEFAULT_TOOL_RIGHTS } from '../../src/governance/tool-rights.ts'
+import { untrusted } from '../../src/responses/tools/untrusted.ts'
 import {
   type Caller,
   lastOf,
@@ -222,7 +223,12 @@ describe('calls of one turn', () => {
     await running(0, 1, 2, 3)
     answer(3)
     const second = await asked(2)
-    expect(resultsIn(second)).toEqual(['done 0', 'done 1', 'done 2', 'done 3'])
+    expect(resultsIn(second)).toEqual([
+      untrusted('the tool hosted_read', 'done 0'),
+      untrusted('the tool hosted_read', 'done 1'),
+      untrusted('the tool hosted_write', 'done 2'),
+      untrusted('the tool hosted_write', 'done 3'),
+    ])
     second.finish()
     expect(await reader.done).toBe(true)
   })

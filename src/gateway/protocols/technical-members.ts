@@ -110,7 +110,12 @@ export const MESSAGES_STRUCTURE = known(TOP, { ...settings, system: CONTENT, mes
  */
 export const ITEM_STRUCTURE = known(
   { type: 'word', role: 'word', status: 'word', server_label: 'word', id: 'fixed', call_id: 'fixed' },
-  { content: STORED_CONTENT, output: STORED_CONTENT, summary: TYPED, action: TYPED },
+  {
+    content: STORED_CONTENT,
+    output: STORED_CONTENT,
+    summary: TYPED,
+    action: known({ type: 'word' }, { sources: TYPED }),
+  },
 )
 
 /** Turns of responses: their `input` is a list of items. Proofs of thinking in them come from our own seal. */

@@ -28,9 +28,9 @@ export const conversationRoutes = new Hono<AppEnv>()
     const item = await selectConversationItem(deps.database, ownerOf(context), conversationId, itemId)
     if (item === null) throw unknownId('Item', itemId)
     const { contentStore } = deps
-    const { encryptedContent } = includesOf(context.req.valid('query'))
+    const includes = includesOf(context.req.valid('query'))
     const policyOf = await policiesOfItems(context, [item])
-    return jsonBytes(context, await renderItem(item, { contentStore, policyOf, encryptedContent }))
+    return jsonBytes(context, await renderItem(item, { contentStore, policyOf, includes }))
   })
 
 /** A conversation may have output of several models, and a policy may apply to some of them only. */

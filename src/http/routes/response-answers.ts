@@ -6,8 +6,9 @@ import { renewRights } from '../../governance/renew-rights.ts'
 import { modelTarget } from '../../governance/target.ts'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
+import { withIncluded } from '../../responses/items/included-members.ts'
 import { type ItemRendering, renderList } from '../../responses/items/item-list.ts'
-import { redactedResponse, withoutSealed } from '../../responses/items/redaction.ts'
+import { redactedResponse } from '../../responses/items/redaction.ts'
 import type { ItemPage } from '../../responses/store/items.store.ts'
 import type { Owner, ProviderRefusal } from '../../responses/types.ts'
 import type { Includes } from '../../wire/response-queries.ts'
@@ -53,14 +54,19 @@ async function renewedRights(deps: Deps, rights: CallerRights, stale: Stale): Pr
   }
 }
 
-/** A response as its owner may read it under the current policies. */
+/**
+ * A response as its owner may read it under the current policies.
+ * @param includes null for a response that has what its own request includes.
+ */
 export async function redactForOwner(
   context: AppContext,
   response: ResponseObject,
-  { encryptedContent }: Includes,
+  includes: Includes | null,
 ): Promise<ResponseObject> {
   const read = redactedResponse(await currentPolicy(context, response.model), response)
-  return encryptedContent ? read : { ...read, output: read.output.map(withoutSealed) }
+  return includes === null
+    ? read
+    : { ...read, output: read.output.map((item) => withIncluded(item, includes)) }
 }
 
 /**
@@ -87,11 +93,11 @@ export function foundPage(page: ItemPage | 'unknown_item'): ItemPage {
 export async function itemListAnswer(
   context: AppContext,
   page: ItemPage,
-  { encryptedContent }: Includes,
+  includes: Includes,
   policyOf: ItemRendering['policyOf'],
 ): Promise<Response> {
   const { contentStore } = context.var.deps
-  return jsonBytes(context, await renderList(page, { contentStore, policyOf, encryptedContent }))
+  return jsonBytes(context, await renderList(page, { contentStore, policyOf, includes }))
 }
 
 /** A provider's refusal of a request, with its status and in the envelope of the surface (interface: Errors). */

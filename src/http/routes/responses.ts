@@ -4,7 +4,7 @@ import { newId } from '../../lib/ids.ts'
 import { eraseResponse } from '../../responses/content/content-garbage.ts'
 import { storedStream } from '../../responses/emitter/stored-stream.ts'
 import { isResponseId, newResponseId } from '../../responses/ids.ts'
-import { sealedMemberOf } from '../../responses/items/redaction.ts'
+import { lacksIncluded } from '../../responses/items/included-members.ts'
 import { apiErrorOf } from '../../responses/object/error-data.ts'
 import { type EndedResponse, storedResponse } from '../../responses/object/stored-response.ts'
 import { listInputItems } from '../../responses/store/read-responses.store.ts'
@@ -17,7 +17,7 @@ import {
   retrieveQuery,
   sequenceParameter,
 } from '../../wire/response-queries.ts'
-import type { OutputItem, ResponseObject } from '../../wire/responses.ts'
+import type { ResponseObject } from '../../wire/responses.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { awaitedFrames, type OpenTail, tailFrames } from '../event-stream.ts'
 import { isSmallBody, requireRoom } from '../governed-body.ts'
@@ -57,9 +57,7 @@ export const responseRoutes = new Hono<AppEnv>()
     const handle = handleOf(context)
     const cancelled = await handle.object.cancel(handle.owner)
     return context.json(
-      await redactForOwner(context, cancelled ?? (await findResponse(context, handle)), {
-        encryptedContent: false,
-      }),
+      await redactForOwner(context, cancelled ?? (await findResponse(context, handle)), NONE),
     )
   })
   .get('/v1/responses/:responseId/input_items', query(itemListQuery), async (context) => {
@@ -106,20 +104,17 @@ async function findEnded(context: AppContext, { id, owner, object }: ResponseHan
   return stored
 }
 
-/** A response for its owner, with sealed reasoning if this request includes it. */
+const NONE: Includes = new Set()
+
+/** A response for its owner, with the members that this request includes. */
 async function retrieved(context: AppContext, handle: ResponseHandle, includes: Includes) {
   const response = await findResponse(context, handle)
-  if (!includes.encryptedContent || !response.output.some(isUnsealed)) {
+  if (!response.output.some((item) => lacksIncluded(item, includes))) {
     return redactForOwner(context, response, includes)
   }
-  // The object has what the first request included; Postgres has the sealed content, once the response has ended.
+  // The object has what the first request included; Postgres has all members, once the response has ended.
   const stored = await storedResponse(context.var.deps, handle.owner, handle.id)
   return redactForOwner(context, stored?.response ?? response, includes)
-}
-
-const isUnsealed = (item: OutputItem): boolean => {
-  const sealed = sealedMemberOf(item)
-  return sealed !== undefined && !(sealed in item)
 }
 
 /** The response when it has ended. Renews the caller's rights, so that the current policies apply. */
@@ -145,8 +140,8 @@ async function create(context: AppContext): Promise<Response> {
   const response = await (background ? handle.object.snapshot(handle.owner) : ended(context, handle))
   // It was deleted while the caller waited.
   if (response === null) throw unknownId('Response', id)
-  // The response has sealed reasoning only if this request includes it.
-  return context.json(await redactForOwner(context, response, { encryptedContent: true }))
+  // The response has what this request includes.
+  return context.json(await redactForOwner(context, response, null))
 }
 
 /** @throws ApiError when the response was refused. */

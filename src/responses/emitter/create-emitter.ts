@@ -1,6 +1,9 @@
 import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { ToolRules } from '../engine/tool-rules.ts'
+import type { Members } from '../item-types/item-type.ts'
+import { ITEM_TYPES } from '../item-types/item-types.ts'
+import { includableMembers } from '../items/included-members.ts'
 import type { ReasoningSecret } from '../items/reasoning-seal.ts'
 import { openReasoning, sealReasoning } from '../items/reasoning-seal.ts'
 import { redactedResponse, sealedMemberOf } from '../items/redaction.ts'
@@ -51,7 +54,18 @@ export function resumedEmitter(
     response,
     items: output,
     secrets: reasoningSecrets(deps, owner, items),
+    excluded: storedExcluded(items),
   })
+}
+
+/** Members that callers get on request only. Those that this caller gets are in the output as well. */
+function storedExcluded(items: readonly ContextItem[]): Map<string, Members> {
+  const stored = new Map<string, Members>()
+  for (const { id, type, bytes } of items) {
+    const { includable, sealedMember } = ITEM_TYPES.get(type) ?? {}
+    if (includable && !sealedMember) stored.set(id, includableMembers(JSON.parse(decoder.decode(bytes))))
+  }
+  return stored
 }
 
 /** The caller gets sealed reasoning if `include` requests it. */
@@ -61,10 +75,12 @@ function sharedOptions(
   settings: ResponseSettings,
   { nameOf, purposeOf }: ToolRules,
 ) {
-  const included = settings.include?.includes('reasoning.encrypted_content') ?? false
+  const includes = new Set(settings.include)
   const seal = (secret: ReasoningSecret) =>
-    included ? sealReasoning(configuration.VAULT_KEYS, owner, secret) : null
-  return { nameOf, purposeOf, seal }
+    includes.has('reasoning.encrypted_content')
+      ? sealReasoning(configuration.VAULT_KEYS, owner, secret)
+      : null
+  return { nameOf, purposeOf, seal, includes }
 }
 
 function reasoningSecrets(

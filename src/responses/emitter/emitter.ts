@@ -1,7 +1,10 @@
 import type { ModelEvent, StopReason } from '../../gateway/translation/model-events.ts'
 import type { Usage } from '../../governance/usage.ts'
+import type { Includes } from '../../wire/response-queries.ts'
 import type { OutputItem, ResponseObject } from '../../wire/responses.ts'
 import { isCut, type ResponseEnd } from '../engine/response-end.ts'
+import type { Members } from '../item-types/item-type.ts'
+import { excludedMembers, withIncluded } from '../items/included-members.ts'
 import type { ReasoningSecret } from '../items/reasoning-seal.ts'
 import { outputTextOf, responseUsage } from '../object/response-members.ts'
 import type { ToolResult } from '../tools/hosted-tool.ts'
@@ -16,6 +19,10 @@ export interface EmitterOptions extends Pick<ItemContext, 'writer' | 'nameOf' | 
   items?: readonly OpenItem[]
   /** Secrets of the reasoning items in that output. */
   secrets?: ReadonlyMap<string, ReasoningSecret>
+  /** The members of items that the caller gets, beside those that it always gets. */
+  includes?: Includes
+  /** Members of items in that output that the caller does not get, by item id. */
+  excluded?: ReadonlyMap<string, Members>
   /** Makes `encrypted_content`; returns null when the request does not include it. */
   seal: (secret: ReasoningSecret) => string | null
 }
@@ -66,16 +73,20 @@ export class ResponseEmitter {
   readonly #response: ResponseObject
   readonly #context: ItemContext
   readonly #secrets: Map<string, ReasoningSecret>
+  readonly #includes: Includes
+  readonly #excluded: Map<string, Members>
   /** Items of calls without a result, by call id. */
   readonly #pendingCalls: Map<string, OpenItem>
   #turn: RunningTurn | null = null
   #ended = false
 
-  constructor({ response, items = [], secrets, ...options }: EmitterOptions) {
+  constructor({ response, items = [], secrets, excluded, includes, ...options }: EmitterOptions) {
     const output = items.map(({ item }) => item)
     const pending = items.filter(({ closed }) => !closed)
     this.#response = response
     this.#secrets = new Map(secrets)
+    this.#includes = includes ?? new Set()
+    this.#excluded = new Map(excluded)
     this.#pendingCalls = new Map(pending.flatMap((open) => callIdOf(open.item).map((id) => [id, open])))
     this.#context = { ...options, output, callIds: new Set(output.flatMap(callIdOf)) }
   }
@@ -106,7 +117,13 @@ export class ResponseEmitter {
 
   /** Writes the result of a server-side call. A second result is ignored. */
   addResult(callId: string, { status, members }: ToolResult): void {
-    this.#pendingCalls.get(callId)?.close(status, members)
+    const item = this.#context.output.find((item) => callIdOf(item).includes(callId))
+    if (!item) return
+    const typed = { ...members, type: item.type }
+    // Also after a restart, when the item has its result already, and what the caller does not get is lost.
+    this.#excluded.set(item.id, excludedMembers(typed, this.#includes))
+    const { type: _, ...included } = withIncluded(typed, this.#includes)
+    this.#pendingCalls.get(callId)?.close(status, included)
     this.#pendingCalls.delete(callId)
   }
 
@@ -165,6 +182,11 @@ export class ResponseEmitter {
   /** Secrets of the closed reasoning items, by item id. */
   get reasoningSecrets(): ReadonlyMap<string, ReasoningSecret> {
     return this.#secrets
+  }
+
+  /** Members of items that the caller does not get and that are stored, by item id. */
+  get excludedMembers(): ReadonlyMap<string, Members> {
+    return this.#excluded
   }
 
   #currentTurn(): RunningTurn {

@@ -215,7 +215,7 @@ export class ResponseEngine {
     this.#run.log.flush()
     const output = emitter.response.output.slice(from)
     const items = [
-      ...sealedItems(this.#deps, owner, output, emitter.reasoningSecrets),
+      ...sealedItems(this.#deps, owner, output, emitter),
       ...refusedCallItems(end.calls, tools.has),
     ]
     this.#turns.push(items)
@@ -246,7 +246,7 @@ export class ResponseEngine {
     log.flush()
     const { endAfterTools, turns } = this.#progress
     if (endAfterTools) return endAfterTools
-    const items = withResults(this.#turns.at(-1) ?? [], emitter.response.output)
+    const items = withResults(this.#turns.at(-1) ?? [], emitter.response.output, emitter)
     this.#turns[turns - 1] = items
     state.storeTurn(turns, items)
     this.#enterBetweenTurns()

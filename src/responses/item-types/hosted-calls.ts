@@ -1,19 +1,13 @@
-import type { Direction } from '../../governance/dlp/types.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
 import { scanJson } from '../../lib/json-scan.ts'
 import type { JsonKind } from '../../lib/json-visitor.ts'
+import { untrusted } from '../tools/untrusted.ts'
 import type { ContextItem } from '../types.ts'
+import { hostedDirection } from './hosted-direction.ts'
 import { uncheckedItem } from './input-item.ts'
 import type { ItemType, ModelItems } from './item-type.ts'
 
 // Calls of server-side tools. The item of such a call also has its result.
-
-/** Members of calls with their results. */
-const RESULTS = new Set(['output', 'outputs', 'result', 'results', 'error'])
-
-/** Directions of the texts of a call that has its result in the same item. */
-export const hostedDirection = (member: string): Direction =>
-  RESULTS.has(member) ? 'tool_result' : 'tool_arguments'
 
 /** A call whose arguments are streamed. @param event the middle of its event types. */
 const streamedCall = (prefix: string, event: string): ItemType => ({
@@ -41,7 +35,6 @@ const bareCall = (prefix: string): ItemType => ({
 })
 
 export const shellCall = bareCall('sh')
-export const webSearchCall = bareCall('ws')
 
 /**
  * A server-side call in the form in which the model made it, and its result. Calls that a vendor executed have no `call_id`;
@@ -49,7 +42,8 @@ export const webSearchCall = bareCall('ws')
  */
 function answeredCall({ callId, bytes }: ContextItem): ModelItems {
   const members = stringMembers(bytes)
-  const { name, arguments: json, output = members.error, server_label: server } = members
+  const { name, arguments: json, server_label: server } = members
+  const output = members.output ? markedOutput(name, members.output) : members.error
   if (callId === null || !name || !json || !output) return { items: [], results: [] }
   const id = encoder.encode(JSON.stringify(callId))
   const namespace = server ? [encoder.encode(',"namespace":'), server] : []
@@ -59,18 +53,29 @@ function answeredCall({ callId, bytes }: ContextItem): ModelItems {
   }
 }
 
-/** The string members of the item itself, as JSON. */
+/** What a tool returned is not trusted. Images are parts in a list, and stay as they are. */
+function markedOutput(name: Uint8Array | undefined, output: Uint8Array): Uint8Array {
+  const value: unknown = JSON.parse(decoder.decode(output))
+  if (typeof value !== 'string') return output
+  const tool: unknown = name && JSON.parse(decoder.decode(name))
+  return encoder.encode(JSON.stringify(untrusted(`the tool ${tool}`, value)))
+}
+
+/** The string members of the item itself and a list of outputs, as JSON. */
 function stringMembers(bytes: Uint8Array): Record<string, Uint8Array | undefined> {
   const members: Record<string, Uint8Array> = {}
   scanJson(bytes, {
     value(path, kind: JsonKind, start, end) {
-      if (path.length === 1 && kind === 'string') members[String(path[0])] = bytes.subarray(start, end)
+      const [name] = path
+      const isRead = kind === 'string' || (kind === 'array' && name === 'output')
+      if (path.length === 1 && isRead) members[String(name)] = bytes.subarray(start, end)
     },
   })
   return members
 }
 
 const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 const CALL = encoder.encode('{"type":"function_call","call_id":')
 const NAME = encoder.encode(',"name":')
 const ARGUMENTS = encoder.encode(',"arguments":')

@@ -24,10 +24,9 @@ export interface ItemType {
   answer?: CallAnswer
   /** Whether truncation keeps or drops it together with the item after it. */
   precedes?: true
-  /**
-   * A member that this service seals: always stored, and returned only if `include` requests it. The item has it from
-   * its end on.
-   */
+  /** Members that are always stored, and returned only if `include` requests them. The item has them from its end on. */
+  includable?: readonly IncludableMember[]
+  /** That of them which this service seals. */
   sealedMember?: string
   /** Its events in a response; undefined for types that occur in requests only. */
   events?: ItemEvents
@@ -50,6 +49,14 @@ export interface ModelItems {
   items: Uint8Array[]
   /** Results of calls. They follow the last one of consecutive calls. */
   results: Uint8Array[]
+}
+
+/** A member that callers get on request. */
+export interface IncludableMember {
+  /** Of the item, or of one of its members. */
+  path: readonly [member: string, inner?: string]
+  /** The value of `include`. */
+  include: string
 }
 
 /** The output item of a call, and the names of both in error messages. */

@@ -1,11 +1,13 @@
 import type { Direction } from '../../governance/dlp/types.ts'
 import { newId } from '../../lib/ids.ts'
 import { customToolCall, customToolCallOutput, functionCall, functionCallOutput } from './client-calls.ts'
-import { hostedDirection, mcpCall, serviceCall, shellCall, webSearchCall } from './hosted-calls.ts'
+import { mcpCall, serviceCall, shellCall } from './hosted-calls.ts'
+import { hostedDirection } from './hosted-direction.ts'
 import { uncheckedItem } from './input-item.ts'
 import type { CallAnswer, ItemType } from './item-type.ts'
 import { message } from './message.ts'
 import { reasoning } from './reasoning.ts'
+import { webSearchCall } from './web-search-call.ts'
 
 /** A type that occurs in histories of other services only: stored for its owner, and not sent to models. */
 const foreign = (direction: (member: string) => Direction): ItemType => ({

@@ -14,6 +14,7 @@ export const reasoning: ItemType = {
   direction: () => 'response',
   toModel: openedBlocks,
   precedes: true,
+  includable: [{ path: ['encrypted_content'], include: 'reasoning.encrypted_content' }],
   sealedMember: 'encrypted_content',
   events: {
     finalMembers: ['encrypted_content'],

@@ -1,8 +1,11 @@
 import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
+import type { Includes } from '../../wire/response-queries.ts'
 import type { ContentStore } from '../content/content-store.ts'
+import { ITEM_TYPES } from '../item-types/item-types.ts'
 import type { ItemPage, ItemPageRequest, StoredItem } from '../store/items.store.ts'
-import { redactedItem, sealedMemberOf, withoutSealed } from './redaction.ts'
+import { withIncluded } from './included-members.ts'
+import { redactedItem } from './redaction.ts'
 import { itemBytes } from './stored-items.ts'
 
 /** How items are rendered for their owner. */
@@ -10,8 +13,7 @@ export interface ItemRendering {
   contentStore: Pick<ContentStore, 'get'>
   /** The policies for an item. */
   policyOf: (itemId: string) => Promise<CallPolicy>
-  /** Whether reasoning items have their sealed content. */
-  encryptedContent: boolean
+  includes: Includes
 }
 
 /** Bytes up to which a list is buffered. A longer one is streamed. */
@@ -47,8 +49,8 @@ export function pageOfItems<Item extends { id: string; length: number | null }>(
 /** One item as JSON, redacted for its owner. @throws when the content store is not available. */
 export async function renderItem(item: StoredItem, rendering: ItemRendering): Promise<Uint8Array> {
   const bytes = await redactedItem(await rendering.policyOf(item.id), await itemBytes(rendering, item))
-  if (rendering.encryptedContent || sealedMemberOf(item) === undefined) return bytes
-  return encoder.encode(JSON.stringify(withoutSealed(JSON.parse(decoder.decode(bytes)))))
+  if (!ITEM_TYPES.get(item.type)?.includable) return bytes
+  return encoder.encode(JSON.stringify(withIncluded(JSON.parse(decoder.decode(bytes)), rendering.includes)))
 }
 
 /**

@@ -3,6 +3,7 @@ import type { KeyRing } from '../../lib/crypto.ts'
 import type { OutputItem } from '../../wire/responses.ts'
 import type { ToolCall } from '../emitter/call-item.ts'
 import type { ResponseEmitter } from '../emitter/emitter.ts'
+import type { Members } from '../item-types/item-type.ts'
 import { newItemId } from '../item-types/item-types.ts'
 import type { ContextItem, Owner } from '../types.ts'
 import { sealReasoning } from './reasoning-seal.ts'
@@ -11,13 +12,17 @@ import { sealedMemberOf } from './redaction.ts'
 const encoder = new TextEncoder()
 
 /**
- * An output item as it continues in a conversation. It always has its sealed content, also when the caller did not
- * include that.
- * @param sealed null when there is nothing to seal.
+ * An output item as it continues in a conversation. It always has its sealed content and all other members, also when the
+ * caller did not include them.
+ * @param sealed null when there is nothing to seal. @param excluded members that the caller does not get.
  */
-export function contextItemOf(item: OutputItem, sealed: string | null): ContextItem {
+export function contextItemOf(
+  item: OutputItem,
+  sealed: string | null,
+  excluded: Members | undefined = undefined,
+): ContextItem {
   const sealedMember = sealedMemberOf(item)
-  const whole = sealedMember === undefined ? item : { ...item, [sealedMember]: sealed }
+  const whole = { ...item, ...excluded, ...(sealedMember !== undefined && { [sealedMember]: sealed }) }
   return {
     id: item.id,
     type: item.type,
@@ -27,25 +32,33 @@ export function contextItemOf(item: OutputItem, sealed: string | null): ContextI
   }
 }
 
+/** What an emitter has of its items that is not in the output. */
+type Unsent = Pick<ResponseEmitter, 'reasoningSecrets' | 'excludedMembers'>
+
 /** Output items as they continue in a conversation, with their reasoning sealed for the owner. */
 export function sealedItems(
   { configuration }: { configuration: { VAULT_KEYS: KeyRing } },
   owner: Owner,
   output: readonly OutputItem[],
-  secrets: ResponseEmitter['reasoningSecrets'],
+  { reasoningSecrets, excludedMembers }: Unsent,
 ): ContextItem[] {
   return output.map((item) => {
-    const secret = secrets.get(item.id)
-    return contextItemOf(item, secret ? sealReasoning(configuration.VAULT_KEYS, owner, secret) : null)
+    const secret = reasoningSecrets.get(item.id)
+    const sealed = secret ? sealReasoning(configuration.VAULT_KEYS, owner, secret) : null
+    return contextItemOf(item, sealed, excludedMembers.get(item.id))
   })
 }
 
 /** Items of a turn, with the results that their calls have in the output. */
-export function withResults(items: readonly ContextItem[], output: readonly OutputItem[]): ContextItem[] {
+export function withResults(
+  items: readonly ContextItem[],
+  output: readonly OutputItem[],
+  { excludedMembers }: Unsent,
+): ContextItem[] {
   const calls = new Map(output.flatMap((item) => ('call_id' in item ? [[item.id, item]] : [])))
   return items.map((item) => {
     const call = calls.get(item.id)
-    return call ? contextItemOf(call, null) : item
+    return call ? contextItemOf(call, null, excludedMembers.get(call.id)) : item
   })
 }
 

@@ -86,13 +86,6 @@ export function redactedResponse(policy: CallPolicy | null, response: ResponseOb
   }
 }
 
-/** An item without its sealed content, which callers get only if they include it. */
-export function withoutSealed<Item extends object>(item: Item): Item {
-  const sealed = sealedMemberOf(item)
-  if (sealed === undefined || !(sealed in item)) return item
-  return Object.fromEntries(Object.entries(item).filter(([name]) => name !== sealed)) as Item
-}
-
 /** The member of an item with sealed content. */
 export const sealedMemberOf = (item: object): string | undefined =>
   'type' in item ? ITEM_TYPES.get(String(item.type))?.sealedMember : undefined

@@ -27,6 +27,6 @@ export function finalResponse(
 ): FinalResponse {
   const completedSeconds = Math.floor(deps.clock() / 1000)
   const response = emitter.end({ ...end, usage, completedSeconds })
-  const items = sealedItems(deps, owner, response.output, emitter.reasoningSecrets)
+  const items = sealedItems(deps, owner, response.output, emitter)
   return { response, outputItems: items.map(storedItemOf), itemNumbers: emitter.itemNumbers }
 }

@@ -61,7 +61,15 @@ describe('checkEgress', () => {
     ['IPv6 unique local', 'https://[fd00:ec2::254]/'],
     ['IPv6 multicast', 'https://[ff02::1]/'],
     ['IPv6 documentation', 'https://[2001:db8::1]/'],
+    ['IPv6 documentation, newer', 'https://[3fff::1]/'],
     ['IPv6 that is not routed', 'https://[4000::1]/'],
+    ['loopback, short', 'https://127.1/'],
+    ['loopback in octal, one number', 'https://017700000001/'],
+    ['loopback with ideographic dots', 'https://127。0。0。1/'],
+    ['loopback with several trailing dots', 'https://127.0.0.1../'],
+    ['the metadata service of Alibaba', 'https://100.100.100.200/'],
+    ['the platform service of Azure', 'https://168.63.129.16/'],
+    ['the platform service of Azure in decimal', 'https://2822734096/'],
   ])('refuses %s: %s', (_name, address) => {
     expect(() => checkEgress(address, [])).toThrow(/private addresses are not allowed$/)
   })
@@ -77,8 +85,33 @@ describe('checkEgress', () => {
     'https://metadata.google.internal./',
     'https://wiki.intranet/',
     'https://nas.home.arpa/',
+    'https://localhost.localdomain/',
+    'https://kubernetes.default.svc/',
+    'https://kubernetes.default.svc.cluster.local/',
+    'https://loc%61lhost/',
+    'https://ｌｏｃａｌｈｏｓｔ/',
   ])('refuses the internal name %s', (address) => {
     expect(() => checkEgress(address, [])).toThrow(/internal names are not allowed$/)
+  })
+
+  it.each([
+    'https://127.0.0.1.nip.io/',
+    'https://7f000001.nip.io/',
+    'https://169-254-169-254.sslip.io/',
+    'https://www.localtest.me./',
+    'https://LVH.me/',
+  ])('refuses %s, which resolves to a private address', (address) => {
+    expect(() => checkEgress(address, [])).toThrow(/names that resolve to private addresses are not allowed$/)
+  })
+
+  it('allows plain http on its own port where the caller does', () => {
+    expect(checkEgress('http://example.com/', [], { plainHttp: true }).href).toBe('http://example.com/')
+    for (const address of ['http://example.com:443/', 'http://example.com:8080/', 'http://127.0.0.1/']) {
+      expect(() => checkEgress(address, [], { plainHttp: true })).toThrow(EgressError)
+    }
+    expect(() => checkEgress('ftp://example.com/', [], { plainHttp: true })).toThrow(
+      'only http and https are',
+    )
   })
 
   it.each([

@@ -20,7 +20,7 @@ const FIVE = ['a', 'b', 'c', 'd', 'e'].map((id) => message(id))
 const contentStore = {
   get: async (key: string) => new TextEncoder().encode(JSON.stringify({ id: key.at(-1) })),
 }
-const RENDERING = { contentStore, policyOf: async () => noPolicy, encryptedContent: false }
+const RENDERING = { contentStore, policyOf: async () => noPolicy, includes: new Set<string>() }
 
 /** A page of a list in memory. */
 const pageOf = (list: StoredItem[], request: ItemPageRequest) =>
@@ -107,10 +107,32 @@ describe('sealed reasoning', () => {
   const page = { items: [stored(reasoning)], hasMore: false }
 
   it('is returned only if it is included', async () => {
-    const text = async (encryptedContent: boolean) =>
-      new Response((await renderList(page, { ...RENDERING, encryptedContent })) as BodyInit).text()
-    expect(await text(false)).not.toContain('encrypted_content')
-    expect(JSON.parse(await text(true)).data).toEqual([reasoning])
+    const text = async (...includes: string[]) =>
+      new Response((await renderList(page, { ...RENDERING, includes: new Set(includes) })) as BodyInit).text()
+    expect(await text('web_search_call.results')).not.toContain('encrypted_content')
+    expect(JSON.parse(await text('reasoning.encrypted_content')).data).toEqual([reasoning])
+  })
+})
+
+describe('the results of a web search', () => {
+  const action = { type: 'search', query: 'a', queries: ['a'] }
+  const sources = [{ type: 'url', url: 'https://a.example/' }]
+  const results = [{ title: 'A', url: 'https://a.example/', snippet: 'text' }]
+  const search = { id: 'ws', type: 'web_search_call', action: { ...action, sources }, results }
+  const page = { items: [stored(search)], hasMore: false }
+
+  it.each([
+    [[], { action }],
+    [['web_search_call.results'], { action, results }],
+    [['web_search_call.action.sources'], { action: { ...action, sources } }],
+    [
+      ['web_search_call.action.sources', 'web_search_call.results'],
+      { action: { ...action, sources }, results },
+    ],
+  ])('are returned with %j as far as they are included', async (includes, members) => {
+    const body = await renderList(page, { ...RENDERING, includes: new Set<string>(includes) })
+    const [item] = JSON.parse(await new Response(body as BodyInit).text()).data
+    expect(item).toEqual({ id: 'ws', type: 'web_search_call', ...members })
   })
 })
 

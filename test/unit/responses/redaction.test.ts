@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest'
 import { callPolicy, noPolicy } from '../../../src/governance/dlp/policy/call-policy.ts'
 import type { Direction } from '../../../src/governance/dlp/types.ts'
 import { drained } from '../../../src/lib/slices.ts'
+import { withIncluded } from '../../../src/responses/items/included-members.ts'
 import {
   redactedItem,
   redactedItems,
   redactedResponse,
   redactItem,
-  withoutSealed,
 } from '../../../src/responses/items/redaction.ts'
 import type { ResponseObject } from '../../../src/wire/responses.ts'
 import { StepCounter } from '../../dlp/counted-steps.ts'
@@ -286,8 +286,8 @@ describe('a response', () => {
 
   it('shows sealed reasoning to those who asked for it', () => {
     const [said, thought] = response.output
-    expect(said && withoutSealed(said)).toBe(said)
-    expect(thought && withoutSealed(thought)).not.toHaveProperty('encrypted_content')
+    expect(said && withIncluded(said, new Set())).toBe(said)
+    expect(thought && withIncluded(thought, new Set())).not.toHaveProperty('encrypted_content')
     expect(thought).toHaveProperty('encrypted_content')
   })
 })

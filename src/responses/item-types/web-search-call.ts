@@ -1,0 +1,68 @@
+import { untrusted } from '../tools/untrusted.ts'
+import type { WebAction, WebResult } from '../tools/web/web-call.ts'
+import type { ContextItem } from '../types.ts'
+import { hostedDirection } from './hosted-direction.ts'
+import { uncheckedItem } from './input-item.ts'
+import type { ItemType, ModelItems } from './item-type.ts'
+
+/**
+ * A call of `web_search`, `open_page` or `find_in_page`, which its action tells apart. `results` has what was found or read;
+ * `output` is a remark of this service about it.
+ */
+export const webSearchCall: ItemType = {
+  prefix: 'ws',
+  read: uncheckedItem,
+  direction: hostedDirection,
+  toModel: searchedCall,
+  includable: [
+    { path: ['results'], include: 'web_search_call.results' },
+    { path: ['action', 'sources'], include: 'web_search_call.action.sources' },
+  ],
+  events: { finalMembers: ['results', 'output', 'error'] },
+}
+
+interface SearchItem {
+  action?: Partial<WebAction> | null
+  results?: unknown
+  output?: unknown
+  error?: unknown
+}
+
+/** The call as the model made it, and its result. Models do not get searches of a vendor, which have no `call_id`. */
+function searchedCall({ callId, bytes }: ContextItem): ModelItems {
+  const item = JSON.parse(decoder.decode(bytes)) as SearchItem
+  const output = outputOf(item)
+  if (callId === null || output === '') return { items: [], results: [] }
+  const call = { type: 'function_call', call_id: callId, ...functionOf(item.action ?? {}) }
+  return {
+    items: [encoder.encode(JSON.stringify(call))],
+    results: [encoder.encode(JSON.stringify({ type: 'function_call_output', call_id: callId, output }))],
+  }
+}
+
+/** The action is empty in a call that was refused before its arguments were read. */
+function functionOf({ type, ...members }: Partial<WebAction>) {
+  const { query, url, offset, pattern } = members as Record<string, unknown>
+  const name = type === 'open_page' || type === 'find_in_page' ? type : 'web_search'
+  return { name, arguments: JSON.stringify(name === 'web_search' ? { query } : { url, offset, pattern }) }
+}
+
+function outputOf({ results, output, error }: SearchItem): string {
+  if (typeof error === 'string') return error
+  const remark = typeof output === 'string' ? output : ''
+  const entries = (Array.isArray(results) ? results : []) as WebResult[]
+  const [page] = entries
+  if (!page) return remark
+  // A page that was read is the only entry, with its text.
+  const marked =
+    typeof page.text === 'string'
+      ? untrusted('a web page', [page.url, page.title, page.text].filter(Boolean).join('\n\n'))
+      : untrusted('the results of a web search', entries.map(resultText).join('\n\n'))
+  return remark === '' ? marked : `${remark}\n\n${marked}`
+}
+
+const resultText = ({ title, url, snippet }: WebResult, index: number): string =>
+  [`${index + 1}. ${title || url}`, url, snippet].filter(Boolean).join('\n')
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })

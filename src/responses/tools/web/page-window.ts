@@ -1,0 +1,98 @@
+import type { Slices } from '../../../lib/slices.ts'
+import type { WebPage } from './load-page.ts'
+
+/** Characters of one window of a page. */
+export const WINDOW_CHARACTERS = 20_000
+/** Links whose addresses follow a window. */
+const MOST_ADDRESSES = 100
+const MARK = /\[(\d{1,4})\]/g
+
+export interface PageWindow {
+  text: string
+  /** What is shown, and how to go on. */
+  note: string
+}
+
+/** A part of a page, with the addresses of the links in it. */
+export function pageWindow(page: WebPage, offset: number): PageWindow {
+  const { length } = page.text
+  const from = boundary(page.text, Math.min(offset, length))
+  const end = boundary(page.text, Math.min(from + WINDOW_CHARACTERS, length))
+  const text = page.text.slice(from, end)
+  const more = end < length ? ` Continue with offset ${end}.` : ''
+  const cut = page.cut && end === length ? ' The page is longer than can be read here.' : ''
+  const shown =
+    length === 0
+      ? 'The page has no text that can be read here.'
+      : `Characters ${from} to ${end} of ${length}.`
+  return { text: text + addressesIn(text, page), note: `${shown}${more}${cut}` }
+}
+
+/** Does not cut a character of two UTF-16 units. */
+function boundary(text: string, at: number): number {
+  const code = text.charCodeAt(at)
+  return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at
+}
+
+function addressesIn(text: string, { links }: WebPage): string {
+  const numbers = new Set([...text.matchAll(MARK)].map(([, number]) => Number(number)))
+  const lines = [...numbers].slice(0, MOST_ADDRESSES).flatMap((number) => {
+    const link = links[number - 1]
+    return link ? [`[${number}]: ${link.url}`] : []
+  })
+  return lines.length === 0 ? '' : `\n\n${lines.join('\n')}`
+}
+
+const MOST_MATCHES = 20
+const AROUND = 200
+
+/** Characters in which matches begin that one slice finds, and those after them in which they may end. */
+const SLICE_CHARACTERS = 32 * 1024
+const LONGEST_MATCH = 1_000
+
+/**
+ * The places of a text in a page, in any case and with any white space. Sliced, because a page and a pattern of one repeated
+ * letter take a step for each letter of the pattern at each place.
+ */
+export function* findInPage({ text }: WebPage, pattern: string): Slices<PageWindow> {
+  const words = pattern.split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
+  const search = new RegExp(words.join('\\s+'), 'giu')
+  const matches: string[] = []
+  for (let from = 0; from < text.length && matches.length <= MOST_MATCHES; from += SLICE_CHARACTERS) {
+    const part = text.slice(from, from + SLICE_CHARACTERS + LONGEST_MATCH)
+    for (const { 0: found, index } of part.matchAll(search)) {
+      if (index >= SLICE_CHARACTERS || matches.length > MOST_MATCHES) break
+      matches.push(matchAt(text, from + index, found.length))
+    }
+    yield
+  }
+  return { text: matches.slice(0, MOST_MATCHES).join('\n\n'), note: countOf(matches.length) }
+}
+
+function matchAt(text: string, index: number, length: number): string {
+  const from = boundary(text, Math.max(0, index - AROUND))
+  const end = boundary(text, Math.min(text.length, index + length + AROUND))
+  return `Offset ${index}: …${text.slice(from, end).replace(/\s+/g, ' ')}…`
+}
+
+function countOf(matches: number): string {
+  if (matches === 0) return 'The text is not in the page.'
+  if (matches > MOST_MATCHES) return `The first ${MOST_MATCHES} matches.`
+  return `${matches} ${matches === 1 ? 'match' : 'matches'}.`
+}
+
+const MOST_LISTED = 200
+
+/** The links of a page whose text or address has the filter. */
+export function listLinks({ links }: WebPage, filter: string): PageWindow {
+  const wanted = filter.toLowerCase()
+  const found = links
+    .map(({ url, text }, index) => ({ url, text, number: index + 1 }))
+    .filter(({ url, text }) => `${text} ${url}`.toLowerCase().includes(wanted))
+  const listed = found.slice(0, MOST_LISTED)
+  const note = `${listed.length} of ${found.length} links${found.length > listed.length ? '; a filter shows others' : ''}.`
+  return {
+    text: listed.map(({ number, text, url }) => `[${number}] ${text || '(no text)'}: ${url}`).join('\n'),
+    note,
+  }
+}
