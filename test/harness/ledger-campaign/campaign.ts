@@ -258,7 +258,8 @@ const openingOf = (organizationId: string): CallOpening => ({
   requestId: newId('req'),
   organizationId,
   at: Date.now(),
-  actor: { userId: 'user-1', keyId: 'key-1', administrator: null, ip: '192.0.2.1' },
+  // Repeated refusals of one key share a record.
+  actor: { userId: 'user-1', keyId: crypto.randomUUID(), administrator: null, ip: '192.0.2.1' },
   surface: 'chat_completions',
   action: 'POST /v1/chat/completions',
   modelId: 'test-model',
