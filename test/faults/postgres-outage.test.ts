@@ -36,13 +36,14 @@ function expectAllAnswered(results: CallResult[]): void {
   )
 }
 
-/** Every kind of call was refused as an error of ours, in its own envelope, with nothing told of the reason. */
+/** Every kind of call was refused as an error of ours, in its own envelope, because no key can be checked. */
 function expectInternalErrors(results: CallResult[]): void {
   for (const result of results) {
     expect(result).toMatchObject({ status: 500, end: 'complete' })
     const messages = result.kind.envelope === 'messages'
     const expected = messages ? { type: 'api_error' } : { type: 'server_error', code: 'internal_error' }
-    expect(errorOf(result)).toEqual({ ...expected, message: 'Something went wrong.' })
+    const message = 'API keys cannot be checked at the moment. Try again soon.'
+    expect(errorOf(result)).toEqual({ ...expected, message })
     expect(result.requestId).toMatch(/^req_/)
   }
 }
