@@ -1,7 +1,7 @@
-// npm run build: bundles the Worker as a deployment would, without deploying, and prints its size.
+// npm run build: bundles both scripts as deployments would, without deploying, and prints their sizes.
 import { spawn } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { inheritedEnvironment, StartError } from './local/children.ts'
 import { wranglerArguments, wranglerEnvironment } from './local/wrangler-command.ts'
@@ -16,24 +16,44 @@ export interface Bundle {
   compressedSize: number
 }
 
+/** The configuration of the script of tools. */
+export const TOOLS_CONFIGURATION = join(ROOT, 'workers/tools/wrangler.toml')
+
+/** Where `buildScripts` writes the script of tools: a folder in that of the gateway. */
+export const toolsBundle = (directory: string): string => join(directory, 'tools')
+
+/** Builds the gateway, and the script of tools into a folder below. @throws StartError */
+export async function buildScripts(
+  directory: string,
+  options: { minify?: boolean } = {},
+): Promise<{ gateway: Bundle; tools: Bundle }> {
+  const gateway = await buildWorker(directory, options)
+  const tools = await buildWorker(toolsBundle(directory), { ...options, configuration: TOOLS_CONFIGURATION })
+  return { gateway, tools }
+}
+
 /**
  * Builds the Worker into a folder with `wrangler deploy --dry-run`, so that what is tested is what would be deployed.
  *
  * @param directory emptied first
  * @param options `minify: false` keeps names and lines, for a profile that people can read; `entry`: another Worker's
- * file, which the one in the folder is named after
+ * file, which the one in the folder is named after; `configuration`: another wrangler.toml
  * @throws StartError with wrangler's first error line
  */
 export async function buildWorker(
   directory: string,
-  options: { minify?: boolean; entry?: string } = {},
+  options: { minify?: boolean; entry?: string; configuration?: string } = {},
 ): Promise<Bundle> {
   rmSync(directory, { recursive: true, force: true })
+  const { configuration } = options
   const entry = options.entry === undefined ? [] : [options.entry]
+  const config = configuration === undefined ? [] : ['--config', configuration]
   const minify = options.minify === undefined ? [] : [`--minify=${options.minify}`]
-  const output = await run(['deploy', ...entry, '--dry-run', '--outdir', directory, ...minify])
+  const output = await run(['deploy', ...entry, ...config, '--dry-run', '--outdir', directory, ...minify])
   if (output.code !== 0) throw new StartError(`the Worker does not build: ${firstError(output.text)}`)
-  const name = basename(options.entry ?? 'gateway.ts', '.ts')
+  const name = configuration
+    ? basename(dirname(configuration))
+    : basename(options.entry ?? 'gateway.ts', '.ts')
   const code = readFileSync(join(directory, `${name}.js`))
   return { directory, size: code.length, compressedSize: gzipSync(code, { level: 9 }).length }
 }
@@ -65,9 +85,11 @@ function run(parameters: string[]): Promise<{ code: number | null; text: string 
 }
 
 async function main(): Promise<void> {
-  const bundle = await buildWorker(join(ROOT, 'dist'))
+  const { gateway, tools } = await buildScripts(join(ROOT, 'dist'))
   const kibibytes = (bytes: number) => `${(bytes / 1024).toFixed(1)} KiB`
-  console.log(`dist/gateway.js: ${kibibytes(bundle.size)}, gzip ${kibibytes(bundle.compressedSize)}`)
+  const sizes = ({ size, compressedSize }: Bundle) => `${kibibytes(size)}, gzip ${kibibytes(compressedSize)}`
+  console.log(`dist/gateway.js: ${sizes(gateway)}`)
+  console.log(`dist/tools/tools.js: ${sizes(tools)}`)
 }
 
 if (import.meta.main) {

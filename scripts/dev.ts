@@ -1,10 +1,11 @@
 // npm run dev: the whole gateway on this machine, in one command. `-- --fresh` begins with empty data, PORT moves it.
 import { basename, join } from 'node:path'
-import { buildWorker } from './build.ts'
+import { buildScripts, TOOLS_CONFIGURATION } from './build.ts'
 import { StartError } from './local/children.ts'
 import { startEdge } from './local/edge.ts'
 import { type LocalWorker, runLocalWorker } from './local/local-worker.ts'
-import { startWorkerd } from './local/workerd.ts'
+import { type RunningTools, startTools } from './local/tools.ts'
+import { type RunningWorkerd, startWorkerd } from './local/workerd.ts'
 import { readRuntimeSettings } from './local/wrangler-settings.ts'
 import { type LocalSystem, runLocalSystem, shownPath } from './local-system.ts'
 import { LOCAL_FOLDER, SERVICES_FOLDER } from './script-environment.ts'
@@ -19,15 +20,17 @@ async function startGateway(system: LocalSystem): Promise<void> {
   cleanUps.push(edge.close)
 }
 
-function startWorker({ folder, workerPort, variables, urls, fail }: LocalSystem): Promise<LocalWorker> {
+function startWorker(system: LocalSystem): Promise<LocalWorker> {
+  const { folder, workerPort, toolsPort, variables, urls, fail } = system
   const bundleDirectory = join(folder, 'bundle')
   return runLocalWorker({
     root: ROOT,
     build: async () => {
-      await buildWorker(bundleDirectory)
+      await buildScripts(bundleDirectory)
     },
-    start: (onCrash) =>
-      startWorkerd({
+    start: async (onCrash) => {
+      const tools = await startToolsOf(system, bundleDirectory)
+      const gateway = await startWorkerd({
         ...readRuntimeSettings(join(ROOT, 'wrangler.toml')),
         bundleDirectory,
         folder: join(folder, 'workerd'),
@@ -35,15 +38,41 @@ function startWorker({ folder, workerPort, variables, urls, fail }: LocalSystem)
         bindings: variables,
         storageDirectory: join(folder, 'state'),
         buckets: { CONTENT: urls.contentStore },
+        services: { TOOLS: `http://127.0.0.1:${toolsPort}` },
         logFile: join(folder, 'logs/worker.log'),
         onCrash,
-      }),
+      })
+      return reloadedTogether(gateway, tools)
+    },
     report: (message, final) => {
       if (final) fail(message)
       else process.stderr.write(`headgate: ${message}\n`)
     },
   })
 }
+
+function startToolsOf(system: LocalSystem, bundleDirectory: string): Promise<RunningTools> {
+  const { folder, toolsPort, cleanUps } = system
+  const started = startTools({
+    ...readRuntimeSettings(TOOLS_CONFIGURATION),
+    bundleDirectory,
+    port: toolsPort,
+    storageDirectory: join(folder, 'tools-state'),
+    logFile: join(folder, 'logs/tools.log'),
+    report: (message) => process.stderr.write(`headgate: ${message}\n`),
+  })
+  cleanUps.push(async () => (await started.catch(() => null))?.stop())
+  return started
+}
+
+/** The gateway's runtime, of which a rebuild also reloads the tools. */
+const reloadedTogether = (gateway: RunningWorkerd, tools: RunningTools): RunningWorkerd =>
+  Object.assign(Object.create(gateway) as RunningWorkerd, {
+    reload: async () => {
+      await tools.reload()
+      await gateway.reload()
+    },
+  })
 
 /** One call through everything, so that "ready" means that a first call works. */
 async function checkGateway(system: LocalSystem): Promise<void> {

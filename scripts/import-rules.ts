@@ -26,7 +26,9 @@ const ALLOWED: Record<string, Allowance> = {
   governance: { modules: ['lib', 'wire', 'schema'] },
   gateway: { modules: BASE },
   integrations: { modules: BASE },
-  responses: { modules: [...BASE, 'gateway', 'integrations'] },
+  // What runs in the script of tools, of which the gateway has the contract.
+  workspace: { modules: ['lib'] },
+  responses: { modules: [...BASE, 'gateway', 'integrations', 'workspace'] },
   agents: { modules: [...BASE, 'gateway', 'integrations', 'responses'] },
   http: {
     modules: [...BASE, 'gateway', 'integrations', 'responses', 'agents', 'env'],
@@ -96,8 +98,13 @@ function doorRules(path: string, target: string, found: SourceImport): string[] 
   if (target === 'src/integrations/upstream-client.ts' && isDeployed(path) && from !== 'integrations') {
     rules.push('only integrations reaches a tool server; others call callTool')
   }
+  const isContract = /^src\/workspace\/(contract|limits)\.ts$/.test(target)
+  if (moduleOf(target) === 'workspace' && !isContract && !isOfTools(path)) {
+    rules.push('only workers/tools runs a workspace; others have its contract and limits')
+  }
   const mayFetch =
     /^src\/(gateway\/providers\/|integrations\/upstream-client\.ts$|responses\/tools\/)/.test(path) ||
+    path.startsWith('workers/tools/') ||
     !isDeployed(path)
   if (target === 'src/lib/safe-fetch.ts' && /\bsafeFetch\b|\*/.test(found.clause) && !mayFetch) {
     rules.push('safeFetch is for gateway/providers, integrations/upstream-client and responses/tools')
@@ -115,11 +122,18 @@ function packageRules(path: string, specifier: string): string[] {
   if (/^(@hono\/|hono($|\/))/.test(specifier) && !mayUseHono) {
     rules.push('hono is for src/http, src/app.ts and workers')
   }
+  if (/^just-bash($|\/)/.test(specifier) && moduleOf(path) !== 'workspace') {
+    rules.push('just-bash is for src/workspace')
+  }
   if (/^drizzle-orm($|\/)/.test(specifier) && !mayUseDatabase(path) && !path.startsWith('schema/')) {
     rules.push('drizzle is for *.store.ts files, deps.ts and schema')
   }
   return rules
 }
+
+/** Of the script of tools; tests of units may reach into it. */
+const isOfTools = (path: string): boolean =>
+  path.startsWith('workers/tools/') || moduleOf(path) === 'workspace' || !isDeployed(path)
 
 const isDeployed = (path: string): boolean => /^(src|workers|schema)\//.test(path)
 

@@ -46,6 +46,8 @@ export interface LocalSystem {
   port: number
   /** A free port for a Worker behind PORT. */
   workerPort: number
+  /** A free port for the script of tools. */
+  toolsPort: number
   /** The Worker's variables, secrets included. */
   variables: Record<string, string>
   secrets: LocalSecrets
@@ -151,14 +153,30 @@ function removeFiles(files: readonly string[]): void {
 async function readSettings(folder: string, port: number) {
   const secrets = loadLocalSecrets(join(folder, 'secrets.json'))
   const plan = stackPlan(process.env, secrets, folder)
-  const [postgres = 0, redis = 0, qstash = 0, modelUpstream = 0, contentStore = 0, workerPort = 0] =
-    await freePorts(6)
+  const [
+    postgres = 0,
+    redis = 0,
+    qstash = 0,
+    modelUpstream = 0,
+    contentStore = 0,
+    workerPort = 0,
+    toolsPort = 0,
+  ] = await freePorts(7)
   const ports = { postgres, redis, qstash, modelUpstream, contentStore }
   const urls = stackUrls(plan, ports)
   const variables = workerVariables(process.env, secrets, { baseUrl: `http://127.0.0.1:${port}`, ...urls })
   wantedProviders(process.env, urls.modelUpstream)
   writePrivateFile(join(folder, 'worker.json'), `${JSON.stringify(variables, null, 2)}\n`)
-  return { folder, port, workerPort, secrets, variables, urls, commands: stackCommands(plan, ports) }
+  return {
+    folder,
+    port,
+    workerPort,
+    toolsPort,
+    secrets,
+    variables,
+    urls,
+    commands: stackCommands(plan, ports),
+  }
 }
 
 async function startAll(

@@ -56,8 +56,8 @@ runLocalSystem({
     const options = port === DEFAULT_PORT ? '' : ` --port ${port}`
     return `The services are ready after ${seconds} s. Now, in another terminal:
 
-  npx wrangler dev${options}
+  npx wrangler dev -c wrangler.toml -c workers/tools/wrangler.toml${options}
 
-It reads .dev.vars and serves the gateway:`
+It reads .dev.vars and serves the gateway, with the script of tools:`
   },
 })

@@ -13,6 +13,7 @@ import { type ContentStore, createContentStore } from './responses/content/conte
 import { responseStreamClient } from './responses/object/stream-client.ts'
 import type { HostedTool } from './responses/tools/hosted-tool.ts'
 import { hostedTools } from './responses/tools/registry.ts'
+import { type WorkspaceOf, workspaceClient } from './responses/tools/workspace/workspace-client.ts'
 import type { ResponseStreamObject } from './responses/types.ts'
 
 /** Everything that reaches out of the process, built in one place. Modules declare the parts that they need. */
@@ -27,6 +28,8 @@ export interface Deps {
   contentStore: ContentStore
   /** The object of a response. Check the id's MAC before, so that a guessed id wakes no object. */
   responseStream: (responseId: string) => ResponseStreamObject
+  /** The files of a conversation, in the script of tools. */
+  workspaceOf: WorkspaceOf
   /** The tools that this service runs for models. */
   hostedTools: readonly HostedTool[]
   /** Counts a call that was refused before its organization was known. Never rejects. */
@@ -119,6 +122,7 @@ export function createDeps(environment: Bindings, context: ExecutionContext, led
       ledgerClient(environment.LEDGER, organizationId, (work) => context.waitUntil(work), { shard, ledgers }),
     contentStore,
     responseStream: (responseId) => responseStreamClient(environment.RESPONSE_STREAMS, responseId),
+    workspaceOf: workspaceClient(environment.TOOLS),
     hostedTools: hostedTools(),
     countRejectedCall: (call) =>
       countRejectedCall(environment.LEDGER, call).catch((error) =>

@@ -141,6 +141,8 @@ export interface Bindings extends Record<string, unknown> {
   PUBLIC_WEB?: Fetcher
   /** Browser Run, for screenshots. */
   BROWSER?: BrowserRun
+  /** The script of tools. */
+  TOOLS: Fetcher
 }
 
 /** Variables that are missing or invalid. The message has names and reasons, never a value. */

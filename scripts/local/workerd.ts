@@ -38,6 +38,10 @@ export interface WorkerdOptions {
   durableObjects?: Record<string, string>
   /** URLs of content stores (`scripts/local/content-store`) by the R2 binding that reaches them; none by default. */
   buckets?: Record<string, string>
+  /** URLs of servers on loopback by the service binding that reaches them; none by default. */
+  services?: Record<string, string>
+  /** Addresses that `fetch` may reach; public and private ones by default. */
+  network?: Array<'public' | 'private'>
   /** Whether `caches.default` works; true by default. Off, using it throws. */
   cache?: boolean
   /** Port on 127.0.0.1 for the runtime's inspector (profiles, heap); off when left out. */
@@ -223,6 +227,8 @@ function configOf(
 ): string {
   const objects = Object.entries(options.durableObjects ?? GATEWAY_OBJECTS)
   const buckets = Object.entries(options.buckets ?? {})
+  const services = Object.entries(options.services ?? {})
+  const network = options.network ?? ['public', 'private']
   const text = (value: string) => JSON.stringify(value)
   const list = (values: string[]) => `[${values.join(', ')}]`
   const variables = Object.keys(bindings).map(
@@ -232,10 +238,13 @@ function configOf(
     ([name, type]) => `(name = ${text(name)}, durableObjectNamespace = ${text(type)})`,
   )
   const stores = buckets.map(([name]) => `(name = ${text(name)}, r2Bucket = ${text(`bucket-${name}`)})`)
-  const storeServices = buckets.map(([name, url]) => {
-    const address = text(new URL(url).host)
-    return `(name = ${text(`bucket-${name}`)}, external = (address = ${address}, http = ())),`
-  })
+  const bound = services.map(([name]) => `(name = ${text(name)}, service = ${text(`service-${name}`)})`)
+  const external = (name: string, url: string) =>
+    `(name = ${text(name)}, external = (address = ${text(new URL(url).host)}, http = ())),`
+  const externals = [
+    ...buckets.map(([name, url]) => external(`bucket-${name}`, url)),
+    ...services.map(([name, url]) => external(`service-${name}`, url)),
+  ]
   const namespaces = objects.map(
     ([, type]) => `(className = ${text(type)}, uniqueKey = ${text(`headgate-${type}`)}, enableSql = true)`,
   )
@@ -246,15 +255,15 @@ const config :Workerd.Config = (
       modules = ${list(modulesOf(options))},
       compatibilityDate = ${text(options.compatibilityDate)},
       compatibilityFlags = ${list(options.flags.map(text))},
-      bindings = ${list([...variables, ...reached, ...stores, PUBLIC_WEB])},
+      bindings = ${list([...variables, ...reached, ...stores, ...bound, PUBLIC_WEB])},
       durableObjectNamespaces = ${list(namespaces)},
       durableObjectStorage = (localDisk = "storage"),
       ${cachePort === null ? '' : 'cacheApiOutbound = "cache",'}
     )),
     (name = "storage", disk = (path = ${text(storage)}, writable = true)),
-    (name = "internet", network = (allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))),
+    (name = "internet", network = (allow = ${list(network.map(text))}, tlsOptions = (trustBrowserCas = true))),
     (name = "public-web", network = (allow = ["public"], tlsOptions = (trustBrowserCas = true))),
-    ${storeServices.join('\n    ')}
+    ${externals.join('\n    ')}
     ${cachePort === null ? '' : `(name = "cache", external = (address = "127.0.0.1:${cachePort}", http = ())),`}
   ],
   sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],

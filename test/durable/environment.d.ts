@@ -3,12 +3,14 @@
 declare namespace Cloudflare {
   interface Env extends Record<string, unknown> {
     LEDGER: DurableObjectNamespace
+    WORKSPACES: DurableObjectNamespace<import('../../workers/tools/workspace.ts').WorkspaceObject>
     EVENT_LOG: DurableObjectNamespace
     RESPONSE_STREAMS: DurableObjectNamespace
     TOOL_RESPONSES: DurableObjectNamespace
     PATIENT_RESPONSES: DurableObjectNamespace
     SCRIPTED_RESPONSES: DurableObjectNamespace<import('./scripted-response.ts').ScriptedResponse>
     CONTENT: R2Bucket
+    TOOLS: Fetcher
     LEDGER_SEEDS: string
     EVENT_LOG_SEEDS: string
     RESPONSE_FAULT_RUNS: string

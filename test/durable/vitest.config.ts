@@ -13,6 +13,7 @@ export default defineConfig({
         compatibilityDate: '2026-11-01',
         durableObjects: {
           LEDGER: { className: 'Ledger', useSQLite: true },
+          WORKSPACES: { className: 'WorkspaceObject', useSQLite: true },
           EVENT_LOG: { className: 'EventLogObject', useSQLite: true },
           RESPONSE_STREAMS: { className: 'ResponseStream', useSQLite: true },
           TOOL_RESPONSES: { className: 'ToolResponseStream', useSQLite: true },
@@ -20,6 +21,8 @@ export default defineConfig({
           SCRIPTED_RESPONSES: { className: 'ScriptedResponse', useSQLite: true },
         },
         r2Buckets: ['CONTENT'],
+        // The script of tools has tests of its own; here it is not available.
+        serviceBindings: { TOOLS: () => new Response(null, { status: 503 }) as never },
         bindings: {
           DATABASE_URL: 'postgres://local@localhost/headgate',
           DATABASE_FETCH_ENDPOINT: inject('databaseEndpoint'),

@@ -32,7 +32,7 @@ export async function setup(project: TestProject): Promise<void> {
     await gateway.stop()
     bundle.remove()
   }
-  const { workerd: _workerd, processes: _processes, ...rest } = gateway
+  const { workerd: _workerd, tools: _tools, processes: _processes, ...rest } = gateway
   // Only plain data reaches the test processes.
   project.provide('gateway', JSON.parse(JSON.stringify(rest)) as GatewayAddress)
   project.provide('bundleDirectory', bundle.directory)

@@ -7,6 +7,7 @@ import { startHostForwarder } from '../../scripts/local/host-forwarder.ts'
 import { freePorts } from '../../scripts/local/ports.ts'
 import { type StackPlan, type StandInName, stackCommands, stackUrls } from '../../scripts/local/stack.ts'
 import type { RunningStandIn } from '../../scripts/local/stand-in-process.ts'
+import { type RunningTools, startTools } from '../../scripts/local/tools.ts'
 import { type RunningWorkerd, startWorkerd, type WorkerdOptions } from '../../scripts/local/workerd.ts'
 import { readRuntimeSettings } from '../../scripts/local/wrangler-settings.ts'
 import { createLocalSecrets, type DemoKeys } from '../../scripts/local-secrets.ts'
@@ -15,6 +16,7 @@ import { type SeedReport, seedDatabase } from '../../scripts/seed.ts'
 import { DEFAULT_LLM_HOST, workerVariables } from '../../scripts/worker-variables.ts'
 import { parseConfiguration } from '../../src/env.ts'
 
+export const TOOLS_WRANGLER_FILE = join(import.meta.dirname, '../../workers/tools/wrangler.toml')
 export const WRANGLER_FILE = join(import.meta.dirname, '../../wrangler.toml')
 
 export interface GatewayOptions {
@@ -41,6 +43,8 @@ export interface GatewayAddress {
   deniedModels: string[]
   /** URL of each stand-in. */
   standIns: Record<StandInName, string>
+  /** URL of the script of tools. */
+  toolsUrl: string
   /** The Worker's variables, secrets included. */
   variables: Record<string, string>
   /** Log files of every process, `workerd.log` among them. */
@@ -52,6 +56,8 @@ export interface GatewayAddress {
 /** A gateway with a whole local system of its own, to be broken at will. */
 export interface StartedGateway extends GatewayAddress {
   workerd: RunningWorkerd
+  /** Null beside another Worker than the gateway. */
+  tools: RunningTools | null
   processes: Record<StandInName, Child>
   /** Kills a stand-in, so that its port refuses connections. `SIGSTOP` instead makes it hang: `processes.x.signal`. */
   killStandIn(name: StandInName): Promise<void>
@@ -93,8 +99,15 @@ async function start(
   stop: () => Promise<void>,
 ): Promise<StartedGateway> {
   const secrets = createLocalSecrets()
-  const [worker = 0, postgres = 0, redis = 0, qstash = 0, modelUpstream = 0, contentStore = 0] =
-    await freePorts(6)
+  const [
+    worker = 0,
+    toolsPort = 0,
+    postgres = 0,
+    redis = 0,
+    qstash = 0,
+    modelUpstream = 0,
+    contentStore = 0,
+  ] = await freePorts(7)
   const plan: StackPlan = {
     postgres: options.postgresUrl === undefined ? { folder: 'memory' } : { url: options.postgresUrl },
     redis: { token: secrets.redisToken },
@@ -134,16 +147,27 @@ async function start(
     port: worker,
     bindings: variables,
     buckets: { CONTENT: urls.contentStore },
+    services: { TOOLS: `http://127.0.0.1:${toolsPort}` },
     logFile: join(folder, 'logs/workerd.log'),
     ...readRuntimeSettings(WRANGLER_FILE),
     ...options.worker,
   })
+  const startOwnTools = () =>
+    startTools({
+      bundleDirectory: options.bundleDirectory,
+      port: toolsPort,
+      logFile: join(folder, 'logs/tools.log'),
+      ...readRuntimeSettings(TOOLS_WRANGLER_FILE),
+    })
+  const tools = options.worker ? Promise.resolve(null) : startOwnTools()
   const forwarder = startHostForwarder({ port: 0, targetPort: worker, host: DEFAULT_LLM_HOST })
   // Everything is waited for, also after a failure, so that nothing starts behind the clean-up's back.
-  const outcomes = await Promise.allSettled([workerd, forwarder, seeded, ...Object.values(started)])
-  const [runtime, front] = outcomes
+  const outcomes = await Promise.allSettled([workerd, forwarder, tools, seeded, ...Object.values(started)])
+  const [runtime, front, toolsRuntime] = outcomes
   if (runtime?.status === 'fulfilled') cleanUps.push(() => (runtime.value as RunningWorkerd).stop())
   if (front?.status === 'fulfilled') cleanUps.push(() => (front.value as RunningStandIn).close())
+  if (toolsRuntime?.status === 'fulfilled')
+    cleanUps.push(async () => (toolsRuntime.value as RunningTools | null)?.stop())
   const failure = outcomes.find((outcome) => outcome.status === 'rejected')
   if (failure !== undefined) throw failure.reason
 
@@ -161,6 +185,7 @@ async function start(
     models: report.models,
     deniedModels: report.deniedModels,
     standIns: urls as Record<StandInName, string>,
+    toolsUrl: `http://127.0.0.1:${toolsPort}`,
     variables,
     logFolder: join(folder, 'logs'),
     get pids() {
@@ -174,6 +199,7 @@ async function start(
       }
     },
     workerd: running,
+    tools: await tools,
     processes,
     killStandIn: (name) => processes[name].stop(0),
     startStandIn: async (name) => {

@@ -19,8 +19,12 @@ export interface StartedWorker extends GatewayAddress {
  * a tenth of the time of `startGateway`. Its Durable Objects are its own, so an organization may only be called through
  * the Worker that it was created through, and models and providers may only be changed through the shared gateway:
  * an audit chain has one writer.
+ * @param toolsUrl of a script of tools of its own, for tests that stop it.
  */
-export async function startWorker(variables: Record<string, string>): Promise<StartedWorker> {
+export async function startWorker(
+  variables: Record<string, string>,
+  { toolsUrl = gateway().toolsUrl } = {},
+): Promise<StartedWorker> {
   const shared = gateway()
   const folder = mkdtempSync(join(tmpdir(), 'headgate-test-worker-'))
   const [port = 0] = await freePorts(1)
@@ -34,6 +38,7 @@ export async function startWorker(variables: Record<string, string>): Promise<St
     port,
     bindings: own,
     buckets: { CONTENT: shared.standIns.contentStore },
+    services: { TOOLS: toolsUrl },
     logFile: join(folder, 'workerd.log'),
     ...readRuntimeSettings(WRANGLER_FILE),
   })
@@ -41,6 +46,7 @@ export async function startWorker(variables: Record<string, string>): Promise<St
   return {
     ...shared,
     baseUrl: workerd.url,
+    toolsUrl,
     llmUrl: forwarder.url,
     variables: own,
     logFolder: folder,

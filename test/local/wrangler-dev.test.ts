@@ -76,7 +76,9 @@ describe.skipIf(process.platform === 'win32')('npx wrangler dev beside npm run s
     services = start([join(ROOT, 'scripts/services.ts')], { HEADGATE_FOLDER: folder, PORT: String(port) })
     // Its variables are there before its services are; a person would wait for both.
     await waitFor(() => existsSync(variablesFile))
-    const parameters = ['dev', '--port', String(port), '--inspector-port', String(inspectorPort)]
+    const scripts = ['-c', 'wrangler.toml', '-c', 'workers/tools/wrangler.toml']
+    const ports = ['--port', String(port), '--inspector-port', String(inspectorPort)]
+    const parameters = ['dev', ...scripts, ...ports]
     start(wranglerArguments(parameters), wranglerEnvironment(folder))
     await waitFor(() => output.includes('Ctrl-C ends everything'))
     dev = JSON.parse(readFileSync(join(folder, 'services/dev.json'), 'utf8'))
@@ -117,9 +119,19 @@ describe.skipIf(process.platform === 'win32')('npx wrangler dev beside npm run s
     expect(events.at(-1)).toBe('data: [DONE]')
   })
 
+  it('reaches the script of tools', async () => {
+    const headers = { authorization: `Bearer ${dev.keys.owner}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ model: 'scripted-chat', input: 'Hello' })
+    const created = await fetch(`${dev.base_url}/v1/responses`, { method: 'POST', headers, body })
+    const { conversation } = (await created.json()) as { conversation: { id: string } }
+    const files = await fetch(`${dev.base_url}/v1/conversations/${conversation.id}/files`, { headers })
+    expect([files.status, await files.json()]).toEqual([200, { object: 'list', data: [], has_more: false }])
+  })
+
   it('keeps the secrets of .dev.vars from others, and removes them with the services', async () => {
     expect(statSync(variablesFile).mode & 0o777).toBe(0o600)
-    expect(output).toContain(`npx wrangler dev --port ${new URL(dev.base_url).port}`)
+    const command = 'npx wrangler dev -c wrangler.toml -c workers/tools/wrangler.toml'
+    expect(output).toContain(`${command} --port ${new URL(dev.base_url).port}`)
     services.kill('SIGINT')
     expect(await once(services, 'close')).toEqual([0, null])
     expect(existsSync(variablesFile)).toBe(false)

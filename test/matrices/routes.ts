@@ -136,6 +136,7 @@ const PARAMETERS: Record<string, string> = {
   responseId: 'resp_0000000000000000000000aaaaaaaaaa',
   conversationId: 'conv_0000000000000000000000',
   itemId: 'msg_0000000000000000000000',
+  path: 'notes.txt',
 }
 
 const OPEN = new Map([

@@ -132,6 +132,22 @@ describe('doors', () => {
       "import { x } from '../integrations/upstream-client.ts'",
       'only integrations reaches',
     ],
+    ['src/http/a.ts', "import { Bash } from 'just-bash/browser'", 'just-bash is for src/workspace'],
+    [
+      'src/responses/a.ts',
+      "import { Workspace } from '../workspace/workspace.ts'",
+      'only workers/tools runs a workspace',
+    ],
+    [
+      'workers/gateway.ts',
+      "import { Workspace } from '../src/workspace/workspace.ts'",
+      'only workers/tools runs a workspace',
+    ],
+    [
+      'src/workspace/a.ts',
+      "import { admit } from '../governance/governed-call.ts'",
+      'workspace must not import governance',
+    ],
     ['src/governance/a.ts', "import { safeFetch } from '../lib/safe-fetch.ts'", 'safeFetch is for'],
     ['src/gateway/a.ts', "import * as all from '../lib/safe-fetch.ts'", 'safeFetch is for'],
     ['src/gateway/a.ts', "const answer = await fetch('https://host')", 'outbound requests go through'],
@@ -145,6 +161,9 @@ describe('doors', () => {
   it.each([
     ['src/http/a.ts', "import { Hono } from 'hono'"],
     ['src/gateway/catalog/catalog.store.ts', "import { eq } from 'drizzle-orm'"],
+    ['src/responses/a.ts', "import { WorkspaceError } from '../workspace/contract.ts'"],
+    ['workers/tools/a.ts', "import { Workspace } from '../../src/workspace/workspace.ts'"],
+    ['src/workspace/a.ts', "import { Bash } from 'just-bash/browser'"],
     ['src/gateway/providers/a.ts', "import { safeFetch } from '../../lib/safe-fetch.ts'"],
     ['src/gateway/administration/a.ts', "import { checkEgress } from '../../lib/safe-fetch.ts'"],
     ['src/http/a.ts', "import type { Operation } from '../gateway/providers/provider.ts'"],

@@ -1,16 +1,18 @@
 import { Hono } from 'hono'
 import { renderItem } from '../../responses/items/item-list.ts'
 import {
+  conversationExists,
   listConversationItems,
   selectConversationItem,
   selectItemModels,
 } from '../../responses/store/read-responses.store.ts'
+import { filePathOf, listedFiles, openFile } from '../../responses/tools/workspace/conversation-files.ts'
 import { includesOf, itemListQuery, itemQuery } from '../../wire/response-queries.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { query, unknownId } from '../validated-request.ts'
 import { foundPage, itemListAnswer, jsonBytes, ownerOf, policiesOf } from './response-answers.ts'
 
-/** Reading conversations (interface: Conversations). A new response continues them. */
+/** Reading conversations (interface: Conversations), and the files that tools made in them. A new response continues them. */
 export const conversationRoutes = new Hono<AppEnv>()
   .get('/v1/conversations/:conversationId/items', query(itemListQuery), async (context) => {
     const { deps } = context.var
@@ -32,6 +34,27 @@ export const conversationRoutes = new Hono<AppEnv>()
     const policyOf = await policiesOfItems(context, [item])
     return jsonBytes(context, await renderItem(item, { contentStore, policyOf, includes }))
   })
+  .get('/v1/conversations/:conversationId/files', async (context) => {
+    const conversationId = await ownConversation(context)
+    const { workspaceOf } = context.var.deps
+    return context.json(await listedFiles(workspaceOf(ownerOf(context), conversationId)))
+  })
+  .get('/v1/conversations/:conversationId/files/:path{.+}', async (context) => {
+    const conversationId = await ownConversation(context)
+    const path = filePathOf(new URL(context.req.url).pathname)
+    const { workspaceOf } = context.var.deps
+    const file = path === null ? null : await openFile(workspaceOf(ownerOf(context), conversationId), path)
+    if (file === null) throw unknownId('File', context.req.param('path'))
+    return context.newResponse(file.body as never, 200, file.headers)
+  })
+
+/** The id of a conversation of the caller. @throws ApiError not_found */
+async function ownConversation(context: AppContext): Promise<string> {
+  const conversationId = context.req.param('conversationId') ?? ''
+  const owner = ownerOf(context)
+  if (await conversationExists(context.var.deps.database, owner, conversationId)) return conversationId
+  throw unknownId('Conversation', conversationId)
+}
 
 /** A conversation may have output of several models, and a policy may apply to some of them only. */
 async function policiesOfItems(context: AppContext, items: ReadonlyArray<{ id: string }>) {

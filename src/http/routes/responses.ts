@@ -8,6 +8,7 @@ import { lacksIncluded } from '../../responses/items/included-members.ts'
 import { apiErrorOf } from '../../responses/object/error-data.ts'
 import { type EndedResponse, storedResponse } from '../../responses/object/stored-response.ts'
 import { listInputItems } from '../../responses/store/read-responses.store.ts'
+import { removeWorkspace } from '../../responses/tools/workspace/remove-workspace.ts'
 import type { Owner, ResponseStreamObject, StartRequest } from '../../responses/types.ts'
 import {
   type Includes,
@@ -51,6 +52,8 @@ export const responseRoutes = new Hono<AppEnv>()
     const removed = await object.remove(owner)
     const erased = await eraseResponse(context.var.deps, owner, id)
     if (!removed && !erased) throw unknownId('Response', id)
+    // Only a response without a conversation has files under its own id.
+    await removeWorkspace(context.var.deps, owner, id)
     return context.json({ id, object: 'response', deleted: true })
   })
   .post('/v1/responses/:responseId/cancel', async (context) => {

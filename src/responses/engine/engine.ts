@@ -241,7 +241,7 @@ export class ResponseEngine {
     const { owner, state, emitter, request, log } = this.#run
     const principal = await currentPrincipal(this.#deps, owner, request, this.#principal)
     const { conversationId, responseId } = state.known
-    const caller = { owner, principal, workspaceId: conversationId ?? responseId }
+    const caller = { owner, principal, workspaceId: conversationId ?? responseId, responseId }
     await runTools(this.#deps, this.#run, caller, this.#abort.signal)
     log.flush()
     const { endAfterTools, turns } = this.#progress

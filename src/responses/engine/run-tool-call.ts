@@ -19,6 +19,7 @@ export interface ToolCaller {
   principal: Principal
   /** The conversation's id, or the response's where there is no conversation. */
   workspaceId: string
+  responseId: string
 }
 
 /**
@@ -30,7 +31,7 @@ export async function runToolCall(
   tool: HostedTool | undefined,
   call: StoredToolCall,
   identity: CallIdentity,
-  { owner, principal, workspaceId }: ToolCaller,
+  { owner, principal, workspaceId, responseId }: ToolCaller,
   signal: AbortSignal,
 ): Promise<ToolResult> {
   signal.throwIfAborted()
@@ -44,7 +45,7 @@ export async function runToolCall(
         ? { kind: 'tool', id: definition.name, family }
         : { kind: 'integration', id: definition.name, connectionId: null },
       execute: (json, { tools: rights }, stop) =>
-        tool.run({ owner, workspaceId, callId: call.callId, arguments: json, rights }, stop),
+        tool.run({ owner, workspaceId, responseId, callId: call.callId, arguments: json, rights }, stop),
     },
     signal,
   )

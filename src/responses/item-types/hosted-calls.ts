@@ -6,6 +6,7 @@ import type { ContextItem } from '../types.ts'
 import { hostedDirection } from './hosted-direction.ts'
 import { uncheckedItem } from './input-item.ts'
 import type { ItemType, ModelItems } from './item-type.ts'
+import { shellCallToModel } from './shell-call.ts'
 
 // Calls of server-side tools. The item of such a call also has its result.
 
@@ -26,15 +27,14 @@ export const mcpCall = streamedCall('mcp', 'mcp_call_arguments')
 /** A tool of this service: browser and files. */
 export const serviceCall = streamedCall('svc', 'service_call_arguments')
 
-const bareCall = (prefix: string): ItemType => ({
-  prefix,
+/** The shell of this service. Models call it as a function. */
+export const shellCall: ItemType = {
+  prefix: 'sh',
   read: uncheckedItem,
   direction: hostedDirection,
-  toModel: 'nothing',
-  events: { finalMembers: ['output', 'error'] },
-})
-
-export const shellCall = bareCall('sh')
+  toModel: shellCallToModel,
+  events: { finalMembers: ['action', 'output', 'error'] },
+}
 
 /**
  * A server-side call in the form in which the model made it, and its result. Calls that a vendor executed have no `call_id`;

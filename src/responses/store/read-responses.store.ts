@@ -127,6 +127,16 @@ export const listConversationItems = (
   return listItems(database, owner, conversationPlaces(conversationId), known, page)
 }
 
+export async function conversationExists(
+  database: Database,
+  owner: Owner,
+  conversationId: string,
+): Promise<boolean> {
+  const { id } = conversations
+  const rows = await database.select({ id }).from(conversations).where(isConversation(owner, conversationId))
+  return rows.length > 0
+}
+
 /** A page of a response's input, references included. Otherwise as `listConversationItems`. */
 export const listInputItems = (
   database: Database,

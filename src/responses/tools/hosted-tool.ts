@@ -32,6 +32,8 @@ export interface HostedCall {
   owner: Owner
   /** The conversation's id, or the response's where there is no conversation: the workspace of its files. */
   workspaceId: string
+  responseId: string
+  /** Unique in its response. */
   callId: string
   /** JSON, as the model wrote it. */
   arguments: string

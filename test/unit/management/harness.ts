@@ -63,6 +63,7 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
     ledgerOf: ledgers.of,
     contentStore: { put: unused, get: unused, remove: unused },
     responseStream: unused,
+    workspaceOf: unused,
     hostedTools: [],
     countRejectedCall: async () => {},
     waitUntil: () => {},

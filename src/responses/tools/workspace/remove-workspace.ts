@@ -1,0 +1,25 @@
+import { errorText, logEvent } from '../../../lib/log.ts'
+import { withinTime } from '../../../lib/time-limit.ts'
+import type { Owner } from '../../types.ts'
+import type { WorkspaceOf } from './workspace-client.ts'
+
+/** How long a caller waits for it. It continues afterwards. */
+const REMOVAL_LIMIT_MS = 2_000
+const TIME_LIMIT_MS = 10_000
+
+/**
+ * Deletes the files of a response without a conversation, or of a conversation. Never rejects: if the script of tools is not
+ * available, the workspace deletes itself when it has not been used for its lifetime.
+ */
+export async function removeWorkspace(
+  deps: { workspaceOf: WorkspaceOf; waitUntil: (work: Promise<unknown>) => void },
+  owner: Owner,
+  workspaceId: string,
+): Promise<void> {
+  const removal = deps
+    .workspaceOf(owner, workspaceId)
+    .run('remove', {}, { timeLimit: TIME_LIMIT_MS })
+    .catch((error) => logEvent('warn', 'workspace_not_removed', { error: errorText(error) }))
+  deps.waitUntil(removal)
+  await withinTime(removal, REMOVAL_LIMIT_MS, 'removing files').catch(() => {})
+}

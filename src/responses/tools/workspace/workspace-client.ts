@@ -1,0 +1,118 @@
+import { ApiError } from '../../../lib/api-error.ts'
+import { errorText, logEvent } from '../../../lib/log.ts'
+import type { Operation, Operations } from '../../../workspace/contract.ts'
+import type { Owner } from '../../types.ts'
+
+/** The binding of the script of tools. */
+export interface ToolsService {
+  fetch(url: string, init: RequestInit): Promise<Response>
+}
+
+/** The files of a conversation, or of a response without one. */
+export interface Workspace {
+  /**
+   * @throws ApiError whose message is for the model: `invalid_request` for what cannot be done, `upstream` when the script
+   * of tools is not available.
+   */
+  run<Name extends Exclude<Operation, 'download'>>(
+    name: Name,
+    request: Operations[Name]['request'],
+    options: RunOptions,
+  ): Promise<Operations[Name]['result']>
+  /** The content of a file with its length; null without such a file. @throws as `run` */
+  download(path: string): Promise<Response | null>
+}
+
+export interface RunOptions {
+  signal?: AbortSignal
+  /** Milliseconds until the script of tools counts as dead. */
+  timeLimit: number
+}
+
+export type WorkspaceOf = (owner: Owner, workspaceId: string) => Workspace
+
+const DOWNLOAD_LIMIT_MS = 30_000
+/** Waits before repetitions, in milliseconds: in which a process that died is started again. */
+const RETRY_PAUSES = [200, 1_000]
+
+/** @param pause waits for milliseconds; replaced in tests. */
+export function workspaceClient(tools: ToolsService, pause = wait): WorkspaceOf {
+  return ({ organizationId }, workspaceId) => {
+    // The object of the name has nothing of another organization, whatever the id is.
+    const base = `https://tools/workspaces/${encodeURIComponent(`${organizationId}:${workspaceId}`)}`
+    const post = (name: Operation, body: object, { signal, timeLimit }: RunOptions) =>
+      repeated(() => send(tools, `${base}/${name}`, JSON.stringify(body), timeLimit, signal), pause, signal)
+    return {
+      async run(name, request, options) {
+        const response = await post(name, request, options)
+        if (!response.ok) throw await refusal(response)
+        return (await response.json()) as never
+      },
+      async download(path) {
+        const response = await post('download', { path }, { timeLimit: DOWNLOAD_LIMIT_MS })
+        if (response.ok) return response
+        if (response.status !== 404) throw await refusal(response)
+        await response.body?.cancel()
+        return null
+      },
+    }
+  }
+}
+
+/**
+ * Repeats a request that was lost: the workspace runs a call with effects once for its id. After a time-out it does not, as
+ * the time of the tool is over.
+ */
+async function repeated(
+  request: () => Promise<Response>,
+  pause: typeof wait,
+  signal: AbortSignal | undefined,
+): Promise<Response> {
+  for (const milliseconds of [...RETRY_PAUSES, null]) {
+    try {
+      return await request()
+    } catch (error) {
+      signal?.throwIfAborted()
+      if (milliseconds === null || error instanceof TimedOut) {
+        logEvent('error', 'tools_not_available', { error: errorText(error) })
+        break
+      }
+    }
+    await pause(milliseconds)
+  }
+  throw new ApiError('upstream', 'The tool is not available now.')
+}
+
+class TimedOut extends Error {}
+
+/** @throws for an answer that did not come, and for 5xx */
+async function send(
+  tools: ToolsService,
+  url: string,
+  body: string,
+  timeLimit: number,
+  signal: AbortSignal | undefined,
+): Promise<Response> {
+  const limit = AbortSignal.timeout(timeLimit)
+  try {
+    const response = await tools.fetch(url, {
+      method: 'POST',
+      body,
+      signal: signal ? AbortSignal.any([signal, limit]) : limit,
+    })
+    if (response.status < 500) return response
+    await response.body?.cancel()
+    throw new Error(`the script of tools answered ${response.status}`)
+  } catch (error) {
+    throw limit.aborted ? new TimedOut('the script of tools did not answer in time') : error
+  }
+}
+
+/** The message of a refusal was written by the workspace for the model. */
+async function refusal(response: Response): Promise<ApiError> {
+  const body = (await response.json().catch(() => null)) as { error?: { message?: unknown } } | null
+  const message = body?.error?.message
+  return new ApiError('invalid_request', typeof message === 'string' ? message : 'The tool failed.')
+}
+
+const wait = (milliseconds: number): Promise<void> => new Promise((done) => setTimeout(done, milliseconds))

@@ -1,0 +1,95 @@
+import { WorkspaceError } from './contract.ts'
+import { FileError } from './files/file-error.ts'
+import { RESULT_MEMORY_MS } from './limits.ts'
+
+/** A row holds at most 2 MB. In UTF-16 units, of which each has at most three bytes. */
+const PART = 256 * 1024
+/** Results of the last calls; one has up to 10 MB, which no quota of files counts. */
+const MOST_RESULTS = 32
+
+/**
+ * The results of the last calls with effects, by call id: a request that is repeated, because its answer was lost, gets the
+ * first result. A call is recorded before it runs. If it has no result and does not run, the object has ended in its middle,
+ * and the call is not run again.
+ */
+export class CallResults {
+  readonly #sql: SqlStorage
+  readonly #now: () => number
+  readonly #running = new Map<string, Promise<unknown>>()
+
+  /** Creates the tables. */
+  constructor(sql: SqlStorage, now: () => number) {
+    this.#sql = sql
+    this.#now = now
+    sql.exec(
+      'CREATE TABLE IF NOT EXISTS calls (id TEXT PRIMARY KEY, begun INTEGER NOT NULL, parts INTEGER) WITHOUT ROWID',
+    )
+    sql.exec(
+      'CREATE TABLE IF NOT EXISTS results (call TEXT, number INTEGER, text TEXT, PRIMARY KEY (call, number)) WITHOUT ROWID',
+    )
+  }
+
+  /**
+   * Runs a call, or returns the result of its first run.
+   * @throws WorkspaceError interrupted for a call that ended without a result, and what `run` throws, which had no effect.
+   */
+  async once<Result>(callId: string, run: () => Promise<Result>): Promise<Result> {
+    const running = this.#running.get(callId)
+    if (running) return running as Promise<Result>
+    const known = this.#known(callId)
+    if (known) return known.result as Result
+    const result = this.#run(callId, run)
+    this.#running.set(callId, result)
+    return result.finally(() => this.#running.delete(callId))
+  }
+
+  #known(callId: string): { result: unknown } | null {
+    this.#forgetOld()
+    const call = this.#sql
+      .exec<{ parts: number | null }>('SELECT parts FROM calls WHERE id = ?', callId)
+      .toArray()[0]
+    if (!call) return null
+    if (call.parts === null) throw interrupted()
+    const parts = this.#sql.exec<{ text: string }>(
+      'SELECT text FROM results WHERE call = ? ORDER BY number',
+      callId,
+    )
+    return { result: JSON.parse([...parts].map(({ text }) => text).join('')) }
+  }
+
+  async #run<Result>(callId: string, run: () => Promise<Result>): Promise<Result> {
+    this.#sql.exec('INSERT INTO calls (id, begun) VALUES (?, ?)', callId, this.#now())
+    try {
+      const result = await run()
+      this.#store(callId, JSON.stringify(result))
+      return result
+    } catch (error) {
+      if (hadNoEffect(error)) this.#sql.exec('DELETE FROM calls WHERE id = ?', callId)
+      throw error
+    }
+  }
+
+  #store(callId: string, json: string): void {
+    let number = 0
+    for (let at = 0; at < json.length; at += PART) {
+      this.#sql.exec('INSERT INTO results VALUES (?, ?, ?)', callId, number++, json.slice(at, at + PART))
+    }
+    this.#sql.exec('UPDATE calls SET parts = ? WHERE id = ?', number, callId)
+  }
+
+  #forgetOld(): void {
+    const before = this.#now() - RESULT_MEMORY_MS
+    const latest = 'SELECT id FROM calls WHERE begun >= ? ORDER BY begun DESC LIMIT ?'
+    this.#sql.exec(`DELETE FROM results WHERE call NOT IN (${latest})`, before, MOST_RESULTS)
+    this.#sql.exec(`DELETE FROM calls WHERE id NOT IN (${latest})`, before, MOST_RESULTS)
+  }
+}
+
+/** Refusals come before the first effect, or roll it back. */
+const hadNoEffect = (error: unknown): boolean => error instanceof WorkspaceError || error instanceof FileError
+
+const interrupted = (): WorkspaceError =>
+  new WorkspaceError(
+    'interrupted',
+    'The call was interrupted, and it is not known how much of it was done. Look at the files before you repeat it.',
+  )

@@ -1,0 +1,103 @@
+/**
+ * The requests of the gateway to the tools script: `POST https://tools/workspaces/<name>/<operation>` with JSON. Answers are
+ * JSON, 200 with the result or 4xx with `{error: {code, message}}`; the answer of `download` is the file itself.
+ */
+export interface Operations {
+  exec: { request: ExecRequest; result: { output: CommandOutput[] } }
+  read: { request: { path: string; offset: number; limit: number }; result: ReadResult }
+  write: { request: Repeated & { path: string; content: string }; result: WriteResult }
+  list: { request: { path: string; recursive: boolean }; result: { files: FileInfo[]; more: boolean } }
+  search: { request: SearchRequest; result: SearchResult }
+  patch: { request: Repeated & { patch: string }; result: { changes: FileChange[] } }
+  download: { request: { path: string }; result: never }
+  remove: { request: object; result: { removed: boolean } }
+}
+export type Operation = keyof Operations
+
+/** A call with effects. A repeated request with the same id gets the first result, and has no second effect. */
+export interface Repeated {
+  callId: string
+}
+
+export interface ExecRequest extends Repeated {
+  commands: string[]
+  /** Of each command. */
+  timeoutMs: number
+  /** UTF-8 bytes of stdout and of stderr of each command. */
+  outputBytes: number
+  /** Hosts that commands may reach; see `EgressRules`. Without an allowed one there is no network. */
+  egress: ShellEgress
+}
+
+export interface ShellEgress {
+  allow: readonly string[]
+  deny: readonly string[]
+}
+
+/** As in `shell_call_output` of the official types. */
+export interface CommandOutput {
+  stdout: string
+  stderr: string
+  outcome: { type: 'exit'; exit_code: number } | { type: 'timeout' }
+}
+
+export interface ReadResult {
+  /** The lines from `offset` on, counted from 1. */
+  content: string
+  firstLine: number
+  lastLine: number
+  totalLines: number
+  /** The content was cut at the limit of one reading. */
+  cut: boolean
+}
+
+export interface WriteResult {
+  path: string
+  bytes: number
+  created: boolean
+}
+
+export interface FileInfo {
+  /** Absolute. */
+  path: string
+  type: 'file' | 'directory' | 'symlink'
+  bytes: number
+  /** Milliseconds. */
+  modifiedAt: number
+}
+
+export interface SearchRequest {
+  /** RE2 syntax. */
+  pattern: string
+  path: string
+  /** Of file names; null for all files. */
+  glob: string | null
+  ignoreCase: boolean
+}
+
+export interface SearchResult {
+  matches: Array<{ path: string; line: number; text: string }>
+  more: boolean
+}
+
+export interface FileChange {
+  change: 'added' | 'updated' | 'deleted' | 'moved'
+  path: string
+}
+
+/**
+ * A request that cannot be done as it is. The message is for the model: it names what is wrong and never has content of
+ * another workspace.
+ */
+export class WorkspaceError extends Error {
+  readonly code: 'invalid' | 'not_found' | 'quota' | 'busy' | 'interrupted'
+
+  constructor(code: WorkspaceError['code'], message: string) {
+    super(message)
+    this.name = 'WorkspaceError'
+    this.code = code
+  }
+}
+
+/** The folder in which commands begin, and which the owner of a conversation can list. */
+export const WORKSPACE_FOLDER = '/workspace'

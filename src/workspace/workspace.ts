@@ -1,0 +1,204 @@
+import { hasTable } from '../lib/has-table.ts'
+import { CallResults } from './call-results.ts'
+import {
+  type ExecRequest,
+  type FileInfo,
+  type Operation,
+  type Operations,
+  type ShellEgress,
+  WORKSPACE_FOLDER,
+  WorkspaceError,
+} from './contract.ts'
+import { Entries } from './files/entries.ts'
+import { FileError } from './files/file-error.ts'
+import { FileStore } from './files/file-store.ts'
+import { resolvePath } from './files/paths.ts'
+import { MOST_WAITING_CALLS, SHELL_LIMITS, WORKSPACE_LIFETIME_MS } from './limits.ts'
+import { listFiles } from './list-files.ts'
+import { applyPatch, writeFile } from './patch/apply-patch.ts'
+import { searchFiles } from './search-files.ts'
+import { runCommands, type ShellNetwork } from './shell/run-commands.ts'
+
+/** What an object has in memory while it has files. */
+interface Open {
+  files: FileStore
+  calls: CallResults
+}
+
+/** Rewriting the alarm for each request would be a write more for each. */
+const RENEWAL_STEP_MS = 3_600_000
+const READ_LIMIT = 64 * 1024
+const MOST_LISTED = 2_000
+
+const decoder = new TextDecoder()
+
+type Handlers = {
+  [Name in Exclude<Operation, 'download' | 'remove'>]: (
+    open: Open,
+    request: Operations[Name]['request'],
+  ) => Promise<Operations[Name]['result']>
+}
+
+/** The workspace of one conversation: its files, and the commands that run on them, one call at a time. */
+export class Workspace {
+  readonly #storage: DurableObjectStorage
+  readonly #networkOf: (egress: ShellEgress) => ShellNetwork
+  #open: Open | null = null
+  #queue: Promise<unknown> = Promise.resolve()
+  #waiting = 0
+  #removals = 0
+
+  /** @param networkOf the network of a shell to the hosts that these rules allow. */
+  constructor(storage: DurableObjectStorage, networkOf: (egress: ShellEgress) => ShellNetwork) {
+    this.#storage = storage
+    this.#networkOf = networkOf
+  }
+
+  /** @throws WorkspaceError */
+  async run<Name extends keyof Handlers>(
+    name: Name,
+    request: Operations[Name]['request'],
+  ): Promise<Operations[Name]['result']> {
+    return this.#inTurn(async () => {
+      // A list is also read for conversations that never had a file: it stores nothing.
+      if (name === 'list' && !this.#exists()) return { files: [], more: false } as never
+      const open = await this.#opened()
+      const removals = this.#removals
+      try {
+        return await (this.#handlers[name] as Handlers[Name])(open, request)
+      } catch (error) {
+        if (removals !== this.#removals)
+          throw new WorkspaceError('interrupted', 'The files were deleted meanwhile.')
+        throw error instanceof FileError ? workspaceErrorOf(error) : error
+      }
+    })
+  }
+
+  /** The bytes of a file; null without such a file. Never creates a workspace. */
+  async download(path: string): Promise<Uint8Array | null> {
+    if (!this.#exists()) return null
+    const { files } = await this.#opened()
+    const entry = files.find(path)
+    return entry?.type === 'file' ? files.read(path) : null
+  }
+
+  /** Deletes everything. A running call fails at its next operation. */
+  async remove(): Promise<{ removed: boolean }> {
+    const removed = this.#exists()
+    this.#removals++
+    this.#open = null
+    await this.#storage.deleteAlarm()
+    await this.#storage.deleteAll()
+    return { removed }
+  }
+
+  readonly #handlers: Handlers = {
+    exec: (open, request) => open.calls.once(request.callId, () => this.#exec(open, request)),
+    read: async ({ files }, { path, offset, limit }) =>
+      linesOf(textOf(files.read(inWorkspace(path))), offset, limit),
+    write: ({ files, calls }, { callId, path, content }) =>
+      calls.once(callId, async () =>
+        this.#atomically(() => {
+          const target = inWorkspace(path)
+          const created = writeFile(files, target, content)
+          return { path: target, bytes: files.get(target).size, created }
+        }),
+      ),
+    list: async ({ files }, { path, recursive }) => {
+      const all: FileInfo[] = []
+      for (const file of listFiles(files, inWorkspace(path), recursive)) {
+        if (all.length === MOST_LISTED) return { files: all, more: true }
+        all.push(file)
+      }
+      return { files: all, more: false }
+    },
+    search: ({ files }, request) => searchFiles(files, request),
+    patch: ({ files, calls }, { callId, patch }) =>
+      calls.once(callId, async () => ({ changes: this.#atomically(() => applyPatch(files, patch)) })),
+  }
+
+  async #exec({ files }: Open, { commands, timeoutMs, outputBytes, egress }: ExecRequest) {
+    const limits = {
+      timeoutMs: Math.min(timeoutMs, SHELL_LIMITS.commandMs),
+      outputBytes: Math.min(outputBytes, SHELL_LIMITS.outputBytes),
+    }
+    const network = egress.allow.length > 0 ? this.#networkOf(egress) : null
+    // What is stored survives a command that never ends, after which this call is not run again.
+    await this.#storage.sync()
+    return { output: await runCommands(files, commands, limits, network) }
+  }
+
+  /** A failure rolls back the tables; the counts that are in memory are read again. */
+  #atomically<Result>(work: () => Result): Result {
+    try {
+      return this.#storage.transactionSync(work)
+    } catch (error) {
+      this.#open = null
+      throw error
+    }
+  }
+
+  /** One call at a time, so that the commands of two never mix. @throws WorkspaceError busy */
+  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    if (this.#waiting >= MOST_WAITING_CALLS)
+      throw new WorkspaceError('busy', 'Too many calls wait for this workspace.')
+    this.#waiting++
+    const turn = this.#queue.then(work).finally(() => this.#waiting--)
+    this.#queue = turn.catch(() => {})
+    return turn
+  }
+
+  async #opened(): Promise<Open> {
+    await this.#renew()
+    if (this.#open) return this.#open
+    const now = () => Date.now()
+    const { sql } = this.#storage
+    this.#open = { files: new FileStore(new Entries(sql, now)), calls: new CallResults(sql, now) }
+    return this.#open
+  }
+
+  /** Postpones the deletion. */
+  async #renew(): Promise<void> {
+    const expiry = Date.now() + WORKSPACE_LIFETIME_MS
+    const alarm = await this.#storage.getAlarm()
+    if (alarm === null || alarm < expiry - RENEWAL_STEP_MS) await this.#storage.setAlarm(expiry)
+  }
+
+  #exists(): boolean {
+    return hasTable(this.#storage.sql, 'entries')
+  }
+}
+
+const inWorkspace = (path: string): string => resolvePath(WORKSPACE_FOLDER, path)
+
+function workspaceErrorOf({ code, message }: FileError): WorkspaceError {
+  const quota = ['EDQUOT', 'ENOSPC', 'EFBIG'].includes(code)
+  return new WorkspaceError(code === 'ENOENT' ? 'not_found' : quota ? 'quota' : 'invalid', message)
+}
+
+function textOf(bytes: Uint8Array): string {
+  if (bytes.subarray(0, 8_192).includes(0))
+    throw new WorkspaceError('invalid', 'The file is binary. Use the shell.')
+  return decoder.decode(bytes)
+}
+
+function linesOf(text: string, offset: number, limit: number) {
+  const lines = text.split('\n')
+  if (lines.at(-1) === '') lines.pop()
+  const chosen: string[] = []
+  let length = 0
+  for (const line of lines.slice(offset - 1, offset - 1 + limit)) {
+    length += line.length + 1
+    if (length > READ_LIMIT && chosen.length > 0) break
+    chosen.push(line.slice(0, READ_LIMIT))
+    if (length > READ_LIMIT) break
+  }
+  const lastLine = Math.max(0, offset - 1 + chosen.length)
+  return {
+    content: chosen.join('\n'),
+    firstLine: offset,
+    lastLine,
+    totalLines: lines.length,
+    cut: length > READ_LIMIT,
+  }
+}

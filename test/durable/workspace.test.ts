@@ -1,0 +1,111 @@
+import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { describe, expect, it } from 'vitest'
+import type { Operation, Operations } from '../../src/workspace/contract.ts'
+import { WORKSPACE_LIFETIME_MS } from '../../src/workspace/limits.ts'
+import { Workspace } from '../../src/workspace/workspace.ts'
+
+const newStub = () => env.WORKSPACES.getByName(crypto.randomUUID())
+type Stub = ReturnType<typeof newStub>
+
+/** A request as the gateway sends it. */
+async function call<Name extends Operation>(stub: Stub, name: Name, request: Operations[Name]['request']) {
+  const body = JSON.stringify(request)
+  const response = await stub.fetch(`https://tools/workspaces/x/${name}`, { method: 'POST', body })
+  return { status: response.status, body: (await response.json()) as Record<string, unknown> }
+}
+
+const write = (stub: Stub, callId = 'w') => call(stub, 'write', { callId, path: 'a', content: 'x' })
+const list = (stub: Stub) => call(stub, 'list', { path: '.', recursive: true })
+async function downloadStatus(stub: Stub): Promise<number> {
+  const body = JSON.stringify({ path: '/workspace/a' })
+  const response = await stub.fetch('https://tools/workspaces/x/download', { method: 'POST', body })
+  await response.body?.cancel()
+  return response.status
+}
+const exec = (command: string) => ({
+  ...{ callId: 'c', commands: [command], timeoutMs: 10_000, outputBytes: 1_000 },
+  egress: { allow: [], deny: [] },
+})
+const noNetwork = () => {
+  throw new Error('no network')
+}
+
+describe('a workspace', () => {
+  it('stores nothing until it has a file', async () => {
+    const stub = newStub()
+    expect(await list(stub)).toEqual({ status: 200, body: { files: [], more: false } })
+    expect(await downloadStatus(stub)).toBe(404)
+    await runInDurableObject(stub, async (_, { storage }) => {
+      expect(storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'entries'").toArray()).toEqual([])
+      expect(await storage.getAlarm()).toBeNull()
+    })
+  })
+
+  it('deletes itself when it was not used for its lifetime, which each use renews', async () => {
+    const stub = newStub()
+    await write(stub)
+    await runInDurableObject(stub, async (_, { storage }) => {
+      const expiry = (await storage.getAlarm()) ?? 0
+      expect(Math.abs(expiry - Date.now() - WORKSPACE_LIFETIME_MS)).toBeLessThan(60_000)
+      await storage.setAlarm(Date.now() + 1_000_000)
+    })
+    await list(stub)
+    await runInDurableObject(stub, async (_, { storage }) => {
+      expect((await storage.getAlarm()) ?? 0).toBeGreaterThan(Date.now() + WORKSPACE_LIFETIME_MS / 2)
+    })
+    expect(await runDurableObjectAlarm(stub)).toBe(true)
+    expect((await list(stub)).body).toEqual({ files: [], more: false })
+  })
+
+  it('is empty after its removal, also for calls whose results it remembered', async () => {
+    const stub = newStub()
+    expect((await write(stub)).body).toMatchObject({ created: true })
+    expect(await call(stub, 'remove', {})).toEqual({ status: 200, body: { removed: true } })
+    expect((await list(stub)).body).toEqual({ files: [], more: false })
+    expect((await write(stub)).body).toMatchObject({ created: true })
+  })
+
+  it('that is removed while a command runs fails the command, and does not run it again', async () => {
+    const stub = newStub()
+    const running = call(stub, 'exec', exec('echo x > a; sleep 0.3; echo x > b'))
+    await expect.poll(() => downloadStatus(stub)).toBe(200)
+    await call(stub, 'remove', {})
+    expect((await running).body).toMatchObject({ error: { code: 'interrupted' } })
+    expect((await list(stub)).body).toEqual({ files: [], more: false })
+  })
+
+  it('does not repeat a call in whose middle its object ended', async () => {
+    const stub = newStub()
+    await runInDurableObject(stub, async (_, { storage }) => {
+      const before = new Workspace(storage, noNetwork)
+      const running = before.run('exec', exec('echo x >> log; sleep 0.5'))
+      await expect.poll(() => before.download('/workspace/log')).not.toBeNull()
+      const after = new Workspace(storage, noNetwork)
+      await expect(after.run('exec', exec('echo x >> log; sleep 0.5'))).rejects.toThrow(/interrupted/)
+      await running
+      expect(new TextDecoder().decode((await after.download('/workspace/log')) ?? undefined)).toBe('x\n')
+    })
+  })
+
+  it('remembers the results of the last calls only', async () => {
+    const stub = newStub()
+    for (let index = 0; index < 40; index++) await write(stub, `w${index}`)
+    const count = await runInDurableObject(stub, (_, { storage }) => ({
+      calls: storage.sql.exec('SELECT count(*) AS n FROM calls').one().n,
+      results: storage.sql.exec('SELECT count(DISTINCT call) AS n FROM results').one().n,
+    }))
+    expect(count).toEqual({ calls: 33, results: 33 })
+    expect((await write(stub, 'w39')).body).toMatchObject({ created: false })
+  })
+
+  it('has few calls waiting, and refuses more', async () => {
+    const stub = newStub()
+    const calls = Array.from({ length: 12 }, (_, index) =>
+      call(stub, 'exec', { ...exec('sleep 0.05'), callId: `c${index}` }),
+    )
+    const statuses = (await Promise.all(calls)).map(({ status }) => status)
+    expect(statuses.filter((status) => status === 200).length).toBe(8)
+    expect(statuses.filter((status) => status === 429).length).toBe(4)
+  })
+})

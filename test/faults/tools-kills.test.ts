@@ -1,0 +1,74 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
+import { freePorts } from '../../scripts/local/ports.ts'
+import { type RunningTools, startTools } from '../../scripts/local/tools.ts'
+import { readRuntimeSettings } from '../../scripts/local/wrangler-settings.ts'
+import { HOSTILE_COMMANDS } from '../harness/hostile-commands.ts'
+import { TOOLS_WRANGLER_FILE } from '../harness/start-gateway.ts'
+import { type ShellOutput, workspaceCaller } from '../harness/workspaces.ts'
+import { TRIALS } from './support/faulty-gateway.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'headgate-tools-kills-'))
+let tools: RunningTools
+
+beforeAll(async () => {
+  const [port = 0] = await freePorts(1)
+  const settings = readRuntimeSettings(TOOLS_WRANGLER_FILE)
+  const bundleDirectory = inject('bundleDirectory')
+  tools = await startTools({
+    ...settings,
+    bundleDirectory,
+    port,
+    storageDirectory: folder,
+    hangLimitMs: 3_000,
+  })
+})
+afterAll(async () => {
+  await tools?.stop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const wait = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds))
+
+describe('the process of the tools is killed while a command runs', () => {
+  it('and no command runs twice, whenever that happens', async () => {
+    const caller = workspaceCaller(tools.url)
+    const results: Array<ShellOutput | Error> = []
+    for (let trial = 0; trial < TRIALS; trial++) {
+      await vi.waitFor(() => fetch(`${tools.url}/health`), { timeout: 10_000, interval: 20 })
+      const command = `echo ${trial} >> log; sleep 0.05; echo ${trial} >> log`
+      const running = caller.shell(command).catch((error: Error) => error)
+      await wait((trial * 7) % 160)
+      process.kill(tools.pid, 'SIGKILL')
+      results.push(await running)
+    }
+    const lines = (await caller.shell('cat log')).stdout.split('\n')
+    const outcomes = results.map((result, trial) => {
+      const effects = lines.filter((line) => line === String(trial)).length
+      if (result instanceof Error) {
+        expect(result.message).toMatch(/^(The call was interrupted|The tool is not available now)/)
+        expect(effects).toBeLessThanOrEqual(2)
+        return 'interrupted'
+      }
+      expect([trial, effects]).toEqual([trial, 2])
+      return 'completed'
+    })
+    expect(new Set(outcomes)).toEqual(new Set(['interrupted', 'completed']))
+  })
+
+  it('and every hostile command leaves other workspaces as they were', { timeout: 600_000 }, async () => {
+    const bystander = workspaceCaller(tools.url)
+    await bystander.call('write_file', { path: 'kept', content: 'kept' })
+    for (let round = 0; round < 3; round++) {
+      for (const { commands } of HOSTILE_COMMANDS) {
+        const calls = [1, 2].map(() =>
+          workspaceCaller(tools.url).call('shell', { commands, timeout_ms: 1_000 }),
+        )
+        await Promise.allSettled(calls)
+        expect((await bystander.shell('cat kept; ls')).stdout).toBe('keptkept\n')
+      }
+    }
+  })
+})

@@ -1,0 +1,278 @@
+import { describe, expect, it } from 'vitest'
+import { gateway } from '../harness/gateway.ts'
+import { type ShellOutput, type WorkspaceCaller, workspaceCaller } from '../harness/workspaces.ts'
+
+const newWorkspace = (options: Parameters<typeof workspaceCaller>[1] = {}): WorkspaceCaller =>
+  workspaceCaller(gateway().toolsUrl, options)
+
+const textOf = async (caller: WorkspaceCaller, name: string, arguments_: unknown): Promise<unknown> =>
+  (await caller.call(name, arguments_)).members.output
+
+describe('shell', () => {
+  it('ends with the members of the official shell_call, and the output', async () => {
+    const { status, members } = await newWorkspace().call('shell', {
+      commands: ['echo hello; echo problem >&2; exit 3'],
+      timeout_ms: null,
+      max_output_length: null,
+    })
+    expect(status).toBe('completed')
+    expect(members).toEqual({
+      action: {
+        commands: ['echo hello; echo problem >&2; exit 3'],
+        timeout_ms: 30_000,
+        max_output_length: 65_536,
+      },
+      output: [{ stdout: 'hello\n', stderr: 'problem\n', outcome: { type: 'exit', exit_code: 3 } }],
+    })
+  })
+
+  it('shares variables and the working directory between the commands of a call, and files between calls', async () => {
+    const caller = newWorkspace()
+    const { members } = await caller.call('shell', {
+      commands: ['mkdir -p a; cd a; name=ada', 'echo "$name in $PWD" > note', 'cat note'],
+    })
+    expect((members.output as ShellOutput[]).map(({ stdout }) => stdout)).toEqual([
+      '',
+      '',
+      'ada in /workspace/a\n',
+    ])
+    expect((await caller.shell('pwd; cat a/note; echo $name')).stdout).toBe(
+      '/workspace\nada in /workspace/a\n\n',
+    )
+    expect((await caller.shell('echo kept > /tmp/x')).outcome.exit_code).toBe(0)
+    expect((await caller.shell('cat /tmp/x')).stdout).toBe('kept\n')
+  })
+
+  it('works on text with the usual commands', async () => {
+    const { stdout, stderr } = await newWorkspace().shell(`
+      printf 'b,2\\na,1\\nü,3\\n' > data.csv
+      sort data.csv | awk -F, '{s += $2; print $1} END {print s}'
+      sed -i 's/a/z/' data.csv && grep -c z data.csv
+      echo '{"items":[{"n":1},{"n":2}]}' | jq -c '[.items[].n]'
+      gzip -c data.csv | gunzip | wc -l
+      cp -r . /tmp/copy && mv data.csv moved.csv && ls && ls /tmp/copy && rm -r /tmp/copy
+      find . -name '*.csv' | while read -r f; do basename "$f"; done`)
+    expect(stderr).toBe('')
+    expect(stdout).toBe('a\nb\nü\n6\n1\n[1,2]\n3\nmoved.csv\ndata.csv\nmoved.csv\n')
+  })
+
+  it('ends a command at its time limit, and does not run those after it', async () => {
+    const started = Date.now()
+    const { members } = await newWorkspace().call('shell', {
+      commands: ['echo begun; sleep 20; echo never', 'echo after'],
+      timeout_ms: 300,
+    })
+    expect(Date.now() - started).toBeLessThan(10_000)
+    const [first, second] = members.output as ShellOutput[]
+    expect(first?.outcome).toEqual({ type: 'timeout' })
+    expect(second).toEqual({
+      stdout: '',
+      stderr: expect.stringContaining('Not run'),
+      outcome: { type: 'timeout' },
+    })
+  })
+
+  it('cuts output in its middle, at characters', async () => {
+    const command = 'for i in $(seq 3000); do echo "äöü line $i"; done'
+    const { stdout } = await newWorkspace().shell(command, { max_output_length: 1_000 })
+    expect(stdout).toMatch(/^äöü line 1\n/)
+    expect(stdout).toMatch(/\n\[… \d+ bytes cut …\]\n/)
+    expect(stdout).toMatch(/äöü line 3000\n$/)
+    expect(stdout).not.toContain('\ufffd')
+    expect(Buffer.byteLength(stdout)).toBeLessThan(1_100)
+  })
+
+  it('has no network, and no command that would run code of the host', async () => {
+    const caller = newWorkspace()
+    for (const command of [
+      'curl http://127.0.0.1',
+      'wget x',
+      'python3 -c 1',
+      'node -e 1',
+      'js-exec 1',
+      'sqlite3 x',
+    ]) {
+      const { stderr, outcome } = await caller.shell(command)
+      expect([command, outcome.exit_code]).toEqual([command, 127])
+      expect(stderr).toMatch(/not found|not available/)
+    }
+  })
+
+  it('has curl for hosts that are allowed, and for no address of this machine', async () => {
+    const caller = newWorkspace({
+      shell: { allow: ['allowed.example', '127.0.0.1', '*.internal'], deny: [] },
+    })
+    const port = new URL(gateway().baseUrl).port
+    const addresses = [
+      'https://other.example/',
+      `http://127.0.0.1:${port}/health`,
+      'https://127.0.0.1/',
+      'https://metadata.google.internal/',
+    ]
+    for (const address of addresses) {
+      const { stdout, stderr, outcome } = await caller.shell(`curl -sS ${address}`)
+      expect([address, stdout, outcome.exit_code === 0]).toEqual([address, '', false])
+      expect(stderr).toMatch(/not allow|only https/)
+    }
+  })
+
+  it('reports a write that is not possible, and continues', async () => {
+    const { stdout, stderr, outcome } = await newWorkspace().shell(
+      'echo x > /etc/passwd; echo x > a/b; echo after',
+    )
+    expect(stdout).toBe('after\n')
+    expect(stderr).toMatch(/ENOENT.*\/etc\/passwd[\s\S]*ENOENT.*\/workspace\/a\/b/)
+    expect(outcome.exit_code).toBe(1)
+  })
+
+  it('tells a model what is wrong with its arguments', async () => {
+    const caller = newWorkspace()
+    await expect(caller.call('shell', '{')).rejects.toThrow('The arguments are not valid JSON.')
+    await expect(caller.call('shell', {})).rejects.toThrow('The arguments do not fit: commands: is required')
+    await expect(caller.call('shell', { commands: [], timeout_ms: 40_000, more: 1 })).rejects.toThrow(
+      /commands: .*; timeout_ms: .*30000.*more/,
+    )
+  })
+})
+
+describe('files', () => {
+  it('are written, read in parts, listed and searched', async () => {
+    const caller = newWorkspace()
+    const content = Array.from({ length: 1_200 }, (_, index) => `line ${index + 1}`).join('\n')
+    expect(await textOf(caller, 'write_file', { path: 'src/long.txt', content })).toBe(
+      `Created /workspace/src/long.txt (${content.length} bytes).`,
+    )
+    expect(
+      await textOf(caller, 'write_file', { path: '/workspace/b.ts', content: 'const Line = 1\n' }),
+    ).toContain('Created')
+    expect(await textOf(caller, 'read_file', { path: 'b.ts', offset: null, limit: null })).toBe(
+      '1\tconst Line = 1',
+    )
+    expect(await textOf(caller, 'read_file', { path: 'src/long.txt', offset: 1_199, limit: 1 })).toBe(
+      '1199\tline 1199\n[lines 1199 to 1199 of 1200]',
+    )
+    expect(await textOf(caller, 'list_files', {})).toBe(
+      `/workspace/b.ts 15\n/workspace/src/\n/workspace/src/long.txt ${content.length}`,
+    )
+    const search = { pattern: '^CONST line|line 1200$', path: '.', glob: null, ignore_case: true }
+    expect(await textOf(caller, 'search_files', search)).toBe(
+      '/workspace/b.ts:1: const Line = 1\n/workspace/src/long.txt:1200: line 1200',
+    )
+    expect(await textOf(caller, 'search_files', { ...search, glob: '*.{ts,js}' })).not.toContain('long.txt')
+    expect(await textOf(caller, 'search_files', { pattern: 'nothing' })).toBe('No line matches.')
+    expect((await caller.shell('wc -l < src/long.txt')).stdout.trim()).toBe('1199')
+  })
+
+  it('are changed by a patch, wholly or not at all', async () => {
+    const caller = newWorkspace()
+    await caller.call('write_file', { path: 'a.txt', content: 'one\ntwo\nthree\n' })
+    await caller.call('write_file', { path: 'old.txt', content: 'old\n' })
+    const patch = `*** Begin Patch
+*** Update File: a.txt
+@@
+ one
+-two
++zwei
+*** Add File: dir/new.txt
++new
+*** Delete File: old.txt
+*** End Patch`
+    expect(await textOf(caller, 'apply_patch', { patch })).toBe(
+      'updated /workspace/a.txt\nadded /workspace/dir/new.txt\ndeleted /workspace/old.txt',
+    )
+    const wrong =
+      '*** Begin Patch\n*** Delete File: a.txt\n*** Update File: dir/new.txt\n@@\n-absent\n+x\n*** End Patch'
+    await expect(caller.call('apply_patch', { patch: wrong })).rejects.toThrow(/hunk 1.*"absent"/)
+    expect((await caller.shell('cat a.txt dir/new.txt; ls')).stdout).toBe(
+      'one\nzwei\nthree\nnew\na.txt\ndir\n',
+    )
+  })
+
+  it('refuses with a reason that a model can act on', async () => {
+    const caller = newWorkspace()
+    await caller.shell("printf 'a\\0b' > binary")
+    const refused = (name: string, arguments_: object) => expect(caller.call(name, arguments_)).rejects
+    await refused('read_file', { path: 'absent' }).toThrow("no such file or directory, '/workspace/absent'")
+    await refused('read_file', { path: '.' }).toThrow('directory')
+    await refused('read_file', { path: 'binary' }).toThrow('binary')
+    await refused('write_file', { path: '/etc/x', content: '' }).toThrow('permission denied')
+    await refused('search_files', { pattern: '(' }).toThrow(/^pattern: .*RE2/)
+    await refused('search_files', { pattern: '((a{100}){100})' }).toThrow(/^pattern: /)
+    await refused('apply_patch', { patch: 'x' }).toThrow('"*** Begin Patch"')
+  })
+
+  it('stay within their quotas, and a refused write leaves what was there', async () => {
+    const caller = newWorkspace()
+    const content = 'x'.repeat(1024 * 1024)
+    await caller.call('write_file', { path: 'm', content })
+    const made = await caller.shell(
+      'for i in $(seq 15); do cat m >> big; done; for i in 1 2 3 4; do cp big big$i; done; ls -s',
+    )
+    expect(made.stderr).toContain('EDQUOT')
+    const tooLarge = await caller.shell('cat m >> big; cat m >> big; wc -c < big')
+    expect(tooLarge.stderr).toContain('EFBIG')
+    expect(Number(tooLarge.stdout)).toBe(16 * 1024 * 1024)
+    await expect(caller.call('write_file', { path: 'new', content: content.repeat(3) })).rejects.toThrow(
+      'EDQUOT',
+    )
+    await caller.shell('rm big*')
+    const many = await caller.shell('for i in $(seq 2100); do : > f$i; done; ls | wc -l')
+    expect(many.stderr).toContain('ENOSPC')
+    // The folders /, /workspace and /tmp count.
+    expect(Number(many.stdout)).toBe(1_997)
+    expect((await caller.shell('rm f*; ls')).stdout).toBe('m\n')
+  })
+})
+
+describe('a call that is repeated', () => {
+  it('has one effect, and gets the first result', async () => {
+    const caller = newWorkspace()
+    const append = () => caller.call('shell', { commands: ['echo x >> log; wc -l < log'] }, 'call_1')
+    const first = await append()
+    expect(await append()).toEqual(first)
+    const [third, fourth] = await Promise.all(
+      ['call_2', 'call_2'].map((id) => caller.call('shell', { commands: ['sleep 0.2; echo x >> log'] }, id)),
+    )
+    expect(third).toEqual(fourth)
+    expect((await caller.shell('wc -l < log')).stdout.trim()).toBe('2')
+  })
+
+  it('is repeated by the client when an answer is lost', async () => {
+    let lost = 0
+    const through = async (url: string, init: RequestInit) => {
+      const answer = await fetch(url, init)
+      if (lost++ === 0) throw new Error('connection lost')
+      return answer
+    }
+    const caller = newWorkspace({ through })
+    expect((await caller.shell('echo x >> log; wc -l < log')).stdout.trim()).toBe('1')
+    expect(lost).toBe(2)
+  })
+
+  it('is a failure that says so when no script of tools answers', async () => {
+    const caller = workspaceCaller('http://127.0.0.1:9')
+    await expect(caller.shell('true')).rejects.toThrow(/^The tool is not available now\.$/)
+  })
+})
+
+it('never reads the files of another conversation or organization', async () => {
+  const caller = newWorkspace()
+  await caller.call('write_file', { path: 'secret.txt', content: 'canary-of-a-workspace' })
+  const { organizationId, workspaceId } = caller
+  const names = [
+    newWorkspace({ organizationId }),
+    newWorkspace({ workspaceId }),
+    newWorkspace({ organizationId, workspaceId: `${workspaceId}/../${workspaceId}` }),
+    newWorkspace({ organizationId, workspaceId: `x/../${organizationId}:${workspaceId}` }),
+  ]
+  for (const other of names) {
+    expect(await textOf(other, 'list_files', {})).toBe('There are no files.')
+    const { stdout } = await other.shell(
+      'cat secret.txt ../*/*/secret.txt; grep -r canary / ; find /; echo $(</workspace/secret.txt)',
+    )
+    expect(stdout).not.toContain('canary')
+  }
+  expect(
+    await textOf(newWorkspace({ organizationId, workspaceId }), 'read_file', { path: 'secret.txt' }),
+  ).toContain('canary')
+})

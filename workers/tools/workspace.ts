@@ -1,0 +1,29 @@
+import { DurableObject } from 'cloudflare:workers'
+import { isHostAllowed } from '../../src/governance/tool-rights.ts'
+import { safeFetch } from '../../src/lib/safe-fetch.ts'
+import { answerRequest } from '../../src/workspace/answer-request.ts'
+import { guardedNetwork } from '../../src/workspace/shell/guarded-network.ts'
+import { Workspace } from '../../src/workspace/workspace.ts'
+
+/** The Durable Object behind a workspace. A shell: what is here is storage and alarm. */
+export class WorkspaceObject extends DurableObject<object> {
+  readonly #workspace: Workspace
+
+  constructor(context: DurableObjectState, environment: object) {
+    super(context, environment)
+    this.#workspace = new Workspace(context.storage, (egress) =>
+      guardedNetwork(
+        (host) => isHostAllowed(egress, host),
+        (address, init) => safeFetch(address, { ...init, allow: [] }),
+      ),
+    )
+  }
+
+  override fetch(request: Request): Promise<Response> {
+    return answerRequest(this.#workspace, request)
+  }
+
+  override async alarm(): Promise<void> {
+    await this.#workspace.remove()
+  }
+}
