@@ -48,6 +48,7 @@ async function answerOf(call: WebToolCall, environment: Environment) {
     {
       owner: { organizationId: 'org_1', userId: call.userId ?? 'user_1' },
       workspaceId: call.workspaceId ?? 'conv_1',
+      responseId: 'resp_1',
       callId: 'call_1',
       arguments: typeof call.arguments === 'string' ? call.arguments : JSON.stringify(call.arguments),
       rights: { ...DEFAULT_TOOL_RIGHTS, ...(call.web && { web: call.web }) },

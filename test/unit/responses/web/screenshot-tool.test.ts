@@ -32,6 +32,7 @@ const shoot = (browser: BrowserBinding, path: string, rules: EgressRules = DEFAU
     {
       owner: { organizationId: 'org_1', userId: 'user_1' },
       workspaceId: 'conv_1',
+      responseId: 'resp_1',
       callId: 'call_1',
       arguments: JSON.stringify({ url: path.startsWith('/') ? `http://${web.hosts[0]}${path}` : path }),
       rights: { ...DEFAULT_TOOL_RIGHTS, web: rules },
