@@ -47,6 +47,8 @@ interface Shared {
   database: Database
   redis: Redis
   contentStore: ContentStore
+  workspaceOf: WorkspaceOf
+  hostedTools: readonly HostedTool[]
 }
 
 const shared = new WeakMap<object, Shared>()
@@ -56,11 +58,15 @@ function sharedOf(environment: Bindings): Shared {
   const known = shared.get(environment)
   if (known) return known
   const configuration = parseConfiguration(environment)
+  const workspaceOf = workspaceClient(environment.TOOLS)
+  const { PUBLIC_WEB: publicNetwork = null, BROWSER: browser = null } = environment
   const made = {
     configuration,
     database: createDatabase(configuration),
     redis: createRedis(configuration),
     contentStore: createContentStore(environment.CONTENT),
+    workspaceOf,
+    hostedTools: hostedTools({ configuration, publicNetwork, browser }, workspaceOf),
   }
   shared.set(environment, made)
   return made
@@ -112,7 +118,7 @@ function createRedis(configuration: Configuration): Redis {
 
 /** @param ledgers whose calls to a ledger are committed together; all requests of this isolate if left out. */
 export function createDeps(environment: Bindings, context: ExecutionContext, ledgers?: SharedLedgers): Deps {
-  const { configuration, database, redis, contentStore } = sharedOf(environment)
+  const { configuration, database, redis, contentStore, workspaceOf, hostedTools } = sharedOf(environment)
   return {
     configuration,
     clock: systemClock,
@@ -122,8 +128,8 @@ export function createDeps(environment: Bindings, context: ExecutionContext, led
       ledgerClient(environment.LEDGER, organizationId, (work) => context.waitUntil(work), { shard, ledgers }),
     contentStore,
     responseStream: (responseId) => responseStreamClient(environment.RESPONSE_STREAMS, responseId),
-    workspaceOf: workspaceClient(environment.TOOLS),
-    hostedTools: hostedTools(),
+    workspaceOf,
+    hostedTools,
     countRejectedCall: (call) =>
       countRejectedCall(environment.LEDGER, call).catch((error) =>
         logEvent('warn', 'rejected_call_not_counted', { error: errorText(error) }),

@@ -92,6 +92,7 @@ const variables = z.object({
   SEARCH_PROVIDER: z.enum(['local', 'brave', 'tavily', 'searxng']).default('local'),
   SEARCH_API_KEY: optional(z.string()),
   SEARCH_URL: optional(address),
+  SEARCH_PRICE: wholeNumber(0, 0),
   NATIVE_STREAM_HOSTS: hosts(VENDOR_HOSTS.join(',')),
   ORGANIZATION_RATE_LIMIT: wholeNumber(6000),
   USER_RATE_LIMIT: wholeNumber(600),

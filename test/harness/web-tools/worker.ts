@@ -31,6 +31,7 @@ async function answerOf(call: WebToolCall, environment: Environment) {
     WEB_EGRESS_ALLOW: environment.WEB_EGRESS_ALLOW.split(','),
     EGRESS_ALLOW: environment.EGRESS_ALLOW.split(','),
     SEARCH_PROVIDER: 'local' as const,
+    SEARCH_PRICE: 0,
     ...call.search,
   }
   const tools = webTools({

@@ -12,8 +12,11 @@ const DESCRIPTIONS = {
     'Searches the pages that were opened in this conversation; this deployment has no provider for searches of the web. If the address of a page is known, open it directly.',
 }
 
-/** `web_search`. Results on hosts that the rules of the organization do not allow are left out. */
-export const searchTool = (provider: SearchProvider): HostedTool => ({
+/**
+ * `web_search`. Results on hosts that the rules of the organization do not allow are left out.
+ * @param price of a search, in micro-credits.
+ */
+export const searchTool = (provider: SearchProvider, price: number): HostedTool => ({
   purpose: 'hosted',
   family: 'web_search',
   definition: {
@@ -30,6 +33,7 @@ export const searchTool = (provider: SearchProvider): HostedTool => ({
   itemType: 'web_search_call',
   members: { action: { type: 'search', query: '', queries: [] } satisfies WebAction },
   repeatable: true,
+  price,
   timeLimit: TIME_LIMIT_MS,
   run: (call, signal) =>
     runWebCall(

@@ -9,7 +9,7 @@ import { configuredSearch, type SearchConfiguration } from './search/configured-
 import { searchTool } from './search-tool.ts'
 
 export interface WebToolDeps extends Partial<Pick<PageRequest, 'limits'>> {
-  configuration: SearchConfiguration & { WEB_EGRESS_ALLOW: readonly string[] }
+  configuration: SearchConfiguration & { WEB_EGRESS_ALLOW: readonly string[]; SEARCH_PRICE: number }
   /** The binding PUBLIC_WEB of a self-hosted runtime; null on Cloudflare, whose network reaches public addresses only. */
   publicNetwork: Pick<Fetcher, 'fetch'> | null
   /** The binding BROWSER; null without it. */
@@ -42,7 +42,7 @@ export function webTools({
     ...(limits && { limits }),
   }
   return [
-    searchTool(configuredSearch(configuration, pages)),
+    searchTool(configuredSearch(configuration, pages), configuration.SEARCH_PRICE),
     ...pageTools(page),
     ...(browser ? [screenshotTool(browser, page)] : []),
   ]

@@ -42,7 +42,12 @@ const shoot = (browser: BrowserBinding, path: string, rules: EgressRules = DEFAU
 
 describe('take_screenshot', () => {
   it('is offered where there is a browser only', () => {
-    const configuration = { SEARCH_PROVIDER: 'local' as const, EGRESS_ALLOW: [], WEB_EGRESS_ALLOW: [] }
+    const configuration = {
+      SEARCH_PROVIDER: 'local' as const,
+      SEARCH_PRICE: 0,
+      EGRESS_ALLOW: [],
+      WEB_EGRESS_ALLOW: [],
+    }
     const names = (browser: BrowserBinding | null) =>
       webTools({ configuration, publicNetwork: null, browser, pages: new PageStore(() => 0) }).map(
         ({ definition, family }) => `${family} ${definition.name}`,
