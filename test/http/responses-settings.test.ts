@@ -5,7 +5,7 @@ import { administrator, createTenant, type Tenant, uniqueName } from '../harness
 import { marker, seenRequest } from '../harness/upstream.ts'
 import { say } from './support/dlp-answers.ts'
 import { ask, expectJson, type Json, listItems } from './support/response-calls.ts'
-import { bodyOf, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
+import { bodyOf, HOSTED_TOOLS, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
 
 let tenant: Tenant
 
@@ -63,7 +63,7 @@ describe.each(RESPONSE_WAYS)('settings (%s)', (_, { upstream, model, stream }) =
       temperature: 1,
       text: { format: { type: 'text' } },
       tool_choice: 'auto',
-      tools: [],
+      tools: HOSTED_TOOLS,
       top_p: 1,
       truncation: 'disabled',
     })

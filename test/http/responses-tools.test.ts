@@ -4,7 +4,7 @@ import { createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequest, seenRequests } from '../harness/upstream.ts'
 import { callTool, say } from './support/dlp-answers.ts'
 import type { Json } from './support/response-calls.ts'
-import { bodyOf, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
+import { bodyOf, HOSTED_TOOLS, RESPONSE_WAYS, respond, turnsScript } from './support/response-streams.ts'
 
 let tenant: Tenant
 
@@ -46,7 +46,7 @@ describe.each(RESPONSE_WAYS)('tools (%s)', (_, { upstream, model, stream }) => {
       status: 'incomplete',
       incomplete_details: { reason: 'tool_use' },
       output_text: 'Let me look.',
-      tools: [WEATHER, TIME],
+      tools: [WEATHER, TIME, ...HOSTED_TOOLS],
       tool_choice: 'auto',
       parallel_tool_calls: true,
     })
@@ -126,7 +126,7 @@ describe.each(RESPONSE_WAYS)('tools (%s)', (_, { upstream, model, stream }) => {
       },
       { type: 'function_call', name: 'find', arguments: '{"city":"Rome"}', status: 'completed' },
     ])
-    expect(response.tools).toEqual(tools)
+    expect(response.tools).toEqual([...tools, ...HOSTED_TOOLS])
     const outputs = response.output.map(({ call_id }) => ({
       type: 'function_call_output',
       call_id,
@@ -197,6 +197,9 @@ describe.each(RESPONSE_WAYS)('tools (%s)', (_, { upstream, model, stream }) => {
     await call({ input: text, tools: [strict] })
     const body = bodyOf(await seenRequest(gateway(), text))
     expect(JSON.stringify(body.tools)).toContain('"city"')
-    if (upstream === 'chat') expect(body.tools).toMatchObject([{ function: { strict: true } }])
+    if (upstream === 'chat')
+      expect(body.tools).toContainEqual(
+        expect.objectContaining({ function: expect.objectContaining({ name: 'get_weather', strict: true }) }),
+      )
   })
 })

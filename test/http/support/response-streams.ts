@@ -9,6 +9,9 @@ import { RESPONSES_ROUTE } from '../../matrices/routes.ts'
 import { framesOf, type Part } from './dlp-answers.ts'
 import { ask, expectJson, type Json, type ToldResponse } from './response-calls.ts'
 
+/** The entries of `tools` for the tools that the service runs, which every response has. */
+export const HOSTED_TOOLS = [{ type: 'shell' }, { type: 'web_search' }, { type: 'computer' }]
+
 /** What the caller asks for, and what a model's provider speaks. */
 export interface ResponseWay {
   upstream: 'chat' | 'messages'

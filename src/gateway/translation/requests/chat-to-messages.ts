@@ -28,6 +28,8 @@ export interface ConversationEnd {
   continuesAnswer: boolean
   /** Place of the schema in the caller's request, for the error; that of chat completions by default. */
   schemaPlace?: string
+  /** See `ToolsBeside`. */
+  instructsBesideTools?: boolean
 }
 
 /**
@@ -38,14 +40,14 @@ export function buildMessagesRequest(
   request: Json,
   target: TargetModel,
   { system, messages, called }: Conversation,
-  { continuesAnswer, schemaPlace }: ConversationEnd,
+  { continuesAnswer, schemaPlace, instructsBesideTools = false }: ConversationEnd,
 ): Omit<ConvertedRequest, 'dropped'> {
   const turns = withAnswerableEnd(messages, continuesAnswer, target)
   const { tools, tool_choice } = messagesToolMembers(request, called)
   const { format, instruction } = messagesOutputFormat(
     objectOf(request.response_format),
     target,
-    mayCallTools(request),
+    { mayCallTools: mayCallTools(request), instructs: instructsBesideTools },
     schemaPlace,
   )
   if (instruction !== null) system.push({ type: 'text', text: instruction })

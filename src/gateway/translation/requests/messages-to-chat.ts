@@ -18,11 +18,10 @@ export function messagesToChat(request: Json, target: TargetModel): ConvertedReq
   const tools = chatTools(request)
   const reasons = can(target, 'reasoning')
   const toolChoice = tools && chatToolChoice(request)
-  const { format, instruction } = chatOutputFormat(
-    responseFormatOfMessages(request),
-    target,
-    mayCallTools({ tools, tool_choice: toolChoice }),
-  )
+  const { format, instruction } = chatOutputFormat(responseFormatOfMessages(request), target, {
+    mayCallTools: mayCallTools({ tools, tool_choice: toolChoice }),
+    instructs: false,
+  })
   const maxTokens = Math.min(numberOf(request.max_tokens) ?? target.maxOutputTokens, target.maxOutputTokens)
   const { temperature, top_p } = request
   const body = present({

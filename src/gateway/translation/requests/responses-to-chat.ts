@@ -20,11 +20,10 @@ export function responsesToChat(request: Json, target: TargetModel): ConvertedRe
   const offered = new ResponsesTools(request.tools)
   const tools = offered.asFunctions()
   const tool_choice = offered.choice(request.tool_choice)
-  const { format, instruction } = chatOutputFormat(
-    settings.format,
-    target,
-    mayCallTools({ tools, tool_choice }),
-  )
+  const { format, instruction } = chatOutputFormat(settings.format, target, {
+    mayCallTools: mayCallTools({ tools, tool_choice }),
+    instructs: true,
+  })
   const { maxTokens, stream } = settings
   const body = present({
     ...unknownMembers(request),

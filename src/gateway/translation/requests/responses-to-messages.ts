@@ -38,6 +38,7 @@ export function responsesToMessages(request: Json, target: TargetModel): Convert
   const converted = buildMessagesRequest(chat, target, conversation, {
     continuesAnswer: false,
     schemaPlace: 'text.format.schema',
+    instructsBesideTools: true,
   })
   return { ...converted, dropped: droppedMembers(request, RESPONSES_MEMBERS, converted.body) }
 }

@@ -127,11 +127,11 @@ describe('members of a turn as those of a chat completion request', () => {
     expect(instructsJson(asked, target('json_schema', 'json_object')).onChat).toBe(false)
   })
 
-  it('lets tools be called instead of asking for an object', () => {
+  it('asks for an object beside tools, which may be called first', () => {
     const asked = { text: { format: { type: 'json_object' } }, tools }
-    expect(toChat(asked, target()).messages).toEqual([user('Hello')])
-    expect(instructsJson(asked, target())).toEqual({ onChat: false, onMessages: false })
-    expect(instructsJson({ ...asked, tools: [{ type: 'web_search' }] }, target()).onMessages).toBe(true)
+    const [instruction] = toChat(asked, target()).messages as Json[]
+    expect(instruction?.content).toMatch(/^Answer with exactly one JSON object\..* Tools may still be called/)
+    expect(instructsJson(asked, target())).toEqual({ onChat: true, onMessages: true })
   })
 
   it.each<[Json, string]>([
