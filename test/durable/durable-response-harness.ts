@@ -76,7 +76,7 @@ export async function newCaller() {
   const principal: Principal = {
     organizationId,
     userId,
-    credential: { kind: 'key', keyId, scopes: ['models'], expiresAt: null },
+    credential: { kind: 'key', keyId, scopes: ['models'], compatibility: 'headgate', expiresAt: null },
     role: 'member' as Principal['role'],
     groupIds: [],
     entitlements: [],
@@ -143,7 +143,7 @@ export function newResponse(caller: Caller, namespace = env.RESPONSE_STREAMS) {
     principal,
     identity,
     headers: [],
-    functionCallsComplete: false,
+    compatibility: null,
   }
   const bodyOf = (members: object) =>
     new Response(
