@@ -23,6 +23,8 @@ import {
 const HEADER = 'x-headgate-compatibility'
 const WEATHER = { type: 'function', name: 'get_weather', parameters: { type: 'object', properties: {} } }
 const CODE = { type: 'custom', name: 'run_code' }
+/** A request whose answer is cut off. */
+const CUT = { input: 'Tell me a very long story of many words.', max_output_tokens: 3 }
 const HOSTED = [{ type: 'shell' }, { type: 'web_search' }]
 
 /** Its key has the setting. */
@@ -108,7 +110,7 @@ describe.each(RESPONSE_WAYS)(
     })
 
     it('an incomplete response ends with its own event', async () => {
-      const { response, events } = await call({ input: 'script:length' })
+      const { response, events } = await call(CUT)
       expectOpenResponses(response)
       expect(response).toMatchObject({
         status: 'incomplete',
@@ -230,7 +232,7 @@ describe('a response that runs', () => {
   })
 
   it('fails with an error of the specification', async () => {
-    const answer = await postResponse(strict.key, { input: 'script:broken-stream', stream: true })
+    const answer = await postResponse(strict.key, { input: 'script:mid-stream-cut', stream: true })
     const events = checkedEvents(answer.text)
     expect(events.slice(-2).map(({ event }) => event)).toEqual(['error', 'response.failed'])
     expect(events.at(-2)?.data).toMatchObject({ error: { type: 'server_error', param: null } })
@@ -256,7 +258,7 @@ describe('a response that runs', () => {
       status: 'completed',
       output: [{}, { name: 'get_weather' }],
     })
-    const length = client.responses.stream({ model: 'scripted-chat', input: 'script:length' })
+    const length = client.responses.stream({ model: 'scripted-chat', ...CUT })
     expect(await length.finalResponse()).toMatchObject({ status: 'incomplete' })
   })
 })

@@ -49,8 +49,11 @@ export const itemTypeOnWire = (type: string): string => (ITEM_TYPES.has(type) ? 
 export const eventTypeOnWire = (type: string): string =>
   EVENT_TYPES.has(type) ? type : `${PREFIX}${type.replace(/^response\./, '')}`
 
+/** A type without the prefix of this service. */
+export const ownType = (type: string): string => (type.startsWith(PREFIX) ? type.slice(PREFIX.length) : type)
+
 /** The own type of an item that a caller sends. A type of the specification has no prefix. */
 export function ownItemType(type: string): string {
-  const own = type.startsWith(PREFIX) ? type.slice(PREFIX.length) : type
+  const own = ownType(type)
   return ITEM_TYPES.has(own) ? type : own
 }

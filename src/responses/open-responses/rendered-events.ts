@@ -29,9 +29,9 @@ const RENDERERS: Readonly<Record<string, (event: Members) => Members>> = {
   }),
   'response.output_item.added': withItem,
   'response.output_item.done': withItem,
-  error: ({ error, param, ...event }) => ({
+  error: ({ error, ...event }) => ({
     ...event,
-    error: { ...(error as object), param: param ?? null },
+    error: { ...(error as object), param: event.param ?? null },
   }),
 }
 
