@@ -58,7 +58,7 @@ describe.each(RESPONSE_WAYS)(
         [say('So: '), callTool('get_weather', { city: 'Paris' })],
         [say('Sunny.')],
       ])
-      const tools = [...HOSTED, WEATHER, CODE]
+      const tools = [...HOSTED, { type: 'headgate:shell' }, WEATHER, CODE]
       const { response } = await call({
         input: script,
         tools,

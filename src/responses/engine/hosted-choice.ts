@@ -1,6 +1,5 @@
 import type { ToolFamily } from '../../governance/tool-rights.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
-import { ownType } from '../open-responses/names.ts'
 import type { HostedTool } from '../tools/hosted-tool.ts'
 
 type ToolChoice = ResponseSettings['tool_choice']
@@ -24,9 +23,8 @@ const SHOWN_TYPES: ReadonlyArray<[type: string, families: readonly ToolFamily[]]
   ['computer', ['browser']],
 ]
 
-/** Callers of Open Responses name a tool of this service with its prefix. */
 const familiesOf = (type: unknown): readonly ToolFamily[] =>
-  FAMILIES_OF_TYPE.find(([pattern]) => typeof type === 'string' && pattern.test(ownType(type)))?.[1] ?? []
+  FAMILIES_OF_TYPE.find(([pattern]) => typeof type === 'string' && pattern.test(type))?.[1] ?? []
 
 /** The entries of `tools` for the tools of this service: those of their types that the caller has not listed itself. */
 export function shownTools(

@@ -49,11 +49,17 @@ export const itemTypeOnWire = (type: string): string => (ITEM_TYPES.has(type) ? 
 export const eventTypeOnWire = (type: string): string =>
   EVENT_TYPES.has(type) ? type : `${PREFIX}${type.replace(/^response\./, '')}`
 
-/** A type without the prefix of this service. */
-export const ownType = (type: string): string => (type.startsWith(PREFIX) ? type.slice(PREFIX.length) : type)
+/** Types of tools and of choices of them. */
+const TOOL_TYPES: ReadonlySet<string> = new Set(['function', 'allowed_tools'])
 
-/** The own type of an item that a caller sends. A type of the specification has no prefix. */
-export function ownItemType(type: string): string {
-  const own = ownType(type)
-  return ITEM_TYPES.has(own) ? type : own
+/** The own type of an item that a caller sends. */
+export const ownItemType = (type: string): string => withoutPrefix(type, ITEM_TYPES)
+
+/** The own type of a tool, or of a choice of tools, that a caller sends. */
+export const ownToolType = (type: string): string => withoutPrefix(type, TOOL_TYPES)
+
+/** A type of the specification has no prefix. */
+function withoutPrefix(type: string, standard: ReadonlySet<string>): string {
+  const own = type.startsWith(PREFIX) ? type.slice(PREFIX.length) : type
+  return standard.has(own) ? type : own
 }

@@ -3,6 +3,7 @@ import type { ModelEvent } from '../../../src/gateway/translation/model-events.t
 import { eventFrame } from '../../../src/responses/emitter/event-writer.ts'
 import { ITEM_TYPES } from '../../../src/responses/item-types/item-types.ts'
 import { eventTypeOnWire, itemTypeOnWire } from '../../../src/responses/open-responses/names.ts'
+import { withOwnTools } from '../../../src/responses/open-responses/own-tools.ts'
 import { openResponsesFrames } from '../../../src/responses/open-responses/rendered-events.ts'
 import { openResponsesItem } from '../../../src/responses/open-responses/rendered-item.ts'
 import { renderedResponse } from '../../../src/responses/open-responses/rendered-response.ts'
@@ -87,6 +88,25 @@ describe('types on the wire', () => {
     expect(eventTypeOnWire('response.service_call_arguments.delta')).toBe(
       'headgate:service_call_arguments.delta',
     )
+  })
+})
+
+describe('tools of a request', () => {
+  it('have their own types, also where they are named with the prefix', () => {
+    const settings = withOwnTools({
+      model: 'm',
+      tools: [{ type: 'headgate:shell' }, { type: 'shell' }, { type: 'function', name: 'headgate:f' }],
+      tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'headgate:shell' }, 'x', null] },
+    })
+    expect(settings).toMatchObject({
+      tools: [{ type: 'shell' }, { type: 'shell' }, { type: 'function', name: 'headgate:f' }],
+      tool_choice: { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'shell' }, 'x', null] },
+    })
+    expect(withOwnTools({ model: 'm', tool_choice: { type: 'headgate:web_search' } })).toMatchObject({
+      tool_choice: { type: 'web_search' },
+    })
+    const plain = { model: 'm', tool_choice: 'auto' as const, tools: [{ type: 'headgate:function' }] }
+    expect(withOwnTools(plain)).toEqual(plain)
   })
 })
 
