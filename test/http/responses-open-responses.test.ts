@@ -9,7 +9,7 @@ import {
 import { jsonOf } from '../harness/send.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { addKey, administrator, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
-import { registerScript } from '../harness/upstream.ts'
+import { marker, registerScript, seenRequests } from '../harness/upstream.ts'
 import { callTool, say } from './support/dlp-answers.ts'
 import { ask, expectJson, type Json, listItems, type ToldResponse } from './support/response-calls.ts'
 import {
@@ -109,6 +109,34 @@ describe.each(RESPONSE_WAYS)(
       for (const item of sent.data) expect(openResponsesItemSchema.safeParse(item).success).toBe(true)
     })
 
+    it('tools of this service are extensions, and their calls are accepted back', async () => {
+      const text = marker()
+      const script = await turnsScript(upstream, [
+        [callTool('shell', { commands: ['echo hello'], timeout_ms: null, max_output_length: null })],
+        [callTool('list_files', { path: '.', recursive: false })],
+        [say('Done.')],
+      ])
+      const { response, events } = await call({ input: `${script} ${text}` })
+      expectOpenResponses(response)
+      expect(response.tools).toEqual([])
+      expect(response.output).toMatchObject([
+        { type: 'headgate:shell_call', status: 'completed', output: [{ stdout: 'hello\n' }] },
+        { type: 'headgate:service_call', status: 'completed', name: 'list_files' },
+        { type: 'message' },
+      ])
+      if (stream) {
+        const names = events.map(({ event }) => event)
+        expect(names).toContain('headgate:service_call_arguments.delta')
+        expect(names).toContain('headgate:service_call_arguments.done')
+      }
+      const input = [...response.output, { role: 'user', content: `And now? ${text}` }]
+      await call({ input, store: false })
+      const last = (await seenRequests(gateway(), text)).at(-1)
+      expect(last?.body).toContain('echo hello')
+      expect(last?.body).toContain('list_files')
+      expect(last?.body).not.toContain('headgate:')
+    })
+
     it('an incomplete response ends with its own event', async () => {
       const { response, events } = await call(CUT)
       expectOpenResponses(response)
@@ -191,9 +219,8 @@ describe('the form of a response', () => {
   it('is that of one key, not of the other keys of its user', async () => {
     const other = await addKey(gateway(), strict.base, strict.userId)
     const [mine, theirs] = [await start(strict.key), await start(other.key)]
-    // Without tools, both forms are valid: the errors show them.
     expect(await isStrict(mine, other.key)).toBe(true)
-    expect(await isStrict(theirs, strict.key)).toBe(true)
+    expect(await isStrict(theirs, strict.key)).toBe(false)
     const errors = [strict.key, other.key].map(async (key) => jsonOf(await get('/responses/resp_x', key)))
     expect(await Promise.all(errors)).toMatchObject([
       { error: { type: 'not_found', param: null } },
