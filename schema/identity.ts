@@ -119,6 +119,10 @@ export const apiKeys = pgTable(
     /** The pepper that made the digest. */
     pepperId: text('pepper_id').notNull(),
     scopes: text('scopes').array().notNull(),
+    /** Form in which the Responses surface answers calls with this key. */
+    compatibility: text('compatibility', { enum: ['headgate', 'open_responses'] })
+      .notNull()
+      .default('headgate'),
     expiresAt: instant('expires_at'),
     revokedAt: instant('revoked_at'),
     createdAt: createdAt(),

@@ -30,6 +30,10 @@ export const responses = pgTable('responses', {
   /** As the caller sent it. The response may be deleted. */
   previousResponseId: text('previous_response_id'),
   model: text('model').notNull(),
+  /** Form in which it is shown, of its request. */
+  compatibility: text('compatibility', { enum: ['headgate', 'open_responses'] })
+    .notNull()
+    .default('headgate'),
   status: text('status', { enum: ['in_progress', 'completed', 'incomplete', 'failed'] }).notNull(),
   /** The final response object as JSON, without `output`. Text, because jsonb does not keep the bytes. */
   body: text('body'),

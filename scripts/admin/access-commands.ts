@@ -1,8 +1,16 @@
-import { type Call, type Command, given, listed, listOptions, one } from './command.ts'
+import { type Call, type Command, given, listed, listOptions, type Option, one } from './command.ts'
 import { type Item, usageError } from './connection.ts'
 import { groupId, organizationPath, userId } from './names.ts'
 
 // Keys, and which models may be used.
+
+/** Words of the header `x-headgate-compatibility`; the API has an underscore. */
+const compatibilityOption: Option = {
+  value: 'form',
+  describe: 'form of its responses: headgate or open-responses',
+}
+
+const compatibilityOf = ({ options }: Call) => options.text('compatibility')?.replaceAll('-', '_')
 
 const keyCommands: Command[] = [
   {
@@ -14,7 +22,7 @@ const keyCommands: Command[] = [
     run: async (call) => {
       const organization = await organizationPath(call)
       const user = call.options.text('user')
-      const columns = ['id', 'label', 'user_id', 'scopes', 'expires_at', 'revoked_at']
+      const columns = ['id', 'label', 'user_id', 'scopes', 'compatibility', 'expires_at', 'revoked_at']
       return listed(call, `${organization}/keys`, columns, {
         user_id: user === undefined ? undefined : await userId(call, organization, user),
       })
@@ -37,6 +45,7 @@ const keyCommands: Command[] = [
     options: {
       label: { value: 'text', describe: 'what it is for', required: true },
       scope: { value: 'scope', describe: 'models, agents or mcp (all of them)', multiple: true },
+      compatibility: compatibilityOption,
       'expires-at': { value: 'time', describe: 'when it ends, as 2027-01-31 or an ISO 8601 time' },
     },
     run: async (call) => {
@@ -45,11 +54,24 @@ const keyCommands: Command[] = [
         user_id: await userId(call, organization, call.positionals[0] ?? ''),
         label: call.options.text('label'),
         scopes: call.options.texts('scope'),
+        compatibility: compatibilityOf(call),
         expires_at: call.options.text('expires-at'),
       })
       const item = await call.connection.request('POST', `${organization}/keys`, body)
       call.note('The key is shown this once and cannot be found again.')
       return { kind: 'item', item }
+    },
+  },
+  {
+    group: 'keys',
+    verb: 'update',
+    summary: 'Change the form of the responses to an API key',
+    positionals: ['key-id'],
+    inOrganization: true,
+    options: { compatibility: { ...compatibilityOption, required: true } },
+    run: async (call) => {
+      const changes = { compatibility: compatibilityOf(call) }
+      return one(call.connection.request('PUT', await namedKey(call), changes))
     },
   },
   {

@@ -1,3 +1,4 @@
+import type { Compatibility } from '../wire/compatibility.ts'
 import type { ToolRights } from './tool-rights.ts'
 
 export type Role = 'owner' | 'admin' | 'member'
@@ -14,6 +15,7 @@ export type CallerCredential =
       kind: 'key'
       keyId: string
       scopes: readonly KeyScope[]
+      compatibility: Compatibility
       /** Milliseconds since the epoch; null for a key without an end. */
       expiresAt: number | null
     }
@@ -48,6 +50,10 @@ export interface ModelGrants {
 /** The key behind a principal; null for a session or a run. */
 export const keyIdOf = ({ credential }: Pick<Principal, 'credential'>): string | null =>
   credential.kind === 'key' ? credential.keyId : null
+
+/** The form of responses to a caller: that of its key. */
+export const compatibilityOf = ({ credential }: Pick<Principal, 'credential'>): Compatibility =>
+  credential.kind === 'key' ? credential.compatibility : 'headgate'
 
 /** Whether a credential has a scope. Only keys have scopes: sessions and runs are limited by the rights of their user alone. */
 export const hasScope = ({ credential }: Pick<Principal, 'credential'>, scope: KeyScope): boolean =>

@@ -3,6 +3,7 @@ import { ConfigurationError } from '../env.ts'
 import { errorCodeOf } from '../governance/governed-call.ts'
 import { ApiError, type ErrorKind, invalidRequest } from '../lib/api-error.ts'
 import { errorText, logEvent, redact } from '../lib/log.ts'
+import { errorCompatibility, openResponsesError } from './compatibility.ts'
 import type { AppContext } from './context.ts'
 import { rateLimitHeaders } from './rate-limit-headers.ts'
 import type { Surface } from './surfaces.ts'
@@ -39,8 +40,11 @@ const LABELS: Record<ErrorKind, string> = {
   internal: 'Internal Server Error',
 }
 
+const codeOf = ({ kind, code }: ApiError): string | undefined =>
+  kind === 'internal' ? 'internal_error' : code
+
 function nestedError(error: ApiError): Record<string, unknown> {
-  const code = error.kind === 'internal' ? 'internal_error' : error.code
+  const code = codeOf(error)
   return {
     message: error.message,
     type: NESTED_TYPES[error.kind] ?? 'invalid_request_error',
@@ -92,9 +96,8 @@ export function renderError(error: unknown, context: AppContext): Response {
     })
   }
   context.set('errorCode', errorCodeOf(known))
-  // Interface: a body over the limit is answered `{ message }` on every surface.
   const surface = context.get('surface') ?? 'none'
-  const body = known.kind === 'too_large' ? { message: known.message } : RENDERERS[surface](known, requestId)
+  const body = bodyOf(known, surface, context)
   const headers: Record<string, string> = { 'content-type': 'application/json', ...rateLimitHeaders(context) }
   if (known.retryAfterSeconds !== undefined) {
     headers['retry-after'] = String(Math.max(1, Math.ceil(known.retryAfterSeconds)))
@@ -103,6 +106,16 @@ export function renderError(error: unknown, context: AppContext): Response {
   if (known.limit !== undefined) headers['x-headgate-limit'] = known.limit
   // Messages quote the request, which can have a key in the wrong place. A redacted part ends before a quotation mark.
   return context.body(redact(JSON.stringify(body)), known.status as 400, headers)
+}
+
+function bodyOf(error: ApiError, surface: Surface, context: AppContext): Record<string, unknown> {
+  if (surface === 'responses' && errorCompatibility(context) === 'open_responses') {
+    return { error: openResponsesError(error.status, error.message, codeOf(error)) }
+  }
+  // Interface: a body over the limit is answered `{ message }` on every surface.
+  return error.kind === 'too_large'
+    ? { message: error.message }
+    : RENDERERS[surface](error, context.get('requestId'))
 }
 
 function toApiError(error: unknown): ApiError {

@@ -2,6 +2,7 @@ import type { CallIdentity } from '../governance/governed-call.ts'
 import type { RateLimit } from '../governance/ledger/contract.ts'
 import type { Principal } from '../governance/principal.ts'
 import type { ApiError } from '../lib/api-error.ts'
+import type { Compatibility } from '../wire/compatibility.ts'
 import type { ResponseObject } from '../wire/responses.ts'
 import type { StoredNumbers } from './emitter/event-writer.ts'
 import type { ItemPage, ItemPageRequest } from './store/items.store.ts'
@@ -31,8 +32,8 @@ export interface StartRequest {
   identity: CallIdentity
   /** Headers of the caller that may be sent to a provider. */
   headers: Array<[name: string, value: string]>
-  /** Whether a function call ends the response as `completed`, as in Open Responses, and not as `incomplete`. */
-  functionCallsComplete: boolean
+  /** The form that the request selects; null for that of the caller's key. */
+  compatibility: Compatibility | null
 }
 
 /** An ApiError as data: errors lose their class when they leave an object. */
@@ -63,6 +64,7 @@ export type StartResult =
   /** `headers` of the answer. `events`: as `follow` from the first event on, if the request asks for a stream. */
   | (LedgerTrace & {
       error: null
+      compatibility: Compatibility
       headers: Record<string, string>
       events: ReadableStream<Uint8Array> | null
       background: boolean
@@ -70,6 +72,7 @@ export type StartResult =
 
 export interface ResponseStateReport {
   model: string
+  compatibility: Compatibility
   policyVersion: string
   running: boolean
   /** Null while it is running. */
@@ -102,7 +105,7 @@ export interface ResponseStreamObject {
    * `unknown_item` when `after` is not in the input. Large items shorten a page.
    */
   inputItems(owner: Owner, page: ItemPageRequest): Promise<ItemPage | 'unknown_item' | null>
-  /** Its model, the version of the policies that are applied to its events, and their numbers once it has ended. */
+  /** Its model and form, the version of the policies that are applied to its events, and their numbers once it has ended. */
   state(owner: Owner): Promise<ResponseStateReport | null>
   /** Writes an ended response to Postgres if that is pending. */
   settle(owner: Owner): Promise<'running' | 'settled' | 'pending' | 'absent'>

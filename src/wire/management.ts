@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { compatibility } from './compatibility.ts'
 import { cursorParameter, isPlainText, jsonCursor } from './page-cursor.ts'
 
 /**
@@ -127,8 +128,11 @@ export const keyCreation = z.strictObject({
     .min(1, 'must hold at least one scope')
     .refine((scopes) => new Set(scopes).size === scopes.length, 'must not repeat a scope')
     .default(['models', 'agents', 'mcp']),
+  compatibility: compatibility.default('headgate'),
   expires_at: instant.nullable().default(null),
 })
+
+export const keyUpdate = z.strictObject({ compatibility })
 
 export const grantListQuery = z.strictObject({ ...pageParameters, model_id: z.string().max(200).optional() })
 

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Compatibility } from './compatibility.ts'
 import { LONGEST_MODEL } from './model-requests.ts'
 
 /**
@@ -212,4 +213,6 @@ export interface ResponseObject {
   metadata: Record<string, unknown>
   /** Null only while it is in progress. */
   usage: ResponseUsage | null
+  /** Left out for `headgate`. Its form depends on it when it is rendered (`open-responses`), and then it is left out. */
+  compatibility?: Exclude<Compatibility, 'headgate'>
 }

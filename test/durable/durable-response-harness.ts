@@ -76,7 +76,7 @@ export async function newCaller() {
   const principal: Principal = {
     organizationId,
     userId,
-    credential: { kind: 'key', keyId, scopes: ['models'], expiresAt: null },
+    credential: { kind: 'key', keyId, scopes: ['models'], compatibility: 'headgate', expiresAt: null },
     role: 'member' as Principal['role'],
     groupIds: [],
     entitlements: [],
@@ -132,7 +132,11 @@ export interface Follower {
 }
 
 /** A response of its own, whether or not it is ever begun. Every call takes a fresh stub. */
-export function newResponse(caller: Caller, namespace = env.RESPONSE_STREAMS) {
+export function newResponse(
+  caller: Caller,
+  namespace = env.RESPONSE_STREAMS,
+  compatibility: StartRequest['compatibility'] = null,
+) {
   const { principal, owner } = caller
   const responseId = newResponseId(configuration.KEY_PEPPERS)
   const client = responseStreamClient(namespace, responseId)
@@ -143,7 +147,7 @@ export function newResponse(caller: Caller, namespace = env.RESPONSE_STREAMS) {
     principal,
     identity,
     headers: [],
-    functionCallsComplete: false,
+    compatibility,
   }
   const bodyOf = (members: object) =>
     new Response(

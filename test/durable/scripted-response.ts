@@ -20,7 +20,14 @@ export class ScriptedResponse extends DurableObject {
       this.ctx.abort('reset while the body was read')
     }
     this.bodies.push(sha256Hex(await readAll(body, BODY_LIMIT)))
-    return { error: null, recorded: true, headers: {}, events: null, background: false }
+    return {
+      error: null,
+      recorded: true,
+      compatibility: 'headgate',
+      headers: {},
+      events: null,
+      background: false,
+    }
   }
 
   async inputItems(owner: Owner, page: ItemPageRequest): Promise<ItemPage | null> {

@@ -1,5 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { apiKeys } from '../../../schema/identity.ts'
+import type { Compatibility } from '../../wire/compatibility.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import { equal, type OrganizationScope, raisingEpoch, selectPage } from './administration.store.ts'
 
@@ -10,6 +11,7 @@ const keyColumns = {
   userId: apiKeys.userId,
   label: apiKeys.label,
   scopes: apiKeys.scopes,
+  compatibility: apiKeys.compatibility,
   expiresAt: apiKeys.expiresAt,
   revokedAt: apiKeys.revokedAt,
   createdAt: apiKeys.createdAt,
@@ -52,6 +54,16 @@ export function selectKeys(
       .where(and(eq(apiKeys.organizationId, organizationId), equal(apiKeys.userId, filter.userId), isAfter)),
   )
 }
+
+export const updateKeyCompatibility = (
+  scope: OrganizationScope,
+  keyId: string,
+  compatibility: Compatibility,
+) =>
+  raisingEpoch(
+    scope,
+    scope.database.update(apiKeys).set({ compatibility }).where(isKey(scope.organizationId, keyId)),
+  )
 
 /** Revokes a key. The time of the first revocation stays. */
 export const updateKeyRevoked = (scope: OrganizationScope, keyId: string) =>

@@ -1,10 +1,19 @@
 import { invalidRequest, notFound } from '../../lib/api-error.ts'
+import type { Compatibility } from '../../wire/compatibility.ts'
 import { createApiKey, digestApiKey } from '../identity/api-key.ts'
 import type { KeyScope } from '../principal.ts'
 import { isStorableInstant } from './administration.store.ts'
 import { type Administration, audited, changeRights, conflict } from './administration.ts'
-import { insertKey, type KeyRow, selectKey, updateKeyRevoked } from './keys.store.ts'
+import { insertKey, type KeyRow, selectKey, updateKeyCompatibility, updateKeyRevoked } from './keys.store.ts'
 import { readMember } from './members.ts'
+
+export interface NewKey {
+  userId: string
+  label: string
+  scopes: KeyScope[]
+  compatibility: Compatibility
+  expiresAt: Date | null
+}
 
 /**
  * Makes a key of a user.
@@ -14,9 +23,9 @@ import { readMember } from './members.ts'
  */
 export async function createKey(
   administration: Administration,
-  values: { userId: string; label: string; scopes: KeyScope[]; expiresAt: Date | null },
+  values: NewKey,
 ): Promise<{ row: KeyRow; key: string }> {
-  const { userId, label, scopes, expiresAt } = values
+  const { userId, label, scopes, compatibility, expiresAt } = values
   const member = await readMember(administration, userId)
   if (member.disabledAt !== null) throw conflict(`User ${userId} is disabled.`)
   if (expiresAt !== null && expiresAt.getTime() <= administration.clock()) {
@@ -26,7 +35,7 @@ export async function createKey(
     throw invalidRequest('expires_at: must be before the year 10000')
   }
   const { id, key } = createApiKey()
-  const detail = { user_id: userId, label, scopes, expires_at: expiresAt }
+  const detail = { user_id: userId, label, scopes, compatibility, expires_at: expiresAt }
   const row = await audited(
     administration,
     { action: 'api_key.created', resource: `keys/${id}`, detail },
@@ -40,6 +49,20 @@ export async function readKey(administration: Administration, keyId: string): Pr
   const row = await selectKey(administration, keyId)
   if (row === null) throw notFound('Key', keyId)
   return row
+}
+
+/** Changes the form of responses to a key, from its next call on. @throws ApiError `not_found`. */
+export async function changeKey(
+  administration: Administration,
+  keyId: string,
+  { compatibility }: { compatibility: Compatibility },
+): Promise<KeyRow> {
+  const { userId, label } = await readKey(administration, keyId)
+  const detail = { user_id: userId, label, compatibility }
+  await changeRights(administration, { action: 'api_key.updated', resource: `keys/${keyId}`, detail }, () =>
+    updateKeyCompatibility(administration, keyId, compatibility),
+  )
+  return readKey(administration, keyId)
 }
 
 /** Revokes a key: its next call fails. A second time only publishes the epoch again. @throws ApiError `not_found`. */

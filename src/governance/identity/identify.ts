@@ -169,10 +169,10 @@ const mayCall = ({ organizationDisabledAt, role, membershipDisabledAt }: UserRig
   !organizationDisabledAt && role !== null && !membershipDisabledAt
 
 function principalOf(deps: { configuration: DefaultLimits }, rights: KeyRights): Principal {
-  const { keyId, expiresAt } = rights
+  const { keyId, compatibility } = rights
   const scopes = KEY_SCOPES.filter((scope) => rights.scopes.includes(scope))
-  const credential = { kind: 'key' as const, keyId, scopes, expiresAt: expiresAt?.getTime() ?? null }
-  return rightsOf(deps, rights, credential)
+  const expiresAt = rights.expiresAt?.getTime() ?? null
+  return rightsOf(deps, rights, { kind: 'key', keyId, scopes, compatibility, expiresAt })
 }
 
 function rightsOf(

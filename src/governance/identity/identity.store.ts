@@ -9,6 +9,7 @@ import {
   organizations,
 } from '../../../schema/identity.ts'
 import { grants } from '../../../schema/models.ts'
+import type { Compatibility } from '../../wire/compatibility.ts'
 import type { Role } from '../principal.ts'
 
 /** What a user may do in an organization, all from one snapshot of the database. */
@@ -37,6 +38,7 @@ export interface UserRights {
 export interface KeyRights extends UserRights {
   keyId: string
   scopes: string[]
+  compatibility: Compatibility
   expiresAt: Date | null
   revokedAt: Date | null
 }
@@ -66,6 +68,7 @@ async function keyRights(database: Database, condition: SQL | undefined): Promis
     .select({
       keyId: apiKeys.id,
       scopes: apiKeys.scopes,
+      compatibility: apiKeys.compatibility,
       expiresAt: apiKeys.expiresAt,
       revokedAt: apiKeys.revokedAt,
       ...userRights(database, apiKeys),

@@ -4,13 +4,13 @@ import {
   conversationExists,
   listConversationItems,
   selectConversationItem,
-  selectItemModels,
+  selectItemOrigins,
 } from '../../responses/store/read-responses.store.ts'
 import { filePathOf, listedFiles, openFile } from '../../responses/tools/workspace/conversation-files.ts'
 import { includesOf, itemListQuery, itemQuery } from '../../wire/response-queries.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { query, unknownId } from '../validated-request.ts'
-import { foundPage, itemListAnswer, jsonBytes, ownerOf, policiesOf } from './response-answers.ts'
+import { foundPage, itemListAnswer, jsonBytes, ownerOf, renderingOf } from './response-answers.ts'
 
 /** Reading conversations (interface: Conversations), and the files that tools made in them. A new response continues them. */
 export const conversationRoutes = new Hono<AppEnv>()
@@ -21,8 +21,7 @@ export const conversationRoutes = new Hono<AppEnv>()
     const found = await listConversationItems(deps.database, ownerOf(context), conversationId, page)
     if (found === null) throw unknownId('Conversation', conversationId)
     const list = foundPage(found)
-    const policyOf = await policiesOfItems(context, list.items)
-    return itemListAnswer(context, list, includesOf(page), policyOf)
+    return itemListAnswer(context, list, includesOf(page), await itemRendering(context, list.items))
   })
   .get('/v1/conversations/:conversationId/items/:itemId', query(itemQuery), async (context) => {
     const { deps } = context.var
@@ -31,8 +30,8 @@ export const conversationRoutes = new Hono<AppEnv>()
     if (item === null) throw unknownId('Item', itemId)
     const { contentStore } = deps
     const includes = includesOf(context.req.valid('query'))
-    const policyOf = await policiesOfItems(context, [item])
-    return jsonBytes(context, await renderItem(item, { contentStore, policyOf, includes }))
+    const rendering = await itemRendering(context, [item])
+    return jsonBytes(context, await renderItem(item, { contentStore, includes, ...rendering }))
   })
   .get('/v1/conversations/:conversationId/files', async (context) => {
     const conversationId = await ownConversation(context)
@@ -56,8 +55,8 @@ async function ownConversation(context: AppContext): Promise<string> {
   throw unknownId('Conversation', conversationId)
 }
 
-/** A conversation may have output of several models, and a policy may apply to some of them only. */
-async function policiesOfItems(context: AppContext, items: ReadonlyArray<{ id: string }>) {
+/** A conversation may have output of several models, and of responses in several forms. */
+async function itemRendering(context: AppContext, items: ReadonlyArray<{ id: string }>) {
   const ids = items.map(({ id }) => id)
-  return policiesOf(context, await selectItemModels(context.var.deps.database, ownerOf(context), ids))
+  return renderingOf(context, await selectItemOrigins(context.var.deps.database, ownerOf(context), ids))
 }

@@ -9,10 +9,13 @@ import { errorText, logEvent } from '../../lib/log.ts'
 import { withIncluded } from '../../responses/items/included-members.ts'
 import { type ItemRendering, renderList } from '../../responses/items/item-list.ts'
 import { redactedResponse } from '../../responses/items/redaction.ts'
+import { renderedResponse } from '../../responses/open-responses/rendered-response.ts'
 import type { ItemPage } from '../../responses/store/items.store.ts'
+import type { ItemOrigin } from '../../responses/store/read-responses.store.ts'
 import type { Owner, ProviderRefusal } from '../../responses/types.ts'
 import type { Includes } from '../../wire/response-queries.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
+import { errorCompatibility, openResponsesError } from '../compatibility.ts'
 import type { AppContext } from '../context.ts'
 
 // Shared by the routes of responses and of conversations: owner, policies in force, and rendering.
@@ -54,6 +57,15 @@ async function renewedRights(deps: Deps, rights: CallerRights, stale: Stale): Pr
   }
 }
 
+/** Answers with a response, in its form. @param includes as `redactForOwner`. */
+export async function responseAnswer(
+  context: AppContext,
+  response: ResponseObject,
+  includes: Includes | null,
+): Promise<Response> {
+  return context.json(renderedResponse(await redactForOwner(context, response, includes)))
+}
+
 /**
  * A response as its owner may read it under the current policies.
  * @param includes null for a response that has what its own request includes.
@@ -70,16 +82,22 @@ export async function redactForOwner(
 }
 
 /**
- * The current policies for items of several models, each loaded once.
- * @param models by item id.
+ * The current policies for items of several models, each loaded once, and the forms of the items.
+ * @param origins by item id.
  */
-export function policiesOf(context: AppContext, models: ReadonlyMap<string, string>) {
+export function renderingOf(
+  context: AppContext,
+  origins: ReadonlyMap<string, ItemOrigin>,
+): Pick<ItemRendering, 'policyOf' | 'compatibilityOf'> {
   const policies = new Map<string, Promise<CallPolicy>>()
-  return (itemId: string): Promise<CallPolicy> => {
-    const model = models.get(itemId) ?? ''
-    const policy = policies.get(model) ?? currentPolicy(context, model)
-    policies.set(model, policy)
-    return policy
+  return {
+    policyOf(itemId) {
+      const model = origins.get(itemId)?.model ?? ''
+      const policy = policies.get(model) ?? currentPolicy(context, model)
+      policies.set(model, policy)
+      return policy
+    },
+    compatibilityOf: (itemId) => origins.get(itemId)?.compatibility ?? 'headgate',
   }
 }
 
@@ -89,15 +107,15 @@ export function foundPage(page: ItemPage | 'unknown_item'): ItemPage {
   throw invalidRequest('after: is not the id of an item of this list', 'invalid_query')
 }
 
-/** Answers with a page of items. @param policyOf the policies for an item. */
+/** Answers with a page of items. */
 export async function itemListAnswer(
   context: AppContext,
   page: ItemPage,
   includes: Includes,
-  policyOf: ItemRendering['policyOf'],
+  rendering: Pick<ItemRendering, 'policyOf' | 'compatibilityOf'>,
 ): Promise<Response> {
   const { contentStore } = context.var.deps
-  return jsonBytes(context, await renderList(page, { contentStore, policyOf, includes }))
+  return jsonBytes(context, await renderList(page, { contentStore, includes, ...rendering }))
 }
 
 /** A provider's refusal of a request, with its status and in the envelope of the surface (interface: Errors). */
@@ -108,7 +126,11 @@ export function refusalAnswer(
   if (retryAfterSeconds !== null) context.header('retry-after', String(retryAfterSeconds))
   // As on chat completions, so that no caller takes it for an error about its own API key.
   context.header('x-headgate-error-source', 'provider')
-  return context.json({ error: { message, type: refusalType(status), code } }, status as 400)
+  const error =
+    errorCompatibility(context) === 'open_responses'
+      ? openResponsesError(status, message, code)
+      : { message, type: refusalType(status), code }
+  return context.json({ error }, status as 400)
 }
 
 function refusalType(status: number): string {

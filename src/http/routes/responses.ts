@@ -7,9 +7,11 @@ import { isResponseId, newResponseId } from '../../responses/ids.ts'
 import { lacksIncluded } from '../../responses/items/included-members.ts'
 import { apiErrorOf } from '../../responses/object/error-data.ts'
 import { type EndedResponse, storedResponse } from '../../responses/object/stored-response.ts'
+import { openResponsesFrames } from '../../responses/open-responses/rendered-events.ts'
 import { listInputItems } from '../../responses/store/read-responses.store.ts'
 import { removeWorkspace } from '../../responses/tools/workspace/remove-workspace.ts'
 import type { Owner, ResponseStreamObject, StartRequest } from '../../responses/types.ts'
+import type { Compatibility } from '../../wire/compatibility.ts'
 import {
   type Includes,
   type ItemListQuery,
@@ -19,6 +21,7 @@ import {
   sequenceParameter,
 } from '../../wire/response-queries.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
+import { selectedCompatibility } from '../compatibility.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { awaitedFrames, type OpenTail, tailFrames } from '../event-stream.ts'
 import { isSmallBody, requireRoom } from '../governed-body.ts'
@@ -34,6 +37,7 @@ import {
   redactForOwner,
   refreshRights,
   refusalAnswer,
+  responseAnswer,
 } from './response-answers.ts'
 
 /** Responses (interface: Responses; Events, Resume). Those of other owners do not exist for a caller, with every verb. */
@@ -44,7 +48,7 @@ export const responseRoutes = new Hono<AppEnv>()
     refuseRunPosition(context.req.param('responseId'), startingAfter)
     const handle = handleOf(context)
     if (stream) return streamAnswer(context, handle, includesOf(includes), startingAfter)
-    return context.json(await retrieved(context, handle, includesOf(includes)))
+    return retrieved(context, handle, includesOf(includes))
   })
   .delete('/v1/responses/:responseId', async (context) => {
     const { id, owner, object } = handleOf(context)
@@ -59,16 +63,18 @@ export const responseRoutes = new Hono<AppEnv>()
   .post('/v1/responses/:responseId/cancel', async (context) => {
     const handle = handleOf(context)
     const cancelled = await handle.object.cancel(handle.owner)
-    return context.json(
-      await redactForOwner(context, cancelled ?? (await findResponse(context, handle)), NONE),
-    )
+    const response = cancelled ?? (await findResponse(context, handle))
+    return responseAnswer(context, response, NONE)
   })
   .get('/v1/responses/:responseId/input_items', query(itemListQuery), async (context) => {
     const handle = handleOf(context)
     const page = context.req.valid('query')
-    const { items, model } = await inputItems(context, handle, page)
+    const { items, model, compatibility } = await inputItems(context, handle, page)
     const policy = currentPolicy(context, model)
-    return itemListAnswer(context, items, includesOf(page), () => policy)
+    return itemListAnswer(context, items, includesOf(page), {
+      policyOf: () => policy,
+      compatibilityOf: () => compatibility,
+    })
   })
 
 /** A response that may exist, and may belong to the caller: its object and Postgres decide. */
@@ -109,15 +115,15 @@ async function findEnded(context: AppContext, { id, owner, object }: ResponseHan
 
 const NONE: Includes = new Set()
 
-/** A response for its owner, with the members that this request includes. */
+/** Answers with a response, with the members that this request includes. */
 async function retrieved(context: AppContext, handle: ResponseHandle, includes: Includes) {
   const response = await findResponse(context, handle)
   if (!response.output.some((item) => lacksIncluded(item, includes))) {
-    return redactForOwner(context, response, includes)
+    return responseAnswer(context, response, includes)
   }
   // The object has what the first request included; Postgres has all members, once the response has ended.
   const stored = await storedResponse(context.var.deps, handle.owner, handle.id)
-  return redactForOwner(context, stored?.response ?? response, includes)
+  return responseAnswer(context, stored?.response ?? response, includes)
 }
 
 /** The response when it has ended. Renews the caller's rights, so that the current policies apply. */
@@ -127,9 +133,6 @@ async function ended(context: AppContext, { object, owner }: ResponseHandle): Pr
   return response
 }
 
-/** Selects the statuses of Open Responses (https://www.openresponses.org/specification). */
-const COMPATIBILITY_HEADER = 'x-headgate-compatibility'
-
 /** Begins a response, which its object generates whether or not the caller waits. */
 async function create(context: AppContext): Promise<Response> {
   const { deps } = context.var
@@ -137,14 +140,16 @@ async function create(context: AppContext): Promise<Response> {
   const handle = { id, owner: ownerOf(context), object: deps.responseStream(id) }
   const started = await begin(context, handle)
   if ('refusal' in started) return refusalAnswer(context, started.refusal)
-  const { events, background } = started
+  const { events, background, compatibility } = started
   for (const [name, value] of Object.entries(started.headers)) context.header(name, value)
-  if (events) return eventStream(context, tailFrames(events, 0, tailOpener(context, handle)))
+  if (events) {
+    return eventStream(context, inForm(compatibility, tailFrames(events, 0, tailOpener(context, handle))))
+  }
   const response = await (background ? handle.object.snapshot(handle.owner) : ended(context, handle))
   // It was deleted while the caller waited.
   if (response === null) throw unknownId('Response', id)
   // The response has what this request includes.
-  return context.json(await redactForOwner(context, response, null))
+  return responseAnswer(context, response, null)
 }
 
 /** @throws ApiError when the response was refused. */
@@ -158,7 +163,7 @@ async function begin(context: AppContext, { id, object }: ResponseHandle) {
     // A call id of its own: if the result of the object is lost, only the object settles the call.
     identity: { ...caller.identity, callId: newId('call') },
     headers: [...context.req.raw.headers].filter(([name]) => !CREDENTIAL_HEADERS.has(name)),
-    functionCallsComplete: context.req.header(COMPATIBILITY_HEADER)?.trim() === 'open-responses',
+    compatibility: selectedCompatibility(context),
   }
   const body = new PassedBody(bodySource(context))
   try {
@@ -208,11 +213,12 @@ async function streamAnswer(
     state !== null && (await currentPolicy(context, state.model)).version === state.policyVersion
   const open = tailOpener(context, handle)
   const tail = isCurrent ? await open(after) : null
-  if (tail) return eventStream(context, tailFrames(tail, after, open))
+  if (state && tail) return eventStream(context, inForm(state.compatibility, tailFrames(tail, after, open)))
   const condensed = async () => {
     if (state?.running) await ended(context, handle)
     const { response, numbers } = await findEnded(context, handle)
-    return storedStream(await redactForOwner(context, response, includes), numbers, after)
+    const frames = storedStream(await redactForOwner(context, response, includes), numbers, after)
+    return inForm(response.compatibility, frames)
   }
   if (!state?.running) return eventStream(context, await condensed())
   // Its events were redacted under policies that have changed, so that only the final response can be returned.
@@ -246,6 +252,10 @@ const tailOpener =
     )
   }
 
+/** The frames of a response in its form. */
+const inForm = (form: Compatibility | undefined, frames: ReadableStream<Uint8Array>) =>
+  form === 'open_responses' ? openResponsesFrames(frames) : frames
+
 const eventStream = (context: AppContext, body: ReadableStream<Uint8Array> | null): Response =>
   context.newResponse(body as never, 200, {
     'content-type': 'text/event-stream',
@@ -262,7 +272,7 @@ async function inputItems(
 ) {
   const { deps } = context.var
   const { id, owner, object } = handle
-  const { model } = await findResponse(context, handle)
+  const { model, compatibility = 'headgate' as const } = await findResponse(context, handle)
   const page = { limit, order, after }
   const settled = await object.settle(owner)
   const isStored = settled === 'settled' || settled === 'absent'
@@ -271,5 +281,5 @@ async function inputItems(
     // The response is not stored in Postgres, or not yet.
     (await object.inputItems(owner, page))
   if (found === null) throw unknownId('Response', id)
-  return { model, items: foundPage(found) }
+  return { model, compatibility, items: foundPage(found) }
 }

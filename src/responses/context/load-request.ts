@@ -9,6 +9,7 @@ import { issueReason } from '../../lib/schema-issues.ts'
 import { type ResponseSettings, responseSettings } from '../../wire/responses.ts'
 import type { JsonPlace } from '../item-types/item-scan.ts'
 import { type InputItem, readItem, userMessage } from '../items/input-items.ts'
+import { withOwnTools } from '../open-responses/own-tools.ts'
 
 /** The body of `POST /v1/responses`. */
 export interface ResponseRequest {
@@ -130,7 +131,7 @@ class RequestReader {
 function settingsOf(body: Uint8Array, members: readonly Member[]): ResponseSettings {
   const sent = settingsTree(body, members)
   const parsed = responseSettings.safeParse(sent)
-  if (parsed.success) return parsed.data
+  if (parsed.success) return withOwnTools(parsed.data)
   const issue = parsed.error.issues[0]
   const reason = issue ? issueReason(issue, sent) : 'is not valid'
   throw invalidRequest(`${memberPath(issue?.path ?? [])}: ${reason}.`)

@@ -207,7 +207,7 @@ export class ResponseEngine {
     const decision = decideTurn(end, counted, {
       mostTurns: this.#deps.configuration.RESPONSE_MAX_TURNS,
       mostOutput: request.settings.max_output_tokens ?? null,
-      functionCallsComplete: request.functionCallsComplete,
+      compatibility: state.known.compatibility,
     })
     // The last turn is stored with the final response.
     if (decision.kind === 'end') return decision.end

@@ -1,4 +1,5 @@
 import type { Usage } from '../../governance/usage.ts'
+import type { Compatibility } from '../../wire/compatibility.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { ToolCall } from '../emitter/call-item.ts'
 import type { TurnEnd } from '../emitter/emitter.ts'
@@ -14,8 +15,7 @@ export interface TurnLimits {
   mostTurns: number
   /** Output tokens of the whole response; null without a limit. */
   mostOutput: number | null
-  /** Whether a function call ends the response as `completed`, as in Open Responses, and not as `incomplete`. */
-  functionCallsComplete: boolean
+  compatibility: Compatibility
 }
 
 /** What follows a turn. */
@@ -46,10 +46,10 @@ function endOfCalls(
   forClient: boolean,
   { calls, stop }: TurnEnd,
   { turns, refusedTurns, usage }: Progress,
-  { functionCallsComplete, mostTurns, mostOutput }: TurnLimits,
+  { compatibility, mostTurns, mostOutput }: TurnLimits,
 ): ResponseEnd | null {
   // The caller executes the call, so that the response ends (interface: Response status).
-  if (forClient) return functionCallsComplete ? { status: 'completed' } : incomplete('tool_use')
+  if (forClient) return compatibility === 'open_responses' ? { status: 'completed' } : incomplete('tool_use')
   if (calls.length === 0 || isCut(stop)) return endOfStop(stop)
   if (turns >= mostTurns || refusedTurns >= MOST_REFUSED_TURNS) return incomplete('max_turns')
   return outputLeft(mostOutput, usage) === 0 ? incomplete('max_output_tokens') : null

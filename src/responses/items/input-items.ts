@@ -3,6 +3,7 @@ import { ownedCopy } from '../../lib/bytes/owned-bytes.ts'
 import { type InputItemForm, idOf } from '../item-types/input-item.ts'
 import { ItemScan } from '../item-types/item-scan.ts'
 import { ITEM_TYPES, newItemId } from '../item-types/item-types.ts'
+import { ownItemType } from '../open-responses/names.ts'
 import type { ContextItem } from '../types.ts'
 
 /** An item of a request: a whole item, or a reference to a stored one. */
@@ -22,7 +23,7 @@ interface WholeItem extends ContextItem {
  */
 export function readItem(source: Uint8Array, where: string): InputItem {
   const item = new ItemScan(source, where)
-  const type = typeOf(item)
+  const type = ownItemType(typeOf(item))
   if (type === 'item_reference') return { reference: idOf(item, 'id') }
   const known = ITEM_TYPES.get(type)
   if (!known) return item.fail('type', `${JSON.stringify(type.slice(0, 100))} is no type of item`)

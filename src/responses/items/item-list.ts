@@ -1,8 +1,10 @@
 import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
 import { joinBytes } from '../../lib/byte-edits.ts'
+import type { Compatibility } from '../../wire/compatibility.ts'
 import type { Includes } from '../../wire/response-queries.ts'
 import type { ContentStore } from '../content/content-store.ts'
 import { ITEM_TYPES } from '../item-types/item-types.ts'
+import { openResponsesItem } from '../open-responses/rendered-item.ts'
 import type { ItemPage, ItemPageRequest, StoredItem } from '../store/items.store.ts'
 import { withIncluded } from './included-members.ts'
 import { redactedItem } from './redaction.ts'
@@ -13,6 +15,8 @@ export interface ItemRendering {
   contentStore: Pick<ContentStore, 'get'>
   /** The policies for an item. */
   policyOf: (itemId: string) => Promise<CallPolicy>
+  /** The form in which an item is shown. */
+  compatibilityOf: (itemId: string) => Compatibility
   includes: Includes
 }
 
@@ -49,8 +53,12 @@ export function pageOfItems<Item extends { id: string; length: number | null }>(
 /** One item as JSON, redacted for its owner. @throws when the content store is not available. */
 export async function renderItem(item: StoredItem, rendering: ItemRendering): Promise<Uint8Array> {
   const bytes = await redactedItem(await rendering.policyOf(item.id), await itemBytes(rendering, item))
-  if (!ITEM_TYPES.get(item.type)?.includable) return bytes
-  return encoder.encode(JSON.stringify(withIncluded(JSON.parse(decoder.decode(bytes)), rendering.includes)))
+  const isWhole = !ITEM_TYPES.get(item.type)?.includable
+  const form = rendering.compatibilityOf(item.id)
+  if (isWhole && form === 'headgate') return bytes
+  const parsed: object = JSON.parse(decoder.decode(bytes))
+  const shown = isWhole ? parsed : withIncluded(parsed, rendering.includes)
+  return encoder.encode(JSON.stringify(form === 'headgate' ? shown : openResponsesItem(shown)))
 }
 
 /**

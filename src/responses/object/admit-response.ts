@@ -6,8 +6,10 @@ import { SESSION_HEADERS } from '../../gateway/routes/conversation-key.ts'
 import { alwaysDropped } from '../../gateway/translation/requests/member-rules.ts'
 import { RESPONSES_MEMBERS } from '../../gateway/translation/requests/responses-members.ts'
 import { settle } from '../../governance/governed-call.ts'
+import { compatibilityOf } from '../../governance/principal.ts'
 import { notFound } from '../../lib/api-error.ts'
 import type { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
+import type { Compatibility } from '../../wire/compatibility.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import {
   conversationLocked,
@@ -75,7 +77,8 @@ export async function admitResponse(
     const trace = { recorded: true, rateLimit: turn.rateLimit }
     if (turn.kind === 'refused') return refused(turn.error, trace)
     try {
-      await fromPostgres(deps.database, storeBeginning(deps, state, loaded, turn))
+      const compatibility = start.compatibility ?? compatibilityOf(turn.planned.rights.principal)
+      await fromPostgres(deps.database, storeBeginning(deps, state, loaded, turn, compatibility))
       const headers = droppedHeaders(droppedOf(loaded.settings, turn))
       return { kind: 'admitted', trace, headers, ...firstEngine(deps, state, log, loaded, { turn, buffers }) }
     } catch (error) {
@@ -139,7 +142,6 @@ async function loadFirstTurn(
     credential: start.principal.credential,
     // Those that route a conversation. Others may have secrets, which must not be stored.
     headers: start.headers.filter(([name]) => SESSION_HEADERS.includes(name)),
-    functionCallsComplete: start.functionCallsComplete,
     hostedTools: [...tools.hosted.keys()],
     historyIds: context.history.map(({ id }) => id),
   }
@@ -152,12 +154,14 @@ async function storeBeginning(
   state: ResponseState,
   { owner, settings, context }: FirstTurn,
   { open, planned: { policy } }: AdmittedTurn,
+  compatibility: Compatibility,
 ): Promise<void> {
   // The ledger has confirmed that these policies are current.
   await state.storeInput(owner, context, policy)
   const store = settings.store !== false
   state.change({
     model: settings.model,
+    compatibility,
     store,
     conversationId: context.conversationId,
     previousResponseId: context.previousResponseId,
@@ -170,11 +174,12 @@ async function storeBeginning(
 
 async function writeRow(
   deps: ResponseDeps,
-  { responseId: id, owner, keyId, model, createdAt, policyVersion }: ResponseHead,
+  { responseId: id, owner, keyId, model, compatibility, createdAt, policyVersion }: ResponseHead,
   { conversationId, creates, position, forkOf, previousResponseId }: ResponseContext,
 ): Promise<void> {
   const conversation = conversationId === null ? null : { id: conversationId, creates, position }
-  const row = { id, keyId, model, createdAt, policyVersion, conversation, forkOf, previousResponseId }
+  const made = { id, keyId, model, compatibility, createdAt, policyVersion }
+  const row = { ...made, conversation, forkOf, previousResponseId }
   let begun = await beginResponse(deps.database, owner, row)
   if (typeof begun === 'object') {
     // A response that has ended, but is not written yet, is written first.

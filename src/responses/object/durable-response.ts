@@ -65,6 +65,7 @@ export class DurableResponse implements ResponseStreamObject {
     return {
       ...trace,
       error: null,
+      compatibility: this.#state.known.compatibility,
       headers,
       // A call of its own would cost the first reader a round trip.
       events: settings.stream === true ? this.#log.tail(0) : null,
@@ -229,10 +230,11 @@ export class DurableResponse implements ResponseStreamObject {
   async state(owner: Owner) {
     const { head } = this.#state
     if (!head || !this.#isVisibleTo(owner)) return null
-    const { model, policyVersion, phase } = head
+    const { model, compatibility, policyVersion, phase } = head
     const running = phase !== 'ended'
     const items = running ? null : this.#state.final?.itemNumbers
-    return { model, policyVersion, running, numbers: items ? { items, last: this.#log.lastSequence } : null }
+    const numbers = items ? { items, last: this.#log.lastSequence } : null
+    return { model, compatibility, policyVersion, running, numbers }
   }
 
   async settle(owner: Owner): Promise<'running' | 'settled' | 'pending' | 'absent'> {

@@ -148,7 +148,7 @@ export class FinalWriter {
     lastSequence: number,
   ): Promise<void> {
     if (response.status === 'in_progress') throw new Error('the response has not ended')
-    const { output: _output, output_text: _text, ...body } = response
+    const { output: _output, output_text: _text, compatibility: _form, ...body } = response
     const status = await finishResponse(this.#deps.database, owner, {
       id: responseId,
       status: response.status,

@@ -3,6 +3,7 @@ import type { CallOutcome } from '../../governance/audit-record.ts'
 import type { CallIdentity, GovernedCall } from '../../governance/governed-call.ts'
 import { type CallerCredential, keyIdOf } from '../../governance/principal.ts'
 import type { Usage } from '../../governance/usage.ts'
+import type { Compatibility } from '../../wire/compatibility.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { Phase } from '../engine/phases.ts'
 import type { ResponseEnd } from '../engine/response-end.ts'
@@ -19,6 +20,7 @@ export interface ResponseHead {
   /** Empty for a caller without a key. */
   keyId: string
   model: string
+  compatibility: Compatibility
   store: boolean
   conversationId: string | null
   previousResponseId: string | null
@@ -70,7 +72,6 @@ export interface StoredRequest {
   /** The caller's credential, for reading its rights again after a restart. */
   credential: CallerCredential
   headers: Array<[name: string, value: string]>
-  functionCallsComplete: boolean
   /** Names of the server-side tools that are offered to the model. */
   hostedTools: string[]
   /** Ids of the history. Items that others add to the conversation meanwhile are not part of the context. */
@@ -89,6 +90,7 @@ export const newHead = (request: StartRequest, now: number): ResponseHead => ({
   owner: ownerOf(request),
   keyId: keyIdOf(request.principal) ?? '',
   model: '',
+  compatibility: 'headgate',
   store: false,
   conversationId: null,
   previousResponseId: null,

@@ -15,7 +15,8 @@ export function initialResponse(
     responseId,
     createdAt,
     conversationId,
-  }: Pick<ResponseHead, 'responseId' | 'createdAt' | 'conversationId'>,
+    compatibility,
+  }: Pick<ResponseHead, 'responseId' | 'createdAt' | 'conversationId' | 'compatibility'>,
 ): ResponseObject {
   return {
     id: responseId,
@@ -39,6 +40,7 @@ export function initialResponse(
     ...toolMembers(settings, tools),
     ...generationMembers(settings),
     ...callerMembers(settings),
+    ...(compatibility !== 'headgate' && { compatibility }),
   }
 }
 

@@ -10,7 +10,7 @@ import { outputTextOf } from './response-members.ts'
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
 
 /** The JSON of a response in its row. */
-export type StoredBody = Omit<ResponseObject, 'output' | 'output_text'> & {
+export type StoredBody = Omit<ResponseObject, 'output' | 'output_text' | 'compatibility'> & {
   /** `StoredNumbers.items`. */
   item_numbers: number[][]
 }
@@ -36,8 +36,14 @@ export async function storedResponse(
   const items = await Promise.all(row.output.map((item) => itemBytes(deps, item)))
   const output = items.map((bytes) => JSON.parse(decoder.decode(bytes)) as OutputItem)
   const { item_numbers: numbers, ...body } = JSON.parse(row.body) as StoredBody
+  const { compatibility } = row
   return {
-    response: { ...body, output, output_text: outputTextOf(output) },
+    response: {
+      ...body,
+      output,
+      output_text: outputTextOf(output),
+      ...(compatibility !== 'headgate' && { compatibility }),
+    },
     numbers: { items: numbers, last: row.lastSequence ?? 0 },
   }
 }

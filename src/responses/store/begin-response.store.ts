@@ -1,6 +1,7 @@
 import { and, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { conversationItems, conversations, responses } from '../../../schema/responses.ts'
+import type { Compatibility } from '../../wire/compatibility.ts'
 import type { Owner } from '../types.ts'
 import { contextPlaces } from './items.store.ts'
 import {
@@ -22,6 +23,7 @@ export interface NewResponse {
   id: string
   keyId: string
   model: string
+  compatibility: Compatibility
   /** Milliseconds since the epoch. */
   createdAt: number
   /**
@@ -137,11 +139,12 @@ function creatingStatements(
 
 /** Inserts the row only if the response is the writer of its conversation. */
 function insertStatement(owner: Owner, response: NewResponse): SQL {
-  const { id, keyId, model, conversation, previousResponseId, policyVersion, createdAt } = response
+  const { id, keyId, model, compatibility, conversation, previousResponseId, policyVersion } = response
   const row = sql`${id}::text, ${owner.organizationId}::uuid, ${owner.userId}::uuid, ${keyId}::text,
-    ${previousResponseId}::text, ${model}::text, 'in_progress', ${policyVersion}::text, ${instant(createdAt)}`
-  return sql`INSERT INTO ${responses} (id, organization_id, user_id, key_id, previous_response_id, model, status,
-      policy_version, created_at, conversation_id, context_position)
+    ${previousResponseId}::text, ${model}::text, ${compatibility}::text, 'in_progress', ${policyVersion}::text,
+    ${instant(response.createdAt)}`
+  return sql`INSERT INTO ${responses} (id, organization_id, user_id, key_id, previous_response_id, model, compatibility,
+      status, policy_version, created_at, conversation_id, context_position)
     SELECT ${row}, ${
       conversation === null
         ? sql`NULL, NULL`

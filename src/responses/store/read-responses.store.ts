@@ -1,6 +1,7 @@
 import { and, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { conversations, responseItems, responses } from '../../../schema/responses.ts'
+import type { Compatibility } from '../../wire/compatibility.ts'
 import type { ResponseStatus } from '../../wire/responses.ts'
 import type { Owner } from '../types.ts'
 import {
@@ -170,19 +171,27 @@ async function listItems(
   return { items: items.map(({ item }) => item), hasMore }
 }
 
-/** The model of the response that brought in each item: a policy may apply to some models only. */
-export async function selectItemModels(
+/** The response that brought in an item. */
+export interface ItemOrigin {
+  /** A policy may apply to some models only. */
+  model: string
+  /** The form in which the item is shown. */
+  compatibility: Compatibility
+}
+
+/** By item id. */
+export async function selectItemOrigins(
   database: Database,
   owner: Owner,
   ids: readonly string[],
-): Promise<Map<string, string>> {
+): Promise<Map<string, ItemOrigin>> {
   if (ids.length === 0) return new Map()
   const rows = await database
-    .select({ id: responseItems.id, model: responses.model })
+    .select({ id: responseItems.id, model: responses.model, compatibility: responses.compatibility })
     .from(responseItems)
     .innerJoin(responses, eq(responses.id, responseItems.responseId))
     .where(and(inArray(responseItems.id, ids.map(idParameter)), ownedBy(responseItems, owner)))
-  return new Map(rows.map(({ id, model }) => [id, model]))
+  return new Map(rows.map(({ id, ...origin }) => [id, origin]))
 }
 
 /** One item of a conversation; null when it is not in it. */

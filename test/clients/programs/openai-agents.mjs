@@ -3,7 +3,7 @@ import { Agent, OpenAIProvider, Runner, tool } from '@openai/agents'
 import OpenAI from 'openai'
 import { z } from 'zod'
 
-const { baseUrl, model, prompt, streamed, options = {}, headers } = JSON.parse(process.argv[2])
+const { baseUrl, model, prompt, streamed, options = {}, headers, continuation } = JSON.parse(process.argv[2])
 const openAIClient = new OpenAI({
   baseURL: baseUrl,
   apiKey: process.env.HEADGATE_KEY,
@@ -29,7 +29,8 @@ const runner = new Runner({
   tracingDisabled: true,
 })
 
-const result = streamed ? await streamedResult() : await runner.run(agent, prompt)
+let result = await run(prompt)
+if (continuation) result = await run(continuation, { previousResponseId: result.lastResponseId })
 const responses = result.rawResponses
 const sum = (member) => responses.reduce((total, { usage }) => total + usage[member], 0)
 const parts = responses.flatMap(({ output }) => output.flatMap((item) => item.content ?? []))
@@ -37,8 +38,9 @@ const text = parts.map((part) => (part.type === 'output_text' ? part.text : ''))
 const usage = { input: sum('inputTokens'), output: sum('outputTokens') }
 console.log(JSON.stringify({ text, steps: responses.length, usage }))
 
-async function streamedResult() {
-  const stream = await runner.run(agent, prompt, { stream: true })
+async function run(input, how = {}) {
+  if (!streamed) return runner.run(agent, input, how)
+  const stream = await runner.run(agent, input, { ...how, stream: true })
   for await (const _event of stream);
   await stream.completed
   return stream

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gateway } from '../../harness/gateway.ts'
-import { createTenant, type Tenant } from '../../harness/tenant.ts'
+import { createTenant, type Tenant, type TenantOptions } from '../../harness/tenant.ts'
 import { type RecordingProxy, startRecordingProxy } from './recording-proxy.ts'
 
 /** What one run of a client needs: its own organization, home, working folder and way to the gateway. */
@@ -16,9 +16,12 @@ export interface Bench {
   clear(): Promise<void>
 }
 
-export async function setUpBench(): Promise<Bench> {
+export async function setUpBench(options: TenantOptions = {}): Promise<Bench> {
   const address = gateway()
-  const [tenant, proxy] = await Promise.all([createTenant(address), startRecordingProxy(address.baseUrl)])
+  const [tenant, proxy] = await Promise.all([
+    createTenant(address, options),
+    startRecordingProxy(address.baseUrl),
+  ])
   const root = mkdtempSync(join(tmpdir(), 'headgate-client-'))
   const [home, folder] = [join(root, 'home'), join(root, 'work')]
   for (const path of [home, folder]) mkdirSync(path)

@@ -14,6 +14,8 @@ export interface LibraryTask {
   /** Of the library, as it takes them. */
   options?: Record<string, unknown>
   headers?: Record<string, string>
+  /** A second prompt, which continues the last response by its id. The outcome is that of it alone. */
+  continuation?: string
 }
 
 /** What they print at their end. */

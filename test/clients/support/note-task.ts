@@ -56,14 +56,15 @@ export async function expectNotesRead(bench: Bench, task: NoteTask, outcome: Lib
   expect(sent.map(({ path, status }) => [path, status])).toEqual(responses)
   expect(sent.every(({ headers }) => headers.authorization === `Bearer ${bench.tenant.key}`)).toBe(true)
   const told = (await upstreamCalls(bench, task.prompt)).map(toldConversation)
-  const whole = conversation(task)
+  const whole = noteConversation(task)
   expect(told).toEqual([whole.slice(0, 1), whole.slice(0, task.thinks ? 5 : 4), whole])
   const usages = Array.from({ length: 3 }, () => ({ provenance: 'reported', input, output }))
   expect(await expectRecorded(bench)).toEqual(usages)
   expect(bench.proxy.strays).toEqual([])
 }
 
-function conversation({ prompt, thinks }: NoteTask): Told[] {
+/** What the upstream is told of a task, before the last answer. */
+export function noteConversation({ prompt, thinks }: NoteTask): Told[] {
   const thought = (index: number): Told[] => (thinks ? [['thinking', THOUGHTS[index] ?? '']] : [])
   const read = (number: number, name: string): Told => ['call', number, 'read_note', { name }]
   const note = (number: number, name: string): Told => ['result', number, `{"note":"This is note ${name}."}`]

@@ -1,6 +1,7 @@
 import { type ConformanceOptions, checkResponseStream } from '../../harness/conformance.ts'
 import type { StreamEvent } from '../../harness/conformance-rules.ts'
 import { gateway } from '../../harness/gateway.ts'
+import { inOwnForm, openResponsesEvents } from '../../harness/open-responses.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'
 import { CHAT_MODEL, MESSAGES_MODEL } from '../../harness/sdk-clients.ts'
 import type { Answer } from '../../harness/send.ts'
@@ -35,10 +36,14 @@ export const RESPONSE_WAYS: ReadonlyArray<readonly [name: string, way: ResponseW
 /** Both protocols, streamed. */
 export const STREAMED_WAYS = RESPONSE_WAYS.filter(([, { stream }]) => stream)
 
-/** @returns the events of a stream that keeps every rule of the surface. @throws naming what breaks them. */
+/**
+ * @returns the events of a stream that keeps every rule of the surface, and in the form of Open Responses also those of its
+ *   specification. @throws naming what breaks them.
+ */
 export function checkedEvents(text: string, options: ConformanceOptions = {}): StreamEvent[] {
-  const events = readResponseStream(text)
-  const violations = checkResponseStream(events, options)
+  const isOpenResponses = text.endsWith('data: [DONE]\n\n')
+  const events = isOpenResponses ? openResponsesEvents(text) : readResponseStream(text)
+  const violations = checkResponseStream(isOpenResponses ? inOwnForm(events) : events, options)
   if (violations.length > 0) throw new Error(`the stream breaks rules: ${violations.join('; ')}\n${text}`)
   return events
 }

@@ -11,6 +11,7 @@ const HI = { model: 'chat-model', input: [user('Hi')] }
 const rightsOf = (organizationId: string, values: Partial<KeyRights> = {}): KeyRights => ({
   keyId: 'aaaaaaaaaaaa',
   scopes: ['models'],
+  compatibility: 'headgate',
   expiresAt: null,
   revokedAt: null,
   organizationId,

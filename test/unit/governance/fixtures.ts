@@ -119,7 +119,13 @@ export function somePrincipal(values: Partial<Principal> = {}): Principal {
   return {
     organizationId: randomUUID(),
     userId: randomUUID(),
-    credential: { kind: 'key', keyId: 'aaaaaaaaaaaa', scopes: ['models'], expiresAt: null },
+    credential: {
+      kind: 'key',
+      keyId: 'aaaaaaaaaaaa',
+      scopes: ['models'],
+      compatibility: 'headgate',
+      expiresAt: null,
+    },
     role: 'member',
     groupIds: [],
     entitlements: [],

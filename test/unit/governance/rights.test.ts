@@ -83,7 +83,13 @@ describe('the rights of a key', () => {
     const principal = await world.principalOf(caller)
     expect(principal).toMatchObject({
       entitlements: ['personal_api_key_access'],
-      credential: { kind: 'key', keyId: caller.keyId, scopes: ['models', 'mcp'], expiresAt: null },
+      credential: {
+        kind: 'key',
+        keyId: caller.keyId,
+        scopes: ['models', 'mcp'],
+        compatibility: 'headgate',
+        expiresAt: null,
+      },
     })
     expect([hasScope(principal, 'mcp'), hasScope(principal, 'agents')]).toEqual([true, false])
     const none = await world.principalOf(bare)

@@ -97,6 +97,13 @@ describe('a whole set-up by names', () => {
       disabled_at: expect.any(String),
     })
     expect(await adminJson(['models', 'enable', 'acme/large'])).toMatchObject({ disabled_at: null })
+    const strict = ['--compatibility', 'open-responses']
+    expect(await adminJson(['keys', 'update', keyId, ...strict, ...inside])).toMatchObject({
+      compatibility: 'open_responses',
+    })
+    expect(await adminJson(['keys', 'show', keyId, ...inside])).toMatchObject({
+      compatibility: 'open_responses',
+    })
     expect(await adminJson(['keys', 'revoke', keyId, ...inside])).toMatchObject({
       revoked_at: expect.any(String),
     })
@@ -318,7 +325,7 @@ describe('audit verify', () => {
 describe('errors', () => {
   const wrong: Array<[words: string, code: number, message: string]> = [
     ['nonsense list', 2, 'there is no command "nonsense"'],
-    ['keys', 2, 'keys takes one of: list, show, create, revoke'],
+    ['keys', 2, 'keys takes one of: list, show, create, update, revoke'],
     ['keys explode', 2, 'keys takes one of'],
     ['keys show --organization x', 2, 'needs <key-id>'],
     ['organizations list extra', 2, 'does not take "extra"'],

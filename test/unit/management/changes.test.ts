@@ -111,6 +111,11 @@ const changes: Change[] = [
     path: ({ base }) => `${base}/keys`,
     body: ({ user }) => ({ user_id: user.id, label: 'second' }),
   }),
+  change('the form of responses to a key', 'api_key.updated', true, {
+    method: 'PUT',
+    path: ({ base, key }) => `${base}/keys/${key.id}`,
+    body: () => ({ compatibility: 'open_responses' }),
+  }),
   change('a revoked key', 'api_key.revoked', true, {
     method: 'DELETE',
     path: ({ base, key }) => `${base}/keys/${key.id}`,

@@ -29,6 +29,7 @@ const fill = (text: string) =>
     .replaceAll('{o}', tenant.base)
     .replaceAll('{user}', tenant.user.id)
     .replaceAll('{group}', tenant.group.id)
+    .replaceAll('{key}', tenant.key.id)
     .replaceAll('{provider}', provider.id)
 
 const model = (values: Record<string, unknown> = {}) => ({ ...someModel('{provider}'), ...values })
@@ -67,6 +68,9 @@ const refusals: Array<[method: string, path: string, body: unknown, message: str
   ['POST', '{o}/keys', key({ scopes: ['root'] }), /^scopes\.0: /],
   ['POST', '{o}/keys', key({ expires_at: 'soon' }), /^expires_at: must be a date/],
   ['POST', '{o}/keys', key({ expires_at: '2020-01-01' }), 'expires_at: must be in the future'],
+  ['POST', '{o}/keys', key({ compatibility: 'x' }), 'compatibility: must be headgate or open_responses'],
+  ['PUT', '{o}/keys/{key}', {}, 'compatibility: must be headgate or open_responses'],
+  ['PUT', '{o}/keys/{key}', { label: 'x' }, /Unrecognized key: "label"/],
   ['POST', '{o}/keys', key({ key: 'mine' }), 'body: Unrecognized key: "key"'],
   ['POST', '{o}/grants', { model_id: '*' }, /^subject_type: must be organization, group, user or role/],
   ['POST', '{o}/grants', { subject_type: 'user', model_id: '*' }, 'subject_id: is required'],

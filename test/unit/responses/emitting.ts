@@ -67,6 +67,7 @@ export class Emitting {
         responseId: 'resp_1',
         createdAt: 1_800_000_000_000,
         conversationId: 'conv_1',
+        compatibility: 'headgate',
       }),
       writer: this.writerAfter(0),
       nameOf: toolNamed,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { noPolicy } from '../../../src/governance/dlp/policy/call-policy.ts'
-import { pageOfItems, renderList } from '../../../src/responses/items/item-list.ts'
+import { type ItemRendering, pageOfItems, renderList } from '../../../src/responses/items/item-list.ts'
 import type { ItemPageRequest, StoredItem } from '../../../src/responses/store/items.store.ts'
 
 const stored = (
@@ -20,7 +20,12 @@ const FIVE = ['a', 'b', 'c', 'd', 'e'].map((id) => message(id))
 const contentStore = {
   get: async (key: string) => new TextEncoder().encode(JSON.stringify({ id: key.at(-1) })),
 }
-const RENDERING = { contentStore, policyOf: async () => noPolicy, includes: new Set<string>() }
+const RENDERING: ItemRendering = {
+  contentStore,
+  policyOf: async () => noPolicy,
+  compatibilityOf: () => 'headgate',
+  includes: new Set<string>(),
+}
 
 /** A page of a list in memory. */
 const pageOf = (list: StoredItem[], request: ItemPageRequest) =>

@@ -7,7 +7,12 @@ import {
 import { type OutputItem, responseSettings } from '../../../src/wire/responses.ts'
 import { checkResponseObject } from '../../harness/conformance-rules.ts'
 
-const head = { responseId: 'resp_1', createdAt: 7_999, conversationId: null }
+const head = {
+  responseId: 'resp_1',
+  createdAt: 7_999,
+  conversationId: null,
+  compatibility: 'headgate' as const,
+}
 const violations = (response: object) => {
   const found: string[] = []
   checkResponseObject({ ...response }, (_rule, detail) => found.push(detail))

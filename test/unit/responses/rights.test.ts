@@ -21,7 +21,13 @@ const rightsOf = (
   { from = database, known = null }: { from?: Database; known?: Principal | null } = {},
 ) => {
   const deps = { configuration: configuration(), clock: () => NOW, database: from }
-  const credential = { kind: 'key' as const, keyId, scopes: [], expiresAt: null }
+  const credential = {
+    kind: 'key' as const,
+    keyId,
+    scopes: [],
+    compatibility: 'headgate' as const,
+    expiresAt: null,
+  }
   return currentPrincipal(deps, { organizationId, userId }, { credential }, known)
 }
 

@@ -34,7 +34,8 @@ const writerOf = async (owner: ReturnType<typeof someOwner>, conversationId: str
 describe('beginning', () => {
   it('writes the row and makes a conversation that is locked', async () => {
     const owner = someOwner()
-    const begin = beginOf({ conversation: { id: newConversationId(), creates: true }, keyId: 'key-7' })
+    const conversation = { id: newConversationId(), creates: true }
+    const begin = beginOf({ conversation, keyId: 'key-7', compatibility: 'open_responses' })
     expect(await beginResponse(database, owner, begin)).toBe('begun')
     expect(await selectResponse(database, owner, begin.id)).toEqual({
       id: begin.id,
@@ -42,6 +43,7 @@ describe('beginning', () => {
       conversationId: begin.conversation?.id,
       previousResponseId: null,
       model: 'scripted-chat',
+      compatibility: 'open_responses',
       status: 'in_progress',
       body: null,
       contextPosition: 0,

@@ -33,6 +33,7 @@ export const beginOf = (values: Partial<Begin> = {}): Begin => ({
   id: responseId(),
   keyId: 'key',
   model: 'scripted-chat',
+  compatibility: 'headgate',
   createdAt: NOW,
   conversation: null,
   previousResponseId: null,

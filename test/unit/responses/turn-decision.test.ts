@@ -7,7 +7,7 @@ import type { CallPurpose } from '../../../src/responses/engine/tool-rules.ts'
 import { decideTurn, isRefused, nextTurnSettings } from '../../../src/responses/engine/turn-decision.ts'
 import type { Progress } from '../../../src/responses/object/response-head.ts'
 
-const LIMITS = { mostTurns: 10, mostOutput: null, functionCallsComplete: false }
+const LIMITS = { mostTurns: 10, mostOutput: null, compatibility: 'headgate' as const }
 const PROGRESS: Progress = {
   turns: 1,
   refusedTurns: 0,
@@ -85,7 +85,7 @@ describe('what follows a turn', () => {
   })
 
   it('is a completed response where the client wants calls so', () => {
-    const limits = { ...LIMITS, functionCallsComplete: true }
+    const limits = { ...LIMITS, compatibility: 'open_responses' as const }
     expect(decideTurn(turn([called('client')]), PROGRESS, limits)).toEqual(ends(null))
   })
 

@@ -1,7 +1,7 @@
 import { Hono } from 'hono'
 import { type KeyRow, selectKeys } from '../../../governance/administration/keys.store.ts'
-import { createKey, readKey, revokeKey } from '../../../governance/administration/keys.ts'
-import { keyCreation, keyListQuery, noQuery } from '../../../wire/management.ts'
+import { changeKey, createKey, readKey, revokeKey } from '../../../governance/administration/keys.ts'
+import { keyCreation, keyListQuery, keyUpdate, noQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppEnv } from '../../context.ts'
 import { jsonBody, query, unknownId } from '../../validated-request.ts'
@@ -15,6 +15,7 @@ const present = (row: KeyRow) => ({
   user_id: row.userId,
   label: row.label,
   scopes: row.scopes,
+  compatibility: row.compatibility,
   expires_at: row.expiresAt,
   revoked_at: row.revokedAt,
   created_at: row.createdAt,
@@ -27,15 +28,19 @@ export const keyRoutes = new Hono<AppEnv>()
     return context.json(listBody(page, present))
   })
   .post(KEYS, query(noQuery), jsonBody(keyCreation), async (context) => {
-    const { user_id: userId, label, scopes, expires_at: expiresAt } = context.req.valid('json')
-    const values = { userId, label, scopes, expiresAt }
-    const { row, key } = await createKey(administrationOf(context), values)
+    const { user_id: userId, expires_at: expiresAt, ...values } = context.req.valid('json')
+    const { row, key } = await createKey(administrationOf(context), { ...values, userId, expiresAt })
     context.header('cache-control', 'no-store')
     return context.json({ ...present(row), key }, 201)
   })
   .get(KEY, query(noQuery), async (context) => {
     const id = keyParameter(context.req.param('keyId'))
     return context.json(present(await readKey(administrationOf(context), id)))
+  })
+  .put(KEY, query(noQuery), jsonBody(keyUpdate), async (context) => {
+    const id = keyParameter(context.req.param('keyId'))
+    const changes = context.req.valid('json')
+    return context.json(present(await changeKey(administrationOf(context), id, changes)))
   })
   .delete(KEY, query(noQuery), async (context) => {
     const id = keyParameter(context.req.param('keyId'))
