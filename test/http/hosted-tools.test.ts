@@ -9,7 +9,14 @@ import { INJECTION, type StandInWeb, startStandInWeb } from '../harness/web-tool
 import { codePolicy, someCode } from './support/dlp.ts'
 import { callTool, type Part, say } from './support/dlp-answers.ts'
 import type { Json } from './support/response-calls.ts'
-import { bodyOf, RESPONSE_WAYS, type ResponseWay, respond, turnsScript } from './support/response-streams.ts'
+import {
+  bodyOf,
+  checkedEvents,
+  RESPONSE_WAYS,
+  type ResponseWay,
+  respond,
+  turnsScript,
+} from './support/response-streams.ts'
 
 // Whole tasks in which a model uses the tools of the service, and what of them its caller, its next turns and the records
 // get.
@@ -135,14 +142,22 @@ describe.each(RESPONSE_WAYS.filter(([, { stream }]) => stream))(
       ])
       const { response, events } = await respond(tenant.key, { model, stream: true, input: asked }, address)
       const client = new OpenAI({ apiKey: tenant.key, baseURL: `${address.baseUrl}/v1`, maxRetries: 0 })
+      // The client's stream helper fails on types of events that it does not know.
+      const official = events.filter(({ event }) => !event.includes('service_call_arguments'))
+      expect(official.length).toBeLessThan(events.length)
+      const numberOf = ({ data }: { data: Json }) => Number(data.sequence_number)
       for (let after = 0; after < events.length; after++) {
-        const stream = await client.responses.retrieve(response.id, { stream: true, starting_after: after })
+        const query = `stream=true&starting_after=${after}`
+        const raw = await send(`${address.baseUrl}/v1/responses/${response.id}?${query}`, {
+          headers: bearer(tenant.key),
+        })
+        expect(checkedEvents(raw.text, { after }).map(numberOf)).toEqual(events.slice(after).map(numberOf))
+        const stream = client.responses.stream({ response_id: response.id, starting_after: after })
         const numbers: number[] = []
-        for await (const event of stream) numbers.push(event.sequence_number)
-        expect(numbers).toEqual(events.slice(after).map(({ data }) => data.sequence_number))
+        stream.on('event', (event) => numbers.push(event.sequence_number))
+        expect((await stream.finalResponse()).output).toMatchObject(response.output)
+        expect(numbers).toEqual(official.map(numberOf).filter((number) => number > after))
       }
-      const stream = client.responses.stream({ response_id: response.id })
-      expect((await stream.finalResponse()).output).toEqual(response.output)
     })
   },
 )

@@ -2,6 +2,7 @@ import { Hono } from 'hono'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import { eraseResponse } from '../../responses/content/content-garbage.ts'
+import { framesFor } from '../../responses/emitter/rendered-frames.ts'
 import { storedStream } from '../../responses/emitter/stored-stream.ts'
 import { isResponseId, newResponseId } from '../../responses/ids.ts'
 import { lacksIncluded } from '../../responses/items/included-members.ts'
@@ -143,7 +144,10 @@ async function create(context: AppContext): Promise<Response> {
   const { events, background, compatibility } = started
   for (const [name, value] of Object.entries(started.headers)) context.header(name, value)
   if (events) {
-    return eventStream(context, inForm(compatibility, tailFrames(events, 0, tailOpener(context, handle))))
+    return eventStream(
+      context,
+      inForm(context, compatibility, tailFrames(events, 0, tailOpener(context, handle))),
+    )
   }
   const response = await (background ? handle.object.snapshot(handle.owner) : ended(context, handle))
   // It was deleted while the caller waited.
@@ -213,12 +217,13 @@ async function streamAnswer(
     state !== null && (await currentPolicy(context, state.model)).version === state.policyVersion
   const open = tailOpener(context, handle)
   const tail = isCurrent ? await open(after) : null
-  if (state && tail) return eventStream(context, inForm(state.compatibility, tailFrames(tail, after, open)))
+  if (state && tail)
+    return eventStream(context, inForm(context, state.compatibility, tailFrames(tail, after, open)))
   const condensed = async () => {
     if (state?.running) await ended(context, handle)
     const { response, numbers } = await findEnded(context, handle)
     const frames = storedStream(await redactForOwner(context, response, includes), numbers, after)
-    return inForm(response.compatibility, frames)
+    return inForm(context, response.compatibility, frames)
   }
   if (!state?.running) return eventStream(context, await condensed())
   // Its events were redacted under policies that have changed, so that only the final response can be returned.
@@ -252,9 +257,15 @@ const tailOpener =
     )
   }
 
-/** The frames of a response in its form. */
-const inForm = (form: Compatibility | undefined, frames: ReadableStream<Uint8Array>) =>
-  form === 'open_responses' ? openResponsesFrames(frames) : frames
+/** The frames of a response in its form, for the client of a request. */
+function inForm(
+  context: AppContext,
+  form: Compatibility | undefined,
+  frames: ReadableStream<Uint8Array>,
+): ReadableStream<Uint8Array> {
+  const own = framesFor(context.req.header('user-agent'), frames)
+  return form === 'open_responses' ? openResponsesFrames(own) : own
+}
 
 const eventStream = (context: AppContext, body: ReadableStream<Uint8Array> | null): Response =>
   context.newResponse(body as never, 200, {

@@ -1,14 +1,9 @@
 import type { ResponseObject } from '../../wire/responses.ts'
+import { renderedFrames, type StreamEvent } from '../emitter/rendered-frames.ts'
 import type { Members } from '../item-types/item-type.ts'
 import { eventTypeOnWire } from './names.ts'
 import { openResponsesItem } from './rendered-item.ts'
 import { renderedResponse } from './rendered-response.ts'
-
-/** An event of a stream: its type, and its payload as JSON on one line. */
-export interface StreamEvent {
-  type: string
-  payload: string
-}
 
 /** Events that end a stream. */
 const LAST_EVENTS: ReadonlySet<string> = new Set([
@@ -58,74 +53,5 @@ export function openResponsesEvent({ type, payload }: StreamEvent): StreamEvent 
  * The frames of a response's stream in the form of Open Responses. `[DONE]` follows the last event.
  * @param frames of this service, in chunks of any size. An error of theirs is passed on.
  */
-export function openResponsesFrames(frames: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
-  const renderer = new FrameRenderer(frames)
-  return new ReadableStream(
-    {
-      async pull(controller) {
-        const bytes = await renderer.next()
-        if (bytes === null) controller.close()
-        else controller.enqueue(bytes)
-      },
-      cancel: (reason) => renderer.cancel(reason),
-    },
-    { highWaterMark: 0 },
-  )
-}
-
-const encoder = new TextEncoder()
-const FRAME_END = '\n\n'
-const FRAME = /^event: (.*)\nid: (.*)\ndata: (.*)$/
-
-class FrameRenderer {
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array>
-  readonly #decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })
-  /** The beginning of a frame. */
-  #pending = ''
-  #last = ''
-  #done = false
-
-  constructor(frames: ReadableStream<Uint8Array>) {
-    this.#reader = frames.getReader()
-  }
-
-  /** @returns whole frames; null at the end. */
-  async next(): Promise<Uint8Array | null> {
-    while (!this.#done) {
-      const { done, value } = await this.#reader.read()
-      this.#done = done
-      const text = done ? this.#ending() : this.#whole(this.#decoder.decode(value, { stream: true }))
-      if (text !== '') return encoder.encode(text)
-    }
-    return null
-  }
-
-  cancel(reason: unknown): Promise<void> {
-    this.#done = true
-    return this.#reader.cancel(reason)
-  }
-
-  /** A stream that breaks off has no end, so that its client resumes it. */
-  #ending(): string {
-    return LAST_EVENTS.has(this.#last) ? `data: [DONE]${FRAME_END}` : ''
-  }
-
-  /** Renders the frames that end in a text. */
-  #whole(text: string): string {
-    const from = Math.max(0, this.#pending.length - 1)
-    this.#pending += text
-    if (!this.#pending.includes(FRAME_END, from)) return ''
-    const frames = this.#pending.split(FRAME_END)
-    this.#pending = frames.pop() ?? ''
-    return frames.map((frame) => `${this.#rendered(frame)}${FRAME_END}`).join('')
-  }
-
-  /** Comments are passed on. */
-  #rendered(frame: string): string {
-    const [, type, id, payload] = FRAME.exec(frame) ?? []
-    if (type === undefined || payload === undefined) return frame
-    const event = openResponsesEvent({ type, payload })
-    this.#last = event.type
-    return `event: ${event.type}\nid: ${id}\ndata: ${event.payload}`
-  }
-}
+export const openResponsesFrames = (frames: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> =>
+  renderedFrames(frames, openResponsesEvent, (last) => (LAST_EVENTS.has(last) ? 'data: [DONE]\n\n' : ''))
