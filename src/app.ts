@@ -40,6 +40,7 @@ const ADMITTING = new Set([
   'POST /v1/messages',
   'POST /v1/messages/count_tokens',
   'POST /v1/responses',
+  'POST /v1/responses/compact',
 ])
 
 for (const routes of [chatCompletionRoutes, messageRoutes, responseRoutes, conversationRoutes, modelRoutes]) {

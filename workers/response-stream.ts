@@ -26,6 +26,10 @@ export class ResponseStream extends DurableObject<Bindings> implements ResponseS
     return this.#response.start(request, body)
   }
 
+  async compact(request: StartRequest, body: ReadableStream<Uint8Array>) {
+    return this.#response.compact(request, body)
+  }
+
   async follow(owner: Owner, after: number) {
     return this.#response.follow(owner, after)
   }

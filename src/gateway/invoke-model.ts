@@ -68,14 +68,16 @@ function reservationOf(
   { request, model, outline, routes, basis }: PlannedCall,
 ) {
   const { outputLimit, generates } = OPERATIONS[request.operation]
+  const costs = generates && request.isSent !== false
   const { usage, cost } = estimatedCharge(basis, inputUsage(basis))
   const longest = longestFailover(configuration, outline.stream, routes.length)
   return {
     target: modelTarget(model.id),
-    reserve: generates ? basis.bounds.reserve : 0,
+    reserve: costs ? basis.bounds.reserve : 0,
     // Every route may use its whole time before the first event.
     leaseMilliseconds: longest + configuration.LEDGER_LEASE_MS,
-    estimate: usage && { provider: routes[0]?.provider.name ?? '', usage, cost },
+    estimate:
+      usage && request.isSent !== false ? { provider: routes[0]?.provider.name ?? '', usage, cost } : null,
     advice: `Lower ${outputLimit}`,
   }
 }

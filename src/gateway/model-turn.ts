@@ -122,6 +122,8 @@ async function* untilAborted(
 
 /** Characters of an upstream's error message. */
 const LONGEST_MESSAGE = 4_096
+const CONTEXT_ADVICE =
+  'Send context_management to have a long conversation compacted, or truncation "auto" to drop its oldest items.'
 /** Codes of upstreams are passed on where they are words; all codes that clients use are. */
 const WORD = /^[A-Za-z][A-Za-z0-9_.-]{0,63}$/
 
@@ -130,9 +132,11 @@ function upstreamRefusal({ status, headers }: Response, body: Uint8Array, now: n
   const error = upstreamError(body)
   const given = textOf(error.code)
   const wait = requestedWait(headers, now)
-  return new TurnFailure(providerMessage(status, error).slice(0, LONGEST_MESSAGE), {
+  const isTooLong = isContextOverflow(error)
+  const message = providerMessage(status, error).slice(0, LONGEST_MESSAGE)
+  return new TurnFailure(isTooLong ? `${message.replace(/\.?$/, '.')} ${CONTEXT_ADVICE}` : message, {
     status,
-    code: isContextOverflow(error) ? 'context_length_exceeded' : WORD.test(given) ? given : codeOf(status),
+    code: isTooLong ? 'context_length_exceeded' : WORD.test(given) ? given : codeOf(status),
     ...(wait !== null && { retryAfterSeconds: Math.max(1, Math.ceil(wait / 1000)) }),
   })
 }

@@ -58,9 +58,13 @@ export interface LedgerTrace {
   rateLimit?: RateLimit | undefined
 }
 
-export type StartResult =
+/** Why a request has no result. */
+export type NotStarted =
   | (LedgerTrace & { error: ErrorData })
   | (LedgerTrace & { error: null; refusal: ProviderRefusal })
+
+export type StartResult =
+  | NotStarted
   /** `headers` of the answer. `events`: as `follow` from the first event on, if the request asks for a stream. */
   | (LedgerTrace & {
       error: null
@@ -69,6 +73,11 @@ export type StartResult =
       events: ReadableStream<Uint8Array> | null
       background: boolean
     })
+
+/** `compaction`: the result of a compaction as JSON. */
+export type CompactionResult =
+  | NotStarted
+  | (LedgerTrace & { error: null; compaction: ReadableStream<Uint8Array> })
 
 export interface ResponseStateReport {
   model: string
@@ -86,6 +95,8 @@ export interface ResponseStreamObject {
    * RESPONSE_COMMIT_MS if it is streamed. A response in the background begins at once.
    */
   start(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<StartResult>
+  /** Compacts a conversation. The object stores nothing of it. */
+  compact(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<CompactionResult>
   /**
    * The stored events after a number as SSE frames, then live ones, until the response ends. Null without a response in
    * this object; `busy` when it has its maximum of readers. Not called `tail`, which is a handler of the platform

@@ -24,6 +24,17 @@ const conversation = z
   .union([id, z.looseObject({ id })], 'must be an id, or an object with one')
   .transform((value) => (typeof value === 'string' ? value : value.id))
 
+/** When a conversation is compacted. The official types have a list, and one type of entry. */
+const contextManagement = z
+  .array(
+    z.looseObject({
+      type: z.literal('compaction', 'must be compaction'),
+      /** Tokens of the context. */
+      compact_threshold: z.int().positive().nullish(),
+    }),
+  )
+  .max(1, 'may have one entry')
+
 /** The body of `POST /v1/responses` without `input`, whose items are read separately. */
 export const responseSettings = z.looseObject({
   model: z.string().min(1).max(LONGEST_MODEL, `is too long (at most ${LONGEST_MODEL} characters)`),
@@ -48,6 +59,7 @@ export const responseSettings = z.looseObject({
   reasoning: z.looseObject({ effort: z.string().nullish(), summary: z.string().nullish() }).nullish(),
   include: z.array(z.string()).nullish(),
   truncation: z.enum(['auto', 'disabled']).nullish(),
+  context_management: contextManagement.nullish(),
   temperature: z.number().min(0).max(2).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
   top_logprobs: z.int().min(0).max(20).nullish(),
@@ -156,6 +168,15 @@ export interface WebSearchCallItem {
   error?: string | null
 }
 
+/** A summary in the place of the items before it. */
+export interface CompactionItem {
+  id: string
+  type: 'compaction'
+  status: ItemStatus
+  /** Sealed by us, and only opened for its owner. */
+  encrypted_content: string
+}
+
 export type OutputItem =
   | MessageItem
   | FunctionCallItem
@@ -163,6 +184,7 @@ export type OutputItem =
   | ReasoningItem
   | HostedCallItem
   | WebSearchCallItem
+  | CompactionItem
 
 export interface ResponseUsage {
   input_tokens: number

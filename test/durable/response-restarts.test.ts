@@ -1,6 +1,6 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { keyIdOf } from '../../src/governance/principal.ts'
 import { untrusted } from '../../src/responses/tools/untrusted.ts'
 import { useDatabaseGate } from './database-gate.ts'
@@ -15,6 +15,7 @@ import {
   settledCalls,
   until,
 } from './durable-response-harness.ts'
+import { holdLedger } from './held-ledger.ts'
 import { type ModelRequest, useScriptedModel } from './scripted-model.ts'
 import { type ToolRun, toolRuns } from './tool-response-stream.ts'
 
@@ -29,31 +30,6 @@ beforeEach(() => {
 })
 
 const RIGHTS = '\\"api_keys\\"'
-
-/** Keeps every commit from the ledger until it is released: an admission waits there. */
-function holdLedger(): { release: () => void } {
-  let held = true
-  const real = env.LEDGER.getByName.bind(env.LEDGER)
-  const spy = vi.spyOn(env.LEDGER, 'getByName').mockImplementation((name) => {
-    const stub = real(name)
-    return new Proxy(stub, {
-      get:
-        (_, method) =>
-        async (...parameters: unknown[]) => {
-          while (held) await new Promise((resolve) => setTimeout(resolve, 1))
-          return (stub as unknown as Record<PropertyKey, (...all: unknown[]) => unknown>)[method]?.(
-            ...parameters,
-          )
-        },
-    })
-  })
-  return {
-    release: () => {
-      held = false
-      spy.mockRestore()
-    },
-  }
-}
 
 const phaseOf = async (response: LiveTrial) =>
   ((await response.stored('head')) as { phase: string } | null)?.phase

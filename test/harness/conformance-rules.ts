@@ -76,6 +76,7 @@ const MEMBERS: Record<string, Record<string, Kind>> = {
   'response.mcp_call_arguments.done': { ...OF_ITEM, arguments: 'string' },
   'response.service_call_arguments.delta': { ...OF_ITEM, delta: 'string' },
   'response.service_call_arguments.done': { ...OF_ITEM, arguments: 'string' },
+  'response.compaction.compacting': OF_ITEM,
 }
 
 /** Members without which an event can still be followed. */
@@ -167,6 +168,9 @@ export function checkItem(item: Record<string, unknown>, report: Report): void {
   }
   if (item.id !== undefined && item.id === item.call_id) report('item-members', 'call_id is the id')
   if (item.type === 'message') checkMessage(item, report)
+  if (item.type === 'compaction' && typeof item.encrypted_content !== 'string') {
+    report('item-members', 'a compaction without encrypted_content')
+  }
   if (item.type === 'reasoning' && !Array.isArray(item.summary)) report('item-members', 'no summary')
 }
 

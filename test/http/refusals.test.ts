@@ -12,7 +12,13 @@ import {
 } from '../harness/tenant.ts'
 import { marker, seenRequests } from '../harness/upstream.ts'
 import { type Refusal, refusalBody } from '../matrices/envelopes.ts'
-import { MODEL_ROUTES, type ModelRoute, RESPONSES_ROUTE, type RequestRoute } from '../matrices/routes.ts'
+import {
+  COMPACT_ROUTE,
+  MODEL_ROUTES,
+  type ModelRoute,
+  RESPONSES_ROUTE,
+  type RequestRoute,
+} from '../matrices/routes.ts'
 
 let tenant: Tenant
 
@@ -45,7 +51,10 @@ function expectRefusal(
   expect(answer.headers['x-request-id']).toBeDefined()
 }
 
-const routes = [...MODEL_ROUTES, { ...RESPONSES_ROUTE, generates: true }].flatMap((route) =>
+/** Its example is too short for a call of a model. */
+const COMPACT = { ...COMPACT_ROUTE, generates: false, largeModel: RESPONSES_ROUTE.largeModel }
+
+const routes = [...MODEL_ROUTES, { ...RESPONSES_ROUTE, generates: true }, COMPACT].flatMap((route) =>
   route.hosts.map((host) => [`${route.name} on the ${host} host`, route, host] as const),
 )
 

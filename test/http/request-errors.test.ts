@@ -6,7 +6,13 @@ import { bearer, createTenant, type Tenant } from '../harness/tenant.ts'
 import { marker, seenRequests } from '../harness/upstream.ts'
 import { refusalBody } from '../matrices/envelopes.ts'
 import { badRequests } from '../matrices/request-errors.ts'
-import { MODEL_ROUTES, type ModelRoute, RESPONSES_ROUTE, type RequestRoute } from '../matrices/routes.ts'
+import {
+  COMPACT_ROUTE,
+  MODEL_ROUTES,
+  type ModelRoute,
+  RESPONSES_ROUTE,
+  type RequestRoute,
+} from '../matrices/routes.ts'
 
 let tenant: Tenant
 
@@ -17,7 +23,7 @@ beforeAll(async () => {
 const call = (route: RequestRoute, body: string | Buffer) =>
   send(gateway().baseUrl + route.path, { method: 'POST', headers: bearer(tenant.key), body })
 
-const routes = [...MODEL_ROUTES, RESPONSES_ROUTE].map((route) => [route.name, route] as const)
+const routes = [...MODEL_ROUTES, RESPONSES_ROUTE, COMPACT_ROUTE].map((route) => [route.name, route] as const)
 
 describe.each(routes)('%s', (_, route) => {
   it.concurrent.each(badRequests(route))('refuses $name', async ({ body, says }) => {

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { upstreamControl } from '../harness/gateway.ts'
 import { openStream } from '../harness/open-stream.ts'
-import { auditEntries } from '../harness/records.ts'
+import { auditEntries, callEntries } from '../harness/records.ts'
+import { jsonOf } from '../harness/send.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { bearer, createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 import { registerScript } from '../harness/upstream.ts'
@@ -54,6 +55,26 @@ it('charges a cancelled turn that reasons by the usage that its provider reports
   expect(cancelled).toMatchObject({ status: 'incomplete' })
   await upstreamControl(address).release(signal)
   expect(await chargeOf(owner)).toMatchObject({ input: 5, output: 900 })
+})
+
+it('ends a compaction whose time is over, and charges it', async () => {
+  const owner = await createTenant(address)
+  const instructions = await registerScript(address, [
+    { sse: framesOf('chat', [say('A summary that')], undefined, false) },
+    { waitForSignal: uniqueName('never') },
+  ])
+  const input = [
+    { role: 'user', content: 'Hello' },
+    { role: 'assistant', content: 'It was discussed at length. '.repeat(300) },
+  ]
+  const body = JSON.stringify({ model: 'scripted-chat', instructions, input })
+  const answer = await ask(owner.key, 'POST', '/v1/responses/compact', { ...address, body })
+  expect([answer.status, jsonOf(answer)]).toEqual([
+    504,
+    { error: expect.objectContaining({ message: expect.stringMatching(/took longer/) }) },
+  ])
+  const [call] = await callEntries(address, owner, 1)
+  expect(call?.credits_settled).toBeGreaterThan(0)
 })
 
 describe.concurrent.each(STREAMED_WAYS)(

@@ -65,7 +65,8 @@ const inside = (insides: string, value: number[]) =>
 /** Members of the interface's tables with a value of the wrong type or out of range. */
 function badFields(route: RequestRoute): BadRequest[] {
   const { name } = route
-  const limit = name === 'responses' ? 'max_output_tokens' : 'max_tokens'
+  const hasItems = route.surface === 'responses'
+  const limit = hasItems ? 'max_output_tokens' : 'max_tokens'
   const both: Fields[] = [
     { model: undefined },
     { model: null },
@@ -81,12 +82,13 @@ function badFields(route: RequestRoute): BadRequest[] {
     completions: [{ prompt: undefined }, { n: 0 }, { best_of: 0 }, { stream_options: 'usage' }],
     messages: [{ max_tokens: undefined }, { max_tokens: null }, { tool_choice: 'auto' }, ...MESSAGES_FIELDS],
     'count tokens': [{ stream: true }, ...MESSAGES_FIELDS],
-    responses: RESPONSES_FIELDS,
+    responses: [...RESPONSES_FIELDS, ...CONTEXT_FIELDS],
+    compact: RESPONSES_FIELDS,
   }
   return [...both, ...more[name]].map((fields) => {
     const [member = ''] = Object.keys(fields)
     const [value] = Object.values(fields)
-    const required = name === 'responses' ? `^${member}: ` : `${member} is required`
+    const required = hasItems ? `^${member}: ` : `${member} is required`
     return {
       name: `${member} ${value === undefined ? 'left out' : JSON.stringify(value)}`,
       body: JSON.stringify(route.request('Hello', fields)),
@@ -162,6 +164,15 @@ const RESPONSES_FIELDS: Fields[] = [
   { user: 7 },
 ]
 
+const CONTEXT_FIELDS: Fields[] = [
+  { context_management: {} },
+  { context_management: [{}] },
+  { context_management: [{ type: 'clear' }] },
+  { context_management: [{ type: 'compaction', compact_threshold: 0 }] },
+  { context_management: [{ type: 'compaction', compact_threshold: '5' }] },
+  { context_management: [{ type: 'compaction' }, { type: 'compaction' }] },
+]
+
 const USER = { role: 'user', content: 'Hello' }
 const ASSISTANT = { role: 'assistant', content: 'Hi' }
 
@@ -208,7 +219,10 @@ const BAD_CHAT_MESSAGES: Array<[messages: unknown[], says: RegExp]> = [
 
 /** Items that lack what their type needs, and calls and outputs that do not belong together. */
 function badItems(route: RequestRoute): BadRequest[] {
-  return (route.name === 'responses' ? BAD_ITEMS : []).map(([input, says]) => ({
+  if (route.surface !== 'responses') return []
+  // A compaction keeps calls without a counterpart as they are.
+  const items = route.name === 'responses' ? [...BAD_ITEMS, ...UNPAIRED_ITEMS] : BAD_ITEMS
+  return items.map(([input, says]) => ({
     name: `input ${JSON.stringify(input)}`,
     body: JSON.stringify(route.request('', { input })),
     says,
@@ -235,6 +249,10 @@ const BAD_ITEMS: Array<[input: unknown[], says: RegExp]> = [
   [[{ ...OUTPUT, call_id: '' }], /input\[0\]\.call_id/],
   [[{ ...OUTPUT, output: 7 }], /input\[0\]\.output/],
   [[{ type: 'item_reference' }], /input\[0\]\.id/],
+  [[{ type: 'compaction' }], /input\[0\]\.encrypted_content/],
+]
+
+const UNPAIRED_ITEMS: typeof BAD_ITEMS = [
   [[USER, CALL], /No tool output found for function call call_1\./],
   [[USER, OUTPUT], /No tool call found for function call output with call_id call_1\./],
 ]

@@ -22,7 +22,7 @@ export interface RouteExample {
 
 /** A route that reads a request for a model: what the matrix of refused requests runs over. */
 export interface RequestRoute {
-  name: ModelRoute['name'] | 'responses'
+  name: ModelRoute['name'] | 'responses' | 'compact'
   path: string
   surface: ModelRoute['surface'] | 'responses'
   hosts: readonly Host[]
@@ -108,6 +108,14 @@ export const RESPONSES_ROUTE: RequestRoute & { model: string; largeModel: string
   request: (text, more) => ({ model: CHAT.model, input: text, max_output_tokens: 100, ...more }),
 }
 
+/** It summarizes a conversation by as many model calls as it takes. */
+export const COMPACT_ROUTE: RequestRoute = {
+  ...RESPONSES_ROUTE,
+  name: 'compact',
+  path: '/v1/responses/compact',
+  request: (text, more) => ({ model: CHAT.model, input: text, ...more }),
+}
+
 /** Every route that the app registers, as it says itself, so that a new one cannot be forgotten here. */
 export function registeredRoutes(): Array<{ method: string; pattern: string }> {
   const names = app.routes
@@ -167,7 +175,8 @@ export function routeExamples(): RouteExample[] {
     if (/^\/v1\/(responses|conversations)(\/|$)/.test(pattern)) {
       const example = { method, pattern, path, surface: 'responses', hosts: ['base'] } as const
       const creates = pattern === RESPONSES_ROUTE.path
-      return creates ? { ...example, body: RESPONSES_ROUTE.request('Hello') } : { ...example, letIn: [404] }
+      const hasBody = creates || pattern === COMPACT_ROUTE.path
+      return hasBody ? { ...example, body: RESPONSES_ROUTE.request('Hello') } : { ...example, letIn: [404] }
     }
     if (pattern.startsWith('/api/')) {
       const body = method === 'POST' || method === 'PUT' ? { body: {} } : {}

@@ -47,14 +47,23 @@ export class ScriptLibrary {
   }
 
   /**
-   * The script that the last user message names. A body without the token costs one byte search. A token that names no
+   * The script that the last user message names, or else the system prompt: of a call that the gateway makes by itself, the
+   * caller writes no message. A body without the token costs one byte search. A token that names no
    * known script (such as the end of "JavaScript: ") is passed over; of several the last counts.
    */
   select(body: Buffer): SelectedScript | undefined {
     const last = body.lastIndexOf(token)
     if (last < 0) return undefined
-    const message = body.length <= maximumParsed ? lastUserText(body) : undefined
-    const text = message ?? body.toString('utf8', last, last + textWindow).split('"', 1)[0] ?? ''
+    const texts = body.length <= maximumParsed ? textsOf(body) : undefined
+    const window = body.toString('utf8', last, last + textWindow).split('"', 1)
+    for (const text of texts ?? window) {
+      const selected = this.#named(text)
+      if (selected !== undefined) return selected
+    }
+    return undefined
+  }
+
+  #named(text: string): SelectedScript | undefined {
     for (const match of [...text.matchAll(/script:([\w.-]*[\w-])/g)].reverse()) {
       const name = match[1] ?? ''
       const builtIn = this.#registered.has(name) ? undefined : builtInScripts.get(name)
@@ -81,18 +90,18 @@ export class ScriptLibrary {
 
 /**
  * The text of the last user message that has any (a message of tool results alone has none, so that a script goes on
- * through a tool loop), or undefined when the body is not JSON.
+ * through a tool loop) and the system prompt, or undefined when the body is not JSON.
  */
-function lastUserText(body: Buffer): string | undefined {
+function textsOf(body: Buffer): string[] | undefined {
   try {
-    const { messages, prompt, input } = toRecord(JSON.parse(body.toString('utf8')))
-    if (typeof input === 'string') return input
-    if (prompt !== undefined) return toText(Array.isArray(prompt) ? prompt.at(-1) : prompt)
-    const texts = toList(messages ?? input)
-      .map(toRecord)
-      .filter((message) => message.role === 'user')
-      .map((message) => contentText(message.content))
-    return texts.findLast((text) => text !== '') ?? ''
+    const { messages, prompt, input, system } = toRecord(JSON.parse(body.toString('utf8')))
+    if (typeof input === 'string') return [input]
+    if (prompt !== undefined) return [toText(Array.isArray(prompt) ? prompt.at(-1) : prompt)]
+    const records = toList(messages ?? input).map(toRecord)
+    const textsFrom = (...roles: string[]) =>
+      records.filter(({ role }) => roles.includes(String(role))).map(({ content }) => contentText(content))
+    const last = textsFrom('user').findLast((text) => text !== '') ?? ''
+    return [last, contentText(system), ...textsFrom('system', 'developer')]
   } catch {
     return undefined
   }

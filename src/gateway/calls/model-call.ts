@@ -23,6 +23,8 @@ export interface ModelRequest {
   principal: Principal
   /** Whether the call counts against the limits: false for a further turn of a response. */
   counted: boolean
+  /** False for a call that is decided and recorded, and that no model gets: it costs nothing. */
+  isSent?: boolean
 }
 
 /** A request that may be sent once the ledger admits it: read, allowed, inspected, its cost bounded. */

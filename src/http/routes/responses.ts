@@ -11,7 +11,14 @@ import { type EndedResponse, storedResponse } from '../../responses/object/store
 import { openResponsesFrames } from '../../responses/open-responses/rendered-events.ts'
 import { listInputItems } from '../../responses/store/read-responses.store.ts'
 import { removeWorkspace } from '../../responses/tools/workspace/remove-workspace.ts'
-import type { Owner, ResponseStreamObject, StartRequest } from '../../responses/types.ts'
+import type {
+  CompactionResult,
+  ErrorData,
+  Owner,
+  ResponseStreamObject,
+  StartRequest,
+  StartResult,
+} from '../../responses/types.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
 import {
   type Includes,
@@ -34,6 +41,7 @@ import {
   currentPolicy,
   foundPage,
   itemListAnswer,
+  jsonBytes,
   ownerOf,
   redactForOwner,
   refreshRights,
@@ -44,6 +52,7 @@ import {
 /** Responses (interface: Responses; Events, Resume). Those of other owners do not exist for a caller, with every verb. */
 export const responseRoutes = new Hono<AppEnv>()
   .post('/v1/responses', create)
+  .post('/v1/responses/compact', compact)
   .get('/v1/responses/:responseId', query(retrieveQuery), async (context) => {
     const { stream, starting_after: startingAfter, ...includes } = context.req.valid('query')
     refuseRunPosition(context.req.param('responseId'), startingAfter)
@@ -156,8 +165,29 @@ async function create(context: AppContext): Promise<Response> {
   return responseAnswer(context, response, null)
 }
 
+/** Compacts a conversation in an object of its own, which stores nothing. */
+async function compact(context: AppContext): Promise<Response> {
+  const { deps } = context.var
+  const id = newResponseId(deps.configuration.KEY_PEPPERS)
+  const object = deps.responseStream(id)
+  const result = await passBody(context, id, (request, body) => object.compact(request, body))
+  if ('refusal' in result) return refusalAnswer(context, result.refusal)
+  return jsonBytes(context, result.compaction)
+}
+
 /** @throws ApiError when the response was refused. */
-async function begin(context: AppContext, { id, object }: ResponseHandle) {
+const begin = (context: AppContext, { id, object }: ResponseHandle) =>
+  passBody(context, id, (request, body) => object.start(request, body))
+
+/**
+ * Passes the body of a request to its object, which admits the call.
+ * @throws ApiError when the request was refused.
+ */
+async function passBody<Result extends StartResult | CompactionResult>(
+  context: AppContext,
+  id: string,
+  use: (request: StartRequest, body: ReadableStream<Uint8Array>) => Promise<Result>,
+): Promise<Exclude<Result, { error: ErrorData }>> {
   // The object reads the whole body before the call is admitted.
   if (!isSmallBody(context)) await requireRoom(context)
   const { caller, rights } = context.var
@@ -171,14 +201,14 @@ async function begin(context: AppContext, { id, object }: ResponseHandle) {
   }
   const body = new PassedBody(bodySource(context))
   try {
-    const result = await object.start(request, body.stream)
+    const result = await use(request, body.stream)
     // The object has recorded it in the ledger.
     context.set('isRecorded', result.recorded)
     context.set('rateLimit', result.rateLimit ?? null)
     setRateLimitHeaders(context)
     if (body.failure) throw body.failure
     if (result.error) throw apiErrorOf(result.error)
-    return result
+    return result as Exclude<Result, { error: ErrorData }>
   } catch (error) {
     throw body.failure ?? error
   } finally {

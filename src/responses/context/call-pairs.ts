@@ -60,7 +60,7 @@ function lastTurnStart(items: readonly ContextItem[], stored: number): number {
 }
 
 /** Whether a response ended in the middle of a call, which therefore has no output. */
-function wasCutOff({ bytes }: ContextItem): boolean {
+export function wasCutOff({ bytes }: ContextItem): boolean {
   let status = ''
   scanJson(bytes, {
     value(path, kind, start, end) {

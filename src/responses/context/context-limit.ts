@@ -23,15 +23,11 @@ export const contextTooLong = (most: string) =>
 export function fitContext(
   items: readonly ContextItem[],
   settings: ResponseSettings,
-  { contextWindow, maxOutputTokens }: Pick<CatalogModel, 'contextWindow' | 'maxOutputTokens'>,
+  model: Pick<CatalogModel, 'contextWindow' | 'maxOutputTokens'>,
   countTokens: TokenEstimate,
 ): ContextItem[] {
   if (settings.truncation !== 'auto') return [...items]
-  const answer = Math.min(settings.max_output_tokens ?? maxOutputTokens, Math.floor(contextWindow / 2))
-  const { instructions, tools, text } = settings
-  const json = encoder.encode(JSON.stringify([instructions, tools, text]))
-  // The estimate counts strings only; models get the names and punctuation of schemas as well.
-  let left = contextWindow - answer - Math.ceil(json.length / BYTES_PER_TOKEN) - countTokens(json)
+  let left = contextRoom(settings, model, countTokens)
   const units = unitsOf(items)
   const tokensOf = (unit: Unit) =>
     unit.items.reduce((sum, index) => sum + countTokens((items[index] as ContextItem).bytes), 0)
@@ -52,15 +48,27 @@ export function fitContext(
   return items.filter((_, index) => staying.has(index))
 }
 
+/** The tokens that a model has for the items of a context, besides the settings of a request and the answer. */
+export function contextRoom(
+  { instructions, tools, text, max_output_tokens }: ResponseSettings,
+  { contextWindow, maxOutputTokens }: Pick<CatalogModel, 'contextWindow' | 'maxOutputTokens'>,
+  countTokens: TokenEstimate,
+): number {
+  const answer = Math.min(max_output_tokens ?? maxOutputTokens, Math.floor(contextWindow / 2))
+  const json = encoder.encode(JSON.stringify([instructions, tools, text]))
+  // The estimate counts strings only; models get the names and punctuation of schemas as well.
+  return contextWindow - answer - Math.ceil(json.length / BYTES_PER_TOKEN) - countTokens(json)
+}
+
 /** Items that are kept or dropped together: reasoning with the item after it, a call with its output. */
-interface Unit {
+export interface Unit {
   /** Indexes, in order. */
   items: number[]
   stays: boolean
 }
 
 /** In the order of their first items. */
-function unitsOf(items: readonly ContextItem[]): Unit[] {
+export function unitsOf(items: readonly ContextItem[]): Unit[] {
   const pairs = callPairs(items)
   const staying = stayingItems(items, pairs)
   const units: Unit[] = []

@@ -4,9 +4,11 @@ import type { Principal } from '../../governance/principal.ts'
 import { renewRights } from '../../governance/renew-rights.ts'
 import { ApiError, invalidRequest, notFound } from '../../lib/api-error.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
+import { fromLatestCompaction } from '../compaction/kept-items.ts'
 import { ContentGoneError, type ContentStore } from '../content/content-store.ts'
 import { newConversationId } from '../ids.ts'
 import type { InputItem } from '../items/input-items.ts'
+import { sealOpener } from '../items/sealed-content.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
 import type { StoredRequest } from '../object/response-head.ts'
 import type { ResponseState } from '../object/response-state.ts'
@@ -19,7 +21,7 @@ import {
 } from '../store/read-responses.store.ts'
 import type { ContextItem, Owner } from '../types.ts'
 import { contextTooLong, fitContext } from './context-limit.ts'
-import { tokenEstimate } from './context-tokens.ts'
+import { type TokenEstimate, tokenEstimate } from './context-tokens.ts'
 import type { ResponseRequest } from './load-request.ts'
 
 /** What a response continues, and what its request adds. */
@@ -95,10 +97,12 @@ export async function reloadContext(
   { settings, historyIds }: StoredRequest,
   principal: Principal,
 ): Promise<ContextItem[]> {
-  const context = await loadContext(deps, state.known.owner, { settings, items: [] })
+  const { owner } = state.known
+  const context = await loadContext(deps, owner, { settings, items: [] })
   const known = new Set(historyIds)
   const history = context.history.filter(({ id }) => known.has(id))
-  return fittingItems(deps, principal, settings, { history, input: await state.inputItems() })
+  const items = [...history, ...(await state.inputItems())]
+  return fittingItems(deps, principal, settings, fromLatestCompaction(items, sealOpener(deps, owner)))
 }
 
 /** The items of a context; with `truncation: 'auto'`, those that fit the model. */
@@ -106,16 +110,23 @@ export async function fittingItems(
   deps: ResponseDeps,
   principal: Principal,
   settings: ResponseSettings,
-  context: Pick<ResponseContext, 'history' | 'input'>,
+  items: readonly ContextItem[],
 ): Promise<ContextItem[]> {
-  const items = [...context.history, ...context.input]
   const model = settings.truncation === 'auto' ? await findModel(deps, principal, settings.model) : null
-  if (!model) return items
-  return fitContext(items, settings, model, tokenEstimate(model.routes[0]?.upstreamModel ?? model.id))
+  if (!model) return [...items]
+  return fitContext(items, settings, model, estimateFor(model))
 }
 
+/** The estimate of tokens for the route of a model that is tried first. */
+export const estimateFor = ({ id, routes }: CatalogModel): TokenEstimate =>
+  tokenEstimate(routes[0]?.upstreamModel ?? id)
+
 /** A model may be newer than the catalogue of this isolate: the ledger has the current epoch. */
-async function findModel(deps: ResponseDeps, principal: Principal, id: string): Promise<CatalogModel | null> {
+export async function findModel(
+  deps: ResponseDeps,
+  principal: Principal,
+  id: string,
+): Promise<CatalogModel | null> {
   const { models, epoch } = await loadCatalog(deps)
   const known = models.get(id)
   if (known) return known

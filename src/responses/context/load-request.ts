@@ -34,6 +34,7 @@ interface Member extends JsonPlace {
 
 /**
  * Reads the body of a request.
+ * @param needsInput whether a request that continues a conversation needs a member `input`.
  * @returns `reserved` has no bytes any more, but still counts the size of the body in the memory budget: the items are
  *   copies of it. The caller releases it.
  * @throws ApiError invalid_request, and rate_limited when this isolate buffers too many bytes already.
@@ -42,6 +43,7 @@ export async function loadRequest(
   { configuration }: { configuration: { BUFFER_LIMIT_BYTES: number } },
   stream: ReadableStream<Uint8Array>,
   organizationId: string,
+  needsInput = true,
 ): Promise<{ request: ResponseRequest; reserved: OwnedBytes }> {
   const room = { limitBytes: configuration.BUFFER_LIMIT_BYTES, holder: organizationId, isArriving: true }
   const body = new OwnedBytes(LARGEST_BODY, room)
@@ -49,7 +51,7 @@ export async function loadRequest(
   try {
     await reader.each((part) => body.append(part))
     body.arrived()
-    const request = readResponseRequest(body.bytes)
+    const request = readResponseRequest(body.bytes, needsInput)
     body.free()
     return { request, reserved: body }
   } catch (error) {
@@ -63,10 +65,10 @@ export async function loadRequest(
 /**
  * Parses a request and checks all that needs no lookup. `input` is not parsed into a tree: its texts are copied once, as
  * the bytes that were sent.
- * @param body up to 50 MB. May be freed afterwards.
+ * @param body up to 50 MB. May be freed afterwards. @param needsInput see `loadRequest`.
  * @throws ApiError invalid_request `invalid_body` that names the member.
  */
-export function readResponseRequest(body: Uint8Array): ResponseRequest {
+export function readResponseRequest(body: Uint8Array, needsInput = true): ResponseRequest {
   const scan = scanned(body)
   if (scan.rootKind !== 'object') throw invalidRequest('The body must be a JSON object.')
   if (scan.duplicate !== null) {
@@ -77,10 +79,12 @@ export function readResponseRequest(body: Uint8Array): ResponseRequest {
   if (input?.kind === 'string') {
     return { settings, items: [userMessage(body.subarray(input.start + 1, input.end - 1))] }
   }
+  const continues = Boolean(settings.conversation ?? settings.previous_response_id)
+  if (!needsInput && continues && (input?.kind ?? 'null') === 'null') return { settings, items: [] }
   if (input?.kind !== 'array') {
     throw invalidRequest('input: is required and must be a string or an array of items.')
   }
-  if (scan.elements.length === 0 && !(settings.conversation ?? settings.previous_response_id)) {
+  if (scan.elements.length === 0 && !continues) {
     throw invalidRequest('input: may only be empty where a conversation or a previous response is continued.')
   }
   const items = scan.elements.map(({ start, end }, index) =>

@@ -9,7 +9,7 @@ import type { ReasoningSecret } from '../items/reasoning-seal.ts'
 import { outputTextOf, responseUsage } from '../object/response-members.ts'
 import type { ToolResult } from '../tools/hosted-tool.ts'
 import type { ToolCall } from './call-item.ts'
-import type { OpenItem } from './open-item.ts'
+import { OpenItem } from './open-item.ts'
 import { type ItemContext, TurnItems } from './turn-items.ts'
 
 export interface EmitterOptions extends Pick<ItemContext, 'writer' | 'nameOf' | 'purposeOf'> {
@@ -113,6 +113,21 @@ export class ResponseEmitter {
     // A refusal is complete, but interrupts the call that the model was writing.
     this.#close(items, status, 'completed', stop === 'refusal' ? 'incomplete' : status)
     return { stop, filtered, calls: items.calls }
+  }
+
+  /**
+   * Adds an item for the items before it that a summary replaces.
+   * @param sealed its `encrypted_content`. @param announces whether the caller requested it with a `compaction_trigger`,
+   *   for which the official types have an event.
+   */
+  addCompaction(sealed: string, announces: boolean): void {
+    if (this.#ended) return
+    const { writer, output } = this.#context
+    const place = { output_index: output.length }
+    const open = OpenItem.begin(writer, output.length, 'compaction', {})
+    output.push(open.item)
+    if (announces) writer.write('response.compaction.compacting', { item_id: open.item.id, ...place })
+    open.close('completed', { encrypted_content: sealed })
   }
 
   /** Writes the result of a server-side call. A second result is ignored. */

@@ -186,7 +186,8 @@ const appendText = (holder: Members, member: string, text: string): void => {
   holder[member] = ((holder[member] as string | undefined) ?? '') + text
 }
 
-const emptyMembers = ({ text, list }: ItemEvents): Members => ({
+const emptyMembers = ({ text, list, initialMembers }: ItemEvents): Members => ({
+  ...initialMembers,
   ...(text && { [text.member]: '' }),
   ...(list && { [list.member]: [] }),
 })

@@ -1,23 +1,26 @@
 import { type SentTurn, sendTurn } from '../../gateway/model-turn.ts'
-import type { CallOutcome } from '../../governance/audit-record.ts'
-import { type GovernedCall, settle } from '../../governance/governed-call.ts'
+import type { GovernedCall } from '../../governance/governed-call.ts'
 import type { Principal } from '../../governance/principal.ts'
-import { addUsage, type Usage } from '../../governance/usage.ts'
+import type { Usage } from '../../governance/usage.ts'
 import { newId } from '../../lib/ids.ts'
-import { withinTime } from '../../lib/time-limit.ts'
+import type { CompactionPlan } from '../compaction/compaction-plan.ts'
+import { readSummary, type SummaryAnswer } from '../compaction/read-summary.ts'
+import { sealedSummary } from '../compaction/sealed-summary.ts'
+import type { SummaryPart } from '../compaction/summary-request.ts'
 import type { ResponseEmitter, TurnEnd } from '../emitter/emitter.ts'
 import { refusedCallItems, sealedItems, withResults } from '../items/output-items.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
-import type { Interruption, Progress, StoredRequest, UnsettledCall } from '../object/response-head.ts'
+import type { Interruption, StoredRequest } from '../object/response-head.ts'
 import type { ResponseState } from '../object/response-state.ts'
 import type { ContextItem, Owner } from '../types.ts'
 import { currentPrincipal } from './current-principal.ts'
-import { admitNextTurn, type ReadyTurn } from './next-turn.ts'
+import { EngineProgress } from './engine-progress.ts'
+import { admitNextPart, admitNextTurn, type ReadyTurn } from './next-turn.ts'
 import { endOfFailure, incomplete, type ResponseEnd } from './response-end.ts'
 import { runTools } from './run-tools.ts'
 import type { ToolRules } from './tool-rules.ts'
-import { decideTurn, isRefused, storedCalls } from './turn-decision.ts'
+import { decideTurn, isRefused, storedCalls, turnUsage } from './turn-decision.ts'
 
 /** The inputs of an engine. */
 export interface EngineRun {
@@ -44,9 +47,6 @@ interface SentCall {
   call: GovernedCall
 }
 
-/** How long the response waits for the outcome of a call that has ended. */
-const SETTLING_LIMIT_MS = 1_000
-
 /**
  * Runs the turns of one response in steps. Each step begins in a stored phase and ends with the next one stored
  * (`phases.ts`), so that a restarted object can continue between two steps. Every turn is a governed call of its own, with
@@ -57,10 +57,12 @@ export class ResponseEngine {
   readonly #run: EngineRun
   readonly #abort = new AbortController()
   #interruption: Interruption | null = null
-  #progress: Progress
+  readonly #progress: EngineProgress
   /** Items that each turn added to the context. */
   readonly #turns: ContextItem[][]
   #ready: ReadyTurn | null
+  /** The compaction that is made; null outside of the phase `compacting`. */
+  #plan: CompactionPlan | null
   /** The first turn, if `dispatch` has sent it. */
   #dispatched: Promise<SentCall> | null = null
   /** As the ledger confirmed it for the last turn. */
@@ -68,16 +70,18 @@ export class ResponseEngine {
 
   constructor(deps: ResponseDeps, run: EngineRun) {
     this.#deps = deps
-    this.#run = run
+    // The first turn and a compaction have up to 50 MB, which must not be referenced while the response generates.
+    this.#run = { ...run, ready: null }
     this.#ready = run.ready
+    this.#plan = run.ready?.plan ?? null
     this.#principal = run.ready?.turn.planned.rights.principal ?? null
-    this.#progress = run.state.known.progress
+    this.#progress = new EngineProgress(deps, run.state)
     this.#turns = run.state.turns
   }
 
   /** What the ended turns were charged for. */
   get usage(): Usage | null {
-    return this.#progress.usage
+    return this.#progress.current.usage
   }
 
   /** Ends the response soon. The open call is settled for what it used. */
@@ -101,7 +105,7 @@ export class ResponseEngine {
     const dispatched = await this.#dispatched
     if (!dispatched) return
     const outcome = await dispatched.sent.outcome
-    this.#charge(outcome.usage, [{ call: dispatched.call, outcome }])
+    this.#progress.charge(outcome.usage, [{ call: dispatched.call, outcome }])
   }
 
   /** Runs until the response ends. Must be called once. Never throws. */
@@ -115,7 +119,7 @@ export class ResponseEngine {
         if (end) return this.#interrupted() ?? end
       }
     } catch (error) {
-      return this.#interrupted() ?? endOfFailure(error, this.#progress.turns > 0)
+      return this.#interrupted() ?? endOfFailure(error, this.usage !== null)
     } finally {
       clearTimeout(timer)
     }
@@ -124,6 +128,7 @@ export class ResponseEngine {
   /** @returns how the response ends; null when another step follows, in the phase that is stored by then. */
   #step(): Promise<ResponseEnd | null> {
     const { phase } = this.#run.state.known
+    if (phase === 'compacting') return this.#compact()
     if (phase === 'generating') return this.#generate()
     if (phase === 'running_tools') return this.#runTools()
     if (phase === 'between_turns') return this.#beginTurn()
@@ -139,6 +144,57 @@ export class ResponseEngine {
     await this.#emitAnswer(sent, call)
     const end = emitter.endTurn()
     return this.#interrupted() ?? this.#finishTurn(end, from)
+  }
+
+  /** compacting: has the context summarized part by part, and stores the summary in its place. */
+  async #compact(): Promise<ResponseEnd | null> {
+    const plan = this.#plan
+    this.#plan = null
+    if (!plan) throw new Error('there is nothing to compact')
+    let summary: string | null = null
+    for (const index of plan.parts.keys()) {
+      if (index > 0) await this.#admitPart(plan, { index, summary })
+      const { sent, call } = await (this.#dispatched ?? this.#send())
+      this.#dispatched = null
+      summary = await this.#summarize(sent, call)
+      const interrupted = this.#interrupted()
+      if (interrupted) return interrupted
+    }
+    const { owner, emitter } = this.#run
+    const from = emitter.outputLength
+    emitter.addCompaction(sealedSummary(this.#deps, owner, { summary, ...plan.kept }), plan.ends)
+    if (plan.ends) return { status: 'completed' }
+    const { turns } = this.#progress.advance({ turns: this.#progress.current.turns + 1 })
+    this.#storeTurn(turns, sealedItems(this.#deps, owner, emitter.response.output.slice(from), emitter))
+    this.#enterBetweenTurns()
+    return null
+  }
+
+  async #admitPart(plan: CompactionPlan, part: SummaryPart): Promise<void> {
+    const identity = { ...this.#run.request.identity, callId: newId('call'), at: this.#deps.clock() }
+    this.#ready = await admitNextPart(this.#deps, this.#run, identity, plan, part, this.#principal)
+    const { open, planned } = this.#ready.turn
+    this.#principal = planned.rights.principal
+    const openCall = { open, after: this.#run.emitter.lastSequence }
+    this.#run.state.change({ progress: this.#progress.advance({ openCall }) })
+  }
+
+  async #summarize(sent: SentTurn, call: GovernedCall): Promise<string> {
+    const answer: SummaryAnswer = { text: '', usage: null }
+    const before = this.usage?.output ?? 0
+    try {
+      if (sent.kind === 'failed') throw sent.error
+      await readSummary(sent, answer)
+      return answer.text
+    } finally {
+      await this.#progress.settleAnswer(call, sent.outcome, () => answer.usage)
+      const output = (this.usage?.output ?? 0) - before
+      this.#run.state.change({
+        progress: this.#progress.advance({
+          summaryOutput: (this.#progress.current.summaryOutput ?? 0) + output,
+        }),
+      })
+    }
   }
 
   /** A function of its own, so that a body of 50 MB is not referenced for as long as its answer. */
@@ -158,7 +214,7 @@ export class ResponseEngine {
   async #emitAnswer(sent: SentTurn, call: GovernedCall): Promise<void> {
     const { emitter } = this.#run
     if (sent.kind === 'failed') {
-      await this.#settleAnswer(call, sent.outcome)
+      await this.#progress.settleAnswer(call, sent.outcome, () => emitter.turnUsage)
       throw sent.error
     }
     emitter.origin = sent.origin
@@ -167,43 +223,18 @@ export class ResponseEngine {
         for (const event of batch) emitter.model(event)
       }
     } finally {
-      await this.#settleAnswer(call, sent.outcome)
+      await this.#progress.settleAnswer(call, sent.outcome, () => emitter.turnUsage)
     }
-  }
-
-  async #settleAnswer(call: GovernedCall, outcome: Promise<CallOutcome>): Promise<void> {
-    try {
-      this.#settle(call, await withinTime(outcome, SETTLING_LIMIT_MS, 'settling a call'))
-    } catch {
-      // The usage that the upstream has reported so far.
-      this.#charge(this.#run.emitter.turnUsage, [])
-      this.#deps.waitUntil(outcome.then((late) => settle(this.#deps, call, late)))
-    }
-  }
-
-  /** The charge is stored before the ledger gets it: response and audit record are then the same after a restart. */
-  #settle(call: GovernedCall, outcome: CallOutcome): void {
-    this.#charge(outcome.usage, [{ call, outcome }])
-    this.#deps.waitUntil(this.#run.state.settleCalls())
-  }
-
-  #charge(used: Usage | null, calls: UnsettledCall[]): void {
-    const { state } = this.#run
-    const { usage } = this.#progress
-    const progress = this.#advance({ openCall: null, usage: used ? addUsage(usage, used) : usage })
-    state.change({ progress, unsettled: [...(state.head?.unsettled ?? []), ...calls] })
-  }
-
-  #advance(progress: Partial<Progress>): Progress {
-    this.#progress = { ...this.#progress, ...progress }
-    return this.#progress
   }
 
   /** Stores an ended turn together with the next phase. @param from index of its first item in the output. */
   #finishTurn(end: TurnEnd, from: number): ResponseEnd | null {
     const { owner, state, request, emitter, tools } = this.#run
-    const { turns, refusedTurns } = this.#progress
-    const counted = this.#advance({ turns: turns + 1, refusedTurns: isRefused(end) ? refusedTurns + 1 : 0 })
+    const { turns, refusedTurns } = this.#progress.current
+    const counted = this.#progress.advance({
+      turns: turns + 1,
+      refusedTurns: isRefused(end) ? refusedTurns + 1 : 0,
+    })
     const decision = decideTurn(end, counted, {
       mostTurns: this.#deps.configuration.RESPONSE_MAX_TURNS,
       mostOutput: request.settings.max_output_tokens ?? null,
@@ -211,28 +242,35 @@ export class ResponseEngine {
     })
     // The last turn is stored with the final response.
     if (decision.kind === 'end') return decision.end
-    // The stored state must not be ahead of the stored events.
-    this.#run.log.flush()
     const output = emitter.response.output.slice(from)
     const items = [
       ...sealedItems(this.#deps, owner, output, emitter),
       ...refusedCallItems(end.calls, tools.has),
     ]
-    this.#turns.push(items)
-    state.storeRequest(request)
-    state.storeTurn(counted.turns, items)
+    this.#storeTurn(counted.turns, items)
     if (decision.kind === 'run_tools') {
       const calls = storedCalls(decision.calls, request.settings, counted.toolCalls)
       state.storeToolCalls(calls)
       const toolCalls = (counted.toolCalls ?? 0) + calls.length
-      state.enter('running_tools', { progress: this.#advance({ endAfterTools: decision.end, toolCalls }) })
+      state.enter('running_tools', {
+        progress: this.#progress.advance({ endAfterTools: decision.end, toolCalls }),
+      })
     } else this.#enterBetweenTurns()
     return null
   }
 
+  #storeTurn(turn: number, items: ContextItem[]): void {
+    const { state, request, log } = this.#run
+    // The stored state must not be ahead of the stored events.
+    log.flush()
+    this.#turns.push(items)
+    state.storeRequest(request)
+    state.storeTurn(turn, items)
+  }
+
   /** The id of the next call is stored before its admission: an admission that is repeated after a restart opens one call. */
   #enterBetweenTurns(): void {
-    const progress = this.#advance({ nextCallId: newId('call'), endAfterTools: null })
+    const progress = this.#progress.advance({ nextCallId: newId('call'), endAfterTools: null })
     this.#run.state.enter('between_turns', { progress })
   }
 
@@ -244,7 +282,7 @@ export class ResponseEngine {
     const caller = { owner, principal, workspaceId: conversationId ?? responseId, responseId }
     await runTools(this.#deps, this.#run, caller, this.#abort.signal)
     log.flush()
-    const { endAfterTools, turns } = this.#progress
+    const { endAfterTools, turns } = this.#progress.current
     if (endAfterTools) return endAfterTools
     const items = withResults(this.#turns.at(-1) ?? [], emitter.response.output, emitter)
     this.#turns[turns - 1] = items
@@ -253,18 +291,21 @@ export class ResponseEngine {
     return null
   }
 
-  /** between_turns: admits the next turn. */
+  /** between_turns: admits the next turn, or the compaction before it. */
   async #beginTurn(): Promise<null> {
     const { state, emitter, request } = this.#run
-    const callId = this.#progress.nextCallId ?? newId('call')
+    const callId = this.#progress.current.nextCallId ?? newId('call')
     const identity = { ...request.identity, callId, at: this.#deps.clock() }
-    const past = { items: this.#turns.flat(), usage: this.usage, principal: this.#principal }
+    const usage = turnUsage(this.#progress.current)
+    const past = { turns: this.#turns, usage, principal: this.#principal }
     const ready = await admitNextTurn(this.#deps, this.#run, identity, past, this.#abort.signal)
     const { open, planned } = ready.turn
     this.#ready = ready
+    this.#plan = ready.plan
     this.#principal = planned.rights.principal
     const openCall = { open, after: emitter.lastSequence }
-    state.enter('generating', { progress: this.#advance({ openCall, nextCallId: null }) })
+    const phase = ready.plan ? 'compacting' : 'generating'
+    state.enter(phase, { progress: this.#progress.advance({ openCall, nextCallId: null }) })
     return null
   }
 

@@ -6,8 +6,7 @@ import type { KeyRing } from '../../lib/crypto.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import { pairedItems } from '../context/call-pairs.ts'
 import { ITEM_TYPES } from '../item-types/item-types.ts'
-import type { ReasoningSecret } from '../items/reasoning-seal.ts'
-import { openReasoning } from '../items/reasoning-seal.ts'
+import { type SealOpener, sealOpener } from '../items/sealed-content.ts'
 import type { StoredRequest } from '../object/response-head.ts'
 import type { HostedTool } from '../tools/hosted-tool.ts'
 import type { ContextItem, Owner } from '../types.ts'
@@ -15,8 +14,8 @@ import { modelChoice } from './hosted-choice.ts'
 import type { ToolRules } from './tool-rules.ts'
 
 export interface ModelRequestOptions {
-  /** Opens an `encrypted_content` for the owner of the response; null if it cannot be opened. */
-  openReasoning: (text: string) => ReasoningSecret | null
+  /** For the owner of the response. */
+  open: SealOpener
   /** Number of the items, from the first on, that were stored before this response. None by default. */
   stored?: number
   /**
@@ -56,7 +55,7 @@ const MODEL_SETTINGS = [
  * @throws ApiError invalid_request for a call without an output, or an output without a call.
  */
 export function turnRequest(
-  { configuration }: { configuration: { VAULT_KEYS: KeyRing } },
+  deps: { configuration: { VAULT_KEYS: KeyRing } },
   owner: Owner,
   call: Omit<TurnRequest, 'body' | 'headers'>,
   { settings, headers, historyIds }: Pick<StoredRequest, 'settings' | 'headers' | 'historyIds'>,
@@ -67,7 +66,7 @@ export function turnRequest(
   const history = new Set(historyIds)
   const body = modelRequest(withHosted(settings, [...hosted.values()]), items, {
     transfersItems,
-    openReasoning: (text) => openReasoning(configuration.VAULT_KEYS, owner, text),
+    open: sealOpener(deps, owner),
     stored: items.filter(({ id }) => history.has(id)).length,
   })
   return { request: { ...call, body: body.bytes, headers: new Headers(headers) }, body }
@@ -92,35 +91,47 @@ function withHosted(settings: ResponseSettings, hosted: readonly HostedTool[]): 
 export function modelRequest(
   settings: ResponseSettings,
   items: readonly ContextItem[],
-  { openReasoning, stored = 0, transfersItems = false }: ModelRequestOptions,
+  options: ModelRequestOptions,
 ): OwnedBytes {
   const pieces: Piece[] = [{ bytes: encoder.encode(headOf(settings)) }]
-  const push = (piece: Piece) => {
+  for (const piece of modelItems(items, options)) {
     if (pieces.length > 1) pieces.push({ bytes: COMMA })
     pieces.push(piece)
   }
-  let results: Uint8Array[] = []
-  const pushResults = () => {
-    for (const bytes of results.splice(0)) push({ bytes })
-  }
-  for (const item of pairedItems(items, stored)) {
-    const form = ITEM_TYPES.get(item.type)?.toModel ?? 'nothing'
-    if (form === 'nothing') continue
-    const converted = form === 'itself' ? null : form(item, openReasoning)
-    if (!converted?.results.length) pushResults()
-    if (!converted) push(item)
-    else {
-      for (const bytes of converted.items) push({ bytes })
-      results = [...results, ...converted.results]
-    }
-  }
-  pushResults()
   pieces.push({ bytes: TAIL })
-  return joined(pieces, transfersItems)
+  return joined(pieces, options.transfersItems === true)
 }
 
 interface Piece {
   bytes: Uint8Array
+}
+
+/**
+ * The items of a context in the form in which models get them, as JSON.
+ * @throws ApiError invalid_request for a call without an output, or an output without a call.
+ */
+export function modelItems(
+  items: readonly ContextItem[],
+  { open, stored = 0 }: Pick<ModelRequestOptions, 'open' | 'stored'>,
+): Piece[] {
+  const pieces: Piece[] = []
+  let results: Uint8Array[] = []
+  const pushResults = () => {
+    for (const bytes of results.splice(0)) pieces.push({ bytes })
+  }
+  for (const item of pairedItems(items, stored)) {
+    const form = ITEM_TYPES.get(item.type)?.toModel ?? 'nothing'
+    if (form === 'nothing') continue
+    const converted = form === 'itself' ? null : form(item, open)
+    if (!converted?.results.length) pushResults()
+    if (!converted) pieces.push(item)
+    else {
+      for (const bytes of converted.items) pieces.push({ bytes })
+      results = [...results, ...converted.results]
+    }
+  }
+  pushResults()
+  return pieces
 }
 
 /** Copies piece by piece, so that each transferred item is freed before the next one is copied. */

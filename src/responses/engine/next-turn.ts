@@ -5,7 +5,12 @@ import type { Usage } from '../../governance/usage.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
+import type { CompactionPlan } from '../compaction/compaction-plan.ts'
+import { neededCompaction } from '../compaction/context-compaction.ts'
+import { fromLatestCompaction } from '../compaction/kept-items.ts'
+import { type SummaryPart, summaryRequest } from '../compaction/summary-request.ts'
 import { reloadContext } from '../context/load-context.ts'
+import { sealOpener } from '../items/sealed-content.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
 import type { ContextItem, Owner } from '../types.ts'
 import { currentPrincipal } from './current-principal.ts'
@@ -17,12 +22,15 @@ import { nextTurnSettings } from './turn-decision.ts'
 export interface ReadyTurn {
   turn: AdmittedTurn
   buffers: readonly OwnedBytes[]
+  /** The compaction that this call begins, in place of the turn; null for a turn. */
+  plan: CompactionPlan | null
 }
 
 /** What the turns before have left. */
 export interface PastTurns {
-  /** Items that they added to the context. */
-  items: readonly ContextItem[]
+  /** The items that each of them added to the context. */
+  turns: ReadonlyArray<readonly ContextItem[]>
+  /** Of the turns (`turnUsage`). */
   usage: Usage | null
   /** As the ledger confirmed it for the last turn; null after a restart. */
   principal: Principal | null
@@ -39,8 +47,17 @@ export async function admitNextTurn(
   past: PastTurns,
   signal: AbortSignal,
 ): Promise<ReadyTurn> {
-  const { owner } = run
-  const admission = await admit(deps, run, identity, past, signal).catch(async (error) => {
+  return orRecorded(deps, run, identity, admit(deps, run, identity, past, signal))
+}
+
+/** @throws for a refusal. One that governance did not decide is recorded. */
+async function orRecorded(
+  deps: ResponseDeps,
+  { owner }: EngineRun,
+  identity: CallIdentity,
+  admitting: Promise<ReadyTurn | Refused>,
+): Promise<ReadyTurn> {
+  const admission = await admitting.catch(async (error) => {
     await recordRefusal(deps, owner, identity, error)
     throw error
   })
@@ -52,18 +69,52 @@ async function admit(
   deps: ResponseDeps,
   { owner, state, request, tools, context }: EngineRun,
   identity: CallIdentity,
-  past: PastTurns,
+  { turns, usage, principal: known }: PastTurns,
   signal: AbortSignal,
 ): Promise<ReadyTurn | Refused> {
-  const principal = await currentPrincipal(deps, owner, request, past.principal)
-  const items = [...(context ?? (await reloadContext(deps, state, request, principal))), ...past.items]
+  const principal = await currentPrincipal(deps, owner, request, known)
+  const before = context ?? (await reloadContext(deps, state, request, principal))
+  const items = fromLatestCompaction([...before, ...turns.flat()], sealOpener(deps, owner))
+  const lastTurn = turns.at(-1) ?? []
+  const settings = nextTurnSettings(request.settings, usage)
+  // A context that its compaction left too long cannot be compacted further.
+  const plan = lastTurn.some(({ type }) => type === 'compaction')
+    ? null
+    : await neededCompaction(deps, principal, settings, { items, lastTurn }, false)
   signal.throwIfAborted()
-  const settings = nextTurnSettings(request.settings, past.usage)
   const call = { identity, principal, counted: false }
-  const next = turnRequest(deps, owner, call, { ...request, settings }, tools, items)
-  const turn = await admitTurn(deps, next.request)
-  if (turn.kind === 'admitted') return { turn, buffers: [next.body] }
-  next.body.release()
+  const next = plan
+    ? summaryRequest(deps, owner, call, request, plan, { index: 0, summary: null })
+    : turnRequest(deps, owner, call, { ...request, settings }, tools, items)
+  return admitted(deps, next, plan)
+}
+
+/** Admits the call of a further part of a compaction, as `admitNextTurn` does. */
+export async function admitNextPart(
+  deps: ResponseDeps,
+  run: EngineRun,
+  identity: CallIdentity,
+  plan: CompactionPlan,
+  part: SummaryPart,
+  known: Principal | null,
+): Promise<ReadyTurn> {
+  const { owner, request } = run
+  const admitting = async () => {
+    const principal = await currentPrincipal(deps, owner, request, known)
+    const call = { identity, principal, counted: false }
+    return admitted(deps, summaryRequest(deps, owner, call, request, plan, part), plan)
+  }
+  return orRecorded(deps, run, identity, admitting())
+}
+
+async function admitted(
+  deps: ResponseDeps,
+  { request, body }: ReturnType<typeof turnRequest>,
+  plan: CompactionPlan | null,
+): Promise<ReadyTurn | Refused> {
+  const turn = await admitTurn(deps, request)
+  if (turn.kind === 'admitted') return { turn, buffers: [body], plan }
+  body.release()
   return turn
 }
 

@@ -4,6 +4,8 @@ export type Phase =
   | 'admitting'
   /** Its first model call is open, and nothing was generated: a failure is an HTTP error. Not visible to its owner. */
   | 'dispatching'
+  /** The context is summarized by model calls, one after the other, before the next turn. */
+  | 'compacting'
   /** A model call is open, and its answer is streamed. */
   | 'generating'
   /** The turn has ended with calls of server-side tools. Their intents and results are stored. */
@@ -30,11 +32,12 @@ interface PhaseRules {
 /** Every phase with the phases that may follow it. `removing` may follow any phase. */
 export const PHASES: Readonly<Record<Phase, PhaseRules>> = {
   admitting: { to: ['dispatching'], visible: false, restart: 'roll_back' },
-  dispatching: { to: ['generating'], visible: false, restart: 'roll_back' },
+  dispatching: { to: ['generating', 'compacting'], visible: false, restart: 'roll_back' },
   // The answer of a model cannot be continued, and its call may have been charged.
+  compacting: { to: ['between_turns', 'ending'], visible: true, restart: 'fail' },
   generating: { to: ['running_tools', 'between_turns', 'ending'], visible: true, restart: 'fail' },
   running_tools: { to: ['between_turns', 'ending'], visible: true, restart: 'resume' },
-  between_turns: { to: ['generating', 'ending'], visible: true, restart: 'resume' },
+  between_turns: { to: ['generating', 'compacting', 'ending'], visible: true, restart: 'resume' },
   ending: { to: ['ended'], visible: true, restart: 'finish' },
   ended: { to: [], visible: true, restart: 'nothing' },
   removing: { to: [], visible: false, restart: 'roll_back' },

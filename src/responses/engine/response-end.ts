@@ -22,7 +22,7 @@ export function endOfStop(stop: StopReason | null): ResponseEnd {
 
 /**
  * The end of a response in which a turn threw an error.
- * @param later whether an earlier turn was charged: then running out of credits is a limit and not a refusal.
+ * @param later whether an earlier call was charged: then running out of credits is a limit and not a refusal.
  */
 export function endOfFailure(error: unknown, later: boolean): ResponseEnd {
   if (error instanceof TurnFailure) {

@@ -45,14 +45,15 @@ export function decideTurn(turn: TurnEnd, progress: Progress, limits: TurnLimits
 function endOfCalls(
   forClient: boolean,
   { calls, stop }: TurnEnd,
-  { turns, refusedTurns, usage }: Progress,
+  progress: Progress,
   { compatibility, mostTurns, mostOutput }: TurnLimits,
 ): ResponseEnd | null {
   // The caller executes the call, so that the response ends (interface: Response status).
   if (forClient) return compatibility === 'open_responses' ? { status: 'completed' } : incomplete('tool_use')
   if (calls.length === 0 || isCut(stop)) return endOfStop(stop)
+  const { turns, refusedTurns } = progress
   if (turns >= mostTurns || refusedTurns >= MOST_REFUSED_TURNS) return incomplete('max_turns')
-  return outputLeft(mostOutput, usage) === 0 ? incomplete('max_output_tokens') : null
+  return outputLeft(mostOutput, turnUsage(progress)) === 0 ? incomplete('max_output_tokens') : null
 }
 
 /** Whether a turn made calls, and all of them were refused. */
@@ -80,6 +81,10 @@ export function storedCalls(
 }
 
 const OVER_LIMIT = 'The limit of tool calls (max_tool_calls) is reached. Answer without further calls.'
+
+/** The usage of the turns: `max_output_tokens` does not limit the summaries of compactions. */
+export const turnUsage = ({ usage, summaryOutput = 0 }: Progress): Usage | null =>
+  usage && { ...usage, output: Math.max(0, usage.output - summaryOutput) }
 
 /** Tokens that a response may still generate; null without a limit. */
 const outputLeft = (limit: number | null, usage: Usage | null): number | null =>

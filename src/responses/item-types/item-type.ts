@@ -1,5 +1,5 @@
 import type { Direction } from '../../governance/dlp/types.ts'
-import type { ReasoningSecret } from '../items/reasoning-seal.ts'
+import type { SealOpener } from '../items/sealed-content.ts'
 import type { ContextItem } from '../types.ts'
 import type { InputItemForm } from './input-item.ts'
 import type { ItemScan } from './item-scan.ts'
@@ -37,12 +37,8 @@ export interface ItemType {
 /**
  * `itself`: the item as it is stored, which the gateway's operation `responses` translates. `nothing`: models do not get
  * it. A function returns the items that replace it.
- * @param open opens sealed content; null if it cannot be opened.
  */
-export type ModelForm =
-  | 'itself'
-  | 'nothing'
-  | ((item: ContextItem, open: (sealed: string) => ReasoningSecret | null) => ModelItems)
+export type ModelForm = 'itself' | 'nothing' | ((item: ContextItem, open: SealOpener) => ModelItems)
 
 /** The items that replace one item, as JSON. */
 export interface ModelItems {
@@ -112,6 +108,8 @@ export interface PartList {
 export interface ItemEvents {
   text?: DeltaText
   list?: PartList
-  /** Members that an item has from its end on. */
+  /** Members of a new item, besides those with its text and its parts. */
+  initialMembers?: Members
+  /** Members that an item has, or that change, at its end. */
   finalMembers?: readonly string[]
 }

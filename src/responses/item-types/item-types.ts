@@ -1,6 +1,7 @@
 import type { Direction } from '../../governance/dlp/types.ts'
 import { newId } from '../../lib/ids.ts'
 import { customToolCall, customToolCallOutput, functionCall, functionCallOutput } from './client-calls.ts'
+import { compaction } from './compaction.ts'
 import { mcpCall, serviceCall, shellCall } from './hosted-calls.ts'
 import { hostedDirection } from './hosted-direction.ts'
 import { uncheckedItem } from './input-item.ts'
@@ -42,7 +43,7 @@ export const ITEM_TYPES: ReadonlyMap<string, ItemType> = new Map(
     apply_patch_call: call,
     apply_patch_call_output: result,
     code_interpreter_call: call,
-    compaction: setting,
+    compaction,
     compaction_trigger: setting,
     computer_call: call,
     computer_call_output: result,

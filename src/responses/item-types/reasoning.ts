@@ -1,8 +1,7 @@
-import { scanJson } from '../../lib/json-scan.ts'
-import { decodeString } from '../../lib/json-string.ts'
 import type { ItemStatus, ReasoningItem } from '../../wire/responses.ts'
 import type { OpenItem } from '../emitter/open-item.ts'
 import type { ReasoningSecret } from '../items/reasoning-seal.ts'
+import { type SealOpener, sealedText } from '../items/sealed-content.ts'
 import { type InputItemForm, needString, partType, quoted, withStatus } from './input-item.ts'
 import type { ItemScan } from './item-scan.ts'
 import type { ItemType, ModelItems } from './item-type.ts'
@@ -131,10 +130,7 @@ function readReasoning(item: ItemScan): InputItemForm {
 }
 
 /** One item for each sealed block; none if the seal cannot be opened. */
-function openedBlocks(
-  { bytes }: { bytes: Uint8Array },
-  open: (sealed: string) => ReasoningSecret | null,
-): ModelItems {
+function openedBlocks({ bytes }: { bytes: Uint8Array }, { reasoning: open }: SealOpener): ModelItems {
   const sealed = sealedText(bytes)
   const secret = sealed === null ? null : open(sealed)
   const items = (secret ?? []).map(({ text, ...proof }) =>
@@ -143,17 +139,6 @@ function openedBlocks(
     ),
   )
   return { items, results: [] }
-}
-
-function sealedText(bytes: Uint8Array): string | null {
-  let text: string | null = null
-  scanJson(bytes, {
-    value(path, kind, start, end) {
-      if (path.length !== 1 || path[0] !== 'encrypted_content') return
-      text = kind === 'string' ? decodeString(bytes, start + 1, end - 1) : null
-    },
-  })
-  return text
 }
 
 const encoder = new TextEncoder()

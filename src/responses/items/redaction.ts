@@ -19,7 +19,7 @@ import { drained, inTurns, type Slices } from '../../lib/slices.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
 import { ITEM_TYPES } from '../item-types/item-types.ts'
 import { outputTextOf } from '../object/response-members.ts'
-import { isSealed } from './reasoning-seal.ts'
+import { isSealed } from './owner-seal.ts'
 
 const DATA_URL = /^data:/i
 const NOTE = '[Content withheld by a data-loss prevention policy.]'

@@ -11,6 +11,9 @@ import { notFound } from '../../lib/api-error.ts'
 import type { OwnedBytes } from '../../lib/bytes/owned-bytes.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
+import type { CompactionPlan } from '../compaction/compaction-plan.ts'
+import { compactedItems, endsWithTrigger, neededCompaction } from '../compaction/context-compaction.ts'
+import { summaryRequest } from '../compaction/summary-request.ts'
 import {
   conversationLocked,
   fittingItems,
@@ -22,6 +25,7 @@ import { newEmitter } from '../emitter/create-emitter.ts'
 import { ResponseEngine, type RunningResponse } from '../engine/engine.ts'
 import { turnRequest } from '../engine/model-request.ts'
 import type { ReadyTurn } from '../engine/next-turn.ts'
+import type { Phase } from '../engine/phases.ts'
 import { type ToolRules, toolRules } from '../engine/tool-rules.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { beginResponse } from '../store/begin-response.store.ts'
@@ -34,6 +38,8 @@ import type { ResponseState } from './response-state.ts'
 /** A response without an event so far. The model gets its request when the engine dispatches it or runs. */
 export interface AdmittedResponse extends RunningResponse {
   settings: ResponseSettings
+  /** In which its engine runs first. */
+  phase: Extract<Phase, 'generating' | 'compacting'>
 }
 
 export type ResponseAdmission =
@@ -68,10 +74,7 @@ export async function admitResponse(
       deps.database,
       Promise.all([loadFirstTurn(deps, start, request), loadCatalog(deps)]),
     )
-    const { owner, tools, items, isLarge } = loaded
-    const { identity, principal, headers } = start
-    const call = { identity, principal, counted: true }
-    const first = turnRequest(deps, owner, call, { ...loaded.request, headers }, tools, items, isLarge)
+    const first = firstRequest(deps, start, loaded)
     buffers.push(first.body)
     const turn = await admitTurn(deps, first.request)
     const trace = { recorded: true, rateLimit: turn.rateLimit }
@@ -79,8 +82,14 @@ export async function admitResponse(
     try {
       const compatibility = start.compatibility ?? compatibilityOf(turn.planned.rights.principal)
       await fromPostgres(deps.database, storeBeginning(deps, state, loaded, turn, compatibility))
-      const headers = droppedHeaders(droppedOf(loaded.settings, turn))
-      return { kind: 'admitted', trace, headers, ...firstEngine(deps, state, log, loaded, { turn, buffers }) }
+      const headers = droppedHeaders(droppedOf(loaded, turn))
+      const { plan } = loaded
+      return {
+        kind: 'admitted',
+        trace,
+        headers,
+        ...firstEngine(deps, state, log, loaded, { turn, buffers, plan }),
+      }
     } catch (error) {
       await settle(deps, turn.call, unsentOutcome(turn.call, deps.clock(), error))
       return refused(error, trace)
@@ -90,9 +99,22 @@ export async function admitResponse(
   }
 }
 
+/** The request of the first model call: of the first turn, or of the compaction before it. */
+function firstRequest(
+  deps: ResponseDeps,
+  { identity, principal, headers }: StartRequest,
+  { owner, tools, items, isLarge, plan, request }: FirstTurn,
+) {
+  const call = { identity, principal, counted: true }
+  const sent = { ...request, headers }
+  if (plan) return summaryRequest(deps, owner, call, sent, plan, { index: 0, summary: null })
+  return turnRequest(deps, owner, call, sent, tools, items, isLarge)
+}
+
 /** Members that the model is not sent, by the translation for the route that is tried first. */
-function droppedOf(settings: ResponseSettings, { planned }: AdmittedTurn): string[] {
-  const dropped = planned.firstRequest?.translated?.dropped ?? []
+function droppedOf({ settings, plan }: FirstTurn, { planned }: AdmittedTurn): string[] {
+  // The request of a compaction has settings of its own.
+  const dropped = plan ? [] : (planned.firstRequest?.translated?.dropped ?? [])
   return [...new Set([...dropped, ...alwaysDropped(settings, RESPONSES_MEMBERS)])]
 }
 
@@ -107,7 +129,7 @@ function firstEngine(
   const emitter = newEmitter(deps, state.known, settings, tools, log, ready.turn.planned.policy)
   const context = isLarge ? null : items
   const engine = new ResponseEngine(deps, { owner, state, log, request, tools, emitter, ready, context })
-  return { settings, engine, emitter }
+  return { settings, engine, emitter, phase: ready.plan ? 'compacting' : 'generating' }
 }
 
 /** The inputs of the first turn. */
@@ -119,6 +141,8 @@ interface FirstTurn {
   context: ResponseContext
   /** The items of the context that fit the model. */
   items: ContextItem[]
+  /** The compaction that precedes the turn; null for none. */
+  plan: CompactionPlan | null
   /** Whether the items are too large to be held while the response generates: they are transferred into the request. */
   isLarge: boolean
 }
@@ -134,7 +158,10 @@ async function loadFirstTurn(
   const hosted = deps.hostedTools.filter(({ family }) => family === null || !off.includes(family))
   const tools = toolRules(settings, hosted)
   const context = await loadUnlockedContext(deps, owner, loaded)
-  const items = await fittingItems(deps, start.principal, settings, context)
+  const compacted = compactedItems(deps, owner, context)
+  const isTriggered = endsWithTrigger(context.input)
+  const plan = await neededCompaction(deps, start.principal, settings, { items: compacted }, isTriggered)
+  const items = await fittingItems(deps, start.principal, settings, compacted)
   const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
   const request: StoredRequest = {
     settings,
@@ -145,7 +172,7 @@ async function loadFirstTurn(
     hostedTools: [...tools.hosted.keys()],
     historyIds: context.history.map(({ id }) => id),
   }
-  return { owner, settings, request, tools, context, items, isLarge: bytes > MOST_HELD_BYTES }
+  return { owner, settings, request, tools, context, items, plan, isLarge: bytes > MOST_HELD_BYTES }
 }
 
 /** Stores the input, writes the row and locks the conversation. @throws ApiError if the conversation is locked or gone. */

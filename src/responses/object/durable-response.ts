@@ -1,13 +1,14 @@
 import { errorText, logEvent } from '../../lib/log.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
+import { compactConversation } from '../compaction/compact-conversation.ts'
 import type { RunningResponse } from '../engine/engine.ts'
 import { isUnfinished, PHASES } from '../engine/phases.ts'
 import { endingEvents } from '../engine/recovery.ts'
 import { resumeResponse } from '../engine/resumption.ts'
 import { EventLog } from '../log/event-log.ts'
 import type { ItemPageRequest } from '../store/items.store.ts'
-import type { Owner, ResponseStreamObject, StartRequest, StartResult } from '../types.ts'
+import type { CompactionResult, Owner, ResponseStreamObject, StartRequest, StartResult } from '../types.ts'
 import { admitResponse } from './admit-response.ts'
 import { notStarted } from './error-data.ts'
 import { type FinalResponse, finalResponse } from './final-response.ts'
@@ -58,8 +59,8 @@ export class DurableResponse implements ResponseStreamObject {
     if (this.#state.head) return notStarted(new Error('the response was started before'), { recorded: false })
     const admission = await this.#admit(request, body)
     if (admission.kind === 'refused') return notStarted(admission.error, admission.trace)
-    const { engine, emitter, settings, trace, headers } = admission
-    this.#state.enter('generating')
+    const { engine, emitter, settings, phase, trace, headers } = admission
+    this.#state.enter(phase)
     emitter.begin()
     this.#generate({ engine, emitter })
     return {
@@ -71,6 +72,10 @@ export class DurableResponse implements ResponseStreamObject {
       events: settings.stream === true ? this.#log.tail(0) : null,
       background: settings.background === true,
     }
+  }
+
+  async compact(request: StartRequest, body: ReadableStream<Uint8Array>): Promise<CompactionResult> {
+    return compactConversation(this.#deps, request, body)
   }
 
   async #admit(request: StartRequest, body: ReadableStream<Uint8Array>) {

@@ -1,10 +1,10 @@
 import { TurnFailure } from '../../gateway/calls/turn-failure.ts'
 import { ApiError, type ApiErrorOptions } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import type { ErrorData, LedgerTrace, ProviderRefusal, StartResult } from '../types.ts'
+import type { ErrorData, LedgerTrace, NotStarted, ProviderRefusal } from '../types.ts'
 
 /** The result of a start that failed. An internal error has no details for the caller. */
-export function notStarted(error: unknown, trace: LedgerTrace): StartResult {
+export function notStarted(error: unknown, trace: LedgerTrace): NotStarted {
   if (error instanceof TurnFailure) return { ...trace, error: null, refusal: refusalOf(error) }
   const isKnown = error instanceof ApiError
   if (!isKnown) logEvent('error', 'response_not_started', { error: errorText(error) })

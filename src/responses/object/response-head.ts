@@ -57,6 +57,8 @@ export interface Progress {
   toolCalls?: number
   /** What the ended calls were charged for. */
   usage: Usage | null
+  /** Output tokens of summaries, which are part of `usage`; absent before the first one. */
+  summaryOutput?: number
   /** The open model call; `after` is the number of the last event before it. */
   openCall: { open: OpenTurn; after: number } | null
   /** Call id of the next turn. */

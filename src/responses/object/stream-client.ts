@@ -9,8 +9,8 @@ const ANSWER_LIMIT_MS = 10_000
 
 /**
  * The client of a response's Durable Object. A call that fails in transit is repeated once on a fresh stub; `start` only if
- * nothing of the body was read, since otherwise the first call may have begun the response. `follow`, `ended` and `start`
- * have no time limit, since they may wait for a model; the others have ten seconds. A repeated `remove` can return false
+ * nothing of the body was read, since otherwise the first call may have begun the response; `compact` likewise. `follow`,
+ * `ended`, `start` and `compact` have no time limit, since they may wait for a model; the others have ten seconds. A repeated `remove` can return false
  * although the response was removed, by a first call whose result was lost.
  * @param responseId names the object; its MAC has been checked.
  * @returns the object's methods; each throws ApiError `internal` when the object does not answer.
@@ -37,12 +37,18 @@ export function responseStreamClient(
       }),
     )
   }
+  /** A call with a body, which is repeated only if nothing of the body was read. */
+  const withBody = <Result>(
+    body: ReadableStream<Uint8Array>,
+    use: (object: ResponseStreamObject, body: ReadableStream<Uint8Array>) => Promise<Result>,
+  ) => {
+    const passed = passTwice(body)
+    const result = call((object) => use(object, passed.stream()), passed.reclaim)
+    return orApiError(result.catch(passed.abort))
+  }
   return {
-    start: (request, body) => {
-      const passed = passTwice(body)
-      const started = call((object) => object.start(request, passed.stream()), passed.reclaim)
-      return orApiError(started.catch(passed.abort))
-    },
+    start: (request, body) => withBody(body, (object, stream) => object.start(request, stream)),
+    compact: (request, body) => withBody(body, (object, stream) => object.compact(request, stream)),
     follow: (owner, after) => unlimited((object) => object.follow(owner, after)),
     ended: (owner) => unlimited((object) => object.ended(owner)),
     snapshot: (owner) => limited((object) => object.snapshot(owner)),

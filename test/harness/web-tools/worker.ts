@@ -1,6 +1,7 @@
 import { DurableObject } from 'cloudflare:workers'
 import { DEFAULT_TOOL_RIGHTS, type ToolRights } from '../../../src/governance/tool-rights.ts'
 import { ITEM_TYPES } from '../../../src/responses/item-types/item-types.ts'
+import type { SealOpener } from '../../../src/responses/items/sealed-content.ts'
 import type { WebToolDeps } from '../../../src/responses/tools/web/web-tools.ts'
 import { webTools } from '../../../src/responses/tools/web/web-tools.ts'
 
@@ -67,11 +68,13 @@ async function answerOf(call: WebToolCall, environment: Environment) {
   return { result, model: modelText(tool.itemType, item) }
 }
 
+const NOTHING_OPENS: SealOpener = { reasoning: () => null, compaction: () => null }
+
 function modelText(type: string, item: object): unknown {
   const form = ITEM_TYPES.get(type)?.toModel
   if (typeof form !== 'function') return null
   const bytes = new TextEncoder().encode(JSON.stringify(item))
-  const { results } = form({ id: 'x_1', type, role: null, callId: 'call_1', bytes }, () => null)
+  const { results } = form({ id: 'x_1', type, role: null, callId: 'call_1', bytes }, NOTHING_OPENS)
   return results[0] && JSON.parse(new TextDecoder().decode(results[0])).output
 }
 

@@ -155,7 +155,7 @@ describe('items of others', () => {
     'mcp_call',
     'shell_call_output',
     'service_call',
-    'compaction',
+    'configuration_update',
     'computer_call',
   ])('%s is kept as it is', (type) => {
     const value = {

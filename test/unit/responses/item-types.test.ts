@@ -14,7 +14,7 @@ import type { OutputItem } from '../../../src/wire/responses.ts'
 import { readResponseStream } from '../../harness/response-stream-text.ts'
 import { CODE, DIRECTIONS, policyOf } from '../governance/dlp/relayed-stream.ts'
 import { COMPLETED, Emitting, say } from './emitting.ts'
-import { bytesOf, itemOf, message, parsed } from './items.ts'
+import { bytesOf, itemOf, message, NOTHING_OPENS, parsed } from './items.ts'
 
 describe('the table of item types', () => {
   it('has the types that the gateway translates or leaves out, and no others', () => {
@@ -45,7 +45,7 @@ describe('a call of web search', () => {
   ]
   const given = (members: object) => {
     const item = itemOf({ type: 'web_search_call', id: 'ws_1', call_id: 'call_1', ...members })
-    const body = modelRequest({ model: 'm' }, [message('user', 'x'), item], { openReasoning: () => null })
+    const body = modelRequest({ model: 'm' }, [message('user', 'x'), item], { open: NOTHING_OPENS })
     return (parsed(body.bytes).input as Array<Record<string, string>>).slice(1)
   }
 
@@ -86,7 +86,7 @@ describe('a call of web search', () => {
 
   it('is left out when a vendor executed it', () => {
     const vendor = itemOf({ type: 'web_search_call', id: 'ws', action: search, results })
-    const body = modelRequest({ model: 'm' }, [message('user', 'x'), vendor], { openReasoning: () => null })
+    const body = modelRequest({ model: 'm' }, [message('user', 'x'), vendor], { open: NOTHING_OPENS })
     expect(parsed(body.bytes).input).toHaveLength(1)
   })
 })
@@ -101,7 +101,7 @@ describe('a server-side call', () => {
   }
   const given = (members: object) => {
     const body = modelRequest({ model: 'm' }, [message('user', 'x'), itemOf({ ...item, ...members })], {
-      openReasoning: () => null,
+      open: NOTHING_OPENS,
     })
     return (parsed(body.bytes).input as Array<Record<string, unknown>>).slice(1)
   }
@@ -155,7 +155,7 @@ describe('a server-side call', () => {
 
   it('precedes the results of consecutive calls', () => {
     const calls = ['a', 'b'].map((id) => itemOf({ ...item, call_id: id, output: `of ${id}` }))
-    const body = modelRequest({ model: 'm' }, [...calls, message('user', 'x')], { openReasoning: () => null })
+    const body = modelRequest({ model: 'm' }, [...calls, message('user', 'x')], { open: NOTHING_OPENS })
     const input = parsed(body.bytes).input as Array<Record<string, unknown>>
     expect(input.map(({ type, call_id: id }) => [type, id])).toEqual([
       ['function_call', 'a'],
@@ -171,7 +171,7 @@ describe('a server-side call', () => {
     expect(given({ output: null, error: null })).toEqual([])
     const { call_id: _, ...foreign } = item
     const body = modelRequest({ model: 'm' }, [itemOf({ ...foreign, output: 'x' })], {
-      openReasoning: () => null,
+      open: NOTHING_OPENS,
     })
     expect(parsed(body.bytes).input).toEqual([])
   })
@@ -264,7 +264,7 @@ describe('a type that was added', () => {
     const given = itemOf({ type: 'weather_call', call_id: 'c', place: 'x' })
     expect(given.id).toMatch(/^wx_/)
     const stored = contextItemOf(parsed(given.bytes) as unknown as OutputItem, null)
-    const body = modelRequest({ model: 'm' }, [stored], { openReasoning: () => null })
+    const body = modelRequest({ model: 'm' }, [stored], { open: NOTHING_OPENS })
     expect(parsed(body.bytes).input).toEqual([{ type: 'message', role: 'user', content: 'weather c' }])
   })
 })

@@ -1,5 +1,6 @@
 import { readResponseRequest } from '../../../src/responses/context/load-request.ts'
 import { type InputItem, readItem } from '../../../src/responses/items/input-items.ts'
+import type { SealOpener } from '../../../src/responses/items/sealed-content.ts'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -35,3 +36,6 @@ export function refusal(work: () => unknown): string {
   }
   return 'nothing was thrown'
 }
+
+/** Opens no sealed content. */
+export const NOTHING_OPENS: SealOpener = { reasoning: () => null, compaction: () => null }

@@ -2,13 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { modelRequest } from '../../../src/responses/engine/model-request.ts'
 import type { ReasoningSecret } from '../../../src/responses/items/reasoning-seal.ts'
 import { openReasoning, sealReasoning } from '../../../src/responses/items/reasoning-seal.ts'
+import { sealOpener } from '../../../src/responses/items/sealed-content.ts'
 import type { ContextItem } from '../../../src/responses/types.ts'
 import type { ResponseSettings } from '../../../src/wire/responses.ts'
 import { SeededRandom } from '../lib/seeded-random.ts'
-import { call, itemOf, message, output, parsed, refusal } from './items.ts'
+import { call, itemOf, message, NOTHING_OPENS, output, parsed, refusal } from './items.ts'
 
 const settings: ResponseSettings = { model: 'm' }
-const closed = { openReasoning: () => null }
+const closed = { open: NOTHING_OPENS }
 const ids = (items: readonly ContextItem[], stored = 0) =>
   (parsed(bodyOf(settings, items, { ...closed, stored })).input as Array<{ id: string }>).map(({ id }) => id)
 const bodyOf = (...parameters: Parameters<typeof modelRequest>) => modelRequest(...parameters).bytes
@@ -156,7 +157,8 @@ describe('reasoning', () => {
   const reasoning = (text: string | null) =>
     itemOf({ type: 'reasoning', summary: [], encrypted_content: text })
   const inputOf = (items: ContextItem[], reader = owner) =>
-    parsed(bodyOf(settings, items, { openReasoning: (text) => openReasoning(ring, reader, text) })).input
+    parsed(bodyOf(settings, items, { open: sealOpener({ configuration: { VAULT_KEYS: ring } }, reader) }))
+      .input
 
   it('is opened for its owner, a block at a time', () => {
     const user = message('user', 'x')

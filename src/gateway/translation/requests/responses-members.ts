@@ -10,7 +10,7 @@ const OF_RESPONSES = 'specific to the vendor of the responses protocol'
 export const RESPONSES_MEMBERS: MemberRules = {
   background: removed(BY_THE_GATEWAY),
   client_metadata: dropped(OF_RESPONSES),
-  context_management: dropped(OF_RESPONSES),
+  context_management: removed(BY_THE_GATEWAY),
   conversation: removed(BY_THE_GATEWAY),
   frequency_penalty: translated('chat: itself', (body) => body.frequency_penalty),
   include: removed(BY_THE_GATEWAY),

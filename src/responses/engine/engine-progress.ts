@@ -1,0 +1,63 @@
+import type { CallOutcome } from '../../governance/audit-record.ts'
+import { type GovernedCall, settle } from '../../governance/governed-call.ts'
+import { addUsage, type Usage } from '../../governance/usage.ts'
+import { withinTime } from '../../lib/time-limit.ts'
+import type { ResponseDeps } from '../object/response-deps.ts'
+import type { Progress, UnsettledCall } from '../object/response-head.ts'
+import type { ResponseState } from '../object/response-state.ts'
+
+/** How long the response waits for the outcome of a call that has ended. */
+const SETTLING_LIMIT_MS = 1_000
+
+/** The progress of an engine, with the charges of its calls. */
+export class EngineProgress {
+  readonly #deps: ResponseDeps
+  readonly #state: ResponseState
+  #current: Progress
+
+  constructor(deps: ResponseDeps, state: ResponseState) {
+    this.#deps = deps
+    this.#state = state
+    this.#current = state.known.progress
+  }
+
+  get current(): Progress {
+    return this.#current
+  }
+
+  /** The progress with these members, for the caller to store with the state that belongs to it. */
+  advance(members: Partial<Progress>): Progress {
+    this.#current = { ...this.#current, ...members }
+    return this.#current
+  }
+
+  /**
+   * Settles a call that has ended, and waits for its outcome for a short time.
+   * @param reported the usage that the upstream has reported so far.
+   */
+  async settleAnswer(
+    call: GovernedCall,
+    outcome: Promise<CallOutcome>,
+    reported: () => Usage | null,
+  ): Promise<void> {
+    try {
+      this.#settle(call, await withinTime(outcome, SETTLING_LIMIT_MS, 'settling a call'))
+    } catch {
+      this.charge(reported(), [])
+      this.#deps.waitUntil(outcome.then((late) => settle(this.#deps, call, late)))
+    }
+  }
+
+  /** Stores what a call was charged for. @param calls with outcomes that the ledger does not have yet. */
+  charge(used: Usage | null, calls: UnsettledCall[]): void {
+    const { usage } = this.#current
+    const progress = this.advance({ openCall: null, usage: used ? addUsage(usage, used) : usage })
+    this.#state.change({ progress, unsettled: [...(this.#state.head?.unsettled ?? []), ...calls] })
+  }
+
+  /** The charge is stored before the ledger gets it: response and audit record are then the same after a restart. */
+  #settle(call: GovernedCall, outcome: CallOutcome): void {
+    this.charge(outcome.usage, [{ call, outcome }])
+    this.#deps.waitUntil(this.#state.settleCalls())
+  }
+}
