@@ -14,6 +14,7 @@ import { conversationRoutes } from './http/routes/conversations.ts'
 import { managementRoutes } from './http/routes/management/management.ts'
 import { chatCompletionRoutes, messageRoutes } from './http/routes/model-calls.ts'
 import { modelRoutes } from './http/routes/models.ts'
+import { responseSocketRoutes } from './http/routes/response-sockets.ts'
 import { responseRoutes } from './http/routes/responses.ts'
 import { requireServedHost, unknownRoute } from './http/unknown-route.ts'
 
@@ -43,7 +44,16 @@ const ADMITTING = new Set([
   'POST /v1/responses/compact',
 ])
 
-for (const routes of [chatCompletionRoutes, messageRoutes, responseRoutes, conversationRoutes, modelRoutes]) {
+const SERVED = [
+  chatCompletionRoutes,
+  messageRoutes,
+  responseRoutes,
+  responseSocketRoutes,
+  conversationRoutes,
+  modelRoutes,
+]
+
+for (const routes of SERVED) {
   // A validator is a route of its own before its handler: mount each path once.
   const mounted = new Map(routes.routes.map((route) => [`${route.method} ${route.path}`, route]))
   for (const [name, { method, path }] of mounted) {

@@ -11,6 +11,7 @@ import { errorText, logEvent } from './lib/log.ts'
 import { afterLoopTime, loopTimeSignal } from './lib/time-limit.ts'
 import { type ContentStore, createContentStore } from './responses/content/content-store.ts'
 import { responseStreamClient } from './responses/object/stream-client.ts'
+import { type OpenSocket, socketClient } from './responses/sockets/socket-client.ts'
 import type { HostedTool } from './responses/tools/hosted-tool.ts'
 import { hostedTools } from './responses/tools/registry.ts'
 import { type WorkspaceOf, workspaceClient } from './responses/tools/workspace/workspace-client.ts'
@@ -30,6 +31,8 @@ export interface Deps {
   responseStream: (responseId: string) => ResponseStreamObject
   /** The files of a conversation, in the script of tools. */
   workspaceOf: WorkspaceOf
+  /** Opens a WebSocket in the object of its user. */
+  openSocket: OpenSocket
   /** The tools that this service runs for models. */
   hostedTools: readonly HostedTool[]
   /** Counts a call that was refused before its organization was known. Never rejects. */
@@ -130,6 +133,7 @@ export function createDeps(environment: Bindings, context: ExecutionContext, led
     responseStream: (responseId) => responseStreamClient(environment.RESPONSE_STREAMS, responseId),
     workspaceOf,
     hostedTools,
+    openSocket: socketClient(environment.RESPONSE_SOCKETS),
     countRejectedCall: (call) =>
       countRejectedCall(environment.LEDGER, call).catch((error) =>
         logEvent('warn', 'rejected_call_not_counted', { error: errorText(error) }),

@@ -26,6 +26,9 @@ const wholeNumber = (fallback: number, minimum = 1) => z.coerce.number().int().m
 
 const secret = z.string().min(16, 'must have at least 16 characters')
 
+/** Open Responses, WebSocket transport. */
+const LONGEST_CONNECTION_MS = 3_600_000
+
 /** `id:base64` pairs, 32 bytes each, the current one first. */
 const keyRing = z.string().transform((text, context): KeyRing => {
   const ring = new Map<string, Uint8Array>()
@@ -115,6 +118,8 @@ const variables = z.object({
   RESPONSE_WINDOW_MS: wholeNumber(15 * 60_000),
   RESPONSE_MAX_TURNS: wholeNumber(50),
   RESPONSE_TIME_LIMIT_MS: wholeNumber(3_600_000),
+  SOCKET_USER_LIMIT: wholeNumber(50),
+  SOCKET_TIME_LIMIT_MS: wholeNumber(LONGEST_CONNECTION_MS).pipe(z.number().max(LONGEST_CONNECTION_MS)),
   LEDGER_LEASE_MS: wholeNumber(120_000),
   LEDGER_FLUSH_MS: wholeNumber(1_000),
   IDENTITY_CACHE_MS: wholeNumber(30_000).pipe(z.number().max(30_000)),
@@ -137,6 +142,7 @@ export type Configuration = z.infer<typeof configurationSchema>
 export interface Bindings extends Record<string, unknown> {
   LEDGER: DurableObjectNamespace
   RESPONSE_STREAMS: DurableObjectNamespace
+  RESPONSE_SOCKETS: DurableObjectNamespace
   CONTENT: R2Bucket
   /** Of a self-hosted runtime: a network that connects to public addresses only, for pages (docs/deployment.md). */
   PUBLIC_WEB?: Fetcher

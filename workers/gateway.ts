@@ -7,6 +7,7 @@ import { settleAll } from '../src/lib/settle-all.ts'
 import { eraseLeftContent } from '../src/responses/content/content-garbage.ts'
 
 export { Ledger } from './ledger.ts'
+export { ResponseSockets } from './response-sockets.ts'
 export { ResponseStream } from './response-stream.ts'
 
 export default {

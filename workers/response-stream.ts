@@ -58,6 +58,14 @@ export class ResponseStream extends DurableObject<Bindings> implements ResponseS
     return this.#response.state(owner)
   }
 
+  async context(owner: Owner) {
+    return this.#response.context(owner)
+  }
+
+  async release(owner: Owner) {
+    return this.#response.release(owner)
+  }
+
   async settle(owner: Owner) {
     return this.#response.settle(owner)
   }

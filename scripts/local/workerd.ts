@@ -73,7 +73,11 @@ export interface RunningWorkerd {
 
 const START_LIMIT_MS = 15_000
 
-const GATEWAY_OBJECTS = { LEDGER: 'Ledger', RESPONSE_STREAMS: 'ResponseStream' }
+const GATEWAY_OBJECTS = {
+  LEDGER: 'Ledger',
+  RESPONSE_STREAMS: 'ResponseStream',
+  RESPONSE_SOCKETS: 'ResponseSockets',
+}
 
 /**
  * Runs the built bundle in the open-source runtime, without wrangler in between: this is what tests and the bench

@@ -3,6 +3,7 @@ import { ConfigurationError } from '../env.ts'
 import { errorCodeOf } from '../governance/governed-call.ts'
 import { ApiError, type ErrorKind, invalidRequest } from '../lib/api-error.ts'
 import { errorText, logEvent, redact } from '../lib/log.ts'
+import { nestedErrorCode, nestedErrorType } from '../wire/nested-error.ts'
 import { errorCompatibility, openResponsesError } from './compatibility.ts'
 import type { AppContext } from './context.ts'
 import { rateLimitHeaders } from './rate-limit-headers.ts'
@@ -10,14 +11,6 @@ import type { Surface } from './surfaces.ts'
 
 /** One renderer for each envelope of the interface (Errors). */
 type Renderer = (error: ApiError, requestId: string) => Record<string, unknown>
-
-const NESTED_TYPES: Partial<Record<ErrorKind, string>> = {
-  unauthorized: 'authentication_error',
-  forbidden: 'permission_error',
-  rate_limited: 'rate_limit_error',
-  upstream: 'server_error',
-  internal: 'server_error',
-}
 
 const MESSAGES_TYPES: Partial<Record<ErrorKind, string>> = {
   unauthorized: 'authentication_error',
@@ -40,14 +33,11 @@ const LABELS: Record<ErrorKind, string> = {
   internal: 'Internal Server Error',
 }
 
-const codeOf = ({ kind, code }: ApiError): string | undefined =>
-  kind === 'internal' ? 'internal_error' : code
-
 function nestedError(error: ApiError): Record<string, unknown> {
-  const code = codeOf(error)
+  const code = nestedErrorCode(error)
   return {
     message: error.message,
-    type: NESTED_TYPES[error.kind] ?? 'invalid_request_error',
+    type: nestedErrorType(error.kind),
     ...(code === undefined ? {} : { code }),
   }
 }

@@ -34,6 +34,8 @@ export interface ApiErrorOptions {
   shouldRetry?: boolean
   /** Of a 429: what ran out (header `x-headgate-limit`). The interface gives every 429 the same type, without a code. */
   limit?: LimitKind
+  /** The member of the request at fault. Sent in the errors of a WebSocket. */
+  param?: string
   /** More than the message, as JSON. Sent on the management surface and with Messages. */
   details?: Record<string, unknown>
   cause?: unknown
@@ -47,6 +49,7 @@ export class ApiError extends Error {
   readonly retryAfterSeconds: number | undefined
   readonly shouldRetry: boolean | undefined
   readonly limit: LimitKind | undefined
+  readonly param: string | undefined
   readonly details: Record<string, unknown> | undefined
 
   /** @param message sent to the caller as it is: never a credential, never a third party's text. */
@@ -59,6 +62,7 @@ export class ApiError extends Error {
     this.retryAfterSeconds = options.retryAfterSeconds
     this.shouldRetry = options.shouldRetry
     this.limit = options.limit
+    this.param = options.param
     this.details = options.details
   }
 }

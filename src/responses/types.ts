@@ -34,12 +34,22 @@ export interface StartRequest {
   headers: Array<[name: string, value: string]>
   /** The form that the request selects; null for that of the caller's key. */
   compatibility: Compatibility | null
+  /** The WebSocket connection that the request came on: its body is a message then. */
+  connection?: ConnectionStart | undefined
+}
+
+/** What a response has to know of the WebSocket connection that it is created on. */
+export interface ConnectionStart {
+  /** The response of this connection that may be continued although it is not stored; null for none. */
+  continues: string | null
+  /** Until when a response that is not stored can be continued, in milliseconds since the epoch. */
+  until: number
 }
 
 /** An ApiError as data: errors lose their class when they leave an object. */
 export type ErrorData = Pick<
   ApiError,
-  'kind' | 'message' | 'status' | 'code' | 'retryAfterSeconds' | 'shouldRetry' | 'limit'
+  'kind' | 'message' | 'status' | 'code' | 'retryAfterSeconds' | 'shouldRetry' | 'limit' | 'param'
 >
 
 /** A provider's refusal of the first turn. The status is the provider's. */
@@ -58,20 +68,28 @@ export interface LedgerTrace {
   rateLimit?: RateLimit | undefined
 }
 
+/** What is known of a request, also of one that was refused. */
+export interface StartTrace extends LedgerTrace {
+  /** The response that it continues; absent for a body that could not be read. */
+  previousResponseId?: string | null | undefined
+}
+
 /** Why a request has no result. */
 export type NotStarted =
-  | (LedgerTrace & { error: ErrorData })
-  | (LedgerTrace & { error: null; refusal: ProviderRefusal })
+  | (StartTrace & { error: ErrorData })
+  | (StartTrace & { error: null; refusal: ProviderRefusal })
 
 export type StartResult =
   | NotStarted
   /** `headers` of the answer. `events`: as `follow` from the first event on, if the request asks for a stream. */
-  | (LedgerTrace & {
+  | (StartTrace & {
       error: null
       compatibility: Compatibility
       headers: Record<string, string>
       events: ReadableStream<Uint8Array> | null
       background: boolean
+      /** Whether it is not stored, and its object holds its context for the next response of its connection. */
+      held: boolean
     })
 
 /** `compaction`: the result of a compaction as JSON. */
@@ -118,6 +136,13 @@ export interface ResponseStreamObject {
   inputItems(owner: Owner, page: ItemPageRequest): Promise<ItemPage | 'unknown_item' | null>
   /** Its model and form, the version of the policies that are applied to its events, and their numbers once it has ended. */
   state(owner: Owner): Promise<ResponseStateReport | null>
+  /**
+   * The context of the next response of the same connection: what the model was sent, and the output, as
+   * `context/context-stream` encodes it. Null unless the response has ended without a failure, and is held.
+   */
+  context(owner: Owner): Promise<ReadableStream<Uint8Array> | null>
+  /** Holds the response for its connection no longer than for resuming. */
+  release(owner: Owner): Promise<void>
   /** Writes an ended response to Postgres if that is pending. */
   settle(owner: Owner): Promise<'running' | 'settled' | 'pending' | 'absent'>
 }

@@ -6,6 +6,7 @@ declare namespace Cloudflare {
     WORKSPACES: DurableObjectNamespace<import('../../workers/tools/workspace.ts').WorkspaceObject>
     EVENT_LOG: DurableObjectNamespace
     RESPONSE_STREAMS: DurableObjectNamespace
+    RESPONSE_SOCKETS: DurableObjectNamespace
     TOOL_RESPONSES: DurableObjectNamespace
     PATIENT_RESPONSES: DurableObjectNamespace
     SCRIPTED_RESPONSES: DurableObjectNamespace<import('./scripted-response.ts').ScriptedResponse>

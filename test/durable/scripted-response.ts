@@ -27,6 +27,7 @@ export class ScriptedResponse extends DurableObject {
       headers: {},
       events: null,
       background: false,
+      held: false,
     }
   }
 

@@ -16,6 +16,7 @@ export default defineConfig({
           WORKSPACES: { className: 'WorkspaceObject', useSQLite: true },
           EVENT_LOG: { className: 'EventLogObject', useSQLite: true },
           RESPONSE_STREAMS: { className: 'ResponseStream', useSQLite: true },
+          RESPONSE_SOCKETS: { className: 'ResponseSockets', useSQLite: true },
           TOOL_RESPONSES: { className: 'ToolResponseStream', useSQLite: true },
           PATIENT_RESPONSES: { className: 'PatientResponseStream', useSQLite: true },
           SCRIPTED_RESPONSES: { className: 'ScriptedResponse', useSQLite: true },

@@ -1,7 +1,7 @@
 import type { Next } from 'hono'
 import { type CallOpening, outcomeOf } from '../../governance/audit-record.ts'
-import { type CallRequest, refuse } from '../../governance/governed-call.ts'
-import { MOST_ADMISSIONS, renewRights } from '../../governance/renew-rights.ts'
+import type { CallRequest } from '../../governance/governed-call.ts'
+import { refuseRequest } from '../../governance/refuse-request.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import type { AppContext } from '../context.ts'
@@ -20,37 +20,22 @@ export async function audit(context: AppContext, next: Next): Promise<void> {
   const { identity, organizationId } = caller
   const { error } = context
   const isCounted = rights && error instanceof ApiError && error.kind !== 'rate_limited'
-  if (isCounted && (await recordCounted(context, { identity, rights, counted: true }, error))) return
+  if (isCounted && (await recordCounted(context, { identity, rights }, error))) return
   await record(context, { ...identity, organizationId, modelId: null })
 }
 
-/**
- * Records the refused call of a valid key, which counts against the limits of its caller. A limit that is reached replaces
- * the answer.
- * @returns false where the caller has lost its rights meanwhile, or they cannot be read: nothing is recorded then.
- */
+/** @returns whether the refusal is recorded. A limit that is reached replaces the answer. */
 async function recordCounted(
   context: AppContext,
-  request: Pick<CallRequest, 'identity' | 'rights' | 'counted'>,
+  request: Pick<CallRequest, 'identity' | 'rights'>,
   error: ApiError,
 ): Promise<boolean> {
-  const { deps } = context.var
-  let { rights } = request
-  for (let admissions = 0; admissions < MOST_ADMISSIONS; admissions++) {
-    const result = await refuse(deps, { ...request, rights }, error, { target: null })
-    if (result.kind === 'refused') {
-      context.set('rateLimit', result.rateLimit ?? null)
-      if (result.error === error) setRateLimitHeaders(context)
-      else context.res = renderError(result.error, context)
-      return true
-    }
-    try {
-      rights = await renewRights(deps, rights, result)
-    } catch {
-      return false
-    }
-  }
-  return false
+  const refused = await refuseRequest(context.var.deps, request, error)
+  if (refused === null) return false
+  context.set('rateLimit', refused.rateLimit ?? null)
+  if (refused.error === error) setRateLimitHeaders(context)
+  else context.res = renderError(refused.error, context)
+  return true
 }
 
 async function record(context: AppContext, opening: CallOpening): Promise<void> {

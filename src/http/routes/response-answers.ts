@@ -13,6 +13,7 @@ import { renderedResponse } from '../../responses/open-responses/rendered-respon
 import type { ItemPage } from '../../responses/store/items.store.ts'
 import type { ItemOrigin } from '../../responses/store/read-responses.store.ts'
 import type { Owner, ProviderRefusal } from '../../responses/types.ts'
+import { refusalType } from '../../wire/nested-error.ts'
 import type { Includes } from '../../wire/response-queries.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
 import { errorCompatibility, openResponsesError } from '../compatibility.ts'
@@ -131,12 +132,6 @@ export function refusalAnswer(
       ? openResponsesError(status, message, code)
       : { message, type: refusalType(status), code }
   return context.json({ error }, status as 400)
-}
-
-function refusalType(status: number): string {
-  if (status === 403) return 'permission_error'
-  if (status === 429) return 'rate_limit_error'
-  return status >= 500 ? 'server_error' : 'invalid_request_error'
 }
 
 /** Answers with serialized JSON. */

@@ -44,7 +44,9 @@ export async function compactConversation(
 ): Promise<CompactionResult> {
   const compaction = new ConversationCompaction(deps, start)
   try {
-    const { request, reserved } = await loadRequest(deps, body, start.principal.organizationId, false)
+    const { request, reserved } = await loadRequest(deps, body, start.principal.organizationId, {
+      needsInput: false,
+    })
     try {
       const bytes = await compaction.run(request)
       return { ...compaction.trace, error: null, compaction: new Blob([bytes]).stream() }

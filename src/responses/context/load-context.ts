@@ -42,18 +42,20 @@ export interface ResponseContext {
   input: ContextItem[]
   /** The items of `input` that were stored before, by their ids. */
   referenced: ReadonlyMap<string, StoredItem>
+  /** The stored items of `history`, without their JSON. */
+  historyHeads: readonly StoredItem[]
 }
 
 const POSTGRES = { selectConversationContext, selectResponseContext, selectItems }
 export type ContextStore = typeof POSTGRES
 
 /** Bytes of all items. The object of a response holds them and the request body made of them in 128 MB. */
-const MOST_CONTEXT_BYTES = 56 * 1024 * 1024
+export const MOST_CONTEXT_BYTES = 56 * 1024 * 1024
 /** Bytes of the items that are read from rows: these are held as text as well for a while. */
 const MOST_ROW_BYTES = 24 * 1024 * 1024
 const CONCURRENT_READS = 4
 
-type ConversationPlace = Omit<ResponseContext, 'history' | 'input' | 'referenced'>
+type ConversationPlace = Omit<ResponseContext, 'history' | 'input' | 'referenced' | 'historyHeads'>
 
 /**
  * Loads the context of a request. A conversation whose last response has ended, but is not written yet, is written first.
@@ -77,6 +79,13 @@ export async function loadUnlockedContext(
   if (settled.writer !== null) throw conversationLocked()
   return settled
 }
+
+/** The previous response of a request is missing, or another owner's. */
+export const previousNotFound = (id: string) =>
+  new ApiError('not_found', `Response ${id.slice(0, 100)} not found.`, {
+    code: 'not_found',
+    param: 'previous_response_id',
+  })
 
 /** A conversation has one writer at a time. */
 export const conversationLocked = () =>
@@ -163,10 +172,12 @@ export async function loadContext(
     history,
     input: inputOf(items, known, read),
     referenced: new Map(found.filter(({ id }) => read.has(id)).map((item) => [item.id, item])),
+    historyHeads: stored.map((item) => ({ ...item, body: null })),
   }
 }
 
-const storedIdOf = (item: InputItem): string | undefined =>
+/** The stored item that an item of a request refers to or repeats. */
+export const storedIdOf = (item: InputItem): string | undefined =>
   'reference' in item ? item.reference : item.repeats
 
 /**
@@ -221,7 +232,7 @@ async function loadConversation(
   const created = isStored ? { conversationId: newConversationId(), creates: true } : {}
   if (!isGiven(previousResponseId)) return { place: { ...NO_PLACE, ...created }, stored: [] }
   const previous = await store.selectResponseContext(database, owner, previousResponseId)
-  if (!previous) throw notFound('Response', previousResponseId.slice(0, 100))
+  if (!previous) throw previousNotFound(previousResponseId)
   const { conversationId, isHead, status, contextPosition, items } = previous
   const continued = { conversationId, position: contextPosition ?? undefined }
   const forked = { ...created, forkOf: isStored ? previousResponseId : null }

@@ -10,12 +10,23 @@ import { type ResponseSettings, responseSettings } from '../../wire/responses.ts
 import type { JsonPlace } from '../item-types/item-scan.ts'
 import { type InputItem, readItem, userMessage } from '../items/input-items.ts'
 import { withOwnTools } from '../open-responses/own-tools.ts'
+import { checkMessageType, generatesOf, settingsOfMessage } from './create-message.ts'
 
 /** The body of `POST /v1/responses`. */
 export interface ResponseRequest {
   /** All members but `input`; unknown ones are kept. */
   settings: ResponseSettings
   items: InputItem[]
+  /** False: the model is not called (`generate` of a message). */
+  generates?: boolean
+}
+
+/** What a body has to be. */
+export interface BodyForm {
+  /** Whether a request that continues a conversation needs a member `input`; true by default. */
+  needsInput?: boolean
+  /** Whether it is a message of a WebSocket. */
+  isMessage?: boolean
 }
 
 /** Interface, Limits. The Worker counts as well; this bounds what the object buffers. */
@@ -34,7 +45,7 @@ interface Member extends JsonPlace {
 
 /**
  * Reads the body of a request.
- * @param needsInput whether a request that continues a conversation needs a member `input`.
+ * @param form of the body; that of `POST /v1/responses` by default.
  * @returns `reserved` has no bytes any more, but still counts the size of the body in the memory budget: the items are
  *   copies of it. The caller releases it.
  * @throws ApiError invalid_request, and rate_limited when this isolate buffers too many bytes already.
@@ -43,7 +54,7 @@ export async function loadRequest(
   { configuration }: { configuration: { BUFFER_LIMIT_BYTES: number } },
   stream: ReadableStream<Uint8Array>,
   organizationId: string,
-  needsInput = true,
+  form: BodyForm = {},
 ): Promise<{ request: ResponseRequest; reserved: OwnedBytes }> {
   const room = { limitBytes: configuration.BUFFER_LIMIT_BYTES, holder: organizationId, isArriving: true }
   const body = new OwnedBytes(LARGEST_BODY, room)
@@ -51,7 +62,7 @@ export async function loadRequest(
   try {
     await reader.each((part) => body.append(part))
     body.arrived()
-    const request = readResponseRequest(body.bytes, needsInput)
+    const request = readResponseRequest(body.bytes, form)
     body.free()
     return { request, reserved: body }
   } catch (error) {
@@ -65,19 +76,25 @@ export async function loadRequest(
 /**
  * Parses a request and checks all that needs no lookup. `input` is not parsed into a tree: its texts are copied once, as
  * the bytes that were sent.
- * @param body up to 50 MB. May be freed afterwards. @param needsInput see `loadRequest`.
+ * @param body up to 50 MB. May be freed afterwards. @param form see `loadRequest`.
  * @throws ApiError invalid_request `invalid_body` that names the member.
  */
-export function readResponseRequest(body: Uint8Array, needsInput = true): ResponseRequest {
+export function readResponseRequest(
+  body: Uint8Array,
+  { needsInput = true, isMessage = false }: BodyForm = {},
+): ResponseRequest {
   const scan = scanned(body)
   if (scan.rootKind !== 'object') throw invalidRequest('The body must be a JSON object.')
   if (scan.duplicate !== null) {
     throw invalidRequest(`The member ${scan.duplicate.slice(0, 100)} is given twice.`)
   }
-  const settings = settingsOf(body, scan.members)
+  if (isMessage) checkMessageType(body, scan.members)
+  const sent = settingsOf(body, scan.members)
+  const settings = isMessage ? settingsOfMessage(sent) : sent
+  const generates = !isMessage || generatesOf(sent)
   const input = scan.members.find(({ name }) => name === 'input')
   if (input?.kind === 'string') {
-    return { settings, items: [userMessage(body.subarray(input.start + 1, input.end - 1))] }
+    return { settings, generates, items: [userMessage(body.subarray(input.start + 1, input.end - 1))] }
   }
   const continues = Boolean(settings.conversation ?? settings.previous_response_id)
   if (!needsInput && continues && (input?.kind ?? 'null') === 'null') return { settings, items: [] }
@@ -90,7 +107,7 @@ export function readResponseRequest(body: Uint8Array, needsInput = true): Respon
   const items = scan.elements.map(({ start, end }, index) =>
     readItem(body.subarray(start, end), `input[${index}]`),
   )
-  return { settings, items }
+  return { settings, generates, items }
 }
 
 function scanned(body: Uint8Array): RequestReader {

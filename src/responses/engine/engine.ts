@@ -1,4 +1,5 @@
 import { type SentTurn, sendTurn } from '../../gateway/model-turn.ts'
+import { outcomeOf } from '../../governance/audit-record.ts'
 import type { GovernedCall } from '../../governance/governed-call.ts'
 import type { Principal } from '../../governance/principal.ts'
 import type { Usage } from '../../governance/usage.ts'
@@ -34,6 +35,8 @@ export interface EngineRun {
   ready: ReadyTurn | null
   /** The context of every turn; null when it is too large to be held, and has to be loaded again. */
   context: readonly ContextItem[] | null
+  /** False: the model is not called, and the response has no output. */
+  generates: boolean
 }
 
 /** A response with its engine. */
@@ -95,6 +98,7 @@ export class ResponseEngine {
    * @returns its failure before anything was generated; null for a turn whose answer has begun.
    */
   async dispatch(): Promise<Error | null> {
+    if (!this.#run.generates) return null
     this.#dispatched = this.#send()
     const { sent } = await this.#dispatched
     return sent.kind === 'failed' ? sent.error : null
@@ -137,7 +141,8 @@ export class ResponseEngine {
 
   /** generating: sends the admitted turn, emits its answer, and stores its result. */
   async #generate(): Promise<ResponseEnd | null> {
-    const { emitter } = this.#run
+    const { emitter, generates } = this.#run
+    if (!generates) return this.#endUnsent()
     const from = emitter.outputLength
     const { sent, call } = await (this.#dispatched ?? this.#send())
     this.#dispatched = null
@@ -195,6 +200,19 @@ export class ResponseEngine {
         }),
       })
     }
+  }
+
+  /** Ends a response whose model is not called: its call was admitted, and costs nothing. */
+  async #endUnsent(): Promise<ResponseEnd> {
+    const ready = this.#ready
+    this.#ready = null
+    for (const bytes of ready?.buffers ?? []) bytes.release()
+    if (ready) {
+      const { call } = ready.turn
+      const outcome = outcomeOf(call.opening, this.#deps.clock(), { status: 200 })
+      await this.#progress.settleAnswer(call, Promise.resolve(outcome), () => null)
+    }
+    return { status: 'completed' }
   }
 
   /** A function of its own, so that a body of 50 MB is not referenced for as long as its answer. */

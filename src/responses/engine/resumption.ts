@@ -40,6 +40,6 @@ function resumed(deps: ResponseDeps, state: ResponseState, log: EventLog): Runni
     deps.hostedTools.filter(({ definition }) => offered.has(definition.name)),
   )
   const emitter = resumedEmitter(deps, head, settings, tools, log, state.turns.flat())
-  const run = { owner, state, log, request, tools, emitter, ready: null, context: null }
+  const run = { owner, state, log, request, tools, emitter, ready: null, context: null, generates: true }
   return { engine: new ResponseEngine(deps, run), emitter }
 }

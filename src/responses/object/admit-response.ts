@@ -14,12 +14,8 @@ import type { ResponseSettings } from '../../wire/responses.ts'
 import type { CompactionPlan } from '../compaction/compaction-plan.ts'
 import { compactedItems, endsWithTrigger, neededCompaction } from '../compaction/context-compaction.ts'
 import { summaryRequest } from '../compaction/summary-request.ts'
-import {
-  conversationLocked,
-  fittingItems,
-  loadUnlockedContext,
-  type ResponseContext,
-} from '../context/load-context.ts'
+import { loadStartContext } from '../context/connection-context.ts'
+import { conversationLocked, fittingItems, type ResponseContext } from '../context/load-context.ts'
 import { loadRequest, type ResponseRequest } from '../context/load-request.ts'
 import { newEmitter } from '../emitter/create-emitter.ts'
 import { ResponseEngine, type RunningResponse } from '../engine/engine.ts'
@@ -29,7 +25,7 @@ import type { Phase } from '../engine/phases.ts'
 import { type ToolRules, toolRules } from '../engine/tool-rules.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { beginResponse } from '../store/begin-response.store.ts'
-import type { ContextItem, LedgerTrace, Owner, StartRequest } from '../types.ts'
+import type { ContextItem, Owner, StartRequest, StartTrace } from '../types.ts'
 import { fromPostgres } from './postgres-away.ts'
 import type { ResponseDeps } from './response-deps.ts'
 import { ownerOf, type ResponseHead, type StoredRequest } from './response-head.ts'
@@ -43,8 +39,8 @@ export interface AdmittedResponse extends RunningResponse {
 }
 
 export type ResponseAdmission =
-  | ({ kind: 'admitted'; trace: LedgerTrace; headers: Record<string, string> } & AdmittedResponse)
-  | { kind: 'refused'; trace: LedgerTrace; error: unknown }
+  | ({ kind: 'admitted'; trace: StartTrace; headers: Record<string, string> } & AdmittedResponse)
+  | { kind: 'refused'; trace: StartTrace; error: unknown }
 
 /** Bytes of a context that is held while the response generates. A larger one is loaded again for a further turn. */
 const MOST_HELD_BYTES = 1024 * 1024
@@ -63,13 +59,17 @@ export async function admitResponse(
   body: ReadableStream<Uint8Array>,
 ): Promise<ResponseAdmission> {
   const buffers: OwnedBytes[] = []
-  const refused = (error: unknown, trace: LedgerTrace): ResponseAdmission => {
+  let previousResponseId: string | null | undefined
+  const refused = (error: unknown, trace: StartTrace): ResponseAdmission => {
     for (const bytes of buffers) bytes.release()
-    return { kind: 'refused', error, trace }
+    return { kind: 'refused', error, trace: { ...trace, previousResponseId } }
   }
   try {
-    const { request, reserved } = await loadRequest(deps, body, start.principal.organizationId)
+    const { organizationId } = start.principal
+    const form = { isMessage: start.connection !== undefined }
+    const { request, reserved } = await loadRequest(deps, body, organizationId, form)
     buffers.push(reserved)
+    previousResponseId = request.settings.previous_response_id
     const [loaded] = await fromPostgres(
       deps.database,
       Promise.all([loadFirstTurn(deps, start, request), loadCatalog(deps)]),
@@ -77,7 +77,7 @@ export async function admitResponse(
     const first = firstRequest(deps, start, loaded)
     buffers.push(first.body)
     const turn = await admitTurn(deps, first.request)
-    const trace = { recorded: true, rateLimit: turn.rateLimit }
+    const trace = { recorded: true, rateLimit: turn.rateLimit, previousResponseId }
     if (turn.kind === 'refused') return refused(turn.error, trace)
     try {
       const compatibility = start.compatibility ?? compatibilityOf(turn.planned.rights.principal)
@@ -123,12 +123,13 @@ function firstEngine(
   deps: ResponseDeps,
   state: ResponseState,
   log: EventLog,
-  { owner, settings, request, tools, items, isLarge }: FirstTurn,
+  { owner, settings, request, tools, items, isLarge, generates }: FirstTurn,
   ready: ReadyTurn,
 ): AdmittedResponse {
   const emitter = newEmitter(deps, state.known, settings, tools, log, ready.turn.planned.policy)
   const context = isLarge ? null : items
-  const engine = new ResponseEngine(deps, { owner, state, log, request, tools, emitter, ready, context })
+  const run = { owner, state, log, request, tools, emitter, ready, context, generates }
+  const engine = new ResponseEngine(deps, run)
   return { settings, engine, emitter, phase: ready.plan ? 'compacting' : 'generating' }
 }
 
@@ -145,6 +146,9 @@ interface FirstTurn {
   plan: CompactionPlan | null
   /** Whether the items are too large to be held while the response generates: they are transferred into the request. */
   isLarge: boolean
+  /** Until when the object holds the context for the next response of its connection; null if it does not. */
+  heldUntil: number | null
+  generates: boolean
 }
 
 async function loadFirstTurn(
@@ -157,29 +161,34 @@ async function loadFirstTurn(
   const { off } = start.principal.tools
   const hosted = deps.hostedTools.filter(({ family }) => family === null || !off.includes(family))
   const tools = toolRules(settings, hosted)
-  const context = await loadUnlockedContext(deps, owner, loaded)
+  const { generates = true } = loaded
+  const { context, historyIds, isWhole } = await loadStartContext(deps, owner, loaded, start.connection)
   const compacted = compactedItems(deps, owner, context)
   const isTriggered = endsWithTrigger(context.input)
-  const plan = await neededCompaction(deps, start.principal, settings, { items: compacted }, isTriggered)
+  const plan = generates
+    ? await neededCompaction(deps, start.principal, settings, { items: compacted }, isTriggered)
+    : null
   const items = await fittingItems(deps, start.principal, settings, compacted)
   const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
   const request: StoredRequest = {
-    settings,
+    settings: isWhole ? { ...settings, conversation: null, previous_response_id: null } : settings,
     identity: start.identity,
     credential: start.principal.credential,
     // Those that route a conversation. Others may have secrets, which must not be stored.
     headers: start.headers.filter(([name]) => SESSION_HEADERS.includes(name)),
     hostedTools: [...tools.hosted.keys()],
-    historyIds: context.history.map(({ id }) => id),
+    historyIds,
   }
-  return { owner, settings, request, tools, context, items, plan, isLarge: bytes > MOST_HELD_BYTES }
+  const heldUntil = settings.store === false ? (start.connection?.until ?? null) : null
+  const isLarge = bytes > MOST_HELD_BYTES
+  return { owner, settings, request, tools, context, items, plan, isLarge, heldUntil, generates }
 }
 
 /** Stores the input, writes the row and locks the conversation. @throws ApiError if the conversation is locked or gone. */
 async function storeBeginning(
   deps: ResponseDeps,
   state: ResponseState,
-  { owner, settings, context }: FirstTurn,
+  { owner, settings, context, heldUntil }: FirstTurn,
   { open, planned: { policy } }: AdmittedTurn,
   compatibility: Compatibility,
 ): Promise<void> {
@@ -190,6 +199,7 @@ async function storeBeginning(
     model: settings.model,
     compatibility,
     store,
+    heldUntil,
     conversationId: context.conversationId,
     previousResponseId: context.previousResponseId,
     policyVersion: policy.version,

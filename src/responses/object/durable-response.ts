@@ -2,6 +2,7 @@ import { errorText, logEvent } from '../../lib/log.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
 import { compactConversation } from '../compaction/compact-conversation.ts'
+import { contextStream } from '../context/context-stream.ts'
 import type { RunningResponse } from '../engine/engine.ts'
 import { isUnfinished, PHASES } from '../engine/phases.ts'
 import { endingEvents } from '../engine/recovery.ts'
@@ -71,6 +72,7 @@ export class DurableResponse implements ResponseStreamObject {
       // A call of its own would cost the first reader a round trip.
       events: settings.stream === true ? this.#log.tail(0) : null,
       background: settings.background === true,
+      held: typeof this.#state.known.heldUntil === 'number',
     }
   }
 
@@ -242,6 +244,19 @@ export class DurableResponse implements ResponseStreamObject {
     return { model, compatibility, policyVersion, running, numbers }
   }
 
+  async context(owner: Owner): Promise<ReadableStream<Uint8Array> | null> {
+    const { head } = this.#state
+    if (!head?.heldUntil || head.phase !== 'ended' || !isOwner(head, owner)) return null
+    return this.#state.final?.response.status === 'failed' ? null : contextStream(this.#state.contextItems())
+  }
+
+  async release(owner: Owner): Promise<void> {
+    const { head } = this.#state
+    if (!head?.heldUntil || !isOwner(head, owner)) return
+    this.#state.change({ heldUntil: null })
+    if (head.phase === 'ended') await this.#setNextAlarm()
+  }
+
   async settle(owner: Owner): Promise<'running' | 'settled' | 'pending' | 'absent'> {
     const { head } = this.#state
     if (!head || !isOwner(head, owner)) return 'absent'
@@ -280,8 +295,8 @@ export class DurableResponse implements ResponseStreamObject {
     await this.#setAlarm(retries ? this.#final.retryMilliseconds : Math.max(0, left))
   }
 
-  #windowEnd({ endedAt }: ResponseHead): number {
-    return (endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS
+  #windowEnd({ endedAt, heldUntil }: ResponseHead): number {
+    return Math.max((endedAt ?? 0) + this.#deps.configuration.RESPONSE_WINDOW_MS, heldUntil ?? 0)
   }
 
   #setAlarm(milliseconds: number): Promise<void> {

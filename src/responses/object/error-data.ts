@@ -1,16 +1,16 @@
 import { TurnFailure } from '../../gateway/calls/turn-failure.ts'
 import { ApiError, type ApiErrorOptions } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import type { ErrorData, LedgerTrace, NotStarted, ProviderRefusal } from '../types.ts'
+import type { ErrorData, NotStarted, ProviderRefusal, StartTrace } from '../types.ts'
 
 /** The result of a start that failed. An internal error has no details for the caller. */
-export function notStarted(error: unknown, trace: LedgerTrace): NotStarted {
+export function notStarted(error: unknown, trace: StartTrace): NotStarted {
   if (error instanceof TurnFailure) return { ...trace, error: null, refusal: refusalOf(error) }
   const isKnown = error instanceof ApiError
   if (!isKnown) logEvent('error', 'response_not_started', { error: errorText(error) })
   const known = isKnown ? error : new ApiError('internal', 'Something went wrong.')
-  const { kind, message, status, code, retryAfterSeconds, shouldRetry, limit } = known
-  return { ...trace, error: { kind, message, status, code, retryAfterSeconds, shouldRetry, limit } }
+  const { kind, message, status, code, retryAfterSeconds, shouldRetry, limit, param } = known
+  return { ...trace, error: { kind, message, status, code, retryAfterSeconds, shouldRetry, limit, param } }
 }
 
 const refusalOf = ({ status, message, code, retryAfterSeconds }: TurnFailure): ProviderRefusal => ({

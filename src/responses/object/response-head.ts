@@ -28,6 +28,8 @@ export interface ResponseHead {
   /** Milliseconds since the epoch. */
   createdAt: number
   endedAt: number | null
+  /** Until when its context is held for its connection, beyond the window; null or absent if it is not held. */
+  heldUntil?: number | null
   /** Whether Postgres may have a row of it. */
   begun: boolean
   /** Whether the final write to Postgres is pending. */

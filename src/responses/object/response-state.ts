@@ -1,6 +1,6 @@
 import type { CallPolicy } from '../../governance/dlp/policy/call-policy.ts'
 import { settle } from '../../governance/governed-call.ts'
-import { contentKey, LARGE_ITEM_BYTES } from '../content/content-store.ts'
+import { ContentGoneError, contentKey, LARGE_ITEM_BYTES } from '../content/content-store.ts'
 import type { ResponseContext } from '../context/load-context.ts'
 import { checkTransition, type Phase } from '../engine/phases.ts'
 import type { StoredToolCall } from '../engine/run-tool-call.ts'
@@ -133,6 +133,21 @@ export class ResponseState {
     return items
   }
 
+  /** The input and the output, for a response that continues this one. Items whose content is gone are left out. */
+  async *contextItems(): AsyncGenerator<ContextItem, undefined> {
+    const read = (item: StoredItem) =>
+      itemBytes(this.#deps, item).catch((error) => {
+        if (error instanceof ContentGoneError) return NO_BYTES
+        throw error
+      })
+    for await (const item of this.#input.contextItems(read)) if (item.bytes.length > 0) yield item
+    for (const item of this.final?.outputItems ?? []) {
+      const { body: _, contentKey: __, ...head } = item
+      yield { ...head, bytes: await read(item) }
+    }
+    return undefined
+  }
+
   inputPage(page: ItemPageRequest): ItemPage | 'unknown_item' {
     return this.#input.page(page)
   }
@@ -194,3 +209,4 @@ export class ResponseState {
 }
 
 const encoder = new TextEncoder()
+const NO_BYTES = new Uint8Array(0)

@@ -56,6 +56,8 @@ export function responseStreamClient(
     remove: (owner) => limited((object) => object.remove(owner)),
     inputItems: (owner, page) => limited((object) => object.inputItems(owner, page)),
     state: (owner) => limited((object) => object.state(owner)),
+    context: (owner) => limited((object) => object.context(owner)),
+    release: (owner) => limited((object) => object.release(owner)),
     settle: (owner) => limited((object) => object.settle(owner)),
   }
 }

@@ -64,6 +64,7 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
     contentStore: { put: unused, get: unused, remove: unused },
     responseStream: unused,
     workspaceOf: unused,
+    openSocket: unused,
     hostedTools: [],
     countRejectedCall: async () => {},
     waitUntil: () => {},

@@ -1,0 +1,51 @@
+import { Hono } from 'hono'
+import { callerHeaders } from '../../gateway/calls/caller-headers.ts'
+import { ApiError, invalidRequest } from '../../lib/api-error.ts'
+import { MOST_HEADER_BYTES } from '../../responses/sockets/connection.ts'
+import type { AppContext, AppEnv } from '../context.ts'
+import { ownerOf } from './response-answers.ts'
+import { functionCallsComplete } from './responses.ts'
+
+/** How long a caller with too many connections should wait: one of them may end at any time. */
+const RETRY_SECONDS = 5
+
+/**
+ * Responses over a WebSocket (https://www.openresponses.org/specification, WebSocket transport). The upgrade is a call like
+ * any other; so is each message that the connection gets afterwards.
+ */
+export const responseSocketRoutes = new Hono<AppEnv>().get('/v1/responses', connect)
+
+async function connect(context: AppContext): Promise<Response> {
+  const { deps, caller, rights } = context.var
+  if (context.req.raw.method !== 'GET' || context.req.header('upgrade')?.toLowerCase() !== 'websocket') {
+    const message = 'GET /v1/responses opens a WebSocket: it needs the header `Upgrade: websocket`.'
+    throw invalidRequest(message, 'upgrade_required')
+  }
+  const headers = callerHeaders(context.req.raw.headers)
+  if (JSON.stringify(headers).length > MOST_HEADER_BYTES) {
+    throw invalidRequest(
+      `The headers for the model may have at most ${MOST_HEADER_BYTES} bytes.`,
+      'invalid_header',
+    )
+  }
+  const webSocket = await deps.openSocket({
+    owner: ownerOf(context),
+    credential: rights.principal.credential,
+    ip: caller.identity.actor.ip,
+    headers,
+    functionCallsComplete: functionCallsComplete(context),
+  })
+  if (webSocket === null) throw tooManyConnections(deps.configuration.SOCKET_USER_LIMIT)
+  // Only this way has an answer both the socket and the headers that the middleware has set.
+  return new Response(null, { status: 101, webSocket, headers: context.body(null).headers })
+}
+
+const tooManyConnections = (most: number) =>
+  new ApiError(
+    'rate_limited',
+    `You have ${most} WebSocket connections, the most that a user may have. Close one.`,
+    {
+      retryAfterSeconds: RETRY_SECONDS,
+      limit: 'user',
+    },
+  )

@@ -1,0 +1,100 @@
+import { applyEdits, joinBytes } from '../../lib/byte-edits.ts'
+import { LARGE_ITEM_BYTES } from '../content/content-store.ts'
+import { ItemScan } from '../item-types/item-scan.ts'
+import { newItemId } from '../item-types/item-types.ts'
+import type { ResponseDeps } from '../object/response-deps.ts'
+import type { ConnectionStart, ContextItem, Owner } from '../types.ts'
+import { contextTooLong } from './context-limit.ts'
+import { readContextStream } from './context-stream.ts'
+import {
+  loadUnlockedContext,
+  MOST_CONTEXT_BYTES,
+  previousNotFound,
+  type ResponseContext,
+  storedIdOf,
+} from './load-context.ts'
+import type { ResponseRequest } from './load-request.ts'
+
+/** The context of a response, and what of it was there before its request. */
+export interface LoadedContext {
+  context: ResponseContext
+  historyIds: string[]
+  /** Whether `input` has the whole context. Then nothing but the object has to be read for a further turn. */
+  isWhole: boolean
+}
+
+/**
+ * Loads the context of a request. On a connection, a response that is not stored keeps its whole context with its input,
+ * so that the next response of the connection can continue it. A stored response that continues such a one does the same:
+ * Postgres has the items from nowhere else.
+ * @param connection absent for a request that came over HTTP.
+ * @throws ApiError as `loadUnlockedContext`.
+ */
+export async function loadStartContext(
+  deps: ResponseDeps,
+  owner: Owner,
+  request: ResponseRequest,
+  connection: ConnectionStart | undefined,
+): Promise<LoadedContext> {
+  const { conversation, previous_response_id: previous, store } = request.settings
+  const continues = connection?.continues ?? null
+  // A request that names both is refused.
+  if (continues !== null && continues === previous && (conversation ?? null) === null) {
+    return continuedContext(deps, owner, request, continues)
+  }
+  const context = await loadUnlockedContext(deps, owner, request)
+  const historyIds = context.history.map(({ id }) => id)
+  if (!connection || store !== false) return { context, historyIds, isWhole: false }
+  return { context: withHistoryAsInput(context), historyIds, isWhole: true }
+}
+
+/** The context that continues a response of the same connection which is not stored. Its object has the items. */
+async function continuedContext(
+  deps: ResponseDeps,
+  owner: Owner,
+  { settings, items }: ResponseRequest,
+  responseId: string,
+): Promise<LoadedContext> {
+  const stream = await deps.responseStream(responseId).context(owner)
+  if (stream === null) throw previousNotFound(responseId)
+  const tooLong = () => contextTooLong(`${MOST_CONTEXT_BYTES} bytes`)
+  const held = await readContextStream(stream, MOST_CONTEXT_BYTES, tooLong)
+  const heldIds = new Set(held.map(({ id }) => id))
+  const added = items.filter((item) => !heldIds.has(storedIdOf(item) ?? ''))
+  const context = await loadUnlockedContext(deps, owner, {
+    settings: { ...settings, previous_response_id: null },
+    // Those that are stored are used, and not written again.
+    items: [...held.map((item) => ({ ...item, repeats: item.id })), ...added],
+  })
+  const input = context.input.map((item) => (isOwnCopy(context, heldIds, item) ? withNewId(item) : item))
+  const historyIds = input.slice(0, held.length).map(({ id }) => id)
+  return { context: { ...context, input, previousResponseId: responseId }, historyIds, isWhole: true }
+}
+
+/**
+ * Whether an item will be a copy in the content store. The content of the response before is erased with it, so that the
+ * copy needs a key of its own, which is made of the id.
+ */
+const isOwnCopy = ({ referenced }: ResponseContext, heldIds: ReadonlySet<string>, item: ContextItem) =>
+  heldIds.has(item.id) && !referenced.has(item.id) && item.bytes.length > LARGE_ITEM_BYTES
+
+function withNewId(item: ContextItem): ContextItem {
+  const id = newItemId(item.type)
+  const place = new ItemScan(item.bytes, 'item').members.get('id')
+  if (!place) return item
+  const replacement = new TextEncoder().encode(JSON.stringify(id))
+  const { pieces } = applyEdits(item.bytes, [{ start: place.start, end: place.end, replacement }])
+  return { ...item, id, bytes: joinBytes(pieces) }
+}
+
+function withHistoryAsInput(context: ResponseContext): ResponseContext {
+  const { history, input, referenced, historyHeads } = context
+  const kept = new Set(history.map(({ id }) => id))
+  const heads = historyHeads.filter(({ id }) => kept.has(id)).map((head) => [head.id, head] as const)
+  return {
+    ...context,
+    history: [],
+    input: [...history, ...input],
+    referenced: new Map([...heads, ...referenced]),
+  }
+}

@@ -1,0 +1,71 @@
+import type { CallerCredential } from '../../governance/principal.ts'
+import { newId } from '../../lib/ids.ts'
+import type { Owner } from '../types.ts'
+
+/** What a connection is opened with. The key itself is not part of it. */
+export interface ConnectionOpening {
+  owner: Owner
+  credential: CallerCredential
+  /** Address of the caller; null when unknown. */
+  ip: string | null
+  /** Headers of the caller that calls of models use. */
+  headers: Array<[name: string, value: string]>
+  /** `StartRequest.functionCallsComplete` of its responses. */
+  functionCallsComplete: boolean
+}
+
+/** A response whose events are being sent. */
+export interface RunningTurn {
+  responseId: string
+  /** Number of the last event that was sent. */
+  after: number
+  /** Whether it continues `Connection.last`, which a failure evicts. */
+  continues: boolean
+  /** Whether its object holds its context for this connection. */
+  held: boolean
+}
+
+/** The state of a connection. It is attached to the socket, so that it survives hibernation. */
+export interface Connection extends ConnectionOpening {
+  /** In logs. */
+  id: string
+  /** Milliseconds since the epoch. */
+  openedAt: number
+  /** Id of the last response, if it is not stored: this connection may continue it. */
+  last: string | null
+  running: RunningTurn | null
+}
+
+/** Bytes of the headers of a connection. The platform attaches 16 KB. */
+export const MOST_HEADER_BYTES = 8 * 1024
+
+/** @param now milliseconds since the epoch. */
+export const newConnection = (opening: ConnectionOpening, now: number): Connection => ({
+  ...opening,
+  id: newId('conn'),
+  openedAt: now,
+  last: null,
+  running: null,
+})
+
+export const connectionOf = (socket: WebSocket): Connection => socket.deserializeAttachment() as Connection
+
+/** Stores changes of a connection. @returns the connection with them. */
+export function changeConnection(socket: WebSocket, change: Partial<Connection>): Connection {
+  const connection = { ...connectionOf(socket), ...change }
+  socket.serializeAttachment(connection)
+  return connection
+}
+
+/** Whether messages can still be sent. */
+export const isOpen = (socket: WebSocket): boolean => socket.readyState === WebSocket.OPEN
+
+/** Close codes (RFC 6455, 7.4). Official clients reconnect by themselves after the first and the last. */
+export const CLOSE_CODES = {
+  /** The connection has reached its age limit. */
+  goingAway: 1001,
+  /** The caller may not call any more. */
+  policyViolation: 1008,
+  /** The client does not read what it is sent. */
+  tryAgainLater: 1013,
+} as const

@@ -1,0 +1,23 @@
+import type { GovernanceDeps } from '../../governance/governed-call.ts'
+import type { RenewDeps } from '../../governance/identity/identify.ts'
+import type { KeyRing } from '../../lib/crypto.ts'
+import type { ResponseStreamObject } from '../types.ts'
+
+/** Dependencies of the object that has a user's connections. */
+export interface SocketDeps extends GovernanceDeps, RenewDeps {
+  responseStream: (responseId: string) => ResponseStreamObject
+  waitUntil: (work: Promise<unknown>) => void
+  configuration: RenewDeps['configuration'] & {
+    KEY_PEPPERS: KeyRing
+    IDENTITY_CACHE_MS: number
+    SOCKET_TIME_LIMIT_MS: number
+    SOCKET_USER_LIMIT: number
+  }
+}
+
+/** What the platform gives the object of the connections. */
+export interface SocketHost {
+  getWebSockets(): WebSocket[]
+  acceptWebSocket(socket: WebSocket): void
+  storage: Pick<DurableObjectStorage, 'getAlarm' | 'setAlarm' | 'deleteAlarm'>
+}

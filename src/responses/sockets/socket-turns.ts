@@ -1,0 +1,210 @@
+import type { CallIdentity } from '../../governance/governed-call.ts'
+import type { Principal } from '../../governance/principal.ts'
+import { ApiError } from '../../lib/api-error.ts'
+import { pause } from '../../lib/pause.ts'
+import { newResponseId } from '../ids.ts'
+import { apiErrorOf } from '../object/error-data.ts'
+import type { ResponseStreamObject, StartResult } from '../types.ts'
+import { CLOSE_CODES, changeConnection, connectionOf, isOpen, type RunningTurn } from './connection.ts'
+import { errorEvent, refusalEvent } from './error-event.ts'
+import { followedEvents, type SentEvent } from './followed-events.ts'
+import { messageBody } from './message-body.ts'
+import type { SocketDeps } from './socket-deps.ts'
+import { UnreadBytes } from './unread-bytes.ts'
+
+/** How long a response that was being admitted when this object restarted is looked for. */
+const BEGINNING_LIMIT_MS = 5_000
+const BEGINNING_INTERVAL_MS = 250
+
+const LAST_EVENTS = new Set(['response.completed', 'response.failed', 'response.incomplete'])
+
+/** An error of a turn, and whether the ledger has a record of it. */
+export interface TurnError {
+  error: ApiError
+  recorded: boolean
+}
+
+/** Who sends a message, and under which ids it is recorded. */
+export interface MessageCaller {
+  principal: Principal
+  identity: CallIdentity
+}
+
+/**
+ * Creates the responses of the connections of an object, and sends their events. The responses are generated in objects
+ * of their own, whose logs are the buffer: events are read from there as they are sent.
+ */
+export class SocketTurns {
+  readonly #deps: SocketDeps
+  readonly #unread = new UnreadBytes()
+
+  constructor(deps: SocketDeps) {
+    this.#deps = deps
+  }
+
+  /** To be called with each message: its client has read what came before. */
+  clientHasRead(socket: WebSocket): void {
+    this.#unread.clear(socket)
+  }
+
+  /** Marks the connection as busy. @returns the id of its next response. */
+  begin(socket: WebSocket): string {
+    const responseId = newResponseId(this.#deps.configuration.KEY_PEPPERS)
+    changeConnection(socket, { running: { responseId, after: 0, continues: false, held: false } })
+    return responseId
+  }
+
+  /** Creates the response of a message and sends its events. @returns the error if there is no response. */
+  async run(
+    socket: WebSocket,
+    responseId: string,
+    { principal, identity }: MessageCaller,
+    text: string,
+  ): Promise<TurnError | null> {
+    const connection = connectionOf(socket)
+    const { last, headers, functionCallsComplete } = connection
+    const result = await this.#deps.responseStream(responseId).start(
+      {
+        responseId,
+        principal,
+        identity,
+        headers,
+        functionCallsComplete,
+        connection: {
+          continues: last,
+          until: connection.openedAt + this.#deps.configuration.SOCKET_TIME_LIMIT_MS,
+        },
+      },
+      messageBody(text),
+    )
+    const continues = last !== null && result.previousResponseId === last
+    const held = 'held' in result && result.held
+    const running = { responseId, after: 0, continues, held }
+    if (isOpen(socket)) changeConnection(socket, { running })
+    const { events, error } = outcomeOf(result)
+    if (events) {
+      await this.#send(socket, running, events)
+      return null
+    }
+    this.end(socket, false)
+    if (error) return { error, recorded: result.recorded }
+    if ('refusal' in result) this.#sendText(socket, refusalEvent(result.refusal, identity.requestId))
+    return null
+  }
+
+  /** Continues to send the events of a response after a restart of this object. */
+  async resume(socket: WebSocket): Promise<void> {
+    const { running, owner } = connectionOf(socket)
+    if (!running) return
+    const object = this.#deps.responseStream(running.responseId)
+    const until = this.#deps.clock() + BEGINNING_LIMIT_MS
+    let events = await object.follow(owner, running.after)
+    while (events === null && this.#deps.clock() < until) {
+      await pause(BEGINNING_INTERVAL_MS, NEVER)
+      events = await object.follow(owner, running.after)
+    }
+    if (events instanceof ReadableStream) return this.#send(socket, running, events)
+    this.#fail(socket, 'The response was interrupted before it began. Create it again.')
+  }
+
+  /**
+   * Ends the turn of a connection. A failure evicts what the turn continued; otherwise the connection may continue the
+   * response, if no store has it.
+   */
+  end(socket: WebSocket, succeeded: boolean): void {
+    const { running, last } = connectionOf(socket)
+    if (!running) return
+    const kept = running.continues ? null : last
+    const next = succeeded ? (running.held ? running.responseId : null) : kept
+    if (isOpen(socket)) changeConnection(socket, { running: null, last: next })
+    this.#release(socket, last !== next ? last : null)
+    this.#release(socket, !succeeded && running.held ? running.responseId : null)
+  }
+
+  /** Releases what is held for a connection that has ended. */
+  forget(socket: WebSocket): void {
+    const { running, last } = connectionOf(socket)
+    this.#release(socket, last)
+    this.#release(socket, running?.responseId ?? null)
+  }
+
+  async #send(socket: WebSocket, running: RunningTurn, frames: ReadableStream<Uint8Array>): Promise<void> {
+    const { owner } = connectionOf(socket)
+    const object = this.#deps.responseStream(running.responseId)
+    try {
+      for await (const events of followedEvents(frames, running.after, (after) =>
+        reopened(object, owner, after),
+      )) {
+        if (!isOpen(socket)) return
+        if (this.#sendBatch(socket, events)) return
+        const after = events.at(-1)?.sequence
+        if (after !== undefined) changeConnection(socket, { running: { ...running, after } })
+      }
+      throw new Error('the events ended before the last one')
+    } catch {
+      this.#fail(socket, 'The events of the response cannot be read. They can be resumed over HTTP.')
+    }
+  }
+
+  /** @returns whether nothing follows on this connection. */
+  #sendBatch(socket: WebSocket, events: readonly SentEvent[]): boolean {
+    for (const { type, data } of events) {
+      const isLast = LAST_EVENTS.has(type)
+      // First, because the next message can arrive as soon as the event is sent.
+      if (isLast) this.end(socket, type !== 'response.failed')
+      if (!this.#sendText(socket, type === 'error' ? withStatus(data) : data) || isLast) return true
+    }
+    return false
+  }
+
+  /** @returns false if the connection was closed instead, since its client does not read. */
+  #sendText(socket: WebSocket, text: string): boolean {
+    if (!isOpen(socket)) return false
+    if (!this.#unread.add(socket, text)) {
+      this.forget(socket)
+      socket.close(CLOSE_CODES.tryAgainLater, 'The client does not read. Resume the response over HTTP.')
+      return false
+    }
+    socket.send(text)
+    return true
+  }
+
+  #fail(socket: WebSocket, message: string): void {
+    this.end(socket, false)
+    this.#sendText(socket, errorEvent(new ApiError('internal', message), null))
+  }
+
+  /** A response that is not released is deleted when its connection would have reached its age limit. */
+  #release(socket: WebSocket, responseId: string | null): void {
+    if (responseId === null) return
+    const { owner } = connectionOf(socket)
+    this.#deps.waitUntil(
+      this.#deps
+        .responseStream(responseId)
+        .release(owner)
+        .catch(() => {}),
+    )
+  }
+}
+
+const NEVER = new AbortController().signal
+
+function outcomeOf(result: StartResult): {
+  events: ReadableStream<Uint8Array> | null
+  error: ApiError | null
+} {
+  if (result.error) return { events: null, error: apiErrorOf(result.error) }
+  return { events: 'events' in result ? result.events : null, error: null }
+}
+
+async function reopened(
+  object: ResponseStreamObject,
+  owner: Parameters<ResponseStreamObject['follow']>[0],
+  after: number,
+): Promise<ReadableStream<Uint8Array> | null> {
+  const frames = await object.follow(owner, after)
+  return frames === 'busy' ? null : frames
+}
+
+/** Every error of a WebSocket has a status; the event of a failed response has none over HTTP. */
+const withStatus = (data: string): string => data.replace('{"type":"error",', '{"type":"error","status":500,')
