@@ -25,6 +25,8 @@ export class ResponseSockets extends DurableObject<Bindings> {
   }
 
   override async webSocketClose(socket: WebSocket) {
+    // A hibernating socket does not answer the closing handshake by itself.
+    if (socket.readyState === WebSocket.CLOSING) socket.close()
     await this.#connections.closed(socket)
   }
 
