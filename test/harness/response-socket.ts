@@ -113,4 +113,6 @@ export const refusedUpgrade = (
 
 /** Events in the form that the rules of streams are checked in. */
 export const asStreamEvents = (events: readonly SocketEvent[]): StreamEvent[] =>
-  events.map((data) => ({ event: data.type, id: String(data.sequence_number), data }) as unknown as StreamEvent)
+  events.map(
+    (data) => ({ event: data.type, id: String(data.sequence_number), data }) as unknown as StreamEvent,
+  )

@@ -9,8 +9,7 @@ import {
 } from '../harness/response-socket.ts'
 import { createTenant, type Tenant, uniqueName } from '../harness/tenant.ts'
 import { marker, registerScript, seenRequest, seenRequests } from '../harness/upstream.ts'
-import { say } from './support/dlp-answers.ts'
-import { framesOf } from './support/dlp-answers.ts'
+import { framesOf, say } from './support/dlp-answers.ts'
 import { ask, expectJson, type Json, listItems } from './support/response-calls.ts'
 import { checkedEvents, turnsScript } from './support/response-streams.ts'
 
@@ -131,7 +130,12 @@ describe.concurrent('the continuation of a response that is not stored', () => {
     const texts = [marker(), marker(), marker()]
     let previous: string | undefined
     for (const input of texts) {
-      const events = await socket.create({ model: MODEL, input, store: false, previous_response_id: previous })
+      const events = await socket.create({
+        model: MODEL,
+        input,
+        store: false,
+        previous_response_id: previous,
+      })
       const response = responseOf(events)
       expect(response.previous_response_id).toBe(previous ?? null)
       previous = response.id
@@ -168,7 +172,9 @@ describe.concurrent('the continuation of a response that is not stored', () => {
   it('is found after a message that was refused for another reason', async () => {
     const socket = await connect()
     const { id } = responseOf(await socket.create({ model: MODEL, input: 'Hello', store: false }))
-    expect(errorOf(await socket.create({ model: 'no-such-model', input: 'x' }))).toMatchObject({ status: 400 })
+    expect(errorOf(await socket.create({ model: 'no-such-model', input: 'x' }))).toMatchObject({
+      status: 400,
+    })
     socket.send('{')
     expect((await socket.next()).type).toBe('error')
     responseOf(await socket.create({ model: MODEL, input: 'On', store: false, previous_response_id: id }))
@@ -272,7 +278,10 @@ describe.concurrent('a message that cannot be taken', () => {
     const socket = await connect()
     socket.send(message as string)
     const event = await socket.next()
-    expect(event).toMatchObject({ type: 'error', headers: { 'x-request-id': expect.stringMatching(/^req_/) } })
+    expect(event).toMatchObject({
+      type: 'error',
+      headers: { 'x-request-id': expect.stringMatching(/^req_/) },
+    })
     expect(errorOf([event])).toMatchObject(expected)
     // The connection stays.
     responseOf(await socket.create({ model: MODEL, input: 'Hello' }))
@@ -300,7 +309,10 @@ describe.concurrent('a message that cannot be taken', () => {
     ])
     const socket = await connect()
     const [event] = await socket.create({ model: MODEL, input: script })
-    expect(event).toMatchObject({ status: 400, error: { code: 'bad_thing', message: expect.stringContaining('No.') } })
+    expect(event).toMatchObject({
+      status: 400,
+      error: { code: 'bad_thing', message: expect.stringContaining('No.') },
+    })
     socket.close()
   })
 
