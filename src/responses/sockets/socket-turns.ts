@@ -13,7 +13,7 @@ import type { SocketDeps } from './socket-deps.ts'
 import { UnreadBytes } from './unread-bytes.ts'
 
 /** How long a response that was being admitted when this object restarted is looked for. */
-const BEGINNING_LIMIT_MS = 5_000
+const BEGINNING_LIMIT_MS = 2_000
 const BEGINNING_INTERVAL_MS = 250
 
 const LAST_EVENTS = new Set(['response.completed', 'response.failed', 'response.incomplete'])
