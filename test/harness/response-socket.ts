@@ -27,6 +27,10 @@ const LAST = new Set(['response.completed', 'response.failed', 'response.incompl
 /** Node's client takes headers, which its types do not have. */
 type HeaderSocket = new (url: string, options: { headers: Record<string, string> }) => WebSocket
 
+/** A WebSocket with headers of its own. */
+export const newWebSocket = (url: string, headers: Record<string, string>): WebSocket =>
+  new (WebSocket as unknown as HeaderSocket)(url, { headers })
+
 export const socketUrl = ({ baseUrl }: { baseUrl: string }): string =>
   `${baseUrl.replace('http', 'ws')}/v1/responses`
 
@@ -36,9 +40,7 @@ export async function openResponseSocket(
   key: string,
   headers: Record<string, string> = {},
 ): Promise<ResponseSocket> {
-  const socket = new (WebSocket as unknown as HeaderSocket)(socketUrl(address), {
-    headers: { authorization: `Bearer ${key}`, ...headers },
-  })
+  const socket = newWebSocket(socketUrl(address), { authorization: `Bearer ${key}`, ...headers })
   const closed = Promise.withResolvers<{ code: number; reason: string }>()
   const arrived: SocketEvent[] = []
   let wake = () => {}

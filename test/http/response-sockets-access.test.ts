@@ -13,7 +13,7 @@ import { turnsScript } from './support/response-streams.ts'
 const MODEL = 'scripted-chat'
 const HELLO = { model: MODEL, input: 'Hello' }
 const requestIdOf = (event: SocketEvent | undefined) =>
-  (event?.headers as Record<string, string>)['x-request-id']
+  (event?.headers as Record<string, string> | undefined)?.['x-request-id']
 
 describe.concurrent('the upgrade', () => {
   it('is refused over HTTP without a valid key, and recorded', async () => {

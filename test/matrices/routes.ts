@@ -174,6 +174,8 @@ export function routeExamples(): RouteExample[] {
     if (open !== undefined) return { method, pattern, path, surface: 'open', hosts: open }
     if (/^\/v1\/(responses|conversations)(\/|$)/.test(pattern)) {
       const example = { method, pattern, path, surface: 'responses', hosts: ['base'] } as const
+      // The upgrade to a WebSocket, without its header.
+      if (method === 'GET' && pattern === RESPONSES_ROUTE.path) return { ...example, letIn: [400] }
       const creates = pattern === RESPONSES_ROUTE.path
       const hasBody = creates || pattern === COMPACT_ROUTE.path
       return hasBody ? { ...example, body: RESPONSES_ROUTE.request('Hello') } : { ...example, letIn: [404] }
