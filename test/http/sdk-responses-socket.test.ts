@@ -45,7 +45,8 @@ class NodeSocket {
   }
 
   off(type: string, listener: Listener) {
-    this.#target.removeEventListener(type, this.#wrapped.get(listener) ?? null)
+    const wrapped = this.#wrapped.get(listener)
+    if (wrapped) this.#target.removeEventListener(type, wrapped)
   }
 
   once(type: string, listener: Listener) {
