@@ -246,6 +246,14 @@ describe.concurrent('the continuation of a response that is not stored', () => {
   })
 })
 
+it('takes a message of 32 MiB, the most that the platform allows', async () => {
+  const socket = await connect()
+  const request = { model: MODEL, store: false, generate: false, input: '' }
+  const length = 32 * 1024 * 1024 - JSON.stringify({ type: 'response.create', ...request }).length
+  responseOf(await socket.create({ ...request, input: 'x'.repeat(length) }))
+  socket.close()
+})
+
 describe.concurrent('a message that cannot be taken', () => {
   it.each<[string, unknown, object]>([
     ['no JSON', '{', { status: 400, code: 'invalid_body' }],

@@ -1,5 +1,5 @@
 import { invalidRequest } from '../../lib/api-error.ts'
-import { decodeString } from '../../lib/json-scan.ts'
+import { decodeString } from '../../lib/json-string.ts'
 import type { ResponseSettings } from '../../wire/responses.ts'
 import type { JsonPlace } from '../item-types/item-scan.ts'
 
