@@ -18,6 +18,7 @@ import { freePorts } from '../../scripts/local/ports.ts'
 import { endGroup } from '../../scripts/local/process-group.ts'
 import { wranglerArguments, wranglerEnvironment } from '../../scripts/local/wrangler-command.ts'
 import { type DevFile, freePortPair } from '../harness/dev-command.ts'
+import { openResponseSocket } from '../harness/response-socket.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 /** Both start on a machine that may be busy. */
@@ -126,6 +127,15 @@ describe.skipIf(process.platform === 'win32')('npx wrangler dev beside npm run s
     const { conversation } = (await created.json()) as { conversation: { id: string } }
     const files = await fetch(`${dev.base_url}/v1/conversations/${conversation.id}/files`, { headers })
     expect([files.status, await files.json()]).toEqual([200, { object: 'list', data: [], has_more: false }])
+  })
+
+  it('serves responses on a WebSocket', async () => {
+    const socket = await openResponseSocket({ baseUrl: dev.base_url }, dev.keys.owner ?? '')
+    for (const input of ['Hello', 'Hello again']) {
+      const events = await socket.create({ model: 'scripted-chat', input })
+      expect(events.at(-1)).toMatchObject({ response: { status: 'completed' } })
+    }
+    socket.close()
   })
 
   it('keeps the secrets of .dev.vars from others, and removes them with the services', async () => {
