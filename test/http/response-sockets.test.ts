@@ -105,6 +105,12 @@ describe.concurrent('a response on a WebSocket', () => {
     }
   })
 
+  it('is created from a page of an allowed origin as well', async () => {
+    const socket = await connect({ origin: 'https://chat.example' })
+    responseOf(await socket.create({ model: MODEL, input: 'Hello' }))
+    socket.close()
+  })
+
   it('goes on when its client leaves, and is resumed over HTTP', async () => {
     const { script, release } = await waitingScript()
     const socket = await connect()

@@ -4,7 +4,7 @@ import { ApiError } from '../../lib/api-error.ts'
 import { pause } from '../../lib/pause.ts'
 import { newResponseId } from '../ids.ts'
 import { apiErrorOf } from '../object/error-data.ts'
-import type { ResponseStreamObject, StartResult } from '../types.ts'
+import type { Owner, ResponseStreamObject, StartResult } from '../types.ts'
 import { CLOSE_CODES, changeConnection, connectionOf, isOpen, type RunningTurn } from './connection.ts'
 import { errorEvent, refusalEvent } from './error-event.ts'
 import { followedEvents, type SentEvent } from './followed-events.ts'
@@ -42,11 +42,6 @@ export class SocketTurns {
     this.#deps = deps
   }
 
-  /** To be called with each message: its client has read what came before. */
-  clientHasRead(socket: WebSocket): void {
-    this.#unread.clear(socket)
-  }
-
   /** Marks the connection as busy. @returns the id of its next response. */
   begin(socket: WebSocket): string {
     const responseId = newResponseId(this.#deps.configuration.KEY_PEPPERS)
@@ -61,50 +56,48 @@ export class SocketTurns {
     { principal, identity }: MessageCaller,
     text: string,
   ): Promise<TurnError | null> {
-    const connection = connectionOf(socket)
-    const { last, headers, functionCallsComplete } = connection
-    const result = await this.#deps.responseStream(responseId).start(
-      {
-        responseId,
-        principal,
-        identity,
-        headers,
-        functionCallsComplete,
-        connection: {
-          continues: last,
-          until: connection.openedAt + this.#deps.configuration.SOCKET_TIME_LIMIT_MS,
-        },
-      },
-      messageBody(text),
-    )
+    const { last, headers, functionCallsComplete, openedAt } = connectionOf(socket)
+    const until = openedAt + this.#deps.configuration.SOCKET_TIME_LIMIT_MS
+    const connection = { continues: last, until }
+    const request = { responseId, principal, identity, headers, functionCallsComplete, connection }
+    const result = await this.#deps.responseStream(responseId).start(request, messageBody(text))
     const continues = last !== null && result.previousResponseId === last
     const held = 'held' in result && result.held
     const running = { responseId, after: 0, continues, held }
-    if (isOpen(socket)) changeConnection(socket, { running })
     const { events, error } = outcomeOf(result)
+    // Its client has left: what would have been held for the connection has not been released with it.
+    if (!isOpen(socket)) this.#release(socket, held ? responseId : null)
+    else changeConnection(socket, { running })
     if (events) {
-      await this.#send(socket, running, events)
+      this.#unread.clear(socket)
+      await this.#follow(socket, running, events)
       return null
     }
     this.end(socket, false)
     if (error) return { error, recorded: result.recorded }
-    if ('refusal' in result) this.#sendText(socket, refusalEvent(result.refusal, identity.requestId))
+    if ('refusal' in result) this.send(socket, refusalEvent(result.refusal, identity.requestId))
     return null
   }
 
-  /** Continues to send the events of a response after a restart of this object. */
+  /** Continues to send the events of a response after a restart of this object. Never throws. */
   async resume(socket: WebSocket): Promise<void> {
     const { running, owner } = connectionOf(socket)
     if (!running) return
+    const events = await this.#begunEvents(owner, running).catch(() => null)
+    if (events) await this.#follow(socket, running, events)
+    else this.#fail(socket, 'The response was interrupted before it began. Create it again.')
+  }
+
+  /** The events of a response that may still be in admission; null when there is none. */
+  async #begunEvents(owner: Owner, running: RunningTurn): Promise<ReadableStream<Uint8Array> | null> {
     const object = this.#deps.responseStream(running.responseId)
     const until = this.#deps.clock() + BEGINNING_LIMIT_MS
-    let events = await object.follow(owner, running.after)
-    while (events === null && this.#deps.clock() < until) {
+    for (;;) {
+      const events = await object.follow(owner, running.after)
+      if (events === 'busy') return null
+      if (events !== null || this.#deps.clock() >= until) return events
       await pause(BEGINNING_INTERVAL_MS, NEVER)
-      events = await object.follow(owner, running.after)
     }
-    if (events instanceof ReadableStream) return this.#send(socket, running, events)
-    this.#fail(socket, 'The response was interrupted before it began. Create it again.')
   }
 
   /**
@@ -121,6 +114,18 @@ export class SocketTurns {
     this.#release(socket, !succeeded && running.held ? running.responseId : null)
   }
 
+  /** Sends a message. @returns false if the connection is closed, or was closed since its client does not read. */
+  send(socket: WebSocket, text: string): boolean {
+    if (!isOpen(socket)) return false
+    if (!this.#unread.add(socket, text)) {
+      this.forget(socket)
+      socket.close(CLOSE_CODES.tryAgainLater, 'The client does not read. Resume the response over HTTP.')
+      return false
+    }
+    socket.send(text)
+    return true
+  }
+
   /** Releases what is held for a connection that has ended. */
   forget(socket: WebSocket): void {
     const { running, last } = connectionOf(socket)
@@ -128,7 +133,7 @@ export class SocketTurns {
     this.#release(socket, running?.responseId ?? null)
   }
 
-  async #send(socket: WebSocket, running: RunningTurn, frames: ReadableStream<Uint8Array>): Promise<void> {
+  async #follow(socket: WebSocket, running: RunningTurn, frames: ReadableStream<Uint8Array>): Promise<void> {
     const { owner } = connectionOf(socket)
     const object = this.#deps.responseStream(running.responseId)
     try {
@@ -152,26 +157,14 @@ export class SocketTurns {
       const isLast = LAST_EVENTS.has(type)
       // First, because the next message can arrive as soon as the event is sent.
       if (isLast) this.end(socket, type !== 'response.failed')
-      if (!this.#sendText(socket, type === 'error' ? withStatus(data) : data) || isLast) return true
+      if (!this.send(socket, type === 'error' ? withStatus(data) : data) || isLast) return true
     }
     return false
   }
 
-  /** @returns false if the connection was closed instead, since its client does not read. */
-  #sendText(socket: WebSocket, text: string): boolean {
-    if (!isOpen(socket)) return false
-    if (!this.#unread.add(socket, text)) {
-      this.forget(socket)
-      socket.close(CLOSE_CODES.tryAgainLater, 'The client does not read. Resume the response over HTTP.')
-      return false
-    }
-    socket.send(text)
-    return true
-  }
-
   #fail(socket: WebSocket, message: string): void {
     this.end(socket, false)
-    this.#sendText(socket, errorEvent(new ApiError('internal', message), null))
+    this.send(socket, errorEvent(new ApiError('internal', message), null))
   }
 
   /** A response that is not released is deleted when its connection would have reached its age limit. */
@@ -199,7 +192,7 @@ function outcomeOf(result: StartResult): {
 
 async function reopened(
   object: ResponseStreamObject,
-  owner: Parameters<ResponseStreamObject['follow']>[0],
+  owner: Owner,
   after: number,
 ): Promise<ReadableStream<Uint8Array> | null> {
   const frames = await object.follow(owner, after)

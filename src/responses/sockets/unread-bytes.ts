@@ -1,7 +1,7 @@
 /**
- * Bytes that a connection may be sent without a message from its client. The runtime queues what a client does not read,
- * without a limit and without reporting it (https://github.com/cloudflare/workerd/issues/988). A client that sends a
- * message has read what came before; until then, everything that was sent counts as queued.
+ * Bytes that a connection may be sent from one response to the next. The runtime queues what a client does not read, without
+ * a limit and without reporting it (https://github.com/cloudflare/workerd/issues/988). A client that creates a response has
+ * read the one before; until then, everything that was sent counts as queued.
  */
 export const MOST_UNREAD_BYTES = 32 * 1024 * 1024
 
@@ -11,13 +11,12 @@ export class UnreadBytes {
 
   /** @returns whether the message may still be sent. */
   add(socket: WebSocket, text: string): boolean {
-    // The characters of a text are at least as many as half of its bytes in memory.
-    const count = (this.#counts.get(socket) ?? 0) + text.length
+    const count = (this.#counts.get(socket) ?? 0) + Buffer.byteLength(text)
     this.#counts.set(socket, count)
     return count <= MOST_UNREAD_BYTES
   }
 
-  /** To be called when a client has sent a message. */
+  /** To be called when a client has created a response. A message that is refused shows nothing, and costs nothing. */
   clear(socket: WebSocket): void {
     this.#counts.delete(socket)
   }

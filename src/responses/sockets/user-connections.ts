@@ -56,7 +56,6 @@ export class UserConnections {
 
   /** Handles a message. Never throws: its client gets every error. */
   async message(socket: WebSocket, data: string | ArrayBuffer): Promise<void> {
-    this.#turns.clientHasRead(socket)
     const connection = connectionOf(socket)
     if (this.#hasExpired(connection)) return this.#expire(socket)
     const identity = this.#identityOf(connection)
@@ -98,7 +97,7 @@ export class UserConnections {
     const message = `A connection may be open for ${minutes} minutes. Open a new one to continue.`
     const error = new ApiError('invalid_request', message, { code: 'websocket_connection_limit_reached' })
     this.#turns.forget(socket)
-    socket.send(errorEvent(error, null))
+    this.#turns.send(socket, errorEvent(error, null))
     socket.close(CLOSE_CODES.goingAway, 'The connection has reached its age limit.')
   }
 
@@ -120,9 +119,8 @@ export class UserConnections {
     failed: { error: ApiError; recorded: boolean },
   ): Promise<void> {
     const error = failed.recorded ? failed.error : await this.#record(socket, caller, failed.error)
-    if (!isOpen(socket)) return
-    socket.send(errorEvent(error, caller.identity.requestId))
-    if (error.kind === 'unauthorized') socket.close(CLOSE_CODES.policyViolation, error.message)
+    const isSent = this.#turns.send(socket, errorEvent(error, caller.identity.requestId))
+    if (isSent && error.kind === 'unauthorized') socket.close(CLOSE_CODES.policyViolation, error.message)
   }
 
   /** @returns the error for the caller, in whose place a limit that is reached can be. */

@@ -93,16 +93,24 @@ describe('a client that does not read', () => {
     expect(counts).toMatchObject({ cancelled: true, released: 1 })
   })
 
-  it('is counted from its last message on', async () => {
+  it('is counted from its last response on', async () => {
     const { turns } = endlessTurns()
     const socket = deafSocket()
     const server = socket as unknown as WebSocket
     for (const _ of [1, 2]) {
-      turns.clientHasRead(server)
       socket.readyState = WebSocket.OPEN
       socket.sent = 0
       await turns.run(server, turns.begin(server), CALLER, '{}')
       expect(socket.sent).toBeGreaterThan(MOST_UNREAD_BYTES - 2 * MEGABYTE)
     }
+  })
+
+  it('is disconnected as well when it sends messages that are refused', () => {
+    const { turns } = endlessTurns()
+    const socket = deafSocket()
+    const error = 'x'.repeat(MEGABYTE)
+    while (turns.send(socket as unknown as WebSocket, error))
+      expect(socket.sent).toBeLessThanOrEqual(MOST_UNREAD_BYTES)
+    expect(socket.closed).toBe(1013)
   })
 })
