@@ -208,7 +208,6 @@ describe('a connection', () => {
       'credential',
       'functionCallsComplete',
       'headers',
-      'id',
       'ip',
       'last',
       'openedAt',

@@ -56,8 +56,10 @@ describe.concurrent('the upgrade', () => {
       error: { code: 'rate_limit_exceeded' },
       headers: { 'retry-after': expect.stringMatching(/^[1-9]/), 'x-headgate-limit': 'user' },
     })
-    socket.send('{}')
-    expect(await socket.next()).toMatchObject({ status: 429 })
+    for (const message of ['{}', new Uint8Array([1])]) {
+      socket.send(message)
+      expect(await socket.next()).toMatchObject({ status: 429 })
+    }
     socket.close()
   })
 

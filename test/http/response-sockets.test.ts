@@ -154,6 +154,20 @@ describe.concurrent('the continuation of a response that is not stored', () => {
     socket.close()
   })
 
+  it('may name the items that it has anyway', async () => {
+    const socket = await connect()
+    const first = responseOf(await socket.create({ model: MODEL, input: 'Hello', store: false }))
+    const [{ id = '' } = {}] = first.output as Array<{ id?: string }>
+    const text = marker()
+    const input = [
+      { type: 'item_reference', id },
+      { role: 'user', content: text },
+    ]
+    responseOf(await socket.create({ model: MODEL, input, store: false, previous_response_id: first.id }))
+    expect(await messagesOf(text)).toHaveLength(3)
+    socket.close()
+  })
+
   it('is not found on another connection, which goes on', async () => {
     const first = await connect()
     const { id } = responseOf(await first.create({ model: MODEL, input: 'Hello', store: false }))

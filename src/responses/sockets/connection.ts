@@ -1,5 +1,4 @@
 import type { CallerCredential } from '../../governance/principal.ts'
-import { newId } from '../../lib/ids.ts'
 import type { Owner } from '../types.ts'
 
 /** What a connection is opened with. The key itself is not part of it. */
@@ -27,8 +26,6 @@ export interface RunningTurn {
 
 /** The state of a connection. It is attached to the socket, so that it survives hibernation. */
 export interface Connection extends ConnectionOpening {
-  /** In logs. */
-  id: string
   /** Milliseconds since the epoch. */
   openedAt: number
   /** Id of the last response, if it is not stored: this connection may continue it. */
@@ -42,7 +39,6 @@ export const MOST_HEADER_BYTES = 8 * 1024
 /** @param now milliseconds since the epoch. */
 export const newConnection = (opening: ConnectionOpening, now: number): Connection => ({
   ...opening,
-  id: newId('conn'),
   openedAt: now,
   last: null,
   running: null,
@@ -50,11 +46,9 @@ export const newConnection = (opening: ConnectionOpening, now: number): Connecti
 
 export const connectionOf = (socket: WebSocket): Connection => socket.deserializeAttachment() as Connection
 
-/** Stores changes of a connection. @returns the connection with them. */
-export function changeConnection(socket: WebSocket, change: Partial<Connection>): Connection {
-  const connection = { ...connectionOf(socket), ...change }
-  socket.serializeAttachment(connection)
-  return connection
+/** Stores changes of a connection. */
+export function changeConnection(socket: WebSocket, change: Partial<Connection>): void {
+  socket.serializeAttachment({ ...connectionOf(socket), ...change })
 }
 
 /** Whether messages can still be sent. */

@@ -97,8 +97,8 @@ export class UserConnections {
     const message = `A connection may be open for ${minutes} minutes. Open a new one to continue.`
     const error = new ApiError('invalid_request', message, { code: 'websocket_connection_limit_reached' })
     this.#turns.forget(socket)
-    this.#turns.send(socket, errorEvent(error, null))
-    socket.close(CLOSE_CODES.goingAway, 'The connection has reached its age limit.')
+    const isSent = this.#turns.send(socket, errorEvent(error, null))
+    if (isSent) socket.close(CLOSE_CODES.goingAway, 'The connection has reached its age limit.')
   }
 
   #identityOf({ owner, credential, ip }: Connection): CallIdentity {
@@ -126,15 +126,18 @@ export class UserConnections {
   /** @returns the error for the caller, in whose place a limit that is reached can be. */
   async #record(
     socket: WebSocket,
-    { principal, identity }: { principal: Principal | null; identity: CallIdentity },
+    { principal: known, identity }: { principal: Principal | null; identity: CallIdentity },
     error: ApiError,
   ): Promise<ApiError> {
+    const connection = connectionOf(socket)
+    // A message that is refused before its caller is looked up counts against the limits as well.
+    const principal = known ?? (await this.#principals.of(connection).catch(() => null))
     if (principal && error.kind !== 'rate_limited') {
       const rights = { principal, catalogueEpoch: null, learned: null }
       const refused = await refuseRequest(this.#deps, { identity, rights }, error)
       if (refused) return refused.error
     }
-    const opening = openingOf(identity, principal ?? connectionOf(socket).owner, null)
+    const opening = openingOf(identity, principal ?? connection.owner, null)
     await this.#deps
       .ledgerOf(opening.organizationId, opening.shard)
       .record(opening, refusalOutcome(opening, this.#deps.clock(), error))
