@@ -100,7 +100,7 @@ export function renderError(error: unknown, context: AppContext): Response {
 
 function bodyOf(error: ApiError, surface: Surface, context: AppContext): Record<string, unknown> {
   if (surface === 'responses' && errorCompatibility(context) === 'open_responses') {
-    return { error: openResponsesError(error.status, error.message, codeOf(error)) }
+    return { error: openResponsesError(error.status, error.message, nestedErrorCode(error)) }
   }
   // Interface: a body over the limit is answered `{ message }` on every surface.
   return error.kind === 'too_large'

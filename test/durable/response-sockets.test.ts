@@ -36,7 +36,7 @@ async function connect({ principal, owner }: Caller) {
     credential: principal.credential,
     ip: null,
     headers: [],
-    functionCallsComplete: false,
+    compatibility: null,
   })
   if (!socket) throw new Error('no connection')
   const messages: Message[] = []
@@ -111,7 +111,13 @@ describe('a connection', () => {
     const { response, asked: request } = await speaking(model, caller)
     const socket = await connect(caller)
     await socket.change({
-      running: { responseId: response.responseId, after: 2, continues: false, held: false },
+      running: {
+        responseId: response.responseId,
+        after: 2,
+        continues: false,
+        held: false,
+        compatibility: 'headgate',
+      },
     })
     await socket.evict()
     request.say(' there')
@@ -133,7 +139,9 @@ describe('a connection', () => {
     const caller = await newCaller()
     const socket = await connect(caller)
     const { responseId } = newResponse(caller)
-    await socket.change({ running: { responseId, after: 0, continues: false, held: false } })
+    await socket.change({
+      running: { responseId, after: 0, continues: false, held: false, compatibility: 'headgate' },
+    })
     await socket.evict()
     await socket.wake()
     await until(() => expect(socket.messages).toMatchObject([{ type: 'error', status: 500 }]))
@@ -205,8 +213,8 @@ describe('a connection', () => {
   it('attaches no more than it needs to its socket', async () => {
     const socket = await connect(await newCaller())
     expect(Object.keys(await socket.attached()).toSorted()).toEqual([
+      'compatibility',
       'credential',
-      'functionCallsComplete',
       'headers',
       'ip',
       'last',

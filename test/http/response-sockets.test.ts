@@ -101,6 +101,8 @@ describe.concurrent('a response on a WebSocket', () => {
     ] as const) {
       const socket = await connect(headers)
       expect(responseOf(await socket.create(request)).status).toBe(status)
+      const limited = await socket.create({ ...request, tool_choice: 'none', max_output_tokens: 1 })
+      expect(limited.at(-1)?.type).toBe(status === 'completed' ? 'response.incomplete' : 'response.completed')
       socket.close()
     }
   })

@@ -2,9 +2,9 @@ import { Hono } from 'hono'
 import { callerHeaders } from '../../gateway/calls/caller-headers.ts'
 import { ApiError, invalidRequest } from '../../lib/api-error.ts'
 import { MOST_HEADER_BYTES } from '../../responses/sockets/connection.ts'
+import { selectedCompatibility } from '../compatibility.ts'
 import type { AppContext, AppEnv } from '../context.ts'
 import { ownerOf } from './response-answers.ts'
-import { functionCallsComplete } from './responses.ts'
 
 /** How long a caller with too many connections should wait: one of them may end at any time. */
 const RETRY_SECONDS = 5
@@ -33,7 +33,7 @@ async function connect(context: AppContext): Promise<Response> {
     credential: rights.principal.credential,
     ip: caller.identity.actor.ip,
     headers,
-    functionCallsComplete: functionCallsComplete(context),
+    compatibility: selectedCompatibility(context),
   })
   if (webSocket === null) throw tooManyConnections(deps.configuration.SOCKET_USER_LIMIT)
   // Only this way has an answer both the socket and the headers that the middleware has set.

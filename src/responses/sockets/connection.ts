@@ -1,4 +1,5 @@
 import type { CallerCredential } from '../../governance/principal.ts'
+import type { Compatibility } from '../../wire/compatibility.ts'
 import type { Owner } from '../types.ts'
 
 /** What a connection is opened with. The key itself is not part of it. */
@@ -9,8 +10,8 @@ export interface ConnectionOpening {
   ip: string | null
   /** Headers of the caller that calls of models use. */
   headers: Array<[name: string, value: string]>
-  /** `StartRequest.functionCallsComplete` of its responses. */
-  functionCallsComplete: boolean
+  /** The form that the upgrade selects; null for that of the caller's key. */
+  compatibility: Compatibility | null
 }
 
 /** A response whose events are being sent. */
@@ -22,6 +23,8 @@ export interface RunningTurn {
   continues: boolean
   /** Whether its object holds its context for this connection. */
   held: boolean
+  /** The form of its events. */
+  compatibility: Compatibility
 }
 
 /** The state of a connection. It is attached to the socket, so that it survives hibernation. */

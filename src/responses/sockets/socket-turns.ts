@@ -4,6 +4,7 @@ import { ApiError } from '../../lib/api-error.ts'
 import { pause } from '../../lib/pause.ts'
 import { newResponseId } from '../ids.ts'
 import { apiErrorOf } from '../object/error-data.ts'
+import { openResponsesEvent } from '../open-responses/rendered-events.ts'
 import type { Owner, ResponseStreamObject, StartResult } from '../types.ts'
 import { CLOSE_CODES, changeConnection, connectionOf, isOpen, type RunningTurn } from './connection.ts'
 import { errorEvent, refusalEvent } from './error-event.ts'
@@ -45,7 +46,7 @@ export class SocketTurns {
   /** Marks the connection as busy. @returns the id of its next response. */
   begin(socket: WebSocket): string {
     const responseId = newResponseId(this.#deps.configuration.KEY_PEPPERS)
-    changeConnection(socket, { running: { responseId, after: 0, continues: false, held: false } })
+    changeConnection(socket, { running: { ...UNKNOWN, responseId } })
     return responseId
   }
 
@@ -56,14 +57,14 @@ export class SocketTurns {
     { principal, identity }: MessageCaller,
     text: string,
   ): Promise<TurnError | null> {
-    const { last, headers, functionCallsComplete, openedAt } = connectionOf(socket)
+    const { last, headers, compatibility, openedAt } = connectionOf(socket)
     const until = openedAt + this.#deps.configuration.SOCKET_TIME_LIMIT_MS
     const connection = { continues: last, until }
-    const request = { responseId, principal, identity, headers, functionCallsComplete, connection }
+    const request = { responseId, principal, identity, headers, compatibility, connection }
     const result = await this.#deps.responseStream(responseId).start(request, messageBody(text))
     const continues = last !== null && result.previousResponseId === last
-    const held = 'held' in result && result.held
-    const running = { responseId, after: 0, continues, held }
+    const { held, compatibility: form } = 'held' in result ? result : UNKNOWN
+    const running = { ...UNKNOWN, responseId, continues, held, compatibility: form }
     const { events, error } = outcomeOf(result)
     // Its client has left: what would have been held for the connection has not been released with it.
     if (!isOpen(socket)) this.#release(socket, held ? responseId : null)
@@ -141,7 +142,7 @@ export class SocketTurns {
         reopened(object, owner, after),
       )) {
         if (!isOpen(socket)) return
-        if (this.#sendBatch(socket, events)) return
+        if (this.#sendBatch(socket, running, events)) return
         const after = events.at(-1)?.sequence
         if (after !== undefined) changeConnection(socket, { running: { ...running, after } })
       }
@@ -152,8 +153,9 @@ export class SocketTurns {
   }
 
   /** @returns whether nothing follows on this connection. */
-  #sendBatch(socket: WebSocket, events: readonly SentEvent[]): boolean {
-    for (const { type, data } of events) {
+  #sendBatch(socket: WebSocket, { compatibility }: RunningTurn, events: readonly SentEvent[]): boolean {
+    for (const event of events) {
+      const { type, data } = compatibility === 'open_responses' ? inOpenResponses(event) : event
       const isLast = LAST_EVENTS.has(type)
       // First, because the next message can arrive as soon as the event is sent.
       if (isLast) this.end(socket, type !== 'response.failed')
@@ -178,6 +180,14 @@ export class SocketTurns {
         .catch(() => {}),
     )
   }
+}
+
+/** What is not known of a turn before its response has begun. */
+const UNKNOWN = { after: 0, continues: false, held: false, compatibility: 'headgate' } as const
+
+function inOpenResponses({ type, data }: SentEvent): Pick<SentEvent, 'type' | 'data'> {
+  const event = openResponsesEvent({ type, payload: data })
+  return { type: event.type, data: event.payload }
 }
 
 const NEVER = new AbortController().signal

@@ -13,10 +13,16 @@ function deafSocket() {
   const connection = newConnection(
     {
       owner: { organizationId: 'organization', userId: 'user' },
-      credential: { kind: 'key', keyId: 'key', scopes: ['models'], expiresAt: null },
+      credential: {
+        kind: 'key',
+        keyId: 'key',
+        scopes: ['models'],
+        compatibility: 'headgate',
+        expiresAt: null,
+      },
       ip: null,
       headers: [],
-      functionCallsComplete: false,
+      compatibility: null,
     },
     0,
   )
@@ -68,6 +74,7 @@ function endlessTurns() {
         headers: {},
         events: frames(),
         background: false,
+        compatibility: 'headgate',
         held: true,
       }),
       release: async () => {
