@@ -28,6 +28,12 @@ const TESTS = [
   'streaming-response',
   'system-prompt',
   'tool-calling',
+  'websocket-continuation',
+  'websocket-failed-continuation-evicts-cache',
+  'websocket-previous-response-not-found',
+  'websocket-reconnect-store-false-recovery',
+  'websocket-response',
+  'websocket-sequential-responses',
 ]
 
 interface Report {
