@@ -6,7 +6,7 @@
 //                        the tests as an environment variable (FUZZ_SEEDS=20)
 //   anything else        goes to vitest, such as a part of a file name or -t <name>
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -112,7 +112,10 @@ const LEAST_MEMORY_BYTES = 4 * 1024 ** 3
 function makeTemporaryFolder(projects: string[]): string {
   const mayUseMemory =
     process.env.TMPDIR === undefined && projects.every((name) => DEFAULT_PROJECTS.includes(name))
-  return mkdtempSync(join(mayUseMemory && hasRoom() ? MEMORY_FOLDER : tmpdir(), 'headgate-tests-'))
+  const folder = mkdtempSync(join(mayUseMemory && hasRoom() ? MEMORY_FOLDER : tmpdir(), 'headgate-tests-'))
+  // PostgreSQL refuses to run as root: its files in there belong to another user.
+  chmodSync(folder, 0o711)
+  return folder
 }
 
 function hasRoom(): boolean {

@@ -186,7 +186,7 @@ describe('paths and verbs that nothing serves', () => {
     ['/v1/messages', 'messages', ['POST']],
     ['/v1/messages/count_tokens', 'messages', ['POST']],
     ['/v1/messages/batches', 'messages', []],
-    ['/v1/responses', 'responses', ['POST']],
+    ['/v1/responses', 'responses', ['GET', 'HEAD', 'POST']],
     ['/v1/responses/resp_x', 'responses', ['GET', 'HEAD', 'DELETE']],
     ['/v1/models', 'models', ['GET', 'HEAD']],
     ['/v1/models/', 'models', ['GET', 'HEAD']],

@@ -90,6 +90,7 @@ async function reached(address: string, network: Fetcher | null): Promise<string
 /** Named in wrangler.toml, and not used here. */
 export class Ledger extends DurableObject {}
 export class ResponseStream extends DurableObject {}
+export class ResponseSockets extends DurableObject {}
 
 // biome-ignore lint/style/noDefaultExport: what the runtime calls for a request
 export default {
