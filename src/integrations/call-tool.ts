@@ -13,21 +13,19 @@ import {
   type CallRequest,
   errorCodeOf,
   type GovernanceDeps,
+  type GovernedCall,
   refuse,
-  settle,
 } from '../governance/governed-call.ts'
 import type { RenewDeps } from '../governance/identity/identify.ts'
-import type { Principal } from '../governance/principal.ts'
-import { MOST_ADMISSIONS, renewRights } from '../governance/renew-rights.ts'
+import { isExpired, type Principal } from '../governance/principal.ts'
+import { MOST_ADMISSIONS, noLongerAllowed, renewRights } from '../governance/renew-rights.ts'
 import type { CallTarget } from '../governance/target.ts'
 import { ApiError, invalidRequest } from '../lib/api-error.ts'
 import { joinBytes } from '../lib/byte-edits.ts'
 import { JsonSyntaxError } from '../lib/json-visitor.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 
-export type ToolCallDeps = GovernanceDeps &
-  PolicyDeps &
-  RenewDeps & { waitUntil: (work: Promise<unknown>) => void }
+export type ToolCallDeps = GovernanceDeps & PolicyDeps & RenewDeps
 
 /** What a tool gives back: members that are JSON. */
 export interface ToolAnswer {
@@ -52,19 +50,27 @@ export interface ToolCall {
   execute(arguments_: string, principal: Principal, signal: AbortSignal): Promise<ToolAnswer>
 }
 
-/** The answer, and the principal with the rights of this moment. */
 export interface ToolCallResult {
   answer: ToolAnswer
+  /** With the rights of this moment. */
   principal: Principal
+  /** The call with its outcome, for the caller to store and settle; null for a refused one, which is recorded. */
+  closing: { call: GovernedCall; outcome: CallOutcome } | null
+  /** As the policies left them; null for a refused call. */
+  arguments: string | null
 }
+
+/** Bytes of a result as JSON. */
+const MOST_RESULT_BYTES = 1024 * 1024
 
 /** After its time a call that was not settled is settled by the ledger. */
 const SETTLING_MS = 30_000
 
 /**
- * Calls a tool. A refusal is recorded, and is an answer for the model, which may continue without the tool.
- * @throws the reason of the signal once it was aborted; ApiError unauthorized for a caller that may not call any more;
- * what the ledger or Postgres throws: nothing was executed then.
+ * Calls a tool. A refusal is recorded, and is an answer for the model, which may continue without the tool. Once the signal is
+ * aborted, or the time is over, the answer does not wait for the tool.
+ * @throws ApiError unauthorized for a caller that may not call any more; what the ledger or Postgres throws: nothing was
+ * executed then.
  */
 export async function callTool(
   deps: ToolCallDeps,
@@ -73,20 +79,20 @@ export async function callTool(
 ): Promise<ToolCallResult> {
   const admitted = await admitToolCall(deps, call)
   const { principal } = admitted
-  if (admitted.kind === 'refused') return { answer: failedAnswer(admitted.error.message), principal }
+  if (admitted.kind === 'refused') {
+    return { answer: failedAnswer(admitted.error.message), principal, closing: null, arguments: null }
+  }
   const { plan, opened } = admitted
   const executed = await executeTool(call, plan, principal, signal)
   const outcome = outcomeOf(opened.opening, deps.clock(), {
     ...executed.outcome,
-    // A search service charges for answers.
-    cost: executed.answer.status === 'completed' ? call.price : 0,
+    cost: executed.isCharged ? call.price : 0,
     dlp: dlpOf(plan.policy),
     request: plan.counts,
     connectionId: call.target.kind === 'integration' ? call.target.connectionId : null,
   })
-  deps.waitUntil(settle(deps, opened, outcome))
-  signal.throwIfAborted()
-  return { answer: executed.answer, principal }
+  const { answer } = executed
+  return { answer, principal, closing: { call: opened, outcome }, arguments: plan.arguments }
 }
 
 /** A call whose arguments may be executed. */
@@ -100,6 +106,8 @@ async function admitToolCall(deps: ToolCallDeps, call: ToolCall) {
   let rights = { principal: call.principal, catalogueEpoch: null, learned: null } as CallRequest['rights']
   for (let admissions = 0; admissions < MOST_ADMISSIONS; admissions++) {
     const { principal } = rights
+    // Expiry changes no epoch.
+    if (isExpired(principal, deps.clock())) throw noLongerAllowed('expired')
     const request = {
       identity: call.identity,
       rights,
@@ -159,6 +167,8 @@ const dlpOf = (policy: CallPolicy) => ({ policyVersion: policy.version, findings
 
 interface Executed {
   answer: ToolAnswer
+  /** A provider charges for an answer, whatever becomes of it, and possibly for a request that was given up. */
+  isCharged: boolean
   outcome: Pick<CallOutcome, 'status' | 'errorCode' | 'response'>
 }
 
@@ -170,13 +180,18 @@ async function executeTool(
 ): Promise<Executed> {
   const limit = new AbortController()
   const timer = setTimeout(() => limit.abort(), timeLimit)
+  const stop = AbortSignal.any([signal, limit.signal])
   try {
-    const answer = await execute(plan.arguments, principal, AbortSignal.any([signal, limit.signal]))
-    return inspectedAnswer(plan.policy, answer)
+    const executing = execute(plan.arguments, principal, stop)
+    // A tool that ignores its signal is left behind.
+    executing.catch(() => {})
+    const answer = await Promise.race([executing, rejectionOf(stop)])
+    return { ...inspectedAnswer(plan.policy, answer), isCharged: answer.status === 'completed' }
   } catch (error) {
-    if (signal.aborted) return failed('The call was aborted.', 499, 'client_left')
+    if (signal.aborted) return { ...failed('The call was aborted.', 499, 'client_left'), isCharged: true }
     if (limit.signal.aborted) {
-      return failed(`The tool took longer than ${timeLimit / 1_000} seconds.`, 500, 'tool_timed_out')
+      const message = `The tool took longer than ${timeLimit / 1_000} seconds. It may have been executed.`
+      return { ...failed(message, 500, 'tool_timed_out'), isCharged: true }
     }
     if (error instanceof ApiError) return failed(error.message, error.status, errorCodeOf(error))
     logEvent('error', 'tool_failed', { tool: target.id, error: errorText(error) })
@@ -186,10 +201,22 @@ async function executeTool(
   }
 }
 
+/** Rejects when the signal is aborted; never resolves. */
+const rejectionOf = (signal: AbortSignal): Promise<never> => {
+  const { promise, reject } = Promise.withResolvers<never>()
+  if (signal.aborted) reject(signal.reason)
+  else signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  return promise
+}
+
 /** The answer as the policies let it pass. What is blocked is withheld from the model and from the owner. */
-function inspectedAnswer(policy: CallPolicy, { status, members }: ToolAnswer): Executed {
+function inspectedAnswer(policy: CallPolicy, { status, members }: ToolAnswer): Omit<Executed, 'isCharged'> {
   const inspection = policy.responseInspection()
   const source = encoder.encode(JSON.stringify(members))
+  if (source.length > MOST_RESULT_BYTES) {
+    const message = `The tool was executed, but its result is longer than ${MOST_RESULT_BYTES} bytes. Ask for less of it.`
+    return failed(message, 500, 'tool_result_too_large')
+  }
   try {
     const { pieces } = inspectJson(inspection, source, 'tool_result')
     const passed = JSON.parse(decoder.decode(joinBytes(pieces))) as ToolAnswer['members']
@@ -216,6 +243,7 @@ const failedAnswer = (error: string): ToolAnswer => ({ status: 'failed', members
 
 const failed = (message: string, status: number, errorCode: string): Executed => ({
   answer: failedAnswer(message),
+  isCharged: false,
   outcome: { status, errorCode, response: null },
 })
 

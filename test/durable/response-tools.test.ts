@@ -233,3 +233,55 @@ describe('calls of one turn', () => {
     expect(await reader.done).toBe(true)
   })
 })
+
+describe('a tool that ignores its signal', () => {
+  it('does not keep a response that is cancelled, and its call is settled', async () => {
+    toolRuns.answer = (run) => {
+      run.ignoresSignal = true
+    }
+    const caller = await newCaller()
+    const response = newResponse(caller, env.TOOL_RESPONSES)
+    await response.start()
+    const reader = response.follow()
+    const first = await asked(1)
+    first.call('hosted_write', '{}')
+    first.finish('tool_calls')
+    await until(() => expect(toolRuns.all).toHaveLength(1))
+    expect(await response.cancel()).toMatchObject({ status: 'incomplete' })
+    expect(await reader.done).toBe(true)
+    await until(async () =>
+      expect(await toolRecords(caller)).toMatchObject([{ status: 499, errorCode: 'client_left' }]),
+    )
+  })
+})
+
+describe('many calls of one turn', () => {
+  it('run six at a time, and no more than the limit of a turn', async () => {
+    const [most, running] = [{ count: 0 }, new Set<unknown>()]
+    toolRuns.answer = (run) => {
+      running.add(run)
+      most.count = Math.max(most.count, running.size)
+      setTimeout(() => {
+        running.delete(run)
+        run.result = { status: 'completed', members: { output: 'done' } }
+      }, 2)
+    }
+    const names = Array.from({ length: 70 }, () => 'hosted_read')
+    const { second } = await calling(await newCaller(), {}, ...names)
+    expect(most.count).toBe(6)
+    expect(toolRuns.all).toHaveLength(64)
+    expect(resultsIn(second).filter((text) => String(text).includes('limit of tool calls'))).toHaveLength(6)
+  })
+
+  it('whose results are too large are cut off, and the model is told', async () => {
+    toolRuns.answer = (run) => {
+      const size = run.arguments === '{"n":0}' ? 2_000_000 : 900_000
+      run.result = { status: 'completed', members: { output: 'x'.repeat(size) } }
+    }
+    const names = Array.from({ length: 6 }, () => 'hosted_read')
+    const { second } = await calling(await newCaller(), {}, ...names)
+    const results = resultsIn(second).map(String)
+    expect(results[0]).toContain('is longer than 1048576 bytes')
+    expect(results.filter((text) => text.includes('no room left'))).toHaveLength(1)
+  })
+})

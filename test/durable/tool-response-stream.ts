@@ -7,6 +7,8 @@ export interface ToolRun {
   callId: string
   arguments: string
   aborted: boolean
+  /** Whether it goes on after its signal. */
+  ignoresSignal?: boolean
   result: ToolResult | Error | null
 }
 
@@ -29,7 +31,8 @@ const tool = (name: string, repeatable: boolean): HostedTool => ({
     })
     toolRuns.all.push(run)
     toolRuns.answer(run)
-    while (run.result === null && !run.aborted) await new Promise((resolve) => setTimeout(resolve, 1))
+    while (run.result === null && (!run.aborted || run.ignoresSignal))
+      await new Promise((resolve) => setTimeout(resolve, 1))
     if (run.result === null || run.result instanceof Error) throw run.result ?? new Error('aborted')
     return run.result
   },

@@ -194,7 +194,11 @@ describe('policies', () => {
     const split = `${code.slice(0, 4)}'${code.slice(4)}`
     const { response, seen } = await underPolicy('block', ['tool_result'], shell(`echo ${split}'`))
     expect(response).toMatchObject({ status: 'completed', output_text: 'Done.' })
-    expect(response.output[0]).toMatchObject({ type: 'shell_call', status: 'failed' })
+    expect(response.output[0]).toMatchObject({
+      type: 'shell_call',
+      status: 'incomplete',
+      action: { commands: [`echo ${split}'`] },
+    })
     expect(String(response.output[0]?.error)).toMatch(/withheld.*code/)
     expect(JSON.stringify(response)).not.toContain(code)
     expect(seen.map(({ body }) => body).join()).not.toContain(code)

@@ -4,6 +4,7 @@ import type { Includes } from '../../wire/response-queries.ts'
 import type { OutputItem, ResponseObject } from '../../wire/responses.ts'
 import { isCut, type ResponseEnd } from '../engine/response-end.ts'
 import type { Members } from '../item-types/item-type.ts'
+import { ITEM_TYPES } from '../item-types/item-types.ts'
 import { excludedMembers, withIncluded } from '../items/included-members.ts'
 import type { ReasoningSecret } from '../items/reasoning-seal.ts'
 import { outputTextOf, responseUsage } from '../object/response-members.ts'
@@ -138,7 +139,9 @@ export class ResponseEmitter {
     // Also after a restart, when the item has its result already, and what the caller does not get is lost.
     this.#excluded.set(item.id, excludedMembers(typed, this.#includes))
     const { type: _, ...included } = withIncluded(typed, this.#includes)
-    this.#pendingCalls.get(callId)?.close(status, included)
+    const failedStatus = ITEM_TYPES.get(item.type)?.failedStatus
+    const shown = status === 'failed' ? (failedStatus ?? status) : status
+    this.#pendingCalls.get(callId)?.close(shown, included)
     this.#pendingCalls.delete(callId)
   }
 

@@ -298,7 +298,7 @@ export class ResponseEngine {
     const principal = await currentPrincipal(this.#deps, owner, request, this.#principal)
     const { conversationId, responseId } = state.known
     const caller = { owner, principal, workspaceId: conversationId ?? responseId, responseId }
-    await runTools(this.#deps, this.#run, caller, this.#abort.signal)
+    this.#principal = await runTools(this.#deps, this.#run, caller, this.#abort.signal)
     log.flush()
     const { endAfterTools, turns } = this.#progress.current
     if (endAfterTools) return endAfterTools

@@ -1,6 +1,6 @@
 import type { CallIdentity } from '../../governance/governed-call.ts'
 import type { Principal } from '../../governance/principal.ts'
-import { callTool, type ToolCallDeps } from '../../integrations/call-tool.ts'
+import { callTool, type ToolCallDeps, type ToolCallResult } from '../../integrations/call-tool.ts'
 import type { HostedTool, ToolResult } from '../tools/hosted-tool.ts'
 import type { Owner } from '../types.ts'
 
@@ -22,6 +22,11 @@ export interface ToolCaller {
   responseId: string
 }
 
+/** A call that was made: its result, and what its caller has to store. */
+export interface ToolRun extends Pick<ToolCallResult, 'principal' | 'closing'> {
+  result: ToolResult
+}
+
 /**
  * Runs one governed tool call of a response. A failure is a result for the model, which may continue without the tool.
  * @param tool undefined for one that does not exist any more. @throws as `callTool`.
@@ -33,11 +38,15 @@ export async function runToolCall(
   identity: CallIdentity,
   { owner, principal, workspaceId, responseId }: ToolCaller,
   signal: AbortSignal,
-): Promise<ToolResult> {
+): Promise<ToolRun> {
   signal.throwIfAborted()
-  if (!tool) return failedResult('The tool is not available any more.')
+  if (!tool) return { result: failedResult('The tool is not available any more.'), principal, closing: null }
   const { definition, family, price = 0, timeLimit } = tool
-  const { answer } = await callTool(
+  const {
+    answer,
+    arguments: inspected,
+    ...rest
+  } = await callTool(
     deps,
     {
       ...{ identity, principal, price, timeLimit, arguments: call.arguments },
@@ -49,7 +58,10 @@ export async function runToolCall(
     },
     signal,
   )
-  return answer
+  const { status, members } = answer
+  if (status === 'completed' || inspected === null) return { result: answer, ...rest }
+  // A failed call shows as well what was to be executed.
+  return { result: { status, members: { ...tool.membersOf?.(inspected), ...members } }, ...rest }
 }
 
 export const failedResult = (error: string): ToolResult => ({ status: 'failed', members: { error } })

@@ -1,47 +1,78 @@
+import type { Principal } from '../../governance/principal.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
 import type { EngineRun } from './engine.ts'
-import { runToolCall, type StoredToolCall, type ToolCaller } from './run-tool-call.ts'
+import {
+  failedResult,
+  runToolCall,
+  type StoredToolCall,
+  type ToolCaller,
+  type ToolRun,
+} from './run-tool-call.ts'
+
+/** Calls that run at the same time. */
+const MOST_TOGETHER = 6
+/** Bytes of the results of one turn as JSON, which are held in memory and sent to the model. */
+const MOST_RESULT_BYTES = 4 * 1024 * 1024
 
 /**
  * Executes the server-side calls of a turn in their order; consecutive ones of tools that only read run at the same time.
  * Each is stored before it is dispatched, and with its result: after a restart only a call that may be repeated runs
  * again.
- * @throws ApiError for a call that may have been executed before a restart, and what `runToolCall` throws.
+ * @returns the caller with the rights of this moment.
+ * @throws ApiError for a call that may have been executed before a restart, the reason of the signal, and what
+ * `runToolCall` throws.
  */
 export async function runTools(
   deps: ResponseDeps,
   run: EngineRun,
   caller: ToolCaller,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<Principal> {
   const { state, emitter, tools } = run
   const calls = state.toolCalls
-  const isReading = ({ upstreamName }: StoredToolCall) => tools.hosted.get(upstreamName)?.repeatable === true
-  for (let index = 0; index < calls.length; ) {
-    let end = index + 1
-    while (end < calls.length && calls.slice(index, end + 1).every(isReading)) end++
-    const together = Array.from({ length: end - index }, (_, offset) => index + offset)
-    for (const each of together) dispatch(run, calls, each)
-    state.storeToolCalls(calls)
-    const executing = together.map((each) => execute(deps, run, calls, each, caller, signal))
-    // All of them have ended before a failure is told: none runs on unseen.
-    const failure = (await Promise.allSettled(executing)).find(({ status }) => status === 'rejected')
-    if (failure?.status === 'rejected') throw failure.reason
-    index = end
-  }
   for (const { callId, result } of calls) if (result) emitter.addResult(callId, result)
+  let { principal } = caller
+  for (const group of groupsOf(calls, (name) => tools.hosted.get(name)?.repeatable === true)) {
+    for (const index of group) dispatch(run, calls, index)
+    const executing = group.map((index) => execute(deps, run, calls, index, { ...caller, principal }, signal))
+    // All of them have ended before a failure is thrown: none runs on unseen.
+    const ended = await Promise.allSettled(executing)
+    for (const each of ended) if (each.status === 'rejected') throw each.reason
+    for (const each of ended) if (each.status === 'fulfilled') principal = each.value ?? principal
+    signal.throwIfAborted()
+  }
+  return principal
 }
 
-function dispatch({ tools }: EngineRun, calls: StoredToolCall[], index: number): void {
-  const call = calls[index]
-  if (!call || call.result !== null) return
+/** Indexes of the calls that have no result, in groups that run together. */
+function groupsOf(
+  calls: readonly StoredToolCall[],
+  isReading: (upstreamName: string) => boolean,
+): number[][] {
+  const groups: number[][] = []
+  let canJoin = false
+  for (const [index, { upstreamName, result }] of calls.entries()) {
+    if (result !== null) continue
+    const last = groups.at(-1)
+    const reads = isReading(upstreamName)
+    if (last && canJoin && reads && last.length < MOST_TOGETHER) last.push(index)
+    else groups.push([index])
+    canJoin = reads
+  }
+  return groups
+}
+
+function dispatch({ state, tools }: EngineRun, calls: StoredToolCall[], index: number): void {
+  const call = calls[index] as StoredToolCall
   const mayRepeat = tools.hosted.get(call.upstreamName)?.repeatable
   if (call.state === 'dispatched' && !mayRepeat) throw interruptedTool()
   calls[index] = { ...call, state: 'dispatched' }
+  state.storeToolCall(index, calls[index])
 }
 
+/** @returns the caller with the rights of this moment. */
 async function execute(
   deps: ResponseDeps,
   { state, request, tools, emitter }: EngineRun,
@@ -49,15 +80,34 @@ async function execute(
   index: number,
   caller: ToolCaller,
   signal: AbortSignal,
-): Promise<void> {
-  const call = calls[index]
-  if (!call || call.result !== null) return
+): Promise<Principal> {
+  const call = calls[index] as StoredToolCall
   const identity = { ...request.identity, callId: newId('call'), at: deps.clock() }
-  const tool = tools.hosted.get(call.upstreamName)
-  const result = await runToolCall(deps, tool, call, identity, caller, signal)
+  const made = await runToolCall(deps, tools.hosted.get(call.upstreamName), call, identity, caller, signal)
+  storeClosing(deps, state, made)
+  // Of an aborted call only the record is kept: its response ends, and the item as incomplete.
+  signal.throwIfAborted()
+  const result = withinTurn(calls, made)
   calls[index] = { ...call, state: 'done', result }
-  state.storeToolCalls(calls)
+  state.storeToolCall(index, calls[index])
   emitter.addResult(call.callId, result)
+  return made.principal
+}
+
+/** The outcome is stored before the ledger gets it: a lost close is repeated. */
+function storeClosing(deps: ResponseDeps, state: EngineRun['state'], { closing }: ToolRun): void {
+  if (!closing) return
+  state.change({ unsettled: [...(state.head?.unsettled ?? []), closing] })
+  deps.waitUntil(state.settleCalls())
+}
+
+/** The result, as far as the results of its turn have room for it. */
+function withinTurn(calls: readonly StoredToolCall[], { result }: ToolRun): ToolRun['result'] {
+  const bytes = calls.reduce((sum, call) => sum + (call.result ? JSON.stringify(call.result).length : 0), 0)
+  if (bytes + JSON.stringify(result).length <= MOST_RESULT_BYTES) return result
+  return failedResult(
+    'The tool was executed, but the results of this turn have no room left. Ask for less at once.',
+  )
 }
 
 /** The call may have been executed, and a second execution could do harm. */

@@ -71,7 +71,7 @@ export function storedCalls(
   made = 0,
 ): StoredToolCall[] {
   return calls.map(({ callId, upstreamName, arguments: json }, index) => {
-    const isOver = typeof limit === 'number' && made + index >= limit
+    const isOver = index >= MOST_CALLS_OF_TURN || made + index >= Math.min(limit ?? MOST_CALLS, MOST_CALLS)
     return {
       ...{ callId, upstreamName, arguments: json },
       state: isOver ? 'done' : 'intended',
@@ -80,7 +80,12 @@ export function storedCalls(
   })
 }
 
-const OVER_LIMIT = 'The limit of tool calls (max_tool_calls) is reached. Answer without further calls.'
+/** Server-side calls of one turn, and of one response. */
+const MOST_CALLS_OF_TURN = 64
+const MOST_CALLS = 256
+
+const OVER_LIMIT =
+  'The limit of tool calls (max_tool_calls, or that of the service) is reached. Answer without further calls.'
 
 /** The usage of the turns: `max_output_tokens` does not limit the summaries of compactions. */
 export const turnUsage = ({ usage, summaryOutput = 0 }: Progress): Usage | null =>

@@ -33,6 +33,7 @@ export const shellCall: ItemType = {
   read: uncheckedItem,
   direction: hostedDirection,
   toModel: shellCallToModel,
+  failedStatus: 'incomplete',
   events: { finalMembers: ['action', 'output', 'error'] },
 }
 

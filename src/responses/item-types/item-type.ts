@@ -30,6 +30,8 @@ export interface ItemType {
   sealedMember?: string
   /** Its events in a response; undefined for types that occur in requests only. */
   events?: ItemEvents
+  /** The status of an item whose call failed, where the official type has no `failed`. */
+  failedStatus?: 'incomplete'
   /** Converts the whole JSON of a call into the text of its item; undefined where the text is that JSON. */
   textOfCall?: (json: string) => string
 }

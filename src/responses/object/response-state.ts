@@ -96,11 +96,22 @@ export class ResponseState {
 
   /** The server-side calls of the last turn, in order. */
   get toolCalls(): StoredToolCall[] {
-    return this.#values.get<StoredToolCall[]>('tool_calls') ?? []
+    const count = this.#values.get<number>('tool_calls') ?? 0
+    return Array.from({ length: count }, (_, index) => {
+      const call = this.#values.get<StoredToolCall>(`tool_call/${index}`)
+      if (!call) throw new Error('a tool call is not stored')
+      return call
+    })
   }
 
   storeToolCalls(calls: readonly StoredToolCall[]): void {
-    this.#put('tool_calls', calls)
+    for (const [index, call] of calls.entries()) this.storeToolCall(index, call)
+    this.#put('tool_calls', calls.length)
+  }
+
+  /** Each is a value of its own, so that a result does not write the others again. */
+  storeToolCall(index: number, call: StoredToolCall): void {
+    this.#put(`tool_call/${index}`, call)
   }
 
   /**

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { objectIn } from '../../../gateway/translation/json.ts'
 import { SHELL_LIMITS, WORKSPACE_LIMITS } from '../../../workspace/limits.ts'
 import type { HostedTool } from '../hosted-tool.ts'
 import { readArguments, strictParameters } from './arguments.ts'
@@ -52,7 +53,8 @@ export function shellTool(workspaceOf: WorkspaceOf): HostedTool {
       strict: true,
     },
     itemType: 'shell_call',
-    members: {},
+    members: { action: NO_ACTION, environment: null },
+    membersOf: (json) => ({ action: actionOf(json) }),
     repeatable: false,
     timeLimit: SHELL_LIMITS.callMs + 15_000,
     async run({ owner, workspaceId, responseId, callId, arguments: json, rights }, signal) {
@@ -68,6 +70,14 @@ export function shellTool(workspaceOf: WorkspaceOf): HostedTool {
       return { status: 'completed', members: { action, output } }
     },
   }
+}
+
+/** The official type has an action from the beginning of the item. */
+const NO_ACTION = { commands: [], timeout_ms: null, max_output_length: null }
+
+function actionOf(json: string): object {
+  const parsed = shellArguments.safeParse(objectIn(json))
+  return parsed.success ? { ...NO_ACTION, ...parsed.data } : NO_ACTION
 }
 
 /** For the way, calls of the same workspace that are before it, and the end of a command that does not notice its limit. */
