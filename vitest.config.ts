@@ -35,8 +35,8 @@ const PROPERTIES = [
 export default defineConfig({
   test: {
     passWithNoTests: true,
-    // Two workers: tests of time behave the same on a small machine.
-    maxWorkers: 2,
+    // Tests wait for local systems about as long as they compute.
+    maxWorkers: 3,
     testTimeout: 20_000,
     hookTimeout: 60_000,
     projects: [
