@@ -127,15 +127,8 @@ function hasRoom(): boolean {
   }
 }
 
-/**
- * @param report where vitest's own report goes.
- * @param isFirst whether its output is shown while it runs; that of others is shown at their end.
- */
-async function runVitest(
-  { parameters, environment }: VitestRun,
-  report: string,
-  isFirst: boolean,
-): Promise<{ totals: Totals; output: Buffer[] }> {
+/** @param report where vitest's own report goes. */
+async function runVitest({ parameters, environment }: VitestRun, report: string): Promise<Totals> {
   const vitest = join(dirname(createRequire(import.meta.url).resolve('vitest/package.json')), 'vitest.mjs')
   const child = spawn(
     process.execPath,
@@ -148,14 +141,8 @@ async function runVitest(
       `--outputFile.json=${report}`,
       ...parameters,
     ],
-    {
-      cwd: ROOT,
-      stdio: isFirst ? 'inherit' : ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, ...environment },
-    },
+    { cwd: ROOT, stdio: 'inherit', env: { ...process.env, ...environment } },
   )
-  const output: Buffer[] = []
-  for (const stream of [child.stdout, child.stderr]) stream?.on('data', (part: Buffer) => output.push(part))
   const pass = (signal: NodeJS.Signals) => child.kill(signal)
   process.on('SIGTERM', pass)
   process.on('SIGINT', () => {})
@@ -164,7 +151,7 @@ async function runVitest(
     child.once('close', resolve)
   })
   process.off('SIGTERM', pass)
-  return { totals: totalsOf(readReport(report), code), output }
+  return totalsOf(readReport(report), code)
 }
 
 function readReport(path: string): unknown {
@@ -181,19 +168,9 @@ async function main(): Promise<void> {
   const shared = { TMPDIR: folder, NODE_COMPILE_CACHE: COMPILED_CODE }
   let totals: Totals = { passed: 0, failed: 0, skipped: 0 }
   try {
-    // The tests of Durable Objects wait more than they compute. Campaigns measure time and memory: one after another.
-    const isCampaign = !command.projects.every((name) => DEFAULT_PROJECTS.includes(name))
-    let before: Promise<unknown> = Promise.resolve()
-    const running = runsOf(command).map(async ({ parameters, environment }, index) => {
+    for (const [index, { parameters, environment }] of runsOf(command).entries()) {
       const run = { parameters, environment: { ...shared, ...environment } }
-      const turn = isCampaign ? before : Promise.resolve()
-      const ended = turn.then(() => runVitest(run, join(folder, `report-${index}.json`), index === 0))
-      before = ended
-      return ended
-    })
-    for (const ended of await Promise.all(running)) {
-      process.stdout.write(Buffer.concat(ended.output))
-      totals = addTotals(totals, ended.totals)
+      totals = addTotals(totals, await runVitest(run, join(folder, `report-${index}.json`)))
     }
   } finally {
     rmSync(folder, { recursive: true, force: true })
