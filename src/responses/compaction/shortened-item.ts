@@ -1,6 +1,6 @@
 import type { ContextItem } from '../types.ts'
 
-/** Members of items and of their parts whose texts are of no use without their middle. */
+/** Members of items and of their parts that are of no use without their middle: names, addresses and sealed content. */
 const KEPT_WHOLE = new Set([
   'type',
   'id',

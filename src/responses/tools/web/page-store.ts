@@ -27,7 +27,8 @@ type Workspace = Pick<HostedCall, 'owner' | 'workspaceId'>
 
 /**
  * The pages that conversations have opened in this isolate, for some minutes: to read on without another request, and to
- * search in them. The oldest are evicted first, those of an organization that has more than its share before all others; a page that is gone is fetched again.
+ * search in them. The oldest are evicted first, of an organization that has more than its share, and then of all; a page
+ * that is gone is fetched again.
  */
 export class PageStore {
   readonly #clock: Clock
