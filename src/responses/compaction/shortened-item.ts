@@ -1,7 +1,16 @@
 import type { ContextItem } from '../types.ts'
 
-/** Members whose texts are read for a summary. */
-const TEXT_MEMBERS = new Set(['content', 'output', 'arguments', 'input', 'error', 'summary'])
+/** Members of items and of their parts that are of no use without their middle: names, addresses and sealed content. */
+const KEPT_WHOLE = new Set([
+  'type',
+  'id',
+  'call_id',
+  'name',
+  'namespace',
+  'server_label',
+  'url',
+  'encrypted_content',
+])
 const MEDIA_TYPES = new Set<unknown>(['input_image', 'input_file', 'input_audio'])
 const LEFT_OUT = '[An image, file or sound is left out here.]'
 /** Texts up to this length are not cut. */
@@ -18,20 +27,19 @@ export function shortenedItem(item: ContextItem, most: number): ContextItem {
   const members = JSON.parse(decoder.decode(item.bytes)) as Json
   const texts = Math.max(1, countLong(members))
   const limit = Math.max(SHORT_TEXT, Math.floor(most / texts))
-  const entries = Object.entries(members).map(([name, value]) => [
-    name,
-    TEXT_MEMBERS.has(name) ? shortened(value, limit, name) : value,
-  ])
-  return { ...item, bytes: encoder.encode(JSON.stringify(Object.fromEntries(entries))) }
+  return { ...item, bytes: encoder.encode(JSON.stringify(shortened(members, limit))) }
 }
 
-function countLong(value: unknown): number {
+function countLong(value: unknown, name = ''): number {
+  if (KEPT_WHOLE.has(name)) return 0
   if (typeof value === 'string') return value.length > SHORT_TEXT ? 1 : 0
   if (typeof value !== 'object' || value === null) return 0
-  return Object.values(value).reduce((sum: number, inner) => sum + countLong(inner), 0)
+  return Object.entries(value).reduce((sum, [member, inner]) => sum + countLong(inner, member), 0)
 }
 
-function shortened(value: unknown, limit: number, name: string): unknown {
+/** @param name of the member that the value is, or is in a list of. */
+function shortened(value: unknown, limit: number, name = ''): unknown {
+  if (KEPT_WHOLE.has(name)) return value
   if (typeof value === 'string') {
     if (value.length <= limit) return value
     // Arguments have to stay JSON.
@@ -41,10 +49,7 @@ function shortened(value: unknown, limit: number, name: string): unknown {
   if (typeof value !== 'object' || value === null) return value
   if (MEDIA_TYPES.has((value as Json).type)) return { type: 'input_text', text: LEFT_OUT }
   return Object.fromEntries(
-    Object.entries(value).map(([member, inner]) => [
-      member,
-      member === 'type' ? inner : shortened(inner, limit, member),
-    ]),
+    Object.entries(value).map(([member, inner]) => [member, shortened(inner, limit, member)]),
   )
 }
 

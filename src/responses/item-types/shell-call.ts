@@ -18,7 +18,7 @@ export function shellCallToModel({ callId, bytes }: ContextItem): ModelItems {
   const results = Array.isArray(output) ? output : []
   if (callId === null || (results.length === 0 && typeof error !== 'string'))
     return { items: [], results: [] }
-  const commands = Array.isArray(action?.commands) ? action.commands.map(String) : []
+  const commands = Array.isArray(action?.commands) ? action.commands.filter(isText) : []
   const { timeout_ms = null, max_output_length = null } = action ?? {}
   const texts = results.map((result, index) =>
     resultText(result, commands.length > 1 ? commands[index] : undefined),
@@ -41,10 +41,14 @@ function resultText(result: unknown, command: string | undefined): string {
   const { type, exit_code: code } = (outcome ?? {}) as Record<string, unknown>
   return [
     ...(command === undefined ? [] : [`$ ${command}`]),
-    type === 'timeout' ? 'Ended by its time limit.' : `Exit code: ${String(code)}`,
+    type === 'timeout'
+      ? 'Ended by its time limit.'
+      : `Exit code: ${typeof code === 'number' ? code : 'unknown'}`,
     ...(typeof stdout === 'string' && stdout !== '' ? [`stdout:\n${stdout}`] : []),
     ...(typeof stderr === 'string' && stderr !== '' ? [`stderr:\n${stderr}`] : []),
   ].join('\n')
 }
+
+const isText = (value: unknown): value is string => typeof value === 'string'
 
 const encode = (item: object): Uint8Array => encoder.encode(JSON.stringify(item))

@@ -50,19 +50,31 @@ function functionOf({ type, ...members }: Partial<WebAction>) {
 function outputOf({ results, output, error }: SearchItem): string {
   if (typeof error === 'string') return error
   const remark = typeof output === 'string' ? output : ''
-  const entries = (Array.isArray(results) ? results : []) as WebResult[]
+  const entries = wellFormed(results)
   const [page] = entries
   if (!page) return remark
   // A page that was read is the only entry, with its text.
   const marked =
-    typeof page.text === 'string'
+    page.text !== undefined
       ? untrusted('a web page', [page.url, page.title, page.text].filter(Boolean).join('\n\n'))
       : untrusted('the results of a web search', entries.map(resultText).join('\n\n'))
   return remark === '' ? marked : `${remark}\n\n${marked}`
 }
 
-const resultText = ({ title, url, snippet }: WebResult, index: number): string =>
-  [`${index + 1}. ${title || url}`, url, snippet].filter(Boolean).join('\n')
+const resultText = ({ title, url, snippet }: Partial<WebResult>, index: number): string =>
+  [`${index + 1}. ${title || url || ''}`, url, snippet].filter(Boolean).join('\n')
 
+/** The texts of the results, as far as they are well-formed: items are also stored from requests. */
+function wellFormed(results: unknown): Array<Partial<WebResult>> {
+  const entries: unknown[] = Array.isArray(results) ? results : []
+  return entries.flatMap((entry) => {
+    const members = Object.entries(entry ?? {}).filter(
+      ([name, value]) => RESULT_MEMBERS.has(name) && typeof value === 'string',
+    )
+    return members.length === 0 ? [] : [Object.fromEntries(members) as Partial<WebResult>]
+  })
+}
+
+const RESULT_MEMBERS = new Set(['title', 'url', 'snippet', 'text'])
 const encoder = new TextEncoder()
 const decoder = new TextDecoder('utf-8', { fatal: false, ignoreBOM: true })

@@ -6,6 +6,7 @@ import {
 } from '../../../src/responses/compaction/compaction-plan.ts'
 import { fromLatestCompaction, pendingCalls } from '../../../src/responses/compaction/kept-items.ts'
 import { shortenedItem } from '../../../src/responses/compaction/shortened-item.ts'
+import { ITEM_TYPES } from '../../../src/responses/item-types/item-types.ts'
 import { openCompaction, sealCompaction } from '../../../src/responses/items/compaction-seal.ts'
 import { openReasoning } from '../../../src/responses/items/reasoning-seal.ts'
 import { sealOpener } from '../../../src/responses/items/sealed-content.ts'
@@ -159,6 +160,76 @@ describe('a shortened item', () => {
       { type: 'input_text', text: '[An image, file or sound is left out here.]' },
     ])
   })
+})
+
+describe('every type of item that can be long', () => {
+  const [long, size] = [textOf(200_000), 4_000]
+  const address = `https://a.example/${textOf(300)}`
+  const arguments_ = JSON.stringify({ a: long })
+  const withCall = { call_id: 'c', name: 'f' }
+  const MEMBERS: Record<string, object> = {
+    message: { role: 'assistant', content: [{ type: 'output_text', text: long, annotations: [] }] },
+    reasoning: { summary: [{ type: 'summary_text', text: long }] },
+    function_call: { ...withCall, arguments: arguments_ },
+    function_call_output: { call_id: 'c', output: [{ type: 'input_text', text: long }] },
+    custom_tool_call: { ...withCall, input: long },
+    custom_tool_call_output: { call_id: 'c', output: long },
+    mcp_call: { ...withCall, arguments: arguments_, output: long, error: long },
+    service_call: { ...withCall, arguments: arguments_, output: long },
+    shell_call: {
+      call_id: 'c',
+      action: { commands: [long, long] },
+      output: [{ stdout: long, stderr: long, outcome: { type: 'exit', exit_code: 0 } }],
+    },
+    web_search_call: {
+      call_id: 'c',
+      action: { type: 'search', query: long, queries: [long], sources: [{ type: 'url', url: address }] },
+      results: [{ title: long, url: address, snippet: long, text: long }],
+    },
+    additional_tools: { role: 'developer', tools: [{ type: 'custom', name: 'f', description: long }] },
+    apply_patch_call: { call_id: 'c', operation: { type: 'update_file', path: 'a', diff: long } },
+    apply_patch_call_output: { call_id: 'c', output: long },
+    code_interpreter_call: { code: long, outputs: [{ type: 'logs', logs: long }] },
+    computer_call: { call_id: 'c', action: { type: 'type', text: long } },
+    computer_call_output: { call_id: 'c', output: { type: 'computer_screenshot', image_url: long } },
+    configuration_update: { instructions: long },
+    file_search_call: { queries: [long], results: [{ file_id: 'f', text: long }] },
+    image_generation_call: { result: long },
+    local_shell_call: { call_id: 'c', action: { type: 'exec', command: [long], env: { A: long } } },
+    local_shell_call_output: { call_id: 'c', output: long },
+    mcp_approval_request: { ...withCall, arguments: arguments_ },
+    mcp_approval_response: { approval_request_id: 'a', approve: false, reason: long },
+    mcp_list_tools: { server_label: 's', tools: [{ name: 'f', description: long }], error: long },
+    program: { code: long },
+    program_output: { output: long },
+    shell_call_output: { call_id: 'c', output: [{ stdout: long, stderr: long }] },
+    tool_search_call: { call_id: 'c', arguments: { query: long } },
+    tool_search_output: { call_id: 'c', tools: [{ name: 'f', description: long }] },
+  }
+  /** Without texts, or sealed: a part of a sealed text cannot be opened. */
+  const others = ['compaction', 'compaction_trigger']
+
+  it('is tested', () => {
+    expect([...Object.keys(MEMBERS), ...others].sort()).toEqual([...ITEM_TYPES.keys()].sort())
+  })
+
+  it.each(Object.entries(MEMBERS))('is shortened: %s', (type, members) => {
+    const item = itemOf({ type, id: 'id', ...members })
+    const { bytes } = shortenedItem(item, size)
+    expect(bytes.length).toBeLessThan(2 * size)
+    const [before, after] = [parsed(item.bytes), parsed(bytes)]
+    expect(after).toMatchObject({ type, id: before.id })
+    expect(placesOf(after, 'type')).toEqual(placesOf(before, 'type'))
+    expect(placesOf(after, 'url')).toEqual(placesOf(before, 'url'))
+  })
+
+  /** The values of all members with a name. */
+  function placesOf(value: unknown, name: string): unknown[] {
+    if (typeof value !== 'object' || value === null) return []
+    return Object.entries(value).flatMap(([member, inner]) =>
+      member === name ? [inner] : placesOf(inner, name),
+    )
+  }
 })
 
 describe('a sealed compaction', () => {

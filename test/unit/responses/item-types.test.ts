@@ -91,6 +91,92 @@ describe('a call of web search', () => {
   })
 })
 
+describe('a call of a request, whose members are not checked', () => {
+  const ODD: readonly unknown[] = [
+    null,
+    1,
+    'x',
+    true,
+    [],
+    {},
+    [null],
+    [[1]],
+    { toString: 1, toJSON: 1 },
+    [{ toString: 1 }],
+  ]
+  const WHOLE: object[] = [
+    {
+      ...{ type: 'web_search_call', call_id: 'c', output: 'Two.', error: null },
+      action: { type: 'search', query: 'q', queries: ['q'], sources: [{ type: 'url', url: 'u' }] },
+      results: [{ title: 't', url: 'u', snippet: 's' }],
+    },
+    {
+      ...{ type: 'web_search_call', call_id: 'c', output: 'One.' },
+      action: { type: 'open_page', url: 'u', offset: 1 },
+      results: [{ title: 't', url: 'u', text: 's' }],
+    },
+    {
+      ...{ type: 'shell_call', call_id: 'c', error: null },
+      action: { commands: ['a', 'b'], timeout_ms: 1, max_output_length: 1 },
+      output: [{ stdout: 'o', stderr: 'e', outcome: { type: 'exit', exit_code: 0 } }],
+    },
+    {
+      type: 'mcp_call',
+      call_id: 'c',
+      server_label: 's',
+      name: 'n',
+      arguments: '{}',
+      output: 'o',
+      error: 'e',
+    },
+    { type: 'service_call', call_id: 'c', name: 'n', arguments: '{}', output: [{}], error: 'e' },
+  ]
+
+  /** The value with an odd value in each of its places. */
+  function* withOdd(value: unknown): Generator<unknown> {
+    yield* ODD
+    if (typeof value !== 'object' || value === null) return
+    for (const [name, inner] of Object.entries(value)) {
+      for (const odd of withOdd(inner)) {
+        yield Array.isArray(value) ? Object.assign([...value], { [name]: odd }) : { ...value, [name]: odd }
+      }
+    }
+    if (Array.isArray(value)) for (const odd of ODD) yield [...value, odd]
+  }
+
+  it.each(WHOLE)('is read as far as it is well-formed: $type', (whole) => {
+    let count = 0
+    for (const [name, value] of Object.entries(whole)) {
+      if (name === 'type' || name === 'call_id') continue
+      for (const odd of withOdd(value)) {
+        const item = itemOf({ ...whole, [name]: odd })
+        const { bytes } = modelRequest({ model: 'm' }, [item], { open: NOTHING_OPENS })
+        const outputs = (parsed(bytes).input as Array<Record<string, unknown>>).slice(1)
+        expect(['string', 'object', 'undefined'], JSON.stringify(odd)).toContain(typeof outputs[0]?.output)
+        expect(String(JSON.stringify(outputs))).not.toMatch(/undefined|\[object/)
+        count++
+      }
+    }
+    expect(count).toBeGreaterThan(ODD.length)
+  })
+
+  it('has the results and commands that are well-formed', () => {
+    const outputOf = (members: object) => {
+      const item = itemOf({ call_id: 'c', ...members })
+      const { bytes } = modelRequest({ model: 'm' }, [item], { open: NOTHING_OPENS })
+      return (parsed(bytes).input as Array<Record<string, string>>)[1]?.output
+    }
+    expect(outputOf({ type: 'web_search_call', results: [{ url: 'x' }, null, 7] })).toBe(
+      untrusted('the results of a web search', '1. x\nx'),
+    )
+    const action = { commands: [{ toString: 1 }, 'ls'] }
+    const output = [{ stdout: 'a', outcome: { type: 'exit', exit_code: { toString: 1 } } }]
+    expect(outputOf({ type: 'shell_call', action, output })).toBe(
+      untrusted('the shell', 'Exit code: unknown\nstdout:\na'),
+    )
+  })
+})
+
 describe('a server-side call', () => {
   const item = {
     type: 'mcp_call',

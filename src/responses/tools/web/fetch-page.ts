@@ -149,7 +149,7 @@ const isText = (type: string): boolean =>
   /^application\/(json|xml|[\w.-]+\+(json|xml)|x-ndjson)$/.test(type)
 
 /** @returns the beginning of a body that is longer. Bytes count after decompression, which the runtime does as they are read. */
-async function readUpTo(
+export async function readUpTo(
   body: ReadableStream<Uint8Array> | null,
   most: number,
   { signal, take }: Pick<PageRequest, 'signal' | 'take'>,

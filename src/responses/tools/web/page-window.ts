@@ -3,8 +3,9 @@ import type { WebPage } from './load-page.ts'
 
 /** Characters of one window of a page. */
 export const WINDOW_CHARACTERS = 20_000
-/** Links whose addresses follow a window. */
+/** Links whose addresses follow a window, and the characters of these lines together. */
 const MOST_ADDRESSES = 100
+const ADDRESS_CHARACTERS = 8_000
 const MARK = /\[(\d{1,4})\]/g
 
 export interface PageWindow {
@@ -25,7 +26,14 @@ export function pageWindow(page: WebPage, offset: number): PageWindow {
     length === 0
       ? 'The page has no text that can be read here.'
       : `Characters ${from} to ${end} of ${length}.`
-  return { text: text + addressesIn(text, page), note: `${shown}${more}${cut}` }
+  const addresses = addressLines(text, page)
+  const lines = limited(addresses, MOST_ADDRESSES, ADDRESS_CHARACTERS)
+  const left = addresses.length - lines.length
+  const unlisted = left === 0 ? '' : ` ${left} addresses of links are left out; page_links lists them.`
+  return {
+    text: lines.length === 0 ? text : `${text}\n\n${lines.join('\n')}`,
+    note: `${shown}${more}${cut}${unlisted}`,
+  }
 }
 
 /** Does not cut a character of two UTF-16 units. */
@@ -34,13 +42,23 @@ function boundary(text: string, at: number): number {
   return code >= 0xdc00 && code <= 0xdfff ? at - 1 : at
 }
 
-function addressesIn(text: string, { links }: WebPage): string {
+function addressLines(text: string, { links }: WebPage): string[] {
   const numbers = new Set([...text.matchAll(MARK)].map(([, number]) => Number(number)))
-  const lines = [...numbers].slice(0, MOST_ADDRESSES).flatMap((number) => {
+  return [...numbers].flatMap((number) => {
     const link = links[number - 1]
     return link ? [`[${number}]: ${link.url}`] : []
   })
-  return lines.length === 0 ? '' : `\n\n${lines.join('\n')}`
+}
+
+/** The first lines, limited by number and characters: the page determines how long its addresses are. */
+function limited(lines: readonly string[], most: number, characters: number): string[] {
+  let left = characters
+  const first = lines.slice(0, most)
+  const end = first.findIndex((line) => {
+    left -= line.length + 1
+    return left < 0
+  })
+  return end < 0 ? first : first.slice(0, end)
 }
 
 const MOST_MATCHES = 20
@@ -82,17 +100,16 @@ function countOf(matches: number): string {
 }
 
 const MOST_LISTED = 200
+const LISTED_CHARACTERS = 20_000
 
 /** The links of a page whose text or address has the filter. */
 export function listLinks({ links }: WebPage, filter: string): PageWindow {
   const wanted = filter.toLowerCase()
-  const found = links
-    .map(({ url, text }, index) => ({ url, text, number: index + 1 }))
-    .filter(({ url, text }) => `${text} ${url}`.toLowerCase().includes(wanted))
-  const listed = found.slice(0, MOST_LISTED)
-  const note = `${listed.length} of ${found.length} links${found.length > listed.length ? '; a filter shows others' : ''}.`
-  return {
-    text: listed.map(({ number, text, url }) => `[${number}] ${text || '(no text)'}: ${url}`).join('\n'),
-    note,
-  }
+  const found = links.flatMap(({ url, text }, index) =>
+    `${text} ${url}`.toLowerCase().includes(wanted) ? [`[${index + 1}] ${text || '(no text)'}: ${url}`] : [],
+  )
+  const listed = limited(found, MOST_LISTED, LISTED_CHARACTERS)
+  const left = found.length - listed.length
+  const others = left === 0 ? '' : ` ${left} are left out; a filter shows others.`
+  return { text: listed.join('\n'), note: `${listed.length} of ${found.length} links.${others}` }
 }

@@ -1,7 +1,7 @@
 import type { EgressRules } from '../../../governance/tool-rights.ts'
-import { readAll } from '../../../lib/bytes/read-bytes.ts'
+import { BrokenStreamError } from '../../../lib/bytes/read-bytes.ts'
 import type { HostedTool } from '../hosted-tool.ts'
-import { fetchPage, PageError, type PageRequest } from './fetch-page.ts'
+import { fetchPage, PageError, type PageRequest, readUpTo } from './fetch-page.ts'
 import { runWebCall, screenshotArguments } from './web-call.ts'
 
 /**
@@ -12,7 +12,8 @@ export type BrowserBinding = Pick<BrowserRun, 'quickAction'>
 
 const TIME_LIMIT_MS = 70_000
 const LOAD_MS = 20_000
-const LARGEST_IMAGE = 3 * 1024 * 1024
+/** In bytes. As base64 it is within the limit of results of tools, 1 MB. */
+export const LARGEST_IMAGE = 750 * 1024
 const VIEWPORT = { width: 1280, height: 800 }
 
 /** `take_screenshot`, for deployments with a browser. The model gets the image. */
@@ -47,14 +48,19 @@ export const screenshotTool = (
         const rules = call.rights.web
         // The browser follows redirects by itself, so that it gets the address at their end, which has passed every rule.
         const checked = await fetchPage(url, { ...page, rules, signal, limits: { bytes: 1 } })
-        const image = await screenshot(browser, checked.url, rules)
+        const image = await screenshot(browser, checked.url, rules, signal)
         return { output: [{ type: 'input_image', image_url: image }] }
       },
     ),
 })
 
-/** @returns a data URL. @throws PageError */
-async function screenshot(browser: BrowserBinding, url: string, rules: EgressRules): Promise<string> {
+/** @returns a data URL. @throws PageError, and the reason of the signal. */
+async function screenshot(
+  browser: BrowserBinding,
+  url: string,
+  rules: EgressRules,
+  signal: AbortSignal,
+): Promise<string> {
   const response = await browser.quickAction('screenshot', {
     url,
     viewport: VIEWPORT,
@@ -63,13 +69,18 @@ async function screenshot(browser: BrowserBinding, url: string, rules: EgressRul
     allowRequestPattern: requestPatterns(rules),
     cacheTTL: 0,
   })
-  if (!response.ok || !response.body) {
+  // A quick action takes no signal: its image can be cancelled once it arrives.
+  if (signal.aborted || !response.ok || !response.body) {
     await response.body?.cancel()
+    signal.throwIfAborted()
     throw new PageError(`The browser answered with status ${response.status}.`)
   }
-  const bytes = await readAll(response.body, LARGEST_IMAGE).catch(() => {
-    throw new PageError('The image of the page is too large.')
+  const { bytes, cut } = await readUpTo(response.body, LARGEST_IMAGE, { signal }).catch((error: unknown) => {
+    throw error instanceof BrokenStreamError
+      ? new PageError('The browser did not send the whole image.')
+      : error
   })
+  if (cut) throw new PageError(`The image of the page is longer than ${LARGEST_IMAGE / 1024} KB.`)
   return `data:image/jpeg;base64,${Buffer.from(bytes).toString('base64')}`
 }
 

@@ -69,15 +69,42 @@ describe('pages that were read', () => {
     expect(store.get(call, 'a')).toBeNull()
   })
 
-  it('are evicted in their order when they are too many or too long', () => {
+  /** Calls of four organizations, each of which may have a quarter of the store. */
+  const calls = [1, 2, 3, 4].map((number) => ({
+    ...call,
+    owner: { organizationId: `org_${number}`, userId: 'user_1' },
+  }))
+  const countOf = (store: PageStore) => calls.map((each) => store.all(each).length)
+
+  it('are evicted in their order when an organization has a quarter of the store', () => {
     const store = new PageStore(() => 0)
-    for (let index = 0; index < 201; index++) store.add(call, `short ${index}`, pageOf(1))
-    expect(store.get(call, 'short 0')).toBeNull()
-    expect(store.get(call, 'short 1')).not.toBeNull()
-    for (let index = 0; index < 9; index++) store.add(call, `long ${index}`, pageOf(1_000_000))
-    expect(store.get(call, 'short 200')).toBeNull()
-    expect(store.get(call, 'long 0')).toBeNull()
-    expect(store.all(call)).toHaveLength(8)
+    store.add({ ...call, owner: { ...call.owner, organizationId: 'org_2' } }, 'other', pageOf(1))
+    for (let index = 0; index < 51; index++) store.add(call, `short ${index}`, pageOf(1))
+    expect([store.get(call, 'short 0'), store.get(call, 'short 1')]).toEqual([null, pageOf(1)])
+    for (let index = 0; index < 3; index++) store.add(call, `long ${index}`, pageOf(1_000_000))
+    expect([store.get(call, 'short 50'), store.get(call, 'long 0')]).toEqual([null, null])
+    expect(countOf(store)).toEqual([2, 1, 0, 0])
+  })
+
+  it('are evicted in their order when all organizations have more than the store', () => {
+    const store = new PageStore(() => 0)
+    for (const each of calls) {
+      for (let index = 0; index < 2; index++) store.add(each, `long ${index}`, pageOf(1_000_000))
+    }
+    expect(countOf(store)).toEqual([2, 2, 2, 2])
+    store.add({ ...call, owner: { ...call.owner, organizationId: 'org_5' } }, 'a', pageOf(1))
+    expect(countOf(store)).toEqual([1, 2, 2, 2])
+  })
+
+  it('count with their titles and links', () => {
+    const links = Array.from({ length: 100 }, () => ({ url: 'u'.repeat(1_900), text: 't'.repeat(36) }))
+    const store = new PageStore(() => 0)
+    for (let index = 0; index < 40; index++) store.add(call, `links ${index}`, { ...pageOf(0), links })
+    expect(store.all(call)).toHaveLength(10)
+    for (let index = 0; index < 4; index++) {
+      store.add(call, `title ${index}`, { ...pageOf(0), title: 'x'.repeat(1_000_000) })
+    }
+    expect(store.all(call)).toHaveLength(2)
   })
 
   it('are those of one caller in one conversation', () => {

@@ -16,6 +16,20 @@ describe('a window of a page', () => {
     )
   })
 
+  it('has a limited number and length of addresses, and says how many are left out', () => {
+    const linked = (url: (number: number) => string) => {
+      const links = Array.from({ length: 150 }, (_, index) => ({ url: url(index), text: '' }))
+      return pageWindow(pageOf(links.map((_, index) => `[${index + 1}]`).join(' '), links), 0)
+    }
+    const many = linked((number) => `https://a.example/${number}`)
+    expect(many.text.match(/^\[\d+\]: /gm)).toHaveLength(100)
+    expect(many.note).toMatch(/ 50 addresses of links are left out; page_links lists them\.$/)
+    const long = linked((number) => `https://a.example/${number}${'x'.repeat(1_900)}`)
+    expect(long.text.match(/^\[\d+\]: /gm)).toHaveLength(4)
+    expect(long.text.length).toBeLessThan(9_000)
+    expect(long.note).toContain(' 146 addresses of links are left out')
+  })
+
   it('says what it shows', () => {
     expect(pageWindow(pageOf('abc'), 0).note).toBe('Characters 0 to 3 of 3.')
     expect(pageWindow(pageOf('abc', [], true), 1).note).toBe(
@@ -63,6 +77,19 @@ it('links are found by text and address', () => {
     url: `https://a.example/${index}`,
     text: 'Text',
   }))
-  expect(listLinks(pageOf('', links), '').note).toBe('200 of 300 links; a filter shows others.')
+  expect(listLinks(pageOf('', links), '').note).toBe(
+    '200 of 300 links. 100 are left out; a filter shows others.',
+  )
   expect(listLinks(pageOf('', links), 'EXAMPLE/299').text).toBe('[300] Text: https://a.example/299')
+})
+
+it('a list of links with long addresses is limited, and says how many are left out', () => {
+  const links = Array.from({ length: 300 }, (_, index) => ({
+    url: `https://a.example/${index}${'x'.repeat(1_900)}`,
+    text: `Text ${index}`,
+  }))
+  const { text, note } = listLinks(pageOf('', links), '')
+  expect(text.length).toBeLessThan(20_000)
+  expect(note).toBe('10 of 300 links. 290 are left out; a filter shows others.')
+  expect(listLinks(pageOf('', links), 'text 299').note).toBe('1 of 1 links.')
 })

@@ -132,6 +132,14 @@ describe('the title and the links of a page', () => {
     const many = Array.from({ length: 3_000 }, (_, index) => `<a href="/${index}">l</a>`).join('')
     expect(read(many).links).toHaveLength(2_000)
   })
+
+  it('have addresses of limited length together', () => {
+    const anchors = Array.from({ length: 2_000 }, (_, number) => `<a href=${number}>l</a>`).join(' ')
+    const { links } = read(`<base href="https://b.example/${'x'.repeat(1_900)}/">${anchors}`)
+    const characters = links.reduce((sum, { url }) => sum + url.length, 0)
+    expect(characters).toBeGreaterThan(250 * 1024)
+    expect(characters).toBeLessThanOrEqual(256 * 1024)
+  })
 })
 
 /** The numbers of characters that single slices have read, of a page of a megabyte. */

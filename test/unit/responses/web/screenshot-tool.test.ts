@@ -3,6 +3,7 @@ import { DEFAULT_TOOL_RIGHTS, type EgressRules } from '../../../../src/governanc
 import { PageStore } from '../../../../src/responses/tools/web/page-store.ts'
 import {
   type BrowserBinding,
+  LARGEST_IMAGE,
   requestPatterns,
   screenshotTool,
 } from '../../../../src/responses/tools/web/screenshot-tool.ts'
@@ -27,7 +28,12 @@ function browserWith(answer: () => Response) {
 
 const image = () => new Response(Buffer.from([0xff, 0xd8]), { headers: { 'content-type': 'image/jpeg' } })
 
-const shoot = (browser: BrowserBinding, path: string, rules: EgressRules = DEFAULT_TOOL_RIGHTS.web) =>
+const shoot = (
+  browser: BrowserBinding,
+  path: string,
+  rules: EgressRules = DEFAULT_TOOL_RIGHTS.web,
+  signal = new AbortController().signal,
+) =>
   screenshotTool(browser, { allow: web.hosts, publicNetwork: null }).run(
     {
       owner: { organizationId: 'org_1', userId: 'user_1' },
@@ -37,8 +43,23 @@ const shoot = (browser: BrowserBinding, path: string, rules: EgressRules = DEFAU
       arguments: JSON.stringify({ url: path.startsWith('/') ? `http://${web.hosts[0]}${path}` : path }),
       rights: { ...DEFAULT_TOOL_RIGHTS, web: rules },
     },
-    new AbortController().signal,
+    signal,
   )
+
+/** An image that has begun and does not end, and whether it was cancelled. */
+function endlessImage() {
+  const state = { cancelled: false }
+  const body = new ReadableStream({
+    start: (controller) => controller.enqueue(new Uint8Array(10)),
+    cancel: () => {
+      state.cancelled = true
+    },
+  })
+  return { state, response: new Response(body) }
+}
+
+const brokenImage = () =>
+  new Response(new ReadableStream({ start: (controller) => controller.error(new Error('canary')) }))
 
 describe('take_screenshot', () => {
   it('is offered where there is a browser only', () => {
@@ -83,12 +104,45 @@ describe('take_screenshot', () => {
 
   it.each([
     [() => new Response('{"errors":["canary"]}', { status: 422 }), 'The browser answered with status 422.'],
-    [() => new Response(Buffer.alloc(4 * 1024 * 1024)), 'The image of the page is too large.'],
+    [() => new Response(Buffer.alloc(LARGEST_IMAGE + 1)), 'The image of the page is longer than 750 KB.'],
+    [brokenImage, 'The browser did not send the whole image.'],
   ])('is a result for the model when the browser fails', async (answer, error) => {
     expect(await shoot(browserWith(answer).browser, '/page')).toEqual({
       status: 'failed',
       members: { error },
     })
+  })
+})
+
+describe('the image of a page', () => {
+  it('is a result within the limit of results when it is as long as it may be', async () => {
+    const result = await shoot(browserWith(() => new Response(Buffer.alloc(LARGEST_IMAGE))).browser, '/page')
+    expect(result.status).toBe('completed')
+    expect(JSON.stringify(result.members).length).toBeLessThan(1024 * 1024)
+  })
+
+  it('is cancelled when the call ends while the browser works', async () => {
+    const call = new AbortController()
+    const { state, response } = endlessImage()
+    const { browser } = browserWith(() => {
+      call.abort(new Error('ended'))
+      return response
+    })
+    await expect(shoot(browser, '/page', DEFAULT_TOOL_RIGHTS.web, call.signal)).rejects.toThrow('ended')
+    expect(state.cancelled).toBe(true)
+  })
+
+  it('is cancelled when the call ends while it is read', async () => {
+    const call = new AbortController()
+    const { state, response } = endlessImage()
+    const { asked, browser } = browserWith(() => response)
+    const ended = expect(shoot(browser, '/page', DEFAULT_TOOL_RIGHTS.web, call.signal)).rejects.toThrow(
+      'ended',
+    )
+    await expect.poll(() => asked.length === 1 && response.bodyUsed, { interval: 1 }).toBe(true)
+    call.abort(new Error('ended'))
+    await ended
+    expect(state.cancelled).toBe(true)
   })
 })
 

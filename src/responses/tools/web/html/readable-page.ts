@@ -33,6 +33,8 @@ const SLICE_STEPS = 64 * 1024
 const TOKEN_STEPS = 32
 const MOST_LINKS = 2_000
 const LONGEST_URL = 2_000
+/** Characters of all addresses of a page: a long base address would be part of each. */
+const MOST_URL_CHARACTERS = 256 * 1024
 const LONGEST_TITLE = 300
 const LONGEST_LINK_TEXT = 200
 const DEEPEST_INDENT = 6
@@ -64,6 +66,7 @@ class PageReader {
   readonly #open = new OpenElements<PageElement>((element) => this.#ended(element))
   readonly #numbers = new Map<string, number>()
   readonly #links: Array<{ url: string; text: string }> = []
+  #urlCharacters = 0
   #linkText = ''
   #base: string
   #baseGiven = false
@@ -172,12 +175,15 @@ class PageReader {
     else this.#blocks.continue(indent)
   }
 
-  /** Links with the same address have one number. Null for an address that cannot be opened. */
+  /** Links with the same address have one number. Null for an address that cannot be opened, or beyond the limits. */
   #numberOf(href: string): number | null {
     const url = absolute(href, this.#base)
     if (url === null) return null
     const known = this.#numbers.get(url)
-    if (known !== undefined || this.#links.length >= MOST_LINKS) return known ?? null
+    if (known !== undefined) return known
+    const characters = this.#urlCharacters + url.length
+    if (this.#links.length >= MOST_LINKS || characters > MOST_URL_CHARACTERS) return null
+    this.#urlCharacters = characters
     const number = this.#links.push({ url, text: '' })
     this.#numbers.set(url, number)
     return number
