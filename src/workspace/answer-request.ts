@@ -18,6 +18,9 @@ export async function answerRequest(workspace: Workspace, request: Request): Pro
   try {
     if (name === 'remove') return Response.json(await workspace.remove())
     const body: unknown = await request.json()
+    if (name === 'abort') {
+      return Response.json({ aborted: workspace.abort((body as Operations['abort']['request']).callId) })
+    }
     if (name === 'download') return await downloadAnswer(workspace, body as Operations['download']['request'])
     const operation = OPERATIONS.find((known) => known === name)
     if (!operation)

@@ -10,6 +10,8 @@ export interface Operations {
   search: { request: SearchRequest; result: SearchResult }
   patch: { request: Repeated & { patch: string }; result: { changes: FileChange[] } }
   download: { request: { path: string }; result: never }
+  /** Stops a call that runs, and lets one that waits not begin. */
+  abort: { request: Repeated; result: { aborted: boolean } }
   remove: { request: object; result: { removed: boolean } }
 }
 export type Operation = keyof Operations
@@ -17,6 +19,15 @@ export type Operation = keyof Operations
 /** A call with effects. A repeated request with the same id gets the first result, and has no second effect. */
 export interface Repeated {
   callId: string
+}
+
+/** A member of each request that waits for its turn. */
+export interface Timed {
+  /**
+   * Milliseconds since the epoch after which nobody waits for the result: a call that has not begun then does not.
+   * Absent from a gateway that is older than this script.
+   */
+  startBefore?: number
 }
 
 export interface ExecRequest extends Repeated {

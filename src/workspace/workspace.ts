@@ -6,6 +6,7 @@ import {
   type Operation,
   type Operations,
   type ShellEgress,
+  type Timed,
   WORKSPACE_FOLDER,
   WorkspaceError,
 } from './contract.ts'
@@ -25,17 +26,31 @@ interface Open {
   calls: CallResults
 }
 
+/** A call that runs, or waits for its turn. */
+interface Pending {
+  /** Undefined for a call that has no effect. */
+  callId?: string
+  stop: AbortController
+}
+
+/** Begins the effects of a call, at most once for its id. */
+type Begin = <Result>(work: () => Promise<Result>) => Promise<Result>
+
 /** Rewriting the alarm for each request would be a write more for each. */
 const RENEWAL_STEP_MS = 3_600_000
+/** Calls of one response are aborted together, by requests of their own: the next must not begin between them. */
+const ABORTS_TOGETHER_MS = 100
 const READ_LIMIT = 64 * 1024
 const MOST_LISTED = 2_000
 
 const decoder = new TextDecoder()
 
 type Handlers = {
-  [Name in Exclude<Operation, 'download' | 'remove'>]: (
+  [Name in Exclude<Operation, 'download' | 'abort' | 'remove'>]: (
     open: Open,
     request: Operations[Name]['request'],
+    begin: Begin,
+    signal: AbortSignal,
   ) => Promise<Operations[Name]['result']>
 }
 
@@ -45,7 +60,7 @@ export class Workspace {
   readonly #networkOf: (egress: ShellEgress) => ShellNetwork
   #open: Open | null = null
   #queue: Promise<unknown> = Promise.resolve()
-  #waiting = 0
+  readonly #pending = new Set<Pending>()
   #removals = 0
 
   /** @param networkOf the network of a shell to the hosts that these rules allow. */
@@ -57,21 +72,31 @@ export class Workspace {
   /** @throws WorkspaceError */
   async run<Name extends keyof Handlers>(
     name: Name,
-    request: Operations[Name]['request'],
+    request: Operations[Name]['request'] & Timed,
   ): Promise<Operations[Name]['result']> {
-    return this.#inTurn(async () => {
+    const { callId } = request as { callId?: string }
+    return this.#inTurn(callId, async ({ signal }) => {
+      if (signal.aborted) throw new WorkspaceError('interrupted', 'The call was stopped before it began.')
       // A list is also read for conversations that never had a file: it stores nothing.
       if (name === 'list' && !this.#exists()) return { files: [], more: false } as never
       const open = await this.#opened()
       const removals = this.#removals
+      const begin: Begin = (work) => open.calls.once(callId ?? '', () => inTime(request, work))
       try {
-        return await (this.#handlers[name] as Handlers[Name])(open, request)
+        return await (this.#handlers[name] as Handlers[Name])(open, request, begin, signal)
       } catch (error) {
         if (removals !== this.#removals)
           throw new WorkspaceError('interrupted', 'The files were deleted meanwhile.')
         throw error instanceof FileError ? workspaceErrorOf(error) : error
       }
     })
+  }
+
+  /** Stops a call, whether it runs or waits. @returns whether there was one. */
+  abort(callId: string): boolean {
+    const calls = [...this.#pending].filter((call) => call.callId === callId)
+    for (const { stop } of calls) stop.abort()
+    return calls.length > 0
   }
 
   /** The bytes of a file; null without such a file. Never creates a workspace. */
@@ -82,22 +107,23 @@ export class Workspace {
     return entry?.type === 'file' ? files.read(path) : null
   }
 
-  /** Deletes everything. A running call fails at its next operation. */
+  /** Deletes everything. A running call ends, and those that wait do not begin. */
   async remove(): Promise<{ removed: boolean }> {
     const removed = this.#exists()
     this.#removals++
     this.#open = null
+    for (const { stop } of this.#pending) stop.abort()
     await this.#storage.deleteAlarm()
     await this.#storage.deleteAll()
     return { removed }
   }
 
   readonly #handlers: Handlers = {
-    exec: (open, request) => open.calls.once(request.callId, () => this.#exec(open, request)),
+    exec: (open, request, begin, signal) => begin(() => this.#exec(open, request, signal)),
     read: async ({ files }, { path, offset, limit }) =>
       linesOf(textOf(files.read(inWorkspace(path))), offset, limit),
-    write: ({ files, calls }, { callId, path, content }) =>
-      calls.once(callId, async () =>
+    write: ({ files }, { path, content }, begin) =>
+      begin(async () =>
         this.#atomically(() => {
           const target = inWorkspace(path)
           const created = writeFile(files, target, content)
@@ -113,11 +139,15 @@ export class Workspace {
       return { files: all, more: false }
     },
     search: ({ files }, request) => searchFiles(files, request),
-    patch: ({ files, calls }, { callId, patch }) =>
-      calls.once(callId, async () => ({ changes: this.#atomically(() => applyPatch(files, patch)) })),
+    patch: ({ files }, { patch }, begin) =>
+      begin(async () => ({ changes: this.#atomically(() => applyPatch(files, patch)) })),
   }
 
-  async #exec({ files }: Open, { commands, timeoutMs, outputBytes, egress }: ExecRequest) {
+  async #exec(
+    { files }: Open,
+    { commands, timeoutMs, outputBytes, egress }: ExecRequest,
+    signal: AbortSignal,
+  ) {
     const limits = {
       timeoutMs: Math.min(timeoutMs, SHELL_LIMITS.commandMs),
       outputBytes: Math.min(outputBytes, SHELL_LIMITS.outputBytes),
@@ -125,7 +155,7 @@ export class Workspace {
     const network = egress.allow.length > 0 ? this.#networkOf(egress) : null
     // What is stored survives a command that never ends, after which this call is not run again.
     await this.#storage.sync()
-    return { output: await runCommands(files, commands, limits, network) }
+    return { output: await runCommands(files, commands, limits, network, signal) }
   }
 
   /** A failure rolls back the tables; the counts that are in memory are read again. */
@@ -139,12 +169,18 @@ export class Workspace {
   }
 
   /** One call at a time, so that the commands of two never mix. @throws WorkspaceError busy */
-  async #inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-    if (this.#waiting >= MOST_WAITING_CALLS)
+  async #inTurn<Result>(
+    callId: string | undefined,
+    work: (stop: AbortController) => Promise<Result>,
+  ): Promise<Result> {
+    if (this.#pending.size >= MOST_WAITING_CALLS)
       throw new WorkspaceError('busy', 'Too many calls wait for this workspace.')
-    this.#waiting++
-    const turn = this.#queue.then(work).finally(() => this.#waiting--)
-    this.#queue = turn.catch(() => {})
+    const call: Pending = { ...(callId !== undefined && { callId }), stop: new AbortController() }
+    this.#pending.add(call)
+    const turn = this.#queue.then(() => work(call.stop)).finally(() => this.#pending.delete(call))
+    this.#queue = turn
+      .catch(() => {})
+      .then(() => (call.stop.signal.aborted ? pause(ABORTS_TOGETHER_MS) : undefined))
     return turn
   }
 
@@ -169,7 +205,15 @@ export class Workspace {
   }
 }
 
+const pause = (milliseconds: number) => new Promise<void>((done) => setTimeout(done, milliseconds))
+
 const inWorkspace = (path: string): string => resolvePath(WORKSPACE_FOLDER, path)
+
+/** Does work whose caller still waits. @throws WorkspaceError busy */
+async function inTime<Result>({ startBefore = Infinity }: Timed, work: () => Promise<Result>) {
+  if (Date.now() < startBefore) return work()
+  throw new WorkspaceError('busy', 'The call has waited too long for this workspace. Nothing was done.')
+}
 
 function workspaceErrorOf({ code, message }: FileError): WorkspaceError {
   const quota = ['EDQUOT', 'ENOSPC', 'EFBIG'].includes(code)

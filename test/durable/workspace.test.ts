@@ -1,6 +1,7 @@
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
+import { workspaceClient } from '../../src/responses/tools/workspace/workspace-client.ts'
 import type { Operation, Operations } from '../../src/workspace/contract.ts'
 import { WORKSPACE_LIFETIME_MS } from '../../src/workspace/limits.ts'
 import { Workspace } from '../../src/workspace/workspace.ts'
@@ -107,5 +108,92 @@ describe('a workspace', () => {
     const statuses = (await Promise.all(calls)).map(({ status }) => status)
     expect(statuses.filter((status) => status === 200).length).toBe(8)
     expect(statuses.filter((status) => status === 429).length).toBe(4)
+  })
+})
+
+describe('a call that is reported as failed', () => {
+  const owner = { organizationId: 'org_1', userId: 'user_1' }
+  const isAbort = (url: string) => url.endsWith('/abort')
+  /** The gateway's client of a workspace. @param loses whether a request does not arrive. */
+  function clientOf(stub: Stub, loses: (url: string) => boolean = () => false) {
+    const tools = {
+      fetch: async (url: string, init: RequestInit) => {
+        if (loses(url)) throw new Error('lost')
+        return stub.fetch(url, init as never) as never
+      },
+    }
+    return workspaceClient(tools, async () => {})(owner, 'conv_1')
+  }
+  const writing = { callId: 'w', path: 'written', content: 'x' }
+  /** The list waits for every call before it. */
+  const pathsOf = async (stub: Stub) =>
+    ((await list(stub)).body.files as Array<{ path: string }>).map(({ path }) => path)
+  const begun = (stub: Stub) => expect.poll(() => downloadStatus(stub)).toBe(200)
+
+  it('because its caller has left stops, and so does one that waits', async () => {
+    const stub = newStub()
+    const client = clientOf(stub)
+    const leaving = new AbortController()
+    const options = { signal: leaving.signal, timeLimit: 20_000 }
+    const running = client.run('exec', exec('echo x > a; sleep 8; echo x > b'), options)
+    const waiting = client.run('write', writing, options)
+    await begun(stub)
+    leaving.abort()
+    await expect(running).rejects.toThrow()
+    await expect(waiting).rejects.toThrow()
+    const before = Date.now()
+    expect(await pathsOf(stub)).toEqual(['/workspace/a'])
+    expect(Date.now() - before).toBeLessThan(5_000)
+  })
+
+  it('because its time is over stops', async () => {
+    const stub = newStub()
+    const running = clientOf(stub).run('exec', exec('echo x > a; sleep 8; echo x > b'), { timeLimit: 300 })
+    await expect(running).rejects.toThrow('The tool is not available now.')
+    const before = Date.now()
+    expect(await pathsOf(stub)).toEqual(['/workspace/a'])
+    expect(Date.now() - before).toBeLessThan(5_000)
+  })
+
+  it('because its time is over does not begin later, also if nothing tells the workspace', async () => {
+    const stub = newStub()
+    const client = clientOf(stub, isAbort)
+    const running = client.run('exec', exec('echo x > a; sleep 1; echo x > b'), { timeLimit: 10_000 })
+    await begun(stub)
+    await expect(client.run('write', writing, { timeLimit: 100 })).rejects.toThrow('not available now')
+    await running
+    expect(await pathsOf(stub)).toEqual(['/workspace/a', '/workspace/b'])
+    // Nothing was recorded: the call may be repeated.
+    expect(await client.run('write', writing, { timeLimit: 10_000 })).toMatchObject({ created: true })
+  })
+
+  it('because its answer was lost has its result for the repetition', async () => {
+    const stub = newStub()
+    let answers = 0
+    const tools = {
+      fetch: async (url: string, init: RequestInit) => {
+        const response = await stub.fetch(url, init as never)
+        if (answers++ > 0) return response as never
+        await response.body?.cancel()
+        throw new Error('lost')
+      },
+    }
+    const client = workspaceClient(tools, async () => {})(owner, 'conv_1')
+    await client.run('exec', exec('echo x >> a'), { timeLimit: 10_000 })
+    expect((await call(stub, 'read', { path: 'a', offset: 1, limit: 9 })).body).toMatchObject({
+      totalLines: 1,
+    })
+  })
+
+  it('because its workspace is removed does not begin in the empty one', async () => {
+    const stub = newStub()
+    const running = call(stub, 'exec', exec('echo x > a; sleep 8'))
+    await begun(stub)
+    const waiting = call(stub, 'write', writing)
+    await list(newStub())
+    await call(stub, 'remove', {})
+    expect((await running).body).toMatchObject({ error: { code: 'interrupted' } })
+    expect((await waiting).body).toMatchObject({ error: { code: 'interrupted' } })
+    expect(await pathsOf(stub)).toEqual([])
   })
 })

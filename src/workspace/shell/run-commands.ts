@@ -37,13 +37,15 @@ const TIMED_OUT: CommandOutput['outcome'] = { type: 'timeout' }
 
 /**
  * Runs commands one after another. Variables and the working directory of one are those of the next.
- * @param network null without a network. @returns an output for each command. Never rejects for what a command does.
+ * @param network null without a network. @param signal stops the running command, and those after it do not run.
+ * @returns an output for each command. Never rejects for what a command does.
  */
 export async function runCommands(
   store: FileStore,
   commands: readonly string[],
   limits: CommandLimits,
   network: ShellNetwork | null,
+  signal: AbortSignal,
 ): Promise<CommandOutput[]> {
   const end = Date.now() + SHELL_LIMITS.callMs
   const outputs: CommandOutput[] = []
@@ -54,7 +56,7 @@ export async function runCommands(
       outputs.push({ stdout: '', stderr: 'Not run: the time of the call is over.', outcome: TIMED_OUT })
       continue
     }
-    const ran = await runCommand(store, command, state, left, network)
+    const ran = await runCommand(store, command, state, left, network, signal)
     state = ran.state
     outputs.push({
       ...ran.output,
@@ -76,6 +78,7 @@ async function runCommand(
   state: ShellState,
   timeoutMs: number,
   network: ShellNetwork | null,
+  signal: AbortSignal,
 ): Promise<{ output: CommandOutput; state: ShellState }> {
   const ended = new AbortController()
   const fs = new ShellFileSystem(store, ended.signal)
@@ -92,7 +95,13 @@ async function runCommand(
   // A command that does not notice the signal must not hold the workspace.
   const overdue = new AbortController()
   const hard = setTimeout(() => overdue.abort(), timeoutMs + 2 * GRACE_MS)
+  const stop = () => {
+    limit.abort()
+    overdue.abort()
+  }
   const late = new Promise<null>((resolve) => overdue.signal.addEventListener('abort', () => resolve(null)))
+  signal.addEventListener('abort', stop)
+  if (signal.aborted) stop()
   try {
     const result = await Promise.race([bash.exec(command, { signal: limit.signal }), late])
     const failures = fs.failedWrites.map((message) => `${message}\n`).join('')
@@ -114,6 +123,7 @@ async function runCommand(
   } finally {
     clearTimeout(timer)
     clearTimeout(hard)
+    signal.removeEventListener('abort', stop)
     ended.abort(new Error('the command has ended'))
   }
 }

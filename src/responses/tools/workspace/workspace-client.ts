@@ -12,9 +12,9 @@ export interface ToolsService {
 export interface Workspace {
   /**
    * @throws ApiError whose message is for the model: `invalid_request` for what cannot be done, `upstream` when the script
-   * of tools is not available.
+   * of tools is not available. A call without a result is stopped, or does not begin, if the script of tools can be told.
    */
-  run<Name extends Exclude<Operation, 'download'>>(
+  run<Name extends Exclude<Operation, 'download' | 'abort'>>(
     name: Name,
     request: Operations[Name]['request'],
     options: RunOptions,
@@ -32,6 +32,7 @@ export interface RunOptions {
 export type WorkspaceOf = (owner: Owner, workspaceId: string) => Workspace
 
 const DOWNLOAD_LIMIT_MS = 30_000
+const ABORT_LIMIT_MS = 5_000
 /** Waits before repetitions, in milliseconds: in which a process that died is started again. */
 const RETRY_PAUSES = [200, 1_000]
 
@@ -41,10 +42,19 @@ export function workspaceClient(tools: ToolsService, pause = wait): WorkspaceOf 
     // The object of the name has nothing of another organization, whatever the id is.
     const base = `https://tools/workspaces/${encodeURIComponent(`${organizationId}:${workspaceId}`)}`
     const post = (name: Operation, body: object, { signal, timeLimit }: RunOptions) =>
-      repeated(() => send(tools, `${base}/${name}`, JSON.stringify(body), timeLimit, signal), pause, signal)
+      repeated(() => send(tools, `${base}/${name}`, body, timeLimit, signal), pause, signal)
+    /** Best effort: a call that has not begun also ends with its time. */
+    const abort = (callId: string) =>
+      send(tools, `${base}/abort`, { callId }, ABORT_LIMIT_MS)
+        .then((response) => response.body?.cancel())
+        .catch((error) => logEvent('warn', 'tool_call_not_aborted', { error: errorText(error) }))
     return {
       async run(name, request, options) {
-        const response = await post(name, request, options)
+        const response = await post(name, request, options).catch((error) => {
+          // Nobody gets its result: what it would do later is not expected any more.
+          if ('callId' in request) abort(request.callId)
+          throw error
+        })
         if (!response.ok) throw await refusal(response)
         return (await response.json()) as never
       },
@@ -89,15 +99,15 @@ class TimedOut extends Error {}
 async function send(
   tools: ToolsService,
   url: string,
-  body: string,
+  body: object,
   timeLimit: number,
-  signal: AbortSignal | undefined,
+  signal?: AbortSignal,
 ): Promise<Response> {
   const limit = AbortSignal.timeout(timeLimit)
   try {
     const response = await tools.fetch(url, {
       method: 'POST',
-      body,
+      body: JSON.stringify({ ...body, startBefore: Date.now() + timeLimit }),
       signal: signal ? AbortSignal.any([signal, limit]) : limit,
     })
     if (response.status < 500) return response
