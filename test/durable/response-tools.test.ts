@@ -1,7 +1,8 @@
 import { env } from 'cloudflare:workers'
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { DEFAULT_TOOL_RIGHTS } from '../../src/governance/tool-rights.ts'
 import { untrusted } from '../../src/responses/tools/untrusted.ts'
+import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
   type Caller,
   lastOf,
@@ -16,6 +17,7 @@ import { toolRuns } from './tool-response-stream.ts'
 
 // Calls of tools that the service runs: who may make them, how many, and what of them is recorded.
 
+useDatabaseGate()
 const model = useScriptedModel()
 beforeAll(seedModel)
 beforeEach(() => {
@@ -49,7 +51,7 @@ async function calling(caller: Caller, settings: Record<string, unknown>, ...nam
   const second = await asked(2)
   second.finish()
   expect(await reader.done).toBe(true)
-  return { first, second, last: lastOf(reader.text), text: reader.text }
+  return { response, first, second, last: lastOf(reader.text), text: reader.text }
 }
 
 const resultsIn = (request: ModelRequest) =>
@@ -283,5 +285,55 @@ describe('many calls of one turn', () => {
     const results = resultsIn(second).map(String)
     expect(results[0]).toContain('is longer than 1048576 bytes')
     expect(results.filter((text) => text.includes('no room left'))).toHaveLength(1)
+  })
+})
+
+describe('the files of a response', () => {
+  const WINDOW_MS = 15 * 60_000
+  /** The script of tools. @returns the paths that it was asked for. */
+  function toolsScript(status: () => number): string[] {
+    const paths: string[] = []
+    vi.spyOn(env.TOOLS, 'fetch').mockImplementation(async (request) => {
+      paths.push(decodeURIComponent(new URL(String(request)).pathname))
+      return Response.json({ removed: true }, { status: status() })
+    })
+    return paths
+  }
+  const removalOf = ({ owner }: Caller, responseId: string) =>
+    `/workspaces/${owner.organizationId}:${responseId}/remove`
+
+  it('without a conversation are removed with its window, later if the script of tools is away', async () => {
+    const caller = await newCaller()
+    const { response } = await calling(caller, { store: false }, 'hosted_read')
+    let status = 503
+    const paths = toolsScript(() => status)
+    passTime(WINDOW_MS)
+    await response.runAlarm()
+    expect(new Set(paths)).toEqual(new Set([removalOf(caller, response.responseId)]))
+    expect(await response.snapshot()).toBeNull()
+    paths.length = 0
+    status = 200
+    await response.runAlarm()
+    expect(paths).toEqual([removalOf(caller, response.responseId)])
+    expect(await response.runAlarm()).toBe(false)
+  })
+
+  it('without a conversation are removed with it', async () => {
+    const caller = await newCaller()
+    const { response } = await calling(caller, { store: false }, 'hosted_read')
+    const paths = toolsScript(() => 200)
+    expect(await response.remove()).toBe(true)
+    expect(paths).toEqual([removalOf(caller, response.responseId)])
+  })
+
+  it('of a conversation stay', async () => {
+    const caller = await newCaller()
+    const { response } = await calling(caller, {}, 'hosted_read')
+    const paths = toolsScript(() => 200)
+    expect(await response.settle()).toBe('settled')
+    passTime(WINDOW_MS)
+    await response.runAlarm()
+    expect(await response.snapshot()).toBeNull()
+    expect(paths).toEqual([])
   })
 })

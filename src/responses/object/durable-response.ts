@@ -1,6 +1,7 @@
 import { errorText, logEvent } from '../../lib/log.ts'
 import { withinTime } from '../../lib/time-limit.ts'
 import type { ResponseObject } from '../../wire/responses.ts'
+import { WORKSPACE_LIFETIME_MS } from '../../workspace/limits.ts'
 import { compactConversation } from '../compaction/compact-conversation.ts'
 import { contextStream } from '../context/context-stream.ts'
 import type { RunningResponse } from '../engine/engine.ts'
@@ -9,6 +10,7 @@ import { endingEvents } from '../engine/recovery.ts'
 import { resumeResponse } from '../engine/resumption.ts'
 import { EventLog } from '../log/event-log.ts'
 import type { ItemPageRequest } from '../store/items.store.ts'
+import { removeWorkspace } from '../tools/workspace/remove-workspace.ts'
 import type { CompactionResult, Owner, ResponseStreamObject, StartRequest, StartResult } from '../types.ts'
 import { admitResponse } from './admit-response.ts'
 import { notStarted } from './error-data.ts'
@@ -16,7 +18,7 @@ import { type FinalResponse, finalResponse } from './final-response.ts'
 import { FinalWriter } from './final-writer.ts'
 import { closeAbandoned, dispatchFirstTurn } from './first-turn.ts'
 import type { ResponseDeps } from './response-deps.ts'
-import { newHead, type ResponseHead } from './response-head.ts'
+import { hasOwnFiles, newHead, type ResponseHead } from './response-head.ts'
 import { ResponseState } from './response-state.ts'
 
 /** Interval of the alarm of a running response. It also keeps the object in memory. */
@@ -284,6 +286,8 @@ export class DurableResponse implements ResponseStreamObject {
     if (!current || current.pendingWrite || this.#deps.clock() < this.#windowEnd(current)) {
       return this.#setNextAlarm()
     }
+    // Nothing of it is in Postgres. It is not visible while its files are removed, which may have to be repeated.
+    if (!current.store && hasOwnFiles(current)) return this.#rollBack()
     if (!this.#final.ownsContent || (await this.#final.eraseContent())) await this.#forget()
   }
 
@@ -322,9 +326,18 @@ export class DurableResponse implements ResponseStreamObject {
     this.#state.enter('removing')
     this.#log.endTails()
     await this.#state.settleCalls()
-    const isComplete = await this.#final.rollBack()
-    if (isComplete && !this.#state.head?.unsettled.length) await this.#forget()
+    const [isErased, hasNoFiles] = await Promise.all([this.#final.rollBack(), this.#removeFiles()])
+    if (isErased && hasNoFiles && !this.#state.head?.unsettled.length) await this.#forget()
     else await this.#setAlarm(CHECK_INTERVAL_MS)
+  }
+
+  /** Removes the files of its own. @returns whether there are none any more; if not, it may be repeated. */
+  async #removeFiles(): Promise<boolean> {
+    const { head } = this.#state
+    if (!head || !hasOwnFiles(head)) return true
+    const removed = await removeWorkspace(this.#deps, head.owner, head.responseId)
+    // By then the workspace has deleted itself.
+    return removed || this.#deps.clock() > (head.endedAt ?? head.createdAt) + WORKSPACE_LIFETIME_MS
   }
 
   async #forget(): Promise<void> {

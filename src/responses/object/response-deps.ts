@@ -3,6 +3,7 @@ import type { ModelDeps } from '../../gateway/invoke-model.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
 import type { ContentStore } from '../content/content-store.ts'
 import type { HostedTool } from '../tools/hosted-tool.ts'
+import type { WorkspaceOf } from '../tools/workspace/workspace-client.ts'
 import type { ResponseStreamObject } from '../types.ts'
 
 /** Dependencies of a response object. */
@@ -11,6 +12,7 @@ export interface ResponseDeps extends ModelDeps {
   contentStore: ContentStore
   /** The object of another response. */
   responseStream: (responseId: string) => ResponseStreamObject
+  workspaceOf: WorkspaceOf
   /** Every server-side tool of the deployment. */
   hostedTools: readonly HostedTool[]
   configuration: ModelDeps['configuration'] & {

@@ -82,6 +82,10 @@ export interface StoredRequest {
   historyIds: string[]
 }
 
+/** Whether it may have files of its own: without a conversation, its tools work on a workspace with the id of the response. */
+export const hasOwnFiles = ({ conversationId, progress }: ResponseHead): boolean =>
+  conversationId === null && (progress.toolCalls ?? 0) > 0
+
 export const ownerOf = ({ principal }: Pick<StartRequest, 'principal'>): Owner => ({
   organizationId: principal.organizationId,
   userId: principal.userId,

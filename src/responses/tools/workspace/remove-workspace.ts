@@ -10,16 +10,21 @@ const TIME_LIMIT_MS = 10_000
 /**
  * Deletes the files of a response without a conversation, or of a conversation. Never rejects: if the script of tools is not
  * available, the workspace deletes itself when it has not been used for its lifetime.
+ * @returns whether it is known that they are gone; if not, it may be repeated.
  */
 export async function removeWorkspace(
   deps: { workspaceOf: WorkspaceOf; waitUntil: (work: Promise<unknown>) => void },
   owner: Owner,
   workspaceId: string,
-): Promise<void> {
+): Promise<boolean> {
   const removal = deps
     .workspaceOf(owner, workspaceId)
     .run('remove', {}, { timeLimit: TIME_LIMIT_MS })
-    .catch((error) => logEvent('warn', 'workspace_not_removed', { error: errorText(error) }))
+    .then(() => true)
+    .catch((error) => {
+      logEvent('warn', 'workspace_not_removed', { error: errorText(error) })
+      return false
+    })
   deps.waitUntil(removal)
-  await withinTime(removal, REMOVAL_LIMIT_MS, 'removing files').catch(() => {})
+  return withinTime(removal, REMOVAL_LIMIT_MS, 'removing files').catch(() => false)
 }
