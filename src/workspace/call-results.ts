@@ -4,13 +4,15 @@ import { RESULT_MEMORY_MS } from './limits.ts'
 
 /** A row holds at most 2 MB. In UTF-16 units, of which each has at most three bytes. */
 const PART = 256 * 1024
-/** Results of the last calls; one has up to 10 MB, which no quota of files counts. */
+/** Results of the last calls, which no quota of files counts. */
 const MOST_RESULTS = 32
+/** Of all results together; one of the largest outputs has about 40. */
+const MOST_PARTS = 64
 
 /**
  * The results of the last calls with effects, by call id: a request that is repeated, because its answer was lost, gets the
  * first result. A call is recorded before it runs. If it has no result and does not run, the object has ended in its middle,
- * and the call is not run again.
+ * and the call is not run again; neither is one whose result was dropped, because all results together were too large.
  */
 export class CallResults {
   readonly #sql: SqlStorage
@@ -41,6 +43,15 @@ export class CallResults {
     const result = this.#run(callId, run)
     this.#running.set(callId, result)
     return result.finally(() => this.#running.delete(callId))
+  }
+
+  /** Deletes what is older than results are remembered. @returns when there will be more of it; null without any. */
+  forgetOld(): number | null {
+    this.#forgetOld()
+    const { oldest } = this.#sql
+      .exec<{ oldest: number | null }>('SELECT min(begun) AS oldest FROM calls')
+      .one()
+    return oldest === null ? null : oldest + RESULT_MEMORY_MS + 1
   }
 
   #known(callId: string): { result: unknown } | null {
@@ -75,6 +86,19 @@ export class CallResults {
       this.#sql.exec('INSERT INTO results VALUES (?, ?, ?)', callId, number++, json.slice(at, at + PART))
     }
     this.#sql.exec('UPDATE calls SET parts = ? WHERE id = ?', number, callId)
+    this.#dropTooMany()
+  }
+
+  /** Drops the results before the last ones that fit. Their calls stay known. */
+  #dropTooMany(): void {
+    const totals =
+      'SELECT id, sum(parts) OVER (ORDER BY begun DESC, id) AS total FROM calls WHERE parts IS NOT NULL'
+    const { rowsWritten } = this.#sql.exec(
+      `UPDATE calls SET parts = NULL WHERE id IN (SELECT id FROM (${totals}) WHERE total > ?)`,
+      MOST_PARTS,
+    )
+    if (rowsWritten === 0) return
+    this.#sql.exec('DELETE FROM results WHERE call NOT IN (SELECT id FROM calls WHERE parts IS NOT NULL)')
   }
 
   #forgetOld(): void {

@@ -14,7 +14,7 @@ import { Entries } from './files/entries.ts'
 import { FileError } from './files/file-error.ts'
 import { FileStore } from './files/file-store.ts'
 import { resolvePath } from './files/paths.ts'
-import { MOST_WAITING_CALLS, SHELL_LIMITS, WORKSPACE_LIFETIME_MS } from './limits.ts'
+import { MOST_WAITING_CALLS, RESULT_MEMORY_MS, SHELL_LIMITS, WORKSPACE_LIFETIME_MS } from './limits.ts'
 import { listFiles } from './list-files.ts'
 import { applyPatch, writeFile } from './patch/apply-patch.ts'
 import { searchFiles } from './search-files.ts'
@@ -36,7 +36,9 @@ interface Pending {
 /** Begins the effects of a call, at most once for its id. */
 type Begin = <Result>(work: () => Promise<Result>) => Promise<Result>
 
-/** Rewriting the alarm for each request would be a write more for each. */
+/** When the workspace deletes itself, in milliseconds since the epoch. */
+const EXPIRY = 'expiry'
+/** Rewriting it for each request would be a write more for each. */
 const RENEWAL_STEP_MS = 3_600_000
 /** Calls of one response are aborted together, by requests of their own: the next must not begin between them. */
 const ABORTS_TOGETHER_MS = 100
@@ -81,7 +83,10 @@ export class Workspace {
       if (name === 'list' && !this.#exists()) return { files: [], more: false } as never
       const open = await this.#opened()
       const removals = this.#removals
-      const begin: Begin = (work) => open.calls.once(callId ?? '', () => inTime(request, work))
+      const begin: Begin = async (work) => {
+        await this.#setAlarm(Date.now() + RESULT_MEMORY_MS)
+        return open.calls.once(callId ?? '', () => inTime(request, work))
+      }
       try {
         return await (this.#handlers[name] as Handlers[Name])(open, request, begin, signal)
       } catch (error) {
@@ -116,6 +121,17 @@ export class Workspace {
     await this.#storage.deleteAlarm()
     await this.#storage.deleteAll()
     return { removed }
+  }
+
+  /** Forgets results of calls, or deletes everything when the workspace was not used for its lifetime. */
+  async alarm(): Promise<void> {
+    const expiry = this.#storage.kv.get<number>(EXPIRY)
+    if (expiry === undefined || expiry <= Date.now()) {
+      await this.remove()
+      return
+    }
+    const { calls } = this.#tables()
+    await this.#storage.setAlarm(Math.min(calls.forgetOld() ?? expiry, expiry))
   }
 
   readonly #handlers: Handlers = {
@@ -186,6 +202,10 @@ export class Workspace {
 
   async #opened(): Promise<Open> {
     await this.#renew()
+    return this.#tables()
+  }
+
+  #tables(): Open {
     if (this.#open) return this.#open
     const now = () => Date.now()
     const { sql } = this.#storage
@@ -196,8 +216,16 @@ export class Workspace {
   /** Postpones the deletion. */
   async #renew(): Promise<void> {
     const expiry = Date.now() + WORKSPACE_LIFETIME_MS
+    const known = this.#storage.kv.get<number>(EXPIRY)
+    if (known !== undefined && known >= expiry - RENEWAL_STEP_MS) return
+    this.#storage.kv.put(EXPIRY, expiry)
+    await this.#setAlarm(expiry)
+  }
+
+  /** The alarm is at this time or before; it sets the next one itself. */
+  async #setAlarm(time: number): Promise<void> {
     const alarm = await this.#storage.getAlarm()
-    if (alarm === null || alarm < expiry - RENEWAL_STEP_MS) await this.#storage.setAlarm(expiry)
+    if (alarm === null || alarm > time) await this.#storage.setAlarm(time)
   }
 
   #exists(): boolean {

@@ -23,7 +23,7 @@ export class WorkspaceObject extends DurableObject<object> {
     return answerRequest(this.#workspace, request)
   }
 
-  override async alarm(): Promise<void> {
-    await this.#workspace.remove()
+  override alarm(): Promise<void> {
+    return this.#workspace.alarm()
   }
 }
