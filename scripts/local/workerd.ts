@@ -275,7 +275,7 @@ const config :Workerd.Config = (
 `
 }
 
-/** For pages: a network that connects to no private address, whatever a name resolves to. */
+/** For pages, and for commands of the shell: a network that connects to no private address, whatever a name resolves to. */
 const PUBLIC_WEB = '(name = "PUBLIC_WEB", service = "public-web")'
 
 const entryOf = (options: WorkerdOptions): string => options.entry ?? 'gateway.js'

@@ -1,10 +1,12 @@
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { workspaceClient } from '../../src/responses/tools/workspace/workspace-client.ts'
+import { CallResults } from '../../src/workspace/call-results.ts'
 import type { Operation, Operations } from '../../src/workspace/contract.ts'
-import { WORKSPACE_LIFETIME_MS } from '../../src/workspace/limits.ts'
+import { RESULT_MEMORY_MS, WORKSPACE_LIFETIME_MS } from '../../src/workspace/limits.ts'
 import { Workspace } from '../../src/workspace/workspace.ts'
+import { WorkspaceObject } from '../../workers/tools/workspace.ts'
 
 const newStub = () => env.WORKSPACES.getByName(crypto.randomUUID())
 type Stub = ReturnType<typeof newStub>
@@ -32,6 +34,18 @@ const noNetwork = () => {
   throw new Error('no network')
 }
 
+/** The clock of the objects; timers go on. */
+const setClock = (now: number) => vi.spyOn(Date, 'now').mockReturnValue(now)
+afterEach(() => vi.restoreAllMocks())
+
+const alarmOf = (stub: Stub) =>
+  runInDurableObject(stub, async (_, { storage }) => (await storage.getAlarm()) ?? Infinity)
+const countsOf = (stub: Stub) =>
+  runInDurableObject(stub, (_, { storage }) => ({
+    calls: storage.sql.exec('SELECT count(*) AS n FROM calls').one().n,
+    results: storage.sql.exec('SELECT count(DISTINCT call) AS n FROM results').one().n,
+  }))
+
 describe('a workspace', () => {
   it('stores nothing until it has a file', async () => {
     const stub = newStub()
@@ -46,17 +60,43 @@ describe('a workspace', () => {
   it('deletes itself when it was not used for its lifetime, which each use renews', async () => {
     const stub = newStub()
     await write(stub)
-    await runInDurableObject(stub, async (_, { storage }) => {
-      const expiry = (await storage.getAlarm()) ?? 0
-      expect(Math.abs(expiry - Date.now() - WORKSPACE_LIFETIME_MS)).toBeLessThan(60_000)
-      await storage.setAlarm(Date.now() + 1_000_000)
-    })
-    await list(stub)
-    await runInDurableObject(stub, async (_, { storage }) => {
-      expect((await storage.getAlarm()) ?? 0).toBeGreaterThan(Date.now() + WORKSPACE_LIFETIME_MS / 2)
-    })
+    const begun = Date.now()
+    setClock(begun + RESULT_MEMORY_MS + 1_000)
+    expect(await runDurableObjectAlarm(stub)).toBe(true)
+    expect(Math.abs((await alarmOf(stub)) - begun - WORKSPACE_LIFETIME_MS)).toBeLessThan(60_000)
+    setClock(begun + WORKSPACE_LIFETIME_MS / 2)
+    expect((await list(stub)).body.files).toHaveLength(1)
+    setClock(begun + WORKSPACE_LIFETIME_MS + 60_000)
+    expect(await runDurableObjectAlarm(stub)).toBe(true)
+    expect(await downloadStatus(stub)).toBe(200)
+    setClock(begun + 2 * WORKSPACE_LIFETIME_MS + 60_000)
     expect(await runDurableObjectAlarm(stub)).toBe(true)
     expect((await list(stub)).body).toEqual({ files: [], more: false })
+  })
+
+  it('forgets the results of calls after their time, without a further call', async () => {
+    const stub = newStub()
+    const begun = Date.now()
+    await call(stub, 'exec', exec('echo secret > a; cat a'))
+    expect(await alarmOf(stub)).toBeLessThan(begun + RESULT_MEMORY_MS + 60_000)
+    setClock(begun + RESULT_MEMORY_MS + 10_000)
+    expect(await runDurableObjectAlarm(stub)).toBe(true)
+    expect(await countsOf(stub)).toEqual({ calls: 0, results: 0 })
+    expect(await downloadStatus(stub)).toBe(200)
+  })
+
+  it('keeps large results within a limit, and does not repeat a call whose result it dropped', async () => {
+    await runInDurableObject(newStub(), async (_, { storage }) => {
+      let now = 0
+      const calls = new CallResults(storage.sql, () => now++)
+      const large = 'x'.repeat(5_000_000)
+      for (const id of ['1', '2', '3', '4', '5']) await calls.once(id, async () => large)
+      const { length } = storage.sql.exec('SELECT sum(length(text)) AS length FROM results').one()
+      expect(length).toBeLessThanOrEqual(64 * 256 * 1024)
+      const again = () => Promise.reject(new Error('it ran twice'))
+      expect(await calls.once('5', again)).toBe(large)
+      await expect(calls.once('1', again)).rejects.toThrow(/interrupted/)
+    })
   })
 
   it('is empty after its removal, also for calls whose results it remembered', async () => {
@@ -92,12 +132,29 @@ describe('a workspace', () => {
   it('remembers the results of the last calls only', async () => {
     const stub = newStub()
     for (let index = 0; index < 40; index++) await write(stub, `w${index}`)
-    const count = await runInDurableObject(stub, (_, { storage }) => ({
-      calls: storage.sql.exec('SELECT count(*) AS n FROM calls').one().n,
-      results: storage.sql.exec('SELECT count(DISTINCT call) AS n FROM results').one().n,
-    }))
-    expect(count).toEqual({ calls: 33, results: 33 })
+    expect(await countsOf(stub)).toEqual({ calls: 33, results: 33 })
     expect((await write(stub, 'w39')).body).toMatchObject({ created: false })
+  })
+
+  it('sends the requests of commands through the public network of a self-hosted runtime', async () => {
+    const sent: string[] = []
+    const PUBLIC_WEB = {
+      fetch: async (url: string) => {
+        sent.push(url)
+        return new Response('from the public network')
+      },
+    } as unknown as Fetcher
+    const request = { ...exec('curl -s https://example.com/x'), egress: { allow: ['example.com'], deny: [] } }
+    const output = await runInDurableObject(newStub(), async (_, state) => {
+      const object = new WorkspaceObject(state, { PUBLIC_WEB })
+      const body = JSON.stringify(request)
+      const response = await object.fetch(
+        new Request('https://tools/workspaces/x/exec', { method: 'POST', body }),
+      )
+      return response.json()
+    })
+    expect(output).toMatchObject({ output: [{ stdout: 'from the public network' }] })
+    expect(sent).toEqual(['https://example.com/x'])
   })
 
   it('has few calls waiting, and refuses more', async () => {

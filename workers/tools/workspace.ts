@@ -5,16 +5,22 @@ import { answerRequest } from '../../src/workspace/answer-request.ts'
 import { guardedNetwork } from '../../src/workspace/shell/guarded-network.ts'
 import { Workspace } from '../../src/workspace/workspace.ts'
 
+export interface WorkspaceBindings {
+  /** Of a self-hosted runtime: a network that connects to public addresses only. */
+  PUBLIC_WEB?: Fetcher
+}
+
 /** The Durable Object behind a workspace. A shell: what is here is storage and alarm. */
-export class WorkspaceObject extends DurableObject<object> {
+export class WorkspaceObject extends DurableObject<WorkspaceBindings> {
   readonly #workspace: Workspace
 
-  constructor(context: DurableObjectState, environment: object) {
+  constructor(context: DurableObjectState, environment: WorkspaceBindings) {
     super(context, environment)
+    const { PUBLIC_WEB: network = null } = environment
     this.#workspace = new Workspace(context.storage, (egress) =>
       guardedNetwork(
         (host) => isHostAllowed(egress, host),
-        (address, init) => safeFetch(address, { ...init, allow: [] }),
+        (address, init) => safeFetch(address, { ...init, allow: [], network }),
       ),
     )
   }
