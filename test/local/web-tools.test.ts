@@ -117,7 +117,7 @@ describe('open_page', () => {
   })
 
   it.each([
-    ['no JSON', 'The arguments are no JSON object.'],
+    ['no JSON', 'The arguments are not valid JSON.'],
     ['{}', 'url: is required'],
     ['{"url":"https://a.example/","offset":-1}', 'offset:'],
   ])('says what is wrong with the arguments %s', async (text, reason) => {

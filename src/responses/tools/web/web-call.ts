@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { ApiError } from '../../../lib/api-error.ts'
-import { issueReason } from '../../../lib/schema-issues.ts'
 import type { Members } from '../../item-types/item-type.ts'
+import { readArguments } from '../arguments.ts'
 import type { HostedCall, ToolResult } from '../hosted-tool.ts'
 import { PageError } from './fetch-page.ts'
 import { SearchError } from './search/search-provider.ts'
@@ -26,21 +26,6 @@ export const openArguments = z.object({ url, offset: z.coerce.number().int().min
 export const findArguments = z.object({ url, pattern: z.string().trim().min(1).max(LONGEST_PATTERN) })
 export const linksArguments = z.object({ url, filter: z.string().trim().max(LONGEST_PATTERN).nullish() })
 export const screenshotArguments = z.object({ url })
-
-/** @throws ApiError for the model, which names the member. */
-function readArguments<Schema extends z.ZodType>(schema: Schema, json: string): z.infer<Schema> {
-  let value: unknown
-  try {
-    value = JSON.parse(json)
-  } catch {
-    throw new ApiError('invalid_request', 'The arguments are no JSON object.')
-  }
-  const parsed = schema.safeParse(value)
-  if (parsed.success) return parsed.data
-  const [issue] = parsed.error.issues
-  const name = issue?.path.join('.') || 'arguments'
-  throw new ApiError('invalid_request', `${name}: ${issue ? issueReason(issue, value) : 'invalid'}`)
-}
 
 /** One result of a `web_search_call`: of a search, or the text of a page. */
 export interface WebResult {

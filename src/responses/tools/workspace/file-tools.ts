@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Operations, Repeated } from '../../../workspace/contract.ts'
 import { WORKSPACE_LIMITS } from '../../../workspace/limits.ts'
+import { readArguments, strictParameters } from '../arguments.ts'
 import type { HostedTool } from '../hosted-tool.ts'
-import { readArguments, strictParameters } from './arguments.ts'
 import type { WorkspaceOf } from './workspace-client.ts'
 
 type FileOperation = 'read' | 'write' | 'list' | 'search' | 'patch'

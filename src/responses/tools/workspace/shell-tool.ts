@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { objectIn } from '../../../gateway/translation/json.ts'
 import { SHELL_LIMITS, WORKSPACE_LIMITS } from '../../../workspace/limits.ts'
+import { readArguments, strictParameters } from '../arguments.ts'
 import type { HostedTool } from '../hosted-tool.ts'
-import { readArguments, strictParameters } from './arguments.ts'
 import type { WorkspaceOf } from './workspace-client.ts'
 
 const DEFAULT_OUTPUT_BYTES = 64 * 1024

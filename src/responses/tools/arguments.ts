@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { invalidRequest } from '../../../lib/api-error.ts'
-import { issueReason } from '../../../lib/schema-issues.ts'
+import { invalidRequest } from '../../lib/api-error.ts'
+import { issueReason } from '../../lib/schema-issues.ts'
 
 /** The arguments of a call. @throws ApiError whose message names each member that is wrong, for the model */
 export function readArguments<Schema extends z.ZodType>(schema: Schema, json: string): z.infer<Schema> {
