@@ -8,6 +8,7 @@ export default defineConfig({
     './schema/governance.ts',
     './schema/dlp.ts',
     './schema/responses.ts',
+    './schema/integrations.ts',
   ],
   out: './schema/migrations',
 })

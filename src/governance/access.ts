@@ -1,14 +1,18 @@
 import { sha256Hex } from '../lib/crypto.ts'
+import { mayUseTool } from './integration-rights.ts'
 import type { Principal } from './principal.ts'
 import type { CallTarget } from './target.ts'
 
 /**
- * Whether a caller may use a target: a model by a grant on it or on every model, a tool unless its family is switched off.
- * Neither grants an integration.
+ * Whether a caller may use a target: a model or a tool of an integration by a grant, a tool of this service unless its
+ * family is switched off.
  */
-export function mayUse(principal: Pick<Principal, 'models' | 'tools'>, target: CallTarget): boolean {
+export function mayUse(
+  principal: Pick<Principal, 'models' | 'tools' | 'integrations'>,
+  target: CallTarget,
+): boolean {
   if (target.kind === 'tool') return !principal.tools.off.includes(target.family)
-  if (target.kind === 'integration') return false
+  if (target.kind === 'integration') return mayUseTool(principal.integrations, target.slug, target.tool)
   return principal.models.all || principal.models.ids.has(target.id)
 }
 

@@ -1,4 +1,5 @@
 import type { Compatibility } from '../wire/compatibility.ts'
+import type { IntegrationGrants } from './integration-rights.ts'
 import type { ToolRights } from './tool-rights.ts'
 
 export type Role = 'owner' | 'admin' | 'member'
@@ -32,6 +33,7 @@ export interface Principal {
   entitlements: readonly Entitlement[]
   models: ModelGrants
   tools: ToolRights
+  integrations: IntegrationGrants
   /** Calls a minute; the deployment's default is already applied. */
   organizationLimitPerMinute: number
   userLimitPerMinute: number

@@ -5,8 +5,20 @@ export type CallTarget =
   | { kind: 'model'; id: string }
   /** A tool of this service, by the name under which models call it. */
   | { kind: 'tool'; id: string; family: ToolFamily }
-  /** A tool of an integration, reached with a connection of the caller; null before one is resolved. */
-  | { kind: 'integration'; id: string; connectionId: string | null }
+  | IntegrationTarget
+
+/** A tool of an integration. */
+export interface IntegrationTarget {
+  kind: 'integration'
+  /** The name under which callers call it. */
+  id: string
+  /** The integration, by its public id. */
+  slug: string
+  /** The tool's name, as the upstream has it. */
+  tool: string
+  /** The connection that the call uses; null for an integration that needs none, and before one is resolved. */
+  connectionId: string | null
+}
 
 export const modelTarget = (id: string): CallTarget => ({ kind: 'model', id })
 

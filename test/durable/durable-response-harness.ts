@@ -5,6 +5,7 @@ import { apiKeys, memberships, organizations, users } from '../../schema/identit
 import { grants, modelRoutes, models, providers } from '../../schema/models.ts'
 import { configurationOf, createDatabase } from '../../src/deps.ts'
 import type { CallIdentity } from '../../src/governance/governed-call.ts'
+import { NO_INTEGRATIONS } from '../../src/governance/integration-rights.ts'
 import { keyIdOf, type Principal } from '../../src/governance/principal.ts'
 import { DEFAULT_TOOL_RIGHTS } from '../../src/governance/tool-rights.ts'
 import { seal } from '../../src/lib/crypto.ts'
@@ -82,6 +83,7 @@ export async function newCaller() {
     entitlements: [],
     models: { all: true, ids: new Set() },
     tools: DEFAULT_TOOL_RIGHTS,
+    integrations: NO_INTEGRATIONS,
     organizationLimitPerMinute: 1_000_000,
     userLimitPerMinute: 1_000_000,
     ledgerShards: 1,

@@ -4,6 +4,7 @@ import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
 import { withinTime } from '../../lib/time-limit.ts'
+import { integrationGrantsOf } from '../integration-rights.ts'
 import {
   type CallerCredential,
   type Entitlement,
@@ -196,6 +197,7 @@ function rightsOf(
       all: rights.grantedModels.includes('*'),
       ids: new Set(rights.grantedModels.filter((id) => id !== '*')),
     },
+    integrations: integrationGrantsOf(rights.grantedIntegrations),
     organizationLimitPerMinute: rights.organizationLimit ?? ORGANIZATION_RATE_LIMIT,
     userLimitPerMinute: rights.membershipLimit ?? rights.organizationUserLimit ?? USER_RATE_LIMIT,
     ledgerShards: rights.ledgerShards,

@@ -8,8 +8,10 @@ import {
   memberships,
   organizations,
 } from '../../../schema/identity.ts'
+import { integrationGrants } from '../../../schema/integrations.ts'
 import { grants } from '../../../schema/models.ts'
 import type { Compatibility } from '../../wire/compatibility.ts'
+import type { GrantedIntegration } from '../integration-rights.ts'
 import type { Role } from '../principal.ts'
 
 /** What a user may do in an organization, all from one snapshot of the database. */
@@ -24,6 +26,7 @@ export interface UserRights {
   entitlements: string[]
   /** Model ids granted to the organization, a group of the user, its role or the user; `*` stands for every model. */
   grantedModels: string[]
+  grantedIntegrations: GrantedIntegration[]
   /** Calls a minute; null where the deployment's default holds. */
   organizationLimit: number | null
   organizationUserLimit: number | null
@@ -113,6 +116,7 @@ const userRights = (database: Database, owner: OwnedByUser) => ({
   groupIds: groupIdsOf(database, owner),
   entitlements: entitlementsOf(database, owner),
   grantedModels: modelsGrantedTo(database, owner),
+  grantedIntegrations: integrationsGrantedTo(database, owner),
   organizationLimit: organizations.rateLimitPerMinute,
   organizationUserLimit: organizations.userRateLimitPerMinute,
   membershipLimit: memberships.rateLimitPerMinute,
@@ -149,21 +153,34 @@ function entitlementsOf(database: Database, owner: OwnedByUser): SQL<string[]> {
 }
 
 function modelsGrantedTo(database: Database, owner: OwnedByUser): SQL<string[]> {
-  const grantedTo = (type: 'organization' | 'group' | 'role' | 'user', subject: SQL) =>
-    and(eq(grants.subjectType, type), sql`${grants.subjectId} in (${subject})`)
   const ids = database
     .selectDistinct({ modelId: grants.modelId })
     .from(grants)
-    .where(
-      and(
-        eq(grants.organizationId, owner.organizationId),
-        or(
-          grantedTo('organization', sql`${owner.organizationId}::text`),
-          grantedTo('user', sql`${owner.userId}::text`),
-          grantedTo('role', sql`${memberships.role}`),
-          grantedTo('group', sql`${groupsOf(database, owner)}`),
-        ),
-      ),
-    )
+    .where(grantedTo(database, grants, owner))
   return sql<string[]>`array${ids}`
+}
+
+function integrationsGrantedTo(database: Database, owner: OwnedByUser): SQL<GrantedIntegration[]> {
+  const rows = database
+    .select({
+      row: sql`jsonb_build_object('integration', ${integrationGrants.integration}, 'tools', ${integrationGrants.tools})`,
+    })
+    .from(integrationGrants)
+    .where(grantedTo(database, integrationGrants, owner))
+  return sql<GrantedIntegration[]>`to_jsonb(array${rows})`
+}
+
+/** The grants of the owner's organization to itself, to the owner, to its role and to its groups. */
+function grantedTo(database: Database, table: typeof grants | typeof integrationGrants, owner: OwnedByUser) {
+  const to = (type: 'organization' | 'group' | 'role' | 'user', subject: SQL) =>
+    and(eq(table.subjectType, type), sql`${table.subjectId} in (${subject})`)
+  return and(
+    eq(table.organizationId, owner.organizationId),
+    or(
+      to('organization', sql`${owner.organizationId}::text`),
+      to('user', sql`${owner.userId}::text`),
+      to('role', sql`${memberships.role}`),
+      to('group', sql`${groupsOf(database, owner)}`),
+    ),
+  )
 }

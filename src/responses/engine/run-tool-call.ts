@@ -52,7 +52,7 @@ export async function runToolCall(
       ...{ identity, principal, price, timeLimit, arguments: call.arguments },
       target: family
         ? { kind: 'tool', id: definition.name, family }
-        : { kind: 'integration', id: definition.name, connectionId: null },
+        : { kind: 'integration', id: definition.name, slug: '', tool: definition.name, connectionId: null },
       execute: (json, { tools: rights }, stop) =>
         tool.run({ owner, workspaceId, responseId, callId: call.callId, arguments: json, rights }, stop),
     },

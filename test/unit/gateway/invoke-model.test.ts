@@ -22,6 +22,7 @@ const rightsOf = (organizationId: string, values: Partial<KeyRights> = {}): KeyR
   groupIds: [],
   entitlements: [],
   grantedModels: ['chat-model'],
+  grantedIntegrations: [],
   organizationLimit: null,
   organizationUserLimit: null,
   membershipLimit: null,

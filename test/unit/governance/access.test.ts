@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { grantSetId, mayUse } from '../../../src/governance/access.ts'
+import { integrationGrantsOf, NO_INTEGRATIONS } from '../../../src/governance/integration-rights.ts'
 import { modelTarget } from '../../../src/governance/target.ts'
 import {
   DEFAULT_TOOL_RIGHTS,
@@ -13,10 +14,12 @@ import { somePrincipal } from './fixtures.ts'
 const granted = (...ids: string[]) => ({
   models: { all: false, ids: new Set(ids) },
   tools: DEFAULT_TOOL_RIGHTS,
+  integrations: NO_INTEGRATIONS,
 })
 const everything = (...ids: string[]) => ({
   models: { all: true, ids: new Set(ids) },
   tools: DEFAULT_TOOL_RIGHTS,
+  integrations: NO_INTEGRATIONS,
 })
 
 describe('mayUse', () => {
@@ -74,7 +77,13 @@ describe('rules for tools', () => {
 
 describe('grants on models', () => {
   it('give no integration, not even one of the same name', () => {
-    const integration = { kind: 'integration', id: 'gpt-5', connectionId: null } as const
+    const integration = {
+      kind: 'integration',
+      id: 'gpt-5_t',
+      slug: 'gpt-5',
+      tool: 't',
+      connectionId: null,
+    } as const
     expect(mayUse(everything(), integration)).toBe(false)
     expect(mayUse(granted('gpt-5'), integration)).toBe(false)
   })
@@ -105,5 +114,34 @@ describe('grantSetId', () => {
       everything(),
     ]
     expect(new Set(sets.map(grantSetId)).size).toBe(sets.length)
+  })
+})
+
+describe('grants on integrations', () => {
+  const mayCall = (rows: Parameters<typeof integrationGrantsOf>[0], slug: string, tool: string) =>
+    mayUse(
+      { ...granted(), integrations: integrationGrantsOf(rows) },
+      { kind: 'integration', id: `${slug}_${tool}`, slug, tool, connectionId: null },
+    )
+
+  it('cover the tools that they name, or every tool', () => {
+    expect(mayCall([{ integration: 'crm', tools: null }], 'crm', 'find')).toBe(true)
+    expect(mayCall([{ integration: 'crm', tools: ['find'] }], 'crm', 'find')).toBe(true)
+    expect(mayCall([{ integration: 'crm', tools: ['find'] }], 'crm', 'delete')).toBe(false)
+    expect(mayCall([{ integration: 'crm', tools: null }], 'crm-2', 'find')).toBe(false)
+    expect(mayCall([{ integration: '*', tools: null }], 'crm', 'find')).toBe(true)
+    expect(mayCall([], 'crm', 'find')).toBe(false)
+    expect(mayCall([{ integration: 'crm', tools: ['find'] }], 'constructor', 'find')).toBe(false)
+  })
+
+  it('add up', () => {
+    const rows = [
+      { integration: 'crm', tools: ['find'] },
+      { integration: 'crm', tools: ['add'] },
+    ]
+    expect(mayCall(rows, 'crm', 'find')).toBe(true)
+    expect(mayCall(rows, 'crm', 'add')).toBe(true)
+    expect(mayCall([...rows, { integration: 'crm', tools: null }], 'crm', 'other')).toBe(true)
+    expect(mayCall([{ integration: 'crm', tools: null }, ...rows], 'crm', 'other')).toBe(true)
   })
 })

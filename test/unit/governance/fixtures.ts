@@ -9,6 +9,7 @@ import { grants } from '../../../schema/models.ts'
 import type { Deps } from '../../../src/deps.ts'
 import { parseConfiguration } from '../../../src/env.ts'
 import { createApiKey, digestApiKey } from '../../../src/governance/identity/api-key.ts'
+import { NO_INTEGRATIONS } from '../../../src/governance/integration-rights.ts'
 import type { Principal } from '../../../src/governance/principal.ts'
 import { DEFAULT_TOOL_RIGHTS } from '../../../src/governance/tool-rights.ts'
 import type { Forwarder } from './stand-ins.ts'
@@ -131,6 +132,7 @@ export function somePrincipal(values: Partial<Principal> = {}): Principal {
     entitlements: [],
     models: { all: false, ids: new Set() },
     tools: DEFAULT_TOOL_RIGHTS,
+    integrations: NO_INTEGRATIONS,
     organizationLimitPerMinute: 1_000,
     userLimitPerMinute: 100,
     ledgerShards: 1,

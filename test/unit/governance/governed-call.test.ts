@@ -66,7 +66,7 @@ describe('admit', () => {
   })
 
   it('names no model for a target that is none, and for none', async () => {
-    const integration = { kind: 'integration', id: 'i', connectionId: null } as const
+    const integration = { kind: 'integration', id: 'i_t', slug: 'i', tool: 't', connectionId: null } as const
     await admit(deps, called('a', { target: integration }))
     await admit(deps, called('b', { target: null }))
     expect(ledger.opened.map(({ opening }) => opening.modelId)).toEqual([null, null])

@@ -29,7 +29,7 @@ export async function policyFor(
       groupIds,
       userId,
       modelId: target.kind === 'model' ? target.id : null,
-      integrationId: target.kind === 'integration' ? target.id : null,
+      integrationId: target.kind === 'integration' ? target.slug : null,
     }
     const profiles = profilesFor(policies, subject)
     const { key } = currentKey(deps.configuration.VAULT_KEYS)
