@@ -9,7 +9,7 @@ import type { AdmittedCall, ModelRequest, PlannedCall } from './calls/model-call
 import { TurnFailure } from './calls/turn-failure.ts'
 import { admitModelCall, type ModelDeps } from './invoke-model.ts'
 import { BufferedResponses } from './relay/buffered-responses.ts'
-import { redactCredential } from './relay/credential-spellings.ts'
+import { redactCredential } from '../lib/secret-spellings.ts'
 import { errorOf } from './relay/http-answer.ts'
 import { type FailoverResult, sendWithFailover } from './routes/failover.ts'
 import { requestedWait } from './routes/route-health.ts'

@@ -10,7 +10,7 @@ import type { BufferedAnswer, SendOptions } from '../routes/route-call.ts'
 import { retryAfterWait } from '../routes/route-health.ts'
 import { messagesErrorBody } from '../translation/upstream-errors.ts'
 import { answerHeaders, droppedHeaders, streamHeaders } from './answer-headers.ts'
-import { redactCredential } from './credential-spellings.ts'
+import { redactCredential } from '../../lib/secret-spellings.ts'
 import { readStreamsOf } from './native-passage.ts'
 import { CLIENT_LEFT, encoderOf, type StartedStream } from './stream-answer.ts'
 

@@ -12,7 +12,7 @@ import { OPERATIONS } from '../operations.ts'
 import type { AnswerContext, AnswerReading, Protocol } from '../protocols/protocol.ts'
 import { transportOf } from '../providers/provider.ts'
 import type { BufferedResponses } from '../relay/buffered-responses.ts'
-import { withoutCredential } from '../relay/credential-spellings.ts'
+import { withoutCredential } from '../../lib/secret-spellings.ts'
 import {
   type CallerForm,
   redactedAnswer,
