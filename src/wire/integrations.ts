@@ -22,7 +22,8 @@ const address = z
   .refine(isPlainText, 'must be one line of text')
 
 /** Header names that carry no credential, or that the gateway sets itself. */
-const RESERVED_HEADERS = /^(host|connection|content-.*|accept.*|transfer-encoding|cookie|mcp-.*|te|upgrade|via)$/i
+const RESERVED_HEADERS =
+  /^(host|connection|content-.*|accept.*|transfer-encoding|cookie|mcp-.*|te|upgrade|via)$/i
 
 const authorization = z.discriminatedUnion(
   'kind',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { UpstreamCredential, UpstreamProtocol } from '../types.ts'
-import { type McpSession, openMcpSession } from './mcp-session.ts'
 import type { UpstreamDeps } from './call-upstream.ts'
+import { type McpSession, openMcpSession } from './mcp-session.ts'
 import { UpstreamError } from './upstream-fetch.ts'
 
 /** Limits of one catalogue. A caller's list has the tools of all its integrations, and the isolate has 128 MB. */

@@ -1,4 +1,10 @@
-import { Client, SdkError, SdkErrorCode, SdkHttpError, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import {
+  Client,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  StreamableHTTPClientTransport,
+} from '@modelcontextprotocol/client'
 import { ApiError } from '../../lib/api-error.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
 import { CredentialsUnavailable, type UpstreamCredential, type UpstreamProtocol } from '../types.ts'
@@ -54,7 +60,8 @@ export async function openMcpSession(upstream: McpUpstream): Promise<McpSession>
     broken.abort(failure)
   }
   const transport = new StreamableHTTPClientTransport(new URL(url), {
-    fetch: (address, init) => (init?.method === 'GET' ? noStream() : send(address, init).catch(rethrowing(fail))),
+    fetch: (address, init) =>
+      init?.method === 'GET' ? noStream() : send(address, init).catch(rethrowing(fail)),
     // The fetch above follows none.
     redirectPolicy: 'follow',
     reconnectionOptions: NO_RECONNECTION,

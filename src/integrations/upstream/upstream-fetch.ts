@@ -8,7 +8,10 @@ export class UpstreamError extends ApiError {
   /** Whether the upstream may have executed the request. */
   readonly mayBeExecuted: boolean
 
-  constructor(message: string, { mayBeExecuted = true, cause }: { mayBeExecuted?: boolean; cause?: unknown } = {}) {
+  constructor(
+    message: string,
+    { mayBeExecuted = true, cause }: { mayBeExecuted?: boolean; cause?: unknown } = {},
+  ) {
     super('upstream', message, { code: 'upstream_failed', ...(cause !== undefined && { cause }) })
     this.name = 'UpstreamError'
     this.mayBeExecuted = mayBeExecuted
@@ -60,7 +63,8 @@ async function sent(address: string, options: Parameters<typeof safeFetch>[1]): 
 function refusalOf(response: Response): Error | null {
   const { status } = response
   if (status >= 300 && status < 400 && status !== 304) {
-    const message = 'The upstream of the integration redirects. Redirects are not followed: set its final address.'
+    const message =
+      'The upstream of the integration redirects. Redirects are not followed: set its final address.'
     return new UpstreamError(message, { mayBeExecuted: false })
   }
   if (status === 401) return new CredentialsUnavailable(null)
