@@ -147,6 +147,7 @@ const PARAMETERS: Record<string, string> = {
   grantId: '00000000-0000-4000-8000-000000000004',
   providerId: '00000000-0000-4000-8000-000000000005',
   policyId: '00000000-0000-4000-8000-000000000006',
+  integrationId: '00000000-0000-4000-8000-000000000007',
   version: '1',
   keyId: 'nosuchkey',
   modelId: 'no-such-model',
