@@ -79,6 +79,7 @@ const RENDERERS: Record<Surface, Renderer> = {
   responses: nested,
   models: nestedWithMessage,
   mcp,
+  connections: flat,
   management: flat,
   none: nestedWithMessage,
 }

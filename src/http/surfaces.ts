@@ -1,5 +1,13 @@
 /** A family of routes that share header forms and an error envelope (interface: Authentication, Errors). */
-export type Surface = 'chat_completions' | 'messages' | 'responses' | 'models' | 'mcp' | 'management' | 'none'
+export type Surface =
+  | 'chat_completions'
+  | 'messages'
+  | 'responses'
+  | 'models'
+  | 'mcp'
+  | 'connections'
+  | 'management'
+  | 'none'
 
 /** Header forms that carry a key. `authorization` means `Authorization: Bearer <key>`. */
 export type KeyHeader = 'authorization' | 'x-api-key' | 'api-key'
@@ -14,6 +22,7 @@ export const KEY_HEADERS: Record<HostKind, Partial<Record<Surface, readonly KeyH
     responses: ['authorization'],
     models: ['authorization', 'x-api-key'],
     mcp: ['authorization'],
+    connections: ['authorization'],
   },
   llm: {
     chat_completions: ['authorization', 'api-key'],
@@ -31,6 +40,7 @@ const PATHS: ReadonlyArray<[prefix: string, surface: Surface]> = [
   ['/v1/conversations', 'responses'],
   ['/v1/models', 'models'],
   ['/v1/mcp', 'mcp'],
+  ['/v1/integrations', 'connections'],
   ['/api', 'management'],
 ]
 

@@ -49,7 +49,7 @@ describe('the gate of the MCP endpoint', () => {
     const answer = await postMcp(gateway(), plain.key, PING)
     expectRefusal(answer, 403, /Personal API Key Access/)
     expect(answer.headers['www-authenticate']).toBeUndefined()
-    await expectRecord(plain, answer, 'not_entitled')
+    await expectRecord(plain, answer, 'entitlement_missing')
     await entitle(gateway(), plain.base, plain.userId)
     expect((await postMcp(gateway(), plain.key, PING)).status).toBe(200)
   })
@@ -65,7 +65,7 @@ describe('the gate of the MCP endpoint', () => {
       await ask('DELETE', `${owner.base}/users/${owner.userId}/entitlements/personal_api_key_access`)
       const answer = await sendMcp(gateway(), owner.key, method, params)
       expectRefusal(answer, 403, /Personal API Key Access/)
-      await expectRecord(owner, answer, 'not_entitled')
+      await expectRecord(owner, answer, 'entitlement_missing')
     }
   })
 

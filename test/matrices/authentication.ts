@@ -21,6 +21,7 @@ const ACCEPTED: Record<Host, Partial<Record<Surface, readonly string[]>>> = {
     responses: ['authorization'],
     models: ['authorization', 'x-api-key'],
     mcp: ['authorization'],
+    connections: ['authorization'],
     management: ['authorization'],
   },
   llm: { chat_completions: ['authorization', 'api-key'], models: ['authorization', 'api-key'] },

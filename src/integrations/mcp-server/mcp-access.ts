@@ -7,7 +7,10 @@ import { ApiError } from '../../lib/api-error.ts'
  */
 export function mcpAccessError(principal: Principal): ApiError | null {
   if (!principal.entitlements.includes('personal_api_key_access')) {
-    return forbidden('Your user does not have the entitlement Personal API Key Access.', 'not_entitled')
+    return forbidden(
+      'The user of this API key does not have the entitlement Personal API Key Access.',
+      'entitlement_missing',
+    )
   }
   if (hasScope(principal, 'mcp')) return null
   return forbidden('This API key does not have the scope mcp.', 'scope_missing')
