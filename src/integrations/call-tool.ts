@@ -209,7 +209,7 @@ async function planOf(
   if ('error' in preparation) return { target, dlp: null, error: preparation.error }
   if (!mayUse(principal, target)) {
     const message = `The tool ${target.id} is switched off for this caller.`
-    return { target, dlp: null, error: new ApiError('forbidden', message, { code: 'tool_not_allowed' }) }
+    return { target, dlp: null, error: new ApiError('forbidden', message, { code: TOOL_NOT_ALLOWED }) }
   }
   const policy = await policyFor(deps, principal, target).catch((error: unknown) => {
     if (call.counted && error instanceof ApiError) return error
@@ -227,6 +227,9 @@ async function planOf(
     return { target, error: refusal, dlp: dlpOf(policy) }
   }
 }
+
+/** The code of a tool that is not one of the caller's. */
+export const TOOL_NOT_ALLOWED = 'tool_not_allowed'
 
 const NOT_JSON = invalidRequest('The arguments are not valid JSON.')
 

@@ -165,7 +165,6 @@ const PARAMETERS: Record<string, string> = {
   conversationId: 'conv_0000000000000000000000',
   itemId: 'msg_0000000000000000000000',
   path: 'notes.txt',
-  integrationId: 'no-such-integration',
   connectionId: 'conn_0000000000000000000000',
 }
 

@@ -4,14 +4,15 @@ import { mayUse } from '../../governance/access.ts'
 import { errorCodeOf, settle } from '../../governance/governed-call.ts'
 import type { Principal } from '../../governance/principal.ts'
 import { modelTarget } from '../../governance/target.ts'
+import { setDefaultConnection } from '../../integrations/connections/default-connection.ts'
 import { answerRequest, inEra, TOOL_CALL } from '../../integrations/mcp-server/answer-request.ts'
+import { callFoundTool } from '../../integrations/mcp-server/call-tool-request.ts'
 import {
-  callFoundTool,
   findCallableTool,
   type McpDeps,
   readToolCall,
   type ToolCallRequest,
-} from '../../integrations/mcp-server/call-tool-request.ts'
+} from '../../integrations/mcp-server/find-callable-tool.ts'
 import { integrationFilter } from '../../integrations/mcp-server/integration-filter.ts'
 import { answerText, type Reply, type RequestId, statusOf } from '../../integrations/mcp-server/json-rpc.ts'
 import { type Message, type ReadMessage, readMessage } from '../../integrations/mcp-server/read-message.ts'
@@ -23,6 +24,7 @@ import { requireMcpAccess, requireMcpRequest } from '../mcp-gate.ts'
 import { admitRead, settleRead } from '../middleware/admission.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
 import { requestIdHeaders } from '../surfaces.ts'
+import { ownChange } from './connections.ts'
 
 /**
  * The MCP gateway (interface: MCP gateway): a request is one JSON-RPC message, and has one audit record. That of a tool call is
@@ -92,7 +94,7 @@ async function callAnswer(context: AppContext, message: Message): Promise<Respon
   if (found.kind === 'absent') return readAnswer(context, message, async () => found.reply)
   const { principal } = context.var.rights
   const { identity } = context.var.caller
-  const called = await callFoundTool(deps, found, request, { identity, principal }, context.req.raw.signal)
+  const called = await callFoundTool(deps, found, { identity, principal }, context.req.raw.signal)
   context.set('isRecorded', true)
   context.set('rateLimit', called.rateLimit ?? null)
   const { closing, reply } = called
@@ -102,13 +104,13 @@ async function callAnswer(context: AppContext, message: Message): Promise<Respon
 }
 
 /** Finds a tool. One that is not found is searched for again with current rights: it may have been granted a moment ago. */
-async function findCurrentTool(context: AppContext, deps: McpDeps, { name }: ToolCallRequest) {
+async function findCurrentTool(context: AppContext, deps: McpDeps, request: ToolCallRequest) {
   const { principal } = context.var.rights
-  const found = await findCallableTool(deps, principal, name)
+  const found = await findCallableTool(deps, principal, request)
   if (found.kind !== 'absent') return found
   await requireRoom(context)
   const current = context.var.rights.principal
-  return current === principal ? found : findCallableTool(deps, current, name)
+  return current === principal ? found : findCallableTool(deps, current, request)
 }
 
 function jsonAnswer(context: AppContext, id: RequestId | null, reply: Reply): Response {
@@ -124,7 +126,11 @@ function answerHeaders(context: AppContext): Record<string, string> {
 
 function mcpDeps(context: AppContext): McpDeps {
   const { deps } = context.var
-  return { ...deps, usableModels: (principal) => usableModels(deps, principal) }
+  return {
+    ...deps,
+    usableModels: (principal) => usableModels(deps, principal),
+    setDefaultConnection: (...choice) => setDefaultConnection(ownChange(context), ...choice),
+  }
 }
 
 async function usableModels(deps: AppContext['var']['deps'], principal: Principal): Promise<UsableModel[]> {

@@ -8,15 +8,12 @@ export type PlatformErrorCode =
   | 'invalid_input'
   | 'not_found'
   | 'permission_denied'
-  | 'connection_required'
-  | 'connection_ambiguous'
-  | 'credentials_unavailable'
   | 'conflict'
   | 'unavailable'
   | 'internal'
 
 /** Codes after which the same call may succeed. */
-const RETRYABLE: readonly PlatformErrorCode[] = ['unavailable', 'internal']
+const RETRYABLE: readonly string[] = ['unavailable', 'internal']
 
 export type PlatformAnswer =
   | { kind: 'output'; output: Record<string, unknown> }
@@ -54,7 +51,8 @@ export interface PlatformToolParts<Deps, Input extends z.ZodType> {
   title: string
   description: string
   input: Input
-  output: z.ZodType
+  /** Left out for a tool whose output depends on its input. */
+  output?: z.ZodType
   hints: PlatformHints
   run(deps: Deps, principal: Principal, input: z.output<Input>, signal: AbortSignal): Promise<PlatformAnswer>
 }
@@ -74,7 +72,7 @@ export function platformTool<Deps, Input extends z.ZodType>(
         title,
         description,
         inputSchema: jsonSchema(input, 'input'),
-        outputSchema: jsonSchema(parts.output, 'output'),
+        ...(parts.output && { outputSchema: jsonSchema(parts.output, 'output') }),
         annotations: { title, ...hints },
       }
       return definition
@@ -105,18 +103,24 @@ export function toolAnswerOf(answer: PlatformAnswer): ToolAnswer {
   return { status: 'failed', members: errorResult(answer.code, answer.message) }
 }
 
-/** @param more members of the error beside those of the interface. */
-export function errorResult(
-  code: PlatformErrorCode,
+/** The result of a call of the platform that failed. @param more members of the error beside those of the interface. */
+export const errorResult = (
+  code: string,
   message: string,
   more: Record<string, unknown> = {},
-): Record<string, unknown> {
-  const retryable = RETRYABLE.includes(code)
-  return {
-    content: [textContent({ code, message, retryable, ...more })],
-    isError: true,
-    _meta: { [PLATFORM_ERROR_KEY]: 1 },
-  }
+): Record<string, unknown> => ({
+  content: errorContent(code, message, more),
+  isError: true,
+  _meta: { [PLATFORM_ERROR_KEY]: 1 },
+})
+
+/** The content of an error: one text with JSON. */
+export function errorContent(
+  code: string,
+  message: string,
+  more: Record<string, unknown> = {},
+): Array<Record<string, unknown>> {
+  return [textContent({ code, message, retryable: RETRYABLE.includes(code), ...more })]
 }
 
 const textContent = (value: Record<string, unknown>) => ({ type: 'text', text: JSON.stringify(value) })
