@@ -95,7 +95,7 @@ function doorRules(path: string, target: string, found: SourceImport): string[] 
   if (target.startsWith('src/gateway/providers/') && isDeployed(path) && from !== 'gateway') {
     rules.push('only gateway reaches a provider; others call invokeModel')
   }
-  if (target === 'src/integrations/upstream-client.ts' && isDeployed(path) && from !== 'integrations') {
+  if (target.startsWith('src/integrations/upstream/') && isDeployed(path) && from !== 'integrations') {
     rules.push('only integrations reaches a tool server; others call callTool')
   }
   const isContract = /^src\/workspace\/(contract|limits)\.ts$/.test(target)
@@ -103,11 +103,15 @@ function doorRules(path: string, target: string, found: SourceImport): string[] 
     rules.push('only workers/tools runs a workspace; others have its contract and limits')
   }
   const mayFetch =
-    /^src\/(gateway\/providers\/|integrations\/upstream-client\.ts$|responses\/tools\/)/.test(path) ||
+    /^src\/(gateway\/providers\/|integrations\/(upstream|connections|brokers)\/|responses\/tools\/)/.test(
+      path,
+    ) ||
     path.startsWith('workers/tools/') ||
     !isDeployed(path)
   if (target === 'src/lib/safe-fetch.ts' && /\bsafeFetch\b|\*/.test(found.clause) && !mayFetch) {
-    rules.push('safeFetch is for gateway/providers, integrations/upstream-client and responses/tools')
+    rules.push(
+      'safeFetch is for gateway/providers, responses/tools, and upstream, connections and brokers of integrations',
+    )
   }
   if (target.startsWith('schema/') && isDeployed(path) && from !== 'schema' && !mayUseDatabase(path)) {
     rules.push('schema is for *.store.ts files and deps.ts')

@@ -1,8 +1,9 @@
-/** The Worker: every request, what is done every hour, and the Durable Objects of this script. */
+/** The Worker: every request, what is done every hour and every five minutes, and the Durable Objects of this script. */
 import { app } from '../src/app.ts'
 import { createDeps } from '../src/deps.ts'
 import type { Bindings } from '../src/env.ts'
 import { writeCheckpoint } from '../src/governance/ledger/records/checkpoint.ts'
+import { refreshDue } from '../src/integrations/catalog/refresh-catalogues.ts'
 import { settleAll } from '../src/lib/settle-all.ts'
 import { eraseLeftContent } from '../src/responses/content/content-garbage.ts'
 
@@ -11,11 +12,15 @@ export { Ledger } from './ledger.ts'
 export { ResponseSockets } from './response-sockets.ts'
 export { ResponseStream } from './response-stream.ts'
 
+/** The trigger in wrangler.toml that only refreshes catalogues; the other one does everything. */
+const FREQUENT = '*/5 * * * *'
+
 export default {
   fetch: app.fetch,
-  async scheduled(_event, environment, context) {
+  async scheduled(event, environment, context) {
     const deps = createDeps(environment, context)
-    // Neither keeps the other from running; the run fails when one of them does.
-    await settleAll([writeCheckpoint(deps), eraseLeftContent(deps)])
+    // None keeps the others from running; the run fails when one of them does.
+    const hourly = event.cron === FREQUENT ? [] : [writeCheckpoint(deps), eraseLeftContent(deps)]
+    await settleAll([...hourly, refreshDue(deps)])
   },
 } satisfies ExportedHandler<Bindings>

@@ -55,13 +55,24 @@ export interface OperationBinding {
   body?: { argument: string; mediaType: string }
 }
 
+/**
+ * How an MCP server is called, found by the refresh of its catalogue, so that a call needs no negotiation. Servers of the
+ * legacy era (revisions before 2026-07-28) begin with `initialize`; those that give out no session accept calls without it.
+ */
+export type UpstreamProtocol =
+  | { era: 'modern'; version: string }
+  | { era: 'legacy'; version: string; hasSessions: boolean }
+
 /** A tool that callers see: an approved definition of an enabled tool of an enabled integration. */
 export interface CatalogTool {
   integration: Integration
   /** The name under which callers call it (`tool-name.ts`). */
   name: string
   definition: ToolDefinition
+  /** Null for a tool of an MCP server. */
   binding: OperationBinding | null
+  /** Null for an operation of an API. */
+  protocol: UpstreamProtocol | null
   hash: string
 }
 

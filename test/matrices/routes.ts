@@ -143,6 +143,7 @@ const PARAMETERS: Record<string, string> = {
   grantId: '00000000-0000-4000-8000-000000000004',
   providerId: '00000000-0000-4000-8000-000000000005',
   policyId: '00000000-0000-4000-8000-000000000006',
+  integrationId: '00000000-0000-4000-8000-000000000007',
   version: '1',
   keyId: 'nosuchkey',
   modelId: 'no-such-model',
@@ -152,7 +153,6 @@ const PARAMETERS: Record<string, string> = {
   conversationId: 'conv_0000000000000000000000',
   itemId: 'msg_0000000000000000000000',
   path: 'notes.txt',
-  integrationId: 'no-such-integration',
   connectionId: 'conn_0000000000000000000000',
 }
 

@@ -129,7 +129,7 @@ describe('doors', () => {
     ],
     [
       'src/agents/a.ts',
-      "import { x } from '../integrations/upstream-client.ts'",
+      "import { x } from '../integrations/upstream/call-upstream.ts'",
       'only integrations reaches',
     ],
     ['src/http/a.ts', "import { Bash } from 'just-bash/browser'", 'just-bash is for src/workspace'],

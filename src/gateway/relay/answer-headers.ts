@@ -1,5 +1,5 @@
+import { withoutCredential } from '../../lib/secret-spellings.ts'
 import type { ProviderCredential } from '../providers/credential.ts'
-import { withoutCredential } from './credential-spellings.ts'
 
 /**
  * Headers of an upstream that are forwarded. Cookies, hop-by-hop and infrastructure headers are not, nor are the

@@ -1,6 +1,7 @@
 /** The result of a sent call as the answer for a caller over HTTP. */
 import { inspectBody } from '../../governance/dlp/json-inspection.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { redactCredential } from '../../lib/secret-spellings.ts'
 import type { ModelAnswer, PlannedCall } from '../calls/model-call.ts'
 import { OPERATIONS } from '../operations.ts'
 import { DEFAULT_USES } from '../protocols/server-tools.ts'
@@ -10,7 +11,6 @@ import type { BufferedAnswer, SendOptions } from '../routes/route-call.ts'
 import { retryAfterWait } from '../routes/route-health.ts'
 import { messagesErrorBody } from '../translation/upstream-errors.ts'
 import { answerHeaders, droppedHeaders, streamHeaders } from './answer-headers.ts'
-import { redactCredential } from './credential-spellings.ts'
 import { readStreamsOf } from './native-passage.ts'
 import { CLIENT_LEFT, encoderOf, type StartedStream } from './stream-answer.ts'
 

@@ -1,7 +1,7 @@
 import { BoundedMap } from '../../lib/bounded-map.ts'
 import type { Clock } from '../../lib/clock.ts'
+import { CredentialWatch } from '../../lib/secret-spellings.ts'
 import { type Provider, transportOf } from '../providers/provider.ts'
-import { CredentialWatch } from './credential-spellings.ts'
 import type { HttpStreamCaller } from './stream-caller.ts'
 import { StreamCopy } from './stream-copy.ts'
 import type { StreamPipeline } from './stream-pipeline.ts'

@@ -6,13 +6,13 @@ import type { Usage } from '../../governance/usage.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import { applyEdits, joinBytes } from '../../lib/byte-edits.ts'
 import { JsonSyntaxError } from '../../lib/json-visitor.ts'
+import { withoutCredential } from '../../lib/secret-spellings.ts'
 import { answerCharge, type Charge } from '../calls/charges.ts'
 import type { PlannedCall } from '../calls/model-call.ts'
 import { OPERATIONS } from '../operations.ts'
 import type { AnswerContext, AnswerReading, Protocol } from '../protocols/protocol.ts'
 import { transportOf } from '../providers/provider.ts'
 import type { BufferedResponses } from '../relay/buffered-responses.ts'
-import { withoutCredential } from '../relay/credential-spellings.ts'
 import {
   type CallerForm,
   redactedAnswer,

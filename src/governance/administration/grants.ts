@@ -51,11 +51,17 @@ export async function removeGrant(administration: Administration, grantId: strin
   )
 }
 
-async function checkSubject(administration: Administration, creation: GrantCreation): Promise<GrantSubject> {
+type GivenSubject = Pick<GrantCreation, 'subject_type'> & { subject_id?: string }
+
+/** The subject of a grant. @throws ApiError `not_found` for one of another organization, too. */
+export async function checkSubject(
+  administration: Administration,
+  creation: GivenSubject,
+): Promise<GrantSubject> {
   if (creation.subject_type === 'organization') {
     return { subjectType: 'organization', subjectId: administration.organizationId }
   }
-  const { subject_type: subjectType, subject_id: subjectId } = creation
+  const { subject_type: subjectType, subject_id: subjectId = '' } = creation
   if (subjectType === 'group') await readGroup(administration, subjectId)
   if (subjectType === 'user') await readMember(administration, subjectId)
   return { subjectType, subjectId }

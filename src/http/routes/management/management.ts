@@ -10,6 +10,9 @@ import { creditRoutes } from './credits.ts'
 import { dlpRoutes } from './dlp.ts'
 import { grantRoutes } from './grants.ts'
 import { groupRoutes } from './groups.ts'
+import { integrationGrantRoutes } from './integration-grants.ts'
+import { integrationToolRoutes } from './integration-tools.ts'
+import { integrationRoutes } from './integrations.ts'
 import { keyRoutes } from './keys.ts'
 import { modelManagementRoutes } from './models.ts'
 import { organizationRoutes } from './organizations.ts'
@@ -41,6 +44,9 @@ export const managementRoutes = new Hono<AppEnv>()
   .route('/', grantRoutes)
   .route('/', dlpRoutes)
   .route('/', toolSettingsRoutes)
+  .route('/', integrationRoutes)
+  .route('/', integrationToolRoutes)
+  .route('/', integrationGrantRoutes)
   .route('/', connectionManagementRoutes)
   .route('/', creditRoutes)
   .route('/', usageRoutes)

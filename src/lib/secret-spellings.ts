@@ -1,6 +1,5 @@
-import { joinBytes } from '../../lib/byte-edits.ts'
-import type { ProviderCredential } from '../providers/credential.ts'
-import { TextSearch } from './credential-search.ts'
+import { joinBytes } from './byte-edits.ts'
+import { TextSearch } from './secret-search.ts'
 
 const REDACTED = '[redacted]'
 /** A shorter encoding of a secret may well be another text. */
@@ -11,7 +10,8 @@ const SHORTEST_ENCODED = 8
  */
 const SHORTEST_IN_ANSWERS = 16
 
-type Secrets = Pick<ProviderCredential, 'secrets'>
+/** A credential, of which the secrets must not occur in anything that is sent to a caller. */
+export type Secrets = { secrets: readonly string[] }
 
 /** The forms of one credential, prepared for texts, for bytes as Latin-1 characters, and for the bytes of answers. */
 interface Spellings {

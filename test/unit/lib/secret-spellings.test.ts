@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { redactCredential, withoutCredential } from '../../../src/gateway/relay/credential-spellings.ts'
+import { redactCredential, withoutCredential } from '../../../src/lib/secret-spellings.ts'
 
 const KEY = 'sk-our-provider-key+/=$&'
 const encoder = new TextEncoder()

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { TextSearch } from '../../../src/gateway/relay/credential-search.ts'
-import { CredentialWatch, redactAnswer } from '../../../src/gateway/relay/credential-spellings.ts'
-import { SeededRandom } from '../lib/seeded-random.ts'
+import { TextSearch } from '../../../src/lib/secret-search.ts'
+import { CredentialWatch, redactAnswer } from '../../../src/lib/secret-spellings.ts'
+import { SeededRandom } from './seeded-random.ts'
 
 const encoder = new TextEncoder()
 

@@ -1,0 +1,34 @@
+import type { Administration } from '../../governance/administration/administration.ts'
+import { conflict } from '../../governance/administration/administration.ts'
+import { notFound } from '../../lib/api-error.ts'
+import { type RefreshDeps, type RefreshOutcome, refreshCatalogue } from '../catalog/refresh-catalogues.ts'
+import { readIntegration } from './integrations.ts'
+import { selectCatalogueStates } from './tools.store.ts'
+
+/** Catalogues that one request refreshes; the job refreshes the others. */
+const MOST_CATALOGUES = 20
+
+/**
+ * Refreshes the catalogues of an integration now: one, or all of them up to a number.
+ * @param connectionId null for every catalogue. @throws ApiError `not_found`; `unprocessable` where there is none yet.
+ */
+export async function refreshIntegration(
+  deps: RefreshDeps,
+  administration: Administration,
+  integrationId: string,
+  connectionId: string | null,
+): Promise<Array<{ connection_id: string | null } & RefreshOutcome>> {
+  await readIntegration(administration, integrationId)
+  const states = await selectCatalogueStates(administration, integrationId)
+  const known = states.map((state) => state.connectionId)
+  if (connectionId !== null && !known.includes(connectionId)) throw notFound('Connection', connectionId)
+  if (known.length === 0) throw conflict('The integration has no connection whose tools could be listed.')
+  const { organizationId } = administration
+  const outcomes = []
+  for (const each of connectionId === null ? known.slice(0, MOST_CATALOGUES) : [connectionId]) {
+    const key = { organizationId, integrationId, connectionId: each }
+    const outcome = await refreshCatalogue(deps, key, administration)
+    outcomes.push({ connection_id: each || null, ...outcome })
+  }
+  return outcomes
+}

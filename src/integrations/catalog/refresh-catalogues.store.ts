@@ -1,0 +1,199 @@
+import { and, eq, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
+import { toolCatalogues, toolDefinitions } from '../../../schema/integrations.ts'
+import {
+  type EpochChange,
+  type OrganizationScope,
+  raisingEpoch,
+} from '../../governance/administration/administration.store.ts'
+import type { UpstreamProtocol } from '../types.ts'
+import type { PinnedDefinition } from './clean-definition.ts'
+
+/** Which catalogue of which organization. */
+export interface CatalogueKey {
+  organizationId: string
+  integrationId: string
+  /** Empty for an integration without connections. */
+  connectionId: string
+}
+
+/** A catalogue that one job may refresh until `leasedUntil`. */
+export interface LeasedCatalogue extends CatalogueKey {
+  leasedUntil: Date
+  tools: Array<{ name: string; hash: string }> | null
+  protocol: UpstreamProtocol | null
+  failures: number
+}
+
+const isCatalogue = ({ organizationId, integrationId, connectionId }: CatalogueKey) =>
+  and(
+    eq(toolCatalogues.organizationId, organizationId),
+    eq(toolCatalogues.integrationId, integrationId),
+    eq(toolCatalogues.connectionId, connectionId),
+  )
+
+const leasedColumns = sql`organization_id AS "organizationId", integration_id AS "integrationId",
+  connection_id AS "connectionId", leased_until AS "leasedUntil", tools, protocol, failures`
+
+type LeasedRow = Omit<LeasedCatalogue, 'leasedUntil'> & { leasedUntil: string } & Record<string, unknown>
+
+const leasedCatalogue = ({ leasedUntil, ...row }: LeasedRow): LeasedCatalogue => ({
+  ...row,
+  leasedUntil: new Date(leasedUntil),
+})
+
+/** Creates catalogues of active connections that have none. Deployment-wide. */
+export async function insertMissingCatalogues(database: Database, now: Date): Promise<void> {
+  await database.execute(sql`
+    INSERT INTO tool_catalogues (integration_id, connection_id, organization_id, next_refresh_at)
+    SELECT c.integration_id, c.id, c.organization_id, ${now.toISOString()}::timestamptz
+    FROM connections c JOIN integrations i ON i.id = c.integration_id AND i.organization_id = c.organization_id
+    WHERE c.status = 'active' AND i.kind = 'mcp' AND i.deleted_at IS NULL AND i.authorization->>'kind' <> 'none'
+    ON CONFLICT (integration_id, connection_id) DO NOTHING`)
+}
+
+/**
+ * Leases catalogues that are due, longest due first: a second job at the same time gets others. Deployment-wide. Catalogues
+ * of disabled integrations and of connections that are not active rest.
+ */
+export async function leaseDueCatalogues(
+  database: Database,
+  { now, leasedUntil, most }: { now: Date; leasedUntil: Date; most: number },
+): Promise<LeasedCatalogue[]> {
+  const at = sql`${now.toISOString()}::timestamptz`
+  const { rows } = await database.execute<LeasedRow>(sql`
+    UPDATE tool_catalogues SET leased_until = ${leasedUntil.toISOString()}::timestamptz
+    WHERE (integration_id, connection_id) IN (
+      SELECT t.integration_id, t.connection_id FROM tool_catalogues t
+      JOIN integrations i ON i.id = t.integration_id
+      LEFT JOIN connections c ON c.id = t.connection_id
+      WHERE t.next_refresh_at <= ${at} AND (t.leased_until IS NULL OR t.leased_until <= ${at})
+        AND i.kind = 'mcp' AND i.deleted_at IS NULL AND i.disabled_at IS NULL
+        AND (CASE WHEN t.connection_id = '' THEN i.authorization->>'kind' = 'none' ELSE c.status = 'active' END)
+      ORDER BY t.next_refresh_at LIMIT ${most} FOR UPDATE OF t SKIP LOCKED)
+    RETURNING ${leasedColumns}`)
+  return rows.map(leasedCatalogue)
+}
+
+/** Leases one catalogue, due or not, and creates it if it does not exist. @returns null while another job has it. */
+export async function leaseCatalogue(
+  database: Database,
+  { organizationId, integrationId, connectionId }: CatalogueKey,
+  { now, leasedUntil }: { now: Date; leasedUntil: Date },
+): Promise<LeasedCatalogue | null> {
+  const { rows } = await database.execute<LeasedRow>(sql`
+    INSERT INTO tool_catalogues AS t (integration_id, connection_id, organization_id, leased_until)
+    VALUES (${integrationId}, ${connectionId}, ${organizationId}, ${leasedUntil.toISOString()}::timestamptz)
+    ON CONFLICT (integration_id, connection_id) DO UPDATE SET leased_until = excluded.leased_until
+    WHERE t.organization_id = excluded.organization_id
+      AND (t.leased_until IS NULL OR t.leased_until <= ${now.toISOString()}::timestamptz)
+    RETURNING ${leasedColumns}`)
+  return rows[0] ? leasedCatalogue(rows[0]) : null
+}
+
+/** The state of each definition of an integration that the names of a catalogue have had, and whether it has any. */
+export async function selectKnownDefinitions(
+  database: Database,
+  { organizationId, integrationId }: Omit<CatalogueKey, 'connectionId'>,
+): Promise<Array<{ name: string; hash: string; state: 'pending' | 'approved' | 'rejected' }>> {
+  return database
+    .select({ name: toolDefinitions.name, hash: toolDefinitions.hash, state: toolDefinitions.state })
+    .from(toolDefinitions)
+    .where(
+      and(
+        eq(toolDefinitions.organizationId, organizationId),
+        eq(toolDefinitions.integrationId, integrationId),
+      ),
+    )
+}
+
+/** A refresh that succeeded, until its lease is over. */
+export interface RefreshedCatalogue {
+  tools: Array<{ name: string; hash: string }>
+  protocol: UpstreamProtocol | null
+  /** Tools of the upstream that are not offered, for administrators; null if there are none. */
+  warning: string | null
+  now: Date
+  nextRefreshAt: Date
+}
+
+const refreshedColumns = ({ tools, protocol, warning, now, nextRefreshAt }: RefreshedCatalogue) => ({
+  tools,
+  protocol: protocol as Record<string, unknown> | null,
+  refreshedAt: now,
+  staleSince: null,
+  failures: 0,
+  error: warning,
+  nextRefreshAt,
+  leasedUntil: null,
+})
+
+/** Whether the job still has its lease: a slower one must not overwrite what came after it. */
+const isLeased = (lease: LeasedCatalogue) =>
+  and(isCatalogue(lease), eq(toolCatalogues.leasedUntil, lease.leasedUntil))
+
+/** Records a refresh that changed nothing. */
+export async function updateUnchanged(
+  database: Database,
+  lease: LeasedCatalogue,
+  refreshed: RefreshedCatalogue,
+): Promise<void> {
+  await database.update(toolCatalogues).set(refreshedColumns(refreshed)).where(isLeased(lease))
+}
+
+/** Definitions for each statement: a request to the database has a limit of size. */
+const DEFINITIONS_OF_STATEMENT = 200
+
+/**
+ * Stores a changed catalogue with its new definitions, in one transaction. The first definitions of an integration are
+ * approved if `approvesFirst`, as long as it has none when they are stored.
+ */
+export function storeChanged(
+  scope: OrganizationScope,
+  lease: LeasedCatalogue,
+  refreshed: RefreshedCatalogue,
+  added: {
+    definitions: readonly PinnedDefinition[]
+    state: 'pending' | 'approved'
+    decidedBy: string | null
+  },
+): Promise<EpochChange<unknown>> {
+  const { database } = scope
+  const rows = added.definitions.map(({ definition, binding, hash }) => ({
+    integrationId: lease.integrationId,
+    organizationId: lease.organizationId,
+    name: definition.name,
+    hash,
+    definition: definition as unknown as Record<string, unknown>,
+    binding: binding as unknown as Record<string, unknown> | null,
+    state: added.state,
+    decidedBy: added.decidedBy,
+    decidedAt: added.decidedBy === null ? null : refreshed.now,
+  }))
+  const inserts = Array.from({ length: Math.ceil(rows.length / DEFINITIONS_OF_STATEMENT) }, (_, part) =>
+    database
+      .insert(toolDefinitions)
+      .values(rows.slice(part * DEFINITIONS_OF_STATEMENT, (part + 1) * DEFINITIONS_OF_STATEMENT))
+      .onConflictDoNothing(),
+  )
+  const update = database.update(toolCatalogues).set(refreshedColumns(refreshed)).where(isLeased(lease))
+  return raisingEpoch(scope, update, ...inserts)
+}
+
+/** Records a refresh that failed. The last good tools stay. */
+export async function updateFailed(
+  database: Database,
+  lease: LeasedCatalogue,
+  failure: { error: string; now: Date; nextRefreshAt: Date },
+): Promise<void> {
+  await database
+    .update(toolCatalogues)
+    .set({
+      failures: lease.failures + 1,
+      error: failure.error,
+      staleSince: sql`coalesce(${toolCatalogues.staleSince}, ${failure.now.toISOString()}::timestamptz)`,
+      nextRefreshAt: failure.nextRefreshAt,
+      leasedUntil: null,
+    })
+    .where(isLeased(lease))
+}

@@ -1,0 +1,148 @@
+import { and, eq, isNull, sql } from 'drizzle-orm'
+import type { Database } from '../../../schema/database.ts'
+import { connectionShares, connections, integrations } from '../../../schema/integrations.ts'
+import type { Integration, OperationBinding, ToolDefinition, UpstreamProtocol } from '../types.ts'
+import { integrationOf } from './integration-row.ts'
+
+/** The approved tools of one catalogue. Catalogues with the same tools have the same digest. */
+export interface CatalogueRow {
+  integrationId: string
+  /** Empty for the catalogue of an integration without connections. */
+  connectionId: string
+  protocol: UpstreamProtocol | null
+  digest: string
+}
+
+/** Who may use a connection. */
+export interface ConnectionAccess {
+  id: string
+  integrationId: string
+  ownerUserId: string | null
+  groupIds: string[]
+}
+
+/** One definition of a catalogue: name, as the upstream has it, and hash. */
+export type CatalogueEntry = readonly [name: string, hash: string]
+
+export interface DefinitionRow {
+  integrationId: string
+  name: string
+  hash: string
+  definition: ToolDefinition
+  binding: OperationBinding | null
+}
+
+/** Columns of an integration that calls need: without its document and its secret. */
+export const integrationColumns = {
+  id: integrations.id,
+  organizationId: integrations.organizationId,
+  slug: integrations.slug,
+  displayName: integrations.displayName,
+  description: integrations.description,
+  kind: integrations.kind,
+  url: integrations.url,
+  authorization: integrations.authorization,
+  price: integrations.price,
+  disabledTools: integrations.disabledTools,
+  disabledAt: integrations.disabledAt,
+}
+
+/** Catalogues with those of their tools that are approved. */
+const approvedEntries = (organizationId: string) => sql`
+  SELECT c.integration_id, c.connection_id, c.protocol, t.name, t.hash
+  FROM tool_catalogues c
+  CROSS JOIN LATERAL jsonb_to_recordset(c.tools) AS t(name text, hash text)
+  JOIN tool_definitions d ON d.integration_id = c.integration_id AND d.name = t.name AND d.hash = t.hash
+  WHERE c.organization_id = ${organizationId} AND d.state = 'approved'`
+
+const entriesDigest = sql`md5(string_agg(name || ' ' || hash, E'\n' ORDER BY name))`
+
+/** Integrations, catalogues and connections of an organization, from one snapshot. */
+export async function selectCatalogues(
+  database: Database,
+  organizationId: string,
+): Promise<{ integrations: Integration[]; catalogues: CatalogueRow[]; connections: ConnectionAccess[] }> {
+  const [integrationRows, catalogues, connectionRows] = await database.batch([
+    database
+      .select(integrationColumns)
+      .from(integrations)
+      .where(and(eq(integrations.organizationId, organizationId), isNull(integrations.deletedAt))),
+    database.execute<CatalogueRow & Record<string, unknown>>(sql`
+      SELECT integration_id AS "integrationId", connection_id AS "connectionId", protocol, ${entriesDigest} AS digest
+      FROM (${approvedEntries(organizationId)}) AS entries
+      GROUP BY integration_id, connection_id, protocol`),
+    database
+      .select({
+        id: connections.id,
+        integrationId: connections.integrationId,
+        ownerUserId: connections.ownerUserId,
+        groupIds: sql<string[]>`array(
+          SELECT ${connectionShares.groupId}::text FROM ${connectionShares}
+          WHERE ${connectionShares.connectionId} = ${connections.id}
+            AND ${connectionShares.organizationId} = ${connections.organizationId})`,
+      })
+      .from(connections)
+      .where(eq(connections.organizationId, organizationId)),
+  ])
+  return {
+    integrations: integrationRows.map(integrationOf),
+    catalogues: catalogues.rows,
+    connections: connectionRows,
+  }
+}
+
+/** The entries of catalogues, by digest. */
+export async function selectEntries(
+  database: Database,
+  organizationId: string,
+  digests: readonly string[],
+): Promise<Map<string, CatalogueEntry[]>> {
+  const { rows } = await database.execute<{ digest: string; entries: CatalogueEntry[] }>(sql`
+    SELECT DISTINCT ON (digest) digest, entries FROM (
+      SELECT ${entriesDigest} AS digest, jsonb_agg(jsonb_build_array(name, hash) ORDER BY name) AS entries
+      FROM (${approvedEntries(organizationId)}) AS approved
+      GROUP BY integration_id, connection_id) AS catalogues
+    WHERE digest IN (SELECT jsonb_array_elements_text(${JSON.stringify(digests)}::jsonb))`)
+  return new Map(rows.map(({ digest, entries }) => [digest, entries]))
+}
+
+/** Approved definitions. @param wanted integration, name and hash of each. */
+export async function selectDefinitions(
+  database: Database,
+  organizationId: string,
+  wanted: ReadonlyArray<{ integrationId: string; name: string; hash: string }>,
+): Promise<DefinitionRow[]> {
+  const { rows } = await database.execute<DefinitionRow & Record<string, unknown>>(sql`
+    SELECT d.integration_id AS "integrationId", d.name, d.hash, d.definition, d.binding
+    FROM tool_definitions d
+    JOIN jsonb_to_recordset(${JSON.stringify(wanted)}::jsonb) AS w("integrationId" uuid, name text, hash text)
+      ON w."integrationId" = d.integration_id AND w.name = d.name AND w.hash = d.hash
+    WHERE d.organization_id = ${organizationId} AND d.state = 'approved'`)
+  return rows
+}
+
+/** @returns null for an integration that was deleted. */
+export async function selectIntegration(
+  database: Database,
+  organizationId: string,
+  name: { id: string } | { slug: string },
+): Promise<Integration | null> {
+  const isNamed = 'id' in name ? eq(integrations.id, name.id) : eq(integrations.slug, name.slug)
+  const [row] = await database
+    .select(integrationColumns)
+    .from(integrations)
+    .where(and(eq(integrations.organizationId, organizationId), isNamed, isNull(integrations.deletedAt)))
+  return row ? integrationOf(row) : null
+}
+
+/** Which new definitions of an integration are approved without a person; every one by hand if it was deleted. */
+export async function selectApproval(
+  database: Database,
+  { organizationId, integrationId }: { organizationId: string; integrationId: string },
+): Promise<'first' | 'automatic' | 'manual'> {
+  const [row] = await database
+    .select({ approval: integrations.approval })
+    .from(integrations)
+    .where(and(eq(integrations.organizationId, organizationId), eq(integrations.id, integrationId)))
+  return row?.approval ?? 'manual'
+}

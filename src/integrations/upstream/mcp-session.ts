@@ -1,0 +1,168 @@
+import {
+  Client,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  StreamableHTTPClientTransport,
+} from '@modelcontextprotocol/client'
+import { ApiError } from '../../lib/api-error.ts'
+import { errorText, logEvent } from '../../lib/log.ts'
+import { CredentialsUnavailable, type UpstreamCredential, type UpstreamProtocol } from '../types.ts'
+import { UpstreamError, upstreamFetch } from './upstream-fetch.ts'
+
+export interface McpUpstream {
+  url: string
+  /** `host:port` exceptions (configuration EGRESS_ALLOW). */
+  allow: readonly string[]
+  credential: UpstreamCredential
+  /** As the last refresh found it; null to find it. */
+  protocol: UpstreamProtocol | null
+  /** Bytes of all answers together. */
+  mostBytes: number
+  /** Milliseconds for each request. */
+  timeLimit: number
+  signal: AbortSignal
+}
+
+export interface McpSession {
+  client: Client
+  /** What the upstream speaks. */
+  protocol: UpstreamProtocol
+  /** The error to throw for what the client threw: safe for callers. */
+  failureOf(error: unknown): Error
+  /** Ends the requests, and the session at an upstream that has some. Never rejects. */
+  close(): Promise<void>
+}
+
+/** What upstreams see of the gateway. Nothing of the caller. */
+const CLIENT = { name: 'headgate', version: '1.0.0' }
+
+/** The one modern revision that the client library speaks. */
+const MODERN = '2026-07-28'
+
+/** How long the end of a session may take; nothing depends on it. */
+const CLOSING_MS = 2_000
+
+/**
+ * Opens a session of the Model Context Protocol over streamable HTTP. With a known protocol, a modern upstream and a
+ * legacy one without sessions cost no round trip. A legacy one with sessions gets a session for each call: its session may
+ * hold state, which must not pass from one caller to another.
+ * @throws UpstreamError, CredentialsUnavailable, and the reason of the signal.
+ */
+export async function openMcpSession(upstream: McpUpstream): Promise<McpSession> {
+  const { url, allow, credential, mostBytes, protocol, signal, timeLimit } = upstream
+  const send = upstreamFetch({ allow, credential, mostBytes })
+  // The first thing that went wrong: the client reports what followed from it, or nothing until its time is over.
+  let failure: Error | null = null
+  const broken = new AbortController()
+  const fail = (error: unknown) => {
+    failure ??= error instanceof Error ? error : new Error(String(error))
+    broken.abort(failure)
+  }
+  const transport = new StreamableHTTPClientTransport(new URL(url), {
+    fetch: (address, init) =>
+      init?.method === 'GET' ? noStream() : send(address, init).catch(rethrowing(fail)),
+    // The fetch above follows none.
+    redirectPolicy: 'follow',
+    reconnectionOptions: NO_RECONNECTION,
+    ...(protocol?.era === 'legacy' && !protocol.hasSessions && withoutSession(protocol.version)),
+  })
+  const client = new Client(CLIENT, {
+    versionNegotiation: { mode: 'auto' },
+    inputRequired: { autoFulfill: false },
+  })
+  client.onerror = fail
+  const options = { signal: AbortSignal.any([signal, broken.signal]), timeout: timeLimit }
+  const failureOf = (error: unknown) => callerError(failure ?? error, signal)
+  try {
+    await client.connect(transport, { ...options, ...(protocol && { prior: priorOf(protocol) }) })
+  } catch (error) {
+    await client.close().catch(() => {})
+    throw failureOf(error)
+  }
+  return {
+    client,
+    protocol: protocol ?? protocolOf(client, transport),
+    failureOf,
+    close: () => closeSession(client, transport),
+  }
+}
+
+/** Clients open a stream for messages of the server, which nothing here reads: the server is not even asked. */
+const noStream = async () => new Response(null, { status: 405 })
+
+const rethrowing = (fail: (error: unknown) => void) => (error: unknown) => {
+  fail(error)
+  throw error
+}
+
+/** A stream that broke off is not resumed: a call is answered once, or fails. */
+const NO_RECONNECTION = {
+  maxRetries: 0,
+  initialReconnectionDelay: 1,
+  maxReconnectionDelay: 1,
+  reconnectionDelayGrowFactor: 1,
+}
+
+/** A transport with a session does not initialize; an empty one is not sent. */
+const withoutSession = (version: string) => ({ sessionId: '', protocolVersion: version })
+
+const priorOf = (protocol: UpstreamProtocol) =>
+  protocol.era === 'legacy'
+    ? { kind: 'legacy' as const }
+    : {
+        kind: 'modern' as const,
+        discover: {
+          resultType: 'complete' as const,
+          supportedVersions: [protocol.version],
+          capabilities: { tools: {} },
+          ttlMs: 0,
+          cacheScope: 'private' as const,
+        },
+      }
+
+function protocolOf(client: Client, transport: StreamableHTTPClientTransport): UpstreamProtocol {
+  const version = client.getNegotiatedProtocolVersion() ?? MODERN
+  return client.getProtocolEra() === 'modern'
+    ? { era: 'modern', version }
+    : { era: 'legacy', version, hasSessions: transport.sessionId !== undefined }
+}
+
+async function closeSession(client: Client, transport: StreamableHTTPClientTransport): Promise<void> {
+  try {
+    client.onerror = () => {}
+    if (transport.sessionId) {
+      await Promise.race([transport.terminateSession(), new Promise((done) => setTimeout(done, CLOSING_MS))])
+    }
+  } catch (error) {
+    logEvent('info', 'integration.session_not_ended', { error: errorText(error) })
+  } finally {
+    await client.close().catch(() => {})
+  }
+}
+
+/** An error that quotes nothing of the upstream. */
+function callerError(error: unknown, signal: AbortSignal): Error {
+  if (signal.aborted) return signal.reason instanceof Error ? signal.reason : new Error('aborted')
+  const known = knownCause(error)
+  if (known) return known
+  if (error instanceof SdkHttpError) {
+    return new UpstreamError(`The upstream of the integration answered with status ${error.status}.`, {
+      cause: error,
+    })
+  }
+  if (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout) {
+    return new UpstreamError('The upstream of the integration did not answer in time.', { cause: error })
+  }
+  return new UpstreamError('The upstream of the integration sent an answer that is not valid MCP.', {
+    cause: error,
+  })
+}
+
+/** Libraries wrap what the fetch threw. */
+function knownCause(error: unknown): Error | null {
+  for (let current = error; current instanceof Error; current = current.cause) {
+    if (current instanceof ApiError || current instanceof CredentialsUnavailable) return current
+  }
+  return null
+}
