@@ -42,13 +42,14 @@ const leasedCatalogue = ({ leasedUntil, ...row }: LeasedRow): LeasedCatalogue =>
   leasedUntil: new Date(leasedUntil),
 })
 
-/** Creates catalogues of active connections that have none. Deployment-wide. */
+/** Creates the catalogues of active connections, and of servers without connections, that have none. Deployment-wide. */
 export async function insertMissingCatalogues(database: Database, now: Date): Promise<void> {
   await database.execute(sql`
     INSERT INTO tool_catalogues (integration_id, connection_id, organization_id, next_refresh_at)
-    SELECT c.integration_id, c.id, c.organization_id, ${now.toISOString()}::timestamptz
-    FROM connections c JOIN integrations i ON i.id = c.integration_id AND i.organization_id = c.organization_id
-    WHERE c.status = 'active' AND i.kind = 'mcp' AND i.deleted_at IS NULL AND i.authorization->>'kind' <> 'none'
+    SELECT i.id, coalesce(c.id, ''), i.organization_id, ${now.toISOString()}::timestamptz
+    FROM integrations i LEFT JOIN connections c
+      ON c.integration_id = i.id AND c.organization_id = i.organization_id AND c.status = 'active'
+    WHERE i.kind = 'mcp' AND i.deleted_at IS NULL AND (i.authorization->>'kind' = 'none') = (c.id IS NULL)
     ON CONFLICT (integration_id, connection_id) DO NOTHING`)
 }
 

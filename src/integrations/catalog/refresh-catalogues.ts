@@ -6,10 +6,18 @@ import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { CredentialsUnavailable, type Integration, NO_CREDENTIAL, type UpstreamCredential } from '../types.ts'
+import {
+  CredentialsUnavailable,
+  type Integration,
+  NO_CREDENTIAL,
+  type OperationBinding,
+  type UpstreamCredential,
+  type UpstreamProtocol,
+} from '../types.ts'
 import type { UpstreamDeps } from '../upstream/call-upstream.ts'
 import { listUpstreamTools } from '../upstream/list-upstream-tools.ts'
 import { type PinnedDefinition, pinnedDefinition } from './clean-definition.ts'
+import { operationTools } from './openapi/operation-tools.ts'
 import {
   type CatalogueKey,
   insertMissingCatalogues,
@@ -22,7 +30,7 @@ import {
   updateFailed,
   updateUnchanged,
 } from './refresh-catalogues.store.ts'
-import { selectApproval, selectIntegration } from './tool-catalog.store.ts'
+import { selectApproval, selectDocument, selectIntegration } from './tool-catalog.store.ts'
 
 export interface RefreshDeps extends UpstreamDeps {
   database: Database
@@ -105,18 +113,9 @@ async function refreshLeased(
   const now = new Date(deps.clock())
   try {
     const integration = await integrationOf(deps, lease)
-    const credential = await credentialFor(integration, lease)
-    const { tools, protocol } = await listUpstreamTools(deps, integration.url, credential)
-    const { definitions, warning } = pinnedDefinitions(tools)
+    const listed = await listedTools(deps, integration, lease)
     const nextRefreshAt = new Date(deps.clock() + REFRESH_MS)
-    const list = definitions.map(({ definition, hash }) => ({ name: definition.name, hash }))
-    return await storeRefreshed(deps, by, lease, definitions, {
-      tools: list,
-      protocol,
-      warning,
-      now,
-      nextRefreshAt,
-    })
+    return await storeRefreshed(deps, by, lease, integration, listed, { now, nextRefreshAt })
   } catch (error) {
     const reason = reasonOf(error)
     const wait = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(lease.failures, 10))
@@ -150,22 +149,52 @@ function reasonOf(error: unknown): string {
     : 'The catalogue could not be stored.'
 }
 
+/** The tools that can be offered, each name once. */
+interface ListedTools {
+  definitions: PinnedDefinition[]
+  protocol: UpstreamProtocol | null
+  /** Why others are not offered; null if all are. */
+  warning: string | null
+}
+
+/** Reads the tools from the upstream, or from the document of an API. */
+async function listedTools(
+  deps: RefreshDeps,
+  integration: Integration,
+  lease: LeasedCatalogue,
+): Promise<ListedTools> {
+  if (integration.kind === 'mcp') {
+    const credential = await credentialFor(integration, lease)
+    const { tools, protocol } = await listUpstreamTools(deps, integration.url, credential)
+    return {
+      ...pinnedDefinitions(
+        tools.map((tool) => ({ tool, binding: null })),
+        [],
+      ),
+      protocol,
+    }
+  }
+  const document = await selectDocument(deps.database, lease)
+  if (document === null) throw new ApiError('invalid_request', 'The integration has no document.')
+  const { operations, left } = operationTools(document)
+  return { ...pinnedDefinitions(operations, left), protocol: null }
+}
+
 const MOST_REASONS = 5
 
-/** Definitions that can be offered, each name once, and why others are not. */
-function pinnedDefinitions(tools: readonly unknown[]): {
-  definitions: PinnedDefinition[]
-  warning: string | null
-} {
+function pinnedDefinitions(
+  tools: ReadonlyArray<{ tool: unknown; binding: OperationBinding | null }>,
+  alreadyLeft: readonly string[],
+): Pick<ListedTools, 'definitions' | 'warning'> {
   const byName = new Map<string, PinnedDefinition>()
-  const left: string[] = []
-  tools.forEach((tool, index) => {
-    const pinned = pinnedDefinition(tool)
+  const left = [...alreadyLeft]
+  tools.forEach(({ tool, binding }, index) => {
+    const pinned = pinnedDefinition(tool, binding)
     if ('reason' in pinned) left.push(`tool ${index}: ${pinned.reason}`)
     else if (byName.has(pinned.definition.name)) left.push(`tool ${index}: its name is taken`)
     else byName.set(pinned.definition.name, pinned)
   })
-  const more = left.length > MOST_REASONS ? ` and ${left.length - MOST_REASONS} more` : ''
+  const more = left.length > MOST_REASONS ? `; and ${left.length - MOST_REASONS} more` : ''
   const warning = left.length === 0 ? null : `Not offered: ${left.slice(0, MOST_REASONS).join('; ')}${more}.`
   return { definitions: [...byName.values()], warning }
 }
@@ -174,9 +203,12 @@ async function storeRefreshed(
   deps: RefreshDeps,
   by: Administration,
   lease: LeasedCatalogue,
-  definitions: readonly PinnedDefinition[],
-  refreshed: RefreshedCatalogue,
+  integration: Integration,
+  { definitions, protocol, warning }: ListedTools,
+  times: Pick<RefreshedCatalogue, 'now' | 'nextRefreshAt'>,
 ): Promise<RefreshOutcome> {
+  const tools = definitions.map(({ definition, hash }) => ({ name: definition.name, hash }))
+  const refreshed = { tools, protocol, warning, ...times }
   const known = await selectKnownDefinitions(deps.database, lease)
   const change = changeOf(lease, definitions, known)
   const outcome = { kind: 'refreshed' as const, ...countsOf(change), tools: definitions.length }
@@ -185,7 +217,8 @@ async function storeRefreshed(
     return { ...outcome, pending: pendingOf(definitions, known) }
   }
   const approval = await selectApproval(deps.database, lease)
-  const decidedBy = decisionOf(approval, known.length === 0)
+  const writtenBy = integration.kind === 'openapi' ? (by.actor.administrator ?? by.actor.userId) : null
+  const decidedBy = decisionOf(approval, known.length === 0, writtenBy)
   const state = decidedBy === null ? ('pending' as const) : ('approved' as const)
   const intent = {
     action: 'integration.tools_changed',
@@ -253,8 +286,17 @@ function pendingOf(definitions: readonly PinnedDefinition[], known: readonly Kno
   return definitions.filter(({ definition, hash }) => pending.has(`${hash} ${definition.name}`)).length
 }
 
-/** Who approves new definitions; null if a person has to. */
-function decisionOf(approval: 'first' | 'automatic' | 'manual', isFirst: boolean): string | null {
+/**
+ * Who approves new definitions; null if a person has to.
+ * @param writtenBy the administrator that gave the document of an API, which is a decision of a person already.
+ */
+function decisionOf(
+  approval: 'first' | 'automatic' | 'manual',
+  isFirst: boolean,
+  writtenBy: string | null,
+): string | null {
+  if (approval === 'manual') return null
+  if (writtenBy !== null) return writtenBy
   if (approval === 'automatic') return 'automatic'
   return approval === 'first' && isFirst ? 'first_catalogue' : null
 }

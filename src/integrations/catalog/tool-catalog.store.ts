@@ -146,3 +146,15 @@ export async function selectApproval(
     .where(and(eq(integrations.organizationId, organizationId), eq(integrations.id, integrationId)))
   return row?.approval ?? 'manual'
 }
+
+/** The OpenAPI document of an integration; null for an MCP server. */
+export async function selectDocument(
+  database: Database,
+  { organizationId, integrationId }: { organizationId: string; integrationId: string },
+): Promise<Record<string, unknown> | null> {
+  const [row] = await database
+    .select({ document: integrations.document })
+    .from(integrations)
+    .where(and(eq(integrations.organizationId, organizationId), eq(integrations.id, integrationId)))
+  return row?.document ?? null
+}
