@@ -1,4 +1,4 @@
-import { Hono } from 'hono'
+import { Hono, type MiddlewareHandler } from 'hono'
 import { createDeps } from './deps.ts'
 import type { AppEnv } from './http/context.ts'
 import { renderError } from './http/errors.ts'
@@ -9,7 +9,9 @@ import { crossOrigin } from './http/middleware/cross-origin.ts'
 import { limitDeclaredLength } from './http/middleware/declared-length.ts'
 import { drainBody } from './http/middleware/drain-body.ts'
 import { requestContext } from './http/middleware/request-context.ts'
+import { requireEntitlement } from './http/middleware/require-entitlement.ts'
 import { requireScope } from './http/middleware/require-scope.ts'
+import { connectionRoutes } from './http/routes/connections.ts'
 import { conversationRoutes } from './http/routes/conversations.ts'
 import { managementRoutes } from './http/routes/management/management.ts'
 import { chatCompletionRoutes, messageRoutes } from './http/routes/model-calls.ts'
@@ -54,12 +56,18 @@ const SERVED = [
 ]
 
 for (const routes of SERVED) {
+  mount(routes, [admission({ usesCatalogue: routes === modelRoutes }), requireScope('models')])
+}
+mount(connectionRoutes, [admission(), requireScope('mcp'), requireEntitlement('personal_api_key_access')])
+
+/** Mounts routes behind the audit and the key. @param afterKey what admits a call, for routes that do not do it themselves. */
+function mount(routes: Hono<AppEnv>, afterKey: MiddlewareHandler<AppEnv>[]): void {
   // A validator is a route of its own before its handler: mount each path once.
   const mounted = new Map(routes.routes.map((route) => [`${route.method} ${route.path}`, route]))
   for (const [name, { method, path }] of mounted) {
     app.on(method, path, audit, limitDeclaredLength, authenticate)
     if (ADMITTING.has(name)) continue
-    app.on(method, path, admission({ usesCatalogue: routes === modelRoutes }), requireScope('models'))
+    for (const middleware of afterKey) app.on(method, path, middleware)
   }
   app.route('/', routes)
 }

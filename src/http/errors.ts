@@ -71,6 +71,7 @@ const RENDERERS: Record<Surface, Renderer> = {
   messages: messagesEnvelope,
   responses: nested,
   models: nestedWithMessage,
+  connections: flat,
   management: flat,
   none: nestedWithMessage,
 }

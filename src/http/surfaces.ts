@@ -1,5 +1,12 @@
 /** A family of routes that share header forms and an error envelope (interface: Authentication, Errors). */
-export type Surface = 'chat_completions' | 'messages' | 'responses' | 'models' | 'management' | 'none'
+export type Surface =
+  | 'chat_completions'
+  | 'messages'
+  | 'responses'
+  | 'models'
+  | 'connections'
+  | 'management'
+  | 'none'
 
 /** Header forms that carry a key. `authorization` means `Authorization: Bearer <key>`. */
 export type KeyHeader = 'authorization' | 'x-api-key' | 'api-key'
@@ -13,6 +20,7 @@ export const KEY_HEADERS: Record<HostKind, Partial<Record<Surface, readonly KeyH
     messages: ['authorization', 'x-api-key'],
     responses: ['authorization'],
     models: ['authorization', 'x-api-key'],
+    connections: ['authorization'],
   },
   llm: {
     chat_completions: ['authorization', 'api-key'],
@@ -29,6 +37,7 @@ const PATHS: ReadonlyArray<[prefix: string, surface: Surface]> = [
   ['/v1/responses', 'responses'],
   ['/v1/conversations', 'responses'],
   ['/v1/models', 'models'],
+  ['/v1/integrations', 'connections'],
   ['/api', 'management'],
 ]
 

@@ -63,7 +63,7 @@ const instant = z
   .union([z.iso.datetime({ offset: true }), z.iso.date()], 'must be a date or an ISO 8601 time with a zone')
   .transform((value) => new Date(value))
 
-const pageParameters = {
+export const pageParameters = {
   limit: z.coerce
     .number('must be a number')
     .int('must be a whole number')

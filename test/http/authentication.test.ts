@@ -26,6 +26,7 @@ beforeAll(async () => {
     createTenant(address, { organization: { user_rate_limit_per_minute: 100_000 } }),
     createTenant(address),
   ])
+  await ask('PUT', `${tenant.base}/users/${tenant.userId}/entitlements/personal_api_key_access`)
   const expires = { expires_at: new Date(Date.now() + 3_000).toISOString() }
   const leaver = await addMember(address, tenant.base)
   const [revoked, expired, disabled] = await Promise.all([

@@ -20,6 +20,7 @@ const ACCEPTED: Record<Host, Partial<Record<Surface, readonly string[]>>> = {
     messages: ['authorization', 'x-api-key'],
     responses: ['authorization'],
     models: ['authorization', 'x-api-key'],
+    connections: ['authorization'],
     management: ['authorization'],
   },
   llm: { chat_completions: ['authorization', 'api-key'], models: ['authorization', 'api-key'] },

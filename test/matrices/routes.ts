@@ -2,7 +2,14 @@ import { app } from '../../src/app.ts'
 
 export type Host = 'base' | 'llm'
 /** A family of routes with header forms and an error envelope of its own (interface: Authentication, Errors). */
-export type Surface = 'chat_completions' | 'messages' | 'responses' | 'models' | 'management' | 'open'
+export type Surface =
+  | 'chat_completions'
+  | 'messages'
+  | 'responses'
+  | 'models'
+  | 'connections'
+  | 'management'
+  | 'open'
 
 /** A registered route as a caller would use it. */
 export interface RouteExample {
@@ -146,6 +153,7 @@ const PARAMETERS: Record<string, string> = {
   conversationId: 'conv_0000000000000000000000',
   itemId: 'msg_0000000000000000000000',
   path: 'notes.txt',
+  connectionId: 'conn_0000000000000000000000',
 }
 
 const OPEN = new Map([
@@ -180,6 +188,11 @@ export function routeExamples(): RouteExample[] {
       const creates = pattern === RESPONSES_ROUTE.path
       const hasBody = creates || pattern === COMPACT_ROUTE.path
       return hasBody ? { ...example, body: RESPONSES_ROUTE.request('Hello') } : { ...example, letIn: [404] }
+    }
+    if (pattern.startsWith('/v1/integrations/connections')) {
+      const example = { method, pattern, path, surface: 'connections', hosts: ['base'] } as const
+      // The connection of the body does not exist.
+      return method === 'GET' ? example : { ...example, body: { connection_id: 'conn_0' }, letIn: [404] }
     }
     if (pattern.startsWith('/api/')) {
       const body = method === 'POST' || method === 'PUT' ? { body: {} } : {}

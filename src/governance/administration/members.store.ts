@@ -1,6 +1,7 @@
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, notExists, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { entitlements, groupMemberships, memberships, users } from '../../../schema/identity.ts'
+import { connectionShares, connections } from '../../../schema/integrations.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
 import type { Entitlement, Role } from '../principal.ts'
 import {
@@ -123,28 +124,56 @@ export async function selectHasOtherMemberships(
   return rows.length > 0
 }
 
-/** Changes a membership. The name changes only while no other organization shares the user. */
+/**
+ * Changes a membership. The name changes only while no other organization shares the user. Disabling it revokes the private
+ * connections of the user; shared ones count as suspended while their owner is disabled.
+ */
 export function updateMember(scope: OrganizationScope, userId: string, values: MemberValues) {
   const { database, organizationId } = scope
   const { name, role, rateLimitPerMinute, disabled } = values
   const isUnshared = sql`not exists (select 1 from ${memberships} where ${memberships.userId} = ${userId}
     and ${memberships.organizationId} <> ${organizationId})`
-  return raisingEpoch(
-    scope,
-    database
-      .update(users)
-      .set({ name: name ?? sql`${users.name}` })
-      .where(and(eq(users.id, userId), isUnshared)),
-    database
-      .update(memberships)
-      .set({
-        role: role ?? sql`${memberships.role}`,
-        ...(rateLimitPerMinute !== undefined && { rateLimitPerMinute }),
-        ...(disabled !== undefined && { disabledAt: disabledSince(memberships.disabledAt, disabled) }),
-      })
-      .where(isMember(organizationId, userId)),
-  )
+  const renaming = database
+    .update(users)
+    .set({ name: name ?? sql`${users.name}` })
+    .where(and(eq(users.id, userId), isUnshared))
+  const membership = database
+    .update(memberships)
+    .set({
+      role: role ?? sql`${memberships.role}`,
+      ...(rateLimitPerMinute !== undefined && { rateLimitPerMinute }),
+      ...(disabled !== undefined && { disabledAt: disabledSince(memberships.disabledAt, disabled) }),
+    })
+    .where(isMember(organizationId, userId))
+  return disabled
+    ? raisingEpoch(scope, revokePrivateConnections(scope, userId), renaming, membership)
+    : raisingEpoch(scope, renaming, membership)
 }
+
+/** Erases the credentials with the revocation: they are of a person who has left. */
+const revokePrivateConnections = ({ database, organizationId }: OrganizationScope, userId: string) =>
+  database
+    .update(connections)
+    .set({
+      status: 'revoked',
+      sealedCredential: null,
+      vaultKeyId: null,
+      hint: null,
+      credentialVersion: sql`${connections.credentialVersion} + 1`,
+      updatedAt: sql`now()`,
+    })
+    .where(
+      and(
+        eq(connections.organizationId, organizationId),
+        eq(connections.ownerUserId, userId),
+        notExists(
+          database
+            .select({ one: sql`1` })
+            .from(connectionShares)
+            .where(eq(connectionShares.connectionId, connections.id)),
+        ),
+      ),
+    )
 
 /** Gives a membership a named right. Giving it twice changes nothing. */
 export const insertEntitlement = (scope: OrganizationScope, userId: string, name: Entitlement) =>

@@ -4,7 +4,6 @@ import {
   conflict,
 } from '../../governance/administration/administration.ts'
 import { invalidRequest, notFound } from '../../lib/api-error.ts'
-import { seal } from '../../lib/crypto.ts'
 import { checkEgress, EgressError } from '../../lib/safe-fetch.ts'
 import type { AuthorizationBody, IntegrationCreation, IntegrationUpdate } from '../../wire/integrations.ts'
 import { operationTools } from '../catalog/openapi/operation-tools.ts'
@@ -12,6 +11,7 @@ import { checkDocument, serverUrl } from '../catalog/openapi/read-document.ts'
 import { type RefreshDeps, refreshCatalogue } from '../catalog/refresh-catalogues.ts'
 import type { AuthorizationMethod } from '../types.ts'
 import { MOST_TOOLS } from '../upstream/list-upstream-tools.ts'
+import { sealClientSecret } from '../vault/client-secret.ts'
 import {
   deleteIntegration,
   type IntegrationRow,
@@ -22,9 +22,6 @@ import {
 } from './integrations.store.ts'
 
 export type { IntegrationRow } from './integrations.store.ts'
-
-/** What the secret of an OAuth client is sealed for. */
-export const clientSecretContext = (integrationId: string) => `integration-client/${integrationId}`
 
 /**
  * Adds an integration to the organization. Tools of a document are there at once; those of a server are read by the first
@@ -52,7 +49,7 @@ export async function createIntegration(
         displayName: creation.display_name ?? slug,
         description: creation.description ?? '',
         ...(clientSecret !== null && {
-          sealedClientSecret: seal(administration.vaultRing, clientSecret, clientSecretContext(id)),
+          sealedClientSecret: sealClientSecret(administration.vaultRing, id, clientSecret),
         }),
         ...(approval && { approval }),
         ...(price !== undefined && { price }),
@@ -123,7 +120,7 @@ export async function changeIntegration(
           sealedClientSecret:
             authorization.clientSecret === null
               ? null
-              : seal(administration.vaultRing, authorization.clientSecret, clientSecretContext(id)),
+              : sealClientSecret(administration.vaultRing, id, authorization.clientSecret),
         }),
         disabled,
       },

@@ -6,12 +6,11 @@ import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
+import { credentialOf, reportRefused } from '../connections/credentials.ts'
 import {
   CredentialsUnavailable,
   type Integration,
-  NO_CREDENTIAL,
   type OperationBinding,
-  type UpstreamCredential,
   type UpstreamProtocol,
 } from '../types.ts'
 import type { UpstreamDeps } from '../upstream/call-upstream.ts'
@@ -20,11 +19,12 @@ import { type PinnedDefinition, pinnedDefinition } from './clean-definition.ts'
 import { operationTools } from './openapi/operation-tools.ts'
 import {
   type CatalogueKey,
-  insertMissingCatalogues,
   type LeasedCatalogue,
   leaseCatalogue,
   leaseDueCatalogues,
   type RefreshedCatalogue,
+  reconcileCatalogues,
+  selectCatalogueConnection,
   selectKnownDefinitions,
   storeChanged,
   updateFailed,
@@ -64,7 +64,7 @@ const RUN_MS = 4 * 60_000
  */
 export async function refreshDue(deps: RefreshDeps): Promise<void> {
   const begun = deps.clock()
-  await insertMissingCatalogues(deps.database, new Date(begun))
+  await reconcileCatalogues(deps.database, new Date(begun))
   while (deps.clock() - begun < RUN_MS) {
     const leases = await leaseDueCatalogues(deps.database, { ...leaseTimes(deps), most: AT_A_TIME })
     if (leases.length === 0) return
@@ -133,14 +133,6 @@ async function integrationOf(deps: RefreshDeps, { organizationId, integrationId 
   return integration
 }
 
-async function credentialFor(
-  integration: Integration,
-  { connectionId }: CatalogueKey,
-): Promise<UpstreamCredential> {
-  if (integration.authorization.kind === 'none' && connectionId === '') return NO_CREDENTIAL
-  throw new ApiError('internal', 'Catalogues of connections cannot be refreshed yet.')
-}
-
 /** Why a refresh failed, as administrators see it. */
 function reasonOf(error: unknown): string {
   if (error instanceof CredentialsUnavailable) return 'The upstream refuses the credential of the connection.'
@@ -163,8 +155,21 @@ async function listedTools(
   integration: Integration,
   lease: LeasedCatalogue,
 ): Promise<ListedTools> {
-  if (integration.kind === 'mcp') {
-    const credential = await credentialFor(integration, lease)
+  if (integration.kind === 'mcp') return listedByServer(deps, integration, lease)
+  const document = await selectDocument(deps.database, lease)
+  if (document === null) throw new ApiError('invalid_request', 'The integration has no document.')
+  const { operations, left } = operationTools(document)
+  return { ...pinnedDefinitions(operations, left), protocol: null }
+}
+
+async function listedByServer(
+  deps: RefreshDeps,
+  integration: Integration,
+  lease: LeasedCatalogue,
+): Promise<ListedTools> {
+  const connection = await selectCatalogueConnection(deps.database, lease)
+  const credential = await credentialOf(deps, integration, connection)
+  try {
     const { tools, protocol } = await listUpstreamTools(deps, integration.url, credential)
     return {
       ...pinnedDefinitions(
@@ -173,11 +178,12 @@ async function listedTools(
       ),
       protocol,
     }
+  } catch (error) {
+    if (error instanceof CredentialsUnavailable && connection) {
+      await reportRefused(deps, integration, connection, credential)
+    }
+    throw error
   }
-  const document = await selectDocument(deps.database, lease)
-  if (document === null) throw new ApiError('invalid_request', 'The integration has no document.')
-  const { operations, left } = operationTools(document)
-  return { ...pinnedDefinitions(operations, left), protocol: null }
 }
 
 const MOST_REASONS = 5

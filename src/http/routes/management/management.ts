@@ -5,6 +5,7 @@ import { administer } from '../../middleware/administer.ts'
 import { limitDeclaredLength } from '../../middleware/declared-length.ts'
 import { MAXIMUM_BODY_BYTES, tooLarge } from '../../request-body.ts'
 import { auditRoutes } from './audit.ts'
+import { connectionManagementRoutes } from './connections.ts'
 import { creditRoutes } from './credits.ts'
 import { dlpRoutes } from './dlp.ts'
 import { grantRoutes } from './grants.ts'
@@ -46,6 +47,7 @@ export const managementRoutes = new Hono<AppEnv>()
   .route('/', integrationRoutes)
   .route('/', integrationToolRoutes)
   .route('/', integrationGrantRoutes)
+  .route('/', connectionManagementRoutes)
   .route('/', creditRoutes)
   .route('/', usageRoutes)
   .route('/', auditRoutes)

@@ -1,0 +1,89 @@
+import { Hono } from 'hono'
+import {
+  type ConnectionRow,
+  changeConnection,
+  createConnection,
+  listConnections,
+  readConnection,
+  removeConnection,
+  shareConnection,
+  unshareConnection,
+} from '../../../integrations/connections/administration.ts'
+import {
+  connectionCreation,
+  connectionListQuery,
+  connectionUpdate,
+  isConnectionId,
+  shareReplacement,
+} from '../../../wire/connections.ts'
+import { noQuery } from '../../../wire/management.ts'
+import { listBody } from '../../../wire/page-cursor.ts'
+import type { AppContext, AppEnv } from '../../context.ts'
+import { jsonBody, query, unknownId } from '../../validated-request.ts'
+import { administrationOf, pageRequest, pathId } from './request.ts'
+
+const CONNECTIONS = '/organizations/:organizationId/connections'
+const CONNECTION = '/organizations/:organizationId/connections/:connectionId'
+const SHARE = '/organizations/:organizationId/connections/:connectionId/shares/:groupId'
+
+/** The credential goes in and never comes out. */
+const present = (row: ConnectionRow) => ({
+  id: row.id,
+  integration: row.slug,
+  display_name: row.displayName,
+  user_id: row.ownerUserId,
+  owner_disabled: row.isOwnerGone,
+  broker: row.broker,
+  upstream_connection_id: row.upstreamConnectionId,
+  status: row.status,
+  hint: row.hint,
+  shares: row.shares,
+  created_at: row.createdAt,
+  updated_at: row.updatedAt,
+})
+
+export const connectionManagementRoutes = new Hono<AppEnv>()
+  .get(CONNECTIONS, query(connectionListQuery), async (context) => {
+    const { integration: slug, user_id: userId, status, ...paging } = context.req.valid('query')
+    const filter = { slug, userId, status }
+    const page = await listConnections(administrationOf(context), filter, pageRequest(paging))
+    return context.json(listBody(page, present))
+  })
+  .post(CONNECTIONS, query(noQuery), jsonBody(connectionCreation), async (context) => {
+    const given = context.req.valid('json')
+    const { integration: slug, display_name: displayName, user_id: ownerUserId = null } = given
+    const { broker, credential } = given
+    const values = { slug, displayName, ownerUserId, broker, credential }
+    return context.json(present(await createConnection(administrationOf(context), values)), 201)
+  })
+  .get(CONNECTION, query(noQuery), async (context) => {
+    const id = connectionParameter(context)
+    return context.json(present(await readConnection(administrationOf(context), id)))
+  })
+  .put(CONNECTION, query(noQuery), jsonBody(connectionUpdate), async (context) => {
+    const id = connectionParameter(context)
+    const given = context.req.valid('json')
+    const { display_name: displayName, user_id: ownerUserId, credential, status } = given
+    const changes = { displayName, ownerUserId, credential, status }
+    return context.json(present(await changeConnection(administrationOf(context), id, changes)))
+  })
+  .delete(CONNECTION, query(noQuery), async (context) => {
+    const id = connectionParameter(context)
+    await removeConnection(administrationOf(context), id)
+    return context.json({ id, deleted: true })
+  })
+  .put(SHARE, query(noQuery), jsonBody(shareReplacement), async (context) => {
+    const [id, groupId] = [connectionParameter(context), pathId(context, 'Group')]
+    const { permission } = context.req.valid('json')
+    return context.json(present(await shareConnection(administrationOf(context), id, groupId, permission)))
+  })
+  .delete(SHARE, query(noQuery), async (context) => {
+    const [id, groupId] = [connectionParameter(context), pathId(context, 'Group')]
+    return context.json(present(await unshareConnection(administrationOf(context), id, groupId)))
+  })
+
+function connectionParameter(context: AppContext): string {
+  const text = context.req.param('connectionId') ?? ''
+  if (!isConnectionId(text)) throw unknownId('Connection', text)
+  return text
+}
