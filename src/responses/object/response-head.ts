@@ -86,6 +86,9 @@ export interface StoredRequest {
 export const hasOwnFiles = ({ conversationId, progress }: ResponseHead): boolean =>
   conversationId === null && (progress.toolCalls ?? 0) > 0
 
+export const isOwner = (head: ResponseHead, { organizationId, userId }: Owner): boolean =>
+  head.owner.organizationId === organizationId && head.owner.userId === userId
+
 export const ownerOf = ({ principal }: Pick<StartRequest, 'principal'>): Owner => ({
   organizationId: principal.organizationId,
   userId: principal.userId,
