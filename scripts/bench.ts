@@ -67,7 +67,7 @@ const SLOTS_OF_FIRST = 1
 const SLOTS_OF_PORTKEY = 1.5
 const WARM_UP_MS = 5_000
 
-/** @returns null when only the usage is wanted. @throws StartError for options that are not valid. */
+/** @returns null when only the usage is requested. @throws StartError for options that are not valid. */
 function readOptions(): Options | null {
   const { values } = parseArgs({
     options: {

@@ -38,7 +38,7 @@ export interface StartRequest {
   connection?: ConnectionStart | undefined
 }
 
-/** What a response has to know of the WebSocket connection that it is created on. */
+/** What a response needs of the WebSocket connection that it is created on. */
 export interface ConnectionStart {
   /** The response of this connection that may be continued although it is not stored; null for none. */
   continues: string | null
@@ -81,7 +81,7 @@ export type NotStarted =
 
 export type StartResult =
   | NotStarted
-  /** `headers` of the answer. `events`: as `follow` from the first event on, if the request asks for a stream. */
+  /** `headers` of the answer. `events`: as `follow` from the first event on, if the request is for a stream. */
   | (StartTrace & {
       error: null
       compatibility: Compatibility

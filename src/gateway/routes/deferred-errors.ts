@@ -9,7 +9,7 @@ const LONGEST_DEFERRED_BYTES = 1024 * 1024
 interface DeferredError {
   routeCall: RouteCall
   response: Response
-  /** Read while other routes are tried; null when it broke off. */
+  /** Read while other routes are tried; null when reading failed. */
   body: Promise<Uint8Array | null>
 }
 
@@ -21,7 +21,7 @@ export class DeferredErrors {
     return this.#errors.size
   }
 
-  /** Begins to read an error answer, in place of an earlier one of its route. @returns its body; null when it broke off. */
+  /** Begins to read an error answer, in place of an earlier one of its route. @returns its body; null when reading failed. */
   add(routeCall: RouteCall, response: Response): Promise<Uint8Array | null> {
     const { route } = routeCall.request
     const earlier = this.#errors.get(route)

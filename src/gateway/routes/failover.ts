@@ -51,7 +51,7 @@ type FailoverAnswer =
  * Routes are tried while nothing was sent to the caller: the next one when the last could not be reached, gave no usable
  * answer, or answered a status of `movesOn`. Every other answer, such as a 400, is the caller's. A route that requested to
  * wait (`Retry-After`) is tried before its time only when no other has answered; when its time comes within
- * UPSTREAM_RETRY_WAIT_MS and none answered, the call waits for it and tries it once more. A model with one route is asked
+ * UPSTREAM_RETRY_WAIT_MS and none answered, the call waits for it and tries it once more. A model with one route is tried
  * once: its errors are passed on, and callers repeat by themselves.
  * @returns the first answer, else the most useful error of an upstream, unchanged. Never throws.
  */
@@ -66,7 +66,7 @@ export function sendWithFailover(
 
 /**
  * The longest time until `sendWithFailover` begins an answer, in milliseconds.
- * @param stream whether the caller asked for a stream. @param routes their number.
+ * @param stream whether the caller requested a stream. @param routes their number.
  */
 export function longestFailover(
   configuration: FailoverDeps['configuration'],
@@ -85,7 +85,7 @@ export function longestFailover(
 /** Time-outs, conflicts and limits of the upstream, which official SDKs repeat as well. */
 const PASSING = new Set([408, 409, 429])
 
-/** A provider that refuses the gateway itself does not speak for the others. */
+/** A provider that refuses the gateway itself is no evidence about the others. */
 const movesOn = (status: number): boolean => isRefusalStatus(status) || PASSING.has(status) || status >= 500
 
 class Failover {
@@ -214,7 +214,7 @@ class Failover {
     return null
   }
 
-  /** @returns null when its body broke off: another route may be tried. */
+  /** @returns null when its body failed: another route may be tried. */
   async #readError(routeCall: RouteCall, response: Response): Promise<FailoverAnswer | null> {
     const { attempt, request } = routeCall
     try {

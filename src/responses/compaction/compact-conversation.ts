@@ -212,7 +212,7 @@ const endedOutcome = (
 ): Promise<Pick<CallOutcome, 'usage' | 'errorCode'>> =>
   withinTime(outcome, SETTLING_LIMIT_MS, 'settling a call').catch(() => ({ usage, errorCode: null }))
 
-/** A policy found something in a summary: an answer that breaks off has its reason only in the outcome of its call. */
+/** A policy found something in a summary: an answer that fails has its reason only in the outcome of its call. */
 const blocked = ({ message }: Error) =>
   new ApiError('invalid_request', message, { code: 'dlp_blocked', shouldRetry: false })
 

@@ -82,7 +82,7 @@ class FrameRenderer {
     return this.#reader.cancel(reason)
   }
 
-  /** A stream that breaks off has no end, so that its client resumes it. */
+  /** A stream that fails has no end, so that its client resumes it. */
   #ending(): string {
     return this.#endingOf(this.#last)
   }

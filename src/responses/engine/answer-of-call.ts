@@ -13,7 +13,7 @@ export interface SentCall {
 /**
  * Emits the answer to a turn, and settles its call.
  *
- * @throws the error of a call that failed, and that of an answer that broke off
+ * @throws the error of a call that failed, and that of an answer that failed
  */
 export async function emitAnswer(
   { sent, call }: SentCall,

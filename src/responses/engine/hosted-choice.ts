@@ -56,7 +56,7 @@ const entriesOf = (choice: ToolEntry): ToolEntry[] => {
   return Array.isArray(choice.tools) ? choice.tools : []
 }
 
-/** The choice with the functions under which a model knows the tools of this service. */
+/** The choice with the functions under which a model gets the tools of this service. */
 export function modelChoice(choice: ToolChoice, hosted: readonly HostedTool[]): ToolChoice {
   if (typeof choice !== 'object' || choice === null || hosted.length === 0) return choice
   const functionsOf = (entry: ToolEntry): ToolEntry[] => {

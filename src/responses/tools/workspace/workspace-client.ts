@@ -12,7 +12,7 @@ export interface ToolsService {
 export interface Workspace {
   /**
    * @throws ApiError whose message is for the model: `invalid_request` for what cannot be done, `upstream` when the script
-   * of tools is not available. A call without a result is stopped, or does not begin, if the script of tools can be told.
+   * of tools is not available. A call without a result is stopped, or does not begin, if the script of tools can be reached.
    */
   run<Name extends Exclude<Operation, 'download' | 'abort'>>(
     name: Name,
@@ -51,7 +51,7 @@ export function workspaceClient(tools: ToolsService, pause = wait): WorkspaceOf 
     return {
       async run(name, request, options) {
         const response = await post(name, request, options).catch((error) => {
-          // Nobody gets its result: what it would do later is not expected any more.
+          // Its result is not read any more, and what it would do later is not expected.
           if ('callId' in request) abort(request.callId)
           throw error
         })
