@@ -1,12 +1,11 @@
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { expect, vi } from 'vitest'
+import { beforeEach, expect, vi } from 'vitest'
 import { apiKeys, memberships, organizations, users } from '../../schema/identity.ts'
 import { grants, modelRoutes, models, providers } from '../../schema/models.ts'
 import { configurationOf, createDatabase } from '../../src/deps.ts'
 import type { CallIdentity } from '../../src/governance/governed-call.ts'
 import { keyIdOf, type Principal } from '../../src/governance/principal.ts'
-import { DEFAULT_TOOL_RIGHTS } from '../../src/governance/tool-rights.ts'
 import { seal } from '../../src/lib/crypto.ts'
 import { newId } from '../../src/lib/ids.ts'
 import { newResponseId } from '../../src/responses/ids.ts'
@@ -16,8 +15,10 @@ import type { StartRequest } from '../../src/responses/types.ts'
 import type { ResponseStream } from '../../workers/response-stream.ts'
 import { checkResponseStream } from '../harness/conformance.ts'
 import { readResponseStream } from '../harness/response-stream-text.ts'
+import { DEFAULT_TOOL_RIGHTS } from '../harness/tool-rights.ts'
 import { creditSum, expectIntactChain, newOrganization, type Organization } from './ledger-harness.ts'
 import { MODEL_URL, type ModelRequest } from './scripted-model.ts'
+import { type ToolRun, toolRuns } from './tool-response-stream.ts'
 
 /** Before any test puts a gate in front of Postgres: what a test looks up is not held by it. */
 const realFetch = globalThis.fetch
@@ -200,6 +201,23 @@ export type LiveTrial = ReturnType<typeof newResponse>
 
 /** Looks again and again until a check passes. */
 export const until = (check: () => unknown) => vi.waitFor(check, { timeout: 10_000, interval: 2 })
+
+/** Waits for so many requests. @param model what `useScriptedModel` gave. @returns the last of them. */
+export const requestOf = (model: { requests: ModelRequest[] }) => async (count: number) => {
+  await until(() => expect(model.requests).toHaveLength(count))
+  return model.requests[count - 1] as ModelRequest
+}
+
+export const phaseOf = async (response: LiveTrial) =>
+  ((await response.stored('head')) as { phase: string } | null)?.phase
+
+/** Forgets the runs of tools before each test of a file. @param answer is called with each run. */
+export function useToolRuns(answer: (run: ToolRun) => void = () => {}): void {
+  beforeEach(() => {
+    toolRuns.all.length = 0
+    toolRuns.answer = answer
+  })
+}
 
 /** A response that has said a word and is not done. @param model what `useScriptedModel` gave. */
 export async function speaking(model: { requests: ModelRequest[] }, caller: Caller, request: object = {}) {

@@ -1,7 +1,7 @@
 import { env } from 'cloudflare:workers'
-import { beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { DEFAULT_TOOL_RIGHTS } from '../../src/governance/tool-rights.ts'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { untrusted } from '../../src/responses/tools/untrusted.ts'
+import { DEFAULT_TOOL_RIGHTS } from '../harness/tool-rights.ts'
 import { passTime, useDatabaseGate } from './database-gate.ts'
 import {
   type Caller,
@@ -9,8 +9,10 @@ import {
   newCaller,
   newResponse,
   query,
+  requestOf,
   seedModel,
   until,
+  useToolRuns,
 } from './durable-response-harness.ts'
 import { type ModelRequest, useScriptedModel } from './scripted-model.ts'
 import { toolRuns } from './tool-response-stream.ts'
@@ -20,17 +22,11 @@ import { toolRuns } from './tool-response-stream.ts'
 useDatabaseGate()
 const model = useScriptedModel()
 beforeAll(seedModel)
-beforeEach(() => {
-  toolRuns.all.length = 0
-  toolRuns.answer = (run) => {
-    run.result = { status: 'completed', members: { output: `result of ${run.callId}` } }
-  }
+useToolRuns((run) => {
+  run.result = { status: 'completed', members: { output: `result of ${run.callId}` } }
 })
 
-const asked = async (count: number): Promise<ModelRequest> => {
-  await until(() => expect(model.requests).toHaveLength(count))
-  return model.requests[count - 1] as ModelRequest
-}
+const asked = requestOf(model)
 
 interface SentBody {
   messages: Array<Record<string, unknown>>

@@ -1,8 +1,8 @@
-import { DEFAULT_TOOL_RIGHTS } from '../../src/governance/tool-rights.ts'
 import { newId } from '../../src/lib/ids.ts'
 import type { HostedTool, ToolResult } from '../../src/responses/tools/hosted-tool.ts'
 import { workspaceClient } from '../../src/responses/tools/workspace/workspace-client.ts'
 import { workspaceTools } from '../../src/responses/tools/workspace/workspace-tools.ts'
+import { DEFAULT_TOOL_RIGHTS } from './tool-rights.ts'
 
 type Fetch = (url: string, init: RequestInit) => Promise<Response>
 

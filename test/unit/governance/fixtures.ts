@@ -10,7 +10,7 @@ import type { Deps } from '../../../src/deps.ts'
 import { parseConfiguration } from '../../../src/env.ts'
 import { createApiKey, digestApiKey } from '../../../src/governance/identity/api-key.ts'
 import type { Principal } from '../../../src/governance/principal.ts'
-import { DEFAULT_TOOL_RIGHTS } from '../../../src/governance/tool-rights.ts'
+import { DEFAULT_TOOL_RIGHTS } from '../../harness/tool-rights.ts'
 import type { Forwarder } from './stand-ins.ts'
 
 const pepper = (fill: number) => Buffer.alloc(32, fill).toString('base64')
