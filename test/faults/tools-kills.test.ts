@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, inject, it, vi } from 'vitest'
 import { freePorts } from '../../scripts/local/ports.ts'
 import { type RunningTools, startTools } from '../../scripts/local/tools.ts'
 import { readRuntimeSettings } from '../../scripts/local/wrangler-settings.ts'
-import { HOSTILE_COMMANDS } from '../harness/hostile-commands.ts'
+import { expectHarmless, HOSTILE_COMMANDS } from '../harness/hostile-commands.ts'
 import { TOOLS_WRANGLER_FILE } from '../harness/start-gateway.ts'
 import { type ShellOutput, workspaceCaller } from '../harness/workspaces.ts'
 import { TRIALS } from './support/faulty-gateway.ts'
@@ -28,6 +28,14 @@ beforeAll(async () => {
 afterAll(async () => {
   await tools?.stop()
   rmSync(folder, { recursive: true, force: true })
+})
+
+describe('a hostile command that takes long', () => {
+  const bystander = { organizationId: crypto.randomUUID(), workspaceId: 'conv_bystander' }
+
+  it.each(HOSTILE_COMMANDS.filter(({ long }) => long))('$name', (hostile) =>
+    expectHarmless(tools.url, hostile, bystander),
+  )
 })
 
 const wait = (milliseconds: number) => new Promise((done) => setTimeout(done, milliseconds))
