@@ -83,8 +83,8 @@ function inForm(
   form: Compatibility | undefined,
   frames: ReadableStream<Uint8Array>,
 ): ReadableStream<Uint8Array> {
-  const own = framesFor(context.req.header('user-agent'), frames)
-  return form === 'open_responses' ? openResponsesFrames(own) : own
+  const rendered = form === 'open_responses' ? openResponsesFrames(frames) : frames
+  return framesFor(context.req.header('user-agent'), rendered)
 }
 
 const eventStream = (context: AppContext, body: ReadableStream<Uint8Array> | null): Response =>
