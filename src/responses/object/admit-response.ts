@@ -19,7 +19,7 @@ import { conversationLocked, fittingItems, type ResponseContext } from '../conte
 import { loadRequest, type ResponseRequest } from '../context/load-request.ts'
 import { newEmitter } from '../emitter/create-emitter.ts'
 import { ResponseEngine, type RunningResponse } from '../engine/engine.ts'
-import { turnRequest } from '../engine/model-request.ts'
+import { turnRequest, withHosted } from '../engine/model-request.ts'
 import type { ReadyTurn } from '../engine/next-turn.ts'
 import type { Phase } from '../engine/phases.ts'
 import { type ToolRules, toolRules } from '../engine/tool-rules.ts'
@@ -165,10 +165,11 @@ async function loadFirstTurn(
   const { context, historyIds, isWhole } = await loadStartContext(deps, owner, loaded, start.connection)
   const compacted = compactedItems(deps, owner, context)
   const isTriggered = endsWithTrigger(context.input)
+  const modelSettings = withHosted(settings, tools.hosted)
   const plan = generates
-    ? await neededCompaction(deps, start.principal, settings, { items: compacted }, isTriggered)
+    ? await neededCompaction(deps, start.principal, modelSettings, { items: compacted }, isTriggered)
     : null
-  const items = await fittingItems(deps, start.principal, settings, compacted)
+  const items = await fittingItems(deps, start.principal, modelSettings, compacted)
   const bytes = items.reduce((sum, item) => sum + item.bytes.length, 0)
   const request: StoredRequest = {
     settings: isWhole ? { ...settings, conversation: null, previous_response_id: null } : settings,
