@@ -62,6 +62,10 @@ export class ResponseStream extends DurableObject<Bindings> implements ResponseS
     return this.#response.context(owner)
   }
 
+  async passFiles(owner: Owner) {
+    return this.#response.passFiles(owner)
+  }
+
   async release(owner: Owner) {
     return this.#response.release(owner)
   }

@@ -50,7 +50,11 @@ async function gatewayTime(): Promise<number> {
 }
 
 describe('a hostile command', () => {
-  const bystander = { organizationId: crypto.randomUUID(), workspaceId: 'conv_bystander' }
+  const bystander = {
+    organizationId: crypto.randomUUID(),
+    userId: crypto.randomUUID(),
+    workspaceId: 'conv_bystander',
+  }
 
   it.each(HOSTILE_COMMANDS.filter(({ long }) => !long))('$name', { timeout: 60_000 }, async (hostile) => {
     await expectHarmless(tools.url, hostile, bystander, async () => {

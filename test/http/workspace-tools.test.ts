@@ -255,15 +255,17 @@ describe('a call that is repeated', () => {
   })
 })
 
-it('never reads the files of another conversation or organization', async () => {
+it('never reads the files of another conversation, user or organization', async () => {
   const caller = newWorkspace()
   await caller.call('write_file', { path: 'secret.txt', content: 'canary-of-a-workspace' })
-  const { organizationId, workspaceId } = caller
+  const { organizationId, userId, workspaceId } = caller
+  const owner = { organizationId, userId }
   const names = [
-    newWorkspace({ organizationId }),
-    newWorkspace({ workspaceId }),
-    newWorkspace({ organizationId, workspaceId: `${workspaceId}/../${workspaceId}` }),
-    newWorkspace({ organizationId, workspaceId: `x/../${organizationId}:${workspaceId}` }),
+    newWorkspace(owner),
+    newWorkspace({ userId, workspaceId }),
+    newWorkspace({ organizationId, workspaceId }),
+    newWorkspace({ ...owner, workspaceId: `${workspaceId}/../${workspaceId}` }),
+    newWorkspace({ ...owner, workspaceId: `x/../${organizationId}:${userId}:${workspaceId}` }),
   ]
   for (const other of names) {
     expect(await textOf(other, 'list_files', {})).toBe('There are no files.')
@@ -273,6 +275,6 @@ it('never reads the files of another conversation or organization', async () => 
     expect(stdout).not.toContain('canary')
   }
   expect(
-    await textOf(newWorkspace({ organizationId, workspaceId }), 'read_file', { path: 'secret.txt' }),
+    await textOf(newWorkspace({ ...owner, workspaceId }), 'read_file', { path: 'secret.txt' }),
   ).toContain('canary')
 })

@@ -7,7 +7,7 @@ import { lacksIncluded } from '../../responses/items/included-members.ts'
 import { apiErrorOf } from '../../responses/object/error-data.ts'
 import { storedResponse } from '../../responses/object/stored-response.ts'
 import { listInputItems } from '../../responses/store/read-responses.store.ts'
-import { removeWorkspace } from '../../responses/tools/workspace/remove-workspace.ts'
+import { removeFilesOfEmpty } from '../../responses/tools/workspace/remove-workspace.ts'
 import type { CompactionResult, ErrorData, StartRequest, StartResult } from '../../responses/types.ts'
 import {
   type Includes,
@@ -52,8 +52,7 @@ export const responseRoutes = new Hono<AppEnv>()
     const removed = await object.remove(owner)
     const erased = await eraseResponse(context.var.deps, owner, id)
     if (!removed && !erased) throw unknownId('Response', id)
-    // Only a response without a conversation has files under its own id.
-    await removeWorkspace(context.var.deps, owner, id)
+    if (erased?.conversationId) await removeFilesOfEmpty(context.var.deps, owner, erased.conversationId)
     return context.json({ id, object: 'response', deleted: true })
   })
   .post('/v1/responses/:responseId/cancel', async (context) => {

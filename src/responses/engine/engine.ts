@@ -10,6 +10,7 @@ import type { ResponseEmitter, TurnEnd } from '../emitter/emitter.ts'
 import { refusedCallItems, sealedItems, withResults } from '../items/output-items.ts'
 import type { EventLog } from '../log/event-log.ts'
 import type { ResponseDeps } from '../object/response-deps.ts'
+import { workspaceIdOf } from '../object/response-files.ts'
 import type { Interruption, StoredRequest } from '../object/response-head.ts'
 import type { ResponseState } from '../object/response-state.ts'
 import type { ContextItem, Owner } from '../types.ts'
@@ -256,8 +257,8 @@ export class ResponseEngine {
   async #runTools(): Promise<ResponseEnd | null> {
     const { owner, state, emitter, request, log } = this.#run
     const principal = await currentPrincipal(this.#deps, owner, request, this.#principal)
-    const { conversationId, responseId } = state.known
-    const caller = { owner, principal, workspaceId: conversationId ?? responseId, responseId }
+    const { responseId } = state.known
+    const caller = { owner, principal, workspaceId: workspaceIdOf(state.known), responseId }
     this.#principal = await runTools(this.#deps, this.#run, caller, this.#abort.signal)
     log.flush()
     const { endAfterTools, turns } = this.#progress.current

@@ -9,7 +9,14 @@ import { endingEvents } from '../engine/recovery.ts'
 import { resumeResponse } from '../engine/resumption.ts'
 import { EventLog } from '../log/event-log.ts'
 import type { ItemPageRequest } from '../store/items.store.ts'
-import type { CompactionResult, Owner, ResponseStreamObject, StartRequest, StartResult } from '../types.ts'
+import type {
+  CompactionResult,
+  HeldContext,
+  Owner,
+  ResponseStreamObject,
+  StartRequest,
+  StartResult,
+} from '../types.ts'
 import { admitResponse } from './admit-response.ts'
 import { notStarted } from './error-data.ts'
 import { type FinalResponse, finalResponse } from './final-response.ts'
@@ -17,7 +24,8 @@ import { FinalWriter } from './final-writer.ts'
 import { closeAbandoned, dispatchFirstTurn } from './first-turn.ts'
 import { ResponseAlarm } from './response-alarm.ts'
 import type { ResponseDeps } from './response-deps.ts'
-import { hasOwnFiles, isOwner, newHead, type ResponseHead } from './response-head.ts'
+import { ResponseFiles, workspaceIdOf } from './response-files.ts'
+import { isOwner, newHead, type ResponseHead } from './response-head.ts'
 import { ResponseRemoval } from './response-removal.ts'
 import { ResponseState } from './response-state.ts'
 
@@ -36,6 +44,7 @@ export class DurableResponse implements ResponseStreamObject {
   readonly #state: ResponseState
   readonly #log: EventLog
   readonly #final: FinalWriter
+  readonly #files: ResponseFiles
   readonly #alarm: ResponseAlarm
   readonly #removal: ResponseRemoval
   readonly #ended = Promise.withResolvers<void>()
@@ -49,6 +58,7 @@ export class DurableResponse implements ResponseStreamObject {
     this.#state = new ResponseState(deps, storage.sql)
     this.#log = new EventLog({ storage, clock, heartbeatMilliseconds: configuration.STREAM_HEARTBEAT_MS })
     this.#final = new FinalWriter(deps, this.#state, this.#log)
+    this.#files = new ResponseFiles(deps, this.#state)
     this.#alarm = new ResponseAlarm(storage, deps, this.#state, this.#final)
     this.#removal = new ResponseRemoval(deps, {
       storage,
@@ -56,6 +66,7 @@ export class DurableResponse implements ResponseStreamObject {
       log: this.#log,
       final: this.#final,
       alarm: this.#alarm,
+      files: this.#files,
       ended: this.#ended,
     })
     const { head } = this.#state
@@ -153,6 +164,7 @@ export class DurableResponse implements ResponseStreamObject {
     this.#state.enter('ended', { endedAt: this.#deps.clock() })
     this.#ended.resolve()
     this.#settleCalls()
+    this.#files.removeUnreachable()
   }
 
   #settleCalls(): void {
@@ -243,17 +255,30 @@ export class DurableResponse implements ResponseStreamObject {
     return { model, compatibility, policyVersion, running, numbers }
   }
 
-  async context(owner: Owner): Promise<ReadableStream<Uint8Array> | null> {
+  async context(owner: Owner): Promise<HeldContext | null> {
     const { head } = this.#state
     if (!head?.heldUntil || head.phase !== 'ended' || !isOwner(head, owner)) return null
-    return this.#state.final?.response.status === 'failed' ? null : contextStream(this.#state.contextItems())
+    if (this.#state.final?.response.status === 'failed') return null
+    return {
+      items: contextStream(this.#state.contextItems()),
+      workspaceId: head.conversationId === null ? workspaceIdOf(head) : null,
+    }
+  }
+
+  async passFiles(owner: Owner): Promise<boolean> {
+    const { head } = this.#state
+    if (!head?.heldUntil || head.phase !== 'ended' || !isOwner(head, owner)) return false
+    this.#state.change({ filesGone: true })
+    return true
   }
 
   async release(owner: Owner): Promise<void> {
     const { head } = this.#state
     if (!head?.heldUntil || !isOwner(head, owner)) return
     this.#state.change({ heldUntil: null })
-    if (head.phase === 'ended') await this.#alarm.setNext()
+    if (head.phase !== 'ended') return
+    this.#files.removeUnreachable()
+    await this.#alarm.setNext()
   }
 
   async settle(owner: Owner): Promise<'running' | 'settled' | 'pending' | 'absent'> {
@@ -283,8 +308,8 @@ export class DurableResponse implements ResponseStreamObject {
     if (!current || current.pendingWrite || this.#alarm.isWindowOpen(current)) {
       return this.#alarm.setNext()
     }
-    // Nothing of it is in Postgres. It is not visible while its files are removed, which may have to be repeated.
-    if (!current.store && hasOwnFiles(current)) return this.#removal.rollBack()
+    // Its files could not be removed at its end. Nothing of it is in Postgres, and it is not visible while that is repeated.
+    if (this.#files.areOwned) return this.#removal.rollBack()
     if (!this.#final.ownsContent || (await this.#final.eraseContent())) await this.#removal.forget()
   }
 

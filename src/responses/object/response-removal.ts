@@ -1,11 +1,9 @@
 import { withinTime } from '../../lib/time-limit.ts'
-import { WORKSPACE_LIFETIME_MS } from '../../workspace/limits.ts'
 import type { EventLog } from '../log/event-log.ts'
-import { removeWorkspace } from '../tools/workspace/remove-workspace.ts'
 import type { FinalWriter } from './final-writer.ts'
 import type { ResponseAlarm } from './response-alarm.ts'
 import type { ResponseDeps } from './response-deps.ts'
-import { hasOwnFiles } from './response-head.ts'
+import type { ResponseFiles } from './response-files.ts'
 import type { ResponseState } from './response-state.ts'
 
 /** How long a refusal waits for its rollback. */
@@ -18,6 +16,7 @@ interface RemovedParts {
   log: EventLog
   final: FinalWriter
   alarm: ResponseAlarm
+  files: ResponseFiles
   /** Resolved when the response has ended, or does not exist any more. */
   ended: PromiseWithResolvers<void>
 }
@@ -52,24 +51,17 @@ export class ResponseRemoval {
   }
 
   async #rollBackOnce(): Promise<void> {
-    const { state, log, final, alarm } = this.#parts
+    const { state, log, final, alarm, files } = this.#parts
     if (!state.head) return
     // Stored first: the response is not visible any more, and a restart continues the rollback.
     state.enter('removing')
     log.endTails()
     await state.settleCalls()
-    const [isErased, hasNoFiles] = await Promise.all([final.rollBack(), this.#removeFiles()])
+    // Its rows first: what is left of its conversation decides about the files.
+    const isErased = await final.rollBack()
+    const hasNoFiles = await files.remove()
     if (isErased && hasNoFiles && !state.head?.unsettled.length) await this.forget()
     else await alarm.setCheck()
-  }
-
-  /** Removes the files of its own. @returns whether there are none any more; if not, it may be repeated. */
-  async #removeFiles(): Promise<boolean> {
-    const { head } = this.#parts.state
-    if (!head || !hasOwnFiles(head)) return true
-    const removed = await removeWorkspace(this.#deps, head.owner, head.responseId)
-    // By then the workspace has deleted itself.
-    return removed || this.#deps.clock() > (head.endedAt ?? head.createdAt) + WORKSPACE_LIFETIME_MS
   }
 
   /** Deletes what the object has of the response, and ends its readers. */

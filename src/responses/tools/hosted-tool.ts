@@ -32,7 +32,7 @@ export interface HostedTool {
 /** A call that is allowed: its arguments have passed the policies, its tool is switched on. */
 export interface HostedCall {
   owner: Owner
-  /** The conversation's id, or the response's where there is no conversation: the workspace of its files. */
+  /** Of the files: the conversation's id, or that of a response where there is no conversation. */
   workspaceId: string
   responseId: string
   /** Unique in its response. */

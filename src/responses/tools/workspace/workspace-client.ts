@@ -38,9 +38,10 @@ const RETRY_PAUSES = [200, 1_000]
 
 /** @param pause waits for milliseconds; replaced in tests. */
 export function workspaceClient(tools: ToolsService, pause = wait): WorkspaceOf {
-  return ({ organizationId }, workspaceId) => {
-    // The object of the name has nothing of another organization, whatever the id is.
-    const base = `https://tools/workspaces/${encodeURIComponent(`${organizationId}:${workspaceId}`)}`
+  return ({ organizationId, userId }, workspaceId) => {
+    // The object of the name has nothing of another owner, whatever the id is.
+    const name = `${organizationId}:${userId}:${workspaceId}`
+    const base = `https://tools/workspaces/${encodeURIComponent(name)}`
     const post = (name: Operation, body: object, { signal, timeLimit }: RunOptions) =>
       repeated(() => send(tools, `${base}/${name}`, body, timeLimit, signal), pause, signal)
     /** Best effort: a call that has not begun also ends with its time. */
