@@ -116,6 +116,16 @@ describe('shell', () => {
     }
   })
 
+  it('unpacks gzip only: it has no other archives', async () => {
+    const names =
+      'tar unzip zip xz unxz bzip2 zstd lz4 7z cpio ar brotli uncompress busybox openssl unrar zgrep xzcat'
+    const commands = names.split(' ').map((name) => `${name} --version`)
+    const { members } = await newWorkspace().call('shell', { commands })
+    for (const { stdout, outcome } of members.output as ShellOutput[]) {
+      expect([stdout, outcome]).toEqual(['', { type: 'exit', exit_code: 127 }])
+    }
+  })
+
   it('reports a write that is not possible, and continues', async () => {
     const { stdout, stderr, outcome } = await newWorkspace().shell(
       'echo x > /etc/passwd; echo x > a/b; echo after',
