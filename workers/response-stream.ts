@@ -15,7 +15,7 @@ export class ResponseStream extends DurableObject<Bindings> implements ResponseS
   constructor(
     context: DurableObjectState,
     environment: Bindings,
-    more: Partial<Pick<ResponseDeps, 'hostedTools'>> = {},
+    more: Partial<Pick<ResponseDeps, 'hostedTools' | 'responseStream'>> = {},
   ) {
     super(context, environment)
     const deps = createDeps(environment, context as unknown as ExecutionContext, unsharedLedgers())

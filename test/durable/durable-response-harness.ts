@@ -137,6 +137,7 @@ export function newResponse(
   caller: Caller,
   namespace = env.RESPONSE_STREAMS,
   compatibility: StartRequest['compatibility'] = null,
+  connection?: StartRequest['connection'],
 ) {
   const { principal, owner } = caller
   const responseId = newResponseId(configuration.KEY_PEPPERS)
@@ -149,10 +150,14 @@ export function newResponse(
     identity,
     headers: [],
     compatibility,
+    connection,
   }
+  const type = connection && { type: 'response.create' }
   const bodyOf = (members: object) =>
     new Response(
-      JSON.stringify({ model: MODEL, input: 'hello', stream: true, max_output_tokens: 100, ...members }),
+      JSON.stringify({
+        ...{ ...type, model: MODEL, input: 'hello', stream: true, max_output_tokens: 100, ...members },
+      }),
     ).body as ReadableStream<Uint8Array>
   const follow = (after = 0): Follower => {
     const follower: Follower = { text: '', done: Promise.resolve(false) }

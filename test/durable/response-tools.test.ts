@@ -1,3 +1,4 @@
+import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it, vi } from 'vitest'
 import { untrusted } from '../../src/responses/tools/untrusted.ts'
@@ -254,6 +255,26 @@ describe('a tool that ignores its signal', () => {
 })
 
 describe('many calls of one turn', () => {
+  it('that only read run one after the other with parallel_tool_calls: false', async () => {
+    let most = 0
+    toolRuns.answer = (run) => {
+      const running = toolRuns.all.filter(({ result }) => result === null).length
+      most = Math.max(most, running)
+      setTimeout(() => {
+        run.result = { status: 'completed', members: { output: 'x' } }
+      }, 3)
+    }
+    const names = ['hosted_read', 'hosted_read', 'hosted_read']
+    await calling(await newCaller(), {}, ...names)
+    expect(most).toBe(3)
+    model.requests.length = 0
+    toolRuns.all.length = 0
+    most = 0
+    await calling(await newCaller(), { parallel_tool_calls: false }, ...names)
+    expect(toolRuns.all).toHaveLength(3)
+    expect(most).toBe(1)
+  })
+
   it('run six at a time, and no more than the limit of a turn', async () => {
     const [most, running] = [{ count: 0 }, new Set<unknown>()]
     toolRuns.answer = (run) => {
@@ -333,6 +354,70 @@ describe('the files of a response', () => {
     const paths = toolsScript(() => 200)
     expect(await response.remove()).toBe(true)
     expect(paths).toContain(removalOf(caller, response.responseId))
+  })
+
+  const HOUR_MS = 3_600_000
+  const onConnection = (caller: Caller, continues: string | null) =>
+    newResponse(caller, env.TOOL_RESPONSES, null, { continues, until: Date.now() + HOUR_MS })
+  /** A response of a connection that may have written files, and has ended. */
+  async function heldResponse(caller: Caller) {
+    const response = onConnection(caller, null)
+    model.answer = (request) => {
+      if (!request.body.includes('"tool"')) request.call('hosted_write', '{}')
+      request.finish(request.body.includes('"tool"') ? 'stop' : 'tool_calls')
+    }
+    await response.start({ store: false })
+    await response.ended()
+    model.answer = () => {}
+    model.requests.length = 0
+    return response
+  }
+  const release = ({ client }: { client: ReturnType<typeof newResponse>['client'] }, { owner }: Caller) =>
+    client.release(owner)
+
+  it('of a connection belong to the response that continues, also when it dies', async () => {
+    const caller = await newCaller()
+    const paths = toolsScript(() => 200)
+    const first = await heldResponse(caller)
+    const second = onConnection(caller, first.responseId)
+    await second.start({ store: false, previous_response_id: first.responseId })
+    await asked(1)
+    await release(first, caller)
+    await runInDurableObject(second.stub(), (_, state) => state.abort('the test ends this object')).catch(
+      () => {},
+    )
+    expect(await second.ended()).toMatchObject({ status: 'failed' })
+    expect(paths).toEqual([])
+    await release(second, caller)
+    await until(() => expect(paths).toEqual([removalOf(caller, first.responseId)]))
+  })
+
+  it('of a connection are removed with a response that was refused after it got them', async () => {
+    const caller = await newCaller()
+    const paths = toolsScript(() => 200)
+    const first = await heldResponse(caller)
+    const second = onConnection(caller, first.responseId)
+    model.answer = (request) => request.breakOff()
+    const started = await second.start({ store: false, previous_response_id: first.responseId })
+    expect(started).toMatchObject({ previousResponseId: first.responseId })
+    if (started.error === null && 'held' in started) await second.remove()
+    await until(() => expect(paths).toContain(removalOf(caller, first.responseId)))
+    paths.length = 0
+    await release(first, caller)
+    expect(paths).toEqual([])
+  })
+
+  it('of a connection that is not heard of again are removed when it is too old', async () => {
+    const caller = await newCaller()
+    const paths = toolsScript(() => 200)
+    const first = await heldResponse(caller)
+    passTime(WINDOW_MS)
+    await first.runAlarm()
+    expect(paths).toEqual([])
+    passTime(HOUR_MS)
+    await first.runAlarm()
+    expect(paths).toEqual([removalOf(caller, first.responseId)])
+    expect(await first.runAlarm()).toBe(false)
   })
 
   it('of a conversation stay', async () => {

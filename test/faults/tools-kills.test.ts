@@ -70,10 +70,13 @@ describe('the process of the tools is killed while a command runs', () => {
     const bystander = workspaceCaller(tools.url)
     await bystander.call('write_file', { path: 'kept', content: 'kept' })
     for (let round = 0; round < 3; round++) {
-      for (const { commands } of HOSTILE_COMMANDS) {
-        const calls = [1, 2].map(() =>
-          workspaceCaller(tools.url).call('shell', { commands, timeout_ms: 1_000 }),
-        )
+      for (const { commands, file } of HOSTILE_COMMANDS) {
+        const content = file?.() ?? ''
+        const calls = [1, 2].map(async () => {
+          const caller = workspaceCaller(tools.url)
+          await caller.call('write_file', { path: 'file.b64', content })
+          await caller.call('shell', { commands, timeout_ms: 1_000 })
+        })
         await Promise.allSettled(calls)
         expect((await bystander.shell('cat kept; ls')).stdout).toBe('keptkept\n')
       }
