@@ -61,7 +61,7 @@ export async function expectHarmless(
 
 function expectHarmlessOutput(
   result: ShellOutput[],
-  { always, never }: Pick<HostileCommand, 'always' | 'never'>,
+  { always, never }: { always: RegExp | undefined; never: RegExp | undefined },
 ): void {
   const text = result.map(({ stdout, stderr }) => stdout + stderr).join('\n')
   if (always) expect(text).toMatch(always)
