@@ -8,7 +8,7 @@ import { pairedItems } from '../context/call-pairs.ts'
 import { ITEM_TYPES } from '../item-types/item-types.ts'
 import { type SealOpener, sealOpener } from '../items/sealed-content.ts'
 import type { StoredRequest } from '../object/response-head.ts'
-import type { HostedTool } from '../tools/hosted-tool.ts'
+import type { ServerTool } from '../tools/hosted-tool.ts'
 import type { ContextItem, Owner } from '../types.ts'
 import { modelChoice } from './hosted-choice.ts'
 import type { ToolRules } from './tool-rules.ts'
@@ -72,7 +72,7 @@ export function turnRequest(
   return { request: { ...call, body: body.bytes, headers: new Headers(headers) }, body }
 }
 
-function withHosted(settings: ResponseSettings, hosted: readonly HostedTool[]): ResponseSettings {
+function withHosted(settings: ResponseSettings, hosted: readonly ServerTool[]): ResponseSettings {
   if (hosted.length === 0) return settings
   const definitions = hosted.map(({ definition }) => definition)
   return {

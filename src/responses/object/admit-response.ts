@@ -25,6 +25,8 @@ import type { Phase } from '../engine/phases.ts'
 import { type ToolRules, toolRules } from '../engine/tool-rules.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { beginResponse } from '../store/begin-response.store.ts'
+import { approvedCalls } from '../tools/integrations/approvals.ts'
+import { approvedNames, requestedTools, storedForm } from '../tools/integrations/requested-tools.ts'
 import type { ContextItem, Owner, StartRequest, StartTrace } from '../types.ts'
 import { fromPostgres } from './postgres-away.ts'
 import type { ResponseDeps } from './response-deps.ts'
@@ -159,11 +161,13 @@ async function loadFirstTurn(
   const { settings } = loaded
   const owner = ownerOf(start)
   const { off } = start.principal.tools
-  const hosted = deps.hostedTools.filter(({ family }) => family === null || !off.includes(family))
-  const tools = toolRules(settings, hosted)
+  const hosted = deps.hostedTools.filter(({ family }) => !off.includes(family))
+  const requested = await requestedTools(deps, start.principal, settings)
   const { generates = true } = loaded
   const { context, historyIds, isWhole } = await loadStartContext(deps, owner, loaded, start.connection)
   const compacted = compactedItems(deps, owner, context)
+  const integrations = storedForm(requested, approvedCalls(compacted, context.input))
+  const tools = toolRules(settings, [...hosted, ...requested], approvedNames(integrations))
   const isTriggered = endsWithTrigger(context.input)
   const plan = generates
     ? await neededCompaction(deps, start.principal, settings, { items: compacted }, isTriggered)
@@ -176,7 +180,8 @@ async function loadFirstTurn(
     credential: start.principal.credential,
     // Those that route a conversation. Others may have secrets, which must not be stored.
     headers: start.headers.filter(([name]) => SESSION_HEADERS.includes(name)),
-    hostedTools: [...tools.hosted.keys()],
+    hostedTools: hosted.map(({ definition }) => definition.name).filter(tools.hosted.has, tools.hosted),
+    ...(integrations && { integrations }),
     historyIds,
   }
   const heldUntil = settings.store === false ? (start.connection?.until ?? null) : null
