@@ -18,6 +18,7 @@ import { loadStartContext } from '../context/connection-context.ts'
 import { conversationLocked, fittingItems, type ResponseContext } from '../context/load-context.ts'
 import { loadRequest, type ResponseRequest } from '../context/load-request.ts'
 import { newEmitter } from '../emitter/create-emitter.ts'
+import { currentPrincipal } from '../engine/current-principal.ts'
 import { ResponseEngine, type RunningResponse } from '../engine/engine.ts'
 import { turnRequest } from '../engine/model-request.ts'
 import type { ReadyTurn } from '../engine/next-turn.ts'
@@ -26,6 +27,7 @@ import { type ToolRules, toolRules } from '../engine/tool-rules.ts'
 import type { EventLog } from '../log/event-log.ts'
 import { beginResponse } from '../store/begin-response.store.ts'
 import { approvedCalls } from '../tools/integrations/approvals.ts'
+import { mcpEntries } from '../tools/integrations/mcp-entries.ts'
 import { approvedNames, requestedTools, storedForm } from '../tools/integrations/requested-tools.ts'
 import type { ContextItem, Owner, StartRequest, StartTrace } from '../types.ts'
 import { fromPostgres } from './postgres-away.ts'
@@ -162,7 +164,7 @@ async function loadFirstTurn(
   const owner = ownerOf(start)
   const { off } = start.principal.tools
   const hosted = deps.hostedTools.filter(({ family }) => !off.includes(family))
-  const requested = await requestedTools(deps, start.principal, settings)
+  const requested = await integrationTools(deps, start, settings)
   const { generates = true } = loaded
   const { context, historyIds, isWhole } = await loadStartContext(deps, owner, loaded, start.connection)
   const compacted = compactedItems(deps, owner, context)
@@ -187,6 +189,14 @@ async function loadFirstTurn(
   const heldUntil = settings.store === false ? (start.connection?.until ?? null) : null
   const isLarge = bytes > MOST_HELD_BYTES
   return { owner, settings, request, tools, context, items, plan, isLarge, heldUntil, generates }
+}
+
+/** By the rights of this moment: those of the request may be some seconds old, and its admission comes later. */
+async function integrationTools(deps: ResponseDeps, { principal }: StartRequest, settings: ResponseSettings) {
+  const entries = mcpEntries(settings.tools)
+  if (entries.length === 0) return []
+  const current = await currentPrincipal(deps, principal, principal, null)
+  return requestedTools(deps, current, entries)
 }
 
 /** Stores the input, writes the row and locks the conversation. @throws ApiError if the conversation is locked or gone. */

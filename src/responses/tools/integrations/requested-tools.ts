@@ -2,10 +2,9 @@ import { hasScope, type Principal } from '../../../governance/principal.ts'
 import { type CatalogDeps, listIntegrations, listTools } from '../../../integrations/catalog/tool-catalog.ts'
 import type { CatalogTool } from '../../../integrations/types.ts'
 import { ApiError, invalidRequest } from '../../../lib/api-error.ts'
-import type { ResponseSettings } from '../../../wire/responses.ts'
 import type { IntegrationTool, ToolSearch } from '../hosted-tool.ts'
 import type { ApprovedCall } from './approvals.ts'
-import { isAllowed, type McpEntry, mcpEntries } from './mcp-entries.ts'
+import { isAllowed, type McpEntry } from './mcp-entries.ts'
 import { integrationTool, type OfferedTool, offeredTool, type SearchScope } from './offered-tools.ts'
 import { toolSearch } from './tool-search.ts'
 
@@ -15,16 +14,13 @@ const MOST_LISTED_BYTES = 64 * 1024
 
 /**
  * The tools of the integrations that a request names (`{type: mcp, server_label}`), for the rights of its caller.
- * @throws ApiError invalid_request for an entry that is not valid, or names an integration without tools for this caller;
- *   forbidden for a key without the scope of integrations.
+ * @throws ApiError invalid_request for an entry that names an integration without tools for this caller; forbidden for a key without the scope of integrations.
  */
 export async function requestedTools(
   deps: CatalogDeps,
   principal: Principal,
-  settings: Pick<ResponseSettings, 'tools'>,
+  entries: readonly McpEntry[],
 ): Promise<Array<IntegrationTool | ToolSearch>> {
-  const entries = mcpEntries(settings.tools)
-  if (entries.length === 0) return []
   if (!hasScope(principal, 'mcp')) {
     throw new ApiError('forbidden', 'This API key does not have the scope mcp.', { code: 'tool_not_allowed' })
   }
