@@ -44,6 +44,8 @@ export interface WorkerdOptions {
   network?: Array<'public' | 'private'>
   /** Whether `caches.default` works; true by default. Off, using it throws. */
   cache?: boolean
+  /** Whether `runScheduled` works: the runtime has no triggers by time of its own, so a Worker beside it calls the handler. */
+  scheduled?: boolean
   /** Port on 127.0.0.1 for the runtime's inspector (profiles, heap); off when left out. */
   inspectorPort?: number
   /** Where the configuration and the copy of the bundle go, removed by `stop`; a temporary folder when left out. */
@@ -61,6 +63,8 @@ export interface RunningWorkerd {
   /** Process id of the current workerd. */
   readonly pid: number
   readonly storageDirectory: string
+  /** Calls the handler of scheduled events, as a trigger of wrangler.toml would. @throws if it fails */
+  runScheduled(cron: string): Promise<void>
   /** Ends the process with a signal and waits until it is gone; storage stays. SIGKILL is a crash. */
   kill(signal?: NodeJS.Signals): Promise<void>
   /** Starts it again on the same port and storage, other bindings on request. Ends it first if it runs. */
@@ -102,7 +106,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
   const configFile = join(folder, 'config.capnp')
   let port = options.port ?? 0
   let bindings = options.bindings
-  let current: { process: ChildProcess; port: number } | null = null
+  let current: Launched | null = null
 
   const start = async (): Promise<void> => {
     writePrivateFile(configFile, configOf(options, bindings, storageDirectory, port, cache?.port ?? null))
@@ -143,6 +147,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
     get pid() {
       return current?.process.pid ?? 0
     },
+    runScheduled: (cron) => runScheduled(current?.schedulePort ?? null, cron),
     kill,
     restart: async (changed) => {
       await kill('SIGKILL')
@@ -161,11 +166,32 @@ export async function startWorkerd(options: WorkerdOptions): Promise<RunningWork
   }
 }
 
-async function launch(configFile: string, bindings: Record<string, string>, options: WorkerdOptions) {
+interface Launched {
+  process: ChildProcess
+  port: number
+  /** Of the Worker that calls the handler of scheduled events. */
+  schedulePort: number | null
+}
+
+async function runScheduled(port: number | null, cron: string): Promise<void> {
+  if (port === null) throw new Error('this runtime was started without scheduled events')
+  const answer = await fetch(`http://127.0.0.1:${port}/?cron=${encodeURIComponent(cron)}`)
+  const { outcome } = (await answer.json()) as { outcome: string }
+  if (outcome !== 'ok') throw new Error(`the scheduled event ended as ${outcome}`)
+}
+
+async function launch(
+  configFile: string,
+  bindings: Record<string, string>,
+  options: WorkerdOptions,
+): Promise<Launched> {
   const { logFile, inspectorPort } = options
   const inspector = inspectorPort === undefined ? [] : [`--inspector-addr=127.0.0.1:${inspectorPort}`]
   const log = logFile === undefined ? null : openSync(logFile, 'a', 0o600)
-  const process = spawn(workerdBinary(), ['serve', configFile, '--control-fd=3', ...inspector], {
+  // Only the flag of the Worker beside ours is experimental.
+  const experimental = options.scheduled ? ['--experimental'] : []
+  const words = ['serve', configFile, '--control-fd=3', ...experimental, ...inspector]
+  const process = spawn(workerdBinary(), words, {
     detached: true,
     stdio: ['ignore', log ?? 'ignore', log ?? 'pipe', 'pipe'],
     env: { ...inheritedEnvironment(), ...bindings },
@@ -178,7 +204,9 @@ async function launch(configFile: string, bindings: Record<string, string>, opti
     complaint = (complaint + text.toString()).slice(-4_000)
   })
   try {
-    return { process, port: await listeningPort(process) }
+    const sockets = options.scheduled ? ['http', 'schedule'] : ['http']
+    const ports = await listeningPorts(process, sockets)
+    return { process, port: ports.get('http') ?? 0, schedulePort: ports.get('schedule') ?? null }
   } catch (error) {
     if (process.pid !== undefined) await endGroup(process.pid, 500)
     const text = logFile === undefined ? complaint : readFileSync(logFile, 'utf8').slice(-4_000)
@@ -187,9 +215,10 @@ async function launch(configFile: string, bindings: Record<string, string>, opti
   }
 }
 
-/** Resolves with the port from the control messages, which come once the runtime has accepted the bundle. */
-function listeningPort(process: ChildProcess): Promise<number> {
-  return new Promise((resolvePort, reject) => {
+/** Resolves with the port of each socket from the control messages, which come once the runtime has accepted the bundle. */
+function listeningPorts(process: ChildProcess, sockets: readonly string[]): Promise<Map<string, number>> {
+  const ports = new Map<string, number>()
+  return new Promise((resolvePorts, reject) => {
     const timer = setTimeout(() => reject(new Error('was not ready in time')), START_LIMIT_MS)
     process.once('error', (error) => reject(new Error(`cannot run (${error.message})`)))
     process.once('exit', () => {
@@ -199,11 +228,12 @@ function listeningPort(process: ChildProcess): Promise<number> {
     const control = process.stdio[3] as Readable | null
     if (control === null) return
     createInterface({ input: control }).on('line', (line) => {
-      const message = JSON.parse(line) as { event?: string; port?: number }
-      if (message.event !== 'listen' || message.port === undefined) return
-      if ((message as { socket?: string }).socket !== 'http') return
+      const message = JSON.parse(line) as { event?: string; port?: number; socket?: string }
+      if (message.event !== 'listen' || message.port === undefined || message.socket === undefined) return
+      ports.set(message.socket, message.port)
+      if (!sockets.every((socket) => ports.has(socket))) return
       clearTimeout(timer)
-      resolvePort(message.port)
+      resolvePorts(ports)
     })
   })
 }
@@ -268,12 +298,31 @@ const config :Workerd.Config = (
     (name = "internet", network = (allow = ${list(network.map(text))}, tlsOptions = (trustBrowserCas = true))),
     (name = "public-web", network = (allow = ["public"], tlsOptions = (trustBrowserCas = true))),
     ${externals.join('\n    ')}
+    ${options.scheduled ? SCHEDULE_WORKER : ''}
     ${cachePort === null ? '' : `(name = "cache", external = (address = "127.0.0.1:${cachePort}", http = ())),`}
   ],
-  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
+  sockets = [
+    (name = "http", address = "127.0.0.1:${port}", http = (), service = "main"),
+    ${options.scheduled ? '(name = "schedule", address = "127.0.0.1:0", http = (), service = "schedule"),' : ''}
+  ],
 );
 `
 }
+
+/** Calls the handler of scheduled events of the Worker beside it. */
+const SCHEDULE_SOURCE = `export default {
+  async fetch(request, { MAIN }) {
+    const cron = new URL(request.url).searchParams.get('cron')
+    return Response.json(await MAIN.scheduled({ cron, scheduledTime: new Date() }))
+  },
+}`
+
+const SCHEDULE_WORKER = `(name = "schedule", worker = (
+      modules = [(name = "schedule.js", esModule = ${JSON.stringify(SCHEDULE_SOURCE)})],
+      compatibilityDate = "2026-11-01",
+      compatibilityFlags = ["service_binding_extra_handlers"],
+      bindings = [(name = "MAIN", service = "main")],
+    )),`
 
 /** For pages, and for commands of the shell: a network that connects to no private address, whatever a name resolves to. */
 const PUBLIC_WEB = '(name = "PUBLIC_WEB", service = "public-web")'
