@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
+import type { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js'
 import { sendJson } from '../loopback-server.ts'
+
+type TransportModule = typeof import('@modelcontextprotocol/sdk/server/streamableHttp.js')
 
 interface EverythingModule {
   createServer(): {
@@ -10,6 +12,7 @@ interface EverythingModule {
   }
 }
 
+const TRANSPORT_MODULE = '@modelcontextprotocol/sdk/server/streamableHttp.js'
 const SERVER_MODULE = '@modelcontextprotocol/server-everything/dist/server/index.js'
 
 /** Sessions that clients left open. */
@@ -17,7 +20,7 @@ const MOST_SESSIONS = 100
 
 /**
  * The reference server "everything" over streamable HTTP, with a session for each client. The package's own HTTP server
- * would listen on every network interface. The package is loaded with the first request.
+ * would listen on every network interface. Both packages are loaded with the first request.
  */
 export class EverythingServer {
   readonly #sessions = new Map<string, StreamableHTTPServerTransport>()
@@ -30,9 +33,10 @@ export class EverythingServer {
   }
 
   async #open(): Promise<StreamableHTTPServerTransport> {
+    const { StreamableHTTPServerTransport: Transport } = (await import(TRANSPORT_MODULE)) as TransportModule
     const { createServer } = (await import(SERVER_MODULE)) as EverythingModule
     const { server, cleanup } = createServer()
-    const transport = new StreamableHTTPServerTransport({
+    const transport: StreamableHTTPServerTransport = new Transport({
       sessionIdGenerator: randomUUID,
       onsessioninitialized: (id) => this.#keep(id, transport),
       onsessionclosed: (id) => {

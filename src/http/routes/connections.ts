@@ -36,7 +36,7 @@ export const connectionRoutes = new Hono<AppEnv>()
   })
 
 /** A change that a caller makes to its own settings, which changes no rights. */
-function ownChange(context: AppContext): Administration {
+export function ownChange(context: AppContext): Administration {
   const { deps, caller, requestId } = context.var
   const { configuration, clock, database, ledgerOf } = deps
   return {

@@ -6,7 +6,7 @@ import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { credentialOf, reportRefused } from '../connections/credentials.ts'
+import { type CredentialDeps, credentialOf, reportRefused } from '../connections/credentials.ts'
 import {
   CredentialsUnavailable,
   type Integration,
@@ -31,11 +31,11 @@ import {
 } from './refresh-catalogues.store.ts'
 import { selectApproval, selectDocument, selectIntegration } from './tool-catalog.store.ts'
 
-export interface RefreshDeps extends ListDeps {
+export interface RefreshDeps extends ListDeps, CredentialDeps {
   database: Database
   clock: Clock
   ledgerOf: LedgerOf
-  configuration: ListDeps['configuration'] & { KEY_PEPPERS: KeyRing; VAULT_KEYS: KeyRing }
+  configuration: ListDeps['configuration'] & CredentialDeps['configuration'] & { KEY_PEPPERS: KeyRing }
 }
 
 /** What a refresh did, for the administrator who requested it. */
