@@ -157,10 +157,7 @@ export async function updateUnchanged(
 /** Definitions for each statement: a request to the database has a limit of size. */
 const DEFINITIONS_OF_STATEMENT = 200
 
-/**
- * Stores a changed catalogue with its new definitions, in one transaction. The first definitions of an integration are
- * approved if `approvesFirst`, as long as it has none when they are stored.
- */
+/** Stores a changed catalogue with its new definitions, in one transaction. */
 export function storeChanged(
   scope: OrganizationScope,
   lease: LeasedCatalogue,
