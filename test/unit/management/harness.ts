@@ -39,6 +39,7 @@ export interface Harness {
   request: Request
   /** Requests to an API of another configuration, over the same Postgres and Redis. */
   configured(values: Record<string, unknown>): Request
+  configuredApp(values: Record<string, unknown>): Hono<AppEnv>
   close(): Promise<void>
 }
 
@@ -78,6 +79,7 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
   return {
     app,
     configured: (more) => requestTo(configured(more)),
+    configuredApp: configured,
     database: postgres.database,
     redisForwarder,
     postgresForwarder,
