@@ -15,10 +15,12 @@ import { connectPageRoutes } from './http/routes/connect-pages.ts'
 import { connectionRoutes } from './http/routes/connections.ts'
 import { conversationRoutes } from './http/routes/conversations.ts'
 import { managementRoutes } from './http/routes/management/management.ts'
+import { mcpRoutes } from './http/routes/mcp.ts'
 import { chatCompletionRoutes, messageRoutes } from './http/routes/model-calls.ts'
 import { modelRoutes } from './http/routes/models.ts'
 import { responseSocketRoutes } from './http/routes/response-sockets.ts'
 import { responseRoutes } from './http/routes/responses.ts'
+import { wellKnownRoutes } from './http/routes/well-known.ts'
 import { requireServedHost, unknownRoute } from './http/unknown-route.ts'
 
 /** The API at a glance: the middleware of every request, in order, and the mounted routes. */
@@ -35,10 +37,11 @@ app.notFound((context) => renderError(unknownRoute(app, context), context))
 app.on(['GET', 'HEAD'], '/api/hello', (context) => context.body(null, 200))
 app.get('/health', (context) => context.json({ status: 'ok' }))
 
+app.route('/', wellKnownRoutes)
 app.route('/api', managementRoutes)
 app.route('/', connectPageRoutes)
 
-/** Routes that admit their calls themselves, because the cost depends on the body. */
+/** Routes that admit their calls themselves, because what is called depends on the body. */
 const ADMITTING = new Set([
   'POST /v1/chat/completions',
   'POST /v1/completions',
@@ -46,6 +49,7 @@ const ADMITTING = new Set([
   'POST /v1/messages/count_tokens',
   'POST /v1/responses',
   'POST /v1/responses/compact',
+  'POST /v1/mcp',
 ])
 
 const SERVED = [
@@ -55,6 +59,7 @@ const SERVED = [
   responseSocketRoutes,
   conversationRoutes,
   modelRoutes,
+  mcpRoutes,
 ]
 
 for (const routes of SERVED) {

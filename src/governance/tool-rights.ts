@@ -1,8 +1,11 @@
 import type { Principal } from './principal.ts'
 import { keyIdOf } from './principal.ts'
 
-/** Families of the tools that this service runs itself. A family is switched on or off as a whole. */
-export const TOOL_FAMILIES = ['shell', 'files', 'web_search', 'browser'] as const
+/**
+ * Families of the tools that this service runs itself. A family is switched on or off as a whole. `platform` has the tools
+ * of the MCP gateway; the others are offered by responses.
+ */
+export const TOOL_FAMILIES = ['shell', 'files', 'web_search', 'browser', 'platform'] as const
 export type ToolFamily = (typeof TOOL_FAMILIES)[number]
 
 /**

@@ -6,6 +6,7 @@ import { errorText, logEvent, redact } from '../lib/log.ts'
 import { nestedErrorCode, nestedErrorType } from '../wire/nested-error.ts'
 import { errorCompatibility, openResponsesError } from './compatibility.ts'
 import type { AppContext } from './context.ts'
+import { mcpChallenge } from './mcp-gate.ts'
 import { rateLimitHeaders } from './rate-limit-headers.ts'
 import type { Surface } from './surfaces.ts'
 
@@ -26,7 +27,9 @@ const LABELS: Record<ErrorKind, string> = {
   unauthorized: 'Unauthorized',
   forbidden: 'Forbidden',
   not_found: 'Not found',
+  not_acceptable: 'Not Acceptable',
   too_large: 'Payload Too Large',
+  unsupported_media_type: 'Unsupported Media Type',
   unprocessable: 'Unprocessable Entity',
   rate_limited: 'Too Many Requests',
   upstream: 'Bad Gateway',
@@ -66,11 +69,16 @@ const flat: Renderer = (error) => ({
   ...(error.details === undefined ? {} : { details: error.details }),
 })
 
+/** Its table gives a 401 the body of key authentication; the generic rule asks for a `message` elsewhere. */
+const mcp: Renderer = (error, requestId) =>
+  error.kind === 'unauthorized' ? { error: 'Unauthorized' } : flat(error, requestId)
+
 const RENDERERS: Record<Surface, Renderer> = {
   chat_completions: nested,
   messages: messagesEnvelope,
   responses: nested,
   models: nestedWithMessage,
+  mcp,
   connections: flat,
   management: flat,
   none: nestedWithMessage,
@@ -95,6 +103,7 @@ export function renderError(error: unknown, context: AppContext): Response {
   }
   if (known.shouldRetry === false) headers['x-should-retry'] = 'false'
   if (known.limit !== undefined) headers['x-headgate-limit'] = known.limit
+  if (surface === 'mcp' && known.kind === 'unauthorized') headers['www-authenticate'] = mcpChallenge(context)
   // Messages quote the request, which can have a key in the wrong place. A redacted part ends before a quotation mark.
   return context.body(redact(JSON.stringify(body)), known.status as 400, headers)
 }

@@ -4,6 +4,7 @@ export type Surface =
   | 'messages'
   | 'responses'
   | 'models'
+  | 'mcp'
   | 'connections'
   | 'management'
   | 'none'
@@ -20,6 +21,7 @@ export const KEY_HEADERS: Record<HostKind, Partial<Record<Surface, readonly KeyH
     messages: ['authorization', 'x-api-key'],
     responses: ['authorization'],
     models: ['authorization', 'x-api-key'],
+    mcp: ['authorization'],
     connections: ['authorization'],
   },
   llm: {
@@ -37,6 +39,7 @@ const PATHS: ReadonlyArray<[prefix: string, surface: Surface]> = [
   ['/v1/responses', 'responses'],
   ['/v1/conversations', 'responses'],
   ['/v1/models', 'models'],
+  ['/v1/mcp', 'mcp'],
   ['/v1/integrations', 'connections'],
   ['/api', 'management'],
 ]

@@ -17,12 +17,13 @@ import {
   refuse,
 } from '../governance/governed-call.ts'
 import type { RenewDeps } from '../governance/identity/identify.ts'
+import type { RateLimit } from '../governance/ledger/contract.ts'
 import { isExpired, type Principal } from '../governance/principal.ts'
 import { MOST_ADMISSIONS, noLongerAllowed, renewRights } from '../governance/renew-rights.ts'
 import type { CallTarget } from '../governance/target.ts'
 import { ApiError, invalidRequest } from '../lib/api-error.ts'
 import { joinBytes } from '../lib/byte-edits.ts'
-import { JsonSyntaxError } from '../lib/json-visitor.ts'
+import { type JsonPath, JsonSyntaxError } from '../lib/json-visitor.ts'
 import { errorText, logEvent } from '../lib/log.ts'
 
 export type ToolCallDeps = GovernanceDeps & PolicyDeps & RenewDeps
@@ -33,16 +34,29 @@ export interface ToolAnswer {
   members: Record<string, unknown>
 }
 
-export interface ToolCall {
+/** What is called, apart from the tool. */
+export interface ToolRequest {
   identity: CallIdentity
   principal: Principal
-  target: Exclude<CallTarget, { kind: 'model' }>
   /** JSON, as the model or the client wrote it. */
   arguments: string
-  /** Micro-credits that it costs when it was executed. */
-  price: number
   /** Milliseconds after which it is aborted. */
   timeLimit: number
+  /** Whether it counts against the limits; false where it is left out: the request that the call belongs to is counted. */
+  counted?: boolean
+}
+
+type ToolTarget = Exclude<CallTarget, { kind: 'model' }>
+
+/** A tool, and how it is executed. */
+export interface ToolExecution {
+  target: ToolTarget
+  /** Micro-credits that it costs when it was executed. */
+  price: number
+  /** Bytes of a result as JSON; `MOST_RESULT_BYTES` where it is left out. */
+  longestResult?: number
+  /** Finds content in a result that no policy can read. None where it is left out. */
+  opaqueContent?(members: ToolAnswer['members']): readonly OpaqueContent[]
   /**
    * Executes the tool. An ApiError is the answer for the model, by its message; any other error is logged.
    * @param arguments as the policies left them. @param principal with the rights under which the call was admitted.
@@ -50,10 +64,27 @@ export interface ToolCall {
   execute(arguments_: string, principal: Principal, signal: AbortSignal): Promise<ToolAnswer>
 }
 
+export type ToolCall = ToolRequest & ToolExecution
+
+/** Content of a result that is not text, such as an image. */
+export interface OpaqueContent {
+  /** For the caller, such as `image`. */
+  kind: string
+  /** Its place in the result: a string that is not inspected if the content may pass; null for content without one. */
+  path: JsonPath | null
+}
+
+/** A tool that was found for the rights of a caller, or why it cannot be called. */
+export type Preparation = ToolExecution | { target: ToolTarget; error: ApiError }
+
 export interface ToolCallResult {
   answer: ToolAnswer
+  /** What refused the call, or made it fail; null for an answer of the tool. */
+  error: ApiError | null
   /** With the rights of this moment. */
   principal: Principal
+  /** The caller's limits after the call, where the ledger counted it. */
+  rateLimit: RateLimit | undefined
   /** The call with its outcome, for the caller to store and settle; null for a refused one, which is recorded. */
   closing: { call: GovernedCall; outcome: CallOutcome } | null
   /** As the policies left them; null for a refused call. */
@@ -72,61 +103,87 @@ const SETTLING_MS = 30_000
  * @throws ApiError unauthorized for a caller that may not call any more; what the ledger or Postgres throws: nothing was
  * executed then.
  */
-export async function callTool(
+export const callTool = (deps: ToolCallDeps, call: ToolCall, signal: AbortSignal): Promise<ToolCallResult> =>
+  callPreparedTool(deps, call, async () => call, signal)
+
+/**
+ * Calls a tool that depends on the rights of its caller, as `callTool`.
+ * @param prepare finds the tool for a principal. It is called again if the ledger calls the rights stale.
+ */
+export async function callPreparedTool(
   deps: ToolCallDeps,
-  call: ToolCall,
+  request: ToolRequest,
+  prepare: (principal: Principal) => Promise<Preparation>,
   signal: AbortSignal,
 ): Promise<ToolCallResult> {
-  const admitted = await admitToolCall(deps, call)
-  const { principal } = admitted
+  const admitted = await admitToolCall(deps, request, prepare)
+  const { principal, rateLimit } = admitted
   if (admitted.kind === 'refused') {
-    return { answer: failedAnswer(admitted.error.message), principal, closing: null, arguments: null }
+    const { error } = admitted
+    return {
+      answer: failedAnswer(error.message),
+      error,
+      principal,
+      rateLimit,
+      closing: null,
+      arguments: null,
+    }
   }
   const { plan, opened } = admitted
-  const executed = await executeTool(call, plan, principal, signal)
+  const { target, price } = plan.execution
+  const executed = await executeTool(plan, principal, request.timeLimit, signal)
   const outcome = outcomeOf(opened.opening, deps.clock(), {
     ...executed.outcome,
-    cost: executed.isCharged ? call.price : 0,
+    cost: executed.isCharged ? price : 0,
     dlp: dlpOf(plan.policy),
     request: plan.counts,
-    connectionId: call.target.kind === 'integration' ? call.target.connectionId : null,
+    connectionId: target.kind === 'integration' ? target.connectionId : null,
   })
-  const { answer } = executed
-  return { answer, principal, closing: { call: opened, outcome }, arguments: plan.arguments }
+  const { answer, error } = executed
+  const closing = { call: opened, outcome }
+  return { answer, error, principal, rateLimit, closing, arguments: plan.arguments }
 }
 
 /** A call whose arguments may be executed. */
 interface ToolPlan {
+  execution: ToolExecution
   policy: CallPolicy
   arguments: string
   counts: InspectionCounts
 }
 
-async function admitToolCall(deps: ToolCallDeps, call: ToolCall) {
+async function admitToolCall(
+  deps: ToolCallDeps,
+  call: ToolRequest,
+  prepare: (principal: Principal) => Promise<Preparation>,
+) {
   let rights = { principal: call.principal, catalogueEpoch: null, learned: null } as CallRequest['rights']
   for (let admissions = 0; admissions < MOST_ADMISSIONS; admissions++) {
     const { principal } = rights
     // Expiry changes no epoch.
     if (isExpired(principal, deps.clock())) throw noLongerAllowed('expired')
+    const preparation = await prepare(principal)
+    const plan = await planOf(deps, call, principal, preparation)
     const request = {
       identity: call.identity,
       rights,
-      target: call.target,
-      reserve: call.price,
+      target: preparation.target,
+      reserve: 'error' in plan ? 0 : plan.execution.price,
       leaseMilliseconds: call.timeLimit + SETTLING_MS,
       estimate: null,
-      // The request that the call belongs to is counted.
-      counted: false,
+      counted: call.counted ?? false,
       advice: 'Call fewer tools',
     }
-    const plan = await planOf(deps, call, principal)
     const admission =
       'error' in plan ? await refuse(deps, request, plan.error, plan) : await admit(deps, request)
-    if (admission.kind === 'refused') return { kind: 'refused' as const, error: admission.error, principal }
-    if (admission.kind === 'admitted' && !('error' in plan)) {
-      return { kind: 'admitted' as const, plan, opened: admission.call, principal }
+    if (admission.kind === 'stale') {
+      rights = await renewRights(deps, rights, admission)
+      continue
     }
-    if (admission.kind === 'stale') rights = await renewRights(deps, rights, admission)
+    const { rateLimit } = admission
+    if (admission.kind === 'refused') return { ...admission, principal, rateLimit }
+    if ('error' in plan) continue
+    return { kind: 'admitted' as const, plan, opened: admission.call, principal, rateLimit }
   }
   throw new ApiError('internal', 'The rights of the caller keep changing.')
 }
@@ -138,22 +195,32 @@ interface RefusedToolPlan {
   dlp: CallOutcome['dlp']
 }
 
-/** @throws ApiError internal when the policies cannot be read: nothing passes then. */
+/**
+ * @throws ApiError internal when the policies cannot be read: nothing passes then. For a call that is a request of its own
+ *   it is a refusal, so that it is recorded with its tool.
+ */
 async function planOf(
   deps: ToolCallDeps,
-  call: ToolCall,
+  call: ToolRequest,
   principal: Principal,
+  preparation: Preparation,
 ): Promise<ToolPlan | RefusedToolPlan> {
-  const { target } = call
+  const { target } = preparation
+  if ('error' in preparation) return { target, dlp: null, error: preparation.error }
   if (!mayUse(principal, target)) {
     const message = `The tool ${target.id} is switched off for this caller.`
-    return { target, dlp: null, error: new ApiError('forbidden', message, { code: 'tool_not_allowed' }) }
+    return { target, dlp: null, error: new ApiError('forbidden', message, { code: TOOL_NOT_ALLOWED }) }
   }
-  const policy = await policyFor(deps, principal, target)
+  const policy = await policyFor(deps, principal, target).catch((error: unknown) => {
+    if (call.counted && error instanceof ApiError) return error
+    throw error
+  })
+  if (policy instanceof ApiError) return { target, dlp: null, error: policy }
   const inspection = policy.requestInspection()
   try {
     const { pieces } = inspectJson(inspection, encoder.encode(call.arguments), 'tool_arguments')
-    return { policy, arguments: decoder.decode(joinBytes(pieces)), counts: inspection.counts }
+    const inspected = decoder.decode(joinBytes(pieces))
+    return { execution: preparation, policy, arguments: inspected, counts: inspection.counts }
   } catch (error) {
     const refusal = error instanceof JsonSyntaxError ? NOT_JSON : error
     if (!(refusal instanceof ApiError) || refusal.kind === 'internal') throw error
@@ -161,45 +228,57 @@ async function planOf(
   }
 }
 
+/** The code of a tool that is not one of the caller's. */
+export const TOOL_NOT_ALLOWED = 'tool_not_allowed'
+
 const NOT_JSON = invalidRequest('The arguments are not valid JSON.')
 
 const dlpOf = (policy: CallPolicy) => ({ policyVersion: policy.version, findings: policy.findings() })
 
 interface Executed {
   answer: ToolAnswer
+  error: ApiError | null
   /** A provider charges for an answer, whatever becomes of it, and possibly for a request that was given up. */
   isCharged: boolean
   outcome: Pick<CallOutcome, 'status' | 'errorCode' | 'response'>
 }
 
 async function executeTool(
-  { target, timeLimit, execute }: ToolCall,
   plan: ToolPlan,
   principal: Principal,
+  timeLimit: number,
   signal: AbortSignal,
 ): Promise<Executed> {
+  const { execution } = plan
   const limit = new AbortController()
   const timer = setTimeout(() => limit.abort(), timeLimit)
   const stop = AbortSignal.any([signal, limit.signal])
   try {
-    const executing = execute(plan.arguments, principal, stop)
+    const executing = execution.execute(plan.arguments, principal, stop)
     // A tool that ignores its signal is left behind.
     executing.catch(() => {})
     const answer = await Promise.race([executing, rejectionOf(stop)])
-    return { ...inspectedAnswer(plan.policy, answer), isCharged: answer.status === 'completed' }
+    return { ...inspectedAnswer(plan, answer), isCharged: answer.status === 'completed' }
   } catch (error) {
-    if (signal.aborted) return { ...failed('The call was aborted.', 499, 'client_left'), isCharged: true }
-    if (limit.signal.aborted) {
-      const message = `The tool took longer than ${timeLimit / 1_000} seconds. It may have been executed.`
-      return { ...failed(message, 500, 'tool_timed_out'), isCharged: true }
-    }
-    if (error instanceof ApiError) return failed(error.message, error.status, errorCodeOf(error))
-    logEvent('error', 'tool_failed', { tool: target.id, error: errorText(error) })
-    return failed('The tool failed.', 500, 'tool_failed')
+    if (signal.aborted) return { ...failed(CALL_ABORTED, 499), isCharged: true }
+    if (limit.signal.aborted) return { ...failed(timedOut(timeLimit)), isCharged: true }
+    if (error instanceof ApiError) return failed(error)
+    logEvent('error', 'tool_failed', { tool: execution.target.id, error: errorText(error) })
+    return failed(toolFailed('The tool failed.', 'tool_failed'))
   } finally {
     clearTimeout(timer)
   }
 }
+
+const toolFailed = (message: string, code: string) => new ApiError('internal', message, { code })
+
+const CALL_ABORTED = toolFailed('The call was aborted.', 'client_left')
+
+const timedOut = (timeLimit: number) =>
+  toolFailed(
+    `The tool took longer than ${timeLimit / 1_000} seconds. It may have been executed.`,
+    'tool_timed_out',
+  )
 
 /** Rejects when the signal is aborted; never resolves. */
 const rejectionOf = (signal: AbortSignal): Promise<never> => {
@@ -210,25 +289,61 @@ const rejectionOf = (signal: AbortSignal): Promise<never> => {
 }
 
 /** The answer as the policies let it pass. What is blocked is withheld from the model and from the owner. */
-function inspectedAnswer(policy: CallPolicy, { status, members }: ToolAnswer): Omit<Executed, 'isCharged'> {
+function inspectedAnswer({ execution, policy }: ToolPlan, { status, members }: ToolAnswer): InspectedAnswer {
   const inspection = policy.responseInspection()
   const source = encoder.encode(JSON.stringify(members))
-  if (source.length > MOST_RESULT_BYTES) {
-    const message = `The tool was executed, but its result is longer than ${MOST_RESULT_BYTES} bytes. Ask for less of it.`
-    return failed(message, 500, 'tool_result_too_large')
+  const longest = execution.longestResult ?? MOST_RESULT_BYTES
+  if (source.length > longest) {
+    const message = `The tool was executed, but its result is longer than ${longest} bytes. Ask for less of it.`
+    return failed(toolFailed(message, 'tool_result_too_large'))
   }
+  const opaque = execution.opaqueContent?.(members) ?? []
+  const [uninspectable] = policy.blocksUninspectable('tool_result') ? opaque : []
+  if (uninspectable) return withheld(uninspectableContent(uninspectable.kind), source.length)
   try {
-    const { pieces } = inspectJson(inspection, source, 'tool_result')
+    const { pieces } = inspectJson(inspection, source, 'tool_result', isAtOneOf(opaque))
     const passed = JSON.parse(decoder.decode(joinBytes(pieces))) as ToolAnswer['members']
     const code = status === 'failed' ? 'tool_failed' : null
     return {
       answer: { status, members: passed },
+      error: null,
       outcome: { status: 200, errorCode: code, response: inspection.counts },
     }
   } catch (error) {
-    if (!(error instanceof ApiError) || error.kind === 'internal') throw error
-    const withheld = failed(`The result was withheld. ${error.message}`, error.status, errorCodeOf(error))
-    return { ...withheld, outcome: { ...withheld.outcome, response: withheldBytes(source.length) } }
+    if (error instanceof ApiError && error.kind !== 'internal') return withheld(error, source.length)
+    logEvent('error', 'dlp_failed', { tool: execution.target.id, error: errorText(error) })
+    return withheld(POLICY_NOT_APPLIED, source.length)
+  }
+}
+
+type InspectedAnswer = Omit<Executed, 'isCharged'>
+
+/** Interface, Errors, MCP gateway. */
+const POLICY_NOT_APPLIED = toolFailed(
+  'The data-loss prevention policy could not be applied to the result.',
+  'dlp_unavailable',
+)
+
+/** Interface, Errors, MCP gateway. */
+const uninspectableContent = (contentKind: string) =>
+  new ApiError('forbidden', `It has content that cannot be inspected (${contentKind}).`, {
+    code: 'dlp_uninspectable_content',
+    details: { contentKind },
+  })
+
+/** Whether a place of the result is that of content which is not text. */
+function isAtOneOf(opaque: readonly OpaqueContent[]): (path: JsonPath) => boolean {
+  if (opaque.length === 0) return () => false
+  const places = new Set(opaque.map(({ path }) => JSON.stringify(path)))
+  return (path) => places.has(JSON.stringify(path))
+}
+
+function withheld(error: ApiError, bytes: number): InspectedAnswer {
+  const { outcome } = failed(error)
+  return {
+    answer: failedAnswer(`The result was withheld. ${error.message}`),
+    error,
+    outcome: { ...outcome, response: withheldBytes(bytes) },
   }
 }
 
@@ -241,10 +356,11 @@ const withheldBytes = (bytes: number): InspectionCounts => ({
 
 const failedAnswer = (error: string): ToolAnswer => ({ status: 'failed', members: { error } })
 
-const failed = (message: string, status: number, errorCode: string): Executed => ({
-  answer: failedAnswer(message),
+const failed = (error: ApiError, status: number = error.status): Executed => ({
+  answer: failedAnswer(error.message),
+  error,
   isCharged: false,
-  outcome: { status, errorCode, response: null },
+  outcome: { status, errorCode: errorCodeOf(error), response: null },
 })
 
 const encoder = new TextEncoder()

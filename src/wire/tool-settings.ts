@@ -4,7 +4,7 @@ import { z } from 'zod'
 
 const LONGEST_LIST = 500
 
-const family = z.enum(['shell', 'files', 'web_search', 'browser'])
+const family = z.enum(['shell', 'files', 'web_search', 'browser', 'platform'])
 
 const families = z
   .array(family)

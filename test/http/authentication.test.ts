@@ -28,6 +28,8 @@ beforeAll(async () => {
   ])
   await ask('PUT', `${tenant.base}/users/${tenant.userId}/entitlements/personal_api_key_access`)
   const expires = { expires_at: new Date(Date.now() + 3_000).toISOString() }
+  // For the MCP gateway.
+  await ask('PUT', `${tenant.base}/users/${tenant.userId}/entitlements/personal_api_key_access`)
   const leaver = await addMember(address, tenant.base)
   const [revoked, expired, disabled] = await Promise.all([
     addKey(address, tenant.base, tenant.userId),
@@ -70,7 +72,7 @@ describe.concurrent.each(cases)('$route.method $route.pattern on the $host host'
     for (const form of formsFor(route, host)) {
       const answer = await call(route, host, form)
       try {
-        expectVerdict(answer, route, host, verdictOf(route, host, form))
+        expectVerdict(answer, route, verdictOf(route, host, form))
       } catch (error) {
         wrong.push(
           `${form.name}: ${answer.status} ${answer.text.slice(0, 200)} (${(error as Error).message})`,
@@ -119,11 +121,16 @@ function call(route: RouteExample, host: Host, form: HeaderForm): Promise<Answer
   const address = gateway()
   const url = (host === 'base' ? address.baseUrl : address.llmUrl) + route.path
   const body = route.body === undefined ? {} : { body: JSON.stringify(route.body) }
-  const headers = { 'content-type': 'application/json', 'cf-connecting-ip': nextAddress(), ...form.headers }
+  const headers = {
+    'content-type': 'application/json',
+    ...route.headers,
+    'cf-connecting-ip': nextAddress(),
+    ...form.headers,
+  }
   return send(url, { method: route.method, headers, ...body })
 }
 
-function expectVerdict(answer: Answer, route: RouteExample, host: Host, verdict: Verdict): void {
+function expectVerdict(answer: Answer, route: RouteExample, verdict: Verdict): void {
   expect(answer.headers['x-request-id']).toMatch(REQUEST_ID)
   // Anthropic's SDKs read the request id from this header.
   const own = route.surface === 'messages' ? answer.headers['x-request-id'] : undefined
@@ -131,10 +138,15 @@ function expectVerdict(answer: Answer, route: RouteExample, host: Host, verdict:
   if (verdict === 'let in') expectLetIn(answer, route)
   else {
     expectRefusal(answer, route, verdict === 'refused' ? 401 : 404)
-    // Only the MCP gateway and the management API say how to authenticate (interface, Authentication 5).
-    const challenge = host === 'base' && route.surface === 'management' ? 'Bearer' : undefined
+    const challenge = verdict === 'refused' ? CHALLENGES[route.surface]?.() : undefined
     expect(answer.headers['www-authenticate']).toBe(challenge)
   }
+}
+
+/** Only the MCP gateway and the management API say how to authenticate (interface, Authentication 5). */
+const CHALLENGES: Partial<Record<RouteExample['surface'], () => string>> = {
+  management: () => 'Bearer',
+  mcp: () => `Bearer resource_metadata="${gateway().baseUrl}/.well-known/oauth-protected-resource"`,
 }
 
 function expectRefusal(answer: Answer, route: RouteExample, status: 401 | 404): void {

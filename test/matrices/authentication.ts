@@ -20,6 +20,7 @@ const ACCEPTED: Record<Host, Partial<Record<Surface, readonly string[]>>> = {
     messages: ['authorization', 'x-api-key'],
     responses: ['authorization'],
     models: ['authorization', 'x-api-key'],
+    mcp: ['authorization'],
     connections: ['authorization'],
     management: ['authorization'],
   },

@@ -3,7 +3,7 @@ import type { Surface } from './routes.ts'
 
 /** A refusal in the interface's words for it; each surface has its own envelope. */
 export interface Refusal {
-  status: 400 | 401 | 403 | 404 | 413 | 422 | 429 | 500 | 502
+  status: 400 | 401 | 403 | 404 | 406 | 413 | 415 | 422 | 429 | 500 | 502
   /** Told on chat completions and responses only; absent where the interface's table has none. */
   code?: string
   message?: string | RegExp
@@ -37,6 +37,8 @@ const LABELS: Record<number, string> = {
   401: 'Unauthorized',
   403: 'Forbidden',
   404: 'Not found',
+  406: 'Not Acceptable',
+  415: 'Unsupported Media Type',
   422: 'Unprocessable Entity',
   429: 'Too Many Requests',
   500: 'Internal Server Error',
@@ -57,5 +59,7 @@ export function refusalBody(surface: Surface, { status, code, message = /./ }: R
   }
   // Beside the message that the generic rule asks for, the error object from which SDKs take theirs.
   if (surface === 'models' || surface === 'open') return { error: nested, message: text }
+  // Interface, Errors, MCP gateway: a 401 has this body on it.
+  if (surface === 'mcp' && status === 401) return { error: 'Unauthorized' }
   return { error: LABELS[status], message: text }
 }

@@ -7,6 +7,7 @@ export type Surface =
   | 'messages'
   | 'responses'
   | 'models'
+  | 'mcp'
   | 'connections'
   | 'management'
   | 'open'
@@ -23,6 +24,8 @@ export interface RouteExample {
   hosts: readonly Host[]
   /** A body that it takes. */
   body?: unknown
+  /** Headers that it needs beside `content-type`. */
+  headers?: Record<string, string>
   /** What it answers to whoever is let in, where the example names what does not exist; 200 otherwise. */
   letIn?: readonly number[]
 }
@@ -123,6 +126,15 @@ export const COMPACT_ROUTE: RequestRoute = {
   request: (text, more) => ({ model: CHAT.model, input: text, ...more }),
 }
 
+/** The MCP gateway, with a request that every caller who is let in may make. */
+export const MCP_ROUTE = {
+  path: '/v1/mcp',
+  surface: 'mcp',
+  hosts: ['base'],
+  body: { jsonrpc: '2.0', id: 1, method: 'ping' },
+  headers: { accept: 'application/json, text/event-stream' },
+} as const
+
 /** Every route that the app registers, as it says itself, so that a new one cannot be forgotten here. */
 export function registeredRoutes(): Array<{ method: string; pattern: string }> {
   const names = app.routes
@@ -160,6 +172,8 @@ const OPEN = new Map([
   ['GET /api/hello', ['base']],
   ['HEAD /api/hello', ['base']],
   ['GET /health', ['base']],
+  ['GET /.well-known/oauth-protected-resource', ['base']],
+  ['GET /.well-known/oauth-protected-resource/v1/mcp', ['base']],
 ] as const)
 
 /**
@@ -179,6 +193,7 @@ export function routeExamples(): RouteExample[] {
     if (pattern.startsWith('/v1/models/')) {
       return { method, pattern, path, surface: 'models', hosts: ['base', 'llm'], letIn: [404] }
     }
+    if (pattern === MCP_ROUTE.path) return { ...MCP_ROUTE, method, pattern }
     const open = OPEN.get(`${method} ${pattern}` as 'GET /health')
     if (open !== undefined) return { method, pattern, path, surface: 'open', hosts: open }
     if (/^\/v1\/(responses|conversations)(\/|$)/.test(pattern)) {

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { McpUpstream } from '../mcp-upstream/mcp-upstream.ts'
 import type { RequestLog } from './request-log.ts'
 import type { ScriptLibrary } from './script-library.ts'
 import { scriptSchema } from './script-steps.ts'
@@ -12,6 +13,7 @@ export interface ControlledParts {
   scripts: ScriptLibrary
   signals: SignalBoard
   log: RequestLog
+  mcp: McpUpstream
   stats: () => unknown
 }
 
@@ -36,6 +38,8 @@ type Answer = [status: number, body: unknown]
 
 function decide(route: string, name: string, url: URL, body: Buffer, parts: ControlledParts): Answer {
   const { scripts, signals, log } = parts
+  const [method, subject] = route.split(' ')
+  if (subject === 'mcp') return parts.mcp.control(method, name, body)
   switch (route) {
     case 'PUT scripts':
       return registerScript(name, body, scripts)

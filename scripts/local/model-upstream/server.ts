@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { listenOnLoopback } from '../loopback-server.ts'
+import { McpUpstream } from '../mcp-upstream/mcp-upstream.ts'
 import type { RunningStandIn } from '../stand-in-process.ts'
 import { answerMessages, countMessageTokens } from './anthropic-messages.ts'
 import { presentedCredential } from './authentication.ts'
@@ -98,7 +99,7 @@ interface Call {
 
 /**
  * Starts the scripted model upstream on 127.0.0.1: OpenAI chat completions, completions and token counts,
- * Anthropic messages and token counts, and the control API. Any credential is accepted.
+ * Anthropic messages and token counts, scripted MCP servers, and the control API. Any credential is accepted.
  *
  * @throws the error of `listen`, such as `EADDRINUSE`
  */
@@ -122,6 +123,7 @@ class Upstream {
   readonly #scripts = new ScriptLibrary()
   readonly #signals = new SignalBoard()
   readonly #log = new RequestLog()
+  readonly #mcp = new McpUpstream()
   #openConnections = 0
   #openRequests = 0
   #totalRequests = 0
@@ -152,6 +154,7 @@ class Upstream {
         scripts: this.#scripts,
         signals: this.#signals,
         log: this.#log,
+        mcp: this.#mcp,
         stats: () => this.#stats(),
       })
       return
@@ -161,6 +164,9 @@ class Upstream {
     if (this.#options.record !== false) {
       const { script, checked } = call ?? {}
       this.#log.add(request, body, exchange, receivedAt, script?.name ?? null, checked?.unknownMembers ?? [])
+    }
+    if (path.startsWith('/mcp/')) {
+      return this.#mcp.handle(path.slice('/mcp/'.length), request, body, response)
     }
     if (call === undefined) exchange.send(this.#answerOther(request, path))
     else await this.#answerCall(request, exchange, call)

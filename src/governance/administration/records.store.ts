@@ -109,17 +109,26 @@ const dimensions: Record<UsageDimension, SQL<string>> = {
 
 const total = (column: PgColumn) => sql<number>`sum(${column})`.mapWith(Number)
 
-/** Totals in order of the group's name, which is where a cursor points: it stays true while calls are added. */
+/**
+ * Totals in order of the group's name, which is where a cursor points: it stays true while calls are added.
+ * @param filter `userId` for the calls of one user.
+ */
 export async function selectUsageTotals(
   { database, organizationId }: OrganizationScope,
-  filter: Period & { groupBy: UsageDimension },
+  filter: Period & { groupBy: UsageDimension; userId?: string },
   page: PageRequest,
 ): Promise<Page<UsageTotals>> {
   // Grouped by the alias: Postgres takes an expression with parameters for another one each time it is repeated.
   const events = database
     .select({ ...getTableColumns(usageEvents), group: dimensions[filter.groupBy].as('group_name') })
     .from(usageEvents)
-    .where(and(eq(usageEvents.organizationId, organizationId), within(usageEvents.at, filter)))
+    .where(
+      and(
+        eq(usageEvents.organizationId, organizationId),
+        equal(usageEvents.userId, filter.userId),
+        within(usageEvents.at, filter),
+      ),
+    )
     .as('events')
   const rows = await database
     .select({

@@ -9,15 +9,22 @@ import type { Direction } from './types.ts'
  * Inspects JSON of an unknown schema: the arguments of a tool, or its result. Every text is inspected, with the names of
  * members and numbers.
  * @param source one JSON value.
+ * @param isOpaque whether the string at a place is not text, such as the data of an image: it is not inspected.
  * @returns the value with its replacements; a number that is replaced becomes a string.
  * @throws ApiError `dlp_blocked` for a finding that blocks the call, JsonSyntaxError for text that is not JSON.
  */
-export function inspectJson(inspection: Inspection, source: Uint8Array, direction: Direction): EditedBytes {
+export function inspectJson(
+  inspection: Inspection,
+  source: Uint8Array,
+  direction: Direction,
+  isOpaque: (path: JsonPath) => boolean = () => false,
+): EditedBytes {
   inspection.begin()
   const edits: ByteEdit[] = []
   scanJson(source, {
     valueDepth: MAXIMUM_DEPTH,
     string(path, start, end, name) {
+      if (isOpaque(path)) return
       const edit = inspection.text({ path, partial: false, kind: direction, name }, source, start, end)
       if (edit) edits.push(edit)
     },

@@ -1,7 +1,14 @@
 import type { MiddlewareHandler } from 'hono'
 import { loadCatalog } from '../../gateway/catalog/catalog.ts'
 import { outcomeOf } from '../../governance/audit-record.ts'
-import { admit, type CallRequest, type Opened, type Refused, settle } from '../../governance/governed-call.ts'
+import {
+  admit,
+  type CallRequest,
+  type GovernedCall,
+  type Opened,
+  type Refused,
+  settle,
+} from '../../governance/governed-call.ts'
 import { MOST_ADMISSIONS, renewRights, withCatalogue } from '../../governance/renew-rights.ts'
 import { ApiError } from '../../lib/api-error.ts'
 import type { AppContext, AppEnv } from '../context.ts'
@@ -18,20 +25,30 @@ const READ_LEASE_MS = 120_000
  */
 export function admission({ usesCatalogue = false } = {}): MiddlewareHandler<AppEnv> {
   return async function admissionMiddleware(context, next) {
-    const admitted = await admitRead(context, usesCatalogue)
-    context.set('isRecorded', true)
-    context.set('rateLimit', admitted.rateLimit ?? null)
-    setRateLimitHeaders(context)
-    if (admitted.kind === 'refused') throw admitted.error
+    const call = await admitRead(context, usesCatalogue)
     await next()
-    const [deps, errorCode] = [context.get('deps'), context.get('errorCode')]
-    const { call } = admitted
-    const outcome = outcomeOf(call.opening, deps.clock(), { status: context.res.status, errorCode })
-    deps.waitUntil(settle(deps, call, outcome))
+    settleRead(context, call, context.res.status)
   }
 }
 
-async function admitRead(context: AppContext, usesCatalogue: boolean): Promise<Opened | Refused> {
+/** Settles a call that only read, in the background. @param status of its answer. */
+export function settleRead(context: AppContext, call: GovernedCall, status: number): void {
+  const [deps, errorCode] = [context.get('deps'), context.get('errorCode')]
+  const outcome = outcomeOf(call.opening, deps.clock(), { status, errorCode })
+  deps.waitUntil(settle(deps, call, outcome))
+}
+
+/** Admits a call that costs nothing, for its holder to settle. @throws as `admission`. */
+export async function admitRead(context: AppContext, usesCatalogue: boolean): Promise<GovernedCall> {
+  const admitted = await admittedOrRefused(context, usesCatalogue)
+  context.set('isRecorded', true)
+  context.set('rateLimit', admitted.rateLimit ?? null)
+  setRateLimitHeaders(context)
+  if (admitted.kind === 'refused') throw admitted.error
+  return admitted.call
+}
+
+async function admittedOrRefused(context: AppContext, usesCatalogue: boolean): Promise<Opened | Refused> {
   const [deps, caller, known] = [context.get('deps'), context.get('caller'), context.get('rights')]
   const catalogueEpoch = usesCatalogue ? (await loadCatalog(deps)).epoch : null
   let rights = { ...known, catalogueEpoch }

@@ -1,0 +1,148 @@
+import { Hono } from 'hono'
+import { loadCatalog } from '../../gateway/catalog/catalog.ts'
+import { mayUse } from '../../governance/access.ts'
+import { errorCodeOf, settle } from '../../governance/governed-call.ts'
+import type { Principal } from '../../governance/principal.ts'
+import { modelTarget } from '../../governance/target.ts'
+import { setDefaultConnection } from '../../integrations/connections/default-connection.ts'
+import { answerRequest, inEra, TOOL_CALL } from '../../integrations/mcp-server/answer-request.ts'
+import { callFoundTool } from '../../integrations/mcp-server/call-tool-request.ts'
+import {
+  findCallableTool,
+  type McpDeps,
+  readToolCall,
+  type ToolCallRequest,
+} from '../../integrations/mcp-server/find-callable-tool.ts'
+import { integrationFilter } from '../../integrations/mcp-server/integration-filter.ts'
+import { answerText, type Reply, type RequestId, statusOf } from '../../integrations/mcp-server/json-rpc.ts'
+import { type Message, type ReadMessage, readMessage } from '../../integrations/mcp-server/read-message.ts'
+import type { UsableModel } from '../../integrations/platform-tools/account.ts'
+import { ApiError } from '../../lib/api-error.ts'
+import type { AppContext, AppEnv } from '../context.ts'
+import { readGovernedBody, requireRoom } from '../governed-body.ts'
+import { requireMcpAccess, requireMcpRequest } from '../mcp-gate.ts'
+import { admitRead, settleRead } from '../middleware/admission.ts'
+import { ownChange } from '../own-change.ts'
+import { rateLimitHeaders } from '../rate-limit-headers.ts'
+import { requestIdHeaders } from '../surfaces.ts'
+
+/**
+ * The MCP gateway (interface: MCP gateway): a request is one JSON-RPC message, and has one audit record. That of a tool call is
+ * the record of the tool; that of everything else is a read.
+ */
+export const mcpRoutes = new Hono<AppEnv>().post('/v1/mcp', async (context) => {
+  await requireMcpRequest(context)
+  const held = await readGovernedBody(context)
+  try {
+    const read = readMessage(held.bytes, context.req.raw.headers)
+    // What is parsed is about as large as the bytes: they are freed, and their share of the budget stays.
+    held.free()
+    return await answer(context, read)
+  } finally {
+    held.release()
+  }
+})
+
+function answer(context: AppContext, read: ReadMessage): Promise<Response> {
+  if (read.kind === 'refused') {
+    return readAnswer(context, { id: read.id, era: 'legacy' }, async () => read.reply)
+  }
+  const { message } = read
+  if (message.id === null) return readAnswer(context, message, async () => null)
+  if (message.method === TOOL_CALL) return callAnswer(context, message)
+  const filter = integrationFilter(
+    new URL(context.req.url).searchParams,
+    context.req.raw.headers.get('x-service-integrations'),
+  )
+  return readAnswer(context, message, () =>
+    answerRequest(mcpDeps(context), message, context.var.rights.principal, filter),
+  )
+}
+
+/** Answers a message that only reads. @param replying begins after the admission; null for a message without an answer. */
+async function readAnswer(
+  context: AppContext,
+  { id, era }: Pick<Message, 'id' | 'era'>,
+  replying: () => Promise<Reply | null>,
+): Promise<Response> {
+  const call = await admitRead(context, false)
+  try {
+    requireMcpAccess(context)
+    const reply = await replying()
+    if (reply === null) {
+      settleRead(context, call, 202)
+      return new Response(null, { status: 202, headers: answerHeaders(context) })
+    }
+    if (reply.kind === 'error') context.set('errorCode', reply.error.auditCode)
+    settleRead(context, call, statusOf(reply))
+    return jsonAnswer(context, id, inEra(reply, era))
+  } catch (error) {
+    const known = error instanceof ApiError ? error : null
+    context.set('errorCode', known ? errorCodeOf(known) : 'internal_error')
+    settleRead(context, call, known?.status ?? 500)
+    throw error
+  }
+}
+
+/** Answers a tool call with the governed call of its tool. */
+async function callAnswer(context: AppContext, message: Message): Promise<Response> {
+  const deps = mcpDeps(context)
+  const { id, era } = message
+  const request = readToolCall(message)
+  if ('kind' in request) return readAnswer(context, message, async () => request)
+  const found = await findCurrentTool(context, deps, request)
+  if (found.kind === 'absent') return readAnswer(context, message, async () => found.reply)
+  const { principal } = context.var.rights
+  const { identity } = context.var.caller
+  const called = await callFoundTool(deps, found, { identity, principal }, context.req.raw.signal)
+  context.set('isRecorded', true)
+  context.set('rateLimit', called.rateLimit ?? null)
+  const { closing, reply } = called
+  if (closing) context.var.deps.waitUntil(settle(deps, closing.call, closing.outcome))
+  if (reply.kind === 'refusal') throw reply.error
+  return jsonAnswer(context, id, inEra(reply, era))
+}
+
+/** Finds a tool. One that is not found is searched for again with current rights: it may have been granted a moment ago. */
+async function findCurrentTool(context: AppContext, deps: McpDeps, request: ToolCallRequest) {
+  const { principal } = context.var.rights
+  const found = await findCallableTool(deps, principal, request)
+  if (found.kind !== 'absent') return found
+  await requireRoom(context)
+  const current = context.var.rights.principal
+  return current === principal ? found : findCallableTool(deps, current, request)
+}
+
+function jsonAnswer(context: AppContext, id: RequestId | null, reply: Reply): Response {
+  const headers = { 'content-type': 'application/json', ...answerHeaders(context) }
+  return new Response(answerText(id, reply), { status: statusOf(reply), headers })
+}
+
+function answerHeaders(context: AppContext): Record<string, string> {
+  const requestId = context.get('requestId')
+  const ids = requestIdHeaders(context.get('surface')).map((name) => [name, requestId])
+  return { ...Object.fromEntries(ids), ...rateLimitHeaders(context) }
+}
+
+function mcpDeps(context: AppContext): McpDeps {
+  const { deps } = context.var
+  return {
+    ...deps,
+    usableModels: (principal) => usableModels(deps, principal),
+    setDefaultConnection: (...choice) => setDefaultConnection(ownChange(context), ...choice),
+  }
+}
+
+async function usableModels(deps: AppContext['var']['deps'], principal: Principal): Promise<UsableModel[]> {
+  const { models } = await loadCatalog(deps)
+  return [...models.values()]
+    .filter(({ id }) => mayUse(principal, modelTarget(id)))
+    .map(({ id, contextWindow, maxOutputTokens, capabilities, prices }) => ({
+      id,
+      contextWindow,
+      maxOutputTokens,
+      capabilities,
+      inputPrice: prices.input ?? null,
+      outputPrice: prices.output ?? null,
+    }))
+}

@@ -1,0 +1,34 @@
+import { mayUse } from '../../governance/access.ts'
+import type { Principal } from '../../governance/principal.ts'
+import { type CatalogDeps, listTools } from '../catalog/tool-catalog.ts'
+import { PLATFORM_TOOLS } from '../platform-tools/registry.ts'
+import { PLATFORM } from '../tool-name.ts'
+import type { ToolDefinition } from '../types.ts'
+
+/** A tool as callers see it. */
+export interface VisibleTool {
+  /** The name under which callers call it. */
+  name: string
+  definition: ToolDefinition
+}
+
+export const platformTarget = (name: string) => ({ kind: 'tool', id: name, family: 'platform' }) as const
+
+/**
+ * The tools that a caller may call, in order of their names.
+ * @param filter slugs of integrations; null for all tools. `platform` stands for the tools of this service.
+ * @throws ApiError internal when the catalogue cannot be read, and this isolate never read it.
+ */
+export async function visibleTools(
+  deps: CatalogDeps,
+  principal: Principal,
+  filter: readonly string[] | null,
+): Promise<VisibleTool[]> {
+  const tools = await listTools(deps, principal, filter)
+  const isWanted = filter === null || filter.includes(PLATFORM)
+  if (!isWanted || !mayUse(principal, platformTarget(PLATFORM))) return tools
+  const platform = [...PLATFORM_TOOLS.values()]
+  // Names of integrations before it, then it, then those after it: no other name begins with its prefix.
+  const after = tools.findIndex(({ name }) => name > `${PLATFORM}_`)
+  return after < 0 ? [...tools, ...platform] : [...tools.slice(0, after), ...platform, ...tools.slice(after)]
+}
