@@ -12,7 +12,7 @@ import type { ConnectSession } from '../../integrations/connections/connect/conn
 import { ApiError } from '../../lib/api-error.ts'
 import { callerAddress } from '../caller-address.ts'
 import type { AppContext, AppEnv } from '../context.ts'
-import { baseUrl } from '../mcp-gate.ts'
+import { ownOrigin } from '../own-origin.ts'
 import { changeBy } from '../own-change.ts'
 
 /** Requests a minute of one address, where people make a handful, and of all whose address is unknown. */
@@ -63,7 +63,7 @@ export const connectPageRoutes = new Hono<AppEnv>()
       httpOnly: true,
       // The return from the authorization server is a navigation from another site.
       sameSite: 'Lax',
-      secure: baseUrl(context).startsWith('https:'),
+      secure: ownOrigin(context).startsWith('https:'),
       maxAge: seconds,
     })
     setPageHeaders(context)
@@ -138,7 +138,7 @@ function setPageHeaders(context: AppContext, continues?: string): void {
 /** Another site must not begin for a person, who would then miss the page that names the account's place. */
 function refuseOtherSites(context: AppContext): void {
   const origin = context.req.header('origin')
-  const isOwn = origin === baseUrl(context) || origin === new URL(context.req.url).origin
+  const isOwn = origin === ownOrigin(context) || origin === new URL(context.req.url).origin
   if (!isOwn) throw new ApiError('forbidden', 'The form of this page must send the request.')
 }
 

@@ -172,13 +172,14 @@ export async function shareConnection(
   return readConnection(administration, id)
 }
 
-/** Ends a share. Repeating it changes nothing. @throws ApiError not_found */
+/** Ends a share. Repeating it changes nothing. @throws ApiError not_found for either. */
 export async function unshareConnection(
   administration: Administration,
   id: string,
   groupId: string,
 ): Promise<ConnectionRow> {
   await readConnection(administration, id)
+  await readGroup(administration, groupId)
   const detail = { group_id: groupId }
   await changeRights(
     administration,

@@ -25,7 +25,7 @@ import {
 import { noQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
-import { baseUrl } from '../../mcp-gate.ts'
+import { ownOrigin } from '../../own-origin.ts'
 import { jsonBody, query, unknownId } from '../../validated-request.ts'
 import { administrationOf, pageRequest, pathId } from './request.ts'
 
@@ -87,7 +87,7 @@ export const connectionManagementRoutes = new Hono<AppEnv>()
       administrationOf(context),
       context.var.deps,
       connectionParameter(context),
-      { userId, origin: baseUrl(context) },
+      { userId, origin: ownOrigin(context) },
     )
     context.header('cache-control', 'no-store')
     return context.json({ url, expires_at: expiresAt }, 201)
