@@ -155,6 +155,11 @@ async function issuedCredential(server: AuthorizationServer): Promise<OAuthCrede
   }
 }
 
+/** Postgres is away from here on. */
+const closeGate = async () => {
+  gate.mode = 'away'
+}
+
 const passTime = (milliseconds: number) => vi.setSystemTime(Date.now() + milliseconds)
 
 /** Whether the upstream takes a credential. */
@@ -287,7 +292,7 @@ describe('Postgres away, and processes that end', () => {
     const before = await world.stored()
     passTime(HOUR)
     // The row is read, and the write fails.
-    world.server.faults = { beforeToken: async () => void (gate.mode = 'away') }
+    world.server.faults = { beforeToken: closeGate }
     const renewed = await world.credential()
     gate.mode = 'open'
     world.server.faults = {}
@@ -305,7 +310,7 @@ describe('Postgres away, and processes that end', () => {
   it('stores them by the alarm when no call comes', async () => {
     const world = await newWorld()
     passTime(HOUR)
-    world.server.faults = { beforeToken: async () => void (gate.mode = 'away') }
+    world.server.faults = { beforeToken: closeGate }
     const renewed = await world.credential()
     gate.mode = 'open'
     expect(await runDurableObjectAlarm(world.stub())).toBe(true)

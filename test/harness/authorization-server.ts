@@ -23,6 +23,8 @@ export interface ServerOptions {
   /** Seconds; null leaves `expires_in` out. */
   expiresIn?: number | null
   rotates?: boolean
+  /** Where the tokens are taken, if not at this origin. */
+  resource?: string
   /** A client that is registered in advance. */
   client?: { client_id: string; client_secret?: string }
 }
@@ -56,6 +58,8 @@ export class AuthorizationServer {
   /** The parameters of each request to the token endpoint. */
   readonly tokenRequests: Array<Record<string, string>> = []
   readonly authorizationRequests: URL[] = []
+  /** The last token that was issued. */
+  lastAccessToken = ''
   readonly #options: ServerOptions
   readonly #clients = new Map<string, Client>()
   readonly #codes = new Map<string, Code>()
@@ -81,7 +85,7 @@ export class AuthorizationServer {
 
   /** Where the tokens are taken. */
   get resource(): string {
-    return `${this.origin}/mcp`
+    return this.#options.resource ?? `${this.origin}/mcp`
   }
 
   /** Ends every grant: the next refresh is refused, and access tokens too. */
@@ -262,6 +266,7 @@ export class AuthorizationServer {
   #issue(grant: string, withRefresh: boolean): Response {
     const access = secret('access')
     this.#access.set(access, grant)
+    this.lastAccessToken = access
     const refresh = withRefresh ? secret('refresh') : null
     if (refresh !== null) this.#refresh.set(refresh, { grant, used: false })
     return Response.json({

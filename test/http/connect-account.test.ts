@@ -2,7 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { AuthorizationServer, type ServerOptions } from '../harness/authorization-server.ts'
 import { Browser, locationOf } from '../harness/browser.ts'
 import { createIntegrationRow, grantPersonalAccess, type ManagedConnection } from '../harness/connections.ts'
-import { query } from '../harness/gateway.ts'
+import { gateway, query } from '../harness/gateway.ts'
+import { createIntegration, mcpTool, refreshIntegration, startMcpServer } from '../harness/integrations.ts'
+import { sendMcp } from '../harness/mcp.ts'
 import { NangoStandIn } from '../harness/nango.ts'
 import { jsonOf, send } from '../harness/send.ts'
 import { serve } from '../harness/serve.ts'
@@ -39,7 +41,7 @@ beforeAll(async () => {
   nango = broker.standIn
   ends.push(broker.close)
   worker = await startWorker({
-    EGRESS_ALLOW: [...hosts, broker.host].join(','),
+    EGRESS_ALLOW: [gateway().variables.EGRESS_ALLOW, ...hosts, broker.host].join(','),
     NANGO_URL: nango.origin,
     NANGO_SECRET_KEY: nango.key,
   })
@@ -335,6 +337,57 @@ describe.concurrent('who connects an account', () => {
     expect((await start({ user_id: other })).status).toBe(400)
     const foreign = `${stranger.base}/connections/${world.connection.id}`
     expect((await world.call('POST', `${foreign}/connect`, {})).status).toBe(404)
+  })
+})
+
+describe.concurrent('a tool call with a connected account', () => {
+  it('carries its token, and has the account connected again when the upstream refuses it', async () => {
+    const upstream = await startMcpServer(worker, { tools: [mcpTool('say')] })
+    const server = newServer({ resource: upstream.url })
+    const tenant = await createTenant(worker, { models: [] })
+    await grantPersonalAccess(worker, tenant)
+    const integration = await createIntegration(worker, tenant, {
+      url: upstream.url,
+      authorization: { kind: 'oauth', authorization_server: server.origin },
+    })
+    const { ask, call } = administrator(worker)
+    const connection = await ask<ManagedConnection>('POST', `${tenant.base}/connections`, {
+      ...{ integration: integration.slug, display_name: 'Account', user_id: tenant.userId },
+    })
+    const path = `${tenant.base}/connections/${connection.id}`
+    const world = { tenant, server, slug: integration.slug, connection, path, ask, call }
+    const { browser, back } = await authorize(await startLink(world))
+    expectPage(await browser.get(back), 200, 'Connected')
+    await refreshIntegration(worker, tenant, integration)
+    const callTool = () =>
+      sendMcp(worker, tenant.key, 'tools/call', { name: `${integration.slug}_say`, arguments: { text: 'x' } })
+    const requireToken = (token: string) =>
+      upstream.set({
+        tools: [mcpTool('say')],
+        requires: { header: 'authorization', value: `Bearer ${token}` },
+      })
+
+    const first = server.lastAccessToken
+    await requireToken(first)
+    expect(jsonOf(await callTool())).toMatchObject({
+      result: { _meta: { 'service.dev/connection-id': connection.id } },
+    })
+    expect(server.tokenRequests).toHaveLength(1)
+
+    // The token is new: another one would not help.
+    await requireToken('none-that-is-issued')
+    const refused = jsonOf(await callTool())
+    expect(refused).toMatchObject({
+      error: { code: -32000, data: { reason: 'credentials_unavailable', integrationId: integration.slug } },
+    })
+    expect(JSON.stringify(refused)).not.toMatch(/access-|refresh-/)
+    expect(await read(world)).toMatchObject({ status: 'needs_reauth' })
+
+    // Connected again, the same connection works.
+    const again = await authorize(await startLink(world))
+    expectPage(await again.browser.get(again.back), 200, 'Connected')
+    await requireToken(server.lastAccessToken)
+    expect(jsonOf(await callTool())).toMatchObject({ result: { content: expect.anything() } })
   })
 })
 

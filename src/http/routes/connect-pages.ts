@@ -12,8 +12,8 @@ import type { ConnectSession } from '../../integrations/connections/connect/conn
 import { ApiError } from '../../lib/api-error.ts'
 import { callerAddress } from '../caller-address.ts'
 import type { AppContext, AppEnv } from '../context.ts'
-import { ownOrigin } from '../own-origin.ts'
 import { changeBy } from '../own-change.ts'
+import { ownOrigin } from '../own-origin.ts'
 
 /** Requests a minute of one address, where people make a handful, and of all whose address is unknown. */
 const PAGES = { name: 'connect-pages', perMinute: 60 }

@@ -103,7 +103,11 @@ describe('the rotation of the vault', () => {
     for (const { id, sealedCredential, vaultKeyId } of await rows()) {
       const opened = openConnection(newKeys, { organizationId, connectionId: id }, sealedCredential ?? '')
       expect([opened, vaultKeyId]).toEqual([
-        { kind: 'bearer', origin: 'https://mcp.example.com', secret: expect.stringMatching(/^(token-of|secret-of)-/) },
+        {
+          kind: 'bearer',
+          origin: 'https://mcp.example.com',
+          secret: expect.stringMatching(/^(token-of|secret-of)-/),
+        },
         'second',
       ])
     }
