@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { AuthorizationServer, type ServerOptions } from '../harness/authorization-server.ts'
 import { Browser, locationOf } from '../harness/browser.ts'
-import { createIntegrationRow, grantPersonalAccess, type ManagedConnection } from '../harness/connections.ts'
+import {
+  createUnreadIntegration,
+  grantPersonalAccess,
+  type ManagedConnection,
+} from '../harness/connections.ts'
 import { gateway, query } from '../harness/gateway.ts'
 import { createIntegration, mcpTool, refreshIntegration, startMcpServer } from '../harness/integrations.ts'
 import { sendMcp } from '../harness/mcp.ts'
@@ -10,6 +14,8 @@ import { jsonOf, send } from '../harness/send.ts'
 import { serve } from '../harness/serve.ts'
 import { type StartedWorker, startWorker } from '../harness/start-worker.ts'
 import { addMember, administrator, bearer, createTenant, type Tenant } from '../harness/tenant.ts'
+
+type Json = Record<string, unknown>
 
 /** Each test takes a server of its own. */
 const MOST_SERVERS = 40
@@ -73,15 +79,18 @@ function newServer(options: Partial<ServerOptions> = {}): AuthorizationServer {
 /** A pending connection of a user, whose account is at a server of its own. */
 async function createWorld(
   options: Partial<ServerOptions> = {},
-  authorization: Record<string, unknown> = {},
+  authorization: Json | ((server: AuthorizationServer) => Json) = {},
   more: Record<string, unknown> = {},
 ): Promise<World> {
   const server = newServer(options)
   const tenant = await createTenant(worker, { credits: 0, models: [] })
   await grantPersonalAccess(worker, tenant)
-  const slug = await createIntegrationRow(worker, tenant, {
+  const slug = await createUnreadIntegration(worker, tenant, {
     url: server.resource,
-    authorization: { kind: 'oauth', ...authorization },
+    authorization: {
+      kind: 'oauth',
+      ...(typeof authorization === 'function' ? authorization(server) : authorization),
+    },
   })
   const { ask, call } = administrator(worker)
   const connection = await ask<ManagedConnection>('POST', `${tenant.base}/connections`, {
@@ -160,19 +169,23 @@ describe.concurrent('connecting an account', () => {
     expect(jsonOf(answer).data).toMatchObject([{ id: world.connection.id, is_preferred: true }])
   })
 
-  it('uses a configured client, with its secret only at the server that the integration names', async () => {
+  it('uses a configured client, whose secret goes only to the server that the integration names', async () => {
     const client = { client_id: 'configured', client_secret: 'the-secret-of-the-client' }
-    const server = newServer({ client, registers: false })
-    const world = await createWorld({ client, registers: false }, { clientId: client.client_id })
-    // Without a secret this client is not authenticated; its code is refused.
-    const { browser, back } = await authorize(await startLink(world))
-    expectPage(await browser.get(back), 400, 'Not connected')
-    expect(await read(world)).toMatchObject({
-      status: 'pending',
-      connect: { status: 'failed', failure: 'code_refused' },
-    })
-    expect(world.server.requests).not.toContain('POST /register')
-    expect(server.requests).toEqual([])
+    const options = { client, registers: false }
+    const unnamed = await createWorld(options, client)
+    expect((await unnamed.call('POST', `${unnamed.path}/connect`, {})).status).toBe(422)
+    expect(unnamed.server.tokenRequests).toEqual([])
+
+    const named = await createWorld(options, (server) => ({ ...client, authorization_server: server.origin }))
+    const { browser, back } = await authorize(await startLink(named))
+    expectPage(await browser.get(back), 200, 'Connected')
+    expect(named.server.requests).not.toContain('POST /register')
+
+    // Without its secret the client is not authenticated.
+    const bare = await createWorld(options, { client_id: client.client_id })
+    const refused = await authorize(await startLink(bare))
+    expectPage(await refused.browser.get(refused.back), 400, 'Not connected')
+    expect(await read(bare)).toMatchObject({ connect: { status: 'failed', failure: 'code_refused' } })
   })
 
   it('refuses a server without registration, PKCE or metadata, and one that is away, before there is a link', async () => {
@@ -184,7 +197,7 @@ describe.concurrent('connecting an account', () => {
       [{ metadata: { registration_endpoint: 'http://169.254.169.254/register' } }, {}, 422],
       [{ resourceMetadata: { resource: 'https://another.example.com/mcp' } }, {}, 422],
       [{ resourceMetadata: { authorization_servers: ['http://10.0.0.1'] } }, {}, 422],
-      [{}, { authorizationServer: 'https://localhost.internal' }, 422],
+      [{ metadata: { authorization_endpoint: 'x' } }, {}, 422],
     ]
     for (const [options, authorization, status] of cases) {
       const world = await createWorld(options, authorization)
