@@ -293,6 +293,25 @@ describe.concurrent('what a return must prove', () => {
     expect(world.server.tokenRequests).toEqual([])
   })
 
+  it('is over when the connection was revoked, or given to another owner', async () => {
+    const [revoked, given] = [await createWorld(), await createWorld()]
+    const other = await addMember(worker, given.tenant.base)
+    const cases = [
+      { world: revoked, change: { status: 'revoked' } },
+      { world: given, change: { user_id: other } },
+    ]
+    for (const { world, change } of cases) {
+      const { browser, back } = await authorize(await startLink(world))
+      await world.ask('PUT', world.path, change)
+      expectPage(await browser.get(back), 400, 'Link expired')
+      expect(world.server.tokenRequests).toEqual([])
+    }
+    // A new link connects it again.
+    const { browser, back } = await authorize(await startLink(revoked))
+    expectPage(await browser.get(back), 200, 'Connected')
+    expect(await read(revoked)).toMatchObject({ status: 'active' })
+  })
+
   it('is of a user that is still a member', async () => {
     const world = await createWorld()
     const { browser, back } = await authorize(await startLink(world))

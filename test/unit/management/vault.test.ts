@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { eq } from 'drizzle-orm'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { connections, integrations } from '../../../schema/integrations.ts'
 import { providers } from '../../../schema/models.ts'
 import { runAdmin } from '../../../scripts/admin/run.ts'
@@ -145,6 +145,31 @@ describe('the rotation of the vault', () => {
       expect((await rotation('POST', '/vault/rotate', body)).status).toBe(400)
     }
     expect((await rotation('POST', '/vault/rotate', {}, { authorization: 'Bearer wrong' })).status).toBe(401)
+  })
+})
+
+describe('Postgres away', () => {
+  it('leaves a connection as it was, and no secret in an answer, a log or a record', async () => {
+    const lines: string[] = []
+    for (const level of ['log', 'error'] as const) {
+      vi.spyOn(console, level).mockImplementation((line) => void lines.push(String(line)))
+    }
+    const secret = `secret-of-a-lost-change-${crypto.randomUUID()}`
+    const [one] = await rows()
+    const path = `/organizations/${organizationId}/connections/${one?.id}`
+    harness.postgresForwarder.behaviour = { status: 502, body: 'bad gateway' }
+    const answers = [
+      await harness.request('GET', path),
+      await harness.request('PUT', path, { credential: { secret } }),
+      await harness.request('POST', `${path}/connect`, {}),
+      await harness.request('POST', '/vault/rotate', {}),
+    ]
+    harness.postgresForwarder.behaviour = 'forward'
+    vi.restoreAllMocks()
+    expect(answers.map(({ status }) => status)).toEqual([500, 500, 500, 500])
+    const texts = [lines, answers.map(({ text }) => text), harness.ledgers.changes]
+    expect(JSON.stringify(texts)).not.toContain(secret)
+    expect((await rows()).find(({ id }) => id === one?.id)).toEqual(one)
   })
 })
 
