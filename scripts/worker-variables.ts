@@ -80,6 +80,7 @@ function egressAllow(environment: NodeJS.ProcessEnv, { modelUpstream, integratio
     environment.OPENAI_BASE_URL,
     environment.ANTHROPIC_BASE_URL,
     environment.SEARCH_URL,
+    environment.NANGO_URL,
   ]
   const hosts = urls.flatMap((url) => (url ? loopbackHost(url) : []))
   const given = (environment.EGRESS_ALLOW ?? '').split(',').map((part) => part.trim())

@@ -1,12 +1,12 @@
 import { Hono } from 'hono'
-import type { Administration } from '../../governance/administration/administration.ts'
 import { setDefaultConnection } from '../../integrations/connections/default-connection.ts'
 import {
   type PreferredConnection,
   visibleConnections,
 } from '../../integrations/connections/visible-connections.ts'
 import { defaultSetting } from '../../wire/connections.ts'
-import type { AppContext, AppEnv } from '../context.ts'
+import type { AppEnv } from '../context.ts'
+import { ownChange } from '../own-change.ts'
 import { jsonBody } from '../validated-request.ts'
 
 const CONNECTIONS = '/v1/integrations/connections'
@@ -34,18 +34,3 @@ export const connectionRoutes = new Hono<AppEnv>()
     const slug = context.req.param('integrationId')
     return context.json(await setDefaultConnection(ownChange(context), principal, slug, connectionId))
   })
-
-/** A change that a caller makes to its own settings, which changes no rights. */
-export function ownChange(context: AppContext): Administration {
-  const { deps, caller, requestId } = context.var
-  const { configuration, clock, database, ledgerOf } = deps
-  return {
-    ...{ clock, database, ledgerOf, requestId },
-    organizationId: caller.organizationId,
-    pepperRing: configuration.KEY_PEPPERS,
-    vaultRing: configuration.VAULT_KEYS,
-    egressAllow: configuration.EGRESS_ALLOW,
-    actor: caller.identity.actor,
-    propagationDelayed: () => {},
-  }
-}

@@ -22,9 +22,9 @@ import type { AppContext, AppEnv } from '../context.ts'
 import { readGovernedBody, requireRoom } from '../governed-body.ts'
 import { requireMcpAccess, requireMcpRequest } from '../mcp-gate.ts'
 import { admitRead, settleRead } from '../middleware/admission.ts'
+import { ownChange } from '../own-change.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
 import { requestIdHeaders } from '../surfaces.ts'
-import { ownChange } from './connections.ts'
 
 /**
  * The MCP gateway (interface: MCP gateway): a request is one JSON-RPC message, and has one audit record. That of a tool call is
