@@ -222,9 +222,13 @@ async function execute(
 /** Members of `_meta` that are of this service, or of its exchange with an upstream: an upstream cannot set them. */
 const RESERVED_META = /^(service\.dev|io\.modelcontextprotocol)\//
 
+/** The result of an upstream, with a text of structured content that has none: models and older clients read texts. */
 function answerOf({ _meta: meta, ...result }: UpstreamToolResult): ToolAnswer {
   const own = Object.entries(meta ?? {}).filter(([key]) => !RESERVED_META.test(key))
-  const members = own.length > 0 ? { ...result, _meta: Object.fromEntries(own) } : result
+  const { structuredContent } = result
+  const lacksText = structuredContent !== undefined && result.content.length === 0
+  const content = lacksText ? [{ type: 'text', text: JSON.stringify(structuredContent) }] : result.content
+  const members = { ...result, content, ...(own.length > 0 && { _meta: Object.fromEntries(own) }) }
   return { status: result.isError === true ? 'failed' : 'completed', members }
 }
 

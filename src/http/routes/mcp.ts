@@ -94,7 +94,8 @@ async function callAnswer(context: AppContext, message: Message): Promise<Respon
   if (found.kind === 'absent') return readAnswer(context, message, async () => found.reply)
   const { principal } = context.var.rights
   const { identity } = context.var.caller
-  const called = await callFoundTool(deps, found, { identity, principal }, context.req.raw.signal)
+  const { signal } = context.req.raw
+  const called = await callFoundTool(deps, found, { identity, principal }, signal)
   context.set('isRecorded', true)
   context.set('rateLimit', called.rateLimit ?? null)
   const { closing, reply } = called
