@@ -103,14 +103,14 @@ function doorRules(path: string, target: string, found: SourceImport): string[] 
     rules.push('only workers/tools runs a workspace; others have its contract and limits')
   }
   const mayFetch =
-    /^src\/(gateway\/providers\/|integrations\/(upstream|brokers|connections)\/|responses\/tools\/)/.test(
+    /^src\/(gateway\/providers\/|integrations\/(upstream|connections|brokers)\/|responses\/tools\/)/.test(
       path,
     ) ||
     path.startsWith('workers/tools/') ||
     !isDeployed(path)
   if (target === 'src/lib/safe-fetch.ts' && /\bsafeFetch\b|\*/.test(found.clause) && !mayFetch) {
     rules.push(
-      'safeFetch is for gateway/providers, responses/tools, and upstream, brokers and connections of integrations',
+      'safeFetch is for gateway/providers, responses/tools, and upstream, connections and brokers of integrations',
     )
   }
   if (target.startsWith('schema/') && isDeployed(path) && from !== 'schema' && !mayUseDatabase(path)) {

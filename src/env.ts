@@ -120,6 +120,7 @@ const variables = z.object({
   RESPONSE_TIME_LIMIT_MS: wholeNumber(3_600_000),
   SOCKET_USER_LIMIT: wholeNumber(50),
   SOCKET_TIME_LIMIT_MS: wholeNumber(LONGEST_CONNECTION_MS).pipe(z.number().max(LONGEST_CONNECTION_MS)),
+  INTEGRATION_LIST_TIMEOUT_MS: wholeNumber(10_000),
   LEDGER_LEASE_MS: wholeNumber(120_000),
   LEDGER_FLUSH_MS: wholeNumber(1_000),
   IDENTITY_CACHE_MS: wholeNumber(30_000).pipe(z.number().max(30_000)),

@@ -88,6 +88,14 @@ async function namedKey(call: Call): Promise<string> {
   return `${await organizationPath(call)}/keys/${encodeURIComponent(call.positionals[0] ?? '')}`
 }
 
+/** Who gets a grant: one of them. */
+export const subjectOptions: Record<string, Option> = {
+  everybody: { describe: 'the whole organization' },
+  group: { value: 'group', describe: 'the members of a group' },
+  role: { value: 'role', describe: 'everybody of a role' },
+  user: { value: 'user', describe: 'one user' },
+}
+
 const grantCommands: Command[] = [
   {
     group: 'grants',
@@ -108,12 +116,7 @@ const grantCommands: Command[] = [
     summary: "Let somebody use a model ('*' for all)",
     positionals: ['model'],
     inOrganization: true,
-    options: {
-      everybody: { describe: 'the whole organization' },
-      group: { value: 'group', describe: 'the members of a group' },
-      role: { value: 'role', describe: 'everybody of a role' },
-      user: { value: 'user', describe: 'one user' },
-    },
+    options: subjectOptions,
     run: async (call) => {
       const organization = await organizationPath(call)
       const body = { ...(await subjectOf(call, organization)), model_id: call.positionals[0] }
@@ -133,7 +136,8 @@ const grantCommands: Command[] = [
   },
 ]
 
-async function subjectOf(call: Call, organization: string): Promise<Item> {
+/** The subject of a grant, from the options that name it. */
+export async function subjectOf(call: Call, organization: string): Promise<Item> {
   const { options } = call
   const [user, group, role] = [options.text('user'), options.text('group'), options.text('role')]
   const chosen = [user, group, role, options.flag('everybody') || undefined]

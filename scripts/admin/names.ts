@@ -42,6 +42,13 @@ export async function policyId(call: Call, organization: string, name: string): 
   return findOne(call, `${organization}/dlp/policies`, {}, named(name), `no DLP policy is called "${name}"`)
 }
 
+/** @param name an integration's slug or id. */
+export async function integrationId(call: Call, organization: string, name: string): Promise<string> {
+  if (UUID.test(name)) return name.toLowerCase()
+  const path = `${organization}/integrations`
+  return findOne(call, path, { slug: name }, () => true, `no integration has the slug "${name}"`)
+}
+
 /** @param name a provider's name or id. */
 export async function providerId(call: Call, name: string): Promise<string> {
   if (UUID.test(name)) return name.toLowerCase()

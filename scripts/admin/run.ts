@@ -4,6 +4,7 @@ import { catalogueCommands } from './catalogue-commands.ts'
 import { type Command, Options } from './command.ts'
 import { AdminError, type Connection, connect, usageError } from './connection.ts'
 import { dlpCommands } from './dlp-commands.ts'
+import { integrationCommands } from './integration-commands.ts'
 import { commandHelp, formatOutcome, outcomeJson, overallHelp } from './output.ts'
 import { peopleCommands } from './people-commands.ts'
 import { recordCommands } from './record-commands.ts'
@@ -14,6 +15,7 @@ const commands: readonly Command[] = [
   ...accessCommands,
   ...dlpCommands,
   ...toolCommands,
+  ...integrationCommands,
   ...recordCommands,
   ...catalogueCommands,
 ]

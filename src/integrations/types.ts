@@ -44,13 +44,24 @@ export interface ToolDefinition {
   annotations?: Record<string, unknown>
 }
 
+/** How an argument is written into a request (OpenAPI, Parameter Object, style). */
+export interface ParameterBinding {
+  place: 'path' | 'query' | 'header' | 'cookie'
+  /** The parameter's own name. */
+  name: string
+  /** How lists and objects are written; `json` for a parameter with a media type. */
+  style: 'simple' | 'form' | 'spaceDelimited' | 'pipeDelimited' | 'deepObject' | 'json'
+  /** Whether each element is a parameter of its own. */
+  explode: boolean
+}
+
 /** How the arguments of a tool become a request to an API with an OpenAPI document. */
 export interface OperationBinding {
   method: string
   /** With `{name}` for each parameter in the path. */
   path: string
-  /** By name of the argument: where it goes, and under which name. */
-  parameters: Readonly<Record<string, { place: 'path' | 'query' | 'header' | 'cookie'; name: string }>>
+  /** By name of the argument. */
+  parameters: Readonly<Record<string, ParameterBinding>>
   /** The argument that is the body, and its media type; absent for an operation without a body. */
   body?: { argument: string; mediaType: string }
 }

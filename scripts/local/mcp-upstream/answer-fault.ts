@@ -9,11 +9,20 @@ const EVENTS = {
     'data: {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"on"}}\n\n',
 }
 
-/** Answers as a fault says. @returns false for one after which the server answers as it should. */
-export async function answerFault(fault: ServerFault, response: ServerResponse): Promise<boolean> {
+/**
+ * Answers as a fault says.
+ * @param id of the request, in place of `$ID` in a body. @returns false where the server then answers as it should.
+ */
+export async function answerFault(
+  fault: ServerFault,
+  id: unknown,
+  response: ServerResponse,
+): Promise<boolean> {
   switch (fault.kind) {
     case 'answer':
-      response.writeHead(fault.status, fault.headers).end(fault.body)
+      response
+        .writeHead(fault.status, fault.headers)
+        .end(fault.body.replace('$ID', () => JSON.stringify(id ?? null)))
       return true
     case 'hang':
       return true

@@ -69,7 +69,7 @@ export class McpUpstream {
       return sendJson(response, 401, { error: 'unauthorized' })
     }
     const fault = script.faults[method] ?? script.faults['*']
-    if (fault && (await answerFault(fault, response))) return
+    if (fault && (await answerFault(fault, message.id, response))) return
     if (message.id === undefined) return void response.writeHead(202).end()
     answer(server, request, message, response)
   }

@@ -101,13 +101,13 @@ export type IntegrationChange = Partial<
 > & { disabled?: boolean | undefined }
 
 /**
- * @param at address and authorization that the row must still have, so that no credential is sent where it was not meant
- * for. @returns null when they are others.
+ * @param at address and authorization that the row must still have. With `sendsElsewhere` it must have no connection, so
+ * that no credential is sent where it was not meant for. @returns null when the row is another one.
  */
 export async function updateIntegration(
   scope: OrganizationScope,
   id: string,
-  at: Pick<IntegrationRow, 'url' | 'authorization'>,
+  at: Pick<IntegrationRow, 'url' | 'authorization'> & { sendsElsewhere: boolean },
   { disabled, ...values }: IntegrationChange,
 ): Promise<EpochChange<void> | null> {
   const { result, epoch } = await raisingEpoch(
@@ -125,6 +125,9 @@ export async function updateIntegration(
           isIntegration(scope, id),
           eq(integrations.url, at.url),
           sql`${integrations.authorization} = ${JSON.stringify(at.authorization)}::jsonb`,
+          at.sendsElsewhere
+            ? sql`not exists (select 1 from ${connections} where ${connections.integrationId} = ${integrations.id})`
+            : undefined,
         ),
       )
       .returning({ id: integrations.id }),

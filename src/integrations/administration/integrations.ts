@@ -4,10 +4,14 @@ import {
   conflict,
 } from '../../governance/administration/administration.ts'
 import { invalidRequest, notFound } from '../../lib/api-error.ts'
-import { seal } from '../../lib/crypto.ts'
 import { checkEgress, EgressError } from '../../lib/safe-fetch.ts'
 import type { AuthorizationBody, IntegrationCreation, IntegrationUpdate } from '../../wire/integrations.ts'
+import { operationTools } from '../catalog/openapi/operation-tools.ts'
+import { checkDocument, serverUrl } from '../catalog/openapi/read-document.ts'
+import { type RefreshDeps, refreshCatalogue } from '../catalog/refresh-catalogues.ts'
 import type { AuthorizationMethod } from '../types.ts'
+import { MOST_TOOLS } from '../upstream/list-upstream-tools.ts'
+import { sealClientSecret } from '../vault/client-secret.ts'
 import {
   deleteIntegration,
   type IntegrationRow,
@@ -19,41 +23,48 @@ import {
 
 export type { IntegrationRow } from './integrations.store.ts'
 
-/** What the secret of an OAuth client is sealed for. */
-export const clientSecretContext = (integrationId: string) => `integration-client/${integrationId}`
-
 /**
- * Adds an integration to the organization. Its tools are read by the first refresh.
+ * Adds an integration to the organization. Tools of a document are there at once; those of a server are read by the first
+ * refresh.
  * @throws ApiError `invalid_request` for an address that may not be called; `unprocessable` for a taken slug.
  */
 export async function createIntegration(
+  deps: RefreshDeps,
   administration: Administration,
   creation: IntegrationCreation,
 ): Promise<IntegrationRow> {
   const id = crypto.randomUUID()
-  if (creation.kind === 'openapi') throw invalidRequest('OpenAPI documents are not supported yet.')
-  const url = checkUrl('url', creation.url, administration.egressAllow)
+  const document = creation.kind === 'openapi' ? checkedDocument(creation.document) : null
+  const address = creation.url ?? serverUrl(document ?? {})
+  const url = checkUrl('url', address, administration.egressAllow)
   const { method, clientSecret } = authorizationOf(administration, creation.authorization)
   const { kind, slug, approval, price, disabled } = creation
   const detail = { slug, kind, url, authorization: method, approval, price, disabled }
   const intent = { action: 'integration.created', resource: `integrations/${id}`, detail }
-  return changeRights(administration, intent, () =>
+  const row = await changeRights(administration, intent, () =>
     insertIntegration(
       administration,
       {
-        ...{ id, kind, slug, url, authorization: { ...method } },
+        ...{ id, kind, slug, url, document, authorization: { ...method } },
         displayName: creation.display_name ?? slug,
         description: creation.description ?? '',
         ...(clientSecret !== null && {
-          sealedClientSecret: seal(administration.vaultRing, clientSecret, clientSecretContext(id)),
+          sealedClientSecret: sealClientSecret(administration.vaultRing, id, clientSecret),
         }),
         ...(approval && { approval }),
         ...(price !== undefined && { price }),
         ...(disabled && { disabledAt: new Date(administration.clock()) }),
       },
-      method.kind === 'none',
+      kind === 'openapi' || method.kind === 'none',
     ),
   )
+  if (kind === 'openapi') await refreshDocument(deps, administration, id)
+  return row
+}
+
+async function refreshDocument(deps: RefreshDeps, administration: Administration, id: string): Promise<void> {
+  const { organizationId } = administration
+  await refreshCatalogue(deps, { organizationId, integrationId: id, connectionId: '' }, administration)
 }
 
 export const listIntegrations = selectIntegrations
@@ -66,12 +77,13 @@ export async function readIntegration(administration: Administration, id: string
 }
 
 /**
- * Changes an integration. Another host, or another way to authorize, takes effect only for integrations without
- * connections: credentials would be sent to an address that they were not given for.
+ * Changes an integration. Another host, or another way to authorize, is only for an integration without connections: their
+ * credentials would be sent to an address that they were not given for.
  * @throws ApiError `not_found`; `invalid_request` for an address that may not be called; `unprocessable` where connections
  * would be sent elsewhere.
  */
 export async function changeIntegration(
+  deps: RefreshDeps,
   administration: Administration,
   id: string,
   update: IntegrationUpdate,
@@ -80,39 +92,70 @@ export async function changeIntegration(
   const url = update.url === undefined ? undefined : checkUrl('url', update.url, administration.egressAllow)
   const authorization = update.authorization && authorizationOf(administration, update.authorization)
   const { approval, price, disabled, display_name: displayName, description } = update
+  if (update.document !== undefined && before.kind !== 'openapi') {
+    throw invalidRequest('document: goes with the kind openapi')
+  }
+  const document = update.document && checkedDocument(update.document)
   const detail = {
     ...{ slug: before.slug, display_name: displayName, url, authorization: authorization?.method },
-    ...{ approval, price, disabled },
+    ...{ approval, price, disabled, document_replaced: document === undefined ? undefined : true },
   }
   const action = disabled === true ? 'integration.disabled' : 'integration.updated'
   await changeRights(administration, { action, resource: `integrations/${id}`, detail }, async () => {
-    const raised = await updateIntegration(administration, id, before, {
-      ...(displayName !== undefined && { displayName }),
-      ...(description !== undefined && { description }),
-      ...(url !== undefined && { url }),
-      ...(approval !== undefined && { approval }),
-      ...(price !== undefined && { price }),
-      ...(authorization && {
-        authorization: { ...authorization.method },
-        sealedClientSecret:
-          authorization.clientSecret === null
-            ? null
-            : seal(administration.vaultRing, authorization.clientSecret, clientSecretContext(id)),
-      }),
-      disabled,
-    })
-    if (raised === null)
-      throw conflict('Somebody changed the integration at the same time; look at it again.')
+    const sendsElsewhere =
+      authorization !== undefined || (url !== undefined && new URL(url).origin !== new URL(before.url).origin)
+    const raised = await updateIntegration(
+      administration,
+      id,
+      { ...before, sendsElsewhere },
+      {
+        ...(displayName !== undefined && { displayName }),
+        ...(description !== undefined && { description }),
+        ...(url !== undefined && { url }),
+        ...(document !== undefined && { document }),
+        ...(approval !== undefined && { approval }),
+        ...(price !== undefined && { price }),
+        ...(authorization && {
+          authorization: { ...authorization.method },
+          sealedClientSecret:
+            authorization.clientSecret === null
+              ? null
+              : sealClientSecret(administration.vaultRing, id, authorization.clientSecret),
+        }),
+        disabled,
+      },
+    )
+    if (raised === null) throw conflict(sendsElsewhere ? ELSEWHERE : CHANGED_MEANWHILE)
     return raised
   })
+  if (document !== undefined) await refreshDocument(deps, administration, id)
   return readIntegration(administration, id)
 }
+
+const CHANGED_MEANWHILE = 'The integration was changed at the same time; look at it again.'
+const ELSEWHERE =
+  'Another host or authorization needs an integration without connections, whose credentials would be sent there. Delete its connections first, or add another integration.'
 
 /** Deletes an integration with its connections and grants. @throws ApiError `not_found`. */
 export async function removeIntegration(administration: Administration, id: string): Promise<void> {
   const row = await readIntegration(administration, id)
   const intent = { action: 'integration.deleted', resource: `integrations/${id}`, detail: { slug: row.slug } }
   await changeRights(administration, intent, () => deleteIntegration(administration, row))
+}
+
+/** @throws ApiError `invalid_request` for a document without an operation that can be a tool, too. */
+function checkedDocument(document: Record<string, unknown>): Record<string, unknown> {
+  checkDocument(document)
+  const { operations, left } = operationTools(document)
+  if (operations.length > MOST_TOOLS) {
+    throw invalidRequest(`document: has ${operations.length} operations, and may have ${MOST_TOOLS}`)
+  }
+  if (operations.length === 0) {
+    throw invalidRequest(
+      `document: has no operation that can be a tool${left[0] === undefined ? '' : ` (${left[0]})`}`,
+    )
+  }
+  return document
 }
 
 function authorizationOf(

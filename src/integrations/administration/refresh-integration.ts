@@ -3,7 +3,7 @@ import { conflict } from '../../governance/administration/administration.ts'
 import { notFound } from '../../lib/api-error.ts'
 import { type RefreshDeps, type RefreshOutcome, refreshCatalogue } from '../catalog/refresh-catalogues.ts'
 import { readIntegration } from './integrations.ts'
-import { selectCatalogueStates } from './tools.store.ts'
+import { selectActiveConnectionIds } from './tools.store.ts'
 
 /** Catalogues that one request refreshes; the job refreshes the others. */
 const MOST_CATALOGUES = 20
@@ -18,9 +18,9 @@ export async function refreshIntegration(
   integrationId: string,
   connectionId: string | null,
 ): Promise<Array<{ connection_id: string | null } & RefreshOutcome>> {
-  await readIntegration(administration, integrationId)
-  const states = await selectCatalogueStates(administration, integrationId)
-  const known = states.map((state) => state.connectionId)
+  const integration = await readIntegration(administration, integrationId)
+  const isForAll = integration.kind === 'openapi' || integration.authorization.kind === 'none'
+  const known = isForAll ? [''] : await selectActiveConnectionIds(administration, integrationId)
   if (connectionId !== null && !known.includes(connectionId)) throw notFound('Connection', connectionId)
   if (known.length === 0) throw conflict('The integration has no connection whose tools could be listed.')
   const { organizationId } = administration

@@ -1,5 +1,5 @@
 import { and, eq, inArray, sql } from 'drizzle-orm'
-import { toolCatalogues, toolDefinitions } from '../../../schema/integrations.ts'
+import { connections, toolCatalogues, toolDefinitions } from '../../../schema/integrations.ts'
 import { type OrganizationScope, raisingEpoch } from '../../governance/administration/administration.store.ts'
 import type { OperationBinding, ToolDefinition, UpstreamProtocol } from '../types.ts'
 
@@ -38,6 +38,25 @@ export async function selectCatalogueStates(
     )
     .orderBy(toolCatalogues.connectionId)
   return rows as CatalogueStateRow[]
+}
+
+/** Connections of an integration whose tools can be listed, oldest first. */
+export async function selectActiveConnectionIds(
+  { database, organizationId }: OrganizationScope,
+  integrationId: string,
+): Promise<string[]> {
+  const rows = await database
+    .select({ id: connections.id })
+    .from(connections)
+    .where(
+      and(
+        eq(connections.organizationId, organizationId),
+        eq(connections.integrationId, integrationId),
+        eq(connections.status, 'active'),
+      ),
+    )
+    .orderBy(connections.createdAt, connections.id)
+  return rows.map(({ id }) => id)
 }
 
 /** A definition that an upstream lists, or has listed. */

@@ -1,12 +1,12 @@
 import { and, eq, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
-import { toolCatalogues, toolDefinitions } from '../../../schema/integrations.ts'
+import { connections, integrations, toolCatalogues, toolDefinitions } from '../../../schema/integrations.ts'
 import {
   type EpochChange,
   type OrganizationScope,
   raisingEpoch,
 } from '../../governance/administration/administration.store.ts'
-import type { UpstreamProtocol } from '../types.ts'
+import type { Connection, UpstreamProtocol } from '../types.ts'
 import type { PinnedDefinition } from './clean-definition.ts'
 
 /** Which catalogue of which organization. */
@@ -42,14 +42,23 @@ const leasedCatalogue = ({ leasedUntil, ...row }: LeasedRow): LeasedCatalogue =>
   leasedUntil: new Date(leasedUntil),
 })
 
-/** Creates catalogues of active connections that have none. Deployment-wide. */
-export async function insertMissingCatalogues(database: Database, now: Date): Promise<void> {
-  await database.execute(sql`
-    INSERT INTO tool_catalogues (integration_id, connection_id, organization_id, next_refresh_at)
-    SELECT c.integration_id, c.id, c.organization_id, ${now.toISOString()}::timestamptz
-    FROM connections c JOIN integrations i ON i.id = c.integration_id AND i.organization_id = c.organization_id
-    WHERE c.status = 'active' AND i.kind = 'mcp' AND i.deleted_at IS NULL AND i.authorization->>'kind' <> 'none'
-    ON CONFLICT (integration_id, connection_id) DO NOTHING`)
+/**
+ * Creates the catalogues of active connections, and of servers without connections, that have none, and deletes those of
+ * connections that are gone. Deployment-wide.
+ */
+export async function reconcileCatalogues(database: Database, now: Date): Promise<void> {
+  await database.batch([
+    database.execute(sql`
+      DELETE FROM tool_catalogues t
+      WHERE t.connection_id <> '' AND NOT EXISTS (SELECT 1 FROM connections c WHERE c.id = t.connection_id)`),
+    database.execute(sql`
+      INSERT INTO tool_catalogues (integration_id, connection_id, organization_id, next_refresh_at)
+      SELECT i.id, coalesce(c.id, ''), i.organization_id, ${now.toISOString()}::timestamptz
+      FROM integrations i LEFT JOIN connections c
+        ON c.integration_id = i.id AND c.organization_id = i.organization_id AND c.status = 'active'
+      WHERE i.kind = 'mcp' AND i.deleted_at IS NULL AND (i.authorization->>'kind' = 'none') = (c.id IS NULL)
+      ON CONFLICT (integration_id, connection_id) DO NOTHING`),
+  ])
 }
 
 /**
@@ -196,4 +205,35 @@ export async function updateFailed(
       leasedUntil: null,
     })
     .where(isLeased(lease))
+}
+
+/** The connection of a catalogue; null if there is none, or none that can be used. */
+export async function selectCatalogueConnection(
+  database: Database,
+  { organizationId, integrationId, connectionId }: CatalogueKey,
+): Promise<Connection | null> {
+  const [row] = await database
+    .select({
+      id: connections.id,
+      organizationId: connections.organizationId,
+      integrationId: connections.integrationId,
+      slug: integrations.slug,
+      ownerUserId: connections.ownerUserId,
+      displayName: connections.displayName,
+      broker: connections.broker,
+      upstreamConnectionId: connections.upstreamConnectionId,
+      status: connections.status,
+      hint: connections.hint,
+      createdAt: connections.createdAt,
+    })
+    .from(connections)
+    .innerJoin(integrations, eq(integrations.id, connections.integrationId))
+    .where(
+      and(
+        eq(connections.organizationId, organizationId),
+        eq(connections.integrationId, integrationId),
+        eq(connections.id, connectionId),
+      ),
+    )
+  return row ?? null
 }

@@ -6,29 +6,36 @@ import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { CredentialsUnavailable, type Integration, NO_CREDENTIAL, type UpstreamCredential } from '../types.ts'
-import type { UpstreamDeps } from '../upstream/call-upstream.ts'
-import { listUpstreamTools } from '../upstream/list-upstream-tools.ts'
+import { credentialOf, reportRefused } from '../connections/credentials.ts'
+import {
+  CredentialsUnavailable,
+  type Integration,
+  type OperationBinding,
+  type UpstreamProtocol,
+} from '../types.ts'
+import { type ListDeps, listUpstreamTools } from '../upstream/list-upstream-tools.ts'
 import { type PinnedDefinition, pinnedDefinition } from './clean-definition.ts'
+import { operationTools } from './openapi/operation-tools.ts'
 import {
   type CatalogueKey,
-  insertMissingCatalogues,
   type LeasedCatalogue,
   leaseCatalogue,
   leaseDueCatalogues,
   type RefreshedCatalogue,
+  reconcileCatalogues,
+  selectCatalogueConnection,
   selectKnownDefinitions,
   storeChanged,
   updateFailed,
   updateUnchanged,
 } from './refresh-catalogues.store.ts'
-import { selectApproval, selectIntegration } from './tool-catalog.store.ts'
+import { selectApproval, selectDocument, selectIntegration } from './tool-catalog.store.ts'
 
-export interface RefreshDeps extends UpstreamDeps {
+export interface RefreshDeps extends ListDeps {
   database: Database
   clock: Clock
   ledgerOf: LedgerOf
-  configuration: UpstreamDeps['configuration'] & { KEY_PEPPERS: KeyRing; VAULT_KEYS: KeyRing }
+  configuration: ListDeps['configuration'] & { KEY_PEPPERS: KeyRing; VAULT_KEYS: KeyRing }
 }
 
 /** What a refresh did, for the administrator who requested it. */
@@ -56,7 +63,7 @@ const RUN_MS = 4 * 60_000
  */
 export async function refreshDue(deps: RefreshDeps): Promise<void> {
   const begun = deps.clock()
-  await insertMissingCatalogues(deps.database, new Date(begun))
+  await reconcileCatalogues(deps.database, new Date(begun))
   while (deps.clock() - begun < RUN_MS) {
     const leases = await leaseDueCatalogues(deps.database, { ...leaseTimes(deps), most: AT_A_TIME })
     if (leases.length === 0) return
@@ -105,18 +112,9 @@ async function refreshLeased(
   const now = new Date(deps.clock())
   try {
     const integration = await integrationOf(deps, lease)
-    const credential = await credentialFor(integration, lease)
-    const { tools, protocol } = await listUpstreamTools(deps, integration.url, credential)
-    const { definitions, warning } = pinnedDefinitions(tools)
+    const listed = await listedTools(deps, integration, lease)
     const nextRefreshAt = new Date(deps.clock() + REFRESH_MS)
-    const list = definitions.map(({ definition, hash }) => ({ name: definition.name, hash }))
-    return await storeRefreshed(deps, by, lease, definitions, {
-      tools: list,
-      protocol,
-      warning,
-      now,
-      nextRefreshAt,
-    })
+    return await storeRefreshed(deps, by, lease, integration, listed, { now, nextRefreshAt })
   } catch (error) {
     const reason = reasonOf(error)
     const wait = Math.min(LONGEST_RETRY_MS, FIRST_RETRY_MS * 2 ** Math.min(lease.failures, 10))
@@ -134,14 +132,6 @@ async function integrationOf(deps: RefreshDeps, { organizationId, integrationId 
   return integration
 }
 
-async function credentialFor(
-  integration: Integration,
-  { connectionId }: CatalogueKey,
-): Promise<UpstreamCredential> {
-  if (integration.authorization.kind === 'none' && connectionId === '') return NO_CREDENTIAL
-  throw new ApiError('internal', 'Catalogues of connections cannot be refreshed yet.')
-}
-
 /** Why a refresh failed, as administrators see it. */
 function reasonOf(error: unknown): string {
   if (error instanceof CredentialsUnavailable) return 'The upstream refuses the credential of the connection.'
@@ -150,22 +140,66 @@ function reasonOf(error: unknown): string {
     : 'The catalogue could not be stored.'
 }
 
+/** The tools that can be offered, each name once. */
+interface ListedTools {
+  definitions: PinnedDefinition[]
+  protocol: UpstreamProtocol | null
+  /** Why others are not offered; null if all are. */
+  warning: string | null
+}
+
+/** Reads the tools from the upstream, or from the document of an API. */
+async function listedTools(
+  deps: RefreshDeps,
+  integration: Integration,
+  lease: LeasedCatalogue,
+): Promise<ListedTools> {
+  if (integration.kind === 'mcp') return listedByServer(deps, integration, lease)
+  const document = await selectDocument(deps.database, lease)
+  if (document === null) throw new ApiError('invalid_request', 'The integration has no document.')
+  const { operations, left } = operationTools(document)
+  return { ...pinnedDefinitions(operations, left), protocol: null }
+}
+
+async function listedByServer(
+  deps: RefreshDeps,
+  integration: Integration,
+  lease: LeasedCatalogue,
+): Promise<ListedTools> {
+  const connection = await selectCatalogueConnection(deps.database, lease)
+  const credential = await credentialOf(deps, integration, connection)
+  try {
+    const { tools, protocol } = await listUpstreamTools(deps, integration.url, credential)
+    return {
+      ...pinnedDefinitions(
+        tools.map((tool) => ({ tool, binding: null })),
+        [],
+      ),
+      protocol,
+    }
+  } catch (error) {
+    if (error instanceof CredentialsUnavailable && connection) {
+      await reportRefused(deps, integration, connection, credential)
+    }
+    throw error
+  }
+}
+
 const MOST_REASONS = 5
 
-/** Definitions that can be offered, each name once, and why others are not. */
-function pinnedDefinitions(tools: readonly unknown[]): {
-  definitions: PinnedDefinition[]
-  warning: string | null
-} {
+function pinnedDefinitions(
+  tools: ReadonlyArray<{ tool: unknown; binding: OperationBinding | null }>,
+  alreadyLeft: readonly string[],
+): Pick<ListedTools, 'definitions' | 'warning'> {
   const byName = new Map<string, PinnedDefinition>()
-  const left: string[] = []
-  tools.forEach((tool, index) => {
-    const pinned = pinnedDefinition(tool)
+  const left = [...alreadyLeft]
+  tools.forEach(({ tool, binding }, index) => {
+    const pinned = pinnedDefinition(tool, binding)
     if ('reason' in pinned) left.push(`tool ${index}: ${pinned.reason}`)
     else if (byName.has(pinned.definition.name)) left.push(`tool ${index}: its name is taken`)
     else byName.set(pinned.definition.name, pinned)
   })
-  const more = left.length > MOST_REASONS ? ` and ${left.length - MOST_REASONS} more` : ''
+  const more = left.length > MOST_REASONS ? `; and ${left.length - MOST_REASONS} more` : ''
   const warning = left.length === 0 ? null : `Not offered: ${left.slice(0, MOST_REASONS).join('; ')}${more}.`
   return { definitions: [...byName.values()], warning }
 }
@@ -174,9 +208,12 @@ async function storeRefreshed(
   deps: RefreshDeps,
   by: Administration,
   lease: LeasedCatalogue,
-  definitions: readonly PinnedDefinition[],
-  refreshed: RefreshedCatalogue,
+  integration: Integration,
+  { definitions, protocol, warning }: ListedTools,
+  times: Pick<RefreshedCatalogue, 'now' | 'nextRefreshAt'>,
 ): Promise<RefreshOutcome> {
+  const tools = definitions.map(({ definition, hash }) => ({ name: definition.name, hash }))
+  const refreshed = { tools, protocol, warning, ...times }
   const known = await selectKnownDefinitions(deps.database, lease)
   const change = changeOf(lease, definitions, known)
   const outcome = { kind: 'refreshed' as const, ...countsOf(change), tools: definitions.length }
@@ -185,7 +222,8 @@ async function storeRefreshed(
     return { ...outcome, pending: pendingOf(definitions, known) }
   }
   const approval = await selectApproval(deps.database, lease)
-  const decidedBy = decisionOf(approval, known.length === 0)
+  const writtenBy = integration.kind === 'openapi' ? (by.actor.administrator ?? by.actor.userId) : null
+  const decidedBy = decisionOf(approval, known.length === 0, writtenBy)
   const state = decidedBy === null ? ('pending' as const) : ('approved' as const)
   const intent = {
     action: 'integration.tools_changed',
@@ -253,8 +291,17 @@ function pendingOf(definitions: readonly PinnedDefinition[], known: readonly Kno
   return definitions.filter(({ definition, hash }) => pending.has(`${hash} ${definition.name}`)).length
 }
 
-/** Who approves new definitions; null if a person has to. */
-function decisionOf(approval: 'first' | 'automatic' | 'manual', isFirst: boolean): string | null {
+/**
+ * Who approves new definitions; null if a person has to.
+ * @param writtenBy the administrator that gave the document of an API, which is a decision of a person already.
+ */
+function decisionOf(
+  approval: 'first' | 'automatic' | 'manual',
+  isFirst: boolean,
+  writtenBy: string | null,
+): string | null {
+  if (approval === 'manual') return null
+  if (writtenBy !== null) return writtenBy
   if (approval === 'automatic') return 'automatic'
   return approval === 'first' && isFirst ? 'first_catalogue' : null
 }

@@ -1,6 +1,8 @@
-import { and, eq, isNull, sql } from 'drizzle-orm'
+import { and, eq, inArray, isNull, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
+import { memberships } from '../../../schema/identity.ts'
 import { connectionShares, connections, integrations } from '../../../schema/integrations.ts'
+import { effectiveStatus, ofOwner } from '../connections/connections.store.ts'
 import type { Integration, OperationBinding, ToolDefinition, UpstreamProtocol } from '../types.ts'
 import { integrationOf } from './integration-row.ts'
 
@@ -82,7 +84,14 @@ export async function selectCatalogues(
             AND ${connectionShares.organizationId} = ${connections.organizationId})`,
       })
       .from(connections)
-      .where(eq(connections.organizationId, organizationId)),
+      .leftJoin(memberships, ofOwner)
+      .where(
+        and(
+          eq(connections.organizationId, organizationId),
+          // One that must be connected again keeps its tools: a call says what to do.
+          inArray(effectiveStatus, ['active', 'needs_reauth']),
+        ),
+      ),
   ])
   return {
     integrations: integrationRows.map(integrationOf),
@@ -145,4 +154,16 @@ export async function selectApproval(
     .from(integrations)
     .where(and(eq(integrations.organizationId, organizationId), eq(integrations.id, integrationId)))
   return row?.approval ?? 'manual'
+}
+
+/** The OpenAPI document of an integration; null for an MCP server. */
+export async function selectDocument(
+  database: Database,
+  { organizationId, integrationId }: { organizationId: string; integrationId: string },
+): Promise<Record<string, unknown> | null> {
+  const [row] = await database
+    .select({ document: integrations.document })
+    .from(integrations)
+    .where(and(eq(integrations.organizationId, organizationId), eq(integrations.id, integrationId)))
+  return row?.document ?? null
 }

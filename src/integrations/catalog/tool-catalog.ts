@@ -119,11 +119,12 @@ function usableCatalogues(catalogue: OrganizationCatalogue, caller: Caller): Con
   )
   const connectionIds = new Set(usable.map(({ id }) => id))
   const connected = new Set(usable.map(({ integrationId }) => integrationId))
-  return orderedCatalogues(catalogue).filter(({ integration, connectionId }) =>
-    connectionId === ''
-      ? integration.authorization.kind === 'none' || connected.has(integration.id)
-      : connectionIds.has(connectionId),
-  )
+  return orderedCatalogues(catalogue).filter(({ integration, connectionId }) => {
+    if (connectionId !== '') return connectionIds.has(connectionId)
+    // The operations of a document are the same for every connection.
+    const isForAll = integration.kind === 'openapi' && connected.has(integration.id)
+    return integration.authorization.kind === 'none' || isForAll
+  })
 }
 
 /** The same order in every isolate, so that a list and a later call agree on a definition. */

@@ -37,11 +37,12 @@ export interface CredentialRow {
  * The status by which a connection may be used: one whose owner is no member any more, or a disabled one, counts as
  * revoked until another owner is set.
  */
-const effectiveStatus = sql<ConnectionStatus>`case when ${connections.ownerUserId} is not null
+export const effectiveStatus = sql<ConnectionStatus>`case when ${connections.ownerUserId} is not null
   and (${memberships.userId} is null or ${memberships.disabledAt} is not null) then 'revoked'
   else ${connections.status} end`
 
-const ofOwner = and(
+/** The membership of a connection's owner. */
+export const ofOwner = and(
   eq(memberships.organizationId, connections.organizationId),
   eq(memberships.userId, connections.ownerUserId),
 )

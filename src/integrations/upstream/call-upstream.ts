@@ -1,6 +1,7 @@
 import { type CallToolResult, ProtocolError, type Tool } from '@modelcontextprotocol/client'
 import { redactAnswer } from '../../lib/secret-spellings.ts'
-import type { CatalogTool, UpstreamCredential, UpstreamToolResult } from '../types.ts'
+import type { CatalogTool, OperationBinding, UpstreamCredential, UpstreamToolResult } from '../types.ts'
+import { callOperation } from './call-operation.ts'
 import { openMcpSession } from './mcp-session.ts'
 import { UpstreamError } from './upstream-fetch.ts'
 
@@ -29,8 +30,23 @@ const LONGEST_ERROR = 2_000
  * off, or sends what is not valid; the reason of the signal.
  */
 export async function callUpstream(deps: UpstreamDeps, call: UpstreamCall): Promise<UpstreamToolResult> {
-  const result = await callMcp(deps, call)
+  const result = call.tool.binding ? await callApi(deps, call, call.tool.binding) : await callMcp(deps, call)
   return withoutSecrets(result, call.credential)
+}
+
+async function callApi(
+  deps: UpstreamDeps,
+  { tool, arguments: given, credential, signal }: UpstreamCall,
+  binding: OperationBinding,
+): Promise<UpstreamToolResult> {
+  const { url } = tool.integration
+  const allow = deps.configuration.EGRESS_ALLOW
+  const mostBytes = MOST_ANSWER_BYTES
+  try {
+    return await callOperation({ url, binding, arguments: given, allow, credential, mostBytes, signal })
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error
+  }
 }
 
 async function callMcp(deps: UpstreamDeps, call: UpstreamCall): Promise<UpstreamToolResult> {

@@ -1,3 +1,4 @@
+import type { JSONRPCMessage } from '@modelcontextprotocol/client'
 import { z } from 'zod'
 import type { UpstreamCredential, UpstreamProtocol } from '../types.ts'
 import type { UpstreamDeps } from './call-upstream.ts'
@@ -6,16 +7,31 @@ import { UpstreamError } from './upstream-fetch.ts'
 
 /** Limits of one catalogue. A caller's list has the tools of all its integrations, and the isolate has 128 MB. */
 export const MOST_TOOLS = 2_000
-const MOST_PAGES = 200
+const MOST_PAGES = 100
 const MOST_BYTES = 16 * 1024 * 1024
-/** Milliseconds for the whole list. */
-const TIME_LIMIT_MS = 10_000
 
-/** Each tool is checked by itself, so that a malformed one does not hide the others. */
+/**
+ * The client library refuses a list of which one tool is malformed, and all others would be hidden with it. So the list
+ * passes it as this member, and each tool is checked by itself later.
+ */
+const UNCHECKED = 'headgate/unchecked-tools'
+
 const toolsPage = z.looseObject({
-  tools: z.array(z.unknown()),
+  _meta: z.looseObject({ [UNCHECKED]: z.array(z.unknown()) }),
   nextCursor: z.string().max(10_000).nullish(),
 })
+
+function withUncheckedTools(message: JSONRPCMessage): JSONRPCMessage {
+  const result = 'result' in message ? message.result : null
+  if (!result || !Array.isArray(result.tools)) return message
+  const _meta = { ...result._meta, [UNCHECKED]: result.tools }
+  return { ...message, result: { ...result, tools: [], _meta } } as JSONRPCMessage
+}
+
+export interface ListDeps extends UpstreamDeps {
+  /** `INTEGRATION_LIST_TIMEOUT_MS`: milliseconds for the whole list. */
+  configuration: UpstreamDeps['configuration'] & { INTEGRATION_LIST_TIMEOUT_MS: number }
+}
 
 export interface UpstreamTools {
   /** As the upstream sent them, unchecked. */
@@ -28,12 +44,13 @@ export interface UpstreamTools {
  * @throws UpstreamError, also for a server with more tools than a catalogue may have; CredentialsUnavailable.
  */
 export async function listUpstreamTools(
-  deps: UpstreamDeps,
+  deps: ListDeps,
   url: string,
   credential: UpstreamCredential,
 ): Promise<UpstreamTools> {
+  const timeLimit = deps.configuration.INTEGRATION_LIST_TIMEOUT_MS
   const limit = new AbortController()
-  const timer = setTimeout(() => limit.abort(tookTooLong()), TIME_LIMIT_MS)
+  const timer = setTimeout(() => limit.abort(tookTooLong(timeLimit)), timeLimit)
   try {
     const session = await openMcpSession({
       url,
@@ -41,11 +58,12 @@ export async function listUpstreamTools(
       credential,
       protocol: null,
       mostBytes: MOST_BYTES,
-      timeLimit: TIME_LIMIT_MS,
+      timeLimit,
       signal: limit.signal,
+      prepare: withUncheckedTools,
     })
     try {
-      return { tools: await readPages(session, limit.signal), protocol: session.protocol }
+      return { tools: await readPages(session, timeLimit, limit.signal), protocol: session.protocol }
     } catch (error) {
       throw session.failureOf(error)
     } finally {
@@ -56,16 +74,16 @@ export async function listUpstreamTools(
   }
 }
 
-async function readPages({ client }: McpSession, signal: AbortSignal): Promise<unknown[]> {
+async function readPages({ client }: McpSession, timeout: number, signal: AbortSignal): Promise<unknown[]> {
   const tools: unknown[] = []
   let cursor: string | undefined
   for (let pages = 0; pages < MOST_PAGES; pages++) {
     const params = cursor === undefined ? {} : { cursor }
     const page = await client.request({ method: 'tools/list', params }, toolsPage, {
       signal,
-      timeout: TIME_LIMIT_MS,
+      timeout,
     })
-    tools.push(...page.tools)
+    tools.push(...page._meta[UNCHECKED])
     if (tools.length > MOST_TOOLS) {
       const message = `The upstream has more than ${MOST_TOOLS} tools, which is the limit of an integration.`
       throw new UpstreamError(message)
@@ -76,5 +94,5 @@ async function readPages({ client }: McpSession, signal: AbortSignal): Promise<u
   throw new UpstreamError(`The upstream lists its tools on more than ${MOST_PAGES} pages.`)
 }
 
-const tookTooLong = () =>
-  new UpstreamError(`The upstream did not list its tools within ${TIME_LIMIT_MS / 1_000} seconds.`)
+const tookTooLong = (milliseconds: number) =>
+  new UpstreamError(`The upstream did not list its tools within ${milliseconds} ms.`)

@@ -1,5 +1,6 @@
 import {
   Client,
+  type JSONRPCMessage,
   SdkError,
   SdkErrorCode,
   SdkHttpError,
@@ -22,6 +23,8 @@ export interface McpUpstream {
   /** Milliseconds for each request. */
   timeLimit: number
   signal: AbortSignal
+  /** Changes each message of the server before the client library checks it. */
+  prepare?: (message: JSONRPCMessage) => JSONRPCMessage
 }
 
 export interface McpSession {
@@ -50,7 +53,7 @@ const CLOSING_MS = 2_000
  * @throws UpstreamError, CredentialsUnavailable, and the reason of the signal.
  */
 export async function openMcpSession(upstream: McpUpstream): Promise<McpSession> {
-  const { url, allow, credential, mostBytes, protocol, signal, timeLimit } = upstream
+  const { url, allow, credential, mostBytes, protocol, signal, timeLimit, prepare } = upstream
   const send = upstreamFetch({ allow, credential, mostBytes })
   // The first thing that went wrong: the client reports what followed from it, or nothing until its time is over.
   let failure: Error | null = null
@@ -80,6 +83,8 @@ export async function openMcpSession(upstream: McpUpstream): Promise<McpSession>
     await client.close().catch(() => {})
     throw failureOf(error)
   }
+  const deliver = transport.onmessage
+  if (prepare) transport.onmessage = (message) => deliver?.(prepare(message))
   return {
     client,
     protocol: protocol ?? protocolOf(client, transport),

@@ -56,7 +56,11 @@ export const integrationRoutes = new Hono<AppEnv>()
     return context.json(listBody(page, present))
   })
   .post(INTEGRATIONS, query(noQuery), jsonBody(integrationCreation), async (context) => {
-    const row = await createIntegration(administrationOf(context), context.req.valid('json'))
+    const row = await createIntegration(
+      context.get('deps'),
+      administrationOf(context),
+      context.req.valid('json'),
+    )
     return context.json(present(row), 201)
   })
   .get(INTEGRATION, query(noQuery), async (context) => {
@@ -67,7 +71,12 @@ export const integrationRoutes = new Hono<AppEnv>()
   })
   .put(INTEGRATION, query(noQuery), jsonBody(integrationUpdate), async (context) => {
     const id = pathId(context, 'Integration')
-    const row = await changeIntegration(administrationOf(context), id, context.req.valid('json'))
+    const row = await changeIntegration(
+      context.get('deps'),
+      administrationOf(context),
+      id,
+      context.req.valid('json'),
+    )
     return context.json(present(row))
   })
   .delete(INTEGRATION, query(noQuery), async (context) => {

@@ -1,0 +1,46 @@
+import { invalidRequest } from '../../../lib/api-error.ts'
+import { isRecord, type Json } from './references.ts'
+
+/** Characters of a document as JSON. */
+const LARGEST_DOCUMENT = 5_000_000
+
+/**
+ * Checks that a document is one of OpenAPI 3.0 or 3.1.
+ * @throws ApiError invalid_request, saying what it is otherwise.
+ */
+export function checkDocument(document: Json): void {
+  const { openapi, swagger, paths } = document
+  if (typeof swagger === 'string') {
+    throw invalidRequest(
+      `document: is Swagger ${swagger.slice(0, 10)}; convert it to OpenAPI 3.0 or 3.1 first`,
+    )
+  }
+  if (typeof openapi !== 'string' || !/^3\.[01](\.|$)/.test(openapi)) {
+    throw invalidRequest('document: must be an OpenAPI document of version 3.0 or 3.1, as JSON')
+  }
+  if (!isRecord(paths)) throw invalidRequest('document: has no paths')
+  const length = JSON.stringify(document).length
+  if (length > LARGEST_DOCUMENT) {
+    throw invalidRequest(`document: has ${length} characters, and may have ${LARGEST_DOCUMENT}`)
+  }
+}
+
+/**
+ * The address of the first server of a document, with the defaults of its variables.
+ * @throws ApiError invalid_request where it has none, or a relative one.
+ */
+export function serverUrl({ servers }: Json): string {
+  const [server] = Array.isArray(servers) ? servers : []
+  const template = isRecord(server) ? server.url : undefined
+  if (typeof template !== 'string')
+    throw invalidRequest('url: is required, since the document names no server')
+  const variables = isRecord(server) && isRecord(server.variables) ? server.variables : {}
+  const url = template.replace(/\{([^{}]+)\}/g, (whole, name: string) => {
+    const variable = variables[name]
+    return isRecord(variable) && typeof variable.default === 'string' ? variable.default : whole
+  })
+  if (!/^https?:\/\//.test(url) || url.includes('{')) {
+    throw invalidRequest('url: is required, since the first server of the document has no whole address')
+  }
+  return url
+}
