@@ -11,6 +11,7 @@ import { drainBody } from './http/middleware/drain-body.ts'
 import { requestContext } from './http/middleware/request-context.ts'
 import { requireEntitlement } from './http/middleware/require-entitlement.ts'
 import { requireScope } from './http/middleware/require-scope.ts'
+import { connectPageRoutes } from './http/routes/connect-pages.ts'
 import { connectionRoutes } from './http/routes/connections.ts'
 import { conversationRoutes } from './http/routes/conversations.ts'
 import { managementRoutes } from './http/routes/management/management.ts'
@@ -38,6 +39,7 @@ app.get('/health', (context) => context.json({ status: 'ok' }))
 
 app.route('/', wellKnownRoutes)
 app.route('/api', managementRoutes)
+app.route('/', connectPageRoutes)
 
 /** Routes that admit their calls themselves, because what is called depends on the body. */
 const ADMITTING = new Set([

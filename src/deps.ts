@@ -6,6 +6,7 @@ import { type Bindings, type Configuration, parseConfiguration } from './env.ts'
 import { ledgerClient, type SharedLedgers } from './governance/ledger/client.ts'
 import type { LedgerOf } from './governance/ledger/contract.ts'
 import { countRejectedCall } from './governance/ledger/rejected-calls/count-rejected-call.ts'
+import { type RenewTokens, renewalClient } from './integrations/brokers/local/renewal-client.ts'
 import { type Clock, systemClock } from './lib/clock.ts'
 import { errorText, logEvent } from './lib/log.ts'
 import { afterLoopTime, loopTimeSignal } from './lib/time-limit.ts'
@@ -33,6 +34,8 @@ export interface Deps {
   workspaceOf: WorkspaceOf
   /** Opens a WebSocket in the object of its user. */
   openSocket: OpenSocket
+  /** Renews the tokens of a connection, in its object. */
+  renewTokens: RenewTokens
   /** The tools that this service runs for models. */
   hostedTools: readonly HostedTool[]
   /** Counts a call that was refused before its organization was known. Never rejects. */
@@ -134,6 +137,7 @@ export function createDeps(environment: Bindings, context: ExecutionContext, led
     workspaceOf,
     hostedTools,
     openSocket: socketClient(environment.RESPONSE_SOCKETS),
+    renewTokens: renewalClient(environment.CONNECTION_CREDENTIALS),
     countRejectedCall: (call) =>
       countRejectedCall(environment.LEDGER, call).catch((error) =>
         logEvent('warn', 'rejected_call_not_counted', { error: errorText(error) }),

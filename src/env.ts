@@ -96,6 +96,8 @@ const variables = z.object({
   SEARCH_API_KEY: optional(z.string()),
   SEARCH_URL: optional(address),
   SEARCH_PRICE: wholeNumber(0, 0),
+  NANGO_SECRET_KEY: optional(secret),
+  NANGO_URL: address.default('https://api.nango.dev'),
   NATIVE_STREAM_HOSTS: hosts(VENDOR_HOSTS.join(',')),
   ORGANIZATION_RATE_LIMIT: wholeNumber(6000),
   USER_RATE_LIMIT: wholeNumber(600),
@@ -144,6 +146,7 @@ export interface Bindings extends Record<string, unknown> {
   LEDGER: DurableObjectNamespace
   RESPONSE_STREAMS: DurableObjectNamespace
   RESPONSE_SOCKETS: DurableObjectNamespace
+  CONNECTION_CREDENTIALS: DurableObjectNamespace
   CONTENT: R2Bucket
   /** Of a self-hosted runtime: a network that connects to public addresses only, for pages (docs/deployment.md). */
   PUBLIC_WEB?: Fetcher

@@ -7,6 +7,7 @@ import { refreshDue } from '../src/integrations/catalog/refresh-catalogues.ts'
 import { settleAll } from '../src/lib/settle-all.ts'
 import { eraseLeftContent } from '../src/responses/content/content-garbage.ts'
 
+export { ConnectionCredentials } from './connection-credentials.ts'
 export { Ledger } from './ledger.ts'
 export { ResponseSockets } from './response-sockets.ts'
 export { ResponseStream } from './response-stream.ts'

@@ -77,6 +77,7 @@ const GATEWAY_OBJECTS = {
   LEDGER: 'Ledger',
   RESPONSE_STREAMS: 'ResponseStream',
   RESPONSE_SOCKETS: 'ResponseSockets',
+  CONNECTION_CREDENTIALS: 'ConnectionCredentials',
 }
 
 /**

@@ -63,6 +63,9 @@ export const connectionUpdate = z.strictObject({
   status: z.enum(['active', 'needs_reauth', 'revoked']).optional(),
 })
 
+/** Who connects the account: the owner, or a user that is named for a connection of the organization. */
+export const connectStart = z.strictObject({ user_id: uuid.optional() })
+
 export const shareReplacement = z.strictObject({ permission: z.enum(['use', 'manage']).default('use') })
 
 export type StaticCredential = z.infer<typeof staticCredential>

@@ -7,6 +7,9 @@ declare namespace Cloudflare {
     EVENT_LOG: DurableObjectNamespace
     RESPONSE_STREAMS: DurableObjectNamespace
     RESPONSE_SOCKETS: DurableObjectNamespace
+    CONNECTION_CREDENTIALS: DurableObjectNamespace<
+      import('../../workers/connection-credentials.ts').ConnectionCredentials
+    >
     TOOL_RESPONSES: DurableObjectNamespace
     PATIENT_RESPONSES: DurableObjectNamespace
     SCRIPTED_RESPONSES: DurableObjectNamespace<import('./scripted-response.ts').ScriptedResponse>

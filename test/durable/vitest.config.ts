@@ -17,6 +17,7 @@ export default defineConfig({
           EVENT_LOG: { className: 'EventLogObject', useSQLite: true },
           RESPONSE_STREAMS: { className: 'ResponseStream', useSQLite: true },
           RESPONSE_SOCKETS: { className: 'ResponseSockets', useSQLite: true },
+          CONNECTION_CREDENTIALS: { className: 'ConnectionCredentials', useSQLite: true },
           TOOL_RESPONSES: { className: 'ToolResponseStream', useSQLite: true },
           PATIENT_RESPONSES: { className: 'PatientResponseStream', useSQLite: true },
           SCRIPTED_RESPONSES: { className: 'ScriptedResponse', useSQLite: true },

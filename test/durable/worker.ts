@@ -1,4 +1,5 @@
 /** The objects under test; the tests call them by their bindings, so there is nothing to fetch. */
+export { ConnectionCredentials } from '../../workers/connection-credentials.ts'
 export { Ledger } from '../../workers/ledger.ts'
 export { ResponseSockets } from '../../workers/response-sockets.ts'
 export { ResponseStream } from '../../workers/response-stream.ts'

@@ -1,12 +1,12 @@
 import { Hono } from 'hono'
-import type { Administration } from '../../governance/administration/administration.ts'
 import { setDefaultConnection } from '../../integrations/connections/default-connection.ts'
 import {
   type PreferredConnection,
   visibleConnections,
 } from '../../integrations/connections/visible-connections.ts'
 import { defaultSetting } from '../../wire/connections.ts'
-import type { AppContext, AppEnv } from '../context.ts'
+import type { AppEnv } from '../context.ts'
+import { changeBy } from '../own-change.ts'
 import { jsonBody } from '../validated-request.ts'
 
 const CONNECTIONS = '/v1/integrations/connections'
@@ -30,22 +30,11 @@ export const connectionRoutes = new Hono<AppEnv>()
   })
   .post(`${CONNECTIONS}/:integrationId/default`, jsonBody(defaultSetting), async (context) => {
     const { connection_id: connectionId } = context.req.valid('json')
-    const { principal } = context.var.rights
+    const {
+      rights: { principal },
+      caller,
+    } = context.var
     const slug = context.req.param('integrationId')
-    return context.json(await setDefaultConnection(ownChange(context), principal, slug, connectionId))
+    const change = changeBy(context, caller.organizationId, caller.identity.actor)
+    return context.json(await setDefaultConnection(change, principal, slug, connectionId))
   })
-
-/** A change that a caller makes to its own settings, which changes no rights. */
-export function ownChange(context: AppContext): Administration {
-  const { deps, caller, requestId } = context.var
-  const { configuration, clock, database, ledgerOf } = deps
-  return {
-    ...{ clock, database, ledgerOf, requestId },
-    organizationId: caller.organizationId,
-    pepperRing: configuration.KEY_PEPPERS,
-    vaultRing: configuration.VAULT_KEYS,
-    egressAllow: configuration.EGRESS_ALLOW,
-    actor: caller.identity.actor,
-    propagationDelayed: () => {},
-  }
-}

@@ -24,7 +24,6 @@ import { requireMcpAccess, requireMcpRequest } from '../mcp-gate.ts'
 import { admitRead, settleRead } from '../middleware/admission.ts'
 import { rateLimitHeaders } from '../rate-limit-headers.ts'
 import { requestIdHeaders } from '../surfaces.ts'
-import { ownChange } from './connections.ts'
 
 /**
  * The MCP gateway (interface: MCP gateway): a request is one JSON-RPC message, and has one audit record. That of a tool call is
@@ -130,7 +129,7 @@ function mcpDeps(context: AppContext): McpDeps {
   return {
     ...deps,
     usableModels: (principal) => usableModels(deps, principal),
-    setDefaultConnection: (...choice) => setDefaultConnection(ownChange(context), ...choice),
+    setDefaultConnection: (...choice) => setDefaultConnection(change, ...choice),
   }
 }
 

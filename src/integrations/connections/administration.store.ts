@@ -139,6 +139,18 @@ export async function selectIntegration(
   }
 }
 
+/** The sealed secret of the OAuth client of an integration; null for a public one, or one that is registered. */
+export async function selectClientSecret(
+  { database, organizationId }: OrganizationScope,
+  integrationId: string,
+): Promise<string | null> {
+  const [row] = await database
+    .select({ sealed: integrations.sealedClientSecret })
+    .from(integrations)
+    .where(and(eq(integrations.organizationId, organizationId), eq(integrations.id, integrationId)))
+  return row?.sealed ?? null
+}
+
 /** A sealed credential with what is stored beside it. */
 export interface CredentialColumns {
   sealedCredential: string

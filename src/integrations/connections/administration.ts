@@ -5,10 +5,13 @@ import {
 } from '../../governance/administration/administration.ts'
 import { readGroup } from '../../governance/administration/groups.ts'
 import { readMember } from '../../governance/administration/members.ts'
-import { invalidRequest, notFound } from '../../lib/api-error.ts'
+import { ApiError, invalidRequest, notFound } from '../../lib/api-error.ts'
 import { newId } from '../../lib/ids.ts'
 import type { StaticCredential } from '../../wire/connections.ts'
 import type { Page, PageRequest } from '../../wire/page-cursor.ts'
+import type { BrokerDeps } from '../brokers/broker.ts'
+import { BrokerError } from '../brokers/broker-fetch.ts'
+import { BROKERS } from '../brokers/brokers.ts'
 import type { ConnectionStatus, Integration } from '../types.ts'
 import { hintOf, type StoredCredential, sealCredential } from '../vault/stored-credential.ts'
 import {
@@ -25,6 +28,7 @@ import {
   updateConnection,
   upsertShare,
 } from './administration.store.ts'
+import { selectCredential } from './connections.store.ts'
 
 export type { ConnectionRow } from './administration.store.ts'
 
@@ -118,15 +122,36 @@ export async function changeConnection(
   return readConnection(administration, id)
 }
 
-/** Deletes a connection with its credential, shares and preferences. @throws ApiError not_found */
-export async function removeConnection(administration: Administration, id: string): Promise<void> {
+/**
+ * Deletes a connection with its credential, shares and preferences, at its broker first.
+ * @throws ApiError not_found; upstream while the broker does not answer: nothing is deleted then.
+ */
+export async function removeConnection(
+  administration: Administration,
+  deps: BrokerDeps,
+  id: string,
+): Promise<void> {
   const { slug, ownerUserId } = await readConnection(administration, id)
+  await revokeAtBroker(administration, deps, id, slug)
   const detail = { integration: slug, user_id: ownerUserId }
   await changeRights(
     administration,
     { action: 'connection.deleted', resource: `connections/${id}`, detail },
     () => deleteConnection(administration, id),
   )
+}
+
+async function revokeAtBroker(
+  administration: Administration,
+  deps: BrokerDeps,
+  id: string,
+  slug: string,
+): Promise<void> {
+  const { database, organizationId } = administration
+  const row = await selectCredential(database, organizationId, id)
+  const integration = await selectIntegration(administration, slug)
+  if (row === null || integration === null) return
+  await asApiError(() => BROKERS[row.broker].revoke(deps, { organizationId, id, integration, row }))
 }
 
 /** Shares a connection with a group, or changes the permission. @throws ApiError not_found for either. */
@@ -241,4 +266,15 @@ async function nextCredential(
   }
   const integration = await readIntegration(administration, before.slug)
   return sealedColumns(administration, before.id, storedCredential(integration, credential))
+}
+
+/** Runs what a broker does for a request. @throws ApiError in place of a BrokerError. */
+export async function asApiError<Result>(work: () => Promise<Result>): Promise<Result> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof BrokerError)) throw error
+    if (error.reason === 'unusable') throw conflict(error.message)
+    throw new ApiError('upstream', error.message, { cause: error })
+  }
 }

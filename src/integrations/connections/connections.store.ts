@@ -1,4 +1,4 @@
-import { and, asc, eq, isNull, or, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, isNotNull, isNull, or, type SQL, sql } from 'drizzle-orm'
 import type { Database } from '../../../schema/database.ts'
 import { memberships } from '../../../schema/identity.ts'
 import {
@@ -179,4 +179,37 @@ export async function replaceActiveSet(
       ),
     database.insert(connectionPreferences).values({ ...chosen, isDefault: true }),
   ])
+}
+
+/**
+ * Stores tokens that were renewed, if the credential is still the one that they replace. What a person or an administrator
+ * has written meanwhile stays.
+ */
+export async function storeRenewedCredential(
+  database: Database,
+  renewed: {
+    organizationId: string
+    connectionId: string
+    sealed: string
+    vaultKeyId: string
+    version: number
+  },
+): Promise<void> {
+  const { organizationId, connectionId, sealed, vaultKeyId, version } = renewed
+  await database
+    .update(connections)
+    .set({
+      sealedCredential: sealed,
+      vaultKeyId,
+      credentialVersion: version + 1,
+      updatedAt: sql`now()`,
+    })
+    .where(
+      and(
+        eq(connections.organizationId, organizationId),
+        eq(connections.id, connectionId),
+        eq(connections.credentialVersion, version),
+        isNotNull(connections.sealedCredential),
+      ),
+    )
 }

@@ -1,5 +1,5 @@
-import type { Database } from '../../../schema/database.ts'
-import type { KeyRing } from '../../lib/crypto.ts'
+import type { BrokerDeps, BrokeredConnection } from '../brokers/broker.ts'
+import { BROKERS } from '../brokers/brokers.ts'
 import {
   type Connection,
   CredentialsUnavailable,
@@ -7,18 +7,16 @@ import {
   NO_CREDENTIAL,
   type UpstreamCredential,
 } from '../types.ts'
-import { openCredential, upstreamCredential } from '../vault/stored-credential.ts'
-import { markNeedsReauth, selectCredential } from './connections.store.ts'
+import { selectCredential } from './connections.store.ts'
 
-export interface CredentialDeps {
-  database: Database
-  configuration: { VAULT_KEYS: KeyRing }
-}
+export type CredentialDeps = BrokerDeps
 
 /**
- * The credential with which a request to an upstream is authorized.
+ * The credential with which a request to an upstream is authorized. Read for each call, so that a connection that was
+ * revoked is not used any more.
  * @param connection null for an integration that needs none.
- * @throws CredentialsUnavailable when the connection has none that can be used; what the database throws.
+ * @throws CredentialsUnavailable when the connection has none that can be used; ApiError upstream when it cannot be renewed
+ * at the moment; what the database throws.
  */
 export async function credentialOf(
   deps: CredentialDeps,
@@ -27,20 +25,17 @@ export async function credentialOf(
 ): Promise<UpstreamCredential> {
   if (integration.authorization.kind === 'none') return NO_CREDENTIAL
   if (connection === null) throw new CredentialsUnavailable(null)
-  const { id, organizationId } = connection
-  const row = await selectCredential(deps.database, organizationId, id)
-  if (row?.status !== 'active' || row.sealedCredential === null) throw new CredentialsUnavailable(id)
-  const owner = { organizationId, connectionId: id }
-  const stored = openCredential(deps.configuration.VAULT_KEYS, owner, row.sealedCredential)
-  const credential = upstreamCredential(stored, integration)
-  if (credential === null) throw new CredentialsUnavailable(id)
-  return credential
+  const brokered = await usableConnection(deps, integration, connection)
+  if (brokered === null) throw new CredentialsUnavailable(connection.id)
+  return BROKERS[brokered.row.broker].credentialOf(deps, brokered)
 }
 
 /**
- * Marks a connection whose credential the upstream has refused, unless the credential was replaced meanwhile.
+ * Renews the credential of a connection that the upstream has refused, or marks the connection, unless the credential was
+ * replaced meanwhile.
  * @param refused the credential that was sent.
  * @returns whether another credential is there: the call may be made once more, with a new `credentialOf`.
+ * @throws ApiError upstream when it cannot be renewed at the moment; what the database throws.
  */
 export async function reportRefused(
   deps: CredentialDeps,
@@ -48,16 +43,17 @@ export async function reportRefused(
   connection: Connection,
   refused: UpstreamCredential,
 ): Promise<boolean> {
-  const { id, organizationId } = connection
-  const row = await selectCredential(deps.database, organizationId, id)
-  if (row?.status !== 'active' || row.sealedCredential === null) return false
-  const owner = { organizationId, connectionId: id }
-  const stored = openCredential(deps.configuration.VAULT_KEYS, owner, row.sealedCredential)
-  const current = upstreamCredential(stored, integration)
-  if (current !== null && !isSame(current, refused)) return true
-  await markNeedsReauth(deps.database, organizationId, id, row.credentialVersion)
-  return false
+  const brokered = await usableConnection(deps, integration, connection)
+  if (brokered === null) return false
+  return BROKERS[brokered.row.broker].reportRefused(deps, brokered, refused)
 }
 
-const isSame = (left: UpstreamCredential, right: UpstreamCredential) =>
-  Object.entries(left.headers).every(([name, value]) => right.headers[name] === value)
+async function usableConnection(
+  { database }: CredentialDeps,
+  integration: Integration,
+  { id, organizationId, integrationId }: Connection,
+): Promise<BrokeredConnection | null> {
+  if (integrationId !== integration.id || organizationId !== integration.organizationId) return null
+  const row = await selectCredential(database, organizationId, id)
+  return row?.status === 'active' ? { organizationId, id, integration, row } : null
+}

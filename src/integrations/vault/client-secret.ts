@@ -1,7 +1,7 @@
 import { type KeyRing, seal, unseal } from '../../lib/crypto.ts'
 
 /** Binds the secret of an OAuth client to its integration, so that it does not open in another one's row. */
-export const clientSecretContext = (integrationId: string) => `integration-client-secret:${integrationId}`
+export const clientSecretContext = (integrationId: string) => `integration-client/${integrationId}`
 
 /** Seals the secret of a configured OAuth client for the row of its integration. */
 export const sealClientSecret = (ring: KeyRing, integrationId: string, secret: string): string =>

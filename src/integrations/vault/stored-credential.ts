@@ -1,24 +1,14 @@
 import { z } from 'zod'
 import type { KeyRing } from '../../lib/crypto.ts'
+import { clientInformation, serverMetadata } from '../brokers/local/authorization-server.ts'
 import type { AuthorizationMethod, UpstreamCredential } from '../types.ts'
 import { type EnvelopeOwner, openEnvelope, sealEnvelope } from './envelope.ts'
-
-/** How a client authenticates itself at a token endpoint (RFC 6749, section 2.3.1; RFC 7591, section 2). */
-export const CLIENT_AUTHENTICATIONS = ['none', 'client_secret_basic', 'client_secret_post'] as const
-export type ClientAuthentication = (typeof CLIENT_AUTHENTICATIONS)[number]
-
-const oauthClient = z.object({
-  clientId: z.string(),
-  clientSecret: z.string().nullable(),
-  authentication: z.enum(CLIENT_AUTHENTICATIONS),
-})
 
 const oauthCredential = z.object({
   kind: z.literal('oauth'),
   origin: z.string(),
-  issuer: z.string(),
-  tokenEndpoint: z.string(),
-  client: oauthClient,
+  server: serverMetadata,
+  client: clientInformation,
   /** RFC 8707; null where the upstream does not name itself as a protected resource. */
   resource: z.string().nullable(),
   accessToken: z.string(),
@@ -27,7 +17,6 @@ const oauthCredential = z.object({
   obtainedAt: z.number(),
   /** Milliseconds since the epoch; null for a token without a known end. */
   expiresAt: z.number().nullable(),
-  scope: z.string().nullable(),
 })
 
 const storedCredential = z.discriminatedUnion('kind', [
@@ -43,7 +32,6 @@ const storedCredential = z.discriminatedUnion('kind', [
  */
 export type StoredCredential = z.infer<typeof storedCredential>
 export type OAuthCredential = z.infer<typeof oauthCredential>
-export type OAuthClient = z.infer<typeof oauthClient>
 
 export const sealCredential = (ring: KeyRing, owner: EnvelopeOwner, credential: StoredCredential) =>
   sealEnvelope(ring, owner, JSON.stringify(credential))
@@ -93,7 +81,7 @@ export function basicCredential(username: string, password: string): UpstreamCre
 }
 
 function oauthHeaders({ accessToken, refreshToken, client }: OAuthCredential): UpstreamCredential {
-  const others = [refreshToken, client.clientSecret].filter((secret) => secret !== null)
+  const others = [refreshToken, client.client_secret].filter((secret) => typeof secret === 'string')
   const { headers, secrets } = bearerCredential(accessToken)
   return { headers, secrets: [...secrets, ...others] }
 }

@@ -65,6 +65,7 @@ export async function startManagement(values: Record<string, unknown> = {}): Pro
     responseStream: unused,
     workspaceOf: unused,
     openSocket: unused,
+    renewTokens: unused,
     hostedTools: [],
     countRejectedCall: async () => {},
     waitUntil: () => {},

@@ -10,20 +10,28 @@ import {
   unshareConnection,
 } from '../../../integrations/connections/administration.ts'
 import {
+  type ConnectStatus,
+  connectStatus,
+} from '../../../integrations/connections/connect/connect-status.ts'
+import { startConnect } from '../../../integrations/connections/connect/start-connect.ts'
+import {
   connectionCreation,
   connectionListQuery,
   connectionUpdate,
+  connectStart,
   isConnectionId,
   shareReplacement,
 } from '../../../wire/connections.ts'
 import { noQuery } from '../../../wire/management.ts'
 import { listBody } from '../../../wire/page-cursor.ts'
 import type { AppContext, AppEnv } from '../../context.ts'
+import { ownOrigin } from '../../own-origin.ts'
 import { jsonBody, query, unknownId } from '../../validated-request.ts'
 import { administrationOf, pageRequest, pathId } from './request.ts'
 
 const CONNECTIONS = '/organizations/:organizationId/connections'
 const CONNECTION = '/organizations/:organizationId/connections/:connectionId'
+const CONNECT = '/organizations/:organizationId/connections/:connectionId/connect'
 const SHARE = '/organizations/:organizationId/connections/:connectionId/shares/:groupId'
 
 /** The credential goes in and never comes out. */
@@ -42,6 +50,9 @@ const present = (row: ConnectionRow) => ({
   updated_at: row.updatedAt,
 })
 
+const presentStatus = (connect: ConnectStatus | null) =>
+  connect && { status: connect.status, failure: connect.failure, expires_at: connect.expiresAt }
+
 export const connectionManagementRoutes = new Hono<AppEnv>()
   .get(CONNECTIONS, query(connectionListQuery), async (context) => {
     const { integration: slug, user_id: userId, status, ...paging } = context.req.valid('query')
@@ -57,8 +68,29 @@ export const connectionManagementRoutes = new Hono<AppEnv>()
     return context.json(present(await createConnection(administrationOf(context), values)), 201)
   })
   .get(CONNECTION, query(noQuery), async (context) => {
+    const administration = administrationOf(context)
     const id = connectionParameter(context)
-    return context.json(present(await readConnection(administrationOf(context), id)))
+    const connect = await connectStatus(
+      administration,
+      context.var.deps,
+      await readConnection(administration, id),
+    )
+    // Read again: the look at the broker may have made it active.
+    return context.json({
+      ...present(await readConnection(administration, id)),
+      connect: presentStatus(connect),
+    })
+  })
+  .post(CONNECT, query(noQuery), jsonBody(connectStart), async (context) => {
+    const { user_id: userId = null } = context.req.valid('json')
+    const { url, expiresAt } = await startConnect(
+      administrationOf(context),
+      context.var.deps,
+      connectionParameter(context),
+      { userId, origin: ownOrigin(context) },
+    )
+    context.header('cache-control', 'no-store')
+    return context.json({ url, expires_at: expiresAt }, 201)
   })
   .put(CONNECTION, query(noQuery), jsonBody(connectionUpdate), async (context) => {
     const id = connectionParameter(context)
@@ -69,7 +101,7 @@ export const connectionManagementRoutes = new Hono<AppEnv>()
   })
   .delete(CONNECTION, query(noQuery), async (context) => {
     const id = connectionParameter(context)
-    await removeConnection(administrationOf(context), id)
+    await removeConnection(administrationOf(context), context.var.deps, id)
     return context.json({ id, deleted: true })
   })
   .put(SHARE, query(noQuery), jsonBody(shareReplacement), async (context) => {

@@ -1,0 +1,20 @@
+import type { Administration } from '../governance/administration/administration.ts'
+import type { Actor } from '../governance/audit-record.ts'
+import type { AppContext } from './context.ts'
+
+/** A change that a user makes to what is its own, by a request that is not one of the management API. */
+export function changeBy(
+  { var: { deps, requestId } }: AppContext,
+  organizationId: string,
+  actor: Actor,
+): Administration {
+  const { configuration, clock, database, ledgerOf } = deps
+  return {
+    ...{ clock, database, ledgerOf, requestId, organizationId, actor },
+    pepperRing: configuration.KEY_PEPPERS,
+    vaultRing: configuration.VAULT_KEYS,
+    egressAllow: configuration.EGRESS_ALLOW,
+    // What is published late takes effect as caches expire.
+    propagationDelayed: () => {},
+  }
+}
