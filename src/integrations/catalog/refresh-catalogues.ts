@@ -6,14 +6,15 @@ import type { Clock } from '../../lib/clock.ts'
 import type { KeyRing } from '../../lib/crypto.ts'
 import { newId } from '../../lib/ids.ts'
 import { errorText, logEvent } from '../../lib/log.ts'
-import { credentialOf, reportRefused } from '../connections/credentials.ts'
+import { type CredentialDeps, credentialOf, reportRefused } from '../connections/credentials.ts'
 import {
   CredentialsUnavailable,
   type Integration,
   type OperationBinding,
   type UpstreamProtocol,
 } from '../types.ts'
-import { type ListDeps, listUpstreamTools } from '../upstream/list-upstream-tools.ts'
+import type { UpstreamDeps } from '../upstream/call-upstream.ts'
+import { listUpstreamTools } from '../upstream/list-upstream-tools.ts'
 import { type PinnedDefinition, pinnedDefinition } from './clean-definition.ts'
 import { operationTools } from './openapi/operation-tools.ts'
 import {
@@ -31,11 +32,11 @@ import {
 } from './refresh-catalogues.store.ts'
 import { selectApproval, selectDocument, selectIntegration } from './tool-catalog.store.ts'
 
-export interface RefreshDeps extends ListDeps {
+export interface RefreshDeps extends UpstreamDeps, CredentialDeps {
   database: Database
   clock: Clock
   ledgerOf: LedgerOf
-  configuration: ListDeps['configuration'] & { KEY_PEPPERS: KeyRing; VAULT_KEYS: KeyRing }
+  configuration: CredentialDeps['configuration'] & { KEY_PEPPERS: KeyRing }
 }
 
 /** What a refresh did, for the administrator who requested it. */
