@@ -13,8 +13,7 @@ import {
   type OperationBinding,
   type UpstreamProtocol,
 } from '../types.ts'
-import type { UpstreamDeps } from '../upstream/call-upstream.ts'
-import { listUpstreamTools } from '../upstream/list-upstream-tools.ts'
+import { type ListDeps, listUpstreamTools } from '../upstream/list-upstream-tools.ts'
 import { type PinnedDefinition, pinnedDefinition } from './clean-definition.ts'
 import { operationTools } from './openapi/operation-tools.ts'
 import {
@@ -32,11 +31,11 @@ import {
 } from './refresh-catalogues.store.ts'
 import { selectApproval, selectDocument, selectIntegration } from './tool-catalog.store.ts'
 
-export interface RefreshDeps extends UpstreamDeps, CredentialDeps {
+export interface RefreshDeps extends ListDeps, CredentialDeps {
   database: Database
   clock: Clock
   ledgerOf: LedgerOf
-  configuration: CredentialDeps['configuration'] & { KEY_PEPPERS: KeyRing }
+  configuration: ListDeps['configuration'] & CredentialDeps['configuration'] & { KEY_PEPPERS: KeyRing }
 }
 
 /** What a refresh did, for the administrator who requested it. */
