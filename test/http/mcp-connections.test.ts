@@ -85,6 +85,11 @@ describe.concurrent('the connection of a call', () => {
     const result = await callMcpTool(gateway(), tenant.key, name)
     expect(result.isError).toBe(true)
     expect(errorOf(result)).toMatchObject({ code: 'connection_required', retryable: false })
+    // Tokens of this integration are given by an administrator: there is no link for a person.
+    const connect = (integration_id: string) =>
+      callMcpTool(gateway(), tenant.key, 'platform_connect_integration', { integration_id })
+    expect(errorOf(await connect(slug))).toMatchObject({ code: 'conflict', retryable: false })
+    expect(errorOf(await connect('no-such'))).toMatchObject({ code: 'not_found' })
     // The account of a colleague is not the caller's, by its id neither.
     const input = { name, connection_id: connection.id }
     const delegated = await callMcpTool(gateway(), tenant.key, 'platform_execute_tool', input)
